@@ -1,0 +1,162 @@
+// Package host is what a use case needs from the machine it runs on: time, identifiers, randomness and goroutines.
+//
+// Use cases take a Host and touch neither package time's clock nor the go statement, so that the simulator can run
+// them in virtual time with exactly one goroutine awake. The package must not know what a run is; it imports only the
+// standard library.
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Host is the machine as a use case sees it.
+type Host interface {
+	// Now is the wall clock, UTC, cut to milliseconds, so that a stored time equals the one in memory.
+	Now() time.Time
+	// Elapsed is a monotonic reading. Only differences mean anything; it survives steps of the wall clock.
+	Elapsed() time.Duration
+	// Sleep waits for d or until ctx ends, whichever is first, and returns ctx's error in the second case.
+	Sleep(ctx context.Context, d time.Duration) error
+	// WithTimeout is context.WithTimeout on this host's clock.
+	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+	// Go starts f beside the caller, who owns it: wait returns when f has.
+	Go(f func()) (wait func())
+	// NewID makes an identifier: 24 lower-case hex digits, the creation second in the first 8, ascending within this
+	// process.
+	NewID() string
+	// Int64N draws from [0, n).
+	Int64N(n int64) int64
+}
+
+// All runs the functions beside each other and returns when the last has.
+func All(h Host, fs ...func()) {
+	waits := make([]func(), 0, len(fs))
+	for _, f := range fs {
+		waits = append(waits, h.Go(f))
+	}
+	for _, wait := range waits {
+		wait()
+	}
+}
+
+// Jitter draws a duration from [0, d): full jitter, for back-off.
+func Jitter(h Host, d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(h.Int64N(int64(d)))
+}
+
+// ValidID says whether s has the form of an identifier.
+func ValidID(s string) bool {
+	if len(s) != 24 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// TimeOf is when an identifier was made, to the second; the zero time for what is none.
+func TimeOf(id string) time.Time {
+	if !ValidID(id) {
+		return time.Time{}
+	}
+	seconds, _ := strconv.ParseUint(id[:8], 16, 32)
+	return time.Unix(int64(seconds), 0).UTC() //nolint:gosec // 32 bits fit
+}
+
+// FormatID lays an identifier out: the second in 4 bytes, its fraction in 2, then 48 bits of tail.
+func FormatID(at time.Time, tail uint64) string {
+	var b [14]byte
+	binary.BigEndian.PutUint32(b[0:], uint32(at.Unix()))
+	binary.BigEndian.PutUint16(b[4:], uint16(uint64(at.Nanosecond())<<16/1e9))
+	binary.BigEndian.PutUint64(b[6:], tail<<16)
+	return hex.EncodeToString(b[:12])
+}
+
+// Sequence hands out ascending identifiers. The zero value is ready; it is safe for concurrent use.
+type Sequence struct {
+	mu   sync.Mutex
+	last string
+}
+
+// Next is the identifier for at and tail, or the smallest one above the last if that is not larger.
+func (s *Sequence) Next(at time.Time, tail uint64) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := FormatID(at, tail)
+	if id <= s.last {
+		id = successor(s.last)
+	}
+	s.last = id
+	return id
+}
+
+func successor(id string) string {
+	b, _ := hex.DecodeString(id)
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i]++
+		if b[i] != 0 {
+			break
+		}
+	}
+	return hex.EncodeToString(b)
+}
+
+// System is the real machine.
+func System() Host { return &system{began: time.Now()} }
+
+type system struct {
+	began time.Time
+	ids   Sequence
+}
+
+func (s *system) Now() time.Time         { return time.Now().UTC().Truncate(time.Millisecond) }
+func (s *system) Elapsed() time.Duration { return time.Since(s.began) }
+
+func (s *system) Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func (s *system) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
+func (s *system) Go(f func()) func() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return func() { <-done }
+}
+
+func (s *system) NewID() string { return s.ids.Next(time.Now(), s.random()) }
+
+func (s *system) Int64N(n int64) int64 { return int64(s.random() % uint64(n)) }
+
+func (s *system) random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // crypto/rand never fails; it ends the process instead
+	return binary.BigEndian.Uint64(b[:])
+}

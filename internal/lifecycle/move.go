@@ -1,0 +1,214 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Event is something that happens to a run. Its fields carry what the move needs: times, ids, choices.
+type Event interface {
+	// Move is the name of the move that the event asks for.
+	Move() string
+	apply(o *Outcome, now time.Time) error
+}
+
+// Move is a row of the transition table.
+type Move struct {
+	Name string
+	From []Status
+	To   []Status // where it may lead; the same status again means that the run stays
+	When string   // for the reader
+}
+
+// Moves is the transition table: the specification's rows, and the moves it leaves open.
+func Moves() []Move {
+	active := []Status{Queued, Running, AwaitingInput}
+	return []Move{
+		{"claim", []Status{Queued, Running}, []Status{Running}, "a worker starts a queued run, or takes over one whose lease has lapsed"},
+		{"beat", []Status{Running}, []Status{Running}, "the worker confirms its lease and its active time"},
+		{"step", []Status{Running}, []Status{Running}, "a model reply or tool result is journalled"},
+		{"hand_over", []Status{Running}, []Status{Running}, "the worker gives its lease up at a step's end; another goes on"},
+		{"pause", []Status{Running}, []Status{AwaitingInput, Cancelled}, "the agent needs a human decision"},
+		{"complete", []Status{Running}, []Status{Completed, Cancelled}, "the worker finishes with success"},
+		{"fail", []Status{Running}, []Status{Failed, Cancelled}, "the worker finishes with failure"},
+		{"time_out", []Status{Running}, []Status{TimedOut, Cancelled}, "the active-execution limit is reached"},
+		{"recover", []Status{Running}, []Status{Failed, Cancelled, TimedOut}, "the lease has lapsed and the run must not go on"},
+		{"unstartable", []Status{Queued}, []Status{Failed}, "no worker started the run before its start deadline"},
+		{"resume", []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
+		{"answer", []Status{AwaitingInput}, []Status{Queued}, "a message answers the one pending clarification"},
+		{"expire", []Status{AwaitingInput}, []Status{Cancelled}, "the pause was not decided in time"},
+		{"cancel", active, []Status{Cancelled, Running}, "at once when queued, paused or without a live worker; else the worker is told"},
+		{"park", active, active, "a message waits for the run's end"},
+		{"withdraw", active, active, "a parked message is taken back"},
+		{"postpone", active, active, "the sweeper looked and will look again later"},
+		{"remove", active, []Status{Cancelled}, "the chat, its user or its organisation is deleted"},
+	}
+}
+
+var moves = func() map[string]Move {
+	byName := map[string]Move{}
+	for _, m := range Moves() {
+		byName[m.Name] = m
+	}
+	return byName
+}()
+
+// Outcome is a move that was made: the run before and after, and what follows from it. All of it is written in the one
+// commit that stores the run, but for Nudge, Arm and Disarm, which are sent after it and may be lost.
+type Outcome struct {
+	Before, After Run
+
+	Announce *Announcement // a webhook row
+	Charge   *Charge       // the ledger entry
+	Promote  string        // the parked message whose run takes the chat
+	Unlock   bool          // the chat is free: nothing was parked
+
+	Nudge  bool   // a worker should look at the run (or at the promoted one)
+	Arm    *Alarm // a timer to start
+	Disarm *Alarm // a timer that is no longer needed
+}
+
+// Announcement says that a state was entered which the client wants pushed.
+type Announcement struct {
+	Status   Status
+	Sequence int // the transition's number: one row for each
+}
+
+// Charge is what the ledger records of an ended run.
+type Charge struct {
+	Status   Status
+	Billed   bool
+	Usage    Usage
+	ActiveMS int64
+}
+
+// Alarm is the timer of a pause.
+type Alarm struct {
+	Pause int
+	At    time.Time
+}
+
+// ErrRefused is what every [Refusal] is.
+var ErrRefused = errors.New("the move is not possible")
+
+// Refusal says why a move is not possible, with what an answer to the client needs. Nothing has changed.
+type Refusal struct {
+	Reason Reason
+	Status Status
+	Detail string
+}
+
+// Reason is why a move was refused.
+type Reason string
+
+// The reasons.
+const (
+	WrongState     Reason = "wrong_state"     // the run is not where the move begins
+	Ended          Reason = "ended"           // the run has ended
+	LeaseHeld      Reason = "lease_held"      // another worker is at it
+	LeaseLost      Reason = "lease_lost"      // the asking worker no longer holds the run
+	TooEarly       Reason = "too_early"       // the deadline in question has not come
+	Mismatch       Reason = "mismatch"        // the decided ids are not the pending ones
+	WrongKind      Reason = "wrong_kind"      // a decision does not fit its interrupt
+	NotAnswerable  Reason = "not_answerable"  // what is pending is not one clarification
+	ParkedFull     Reason = "parked_full"     // five messages are parked
+	NotParked      Reason = "not_parked"      // no such message is parked on this run
+	AlreadyFlagged Reason = "already_flagged" // cancellation was already asked for
+	StalePause     Reason = "stale_pause"     // the event speaks of an earlier pause
+)
+
+func (r *Refusal) Error() string {
+	if r.Detail != "" {
+		return fmt.Sprintf("%s (%s): %s", r.Reason, r.Status, r.Detail)
+	}
+	return fmt.Sprintf("%s (%s)", r.Reason, r.Status)
+}
+
+// Is makes every refusal match [ErrRefused].
+func (*Refusal) Is(target error) bool { return target == ErrRefused }
+
+// RefusedFor says whether err is a refusal for this reason.
+func RefusedFor(err error, reason Reason) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Reason == reason
+}
+
+func (o *Outcome) refuse(reason Reason) error {
+	return &Refusal{Reason: reason, Status: o.Before.Status}
+}
+
+// Apply makes a move: the run as the event leaves it, with all that follows, or a [Refusal].
+func Apply(r Run, e Event, now time.Time) (Outcome, error) {
+	m, ok := moves[e.Move()]
+	if !ok {
+		panic("lifecycle: no such move: " + e.Move())
+	}
+	o := Outcome{Before: r, After: r}
+	if !slices.Contains(m.From, r.Status) {
+		if r.Status.Terminal() {
+			return Outcome{}, o.refuse(Ended)
+		}
+		return Outcome{}, o.refuse(WrongState)
+	}
+	o.After.Interrupts = slices.Clone(r.Interrupts)
+	o.After.Parked = slices.Clone(r.Parked)
+	if err := e.apply(&o, now); err != nil {
+		return Outcome{}, err
+	}
+	if !slices.Contains(m.To, o.After.Status) {
+		panic(fmt.Sprintf("lifecycle: %s led from %s to %s, which its row does not list", m.Name, r.Status, o.After.Status))
+	}
+	o.After.UpdatedAt = now
+	return o, nil
+}
+
+// enter puts the run into a status and works out what follows from being there.
+func (o *Outcome) enter(s Status, now time.Time) {
+	r := &o.After
+	r.Status = s
+	r.Transition++
+	if s != Running {
+		r.Lease = Lease{}
+	}
+	if s != AwaitingInput {
+		if o.Before.Status == AwaitingInput {
+			o.Disarm = &Alarm{Pause: r.Pause, At: r.ExpiresAt}
+		}
+		r.Interrupts, r.ExpiresAt = nil, time.Time{}
+	}
+	if r.Callback && (s.Terminal() || s == AwaitingInput) {
+		o.Announce = &Announcement{Status: s, Sequence: r.Transition}
+	}
+	if s.Terminal() {
+		o.settle(now)
+	}
+}
+
+func (o *Outcome) settle(now time.Time) {
+	r := &o.After
+	r.FinishedAt, r.Due, r.Crashes = now, time.Time{}, 0
+	o.Charge = &Charge{Status: r.Status, Billed: r.Status == Completed, Usage: r.Usage, ActiveMS: r.ActiveMS}
+	r.Slots = Slots{}
+	if len(r.Parked) == 0 {
+		o.Unlock = true
+		return
+	}
+	o.Promote, o.Nudge = r.Parked[0], true
+}
+
+// Inherit is the place of a promoted run: the next turn, with the rest of the parked messages.
+func (o Outcome) Inherit(slots Slots) Place {
+	r := o.Before
+	return Place{Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]), Slots: slots}
+}
+
+// requeue sends a paused run back to the workers, with a fresh start deadline.
+func (o *Outcome) requeue(slots Slots, startBy, now time.Time) {
+	o.enter(Queued, now)
+	r := &o.After
+	r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}
+	r.Due, r.Crashes = dispatchDue(now, startBy), 0
+	o.Nudge = true
+}
