@@ -1,0 +1,111 @@
+// Package dirblob is the blob port over a folder: a file for each value, written beside its place and moved there.
+package dirblob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"agentplatform/internal/blob"
+)
+
+// Store keeps values below a folder.
+type Store struct{ dir string }
+
+// Open makes the folder if need be and clears what a crash left half written.
+func Open(dir string) (*Store, error) {
+	if err := os.RemoveAll(filepath.Join(dir, "tmp")); err != nil {
+		return nil, fmt.Errorf("dirblob: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		return nil, fmt.Errorf("dirblob: %w", err)
+	}
+	return &Store{dir: dir}, nil
+}
+
+func (s *Store) path(key string) (string, error) {
+	if !filepath.IsLocal(key) {
+		return "", fmt.Errorf("dirblob: %q is no key", key)
+	}
+	return filepath.Join(s.dir, "values", key), nil
+}
+
+// Put stores a value.
+func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n int64, err error) {
+	path, err := s.path(key)
+	if err != nil {
+		return 0, err
+	}
+	tmp, err := os.CreateTemp(filepath.Join(s.dir, "tmp"), "put-")
+	if err != nil {
+		return 0, fmt.Errorf("dirblob: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = tmp.Close()
+			_ = os.Remove(tmp.Name())
+		}
+	}()
+	n, err = io.Copy(tmp, io.LimitReader(r, limit+1))
+	if err != nil {
+		return 0, err
+	}
+	if n > limit {
+		return 0, blob.ErrTooLarge
+	}
+	if err = tmp.Sync(); err != nil {
+		return 0, fmt.Errorf("dirblob: %w", err)
+	}
+	if err = tmp.Close(); err != nil {
+		return 0, fmt.Errorf("dirblob: %w", err)
+	}
+	if err = os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return 0, fmt.Errorf("dirblob: %w", err)
+	}
+	if err = os.Rename(tmp.Name(), path); err != nil {
+		return 0, fmt.Errorf("dirblob: %w", err)
+	}
+	return n, syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the new name durable, not only the bytes.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("dirblob: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return f.Sync()
+}
+
+// Get opens a value.
+func (s *Store) Get(_ context.Context, key string) (io.ReadCloser, error) {
+	path, err := s.path(key)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, blob.ErrMissing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dirblob: %w", err)
+	}
+	return f, nil
+}
+
+// Delete removes a value.
+func (s *Store) Delete(_ context.Context, key string) error {
+	path, err := s.path(key)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dirblob: %w", err)
+	}
+	return nil
+}

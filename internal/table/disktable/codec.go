@@ -1,0 +1,164 @@
+package disktable
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/table"
+)
+
+// Rows in the engine. An item row's key is itemPrefix, the partition, a zero byte, the sort key. Index rows hold nothing
+// but the key of their item, so that a listing never needs rewriting when the item's body changes.
+const (
+	itemPrefix = 'i'
+	listPrefix = 'l'
+	duePrefix  = 'd'
+	metaPrefix = 'm'
+)
+
+var errCorrupt = errors.New("disktable: a stored item cannot be read")
+
+func appendItemKey(b []byte, k table.Key) []byte {
+	b = append(b, itemPrefix)
+	b = append(b, k.Part...)
+	b = append(b, 0)
+	return append(b, k.Sort...)
+}
+
+func appendListKey(b []byte, l table.Listing, k table.Key) []byte {
+	b = append(b, listPrefix)
+	b = append(b, l.Index...)
+	b = append(b, 0)
+	b = append(b, l.Part...)
+	b = append(b, 0)
+	b = append(b, l.Sort...)
+	b = append(b, 0)
+	b = append(b, k.Part...)
+	b = append(b, 0)
+	return append(b, k.Sort...)
+}
+
+func appendDueKey(b []byte, due time.Time, k table.Key) []byte {
+	b = append(b, duePrefix, byte(k.Shard()))
+	b = binary.BigEndian.AppendUint64(b, uint64(due.UnixMilli()))
+	b = append(b, k.Part...)
+	b = append(b, 0)
+	return append(b, k.Sort...)
+}
+
+// appendItem encodes everything but the key: fixed numbers, then length-prefixed strings, then the body.
+func appendItem(b []byte, i *table.Item) []byte {
+	b = append(b, 1) // layout of this row
+	b = binary.AppendVarint(b, i.Version)
+	b = binary.AppendVarint(b, int64(i.Schema))
+	b = appendTime(b, i.Due)
+	b = appendTime(b, i.Expires)
+	b = appendString(b, i.Owner)
+	b = appendString(b, i.Move)
+	b = binary.AppendUvarint(b, uint64(len(i.Lists)))
+	for _, l := range i.Lists {
+		b = appendString(b, string(l.Index))
+		b = appendString(b, l.Part)
+		b = appendString(b, l.Sort)
+	}
+	return append(b, i.Body...)
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return binary.AppendVarint(b, 0)
+	}
+	return binary.AppendVarint(b, t.UnixMilli())
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decodeItem reads what appendItem wrote. Every length is checked, so that no stored bytes can bring the process down.
+func decodeItem(key table.Key, b []byte) (*table.Item, error) {
+	d := decoder{b: b}
+	if d.byte() != 1 {
+		return nil, fmt.Errorf("%w: unknown layout: %s", errCorrupt, key)
+	}
+	i := &table.Item{Key: key, Version: d.varint(), Schema: int(d.varint()), Due: d.time(), Expires: d.time(), Owner: d.string(), Move: d.string()}
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.bad = true
+		n = 0
+	}
+	for range n {
+		i.Lists = append(i.Lists, table.Listing{Index: table.Index(d.string()), Part: d.string(), Sort: d.string()})
+	}
+	if d.bad {
+		return nil, fmt.Errorf("%w: %s", errCorrupt, key)
+	}
+	i.Body = append([]byte(nil), d.b...)
+	return i, nil
+}
+
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.bad = true
+		return 0
+	}
+	c := d.b[0]
+	d.b = d.b[1:]
+	return c
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) time() time.Time {
+	ms := d.varint()
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func (d *decoder) string() string {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.bad = true
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}
+
+// splitItemKey undoes appendItemKey. Partitions hold no zero byte.
+func splitItemKey(b []byte) (table.Key, bool) {
+	for i := 1; i < len(b); i++ {
+		if b[i] == 0 {
+			return table.Key{Part: string(b[1:i]), Sort: string(b[i+1:])}, true
+		}
+	}
+	return table.Key{}, false
+}

@@ -1,0 +1,194 @@
+package disktable_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/disktable"
+)
+
+var cuts = flag.Int("cuts", 800, "at least how many moments the store is cut at")
+
+// TestAnyMomentIsAGoodOneToLosePower cuts the store before every single thing that it does to its files: each write, each sync,
+// each rename. Of what was not synced a cut keeps nothing, or all, or some blocks, or the log up to some byte. Each must open, hold
+// every commit that had been acknowledged, and no half of one.
+func TestAnyMomentIsAGoodOneToLosePower(t *testing.T) {
+	w := &workload{t: t, disk: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(3, 4))}
+	fs := errorfs.Wrap(w.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpLock && op.Kind != errorfs.OpFileClose {
+			w.cut()
+		}
+		return nil
+	}))
+	for round := 0; w.made.Load() < int64(*cuts) && !t.Failed(); round++ {
+		d, err := disktable.Open("store", disktable.Options{FS: fs}) // each round ends a log and begins another
+		require.NoError(t, err)
+		w.write(d, round)
+		require.NoError(t, d.Close())
+	}
+	t.Logf("%d cuts at %d moments, %d commits", w.made.Load(), w.moments.Load(), w.acknowledged())
+}
+
+const (
+	hands = 4
+	turns = 12 // commits of a writer in a round
+)
+
+// workload is what is written, and what has been acknowledged of it.
+type workload struct {
+	t             *testing.T
+	disk          *vfs.MemFS
+	done          [hands]atomic.Int64
+	made, moments atomic.Int64
+
+	mu     sync.Mutex // guards random, and lets one cut be looked at after the other
+	random *rand.Rand
+}
+
+func (w *workload) acknowledged() (n int64) {
+	for h := range hands {
+		n += w.done[h].Load()
+	}
+	return n
+}
+
+func (w *workload) write(d *disktable.Table, round int) {
+	var wg sync.WaitGroup
+	for h := range hands {
+		wg.Go(func() {
+			for n := int64(round*turns) + 1; n <= int64((round+1)*turns); n++ {
+				ops := []table.Op{table.Put(half(h, n, "a"), table.Absent()), table.Put(half(h, n, "b"), table.Absent())}
+				for i := range ops {
+					ops[i].Item.Body = fmt.Appendf(nil, `{"n":%d,"filler":%q}`, n, strings.Repeat("x", int(n*37%900)))
+				}
+				if !assert.NoError(w.t, d.Commit(context.Background(), "t", ops...)) {
+					return
+				}
+				w.done[h].Store(n)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// cut loses power now, in some ways.
+func (w *workload) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moments.Add(1)
+	var before [hands]int64
+	for h := range hands {
+		before[h] = w.done[h].Load()
+	}
+	clone := func(percent int) *vfs.MemFS {
+		return w.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: w.random})
+	}
+	nothing, all := clone(0), clone(100)
+	kept, written := logs(w.t, nothing), logs(w.t, all)
+	w.look("nothing", nothing, before)
+	some := clone(1 + w.random.IntN(99))
+	entries(w.t, all, some)
+	w.look("some blocks", some, before)
+	for name, whole := range written {
+		if synced := len(kept[name]); synced < len(whole) { // a torn end, at any byte of what was not synced
+			torn := clone(100)
+			f, err := torn.Create(name, vfs.WriteCategoryUnspecified)
+			if !assert.NoError(w.t, err) {
+				return
+			}
+			at := synced + w.random.IntN(len(whole)-synced)
+			_, err = f.Write([]byte(whole[:at]))
+			assert.NoError(w.t, err)
+			assert.NoError(w.t, f.Close())
+			w.look(fmt.Sprintf("the log up to byte %d of %d", at, len(whole)), torn, before)
+		}
+	}
+	w.look("all", all, before)
+}
+
+// entries puts into a clone the names that it has lost. Of contents a cut may keep any block; but that a name is kept while an
+// earlier one in its folder is lost, file systems with a journal do not do, and the engine relies on that when it begins a manifest:
+// its name and that of the marker that leads to it are synced together.
+func entries(t *testing.T, all, some *vfs.MemFS) {
+	names, err := all.List("store")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		name = path.Join("store", name)
+		if _, err := some.Stat(name); err == nil {
+			continue
+		}
+		f, err := all.Open(name)
+		if err != nil {
+			continue // a folder
+		}
+		b, err := io.ReadAll(f)
+		assert.NoError(t, err)
+		_ = f.Close()
+		assert.NoError(t, some.MkdirAll("store", 0o755))
+		lost, err := some.Create(name, vfs.WriteCategoryUnspecified)
+		if assert.NoError(t, err) {
+			_, err = lost.Write(b)
+			assert.NoError(t, err)
+			assert.NoError(t, lost.Close())
+		}
+	}
+}
+
+// logs are the contents of the logs.
+func logs(t *testing.T, fs *vfs.MemFS) map[string]string {
+	found := map[string]string{}
+	names, err := fs.List("store")
+	if err != nil {
+		return found // the folder itself is not there yet
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		f, err := fs.Open(path.Join("store", name))
+		if err != nil {
+			continue
+		}
+		b, err := io.ReadAll(f)
+		assert.NoError(t, err)
+		_ = f.Close()
+		found[path.Join("store", name)] = string(b)
+	}
+	return found
+}
+
+// look opens what a cut has left.
+func (w *workload) look(kept string, fs *vfs.MemFS, before [hands]int64) {
+	w.made.Add(1)
+	crashed, err := disktable.Open("store", disktable.Options{FS: fs})
+	if !assert.NoError(w.t, err, "moment %d, %s kept", w.moments.Load(), kept) {
+		return
+	}
+	defer func() { assert.NoError(w.t, crashed.Close()) }()
+	for h := range hands {
+		for n := max(1, before[h]-20); n <= before[h]+1; n++ { // what is older has been looked at
+			items, err := crashed.Get(context.Background(), half(h, n, "a").Key, half(h, n, "b").Key)
+			if !assert.NoError(w.t, err) {
+				return
+			}
+			assert.Equal(w.t, items[0] == nil, items[1] == nil, "moment %d, %s kept: half a commit", w.moments.Load(), kept)
+			assert.False(w.t, n <= before[h] && items[0] == nil, "moment %d, %s kept: commit %d of %d is lost", w.moments.Load(), kept, n, h)
+		}
+	}
+}

@@ -1,0 +1,591 @@
+// Package disktable is the table port over an embedded engine (Pebble) in one folder: what a laptop runs on.
+//
+// One goroutine commits: it takes all that waits, checks each commit's conditions against the store and against what it
+// has queued before it, writes the accepted ones as one batch, syncs once, and only then answers. So a commit is durable
+// before anybody hears of it, many share one sync, and no reader sees what a crash could take back (the batch becomes
+// visible with its sync). A folder belongs to one process at a time.
+//
+// It imports its port and the engine.
+package disktable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"agentplatform/internal/table"
+)
+
+// format is the number of the store's layout. A folder with a higher one is refused.
+const format = "1"
+
+// ErrInUse says that another process has the folder open.
+var ErrInUse = errors.New("the folder is in use by another process")
+
+var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is closed")}
+
+// maxBatch bounds how many commits share one sync, and so how long the first of them waits.
+const maxBatch = 256
+
+// Table is an open store. Close it.
+type Table struct {
+	db   *pebble.DB
+	lock *os.File
+	log  *slog.Logger
+	now  func() time.Time
+
+	seen    sync.RWMutex // what readers see, view and cache, is of one moment: it changes while nobody looks
+	view    *view
+	cache   cache
+	queue   chan *request
+	closing chan struct{}
+	stopped sync.WaitGroup
+
+	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
+	closed bool
+}
+
+type request struct {
+	ops   []table.Op
+	reply chan error
+}
+
+// Options are what a store can be opened with. FS is the file system, nil for the real one; tests hand in one that fails.
+type Options struct {
+	Log *slog.Logger
+	Now func() time.Time
+	FS  vfs.FS
+}
+
+// Open opens the store in dir, making it when there is none. It returns [ErrInUse] when another process has it.
+func Open(dir string, o Options) (*Table, error) {
+	t := &Table{
+		log: o.Log, now: o.Now, queue: make(chan *request, 4*maxBatch), closing: make(chan struct{}),
+	}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	if t.now == nil {
+		t.now = time.Now
+	}
+	if o.FS == nil {
+		if err := t.lockFolder(dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.open(dir, o.FS); err != nil {
+		t.unlockFolder()
+		return nil, err
+	}
+	t.cache.init()
+	t.publish(nil)
+	t.stopped.Add(1)
+	go t.commitLoop()
+	return t, nil
+}
+
+func (t *Table) open(dir string, fs vfs.FS) error {
+	cache := pebble.NewCache(64 << 20)
+	defer cache.Unref()
+	options := &pebble.Options{
+		FS:                          fs,
+		Cache:                       cache,
+		MemTableSize:                32 << 20,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      quiet{t.log},
+	}
+	for i := range options.Levels {
+		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := pebble.Open(dir, options)
+	if err != nil {
+		return fmt.Errorf("disktable: open %s: %w", dir, err)
+	}
+	if err := checkFormat(db); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	t.db = db
+	return nil
+}
+
+func checkFormat(db *pebble.DB) error {
+	key := []byte{metaPrefix, 'f'}
+	stored, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return db.Set(key, []byte(format), pebble.Sync)
+	}
+	if err != nil {
+		return fmt.Errorf("disktable: read the format: %w", err)
+	}
+	defer func() { _ = closer.Close() }()
+	if string(stored) != format {
+		return fmt.Errorf("disktable: the store has format %q and this program knows %q; use the program that wrote it", stored, format)
+	}
+	return nil
+}
+
+func (t *Table) lockFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("disktable: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "IN_USE"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("disktable: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("disktable: %s: %w", dir, ErrInUse)
+	}
+	t.lock = f
+	return nil
+}
+
+func (t *Table) unlockFolder() {
+	if t.lock != nil {
+		_ = t.lock.Close() // closing releases the lock
+	}
+}
+
+// Close waits for the commits under way and closes the store.
+func (t *Table) Close() error {
+	t.sendMu.Lock()
+	if t.closed {
+		t.sendMu.Unlock()
+		return nil
+	}
+	t.closed = true
+	t.sendMu.Unlock()
+	close(t.closing)
+	t.stopped.Wait()
+	err := t.view.release()
+	err = errors.Join(err, t.db.Close())
+	t.unlockFolder()
+	return err
+}
+
+// A view is the store as of the last sync. The engine shows a batch to readers before its sync is through; readers of a
+// view do not see it until it can no longer be lost.
+type view struct {
+	*pebble.Snapshot
+	users atomic.Int64 // one for being the newest, one for each reader
+}
+
+func (v *view) release() error {
+	if v.users.Add(-1) == 0 {
+		return v.Close()
+	}
+	return nil
+}
+
+// publish makes everything committed so far visible, all of it at once. It is given what the last batch has left.
+func (t *Table) publish(written map[table.Key]*table.Item) {
+	next := &view{Snapshot: t.db.NewSnapshot()}
+	next.users.Store(1)
+	t.seen.Lock()
+	t.cache.replace(written)
+	old := t.view
+	t.view = next
+	t.seen.Unlock()
+	if old != nil {
+		_ = old.release()
+	}
+}
+
+// newest is the view of what is visible, for who holds seen.
+func (t *Table) newest() *view {
+	t.view.users.Add(1)
+	return t.view
+}
+
+func (t *Table) whenOpen() (*view, error) {
+	t.sendMu.RLock()
+	defer t.sendMu.RUnlock()
+	if t.closed {
+		return nil, errClosed
+	}
+	t.seen.RLock()
+	defer t.seen.RUnlock()
+	return t.newest(), nil
+}
+
+// Get reads items by their keys.
+func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error) {
+	found := make([]*table.Item, len(keys))
+	v, unknown, err := t.known(keys, found)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil {
+		defer func() { _ = v.release() }()
+	}
+	for _, u := range unknown {
+		item, err := read(v, keys[u.at])
+		if err != nil {
+			return nil, err
+		}
+		t.cache.learn(keys[u.at], item, u.epoch)
+		found[u.at] = item
+	}
+	for i := range found {
+		found[i] = t.live(found[i])
+	}
+	return found, nil
+}
+
+// unknown is a key, by its place, that the cache told nothing of.
+type unknown struct {
+	at    int
+	epoch uint64
+}
+
+// known finds what the cache has; and, when that is not all, the view to read the rest from, which is of the same moment.
+func (t *Table) known(keys []table.Key, found []*table.Item) (v *view, rest []unknown, err error) {
+	t.sendMu.RLock()
+	defer t.sendMu.RUnlock()
+	if t.closed {
+		return nil, nil, errClosed
+	}
+	t.seen.RLock()
+	defer t.seen.RUnlock()
+	for i, k := range keys {
+		item, epoch, known := t.cache.get(k)
+		if found[i] = item; !known {
+			rest = append(rest, unknown{i, epoch})
+		}
+	}
+	if rest != nil {
+		v = t.newest()
+	}
+	return v, rest, nil
+}
+
+func read(r pebble.Reader, k table.Key) (*table.Item, error) {
+	var buf [128]byte
+	stored, closer, err := r.Get(appendItemKey(buf[:0], k))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("disktable: read %s: %w", k, err)
+	}
+	defer func() { _ = closer.Close() }()
+	return decodeItem(k, stored)
+}
+
+// live is the item, or nil when there is none or it has expired.
+func (t *Table) live(i *table.Item) *table.Item {
+	if i != nil && !i.Expires.IsZero() && !i.Expires.After(t.now()) {
+		return nil
+	}
+	return i
+}
+
+// Query reads a range of a partition.
+func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
+	prefix := appendItemKey(nil, table.Key{Part: r.Part})
+	var found []*table.Item
+	err := t.scan(prefix, r, func(key, value []byte) (bool, error) {
+		k, ok := splitItemKey(key)
+		if !ok {
+			return false, errCorrupt
+		}
+		item, err := decodeItem(k, value)
+		if err != nil {
+			return false, err
+		}
+		if t.live(item) != nil {
+			found = append(found, item)
+		}
+		return len(found) < r.Limit, nil
+	})
+	return found, err
+}
+
+// List reads a range of a listing index.
+func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
+	prefix := append([]byte{listPrefix}, index...)
+	prefix = append(append(append(prefix, 0), r.Part...), 0)
+	var found []table.Entry
+	err := t.scan(prefix, r, func(key, _ []byte) (bool, error) {
+		e, ok := splitEntry(key[len(prefix):])
+		if !ok {
+			return false, errCorrupt
+		}
+		found = append(found, e)
+		return len(found) < r.Limit, nil
+	})
+	return found, err
+}
+
+// splitEntry reads "at, zero byte, partition, zero byte, sort key".
+func splitEntry(b []byte) (table.Entry, bool) {
+	for i, c := range b {
+		if c == 0 {
+			k, ok := splitItemKey(b[i:])
+			return table.Entry{Key: k, At: string(b[:i])}, ok
+		}
+	}
+	return table.Entry{}, false
+}
+
+// Due lists the overdue items of a shard.
+func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
+	low := []byte{duePrefix, byte(shard)}
+	high := appendDueKey(nil, until.Add(time.Millisecond), table.Key{})
+	high = append(low[:2:2], high[2:10]...)
+	v, err := t.whenOpen()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = v.release() }()
+	it, err := v.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
+	if err != nil {
+		return nil, fmt.Errorf("disktable: %w", err)
+	}
+	defer func() { _ = it.Close() }()
+	var found []table.Entry
+	for ok := it.First(); ok && len(found) < limit; ok = it.Next() {
+		k, valid := splitItemKey(it.Key()[9:])
+		if !valid {
+			return nil, errCorrupt
+		}
+		found = append(found, table.Entry{Key: k, At: string(it.Key()[2:10])})
+	}
+	return found, it.Error()
+}
+
+// scan walks the rows below prefix that the range selects, in its direction.
+func (t *Table) scan(prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
+	low := slices.Concat(prefix, []byte(r.Prefix))
+	high := slices.Concat(low, []byte{0xff})
+	if r.After != "" {
+		after := slices.Concat(prefix, []byte(r.After))
+		if !r.Reverse {
+			low = slices.Concat(after, []byte{1}) // above the named row and whatever an index adds to it after a zero byte
+		} else {
+			high = after
+		}
+	}
+	v, err := t.whenOpen()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = v.release() }()
+	it, err := v.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
+	if err != nil {
+		return fmt.Errorf("disktable: %w", err)
+	}
+	defer func() { _ = it.Close() }()
+	step, ok := it.Next, it.First()
+	if r.Reverse {
+		step, ok = it.Prev, it.Last()
+	}
+	for ; ok; ok = step() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("disktable: %w", err)
+		}
+		more, err := visit(it.Key(), value)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// Commit does all of the operations or none, and returns once they are on disk.
+func (t *Table) Commit(ctx context.Context, _ string, ops ...table.Op) error {
+	if err := table.Validate(ops); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return &table.Error{Kind: table.Down, Err: err}
+	}
+	r := &request{ops: ops, reply: make(chan error, 1)}
+	t.sendMu.RLock()
+	if t.closed {
+		t.sendMu.RUnlock()
+		return errClosed
+	}
+	t.queue <- r
+	t.sendMu.RUnlock()
+	// The committing goroutine answers everything it took; leaving early would turn a known outcome into an unknown one.
+	return <-r.reply
+}
+
+func (t *Table) commitLoop() {
+	defer t.stopped.Done()
+	for {
+		select {
+		case first := <-t.queue:
+			t.commitBatch(t.collect(first))
+		case <-t.closing:
+			for {
+				select {
+				case first := <-t.queue:
+					t.commitBatch(t.collect(first))
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *Table) collect(first *request) []*request {
+	batch := append(make([]*request, 0, 16), first)
+	for len(batch) < maxBatch {
+		select {
+		case r := <-t.queue:
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commitBatch decides the requests in order, each against the store and those accepted before it, and writes the
+// accepted ones with one sync.
+func (t *Table) commitBatch(requests []*request) {
+	b := &batch{table: t, write: t.db.NewBatch(), queued: make(map[table.Key]*table.Item)}
+	defer func() { _ = b.write.Close() }()
+	replies := make([]error, len(requests))
+	accepted := 0
+	for i, r := range requests {
+		replies[i] = b.add(r.ops)
+		if replies[i] == nil {
+			accepted++
+		}
+	}
+	if accepted > 0 {
+		if err := b.write.Commit(pebble.Sync); err != nil {
+			t.log.Error("the store could not write", "error", err)
+			for i := range replies {
+				if replies[i] == nil {
+					replies[i] = &table.Error{Kind: table.Unknown, Err: err}
+				}
+			}
+		} else {
+			t.publish(b.queued)
+		}
+	}
+	for i, r := range requests {
+		r.reply <- replies[i]
+	}
+}
+
+type batch struct {
+	table  *Table
+	write  *pebble.Batch
+	queued map[table.Key]*table.Item // what earlier requests of the batch leave behind; nil: deleted
+}
+
+func (b *batch) add(ops []table.Op) error {
+	current := make([]*table.Item, len(ops))
+	var conflicts []table.Conflict
+	for i, op := range ops {
+		item, err := b.read(op.Item.Key)
+		if err != nil {
+			return err
+		}
+		current[i] = item
+		if live := b.table.live(item); !op.If.Holds(live) {
+			conflicts = append(conflicts, table.Conflict{Op: i, Current: live})
+		}
+	}
+	if conflicts != nil {
+		return &table.Refused{Conflicts: conflicts}
+	}
+	for i, op := range ops {
+		switch op.Kind {
+		case table.PutOp:
+			item := op.Item
+			item.Version = op.If.After()
+			b.unindex(current[i], &item)
+			b.put(current[i], &item)
+			b.queued[item.Key] = &item
+		case table.DeleteOp:
+			if current[i] == nil {
+				continue
+			}
+			b.unindex(current[i], nil)
+			_ = b.write.Delete(appendItemKey(nil, op.Item.Key), nil)
+			b.queued[op.Item.Key] = nil
+		case table.CheckOp:
+		}
+	}
+	return nil
+}
+
+func (b *batch) read(k table.Key) (*table.Item, error) {
+	if item, ok := b.queued[k]; ok {
+		return item, nil
+	}
+	if item, _, known := b.table.cache.get(k); known {
+		return item, nil
+	}
+	return read(b.table.db, k)
+}
+
+// A batch's own operations cannot fail before its commit; their errors are nil by the engine's contract.
+func (b *batch) put(old, item *table.Item) {
+	_ = b.write.Set(appendItemKey(nil, item.Key), appendItem(make([]byte, 0, item.Size()+32), item), nil)
+	for _, l := range item.Lists {
+		if !lists(old, l) {
+			_ = b.write.Set(appendListKey(nil, l, item.Key), nil, nil)
+		}
+	}
+	if !item.Due.IsZero() && (old == nil || !old.Due.Equal(item.Due)) {
+		_ = b.write.Set(appendDueKey(nil, item.Due, item.Key), nil, nil)
+	}
+}
+
+func (b *batch) unindex(old, next *table.Item) {
+	if old == nil {
+		return
+	}
+	for _, l := range old.Lists {
+		if !lists(next, l) {
+			_ = b.write.Delete(appendListKey(nil, l, old.Key), nil)
+		}
+	}
+	if !old.Due.IsZero() && (next == nil || !next.Due.Equal(old.Due)) {
+		_ = b.write.Delete(appendDueKey(nil, old.Due, old.Key), nil)
+	}
+}
+
+func lists(i *table.Item, l table.Listing) bool {
+	if i == nil {
+		return false
+	}
+	for _, other := range i.Lists {
+		if other == l {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet passes the engine's errors on and drops its chatter.
+type quiet struct{ log *slog.Logger }
+
+func (quiet) Infof(string, ...any) {}
+func (q quiet) Errorf(format string, args ...any) {
+	q.log.Error("store: " + fmt.Sprintf(format, args...))
+}
+func (q quiet) Fatalf(format string, args ...any) { panic("store: " + fmt.Sprintf(format, args...)) }

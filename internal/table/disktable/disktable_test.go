@@ -1,0 +1,113 @@
+package disktable_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/disktable"
+	"agentplatform/internal/table/tabletest"
+)
+
+func open(t *testing.T, dir string) *disktable.Table {
+	t.Helper()
+	d, err := disktable.Open(dir, disktable.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func TestContract(t *testing.T) {
+	tabletest.Run(t, tabletest.Harness{New: func(t *testing.T) table.Table { return open(t, t.TempDir()) }})
+}
+
+func TestAFolderBelongsToOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	first := open(t, dir)
+	_, err := disktable.Open(dir, disktable.Options{})
+	require.ErrorIs(t, err, disktable.ErrInUse)
+	require.NoError(t, first.Close())
+	open(t, dir)
+}
+
+func TestAStoreOfANewerFormatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, open(t, dir).Close())
+	db, err := pebble.Open(dir, &pebble.Options{})
+	require.NoError(t, err)
+	require.NoError(t, db.Set([]byte("mf"), []byte("99"), pebble.Sync))
+	require.NoError(t, db.Close())
+	_, err = disktable.Open(dir, disktable.Options{})
+	require.ErrorContains(t, err, `format "99"`)
+}
+
+func TestACommitOutlivesTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	i := table.Item{Key: table.Key{Part: "p", Sort: "s"}, Owner: "-", Body: []byte(`{}`)}
+	require.NoError(t, d.Commit(t.Context(), "t", table.Put(i, table.Absent())))
+	require.NoError(t, d.Close())
+	items, err := open(t, dir).Get(t.Context(), i.Key)
+	require.NoError(t, err)
+	require.NotNil(t, items[0])
+	require.True(t, table.IsKind(d.Commit(t.Context(), "t", table.Put(i, table.Absent())), table.Down))
+}
+
+// TestACommitIsSeenWhole: who has seen one item of a commit sees the others, whether the cache knows them or not.
+func TestACommitIsSeenWhole(t *testing.T) {
+	d, err := disktable.Open("store", disktable.Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	const items, commits = 16, 400
+	key := func(i int) table.Key { return table.Key{Part: fmt.Sprint("p", i), Sort: "s"} }
+	commit := func(n int) {
+		var ops []table.Op
+		for i := range items {
+			// Some are too large for the cache, every other time.
+			body := fmt.Appendf(nil, `{"n":%d,"x":%q}`, n, strings.Repeat("x", i%2*n%2*3000))
+			ops = append(ops, table.Put(table.Item{Key: key(i), Owner: "-", Schema: n, Body: body}, table.Always()))
+		}
+		require.NoError(t, d.Commit(t.Context(), "t", ops...))
+	}
+	commit(1)
+	var done atomic.Bool
+	var readers sync.WaitGroup
+	for reader := range 4 {
+		readers.Go(func() {
+			random, latest := rand.New(rand.NewPCG(1, uint64(reader))), 0
+			for !done.Load() && !t.Failed() {
+				k := key(random.IntN(items))
+				var found []*table.Item
+				var err error
+				if random.IntN(4) == 0 {
+					found, err = d.Query(t.Context(), table.Range{Part: k.Part, Limit: 1})
+				} else {
+					found, err = d.Get(t.Context(), k)
+				}
+				if !assert.NoError(t, err) || !assert.GreaterOrEqual(t, found[0].Schema, latest, "of %s, after another item of a later commit", k) {
+					return
+				}
+				latest = found[0].Schema
+			}
+		})
+	}
+	for n := 2; n <= commits && !t.Failed(); n++ {
+		commit(n)
+	}
+	done.Store(true)
+	readers.Wait()
+	for i := range items { // nothing old has stayed in the cache
+		found, err := d.Get(t.Context(), key(i))
+		require.NoError(t, err)
+		require.Equal(t, commits, found[0].Schema, "of %s", key(i))
+	}
+}
