@@ -1,0 +1,123 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/table"
+)
+
+// AuditEntry says who changed or decided what. It is written in the commit of the change itself.
+type AuditEntry struct {
+	ID           string          `json:"entry_id"`
+	Organization string          `json:"organization_id"`
+	At           time.Time       `json:"at"`
+	Operation    string          `json:"operation"` // its name in the OpenAPI document
+	UserID       string          `json:"user_id"`
+	APIKeyID     string          `json:"api_key_id"`
+	Kind         string          `json:"kind"` // of what was changed: agent, user, run, …
+	Subject      string          `json:"subject"`
+	Changed      []string        `json:"changed,omitzero"`    // the members that an edit changed
+	DecidedBy    string          `json:"decided_by,omitzero"` // as the client says
+	Decisions    []AuditDecision `json:"decisions,omitzero"`
+}
+
+func (e AuditEntry) placed() (string, string, string) { return "audit", e.ID, e.Organization }
+
+// AuditDecision is what was decided about one interrupt.
+type AuditDecision struct {
+	InterruptID string `json:"interrupt_id"`
+	Decision    string `json:"decision"`
+}
+
+// Author is on whose behalf a request is carried out.
+type Author struct {
+	Organization string
+	UserID       string
+	APIKeyID     string
+	Operation    string
+}
+
+type (
+	authorKey  struct{}
+	changedKey struct{}
+)
+
+// By has the changes that are committed with the context stand in the audit log as the author's. The platform's own work has
+// no author, and no entries.
+func By(ctx context.Context, a Author) context.Context { return context.WithValue(ctx, authorKey{}, a) }
+
+// changing says which members of a resource an edit changes.
+func changing(ctx context.Context, before, after any) context.Context {
+	members := func(v any) (m map[string]json.RawMessage) {
+		b, err := json.Marshal(v)
+		if err == nil {
+			_ = json.Unmarshal(b, &m)
+		}
+		if spec, nested := m["spec"]; nested { // an agent's
+			_ = json.Unmarshal(spec, &m)
+			delete(m, "spec")
+		}
+		return m
+	}
+	was, is := members(before), members(after)
+	names := map[string]bool{}
+	for _, m := range []map[string]json.RawMessage{was, is} {
+		for name := range m {
+			if name != "updated_at" && string(was[name]) != string(is[name]) {
+				names[name] = true
+			}
+		}
+	}
+	return context.WithValue(ctx, changedKey{}, slices.Sorted(maps.Keys(names)))
+}
+
+// audited are the kinds of resources whose changes stand in the audit log.
+var audited = map[string]bool{"agent": true, "toolkit": true, "user": true, "group": true, "api_key": true, "organization": true}
+
+// audit is the audit log's entry of a commit, when it has an author and changes what is audited.
+func (s *Store) audit(ctx context.Context, move string, ops []table.Op) ([]table.Op, error) {
+	by, authored := ctx.Value(authorKey{}).(Author)
+	if !authored {
+		return nil, nil
+	}
+	for _, op := range ops {
+		kind, id, _ := strings.Cut(op.Item.Part, "/")
+		if op.Item.Sort != headSort || !audited[kind] || op.Kind == table.CheckOp {
+			continue
+		}
+		entry := by.entry(s.host.Now(), move, kind, id)
+		if kind != "organization" { // what an operator does to another organization's things stands in that one's log
+			entry.Organization = op.Item.Owner
+		}
+		entry.Changed, _ = ctx.Value(changedKey{}).([]string)
+		op, err := PutResource(Fresh(entry), move)
+		return []table.Op{op}, err
+	}
+	return nil, nil
+}
+
+func (a Author) entry(at time.Time, move, kind, subject string) AuditEntry {
+	return AuditEntry{
+		ID: move, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
+	}
+}
+
+// AuditDecisions is the audit log's entry of a decided pause, if the decision has an author.
+func (s *Store) AuditDecisions(ctx context.Context, r Run, move string, d Decisions) ([]table.Op, error) {
+	by, authored := ctx.Value(authorKey{}).(Author)
+	if !authored {
+		return nil, nil
+	}
+	entry := by.entry(s.host.Now(), move, "run", r.ID())
+	entry.DecidedBy = d.By
+	for _, one := range d.List {
+		entry.Decisions = append(entry.Decisions, AuditDecision{one.InterruptID, one.Decision})
+	}
+	op, err := PutResource(Fresh(entry), move)
+	return []table.Op{op}, err
+}

@@ -1,0 +1,152 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/table"
+)
+
+// Budget is how much may be used in a period of UTC.
+type Budget struct {
+	Period    string `json:"period" enum:"day,month"`
+	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that began in the period, in and out; null: any number"`
+	MaxRuns   *int64 `json:"max_runs" minimum:"1" nullable:"true" doc:"that are accepted in the period; null: any number"`
+}
+
+// Limit is a budget with whose it is.
+type Limit struct {
+	Budget
+
+	Kind string // organization, group, user, agent, api_key
+	ID   string
+}
+
+// period is the one that holds now: its name, and when it ends.
+func (l Limit) period(now time.Time) (name string, ends time.Time) {
+	year, month, day := now.UTC().Date()
+	if l.Period == "month" {
+		return now.UTC().Format("2006-01"), time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return now.UTC().Format(time.DateOnly), time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
+}
+
+// Name names what is spent of the budget in the period that holds now.
+func (l Limit) Name(now time.Time) string {
+	name, _ := l.period(now)
+	return l.Kind + "/" + l.ID + "/" + name
+}
+
+// Ends is when the period that holds now ends.
+func (l Limit) Ends(now time.Time) time.Time {
+	_, ends := l.period(now)
+	return ends
+}
+
+// Exhausted says what of a budget is used up, empty for nothing.
+func (l Limit) Exhausted(s Spent) string {
+	switch {
+	case l.MaxRuns != nil && s.Runs >= *l.MaxRuns:
+		return fmt.Sprintf("%d of %d runs", s.Runs, *l.MaxRuns)
+	case l.MaxTokens != nil && s.Tokens >= *l.MaxTokens:
+		return fmt.Sprintf("%d of %d tokens", s.Tokens, *l.MaxTokens)
+	}
+	return ""
+}
+
+// Spent is what has been used of a budget in a period: the runs that were accepted, and the tokens of those that have ended.
+type Spent struct {
+	Runs   int64
+	Tokens int64
+
+	runs int64 // version of the row that counts runs
+}
+
+// tally is a row that counts. Runs are counted in one row, so that not one too many is accepted; tokens in several, so that runs
+// that end at the same time seldom meet.
+type tally struct {
+	N int64 `json:"n"`
+}
+
+const (
+	tallyShards = 8
+	runsSort    = "runs"
+	tallyLife   = 100 * 24 * time.Hour // after the last count; longer than a month and what its runs may still take
+)
+
+func tallyKey(name, sort string) table.Key { return table.Key{Part: "spent/" + name, Sort: sort} }
+
+// Spent reads what has been used under a name.
+func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
+	items, err := s.query(ctx, table.Range{Part: tallyKey(name, "").Part, Limit: tallyShards + 1})
+	if err != nil {
+		return sum, err
+	}
+	for _, item := range items {
+		e, err := decode[tally](item)
+		if err != nil {
+			return sum, err
+		}
+		if item.Sort == runsSort {
+			sum.Runs, sum.runs = e.Value.N, e.version
+		} else {
+			sum.Tokens += e.Value.N
+		}
+	}
+	return sum, nil
+}
+
+// Overspent says which of a run's budgets is used up by the runs that have ended and the tokens that this one has used; empty for
+// none.
+func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used int64) (string, error) {
+	for _, b := range budgets {
+		sum, err := s.Spent(ctx, b.Name)
+		if err != nil {
+			return "", err
+		}
+		if sum.Tokens+used >= b.MaxTokens {
+			named := strings.Split(b.Name, "/")
+			return fmt.Sprintf("the budget of %s %s for %s is used up: %d of %d tokens", named[0], named[1], named[2], sum.Tokens+used, b.MaxTokens), nil
+		}
+	}
+	return "", nil
+}
+
+// CountRun is the write that counts one more run, given what was read.
+func (s *Store) CountRun(organization, name, move string, before Spent) (table.Op, error) {
+	e := Fresh(tally{N: before.Runs + 1})
+	e.version = before.runs
+	return s.putTally(e, organization, name, runsSort, move)
+}
+
+// SpendTokens is the writes that count what an ended run has used.
+func (s *Store) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge, move string) ([]table.Op, error) {
+	var ops []table.Op
+	for _, b := range r.Budgets {
+		shard := fmt.Sprintf("tokens/%d", int(r.ID()[len(r.ID())-1])%tallyShards)
+		items, err := s.read(ctx, tallyKey(b.Name, shard))
+		if err != nil {
+			return nil, err
+		}
+		e := Fresh(tally{})
+		if items[0] != nil {
+			if e, err = decode[tally](items[0]); err != nil {
+				return nil, err
+			}
+		}
+		e.Value.N += c.Usage.InputTokens + c.Usage.OutputTokens
+		op, err := s.putTally(e, r.Organization, b.Name, shard, move)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+func (s *Store) putTally(e Entity[tally], organization, name, sort, move string) (table.Op, error) {
+	return put(e, table.Item{Key: tallyKey(name, sort), Owner: organization, Move: move, Expires: s.host.Now().Add(tallyLife)})
+}

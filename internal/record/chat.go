@@ -1,0 +1,143 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// ChatEntity is a chat with what is needed to write it again.
+type ChatEntity = Entity[lifecycle.Chat]
+
+func chatKey(organization, id string, own bool) table.Key {
+	if own {
+		return table.Key{Part: "chat/" + organization + "/" + id, Sort: headSort}
+	}
+	return table.Key{Part: "chat/" + id, Sort: headSort}
+}
+
+func chatKeyOf(t lifecycle.Ticket) table.Key { return chatKey(t.Organization, t.Chat, t.OwnChatID) }
+
+// ChatKey is where a chat is.
+func ChatKey(c lifecycle.Chat) table.Key { return chatKey(c.Organization, c.ID, c.OwnID) }
+
+func (s *Store) chatItem(ctx context.Context, key table.Key) (ChatEntity, bool, error) {
+	items, err := s.read(ctx, key)
+	if err != nil || items[0] == nil {
+		return ChatEntity{}, false, err
+	}
+	e, err := decode[lifecycle.Chat](items[0])
+	return e, true, err
+}
+
+// FindChat finds the chat that a client names: one that the service made, known globally, or one of the client's own
+// making, known in its organisation. Deleted ones are returned too, as they count the epochs.
+func (s *Store) FindChat(ctx context.Context, scope Scope, id string) (e ChatEntity, found bool, err error) {
+	keys := []table.Key{chatKey(scope.organization, id, true)}
+	if host.ValidID(id) {
+		keys = append(keys, chatKey("", id, false))
+	}
+	items, err := s.read(ctx, keys...)
+	if err != nil {
+		return e, false, err
+	}
+	item := items[0]
+	if len(items) > 1 && items[1] != nil {
+		if item, err = visible(scope, "chat "+id, items[1]); err != nil {
+			return e, false, err
+		}
+	}
+	if item == nil {
+		return e, false, nil
+	}
+	e, err = decode[lifecycle.Chat](item)
+	return e, err == nil, err
+}
+
+// Chat reads a chat that is there.
+func (s *Store) Chat(ctx context.Context, scope Scope, id string) (ChatEntity, error) {
+	e, found, err := s.FindChat(ctx, scope, id)
+	if err == nil && (!found || e.Value.Deleted) {
+		err = problem.Missing("chat " + id)
+	}
+	return e, err
+}
+
+// ChatOf reads the chat of a run, deleted or not.
+func (s *Store) ChatOf(ctx context.Context, t lifecycle.Ticket) (ChatEntity, bool, error) {
+	return s.chatItem(ctx, chatKeyOf(t))
+}
+
+// PutChat is the write of a chat.
+func PutChat(e ChatEntity, move string) (table.Op, error) {
+	c := e.Value
+	item := table.Item{Key: ChatKey(c), Owner: c.Organization, Move: move}
+	if !c.Deleted {
+		item.Lists = []table.Listing{{
+			Index: table.ByOwner, Part: "chats/" + c.Organization, Sort: fmt.Sprintf("%013d/%s", c.CreatedAt.UnixMilli(), c.ID),
+		}}
+	}
+	return put(e, item)
+}
+
+// DeleteChat is the removal of a chat as it was read.
+func DeleteChat(e ChatEntity) table.Op {
+	return table.Delete(ChatKey(e.Value), table.VersionIs(e.version))
+}
+
+// Chats pages through an organisation's chats, newest first.
+func (s *Store) Chats(ctx context.Context, scope Scope, after string, limit int) (Page[ChatEntity], error) {
+	return listed[lifecycle.Chat](ctx, s, scope, "chats/"+scope.organization, after, limit)
+}
+
+// listed pages through entities by the owner index, newest first.
+func listed[T any](ctx context.Context, s *Store, scope Scope, part, after string, limit int) (Page[Entity[T]], error) {
+	entries, err := s.list(ctx, table.ByOwner, table.Range{Part: part, After: after, Reverse: true, Limit: limit + 1})
+	if err != nil {
+		return Page[Entity[T]]{}, err
+	}
+	var page Page[Entity[T]]
+	if len(entries) > limit {
+		entries = entries[:limit]
+		page.Next = entries[limit-1].At
+	}
+	if len(entries) == 0 {
+		return page, nil
+	}
+	keys := make([]table.Key, 0, len(entries))
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	items, err := s.readAll(ctx, keys)
+	if err != nil {
+		return page, err
+	}
+	for _, item := range items {
+		if item == nil || !scope.admits(item.Owner) {
+			continue
+		}
+		e, err := decode[T](item)
+		if err != nil {
+			return page, err
+		}
+		page.Rows = append(page.Rows, e)
+	}
+	return page, nil
+}
+
+func (s *Store) readAll(ctx context.Context, keys []table.Key) ([]*table.Item, error) {
+	var all []*table.Item
+	for len(keys) > 0 {
+		n := min(len(keys), table.MaxGetKeys)
+		items, err := s.read(ctx, keys[:n]...)
+		if err != nil {
+			return nil, err
+		}
+		all, keys = append(all, items...), keys[n:]
+	}
+	return all, nil
+}

@@ -1,0 +1,194 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// A document is a JSON value beside a run's head: its input, its output, a step, a pause. Up to inlineLimit bytes it is
+// in the item itself; a larger one is put into the blob store before the commit, and the item says where.
+type document struct {
+	Doc  json.RawMessage `json:"doc,omitzero"`
+	Blob string          `json:"blob,omitzero"`
+}
+
+const (
+	inlineLimit   = 8 << 10
+	headLimit     = 512 // what may ride in the run's head, to keep that under 1 KB
+	documentLimit = 64 << 20
+)
+
+// Document writes v under key, as something that must not be there yet.
+func (s *Store) document(ctx context.Context, owner, move string, key table.Key, v any) (table.Op, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return table.Op{}, fmt.Errorf("record: %s: %w", key, err)
+	}
+	d := document{Doc: b}
+	if len(b) > documentLimit {
+		return table.Op{}, &table.Error{Kind: table.TooLarge, Err: fmt.Errorf("%s has %d bytes", key, len(b))}
+	}
+	if len(b) > inlineLimit {
+		d = document{Blob: "documents/" + key.Part + "/" + key.Sort + "/" + move}
+		if err := s.putBlob(ctx, d.Blob, b); err != nil {
+			return table.Op{}, err
+		}
+	}
+	return put(Fresh(d), table.Item{Key: key, Owner: owner, Move: move})
+}
+
+func (s *Store) putBlob(ctx context.Context, key string, b []byte) error {
+	var err error
+	for try := range tries {
+		if err = blob.PutBytes(ctx, s.blobs, key, b); err == nil {
+			return nil
+		}
+		if s.host.Sleep(ctx, s.backOff(try)) != nil {
+			break
+		}
+	}
+	return problem.Retry(err)
+}
+
+func (s *Store) open(ctx context.Context, item *table.Item, into any) error {
+	e, err := decode[document](item)
+	if err != nil {
+		return err
+	}
+	b := []byte(e.Value.Doc)
+	if e.Value.Blob != "" {
+		if b, err = s.getBlob(ctx, e.Value.Blob); err != nil {
+			return fmt.Errorf("record: %s: %w", item.Key, err)
+		}
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("record: %s: %w", item.Key, err)
+	}
+	return nil
+}
+
+func (s *Store) getBlob(ctx context.Context, key string) (b []byte, err error) {
+	for try := range tries {
+		if b, err = blob.GetBytes(ctx, s.blobs, key); err == nil {
+			return b, nil
+		}
+		if s.host.Sleep(ctx, s.backOff(min(try, 3))) != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+// dropBlob removes the large part of a document, if it has one.
+func (s *Store) dropBlob(ctx context.Context, item *table.Item) error {
+	e, err := decode[document](item)
+	if err != nil || e.Value.Blob == "" {
+		return err
+	}
+	return s.blobs.Delete(ctx, e.Value.Blob)
+}
+
+// Input is what a request brought, beside its ticket.
+type Input struct {
+	Message     string            `json:"message,omitempty"`
+	Files       []FileRef         `json:"files,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	CallbackURL string            `json:"callback_url,omitempty"`
+	Idempotency string            `json:"idempotency,omitempty"` // name of the idempotency record, which lives as long as the run
+}
+
+// FileRef names a file that came with a message or was made by a tool.
+type FileRef struct {
+	FileID      string `json:"file_id"`
+	Name        string `json:"name"`
+	ContentType string `json:"content_type"`
+	Size        int64  `json:"size"`
+}
+
+// Interrupt is a pending request for human input: what clients see, and the call of the model that it is about.
+type Interrupt struct {
+	events.Interrupt
+
+	Call string `json:"call"`
+	// Unsure marks a call that was begun before a crash and must not be repeated unasked.
+	Unsure bool `json:"unsure,omitempty"`
+}
+
+// Public is the part of the interrupts that clients see.
+func Public(list []Interrupt) []events.Interrupt {
+	public := make([]events.Interrupt, 0, len(list))
+	for _, i := range list {
+		public = append(public, i.Interrupt)
+	}
+	return public
+}
+
+// Decisions is how a pause ended.
+type Decisions struct {
+	List []Decision `json:"list"`
+	By   string     `json:"by,omitempty"`
+	At   time.Time  `json:"at"`
+
+	Idempotency string `json:"idempotency,omitempty"` // name of the record of the request that decided
+}
+
+// Decision is what a human decided about one interrupt.
+type Decision struct {
+	InterruptID string          `json:"interrupt_id"`
+	Decision    string          `json:"decision"`
+	Arguments   json.RawMessage `json:"arguments,omitempty"`
+	Message     string          `json:"message,omitempty"`
+	Files       []FileRef       `json:"files,omitempty"`
+}
+
+// Step is an entry of a run's journal.
+type Step struct {
+	Index      int       `json:"index"`
+	Kind       StepKind  `json:"kind"`
+	Attempt    int       `json:"attempt"`
+	StartedAt  time.Time `json:"started_at"`
+	FinishedAt time.Time `json:"finished_at"`
+
+	// Of a model call.
+	Text         string `json:"text,omitempty"`
+	Calls        []Call `json:"calls,omitempty"`
+	InputTokens  int64  `json:"input_tokens,omitempty"`
+	OutputTokens int64  `json:"output_tokens,omitempty"`
+	Finish       string `json:"finish_reason,omitempty"`
+	Tries        int    `json:"tries,omitempty"`
+	RequestID    string `json:"request_id,omitempty"` // by which the provider knows the call
+	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
+
+	// Of a tool call.
+	CallID  string    `json:"call_id,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, rejected, answered, or started before a call that must not be repeated
+	Output  string    `json:"output,omitempty"`
+	Files   []FileRef `json:"files,omitempty"` // what of the result was too large for the journal
+	// Arguments are those the call was made with, after a human's edit.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// StepKind says what a step was.
+type StepKind string
+
+// The kinds of step.
+const (
+	ModelStep StepKind = "model"
+	ToolStep  StepKind = "tool"
+	StartStep StepKind = "tool_started" // written before a call that must not be made twice
+)
+
+// Call is a tool call the model asked for.
+type Call struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}

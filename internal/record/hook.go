@@ -1,0 +1,211 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// Hook is a webhook delivery: one for each state that a run entered and its client wants pushed. Its body is final.
+type Hook struct {
+	DeliveryID   string `json:"delivery_id"`
+	Organization string `json:"organization_id"`
+	RunID        string `json:"run_id"`
+	Sequence     int    `json:"sequence"`
+	Event        string `json:"event"`
+	Status       string `json:"status_of_run"`
+	CallbackURL  string `json:"callback_url"`
+	Body         string `json:"body,omitzero"` // as text, whose bytes no store may change; empty: too large, in the blob store
+	BodyBlob     string `json:"body_blob,omitzero"`
+
+	State       HookState     `json:"state"`
+	Attempts    []HookAttempt `json:"attempts,omitzero"`
+	Redeliver   bool          `json:"redeliver,omitzero"` // one more try was asked for
+	Claim       string        `json:"claim,omitzero"`     // the sender at work
+	Boot        string        `json:"boot,omitzero"`
+	ClaimUntil  time.Time     `json:"claim_until,omitzero"`
+	NextAttempt time.Time     `json:"next_attempt_at,omitzero"`
+	LookAt      time.Time     `json:"look_at,omitzero"` // the sweeper has nudged and will look again then
+	Tries       int           `json:"tries,omitzero"`   // counted against the budget
+}
+
+// HookState is where a delivery stands.
+type HookState string
+
+// The states of a delivery.
+const (
+	HookPending   HookState = "pending"
+	HookDelivered HookState = "delivered"
+	HookFailed    HookState = "failed"
+)
+
+// HookAttempt is one try of a delivery.
+type HookAttempt struct {
+	At              time.Time `json:"at"`
+	Status          int       `json:"status,omitzero"`
+	LatencyMS       int64     `json:"latency_ms"`
+	Error           string    `json:"error,omitzero"`
+	ResponseExcerpt string    `json:"response_excerpt,omitzero"`
+}
+
+// HookEntity is a delivery with what is needed to write it again.
+type HookEntity = Entity[Hook]
+
+// HookKey is where a delivery is.
+func HookKey(run string, sequence int) table.Key {
+	return table.Key{Part: "hook/" + run, Sort: fmt.Sprintf("%06d", sequence)}
+}
+
+// spread keeps the ids of a run's deliveries apart.
+const spread = 0x9e3779b97f4b
+
+// DeliveryID is the id of a run's delivery: derived, so that it is the same however often its commit is made.
+func DeliveryID(run string, sequence int) string { return shifted(run, uint64(sequence)*spread) }
+
+// shifted moves the random part of an identifier.
+func shifted(id string, by uint64) string {
+	tail, _ := strconv.ParseUint(id[12:], 16, 64)
+	return id[:12] + fmt.Sprintf("%012x", (tail+by)&0xffffffffffff)
+}
+
+// NudgeID names a delivery in a nudge.
+func (h Hook) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
+
+// Claimed says whether a sender is at work on the delivery. In a process that is the only one, which has a boot, claims
+// of other boots are void.
+func (h Hook) Claimed(now time.Time, boot string) bool {
+	return h.Claim != "" && h.ClaimUntil.After(now) && (boot == "" || h.Boot == boot)
+}
+
+// NewHook makes the row of a delivery; the body goes to the blob store when it is large.
+func (s *Store) NewHook(ctx context.Context, h Hook, move string) (table.Op, error) {
+	if len(h.Body) > inlineLimit {
+		h.BodyBlob = fmt.Sprintf("documents/hook/%s/%d/%s", h.RunID, h.Sequence, move)
+		if err := s.putBlob(ctx, h.BodyBlob, []byte(h.Body)); err != nil {
+			return table.Op{}, err
+		}
+		h.Body = ""
+	}
+	return PutHook(Fresh(h), move)
+}
+
+// PutHook is the write of a delivery.
+func PutHook(e HookEntity, move string) (table.Op, error) {
+	h := e.Value
+	item := table.Item{
+		Key: HookKey(h.RunID, h.Sequence), Owner: h.Organization, Move: move,
+		Lists: []table.Listing{{Index: table.ByOwner, Part: "hooks/" + h.Organization, Sort: h.DeliveryID}},
+	}
+	if h.State == HookPending || h.Redeliver {
+		for _, at := range []time.Time{h.NextAttempt, h.ClaimUntil, h.LookAt} {
+			if at.After(item.Due) {
+				item.Due = at
+			}
+		}
+	}
+	return put(e, item)
+}
+
+// Hook reads a delivery.
+func (s *Store) Hook(ctx context.Context, run string, sequence int) (HookEntity, bool, error) {
+	items, err := s.read(ctx, HookKey(run, sequence))
+	if err != nil || items[0] == nil {
+		return HookEntity{}, false, err
+	}
+	e, err := decode[Hook](items[0])
+	return e, true, err
+}
+
+// HookBody reads the bytes that are sent.
+func (s *Store) HookBody(ctx context.Context, h Hook) ([]byte, error) {
+	if h.BodyBlob == "" {
+		return []byte(h.Body), nil
+	}
+	return s.getBlob(ctx, h.BodyBlob)
+}
+
+// Deliveries pages through an organisation's deliveries, newest first.
+func (s *Store) Deliveries(ctx context.Context, scope Scope, after string, limit int) (Page[HookEntity], error) {
+	return listed[Hook](ctx, s, scope, "hooks/"+scope.organization, after, limit)
+}
+
+// DeliveriesOfRun reads a run's deliveries.
+func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([]HookEntity, error) {
+	items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 1000, Reverse: true})
+	if err != nil {
+		return nil, err
+	}
+	var found []HookEntity
+	for _, item := range items {
+		if !scope.admits(item.Owner) {
+			continue
+		}
+		e, err := decode[Hook](item)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+// Delivery finds a delivery by its id.
+func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (HookEntity, error) {
+	entries, err := s.list(ctx, table.ByOwner, table.Range{Part: "hooks/" + scope.organization, Prefix: id, Limit: 1})
+	if err != nil {
+		return HookEntity{}, err
+	}
+	if len(entries) == 0 {
+		return HookEntity{}, s.notListed(ctx, scope, id)
+	}
+	item, err := s.get(ctx, scope, "delivery "+id, entries[0].Key)
+	if err != nil {
+		return HookEntity{}, err
+	}
+	return decode[Hook](item)
+}
+
+// notListed says whether a delivery that a scope does not list is another's. Its place follows from its id and its number; the first
+// numbers are tried.
+func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
+	keys := make([]table.Key, 0, table.MaxGetKeys)
+	for sequence := range table.MaxGetKeys {
+		keys = append(keys, HookKey(shifted(id, -uint64(sequence)*spread), sequence))
+	}
+	items, err := s.read(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if item != nil && !scope.admits(item.Owner) {
+			return problem.Outside("delivery " + id)
+		}
+	}
+	return problem.Missing("delivery " + id)
+}
+
+// EraseHooks removes a run's deliveries.
+func (s *Store) EraseHooks(ctx context.Context, run, move string) error {
+	for {
+		items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 90})
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		var ops []table.Op
+		for _, item := range items {
+			if e, err := decode[Hook](item); err == nil && e.Value.BodyBlob != "" {
+				if err := s.blobs.Delete(ctx, e.Value.BodyBlob); err != nil {
+					return err
+				}
+			}
+			ops = append(ops, table.Delete(item.Key, table.Always()))
+		}
+		if err := s.Commit(ctx, move, ops...); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,413 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// Resourceful is a thing with an id of its own, listed by its organisation: an agent, a user, a key.
+type Resourceful interface {
+	// placed is the kind, the id and the owner of the resource.
+	placed() (kind, id, owner string)
+}
+
+// headSort is the place of a thing itself among what is kept with it.
+const headSort = "head"
+
+func resourceKey(kind, id string) table.Key { return table.Key{Part: kind + "/" + id, Sort: headSort} }
+
+// IDOf is the id of a resource.
+func IDOf[T Resourceful](v T) string {
+	_, id, _ := v.placed()
+	return id
+}
+
+// Resource reads one within the scope.
+func Resource[T Resourceful](ctx context.Context, s *Store, scope Scope, id string) (Entity[T], error) {
+	var none T
+	kind, _, _ := none.placed()
+	item, err := s.get(ctx, scope, kind+" "+id, resourceKey(kind, id))
+	if err != nil {
+		return Entity[T]{}, err
+	}
+	return decode[T](item)
+}
+
+// PutResource is the write of a resource.
+func PutResource[T Resourceful](e Entity[T], move string) (table.Op, error) {
+	kind, id, owner := e.Value.placed()
+	return put(e, table.Item{
+		Key: resourceKey(kind, id), Owner: owner, Move: move,
+		Lists: []table.Listing{{Index: table.ByOwner, Part: listPart(kind, owner), Sort: id}},
+	})
+}
+
+// listPart is the listing that a resource stands in. Organisations belong to themselves and are listed together.
+func listPart(kind, owner string) string {
+	if kind == "organization" {
+		return "organizations"
+	}
+	return kind + "s/" + owner
+}
+
+// DeleteResource is the removal of a resource as it was read.
+func DeleteResource[T Resourceful](e Entity[T]) table.Op {
+	return deleteResource(e.Value, table.VersionIs(e.version))
+}
+
+// deleteResource names the owner, for the audit log.
+func deleteResource[T Resourceful](v T, cond table.Condition) table.Op {
+	kind, id, owner := v.placed()
+	op := table.Delete(resourceKey(kind, id), cond)
+	op.Item.Owner = owner
+	return op
+}
+
+// Resources pages through an organisation's resources of one kind, newest first.
+func Resources[T Resourceful](ctx context.Context, s *Store, scope Scope, after string, limit int) (Page[Entity[T]], error) {
+	var none T
+	kind, _, _ := none.placed()
+	return listed[T](ctx, s, scope, listPart(kind, scope.organization), after, limit)
+}
+
+// Organization is a tenant.
+type Organization struct {
+	ID        string `json:"organization_id"`
+	Name      string `json:"name"`
+	UserCap   int    `json:"user_cap,omitzero"`         // 0: the deployment's default
+	Cap       int    `json:"organization_cap,omitzero"` // 0: the deployment's default
+	RateLimit int    `json:"rate_limit,omitzero"`       // requests a minute and key; 0: the deployment's default
+	RateBurst int    `json:"rate_burst,omitzero"`
+
+	RetentionDays int     `json:"run_retention_days,omitzero"` // 0: runs are kept
+	Budget        *Budget `json:"budget,omitzero"`
+
+	// Sealed for the organisation.
+	Secret         string    `json:"webhook_secret,omitzero"`
+	PreviousSecret string    `json:"previous_webhook_secret,omitzero"`
+	PreviousUntil  time.Time `json:"previous_until,omitzero"` // until then both are in use
+
+	Deleted   bool      `json:"deleted,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+func (o Organization) placed() (string, string, string) { return "organization", o.ID, o.ID }
+
+// User is somebody who owns keys and runs.
+type User struct {
+	ID           string    `json:"user_id"`
+	Organization string    `json:"organization_id"`
+	Email        string    `json:"email"`
+	Name         string    `json:"name"`
+	Role         string    `json:"role"`
+	GroupIDs     []string  `json:"group_ids,omitzero"`
+	Cap          int       `json:"concurrency_cap,omitzero"` // 0: the organisation's
+	Budget       *Budget   `json:"budget,omitzero"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
+func (u User) placed() (string, string, string) { return "user", u.ID, u.Organization }
+
+// Group is some of an organisation's users. Who belongs to it stands with the users.
+type Group struct {
+	ID           string    `json:"group_id"`
+	Organization string    `json:"organization_id"`
+	Name         string    `json:"name"`
+	Description  string    `json:"description"`
+	Budget       *Budget   `json:"budget,omitzero"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
+func (g Group) placed() (string, string, string) { return "group", g.ID, g.Organization }
+
+// APIKey is a key as it is stored: never its text.
+type APIKey struct {
+	ID            string    `json:"api_key_id"` // an identifier
+	Public        string    `json:"public"`     // the 8 hex digits in the key's text
+	Organization  string    `json:"organization_id"`
+	UserID        string    `json:"user_id"`
+	Name          string    `json:"name"`
+	Level         string    `json:"level"`
+	Prefix        string    `json:"prefix"`
+	Hash          string    `json:"hash"` // SHA-256 of the key's text, hex
+	PreviousHash  string    `json:"previous_hash,omitzero"`
+	PreviousUntil time.Time `json:"previous_until,omitzero"`
+	ExpiresAt     time.Time `json:"expires_at,omitzero"`
+	Budget        *Budget   `json:"budget,omitzero"`
+	CreatedAt     time.Time `json:"created_at"`
+	UpdatedAt     time.Time `json:"updated_at"`
+}
+
+func (k APIKey) placed() (string, string, string) { return "api_key", k.ID, k.Organization }
+
+// KeyPointer leads from the public part of a key's text to the key.
+type KeyPointer struct {
+	Public       string `json:"public"`
+	Organization string `json:"organization_id"`
+	KeyID        string `json:"api_key_id"`
+}
+
+func (p KeyPointer) placed() (string, string, string) { return "key_pointer", p.Public, p.Organization }
+
+// KeyUse says when a key was last used. It is a row of its own, written without a condition and seldom.
+type KeyUse struct {
+	At time.Time `json:"at"`
+}
+
+func keyUseKey(id string) table.Key { return table.Key{Part: "api_key/" + id, Sort: "use"} }
+
+// PutKeyUse is the write of a key's last use.
+func PutKeyUse(k APIKey, at time.Time) (table.Op, error) {
+	return blind(KeyUse{At: at}, table.Item{Key: keyUseKey(k.ID), Owner: k.Organization, Move: "use"})
+}
+
+// DeleteKeyUse is the removal of a key's last use.
+func DeleteKeyUse(id string) table.Op { return table.Delete(keyUseKey(id), table.Always()) }
+
+// KeyUses reads when keys were last used; zero for never.
+func (s *Store) KeyUses(ctx context.Context, ids ...string) ([]time.Time, error) {
+	keys := make([]table.Key, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, keyUseKey(id))
+	}
+	items, err := s.readAll(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	at := make([]time.Time, len(ids))
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		e, err := decode[KeyUse](item)
+		if err != nil {
+			return nil, err
+		}
+		at[i] = e.Value.At
+	}
+	return at, nil
+}
+
+// Agent is an agent in one of its versions.
+type Agent struct {
+	ID           string    `json:"agent_id"`
+	Organization string    `json:"organization_id"`
+	Version      int       `json:"version"`
+	Published    int       `json:"published_version,omitzero"` // the version that runs begin with; 0: the newest
+	Spec         AgentSpec `json:"spec"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
+func (a Agent) placed() (string, string, string) { return "agent", a.ID, a.Organization }
+
+// Current is the version that runs begin with.
+func (a Agent) Current() int {
+	if a.Published == 0 {
+		return a.Version
+	}
+	return a.Published
+}
+
+// AgentSpec is what a client may say about an agent.
+type AgentSpec struct {
+	Name             string            `json:"name"`
+	Description      string            `json:"description"`
+	Instructions     string            `json:"instructions"`
+	Model            AgentModel        `json:"model"`
+	ToolkitIDs       []string          `json:"toolkit_ids"`
+	KnowledgeBaseIDs []string          `json:"knowledge_base_ids"`
+	Approval         AgentApproval     `json:"approval"`
+	CanAsk           bool              `json:"can_ask"`
+	Limits           AgentLimits       `json:"limits"`
+	GroupIDs         []string          `json:"group_ids"`
+	ApproverGroupIDs []string          `json:"approver_group_ids"`
+	Budget           *Budget           `json:"budget,omitzero"`
+	CallbackURL      string            `json:"callback_url"` // where pushes go when the request names no address
+	Metadata         map[string]string `json:"metadata,omitempty"`
+	OutputSchema     json.RawMessage   `json:"output_schema"` // of a structured answer; null: any text
+}
+
+// AgentModel names a model and its settings.
+type AgentModel struct {
+	Provider    string   `json:"provider"`
+	Name        string   `json:"name"`
+	Temperature *float64 `json:"temperature"`
+	MaxTokens   *int     `json:"max_tokens"`
+}
+
+// AgentApproval says which tool calls need a human's approval.
+type AgentApproval struct {
+	Mode  string   `json:"mode"` // never, always or tools
+	Tools []string `json:"tools"`
+}
+
+// AgentLimits bounds an agent's runs; nil takes the deployment's default.
+type AgentLimits struct {
+	MaxActiveSeconds *int `json:"max_active_seconds"`
+	MaxSteps         *int `json:"max_steps"`
+	MaxTokens        *int `json:"max_tokens"` // of a run's model calls together, in and out; nil: no bound
+}
+
+// agentVersionKey is where a version of an agent is kept.
+func agentVersionKey(id string, version int) table.Key {
+	return table.Key{Part: "agent/" + id, Sort: versionSort(version)}
+}
+
+// PutAgentVersion keeps a version of an agent for the runs that began with it.
+func PutAgentVersion(a Agent, move string) (table.Op, error) {
+	return put(Fresh(a), table.Item{Key: agentVersionKey(a.ID, a.Version), Owner: a.Organization, Move: move})
+}
+
+// DeleteAgentVersion is the removal of a version.
+func DeleteAgentVersion(id string, version int) table.Op {
+	return table.Delete(agentVersionKey(id, version), table.Always())
+}
+
+// AgentVersion reads a version of an agent, also of one that has been deleted since.
+func (s *Store) AgentVersion(ctx context.Context, scope Scope, id string, version int) (Agent, error) {
+	item, err := s.get(ctx, scope, "agent "+id, agentVersionKey(id, version))
+	if err != nil {
+		return Agent{}, err
+	}
+	e, err := decode[Agent](item)
+	return e.Value, err
+}
+
+// AgentVersions pages through an agent's versions, newest first.
+func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) (Page[Agent], error) {
+	items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1})
+	if err != nil {
+		return Page[Agent]{}, err
+	}
+	var page Page[Agent]
+	if len(items) > limit {
+		items = items[:limit]
+		page.Next = items[limit-1].Sort
+	}
+	for _, item := range items {
+		e, err := decode[Agent](item)
+		if err != nil {
+			return page, err
+		}
+		page.Rows = append(page.Rows, e.Value)
+	}
+	return page, nil
+}
+
+// File is a stored file's description; its bytes are in the blob store.
+type File struct {
+	ID           string    `json:"file_id"`
+	Organization string    `json:"organization_id"`
+	UserID       string    `json:"user_id"`
+	Name         string    `json:"name"`
+	ContentType  string    `json:"content_type"`
+	Size         int64     `json:"size"`
+	Uploaded     bool      `json:"uploaded"` // the bytes are there
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+func (f File) placed() (string, string, string) { return "file", f.ID, f.Organization }
+
+// BlobKey is where the file's bytes are.
+func (f File) BlobKey() string { return "files/" + f.ID }
+
+// Ref is the file as a run names it.
+func (f File) Ref() FileRef {
+	return FileRef{FileID: f.ID, Name: f.Name, ContentType: f.ContentType, Size: f.Size}
+}
+
+// EraseFile removes a file, if it is there.
+func (s *Store) EraseFile(ctx context.Context, id, move string) error {
+	if err := s.blobs.Delete(ctx, File{ID: id}.BlobKey()); err != nil {
+		return err
+	}
+	return s.Commit(ctx, move, table.Delete(resourceKey("file", id), table.Always()))
+}
+
+// Job is work that goes on after the request that began it: it is due until it is done.
+type Job struct {
+	ID           string    `json:"job_id"`
+	Organization string    `json:"organization_id"`
+	Kind         JobKind   `json:"kind"`
+	Subject      string    `json:"subject"` // the chat, user or organisation
+	OwnID        bool      `json:"own_id,omitzero"`
+	Epoch        int       `json:"epoch,omitzero"` // of the chat that was deleted
+	Cursor       string    `json:"cursor,omitzero"`
+	Due          time.Time `json:"-"`
+}
+
+// JobKind says what a job does.
+type JobKind string
+
+// The kinds of job.
+const (
+	RemoveChat         JobKind = "remove_chat"
+	RemoveUser         JobKind = "remove_user"
+	RemoveOrganization JobKind = "remove_organization"
+	RemoveGroup        JobKind = "remove_group"
+	Retention          JobKind = "retention" // comes back every day
+)
+
+// JobEntity is a job with what is needed to write it again.
+type JobEntity = Entity[Job]
+
+func jobKey(id string) table.Key { return table.Key{Part: "job/" + id, Sort: headSort} }
+
+// PutJob is the write of a job.
+func PutJob(e JobEntity, move string) (table.Op, error) {
+	return put(e, table.Item{Key: jobKey(e.Value.ID), Owner: e.Value.Organization, Move: move, Due: e.Value.Due})
+}
+
+// DeleteJob is the end of a job.
+func DeleteJob(e JobEntity) table.Op {
+	return table.Delete(jobKey(e.Value.ID), table.VersionIs(e.version))
+}
+
+// Job reads a job; found is false when it is done.
+func (s *Store) Job(ctx context.Context, id string) (e JobEntity, found bool, err error) {
+	items, err := s.read(ctx, jobKey(id))
+	if err != nil || items[0] == nil {
+		return e, false, err
+	}
+	e, err = decode[Job](items[0])
+	e.Value.Due = items[0].Due
+	return e, err == nil, err
+}
+
+// Secret is the deployment's own secret, with which it signs tokens.
+type Secret struct {
+	Bytes     []byte    `json:"bytes"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func secretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
+
+// EnsureSecret reads the deployment's secret, making it the first time.
+func (s *Store) EnsureSecret(ctx context.Context, made []byte) ([]byte, error) {
+	for range 3 {
+		items, err := s.read(ctx, secretKey())
+		if err != nil {
+			return nil, err
+		}
+		if items[0] != nil {
+			e, err := decode[Secret](items[0])
+			return e.Value.Bytes, err
+		}
+		op, err := put(Fresh(Secret{Bytes: made, CreatedAt: s.host.Now()}), table.Item{Key: secretKey(), Owner: Nobody, Move: "secret"})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Commit(ctx, "secret", op); err != nil && !isStale(err) {
+			return nil, err
+		}
+	}
+	return nil, problem.Retry(nil)
+}

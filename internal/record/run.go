@@ -1,0 +1,592 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// Run is a run's head as it is stored: the control state, and what else is small.
+type Run struct {
+	lifecycle.Run
+
+	Input   *Input          `json:"input,omitzero"`  // nil: in an item of its own
+	Output  json.RawMessage `json:"output,omitzero"` // the result, when it is small
+	Outside bool            `json:"output_outside,omitzero"`
+	Removed bool            `json:"removed,omitzero"` // only the links of the chat are left
+	// PassedOn lists the messages that were still parked when the run ended: the first became the next run, on which the
+	// others wait.
+	PassedOn []string `json:"passed_on,omitzero"`
+}
+
+// RunEntity is a run with what is needed to write it again.
+type RunEntity = Entity[Run]
+
+func runPart(id string) string { return "run/" + id }
+
+// RunKey is where a run's head is.
+func RunKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: headSort} }
+
+func inputKey(id string) table.Key  { return table.Key{Part: runPart(id), Sort: "input"} }
+func outputKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "output"} }
+
+// StepKey is where a step of a run's journal is.
+func StepKey(id string, n int) table.Key {
+	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("step/%06d", n)}
+}
+
+func pauseKey(id string, n int) table.Key {
+	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("pause/%06d", n)}
+}
+
+func decisionKey(id string, n int) table.Key {
+	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("decision/%06d", n)}
+}
+
+func runsOfChat(t lifecycle.Ticket) string { return "runs/" + chatKeyOf(t).Part }
+func runsOfOwner(owner string) string      { return "runs/" + owner }
+
+// PutRun is the write of a run's head.
+func PutRun(e RunEntity, move string) (table.Op, error) {
+	r := e.Value
+	item := table.Item{
+		Key: RunKey(r.ID()), Owner: r.Organization, Move: move, Due: r.Due,
+		Lists: []table.Listing{
+			{Index: table.ByOwner, Part: runsOfOwner(r.Organization), Sort: r.ID()},
+			{Index: table.ByChat, Part: runsOfChat(r.Ticket), Sort: fmt.Sprintf("%010d", r.Turn)},
+		},
+	}
+	if r.Removed {
+		item.Lists = item.Lists[:0]
+	}
+	return put(e, item)
+}
+
+func decodeRun(item *table.Item) (RunEntity, error) {
+	e, err := decode[Run](item)
+	e.Value.RunID, e.Value.Organization, e.Value.Due = strings.TrimPrefix(item.Part, runPart("")), item.Owner, item.Due
+	return e, err
+}
+
+// Run reads a run. One whose chat has been deleted is not there, even while its removal is under way.
+func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {
+	item, err := s.get(ctx, scope, "run "+id, RunKey(id))
+	if err != nil {
+		return RunEntity{}, err
+	}
+	e, err := decodeRun(item)
+	if err != nil {
+		return RunEntity{}, err
+	}
+	if e.Value.Removed {
+		return RunEntity{}, problem.Missing("run " + id)
+	}
+	return e, nil
+}
+
+// Link reads a run as a link of its chat, also when only that is left of it.
+func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
+	item, err := s.get(ctx, System(), "run "+id, RunKey(id))
+	if err != nil {
+		return RunEntity{}, err
+	}
+	return decodeRun(item)
+}
+
+// LiveRun reads a run for a client: one whose chat has been deleted is not there, even while its removal is under way.
+func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity, error) {
+	e, err := s.Run(ctx, scope, id)
+	if err != nil || e.Value.Status.Active() {
+		return e, err // deleting a chat ends its active run in the same commit
+	}
+	chat, found, err := s.chatItem(ctx, chatKeyOf(e.Value.Ticket))
+	if err != nil {
+		return RunEntity{}, err
+	}
+	if !found || chat.Value.Deleted || chat.Value.Epoch != e.Value.Epoch {
+		return RunEntity{}, problem.Missing("run " + id)
+	}
+	return e, nil
+}
+
+// Runs reads several heads; those that are not there, or not in the scope, are left out.
+func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEntity, error) {
+	keys := make([]table.Key, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, RunKey(id))
+	}
+	return s.runsAt(ctx, scope, keys)
+}
+
+func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]RunEntity, error) {
+	var found []RunEntity
+	for len(keys) > 0 {
+		n := min(len(keys), table.MaxGetKeys)
+		items, err := s.read(ctx, keys[:n]...)
+		if err != nil {
+			return nil, err
+		}
+		keys = keys[n:]
+		for _, item := range items {
+			if item == nil || !scope.admits(item.Owner) {
+				continue
+			}
+			e, err := decodeRun(item)
+			if err != nil {
+				return nil, err
+			}
+			if !e.Value.Removed {
+				found = append(found, e)
+			}
+		}
+	}
+	return found, nil
+}
+
+// RunsOfOrganization pages through an organisation's runs, newest first, from the id after.
+func (s *Store) RunsOfOrganization(ctx context.Context, scope Scope, after string, limit int) (Page[RunEntity], error) {
+	return s.runPage(ctx, scope, table.ByOwner, table.Range{Part: runsOfOwner(scope.organization), After: after, Reverse: true, Limit: limit})
+}
+
+// OldRunsOfOrganization pages through them oldest first, for retention.
+func (s *Store) OldRunsOfOrganization(ctx context.Context, owner, after string, limit int) (Page[RunEntity], error) {
+	return s.runPage(ctx, System(), table.ByOwner, table.Range{Part: runsOfOwner(owner), After: after, Limit: limit})
+}
+
+// RunsOfChat pages through a chat's runs, newest first. The listing may lag; the chat itself says which is active.
+func (s *Store) RunsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int) (Page[RunEntity], error) {
+	page, err := s.runPage(ctx, scope, table.ByChat, table.Range{Part: "runs/" + ChatKey(c).Part, After: after, Reverse: true, Limit: limit})
+	page.Rows = ofEpoch(page.Rows, c.Epoch)
+	return page, err
+}
+
+// TurnsOfChat reads a chat's runs oldest first, from the turn after.
+func (s *Store) TurnsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after, limit int) (Page[RunEntity], error) {
+	r := table.Range{Part: "runs/" + ChatKey(c).Part, Limit: limit}
+	if after > 0 {
+		r.After = fmt.Sprintf("%010d", after)
+	}
+	page, err := s.runPage(ctx, scope, table.ByChat, r)
+	page.Rows = ofEpoch(page.Rows, c.Epoch)
+	return page, err
+}
+
+func ofEpoch(rows []RunEntity, epoch int) []RunEntity {
+	kept := rows[:0]
+	for _, r := range rows {
+		if r.Value.Epoch == epoch {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
+	limit := r.Limit
+	r.Limit++ // one more tells whether there is another page
+	entries, err := s.list(ctx, index, r)
+	if err != nil {
+		return Page[RunEntity]{}, err
+	}
+	var page Page[RunEntity]
+	if len(entries) > limit {
+		entries = entries[:limit]
+		page.Next = entries[limit-1].At
+	}
+	keys := make([]table.Key, 0, len(entries))
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	page.Rows, err = s.runsAt(ctx, scope, keys)
+	return page, err
+}
+
+// Input reads what a run's request brought.
+func (s *Store) Input(ctx context.Context, r Run) (Input, error) {
+	if r.Input != nil {
+		return *r.Input, nil
+	}
+	_, in, err := s.parkedInput(ctx, r.ID())
+	return in, err
+}
+
+// parkedRequest is a request kept for later, or one too large for the head.
+type parkedRequest struct {
+	Ticket lifecycle.Ticket `json:"ticket"`
+	Input  Input            `json:"input"`
+	At     time.Time        `json:"at"`
+}
+
+// Parked is a message that waits on an active run, or has become a run of its own.
+type Parked struct {
+	Ticket lifecycle.Ticket
+	Input  Input
+	At     time.Time
+}
+
+func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.Ticket, Input, error) {
+	p, err := s.Parked(ctx, id)
+	return p.Ticket, p.Input, err
+}
+
+// Parked reads a parked message.
+func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
+	items, err := s.read(ctx, inputKey(id))
+	if err != nil {
+		return Parked{}, err
+	}
+	if items[0] == nil {
+		return Parked{}, problem.Missing("parked message " + id)
+	}
+	var p parkedRequest
+	if err := s.open(ctx, items[0], &p); err != nil {
+		return Parked{}, err
+	}
+	p.Ticket.RunID, p.Ticket.Organization = id, items[0].Owner
+	return Parked(p), nil
+}
+
+// StillParked reads a message that a run names as parked. One that is not there was taken back, or has started, since the run was
+// read: [ErrStale].
+func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
+	p, err := s.Parked(ctx, id)
+	if problem.Is(err, "not_found") {
+		return p, fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return p, err
+}
+
+// PutInput is the write of a request under its run's id.
+func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, in Input, at time.Time) (table.Op, error) {
+	return s.document(ctx, t.Organization, move, inputKey(t.RunID), parkedRequest{Ticket: t, Input: in, At: at})
+}
+
+// DropParked is the removal of a parked message with its idempotency record.
+func DropParked(p Parked) []table.Op {
+	ops := []table.Op{table.Delete(inputKey(p.Ticket.RunID), table.Always())}
+	if p.Input.Idempotency != "" {
+		ops = append(ops, table.Delete(idempotencyKey(p.Input.Idempotency), table.Always()))
+	}
+	return ops
+}
+
+// FitsHead says whether a request is small enough to ride in the run's head.
+func FitsHead(in Input) bool {
+	b, err := json.Marshal(in)
+	return err == nil && len(b) <= headLimit && len(in.Message) <= 256
+}
+
+// Output reads a run's result: JSON, nil when there is none.
+func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
+	if !r.Outside {
+		return r.Output, nil
+	}
+	items, err := s.read(ctx, outputKey(r.ID()))
+	if err != nil || items[0] == nil {
+		return nil, err
+	}
+	var out json.RawMessage
+	return out, s.open(ctx, items[0], &out)
+}
+
+// SetOutput stores a result: in the head when it is small, else beside it.
+func (s *Store) SetOutput(ctx context.Context, r *Run, move string, result json.RawMessage) ([]table.Op, error) {
+	if len(result) <= headLimit {
+		r.Output = result
+		return nil, nil
+	}
+	r.Outside = true
+	op, err := s.document(ctx, r.Organization, move, outputKey(r.ID()), result)
+	return []table.Op{op}, err
+}
+
+// PutStep is the write of a journal entry.
+func (s *Store) PutStep(ctx context.Context, r Run, move string, step Step) (table.Op, error) {
+	return s.document(ctx, r.Organization, move, StepKey(r.ID(), step.Index), step)
+}
+
+// Steps are all steps of a run in order. The last one of a completed run is not always in the journal: then it is what the
+// run says more than the journal does.
+func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
+	steps, err := s.Journal(ctx, r.ID())
+	if err != nil || r.Status != lifecycle.Completed || len(steps) >= r.Steps {
+		return steps, err
+	}
+	output, err := s.Output(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var result struct {
+		Answer string `json:"answer"`
+		Finish string `json:"finish_reason"`
+	}
+	if err := json.Unmarshal(output, &result); err != nil {
+		return nil, fmt.Errorf("record: the result of run %s: %w", r.ID(), err)
+	}
+	last := Step{
+		Index: len(steps), Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Text: result.Answer,
+		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, Finish: result.Finish, Tries: 1,
+	}
+	for _, step := range steps {
+		last.StartedAt = step.FinishedAt
+		last.Text = strings.TrimPrefix(last.Text, step.Text)
+		last.InputTokens -= step.InputTokens
+		last.OutputTokens -= step.OutputTokens
+	}
+	return append(steps, last), nil
+}
+
+// Told says whether a completed run tells this last step itself, so that it need not be in the journal.
+func (step Step) Told() bool {
+	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" && step.LeftOut == 0
+}
+
+// Journal reads a run's journalled steps in order.
+func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) {
+	var steps []Step
+	after := ""
+	for {
+		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			var step Step
+			if err := s.open(ctx, item, &step); err != nil {
+				return nil, err
+			}
+			steps = append(steps, step)
+			after = item.Sort
+		}
+		if len(items) < 100 {
+			return steps, nil
+		}
+	}
+}
+
+// PutPause is the write of a pause's interrupts.
+func (s *Store) PutPause(ctx context.Context, r Run, move string, pause int, list []Interrupt) (table.Op, error) {
+	return s.document(ctx, r.Organization, move, pauseKey(r.ID(), pause), list)
+}
+
+// PutDecisions is the write of a pause's end. It must not be there yet, so a pause has one winner.
+func (s *Store) PutDecisions(ctx context.Context, r Run, move string, pause int, d Decisions) (table.Op, error) {
+	return s.document(ctx, r.Organization, move, decisionKey(r.ID(), pause), d)
+}
+
+// Interrupts reads a pause's interrupts.
+func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interrupt, error) {
+	items, err := s.read(ctx, pauseKey(id, pause))
+	if err != nil || items[0] == nil {
+		return nil, err
+	}
+	var list []Interrupt
+	return list, s.open(ctx, items[0], &list)
+}
+
+// Pauses reads all pauses of a run and how they ended, in order.
+func (s *Store) Pauses(ctx context.Context, id string) (pauses [][]Interrupt, decided map[string]Decision, err error) {
+	decided = map[string]Decision{}
+	for _, prefix := range []string{"pause/", "decision/"} {
+		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: prefix, Limit: 1000})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, item := range items {
+			if prefix == "pause/" {
+				var list []Interrupt
+				if err := s.open(ctx, item, &list); err != nil {
+					return nil, nil, err
+				}
+				pauses = append(pauses, list)
+				continue
+			}
+			var d Decisions
+			if err := s.open(ctx, item, &d); err != nil {
+				return nil, nil, err
+			}
+			for _, one := range d.List {
+				decided[one.InterruptID] = one
+			}
+		}
+	}
+	return pauses, decided, nil
+}
+
+// LastDecision reads how a pause was decided; found is false when it was not.
+func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decisions, found bool, err error) {
+	items, err := s.read(ctx, decisionKey(id, pause))
+	if err != nil || items[0] == nil {
+		return d, false, err
+	}
+	return d, true, s.open(ctx, items[0], &d)
+}
+
+// EraseRun removes all that is stored of a run; with keepLinks its head stays as a link in its chat. What names other
+// things (the request, the decisions) goes last, in one commit with the head, so that a crash forgets none of them and a
+// repetition, which finds the head gone, touches nothing that has been written anew since.
+func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLinks bool) error {
+	r := e.Value
+	if r.Input != nil { // a small request stands in the head
+		for _, f := range r.Input.Files {
+			if err := s.EraseFile(ctx, f.FileID, move); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.eraseBeside(ctx, r.ID(), move); err != nil {
+		return err
+	}
+	ops, err := s.eraseNames(ctx, r, move)
+	if err != nil {
+		return err
+	}
+	if !keepLinks {
+		return s.Commit(ctx, move, append(ops, table.Delete(RunKey(r.ID()), table.VersionIs(e.version)))...)
+	}
+	e.Value = Run{Removed: true, Run: lifecycle.Run{
+		Ticket: lifecycle.Ticket{RunID: r.ID(), Organization: r.Organization, Chat: r.Chat, OwnChatID: r.OwnChatID},
+		Epoch:  r.Epoch, Turn: r.Turn, Previous: r.Previous, Status: r.Status,
+	}}
+	op, err := PutRun(e, move)
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx, move, append(ops, op)...)
+}
+
+// eraseFilesOf removes the files that a step made.
+func (s *Store) eraseFilesOf(ctx context.Context, item *table.Item, move string) error {
+	if !strings.HasPrefix(item.Sort, "step/") {
+		return nil
+	}
+	var step Step
+	if s.open(ctx, item, &step) != nil {
+		return nil //nolint:nilerr // what cannot be read names nothing
+	}
+	for _, f := range step.Files {
+		if err := s.EraseFile(ctx, f.FileID, move); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// naming says whether an item names an idempotency record.
+func naming(sort string) bool { return sort == "input" || strings.HasPrefix(sort, "decision/") }
+
+// eraseBeside removes a run's items but for its head and what names other things.
+func (s *Store) eraseBeside(ctx context.Context, id, move string) error {
+	after := ""
+	for {
+		items, err := s.query(ctx, table.Range{Part: runPart(id), After: after, Limit: 90})
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		var ops []table.Op
+		for _, item := range items {
+			after = item.Sort
+			if item.Sort == headSort || naming(item.Sort) {
+				continue
+			}
+			if err := s.eraseFilesOf(ctx, item, move); err != nil {
+				return err
+			}
+			if err := s.dropBlob(ctx, item); err != nil {
+				return err
+			}
+			ops = append(ops, table.Delete(item.Key, table.Always()))
+		}
+		if len(ops) == 0 {
+			continue
+		}
+		if err := s.Commit(ctx, move, ops...); err != nil {
+			return err
+		}
+	}
+}
+
+// eraseNames is the removal of a run's request and decisions, with the files that came with them, and of the idempotency records that still speak of the run.
+func (s *Store) eraseNames(ctx context.Context, r Run, move string) ([]table.Op, error) {
+	const most = 40 // decisions; a run with more leaves their records, which harm nobody
+	names := map[string]bool{}
+	if r.Input != nil {
+		names[r.Input.Idempotency] = true
+	}
+	var ops []table.Op
+	for _, prefix := range []string{"input", "decision/"} {
+		items, err := s.query(ctx, table.Range{Part: runPart(r.ID()), Prefix: prefix, Limit: most})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			name, files, err := s.namedIn(ctx, item)
+			if err != nil {
+				return nil, err
+			}
+			names[name] = true
+			for _, f := range files {
+				if err := s.EraseFile(ctx, f.FileID, move); err != nil {
+					return nil, err
+				}
+			}
+			if err := s.dropBlob(ctx, item); err != nil {
+				return nil, err
+			}
+			ops = append(ops, table.Delete(item.Key, table.Always()))
+		}
+	}
+	delete(names, "")
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		known, found, err := s.Idempotency(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if found && (known.RunID == r.ID() || known.Parked == r.ID()) {
+			ops = append(ops, table.Delete(idempotencyKey(name), table.VersionIs(known.version)))
+		}
+	}
+	return ops, nil
+}
+
+// namedIn is what a request or decisions name: the idempotency record and the files that they came with. A large part that is
+// gone already means that an earlier removal got that far.
+func (s *Store) namedIn(ctx context.Context, item *table.Item) (idempotency string, files []FileRef, err error) {
+	if item.Sort == "input" {
+		var p parkedRequest
+		err = s.open(ctx, item, &p)
+		idempotency, files = p.Input.Idempotency, p.Input.Files
+	} else {
+		var d Decisions
+		err = s.open(ctx, item, &d)
+		idempotency = d.Idempotency
+		for _, one := range d.List {
+			files = append(files, one.Files...)
+		}
+	}
+	if errors.Is(err, blob.ErrMissing) {
+		return "", nil, nil
+	}
+	return idempotency, files, err
+}
+
+// ParseHookID splits the id of a webhook nudge into its run and its transition.
+func ParseHookID(id string) (run string, sequence int, ok bool) {
+	run, n, ok := strings.Cut(id, "/")
+	if !ok {
+		return "", 0, false
+	}
+	sequence, err := strconv.Atoi(n)
+	return run, sequence, err == nil
+}

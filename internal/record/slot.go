@@ -1,0 +1,207 @@
+package record
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/table"
+)
+
+// Slots are rows in the partition of a user and in that of an organisation: a numbered one for each run that counts
+// against the cap, "over/<run>" for accepted work that found no free number, "paused/<run>" for a run that waits for a
+// human and counts for nothing. Each names its run, so the partition is the exact list of active runs.
+type slot struct {
+	RunID string `json:"run_id"`
+}
+
+// Uncapped is the cap of an organisation that has none: its runs have "over" rows only.
+const Uncapped = 0
+
+func userSlots(organization, user string) string { return "active/user/" + organization + "/" + user }
+func orgSlots(organization string) string        { return "active/org/" + organization }
+
+func overRow(run string) string { return "over/" + run }
+
+// Door is what a look at a partition of slots told.
+type Door struct {
+	Active int    // runs that count
+	Free   string // a free numbered row; empty when there is none
+	Cap    int
+}
+
+// Admits says whether new work may start.
+func (d Door) Admits() bool { return d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "") }
+
+// Row is where a run that counts is put: a free number, or an "over" row.
+func (d Door) Row(run string) string {
+	if d.Free != "" {
+		return d.Free
+	}
+	return overRow(run)
+}
+
+// smallCap is the largest cap for which a look reads the whole partition; with larger ones it probes first.
+const smallCap = 128
+
+// probes is how many numbers a look at a large partition tries before it reads all of it.
+const probes = 2
+
+// UserDoor looks at the slots of a user.
+func (s *Store) UserDoor(ctx context.Context, organization, user string, limit int) (Door, error) {
+	return s.door(ctx, userSlots(organization, user), limit)
+}
+
+// OrganizationDoor looks at the slots of an organisation.
+func (s *Store) OrganizationDoor(ctx context.Context, organization string, limit int) (Door, error) {
+	return s.door(ctx, orgSlots(organization), limit)
+}
+
+func (s *Store) door(ctx context.Context, part string, limit int) (Door, error) {
+	if limit == Uncapped {
+		return Door{}, nil
+	}
+	if limit > smallCap {
+		d, sure, err := s.probe(ctx, part, limit)
+		if err != nil || sure {
+			return d, err
+		}
+	}
+	return s.count(ctx, part, limit)
+}
+
+// probe looks at a few random numbers. A free one, and no "over" row, say for sure that the cap is not reached.
+func (s *Store) probe(ctx context.Context, part string, limit int) (Door, bool, error) {
+	keys := make([]table.Key, 0, probes)
+	for range probes {
+		keys = append(keys, table.Key{Part: part, Sort: strconv.FormatInt(s.host.Int64N(int64(limit)), 10)})
+	}
+	items, err := s.read(ctx, keys...)
+	if err != nil {
+		return Door{}, false, err
+	}
+	d := Door{Cap: limit}
+	for i, item := range items {
+		if item == nil {
+			d.Free = keys[i].Sort
+		}
+	}
+	if d.Free == "" {
+		return d, false, nil
+	}
+	over, err := s.query(ctx, table.Range{Part: part, Prefix: "over/", Limit: 1})
+	return d, err == nil && len(over) == 0, err
+}
+
+// count reads the partition.
+func (s *Store) count(ctx context.Context, part string, limit int) (Door, error) {
+	d := Door{Cap: limit}
+	numbered := map[string]bool{}
+	err := s.eachSlot(ctx, part, func(row, _ string) {
+		switch {
+		case strings.HasPrefix(row, "over/"):
+			d.Active++
+		case !strings.HasPrefix(row, "paused/"):
+			d.Active++
+			numbered[row] = true
+		}
+	})
+	if err != nil {
+		return d, err
+	}
+	first := s.host.Int64N(int64(limit))
+	for i := range int64(limit) {
+		n := strconv.FormatInt((first+i)%int64(limit), 10)
+		if !numbered[n] {
+			d.Free = n
+			break
+		}
+	}
+	return d, nil
+}
+
+func (s *Store) eachSlot(ctx context.Context, part string, visit func(row, run string)) error {
+	const page = 500
+	after := ""
+	for {
+		items, err := s.query(ctx, table.Range{Part: part, After: after, Limit: page})
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			e, err := decode[slot](item)
+			if err != nil {
+				return err
+			}
+			visit(item.Sort, e.Value.RunID)
+			after = item.Sort
+		}
+		if len(items) < page {
+			return nil
+		}
+	}
+}
+
+// ActiveRuns lists the ids of an organisation's active runs, paused ones included.
+func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, error) {
+	return s.activeRuns(ctx, orgSlots(organization))
+}
+
+// CountingRuns is how many runs of an organisation count against its cap.
+func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
+	return s.counting(ctx, orgSlots(organization))
+}
+
+// CountingRunsOfUser is how many runs of a user count against its cap.
+func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user string) (int, error) {
+	return s.counting(ctx, userSlots(organization, user))
+}
+
+func (s *Store) counting(ctx context.Context, part string) (n int, err error) {
+	err = s.eachSlot(ctx, part, func(row, _ string) {
+		if !strings.HasPrefix(row, "paused/") {
+			n++
+		}
+	})
+	return n, err
+}
+
+func (s *Store) activeRuns(ctx context.Context, part string) ([]string, error) {
+	var ids []string
+	return ids, s.eachSlot(ctx, part, func(_, run string) { ids = append(ids, run) })
+}
+
+// MoveSlots is what it takes to get from the rows that one run holds to those that a run (the same, or the one promoted
+// after it) holds: taken rows must be free unless they are taken over.
+func MoveSlots(before, after lifecycle.Run, move string) ([]table.Op, error) {
+	var ops []table.Op
+	for _, side := range []struct {
+		beforePart, beforeRow string
+		afterPart, afterRow   string
+	}{
+		{userSlots(before.Organization, before.User), before.Slots.User, userSlots(after.Organization, after.User), after.Slots.User},
+		{orgSlots(before.Organization), before.Slots.Organization, orgSlots(after.Organization), after.Slots.Organization},
+	} {
+		same := side.beforePart == side.afterPart && side.beforeRow == side.afterRow
+		if same && before.ID() == after.ID() {
+			continue
+		}
+		if side.beforeRow != "" && !same {
+			ops = append(ops, table.Delete(table.Key{Part: side.beforePart, Sort: side.beforeRow}, table.Always()))
+		}
+		if side.afterRow == "" {
+			continue
+		}
+		item := table.Item{Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, Move: move}
+		op, err := put(Fresh(slot{RunID: after.ID()}), item)
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			op.If = table.Always() // ours to hand on: the run's own version fences this commit
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}

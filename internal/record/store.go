@@ -1,0 +1,182 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// Nobody is the owner of what belongs to no organisation. It is a scope of its own.
+const Nobody = "-"
+
+// Scope says whose data a read may see.
+type Scope struct {
+	organization string
+	all          bool
+}
+
+// Of is the scope of one organisation, or of [Nobody].
+func Of(organization string) Scope { return Scope{organization: organization} }
+
+// System is the scope of the platform's own workers, which see everything.
+func System() Scope { return Scope{all: true} }
+
+// Organization is the organisation of the scope.
+func (s Scope) Organization() string { return s.organization }
+
+func (s Scope) admits(owner string) bool {
+	return s.all || (s.organization != "" && s.organization == owner)
+}
+
+// Store reads and writes records.
+type Store struct {
+	table table.Table
+	blobs blob.Store
+	host  host.Host
+}
+
+// New makes a store over its two ports.
+func New(t table.Table, b blob.Store, h host.Host) *Store { return &Store{table: t, blobs: b, host: h} }
+
+// Blobs is the store of large values.
+func (s *Store) Blobs() blob.Store { return s.blobs }
+
+// get reads one item within the scope: a problem of kind NotFound or Forbidden when it is not to be seen.
+func (s *Store) get(ctx context.Context, scope Scope, what string, key table.Key) (*table.Item, error) {
+	items, err := s.read(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return visible(scope, what, items[0])
+}
+
+func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
+	if item == nil {
+		return nil, problem.Missing(what)
+	}
+	if !scope.admits(item.Owner) {
+		return nil, problem.Outside(what)
+	}
+	return item, nil
+}
+
+// read gets items whoever owns them. A store that cannot be reached is asked a few times more.
+func (s *Store) read(ctx context.Context, keys ...table.Key) (items []*table.Item, err error) {
+	err = s.again(ctx, func() error {
+		items, err = s.table.Get(ctx, keys...)
+		return err
+	})
+	return items, err
+}
+
+func (s *Store) query(ctx context.Context, r table.Range) (items []*table.Item, err error) {
+	err = s.again(ctx, func() error {
+		items, err = s.table.Query(ctx, r)
+		return err
+	})
+	return items, err
+}
+
+func (s *Store) list(ctx context.Context, index table.Index, r table.Range) (entries []table.Entry, err error) {
+	err = s.again(ctx, func() error {
+		entries, err = s.table.List(ctx, index, r)
+		return err
+	})
+	return entries, err
+}
+
+// tries bounds how often a call is repeated; with the back-off below that is a few seconds.
+const tries = 8
+
+func (s *Store) again(ctx context.Context, call func() error) error {
+	var err error
+	for try := range tries {
+		err = call()
+		var failure *table.Error
+		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {
+			return err
+		}
+		if s.host.Sleep(ctx, s.backOff(try)) != nil {
+			break
+		}
+	}
+	return problem.Retry(err)
+}
+
+func (s *Store) backOff(try int) time.Duration {
+	return time.Millisecond + host.Jitter(s.host, min(5*time.Millisecond<<try, time.Second))
+}
+
+// ErrStale says that something changed between reading and writing: read again and decide afresh.
+var ErrStale = errors.New("record: what was read has changed")
+
+// commitTime bounds a commit with its repetitions.
+const commitTime = 20 * time.Second
+
+// Commit writes, once, whatever happens to the client's connection. Contention and lost answers are tried again with the
+// same operations; a refusal by an item that this very move wrote means that an earlier try went through. [ErrStale]
+// wraps the refusal otherwise; a problem of kind Unavailable says that nothing was done.
+func (s *Store) Commit(ctx context.Context, move string, ops ...table.Op) error {
+	entry, err := s.audit(ctx, move, ops)
+	if err != nil {
+		return err
+	}
+	ops = append(ops, entry...)
+	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	defer cancel()
+	unknown := false
+	for try := range tries {
+		err = s.table.Commit(ctx, move, ops...)
+		if err == nil {
+			return nil
+		}
+		if refused, ok := table.AsRefused(err); ok {
+			if ownWrite(refused, move) {
+				return nil
+			}
+			return fmt.Errorf("%w: %w", ErrStale, err)
+		}
+		var failure *table.Error
+		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {
+			return err
+		}
+		unknown = unknown || failure.Kind == table.Unknown
+		if s.host.Sleep(ctx, s.backOff(try)) != nil {
+			break
+		}
+	}
+	if unknown {
+		return fmt.Errorf("record: it is not known whether the write was done: %w", err)
+	}
+	return problem.Retry(err)
+}
+
+func ownWrite(r *table.Refused, move string) bool {
+	for _, c := range r.Conflicts {
+		if c.Current != nil && c.Current.Move == move {
+			return true
+		}
+	}
+	return false
+}
+
+// Page is a part of a listing.
+type Page[T any] struct {
+	Rows []T
+	Next string // where the following page begins; empty at the end
+}
+
+// Due lists what is overdue in a shard.
+func (s *Store) Due(ctx context.Context, shard int, until time.Time, limit int) (found []table.Entry, err error) {
+	err = s.again(ctx, func() error {
+		found, err = s.table.Due(ctx, shard, until, limit)
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,79 @@
+package record
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/table"
+)
+
+// Toolkit is a set of tools at an endpoint. What it offers is a list in the blob store, written anew when it changes.
+type Toolkit struct {
+	ID           string          `json:"toolkit_id"`
+	Organization string          `json:"organization_id"`
+	Kind         string          `json:"kind"`
+	Name         string          `json:"name"`
+	URL          string          `json:"url,omitzero"`
+	BaseURL      string          `json:"base_url,omitzero"`
+	Document     string          `json:"document,omitzero"` // the blob of a document that was given, not found at a URL
+	Request      json.RawMessage `json:"request,omitzero"`  // of a toolkit that is one request
+	Command      []string        `json:"command,omitzero"`  // of a server that is a program of this machine
+	Credentials  string          `json:"credentials,omitzero"`
+	Lets         string          `json:"credentials_type,omitzero"` // what sort of credentials they are
+	Tools        string          `json:"tools,omitzero"`            // the blob of the list
+	ToolCount    int             `json:"tool_count"`
+	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at"`
+	RefreshedAt  time.Time       `json:"refreshed_at,omitzero"`
+}
+
+func (t Toolkit) placed() (string, string, string) { return "toolkit", t.ID, t.Organization }
+
+// BuiltinToolkit is the id of an organisation's built-in toolkit, which is not stored.
+func BuiltinToolkit(organization string) string { return DerivedID("builtin", organization) }
+
+// DerivedID is the id of something that every organisation has one of.
+func DerivedID(what, organization string) string {
+	sum := sha256.Sum256([]byte(what + "/" + organization))
+	return hex.EncodeToString(sum[:12])
+}
+
+// PutToolkitBlob keeps a value of a toolkit and returns where.
+func (s *Store) PutToolkitBlob(ctx context.Context, id, what string, v []byte) (string, error) {
+	key := fmt.Sprintf("toolkits/%s/%s/%s", id, what, s.host.NewID())
+	return key, s.putBlob(ctx, key, v)
+}
+
+// ToolkitBlob reads a value of a toolkit: [ErrStale] when it is not there, as the toolkit then names another by now.
+func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
+	b, err := s.getBlob(ctx, key)
+	if errors.Is(err, blob.ErrMissing) {
+		return nil, fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return b, err
+}
+
+// DropToolkitBlob removes a value that no toolkit names any more. What cannot be removed now stays, and costs its room.
+func (s *Store) DropToolkitBlob(ctx context.Context, key string) {
+	if key != "" {
+		_ = s.blobs.Delete(ctx, key)
+	}
+}
+
+// EraseToolkit removes a toolkit with all that it keeps.
+func (s *Store) EraseToolkit(ctx context.Context, t Toolkit, move string) error {
+	for _, key := range []string{t.Tools, t.Document} {
+		if key != "" {
+			if err := s.blobs.Delete(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Commit(ctx, move, deleteResource(t, table.Always()))
+}
