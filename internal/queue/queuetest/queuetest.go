@@ -1,0 +1,99 @@
+// Package queuetest is the contract of the queue port as tests. Every adapter runs all of it.
+package queuetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/queue"
+)
+
+// Pair is both ends of one queue.
+type Pair interface {
+	queue.Queue
+	queue.Source
+}
+
+// Run runs the contract; open makes a fresh, empty queue.
+func Run(t *testing.T, open func(*testing.T) Pair) {
+	message := func(id, group string) queue.Message {
+		return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: group}
+	}
+	receive := func(t *testing.T, q Pair) queue.Delivery {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		d, err := q.Receive(ctx)
+		require.NoError(t, err)
+		return d
+	}
+	t.Run("a sent message is delivered whole", func(t *testing.T) {
+		q := open(t)
+		require.NoError(t, q.Send(t.Context(), message("a", "org")))
+		d := receive(t, q)
+		assert.Equal(t, message("a", "org"), d.Message)
+		assert.Equal(t, 1, d.Receives)
+		require.NoError(t, q.Ack(t.Context(), d))
+	})
+	t.Run("receiving ends with its context", func(t *testing.T) {
+		q := open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := q.Receive(ctx)
+		require.Error(t, err)
+	})
+	t.Run("a message to be tried again comes again, not before its time", func(t *testing.T) {
+		q := open(t)
+		require.NoError(t, q.Send(t.Context(), message("a", "org")))
+		d := receive(t, q)
+		began := time.Now()
+		require.NoError(t, q.Retry(t.Context(), d, time.Second))
+		again := receive(t, q)
+		assert.GreaterOrEqual(t, time.Since(began), 900*time.Millisecond)
+		assert.Equal(t, "a", again.Nudge.ID)
+		assert.Equal(t, 2, again.Receives)
+	})
+	t.Run("many senders, many receivers: each message arrives", func(t *testing.T) {
+		q := open(t)
+		const senders, each = 8, 25
+		var wg sync.WaitGroup
+		for s := range senders {
+			wg.Go(func() {
+				for n := range each {
+					assert.NoError(t, q.Send(t.Context(), message(fmt.Sprintf("%d-%d", s, n), fmt.Sprint(s))))
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		defer cancel()
+		var mu sync.Mutex
+		seen := map[string]bool{}
+		for range 4 {
+			wg.Go(func() {
+				for {
+					d, err := q.Receive(ctx)
+					if err != nil {
+						return
+					}
+					assert.NoError(t, q.Ack(t.Context(), d))
+					mu.Lock()
+					seen[d.Nudge.ID] = true
+					done := len(seen) == senders*each
+					mu.Unlock()
+					if done {
+						cancel()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		assert.Len(t, seen, senders*each)
+	})
+}

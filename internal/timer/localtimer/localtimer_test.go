@@ -1,0 +1,19 @@
+package localtimer_test
+
+import (
+	"testing"
+	"time"
+
+	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/timer/localtimer"
+	"agentplatform/internal/timer/timertest"
+)
+
+func TestContract(t *testing.T) {
+	timertest.Run(t, func(t *testing.T) timertest.Bench {
+		q := localqueue.New()
+		timer := localtimer.New(q)
+		t.Cleanup(timer.Close)
+		return timertest.Bench{Timer: timer, Queue: q, Tick: 50 * time.Millisecond}
+	})
+}

@@ -1,0 +1,66 @@
+// Package timertest is the contract of the timer port as tests. Every adapter runs all of it.
+package timertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/timer"
+)
+
+// Bench is a timer and the queue that its nudges arrive in.
+type Bench struct {
+	Timer timer.Timer
+	Queue queue.Source
+	// Tick is an interval the adapter keeps with ease; it waits for nothing shorter.
+	Tick time.Duration
+}
+
+// Run runs the contract; open makes a fresh timer.
+func Run(t *testing.T, open func(*testing.T) Bench) {
+	message := func(id string) queue.Message {
+		return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: "org"}
+	}
+	receive := func(t *testing.T, b Bench) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*b.Tick+10*time.Second)
+		defer cancel()
+		d, err := b.Queue.Receive(ctx)
+		require.NoError(t, err)
+		require.NoError(t, b.Queue.Ack(t.Context(), d))
+		return d.Nudge.ID
+	}
+	t.Run("the nudge comes at its instant, not before", func(t *testing.T) {
+		b := open(t)
+		at := time.Now().Add(b.Tick)
+		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", at, message("a")))
+		assert.Equal(t, "a", receive(t, b))
+		assert.False(t, time.Now().Before(at))
+	})
+	t.Run("an instant that has passed is now", func(t *testing.T) {
+		b := open(t)
+		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(-time.Hour), message("a")))
+		assert.Equal(t, "a", receive(t, b))
+	})
+	t.Run("the same name again leaves the first alarm", func(t *testing.T) {
+		b := open(t)
+		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(b.Tick), message("first")))
+		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(b.Tick), message("second")))
+		assert.Equal(t, "first", receive(t, b))
+	})
+	t.Run("a stopped alarm stays silent, others ring", func(t *testing.T) {
+		b := open(t)
+		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(2*b.Tick), message("stopped")))
+		require.NoError(t, b.Timer.At(t.Context(), "run1-p2", time.Now().Add(4*b.Tick), message("other")))
+		require.NoError(t, b.Timer.Stop(t.Context(), "run1-p1"))
+		require.NoError(t, b.Timer.Stop(t.Context(), "run1-p1"))
+		require.NoError(t, b.Timer.Stop(t.Context(), "never set"))
+		assert.Equal(t, "other", receive(t, b))
+	})
+}
