@@ -1,0 +1,206 @@
+// Package egress lets HTTP out to addresses that others name, and to no place inside.
+//
+// A name is judged when it is dialled, by the address it resolved to, and that very address is dialled: a name that
+// turns from public to private between two look-ups gains nothing. No proxy, no redirects.
+//
+// It imports the standard library alone.
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrForbidden says that an address is inside, or otherwise none that may be reached.
+var ErrForbidden = errors.New("egress: this address may not be reached")
+
+// Policy says what may be reached although it is inside.
+type Policy struct {
+	Allow []string // "host:port", as the URL names it
+	Roots *x509.CertPool
+}
+
+// Read makes a policy from settings: hosts that may be reached though private, and a PEM file of further authorities, which
+// an error calls by the setting's name.
+func Read(allow []string, setting, caFile string) (Policy, error) {
+	p := Policy{Allow: allow}
+	if caFile == "" {
+		return p, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", setting, err)
+	}
+	if p.Roots, err = x509.SystemCertPool(); err != nil {
+		p.Roots = x509.NewCertPool()
+	}
+	if !p.Roots.AppendCertsFromPEM(pem) {
+		return p, fmt.Errorf("%s: %s holds no certificate", setting, caFile)
+	}
+	return p, nil
+}
+
+// special lists what is not the public internet, beyond what netip tells by itself.
+var special = func() []netip.Prefix {
+	var list []netip.Prefix
+	for _, p := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32",
+		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+	} {
+		list = append(list, netip.MustParsePrefix(p))
+	}
+	return list
+}()
+
+// Public says whether an address is on the public internet.
+func Public(a netip.Addr) bool {
+	a = a.Unmap()
+	if !a.IsValid() || a.Zone() != "" || a.IsUnspecified() || a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() ||
+		a.IsMulticast() || a.IsInterfaceLocalMulticast() || a.IsLinkLocalMulticast() {
+		return false
+	}
+	if a.Is6() && netip.MustParsePrefix("::/96").Contains(a) { // IPv4 in its oldest disguise
+		return false
+	}
+	for _, p := range special {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// ParseHost reads a URL's host as an address in any notation that some resolver takes for one: dotted, decimal, octal,
+// hexadecimal, with fewer parts, IPv6. ok is false for a name.
+func ParseHost(host string) (addr netip.Addr, ok bool) {
+	for _, h := range []string{host, strings.Trim(host, "[]"), strings.TrimSuffix(host, ".")} {
+		if a, err := netip.ParseAddr(h); err == nil {
+			return a, true
+		}
+	}
+	host = strings.TrimSuffix(host, ".")
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return addr, false
+	}
+	var value uint64
+	for i, p := range parts {
+		n, err := parseNumber(p)
+		if err != nil {
+			return addr, false
+		}
+		if i < len(parts)-1 {
+			if n > 255 {
+				return netip.Addr{}, true // a malformed address, and no name either
+			}
+			value = value<<8 | n
+			continue
+		}
+		bits := 8 * (4 - i)
+		if n >= 1<<bits {
+			return netip.Addr{}, true
+		}
+		value = value<<bits | n
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
+}
+
+// parseNumber reads one part of an address. A number too large for any part is a number all the same.
+func parseNumber(s string) (uint64, error) {
+	base := 10
+	switch {
+	case strings.HasPrefix(s, "0x"), strings.HasPrefix(s, "0X"):
+		s, base = s[2:], 16
+		if s == "" {
+			return 0, nil
+		}
+	case len(s) > 1 && s[0] == '0':
+		s, base = s[1:], 8
+	}
+	n, err := strconv.ParseUint(s, base, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return n, nil
+	}
+	return n, err
+}
+
+// CheckURL says what is wrong with a URL before anything is dialled: user information, or a forbidden address literal.
+func (p Policy) CheckURL(u *url.URL) error {
+	if u.User != nil {
+		return fmt.Errorf("%w: user information in a URL", ErrForbidden)
+	}
+	if u.Hostname() == "" {
+		return fmt.Errorf("%w: no host", ErrForbidden)
+	}
+	if p.allows(u) {
+		return nil
+	}
+	if a, literal := ParseHost(u.Hostname()); literal && !Public(a) {
+		return fmt.Errorf("%w: %s", ErrForbidden, u.Hostname())
+	}
+	return nil
+}
+
+func (p Policy) allows(u *url.URL) bool {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return p.allowsHost(net.JoinHostPort(u.Hostname(), port))
+}
+
+func (p Policy) allowsHost(hostport string) bool {
+	for _, a := range p.Allow {
+		if strings.EqualFold(strings.TrimSpace(a), hostport) {
+			return true
+		}
+	}
+	return false
+}
+
+// Client makes a client that keeps to the policy.
+func (p Policy) Client(timeout time.Duration) *http.Client {
+	open := &net.Dialer{Timeout: 5 * time.Second}
+	guarded := &net.Dialer{Timeout: 5 * time.Second, Control: control}
+	return &http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if p.allowsHost(addr) {
+					return open.DialContext(ctx, network, addr)
+				}
+				return guarded.DialContext(ctx, network, addr)
+			},
+			TLSClientConfig:        &tls.Config{RootCAs: p.Roots, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    5 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+			MaxIdleConns:           200,
+			MaxIdleConnsPerHost:    16,
+			IdleConnTimeout:        30 * time.Second,
+			ForceAttemptHTTP2:      true,
+		},
+	}
+}
+
+// control is asked with the address that is about to be dialled, after resolution.
+func control(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !Public(at.Addr()) {
+		return fmt.Errorf("%w: %s", ErrForbidden, address)
+	}
+	return nil
+}

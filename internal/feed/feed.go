@@ -1,0 +1,111 @@
+// Package feed carries a run's live output from its worker to whoever watches: frames in a short-lived table, and a bell.
+//
+// Frames are stored only while somebody watches. A reader says so by a watch row; the worker sees it, writes a snapshot
+// of the text so far and goes on with pieces. Readers pull at their own pace, so a slow one never slows a run and needs
+// no buffer; one that finds a gap gets a fresh snapshot. The readers of a run in one process share their looks at it.
+//
+// It must not know HTTP or models. It imports the table port, record, view and host.
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// How long things in the feed live.
+const (
+	watchLife = time.Minute // a watch row; renewed at half of it
+	frameLife = 5 * time.Minute
+)
+
+// Feed is the frames of all runs.
+type Feed struct {
+	table table.Table
+	bell  Bell
+	host  host.Host
+
+	mu    sync.Mutex
+	rooms map[string]*room
+}
+
+// New makes a feed over a table of its own.
+func New(t table.Table, b Bell, h host.Host) *Feed {
+	return &Feed{table: t, bell: b, host: h, rooms: map[string]*room{}}
+}
+
+// Bell is the bell that rings for runs.
+func (f *Feed) Bell() Bell { return f.bell }
+
+func framesPart(run string) string { return "run/" + run }
+
+func watchKey(run string) table.Key { return table.Key{Part: framesPart(run), Sort: "watch"} }
+
+// Watch says that somebody watches a run, for a while.
+func (f *Feed) Watch(ctx context.Context, run string) error {
+	item := table.Item{
+		Key: watchKey(run), Owner: record.Nobody, Move: "watch", Expires: f.host.Now().Add(watchLife), Body: []byte(`{}`),
+	}
+	if err := f.table.Commit(ctx, "watch", table.Put(item, table.Always())); err != nil {
+		return err
+	}
+	f.bell.Ring(run)
+	return nil
+}
+
+// Watched says whether somebody watches a run.
+func (f *Feed) Watched(ctx context.Context, run string) bool {
+	items, err := f.table.Get(ctx, watchKey(run))
+	return err == nil && items[0] != nil
+}
+
+func frameSort(attempt int, seq int64) string { return fmt.Sprintf("f/%06d/%012d", attempt, seq) }
+
+func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) error {
+	ops := make([]table.Op, 0, len(frames))
+	expires := f.host.Now().Add(frameLife)
+	for _, frame := range frames {
+		body, err := json.Marshal(frame)
+		if err != nil {
+			return err
+		}
+		ops = append(ops, table.Put(table.Item{
+			Key: table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)}, Owner: record.Nobody, Move: "frame",
+			Expires: expires, Body: body,
+		}, table.Always()))
+	}
+	if err := f.table.Commit(ctx, "frame", ops...); err != nil {
+		return err
+	}
+	f.bell.Ring(framesPart(run))
+	return nil
+}
+
+// pageOfFrames is how many frames a reader takes at a time.
+const pageOfFrames = 200
+
+// frames reads frames of an attempt after a sequence number, and whether there are more.
+func (f *Feed) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
+	items, err := f.table.Query(ctx, table.Range{
+		Part: framesPart(run), Prefix: fmt.Sprintf("f/%06d/", attempt), After: frameSort(attempt, after), Limit: pageOfFrames,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	list := make([]events.Frame, 0, len(items))
+	for _, item := range items {
+		var frame events.Frame
+		if err := json.Unmarshal(item.Body, &frame); err != nil {
+			return nil, false, fmt.Errorf("feed: %s: %w", item.Key, err)
+		}
+		list = append(list, frame)
+	}
+	return list, len(items) == pageOfFrames, nil
+}

@@ -1,0 +1,278 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// bench is a feed and a store with one running run.
+type bench struct {
+	*testing.T
+
+	reads *reads
+	feed  *feed.Feed
+	store *record.Store
+	entry record.RunEntity
+	host  host.Host
+}
+
+// reads counts what is read of a table.
+type reads struct {
+	table.Table
+	n atomic.Int64
+}
+
+func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	r.n.Add(1)
+	return r.Table.Get(ctx, keys...)
+}
+
+func newBench(t *testing.T, bell func(host.Host) feed.Bell) *bench {
+	h := host.System()
+	counted := &reads{Table: memtable.New(h.Now)}
+	store := record.New(counted, &memblob.Store{}, h)
+	now := h.Now()
+	run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
+		lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000}, lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))}
+	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
+	b := &bench{T: t, reads: counted, feed: feed.New(memtable.New(h.Now), bell(h), h), store: store, host: h}
+	b.entry = record.Fresh(run)
+	b.save(func(*record.Run) {})
+	return b
+}
+
+func (b *bench) save(change func(*record.Run)) {
+	b.Helper()
+	change(&b.entry.Value)
+	op, err := record.PutRun(b.entry, b.host.NewID())
+	require.NoError(b, err)
+	require.NoError(b, b.store.Commit(b.Context(), b.host.NewID(), op))
+	b.entry = b.entry.Written(b.entry.Value, "m")
+	b.feed.Bell().Ring(b.entry.Value.ID())
+}
+
+func (b *bench) follow(ctx context.Context) <-chan feed.Event {
+	out := make(chan feed.Event, 1000)
+	go func() {
+		defer close(out)
+		err := b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second, func(e feed.Event) error {
+			out <- e
+			return nil
+		})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			b.Error(err)
+		}
+	}()
+	return out
+}
+
+// next skips heartbeats.
+func next(t *testing.T, c <-chan feed.Event, name string) feed.Event {
+	t.Helper()
+	for e := range c {
+		if e.Event == feed.Heartbeat {
+			continue
+		}
+		require.Equal(t, name, e.Event)
+		return e
+	}
+	require.Fail(t, "the stream ended before "+name)
+	return feed.Event{}
+}
+
+// both runs a test with the bell of one process and in a world without one, in virtual time.
+func both(t *testing.T, test func(b *bench)) {
+	for name, bell := range map[string]func(host.Host) feed.Bell{
+		"local bell": func(host.Host) feed.Bell { return feed.NewLocalBell() },
+		"polling":    func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(newBench(t, bell)) })
+		})
+	}
+}
+
+func TestPiecesArriveInOrderWhileSomebodyWatches(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		assert.Equal(b, "so far", *func() *string {
+			e := next(b.T, out, feed.Init)
+			*e.Text += "so far" // nothing is journalled: the frames bring it
+			return e.Text
+		}())
+		w := b.feed.Writer(b.entry.Value.ID(), 1, "so far", false)
+		w.Append(ctx, " unseen") // nobody was known to watch
+		w.Watch(ctx)
+		w.Append(ctx, " one")
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
+		w.Append(ctx, " two")
+		assert.Equal(b, "so far unseen", *next(b.T, out, feed.Delta).Text, "the snapshot")
+		assert.Equal(b, " one", *next(b.T, out, feed.Delta).Text)
+		assert.Equal(b, "t", next(b.T, out, feed.StepEvent).Step.Name)
+		assert.Equal(b, " two", *next(b.T, out, feed.Delta).Text)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestATakenBackTextSupersedes(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		w := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+		w.Append(ctx, "wrong")
+		assert.Equal(b, "wrong", *next(b.T, out, feed.Delta).Text)
+		w.Replace(ctx, "")
+		assert.Empty(b, *next(b.T, out, feed.Init).Text)
+		w.Append(ctx, "right")
+		assert.Equal(b, "right", *next(b.T, out, feed.Delta).Text)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestAnotherAttemptBeginsAnewAndTheOldOneIsIgnored(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		old := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+		old.Append(ctx, "old")
+		assert.Equal(b, "old", *next(b.T, out, feed.Delta).Text)
+		b.save(func(r *record.Run) { r.Attempt = 2 })
+		next(b.T, out, feed.Init)
+		old.Append(ctx, " zombie")
+		b.feed.Writer(b.entry.Value.ID(), 2, "", true).Append(ctx, "new")
+		assert.Equal(b, "new", *next(b.T, out, feed.Delta).Text)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestSilenceIsFilledWithHeartbeats(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		<-out
+		began := time.Now()
+		assert.Equal(b, feed.Heartbeat, (<-out).Event)
+		assert.Equal(b, feed.Heartbeat, (<-out).Event)
+		assert.InDelta(b, 30, time.Since(began).Seconds(), 1)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestOnePollServesAllReadersAndSlowsDownInSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} })
+		ctx, cancel := context.WithCancel(t.Context())
+		const readers = 100
+		streams := make([]<-chan feed.Event, readers)
+		for i := range streams {
+			streams[i] = b.follow(ctx)
+			next(t, streams[i], feed.Init)
+		}
+		within := func(d time.Duration) int64 {
+			synctest.Wait()
+			before := b.reads.n.Load()
+			time.Sleep(d)
+			synctest.Wait()
+			return b.reads.n.Load() - before
+		}
+		assert.InDelta(t, 40, within(10*time.Second), 2, "four times a second")
+		time.Sleep(time.Minute)
+		assert.InDelta(t, 20, within(10*time.Second), 2, "twice a second")
+		time.Sleep(5 * time.Minute)
+		assert.InDelta(t, 30, within(time.Minute), 2, "every other second")
+
+		b.feed.Writer(b.entry.Value.ID(), 1, "", true).Append(ctx, "again")
+		for _, s := range streams {
+			assert.Equal(t, "again", *next(t, s, feed.Delta).Text)
+		}
+		assert.InDelta(t, 40, within(10*time.Second), 2, "fast again")
+		cancel()
+		for _, s := range streams {
+			for range s {
+			}
+		}
+	})
+}
+
+func TestAReaderOfAnotherOrganizationSharesNothing(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second, func(feed.Event) error {
+			b.Error("it saw the run")
+			return nil
+		})
+		assert.True(b, problem.Is(err, "outside_organization"), "%v", err)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestAReaderThatIsRefusedKeepsNothingFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		out := b.follow(ctx)
+		next(t, out, feed.Init)
+		go func() {
+			for ctx.Err() == nil {
+				err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second, func(feed.Event) error { return nil })
+				assert.Error(t, err)
+				_ = b.host.Sleep(ctx, 100*time.Millisecond)
+			}
+		}()
+		b.feed.Writer(b.entry.Value.ID(), 1, "", true).Append(ctx, "news")
+		began := time.Now()
+		assert.Equal(t, "news", *next(t, out, feed.Delta).Text)
+		assert.Less(t, time.Since(began), time.Second)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestABellForgetsWhoHasGone(t *testing.T) {
+	b := feed.NewLocalBell()
+	one, two := b.Listen("a", "b"), b.Listen("a")
+	b.Ring("a")
+	b.Ring("a")
+	for _, l := range []feed.Listener{one, two} {
+		rung, err := l.Wait(t.Context(), time.Hour)
+		require.NoError(t, err)
+		require.True(t, rung, "a ring between looks is not lost")
+	}
+	one.Close()
+	b.Ring("b")
+	two.Close()
+	b.Ring("a")
+}

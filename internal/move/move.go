@@ -1,0 +1,439 @@
+// Package move is the imperative shell around the core: load, decide, commit everything at once, then send what may be
+// lost.
+//
+// A move's whole effect (run, chat, slots, journal, ledger, webhook row, the next parked turn) is one commit, conditioned
+// on the version that was read. When that has changed meanwhile, the move is decided afresh. Nudges and timers go out
+// after the commit; the sweeper makes up for those that are lost.
+//
+// It must not know HTTP, models or tools. It imports lifecycle, record and the queue and timer ports.
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/timer"
+)
+
+// Bell tells whoever waits for a run in this process that it has changed.
+type Bell interface {
+	Ring(run string)
+}
+
+// Caps finds the concurrency caps that hold for a user: its own and its organisation's.
+type Caps func(ctx context.Context, organization, user string) (ofUser, ofOrganization int, err error)
+
+// Shell makes moves.
+type Shell struct {
+	Store         *record.Store
+	Queue         queue.Queue
+	Timer         timer.Timer
+	Bell          Bell
+	Host          host.Host
+	Log           *slog.Logger
+	Caps          Caps
+	StartDeadline time.Duration
+	// Boot names this process where it is the only one: then leases of other boots are void. Empty elsewhere.
+	Boot string
+	// Moved is told of every move that was made. It may be nil.
+	Moved func(lifecycle.Outcome)
+}
+
+// Change is a move to make, with what is stored beside the run because of it.
+type Change struct {
+	Event      lifecycle.Event
+	Steps      []record.Step         // journal entries
+	Interrupts []record.Interrupt    // of a pause
+	Decisions  *record.Decisions     // that end a pause
+	Result     json.RawMessage       // of a completed run
+	Chat       func(*lifecycle.Chat) // a change of the chat, made as the run leaves it
+	Ops        []table.Op            // anything else
+}
+
+// attempts bounds how often a move is decided afresh. Each round somebody else got through, so many in a row mean that
+// the run is a battlefield; then the caller is told to try again.
+const attempts = 24
+
+// Do loads a run, lets decide say what to do with it, and does that; when the run has changed meanwhile, again. It
+// returns the run as it is after the move.
+func (m *Shell) Do(
+	ctx context.Context, scope record.Scope, id string,
+	decide func(r record.Run, move string) (Change, error),
+) (record.Run, lifecycle.Outcome, error) {
+	e, err := m.Store.Run(ctx, scope, id)
+	if err != nil {
+		return record.Run{}, lifecycle.Outcome{}, err
+	}
+	after, o, err := m.From(ctx, e, decide)
+	return after.Value, o, err
+}
+
+// From is Do for a run that the caller has read already.
+func (m *Shell) From(
+	ctx context.Context, e record.RunEntity, decide func(r record.Run, move string) (Change, error),
+) (record.RunEntity, lifecycle.Outcome, error) {
+	name := m.Host.NewID()
+	for try := range attempts {
+		c, err := decide(e.Value, name)
+		if err != nil {
+			return e, lifecycle.Outcome{}, err
+		}
+		after, o, err := m.Make(ctx, e, name, c)
+		if !errors.Is(err, record.ErrStale) {
+			return after, o, err
+		}
+		if err := m.pause(ctx, try); err != nil {
+			return e, lifecycle.Outcome{}, err
+		}
+		if e, err = m.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
+			return e, lifecycle.Outcome{}, err
+		}
+		if e.WrittenBy(name) { // an earlier try went through after all
+			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
+		}
+	}
+	return e, lifecycle.Outcome{}, problem.Retry(fmt.Errorf("run %s changed %d times while it was being moved", e.Value.ID(), attempts))
+}
+
+func (m *Shell) pause(ctx context.Context, try int) error {
+	return m.Host.Sleep(ctx, host.Jitter(m.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
+}
+
+// Make makes one move on a run as it was read. [record.ErrStale] says that the run, its chat or a slot has changed.
+func (m *Shell) Make(ctx context.Context, e record.RunEntity, name string, c Change) (record.RunEntity, lifecycle.Outcome, error) {
+	o, err := lifecycle.Apply(e.Value.Run, c.Event, m.Host.Now())
+	if err != nil {
+		return e, o, err
+	}
+	after := e.Value
+	after.Run = o.After
+	ops, promoted, err := m.commitOf(ctx, e, &after, o, name, c)
+	if err != nil {
+		return e, o, err
+	}
+	if err := m.Store.Commit(ctx, name, ops...); err != nil {
+		return e, o, err
+	}
+	m.follow(ctx, o, promoted)
+	return e.Written(after, name), o, nil
+}
+
+// commitOf puts together all that a move writes.
+func (m *Shell) commitOf(
+	ctx context.Context, e record.RunEntity, after *record.Run, o lifecycle.Outcome, name string, c Change,
+) (ops []table.Op, promoted *record.Run, err error) {
+	ops, err = m.beside(ctx, after, o, name, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	ops = append(ops, c.Ops...)
+	holder := o.After // whoever holds the slots afterwards
+	if o.After.Status.Terminal() || c.Chat != nil {
+		var more []table.Op
+		promoted, more, err = m.leaveChat(ctx, o, name, c.Chat)
+		if err != nil {
+			return nil, nil, err
+		}
+		ops = append(ops, more...)
+		if promoted != nil {
+			holder = promoted.Run
+		}
+	}
+	slots, err := record.MoveSlots(o.Before, holder, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	ops = append(ops, slots...)
+	if o.After.Status.Terminal() {
+		after.PassedOn, after.Parked = after.Parked, nil // they wait on the promoted run now, or are gone
+	}
+	e.Value = *after
+	head, err := record.PutRun(e, name)
+	return append(ops, head), promoted, err
+}
+
+// beside is what is written beside the run's head.
+func (m *Shell) beside(ctx context.Context, after *record.Run, o lifecycle.Outcome, name string, c Change) ([]table.Op, error) {
+	var ops []table.Op
+	add := func(op table.Op, err error) error {
+		ops = append(ops, op)
+		return err
+	}
+	for _, step := range c.Steps {
+		if err := add(m.Store.PutStep(ctx, *after, name, step)); err != nil {
+			return nil, err
+		}
+	}
+	if after.Status == lifecycle.AwaitingInput && c.Interrupts != nil {
+		if err := add(m.Store.PutPause(ctx, *after, name, after.Pause, c.Interrupts)); err != nil {
+			return nil, err
+		}
+	}
+	if c.Decisions != nil {
+		if err := add(m.Store.PutDecisions(ctx, *after, name, after.Pause, *c.Decisions)); err != nil {
+			return nil, err
+		}
+		entry, err := m.Store.AuditDecisions(ctx, *after, name, *c.Decisions)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, entry...)
+	}
+	if after.Status == lifecycle.Completed {
+		more, err := m.Store.SetOutput(ctx, after, name, c.Result)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, more...)
+	}
+	if o.Charge != nil {
+		if err := add(record.PutCharge(after.Run, *o.Charge, name)); err != nil {
+			return nil, err
+		}
+		spent, err := m.Store.SpendTokens(ctx, after.Run, *o.Charge, name)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, spent...)
+	}
+	if o.Announce != nil {
+		if err := add(m.announce(ctx, *after, *o.Announce, name, c)); err != nil {
+			return nil, err
+		}
+	}
+	return ops, nil
+}
+
+// announce makes the webhook row of a state, its body with its final bytes.
+func (m *Shell) announce(ctx context.Context, r record.Run, a lifecycle.Announcement, name string, c Change) (table.Op, error) {
+	in, err := m.Store.Input(ctx, r)
+	if err != nil {
+		return table.Op{}, err
+	}
+	h := record.Hook{
+		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(), Sequence: a.Sequence,
+		Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
+		State: record.HookPending, NextAttempt: m.Host.Now(),
+	}
+	body := events.Webhook{
+		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,
+		Interrupts: json.RawMessage("[]"), Metadata: in.Metadata, OccurredAt: events.Time(r.UpdatedAt), Sequence: a.Sequence,
+	}
+	if body.Metadata == nil {
+		body.Metadata = map[string]string{}
+	}
+	if a.Status == lifecycle.AwaitingInput {
+		h.Event = events.WebhookAwaitingInput
+		if body.Interrupts, err = json.Marshal(record.Public(c.Interrupts)); err != nil {
+			return table.Op{}, err
+		}
+	}
+	if a.Status == lifecycle.Completed {
+		billed := "billed"
+		body.UsageStatus, body.Result = &billed, c.Result
+	}
+	if r.Error != "" {
+		body.Error = &r.Error
+	}
+	body.Event = h.Event
+	final, err := json.Marshal(body)
+	if err != nil {
+		return table.Op{}, err
+	}
+	h.Body = string(final)
+	return m.Store.NewHook(ctx, h, name)
+}
+
+// leaveChat hands the chat from an ended run to the first parked message, or frees it.
+func (m *Shell) leaveChat(
+	ctx context.Context, o lifecycle.Outcome, name string, edit func(*lifecycle.Chat),
+) (*record.Run, []table.Op, error) {
+	chat, found, err := m.Store.ChatOf(ctx, o.Before.Ticket)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found || chat.Value.ActiveRun != o.Before.ID() {
+		return nil, nil, fmt.Errorf("%w: run %s does not hold its chat", record.ErrStale, o.Before.ID())
+	}
+	var ops []table.Op
+	var promoted *record.Run
+	now := m.Host.Now()
+	if o.Promote == "" {
+		chat.Value = chat.Value.Release(now)
+	} else {
+		promoted, ops, err = m.promote(ctx, o, name, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		chat.Value = chat.Value.Begin(promoted.Run, now)
+	}
+	if edit != nil {
+		edit(&chat.Value)
+	}
+	op, err := record.PutChat(chat, name)
+	return promoted, append(ops, op), err
+}
+
+// promote makes a run of the first parked message. It takes over the slots of the run it follows; where that held none
+// of its user's, or none that count, it takes free ones, or "over" rows: it is accepted work.
+func (m *Shell) promote(ctx context.Context, o lifecycle.Outcome, name string, now time.Time) (*record.Run, []table.Op, error) {
+	parked, err := m.Store.StillParked(ctx, o.Promote)
+	if err != nil {
+		return nil, nil, err
+	}
+	slots := o.Before.Slots
+	paused := o.Before.Status == lifecycle.AwaitingInput
+	if paused || parked.Ticket.User != o.Before.User {
+		fresh, err := m.Slots(ctx, parked.Ticket)
+		if err != nil {
+			return nil, nil, err
+		}
+		slots.User = fresh.User
+		if paused {
+			slots.Organization = fresh.Organization
+		}
+	}
+	r := record.Run{Run: lifecycle.Accept(parked.Ticket, o.Inherit(slots), now, now.Add(m.StartDeadline))}
+	op, err := record.PutRun(record.Fresh(r), name)
+	return &r, []table.Op{op}, err
+}
+
+// Slots finds rows for accepted work: free numbers, or "over" rows where there are none.
+func (m *Shell) Slots(ctx context.Context, t lifecycle.Ticket) (lifecycle.Slots, error) {
+	user, organization, err := m.Doors(ctx, t.Organization, t.User)
+	return lifecycle.Slots{User: user.Row(t.RunID), Organization: organization.Row(t.RunID)}, err
+}
+
+// Doors looks at the slots of a user and of its organisation.
+func (m *Shell) Doors(ctx context.Context, organization, user string) (ofUser, ofOrganization record.Door, err error) {
+	userCap, organizationCap, err := m.Caps(ctx, organization, user)
+	if err != nil {
+		return ofUser, ofOrganization, err
+	}
+	if ofUser, err = m.Store.UserDoor(ctx, organization, user, userCap); err != nil {
+		return ofUser, ofOrganization, err
+	}
+	ofOrganization, err = m.Store.OrganizationDoor(ctx, organization, organizationCap)
+	return ofUser, ofOrganization, err
+}
+
+// Acceptance is a new run at the door.
+type Acceptance struct {
+	Ticket      lifecycle.Ticket
+	Input       record.Input
+	Chat        record.ChatEntity // as read; a fresh one for a new chat
+	Slots       lifecycle.Slots
+	Idempotency *record.Idempotency
+	Stale       record.Idempotency // the record that it replaces, if there is one
+	Ops         []table.Op         // anything else
+}
+
+// Accept stores a new run with its chat, its slots and its idempotency record, in one commit. [record.ErrStale] says that
+// one of them has changed since it was read.
+func (m *Shell) Accept(ctx context.Context, a Acceptance) (record.Run, error) {
+	now := m.Host.Now()
+	name := a.Ticket.RunID
+	place := a.Chat.Value.Next()
+	place.Slots = a.Slots
+	r := record.Run{Run: lifecycle.Accept(a.Ticket, place, now, now.Add(m.StartDeadline))}
+	ops := a.Ops
+	if record.FitsHead(a.Input) {
+		r.Input = &a.Input
+	} else {
+		op, err := m.Store.PutInput(ctx, name, a.Ticket, a.Input, now)
+		if err != nil {
+			return r, err
+		}
+		ops = append(ops, op)
+	}
+	a.Chat.Value = a.Chat.Value.Begin(r.Run, now)
+	chat, err := record.PutChat(a.Chat, name)
+	if err != nil {
+		return r, err
+	}
+	slots, err := record.MoveSlots(lifecycle.Run{}, r.Run, name)
+	if err != nil {
+		return r, err
+	}
+	ops = append(append(ops, chat), slots...)
+	if a.Idempotency != nil {
+		op, err := record.PutIdempotency(r.Organization, a.Input.Idempotency, name, *a.Idempotency, a.Stale)
+		if err != nil {
+			return r, err
+		}
+		ops = append(ops, op)
+	}
+	head, err := record.PutRun(record.Fresh(r), name)
+	if err != nil {
+		return r, err
+	}
+	ops = append(ops, head)
+	if err := m.Store.Commit(ctx, name, ops...); err != nil {
+		return r, err
+	}
+	m.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: true}, nil)
+	return r, nil
+}
+
+// follow sends what a commit has made due. All of it may be lost: the due index remembers.
+func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
+	ctx = context.WithoutCancel(ctx)
+	r := o.After
+	if m.Moved != nil {
+		m.Moved(o)
+	}
+	if r.Status != o.Before.Status {
+		m.Log.Debug("run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt, "organization_id", r.Organization)
+	}
+	if o.Nudge {
+		id := r.ID()
+		if promoted != nil {
+			id = promoted.ID()
+		}
+		m.send(ctx, events.NudgeRun, id, r.Organization)
+	}
+	if o.Announce != nil {
+		m.send(ctx, events.NudgeWebhook, record.Hook{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(), r.Organization)
+	}
+	if o.Disarm != nil {
+		if err := m.Timer.Stop(ctx, alarmName(r.ID(), o.Disarm.Pause)); err != nil {
+			m.Log.Warn("a timer could not be stopped", "run_id", r.ID(), "error", err)
+		}
+	}
+	if o.Arm != nil {
+		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization}
+		if err := m.Timer.At(ctx, alarmName(r.ID(), o.Arm.Pause), o.Arm.At, message); err != nil {
+			m.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
+		}
+	}
+	m.Bell.Ring(r.ID())
+	if promoted != nil {
+		m.Bell.Ring(promoted.ID())
+		if m.Moved != nil {
+			m.Moved(lifecycle.Outcome{After: promoted.Run})
+		}
+	}
+}
+
+func (m *Shell) send(ctx context.Context, kind events.NudgeKind, id, group string) {
+	err := m.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
+	if err != nil {
+		run, _, _ := strings.Cut(id, "/")
+		m.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "run_id", run, "error", err)
+	}
+}
+
+func alarmName(run string, pause int) string { return run + "-p" + strconv.Itoa(pause) }

@@ -1,0 +1,472 @@
+// Package removal takes away what was deleted or has outlived its retention, in the background, a piece at a time.
+//
+// What is being removed cannot be seen any more: the request that began it saw to that in its own commit. The ledger
+// stays. A job is an item with a due time; each look does a bounded piece and says when to go on, so a crash loses
+// nothing and a large organisation holds nobody up.
+//
+// It imports move, record, lifecycle, tenant's shapes and host.
+package removal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// Remover is the use case.
+type Remover struct {
+	Shell *move.Shell
+	Store *record.Store
+	Host  host.Host
+}
+
+const (
+	pageSize = 50
+	pages    = 10 // in one look
+	// settled is how long a listing may lag behind: after a pass that found nothing, one more is made after this.
+	settled = time.Minute
+	daily   = 24 * time.Hour
+)
+
+// Handle does a piece of a job. It returns after how long to look again, 0 for not at all.
+func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
+	e, found, err := r.Store.Job(ctx, id)
+	if err != nil || !found {
+		return 0, err
+	}
+	// The sweeper's nudge pushed the due time on; so only a job for a far day is not to be done yet.
+	if e.Value.Kind == record.Retention && e.Value.Due.Sub(r.Host.Now()) > time.Hour {
+		return 0, nil
+	}
+	var wait time.Duration
+	var done bool
+	switch e.Value.Kind {
+	case record.RemoveChat:
+		wait, done, err = r.chat(ctx, &e.Value)
+	case record.RemoveUser:
+		wait, done, err = r.user(ctx, &e.Value)
+	case record.RemoveOrganization:
+		wait, done, err = r.organization(ctx, &e.Value)
+	case record.RemoveGroup:
+		wait, done, err = r.group(ctx, &e.Value)
+	case record.Retention:
+		wait, done, err = r.retention(ctx, &e.Value)
+	}
+	if err != nil {
+		return 0, ignore(err) // the due time stands: the sweeper comes back
+	}
+	name := r.Host.NewID()
+	if done {
+		return 0, ignore(r.Store.Commit(ctx, name, record.DeleteJob(e)))
+	}
+	e.Value.Due = r.Host.Now().Add(wait)
+	op, err := record.PutJob(e, name)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.Store.Commit(ctx, name, op); err != nil {
+		return 0, ignore(err)
+	}
+	if wait > settled {
+		return 0, nil // too far for a queue; the due index remembers
+	}
+	return max(wait, time.Millisecond), nil
+}
+
+func ignore(err error) error {
+	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
+		return nil
+	}
+	return err
+}
+
+// pass takes the pages of a removal: each call of page returns where the next begins, empty at the end. A pass that ends
+// is followed by another one a little later, for what a lagging listing did not show; the second ends the job.
+func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error)) (time.Duration, bool, error) {
+	const second = "second:"
+	mark, after := "", j.Cursor
+	if len(after) >= len(second) && after[:len(second)] == second {
+		mark, after = second, after[len(second):]
+	}
+	for range pages {
+		next, err := page(ctx, after)
+		if err != nil {
+			return 0, false, err
+		}
+		if next == "" {
+			if mark == second {
+				return 0, true, nil
+			}
+			j.Cursor = second
+			return settled, false, nil
+		}
+		after = next
+	}
+	j.Cursor = mark + after
+	return 0, false, nil
+}
+
+func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
+	name := r.Host.NewID()
+	if err := r.Store.EraseHooks(ctx, e.Value.ID(), name); err != nil {
+		return err
+	}
+	return r.Store.EraseRun(ctx, e, name, keepLinks)
+}
+
+func (r *Remover) chat(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+	buried := lifecycle.Chat{ID: j.Subject, OwnID: j.OwnID, Organization: j.Organization, Epoch: j.Epoch}
+	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		page, err := r.Store.RunsOfChat(ctx, record.System(), buried, after, pageSize)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.Rows {
+			if e.Value.Status.Active() {
+				continue // of a chat that was made anew since; its epoch differs, so it is not even listed here
+			}
+			if err := r.erase(ctx, e, false); err != nil {
+				return "", err
+			}
+		}
+		return page.Next, nil
+	})
+}
+
+func (r *Remover) user(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+	if j.Cursor == "" {
+		if err := r.stopUser(ctx, j.Organization, j.Subject); err != nil {
+			return 0, false, err
+		}
+		if err := r.dropKeys(ctx, j.Organization, j.Subject); err != nil {
+			return 0, false, err
+		}
+	}
+	scope := record.Of(j.Organization)
+	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.Rows {
+			if e.Value.User != j.Subject {
+				continue
+			}
+			if e.Value.Status.Active() { // accepted while the user was being deleted
+				if err := r.end(ctx, e.Value.ID(), true); err != nil {
+					return "", err
+				}
+				if e, err = r.Store.Run(ctx, scope, e.Value.ID()); err != nil {
+					return "", err
+				}
+			}
+			if err := r.erase(ctx, e, true); err != nil {
+				return "", err
+			}
+		}
+		return page.Next, nil
+	})
+}
+
+// stopUser withdraws what the user has parked and ends its active runs.
+func (r *Remover) stopUser(ctx context.Context, organization, user string) error {
+	ids, err := r.Store.ActiveRuns(ctx, organization)
+	if err != nil {
+		return err
+	}
+	runs, err := r.Store.Runs(ctx, record.Of(organization), ids...)
+	if err != nil {
+		return err
+	}
+	for _, e := range runs {
+		for _, id := range e.Value.Parked {
+			p, err := r.Store.Parked(ctx, id)
+			if problem.Is(err, "not_found") || err == nil && p.Ticket.User != user {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(record.Run, string) (move.Change, error) {
+				return move.Change{Event: lifecycle.Withdraw{ID: id}, Ops: record.DropParked(p)}, nil
+			})
+			if err := ignore(err); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range runs {
+		if e.Value.User != user {
+			continue
+		}
+		if err := r.end(ctx, e.Value.ID(), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
+	_, _, err := r.Shell.Do(ctx, record.System(), id, func(record.Run, string) (move.Change, error) {
+		return move.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
+	})
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	return ignore(err)
+}
+
+// dropKeys removes a user's keys, or all of an organisation's when user is empty.
+func (r *Remover) dropKeys(ctx context.Context, organization, user string) error {
+	after := ""
+	for {
+		page, err := record.Resources[record.APIKey](ctx, r.Store, record.Of(organization), after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Rows {
+			if user != "" && e.Value.UserID != user {
+				continue
+			}
+			ops := []table.Op{record.DeleteResource(e), record.DeleteKeyUse(e.Value.ID)}
+			if pointer, err := record.Resource[record.KeyPointer](ctx, r.Store, record.System(), e.Value.Public); err == nil {
+				ops = append(ops, record.DeleteResource(pointer))
+			}
+			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), ops...)); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+func (r *Remover) organization(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+	if j.Cursor == "" {
+		if err := r.stopOrganization(ctx, j.Organization); err != nil {
+			return 0, false, err
+		}
+	}
+	scope := record.Of(j.Organization)
+	wait, done, err := r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.Rows {
+			if e.Value.Status.Active() {
+				if err := r.end(ctx, e.Value.ID(), false); err != nil {
+					return "", err
+				}
+				if e, err = r.Store.Run(ctx, scope, e.Value.ID()); err != nil {
+					return "", err
+				}
+			}
+			if err := r.erase(ctx, e, false); err != nil {
+				return "", err
+			}
+		}
+		return page.Next, nil
+	})
+	if err != nil || !done {
+		return wait, done, err
+	}
+	return 0, true, r.dropResources(ctx, j.Organization)
+}
+
+func (r *Remover) stopOrganization(ctx context.Context, organization string) error {
+	ids, err := r.Store.ActiveRuns(ctx, organization)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := r.end(ctx, id, false); err != nil {
+			return err
+		}
+	}
+	return r.dropKeys(ctx, organization, "")
+}
+
+func (r *Remover) dropResources(ctx context.Context, organization string) error {
+	scope := record.Of(organization)
+	if err := r.dropChats(ctx, scope); err != nil {
+		return err
+	}
+	if err := dropAll(ctx, r, scope, func(e record.Entity[record.User]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
+		return err
+	}
+	err := dropAll(ctx, r, scope, func(e record.Entity[record.Agent]) []table.Op {
+		ops := []table.Op{record.DeleteResource(e)}
+		for v := max(1, e.Value.Version-90); v <= e.Value.Version; v++ {
+			ops = append(ops, record.DeleteAgentVersion(e.Value.ID, v))
+		}
+		return ops
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.dropToolkits(ctx, scope); err != nil {
+		return err
+	}
+	if err := dropAll(ctx, r, scope, func(e record.Entity[record.Group]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
+		return err
+	}
+	if err := dropAll(ctx, r, scope, func(e record.Entity[record.AuditEntry]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
+		return err
+	}
+	for {
+		page, err := record.Resources[record.File](ctx, r.Store, scope, "", pageSize)
+		if err != nil || len(page.Rows) == 0 {
+			return err
+		}
+		for _, e := range page.Rows {
+			if err := r.Store.EraseFile(ctx, e.Value.ID, r.Host.NewID()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *Remover) dropToolkits(ctx context.Context, scope record.Scope) error {
+	for {
+		page, err := record.Resources[record.Toolkit](ctx, r.Store, scope, "", pageSize)
+		if err != nil || len(page.Rows) == 0 {
+			return err
+		}
+		for _, e := range page.Rows {
+			if err := r.Store.EraseToolkit(ctx, e.Value, r.Host.NewID()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
+	for {
+		page, err := r.Store.Chats(ctx, scope, "", pageSize)
+		if err != nil || len(page.Rows) == 0 {
+			return err
+		}
+		for _, e := range page.Rows {
+			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteChat(e))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func dropAll[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, ops func(record.Entity[T]) []table.Op) error {
+	for {
+		page, err := record.Resources[T](ctx, r.Store, scope, "", pageSize)
+		if err != nil || len(page.Rows) == 0 {
+			return err
+		}
+		for _, e := range page.Rows {
+			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), ops(e)...)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// group takes a group that is gone out of the users and agents that name it. Versions of agents keep what they said: who may
+// use an agent, or decide for it, is a matter of how it stands now.
+func (r *Remover) group(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+	gone := func(id string) bool { return id == j.Subject }
+	scope := record.Of(j.Organization)
+	const agents = "agents:"
+	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		if after, yes := strings.CutPrefix(after, agents); yes {
+			next, err := eachOf(ctx, r, scope, after, func(a *record.Agent) bool {
+				before := len(a.Spec.GroupIDs) + len(a.Spec.ApproverGroupIDs)
+				a.Spec.GroupIDs = slices.DeleteFunc(slices.Clone(a.Spec.GroupIDs), gone)
+				a.Spec.ApproverGroupIDs = slices.DeleteFunc(slices.Clone(a.Spec.ApproverGroupIDs), gone)
+				return len(a.Spec.GroupIDs)+len(a.Spec.ApproverGroupIDs) < before
+			})
+			if next != "" {
+				next = agents + next
+			}
+			return next, err
+		}
+		next, err := eachOf(ctx, r, scope, after, func(u *record.User) bool {
+			before := len(u.GroupIDs)
+			u.GroupIDs = slices.DeleteFunc(slices.Clone(u.GroupIDs), gone)
+			return len(u.GroupIDs) < before
+		})
+		if next == "" {
+			next = agents
+		}
+		return next, err
+	})
+}
+
+// eachOf edits a page of an organisation's resources; edit says whether there was anything to change.
+func eachOf[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, after string, edit func(*T) bool) (next string, err error) {
+	page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range page.Rows {
+		if v := e.Value; !edit(&v) {
+			continue
+		}
+		_, err := record.Change(ctx, r.Store, scope, record.IDOf(e.Value), 0, func(v *T, _ string) ([]table.Op, error) {
+			edit(v)
+			return nil, nil
+		})
+		if err != nil && !problem.Is(err, "not_found") {
+			return "", err
+		}
+	}
+	return page.Next, nil
+}
+
+// retention removes ended runs that are older than the organisation keeps them, once a day.
+func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, done bool, err error) {
+	o, err := record.Resource[record.Organization](ctx, r.Store, record.System(), j.Organization)
+	switch {
+	case problem.Is(err, "not_found"), err == nil && o.Value.Deleted:
+		return 0, true, nil
+	case err != nil:
+		return 0, false, err
+	case o.Value.RetentionDays == 0:
+		j.Cursor = ""
+		return daily, false, nil
+	}
+	before := r.Host.Now().AddDate(0, 0, -o.Value.RetentionDays)
+	for range pages {
+		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, j.Cursor, pageSize)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, e := range page.Rows {
+			if e.Value.CreatedAt.After(before) { // the listing is by age: none further on is older
+				j.Cursor = ""
+				return daily, false, nil
+			}
+			if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
+				continue
+			}
+			if err := r.erase(ctx, e, false); err != nil {
+				return 0, false, err
+			}
+		}
+		if page.Next == "" {
+			j.Cursor = ""
+			return daily, false, nil
+		}
+		j.Cursor = page.Next
+	}
+	return 0, false, nil
+}

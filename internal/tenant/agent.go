@@ -1,0 +1,213 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/schema"
+	"agentplatform/internal/table"
+)
+
+// The range of an agent's own active-execution limit.
+const (
+	minActive = 10 * time.Second
+	maxActive = 4 * time.Hour
+	maxSchema = 64 << 10 // bytes of an agent's output schema
+)
+
+// DefaultSpec is what a client that says nothing gets.
+func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
+	return record.AgentSpec{
+		Model:            record.AgentModel{Provider: "demo"},
+		ToolkitIDs:       []string{record.BuiltinToolkit(organization)},
+		KnowledgeBaseIDs: []string{},
+		Approval:         record.AgentApproval{Mode: "never", Tools: []string{}},
+		CanAsk:           true,
+		GroupIDs:         []string{},
+		ApproverGroupIDs: []string{},
+	}
+}
+
+// checkSpec says what is wrong with a spec; before is what it was, nil for a new agent. A model that stays is not asked for.
+func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s *record.AgentSpec, skipCheck bool) error {
+	if s.Name == "" || len(s.Name) > 200 {
+		return problem.InvalidField("body.name", "must have 1 to 200 characters")
+	}
+	if len(s.Description) > 10_000 {
+		return problem.InvalidField("body.description", "must have at most 10000 characters")
+	}
+	if len(s.Instructions) > 256<<10 {
+		return problem.InvalidField("body.instructions", "must have at most 256 KiB")
+	}
+	same := before != nil && before.Model.Provider == s.Model.Provider && before.Model.Name == s.Model.Name
+	if t.defaults.CheckModel != nil && !same {
+		if err := t.defaults.CheckModel(ctx, s.Model.Provider, s.Model.Name, skipCheck); err != nil {
+			return err
+		}
+	}
+	for i, id := range s.ToolkitIDs {
+		if id == record.BuiltinToolkit(organization) {
+			continue
+		}
+		if _, err := record.Resource[record.Toolkit](ctx, t.store, record.Of(organization), id); isGone(err) {
+			return problem.InvalidField(fmt.Sprintf("body.toolkit_ids[%d]", i), "toolkit %s does not exist", id)
+		} else if err != nil {
+			return err
+		}
+	}
+	for i, id := range s.KnowledgeBaseIDs {
+		return problem.InvalidField(fmt.Sprintf("body.knowledge_base_ids[%d]", i), "knowledge base %s does not exist", id)
+	}
+	if err := t.checkGroups(ctx, organization, "body.group_ids", s.GroupIDs); err != nil {
+		return err
+	}
+	if err := t.checkGroups(ctx, organization, "body.approver_group_ids", s.ApproverGroupIDs); err != nil {
+		return err
+	}
+	if err := checkBudget(s.Budget); err != nil {
+		return err
+	}
+	switch s.Approval.Mode {
+	case "never", "always", "tools":
+	default:
+		return problem.InvalidField("body.approval.mode", "must be never, always or tools")
+	}
+	if n := s.Limits.MaxActiveSeconds; n != nil {
+		if d := time.Duration(*n) * time.Second; d < minActive || d > maxActive {
+			return problem.InvalidField("body.limits.max_active_seconds", "must be between %d and %d", int(minActive.Seconds()), int(maxActive.Seconds()))
+		}
+	}
+	if len(s.OutputSchema) > 0 && string(s.OutputSchema) != "null" {
+		if _, err := schema.Compile(s.OutputSchema); err != nil || len(s.OutputSchema) > maxSchema {
+			return problem.InvalidField("body.output_schema", "must be a JSON schema of at most %d KiB: %v", maxSchema>>10, err)
+		}
+	}
+	if n := s.Limits.MaxTokens; n != nil && *n < 1 {
+		return problem.InvalidField("body.limits.max_tokens", "must be at least 1")
+	}
+	if n := s.Limits.MaxSteps; n != nil && (*n < 1 || *n > 1000) {
+		return problem.InvalidField("body.limits.max_steps", "must be between 1 and 1000")
+	}
+	return nil
+}
+
+// ActiveLimit is how much active time a run of the agent may use.
+func (t *Tenants) ActiveLimit(a record.Agent) time.Duration {
+	if n := a.Spec.Limits.MaxActiveSeconds; n != nil {
+		return time.Duration(*n) * time.Second
+	}
+	return t.defaults.ActiveLimit
+}
+
+// CheckAgent says what would be wrong with a new agent.
+func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool) error {
+	return t.checkSpec(ctx, organization, nil, &spec, skipCheck)
+}
+
+// CreateAgent makes an agent in its first version. Unless skipCheck is set, its model must be one that can be reached.
+func (t *Tenants) CreateAgent(
+	ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool,
+) (record.Entity[record.Agent], error) {
+	a := record.Agent{ID: t.host.NewID(), Organization: organization, CreatedAt: t.host.Now()}
+	if err := t.checkSpec(ctx, organization, nil, &spec, skipCheck); err != nil {
+		return record.Entity[record.Agent]{}, err
+	}
+	version, err := t.nextVersion(&a, a.ID, spec, true)
+	if err != nil {
+		return record.Entity[record.Agent]{}, err
+	}
+	return record.Create(ctx, t.store, a, a.ID, version...)
+}
+
+// nextVersion makes a spec the agent's next version; the write is that of the version's own row. Unless it is published, runs
+// go on to begin with the version that they did.
+func (t *Tenants) nextVersion(a *record.Agent, move string, spec record.AgentSpec, publish bool) ([]table.Op, error) {
+	published := a.Current()
+	a.Spec, a.UpdatedAt = spec, t.host.Now()
+	a.Version++
+	if a.Published = published; publish {
+		a.Published = a.Version
+	}
+	op, err := record.PutAgentVersion(*a, move)
+	return []table.Op{op}, err
+}
+
+// Agent reads an agent in its current version.
+func (t *Tenants) Agent(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Agent], error) {
+	return record.Resource[record.Agent](ctx, t.store, scope, id)
+}
+
+// Runnable is the agent of a principal's new run: as it is published, or in the version that is asked for. An edit of some
+// seconds ago may be missing.
+func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version int) (record.Agent, error) {
+	scope := p.Scope()
+	e, err := record.Resource[record.Agent](ctx, t.known, scope, id)
+	if err == nil {
+		err = p.MayUse(e.Value)
+	}
+	if err != nil {
+		return e.Value, err
+	}
+	wanted := e.Value.Current()
+	if version > 0 {
+		wanted = version
+	}
+	if wanted == e.Value.Version {
+		return e.Value, nil
+	}
+	a, err := t.known.AgentVersion(ctx, scope, id, wanted)
+	a.Spec.Budget = e.Value.Spec.Budget // as who may use it: a matter of how the agent stands, not of its versions
+	if isGone(err) && version > 0 {
+		return a, problem.InvalidField("agent_version", "the agent has no version %d", version)
+	}
+	return a, err
+}
+
+// Standing is the agent of a run as it stands now, or, when it has been deleted, as it was when the run began. An edit of some
+// seconds ago may be missing.
+func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string, version int) (record.Agent, error) {
+	e, err := record.Resource[record.Agent](ctx, t.known, scope, id)
+	if isGone(err) {
+		return t.known.AgentVersion(ctx, scope, id, version)
+	}
+	return e.Value, err
+}
+
+// PublishAgent has new runs begin with a version of the agent: a newer one, or an older one again.
+func (t *Tenants) PublishAgent(ctx context.Context, scope record.Scope, id string, match record.Match, version int) (record.Entity[record.Agent], error) {
+	return record.Change(ctx, t.store, scope, id, match, func(a *record.Agent, _ string) ([]table.Op, error) {
+		if _, err := t.store.AgentVersion(ctx, scope, id, version); isGone(err) {
+			return nil, problem.InvalidField("body.version", "the agent has no version %d", version)
+		} else if err != nil {
+			return nil, err
+		}
+		a.Published, a.UpdatedAt = version, t.host.Now()
+		return nil, nil
+	})
+}
+
+// EditAgent makes an agent's next version from what edit does to its current one.
+func (t *Tenants) EditAgent(
+	ctx context.Context, scope record.Scope, id string, match record.Match, skipCheck, publish bool,
+	edit func(record.AgentSpec) (record.AgentSpec, error),
+) (record.Entity[record.Agent], error) {
+	return record.Change(ctx, t.store, scope, id, match, func(a *record.Agent, move string) ([]table.Op, error) {
+		spec, err := edit(a.Spec)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.checkSpec(ctx, a.Organization, &a.Spec, &spec, skipCheck); err != nil {
+			return nil, err
+		}
+		return t.nextVersion(a, move, spec, publish)
+	})
+}
+
+// RemoveAgent removes an agent. Its versions stay for the runs that began with them.
+func (t *Tenants) RemoveAgent(ctx context.Context, scope record.Scope, id string) error {
+	_, err := record.Remove[record.Agent](ctx, t.store, scope, id, nil)
+	return err
+}

@@ -1,0 +1,40 @@
+package tenant
+
+import (
+	"context"
+
+	"agentplatform/internal/record"
+)
+
+// First is what the first start of a deployment makes.
+type First struct {
+	Organization record.Organization
+	Agent        record.Agent
+	Key          string // its text
+}
+
+// Bootstrap makes the organisation "local", a user, an operator key and the agent Demo.
+func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
+	var f First
+	name := "local"
+	organization, err := t.CreateOrganization(ctx, OrganizationEdit{Name: &name})
+	if err != nil {
+		return f, err
+	}
+	f.Organization = organization.Value
+	email, person, role := "operator@localhost", "Operator", string(Admin)
+	user, err := t.CreateUser(ctx, f.Organization.ID, UserEdit{Email: &email, Name: &person, Role: &role})
+	if err != nil {
+		return f, err
+	}
+	spec := t.DefaultSpec(f.Organization.ID)
+	spec.Name = "Demo"
+	spec.Description = "Answers what it is told, deterministically and without a network, and follows /directions."
+	agent, err := t.CreateAgent(ctx, f.Organization.ID, spec, true)
+	if err != nil {
+		return f, err
+	}
+	f.Agent = agent.Value
+	_, f.Key, err = t.createKey(ctx, user.Value, NewKey{Name: "operator", UserID: user.Value.ID, Level: LevelOperator})
+	return f, err
+}

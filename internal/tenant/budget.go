@@ -1,0 +1,69 @@
+package tenant
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// BudgetEdit is what a client says about a budget, as JSON: nothing leaves it, null takes it away, an object is merged.
+type BudgetEdit json.RawMessage
+
+func (e BudgetEdit) apply(b **record.Budget) error {
+	if e == nil {
+		return nil
+	}
+	var after *record.Budget
+	if *b != nil {
+		before := **b
+		after = &before
+	}
+	if err := json.Unmarshal(e, &after); err != nil {
+		return problem.InvalidField("body.budget", "%s", err)
+	}
+	*b = after
+	return checkBudget(after)
+}
+
+func checkBudget(b *record.Budget) error {
+	switch {
+	case b == nil:
+		return nil
+	case b.Period != "day" && b.Period != "month":
+		return problem.InvalidField("body.budget.period", "must be day or month")
+	case b.MaxTokens == nil && b.MaxRuns == nil:
+		return problem.InvalidField("body.budget", "must have max_tokens or max_runs")
+	case b.MaxTokens != nil && *b.MaxTokens < 1:
+		return problem.InvalidField("body.budget.max_tokens", "must be at least 1")
+	case b.MaxRuns != nil && *b.MaxRuns < 1:
+		return problem.InvalidField("body.budget.max_runs", "must be at least 1")
+	}
+	return nil
+}
+
+// Limits are the budgets that hold for what a principal has an agent do; the agent as it stands now.
+func (t *Tenants) Limits(ctx context.Context, p Principal, agent record.Agent) ([]record.Limit, error) {
+	var list []record.Limit
+	add := func(kind, id string, b *record.Budget) {
+		if b != nil {
+			list = append(list, record.Limit{Kind: kind, ID: id, Budget: *b})
+		}
+	}
+	add("organization", p.Organization.ID, p.Organization.Budget)
+	add("user", p.User.ID, p.User.Budget)
+	add("api_key", p.Key.ID, p.Key.Budget)
+	add("agent", agent.ID, agent.Spec.Budget)
+	for _, id := range p.User.GroupIDs {
+		g, err := record.Resource[record.Group](ctx, t.known, p.Scope(), id)
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		add("group", id, g.Value.Budget)
+	}
+	return list, nil
+}

@@ -1,0 +1,127 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// maxGroups is how many groups a user may belong to, or an agent name.
+const maxGroups = 20
+
+// GroupEdit changes what is set.
+type GroupEdit struct {
+	Name        *string
+	Description *string
+	Budget      BudgetEdit
+}
+
+func (e GroupEdit) apply(g *record.Group) error {
+	if e.Name != nil {
+		g.Name = *e.Name
+	}
+	if g.Name == "" || len(g.Name) > 200 {
+		return problem.InvalidField("body.name", "must have 1 to 200 characters")
+	}
+	if e.Description != nil {
+		g.Description = *e.Description
+	}
+	if len(g.Description) > 10_000 {
+		return problem.InvalidField("body.description", "must have at most 10000 characters")
+	}
+	return e.Budget.apply(&g.Budget)
+}
+
+// checkGroups says which of the groups that a member names is not there.
+func (t *Tenants) checkGroups(ctx context.Context, organization, member string, ids []string) error {
+	if len(ids) > maxGroups {
+		return problem.InvalidField(member, "must name at most %d groups", maxGroups)
+	}
+	for i, id := range ids {
+		if _, err := record.Resource[record.Group](ctx, t.store, record.Of(organization), id); isGone(err) {
+			return problem.InvalidField(fmt.Sprintf("%s[%d]", member, i), "group %s does not exist", id)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CreateGroup makes a group of an organisation.
+func (t *Tenants) CreateGroup(ctx context.Context, organization string, edit GroupEdit) (record.Entity[record.Group], error) {
+	now := t.host.Now()
+	g := record.Group{ID: t.host.NewID(), Organization: organization, CreatedAt: now, UpdatedAt: now}
+	if err := edit.apply(&g); err != nil {
+		return record.Entity[record.Group]{}, err
+	}
+	return record.Create(ctx, t.store, g, g.ID)
+}
+
+// EditGroup changes a group.
+func (t *Tenants) EditGroup(
+	ctx context.Context, scope record.Scope, id string, match record.Match, edit GroupEdit,
+) (record.Entity[record.Group], error) {
+	return record.Change(ctx, t.store, scope, id, match, func(g *record.Group, _ string) ([]table.Op, error) {
+		g.UpdatedAt = t.host.Now()
+		return nil, edit.apply(g)
+	})
+}
+
+// RemoveGroup removes a group, and has it taken out of the users and agents that name it.
+func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
+	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], move string) ([]table.Op, error) {
+		job = move
+		return t.removalJob(job, e.Value.Organization, record.RemoveGroup, id)
+	})
+	return job, err
+}
+
+// SetMember has a user belong to a group, or not.
+func (t *Tenants) SetMember(ctx context.Context, scope record.Scope, group, user string, member bool) (record.Entity[record.User], error) {
+	g, err := record.Resource[record.Group](ctx, t.store, scope, group)
+	if err != nil {
+		return record.Entity[record.User]{}, err
+	}
+	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(u *record.User, _ string) ([]table.Op, error) {
+		without := slices.DeleteFunc(slices.Clone(u.GroupIDs), func(id string) bool { return id == group })
+		switch {
+		case member && len(without) >= maxGroups:
+			return nil, problem.InvalidField("body.user_id", "user %s belongs to %d groups, as many as one may", user, maxGroups)
+		case member:
+			without = append(without, group)
+		case len(without) == len(u.GroupIDs):
+			return nil, problem.Missing("member " + user)
+		}
+		u.GroupIDs, u.UpdatedAt = without, t.host.Now()
+		return nil, nil
+	})
+}
+
+// in says whether the principal's user belongs to one of the groups.
+func (p Principal) in(groups []string) bool {
+	return slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.User.GroupIDs, id) })
+}
+
+// MayUse is nil when the principal may have an agent work: an agent with groups works for their members alone. It is the agent as
+// it stands now that says so, whatever version of it a run has.
+func (p Principal) MayUse(a record.Agent) error {
+	if len(a.Spec.GroupIDs) == 0 || p.in(a.Spec.GroupIDs) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "the agent works for members of its groups alone").
+		With("group_ids", a.Spec.GroupIDs)
+}
+
+// MayApprove is nil when the principal may decide about tool calls of an agent: one with approver groups has them decided by
+// their members and by admins.
+func (p Principal) MayApprove(a record.Agent) error {
+	if len(a.Spec.ApproverGroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.ApproverGroupIDs) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "tool calls of this agent are decided by members of its approver groups, or by admins").
+		With("approver_group_ids", a.Spec.ApproverGroupIDs)
+}

@@ -1,0 +1,74 @@
+package tenant
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"hash/crc32"
+	"math/big"
+	"strings"
+
+	"agentplatform/internal/host"
+)
+
+// An API key's text is "ap_", 8 hex digits that find it, "_", 43 base62 characters of secret, 6 of checksum. The
+// checksum lets a scanner, and us, refuse a mistyped or made-up key without a look into the store.
+const (
+	keyPrefix   = "ap_"
+	publicSize  = 8
+	secretSize  = 43
+	sumSize     = 6
+	keyTextSize = len(keyPrefix) + publicSize + 1 + secretSize + sumSize
+)
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+func encode62(n *big.Int, size int) string {
+	out := []byte(strings.Repeat("0", size))
+	n = new(big.Int).Set(n)
+	base, digit := big.NewInt(62), new(big.Int)
+	for i := size - 1; i >= 0 && n.Sign() > 0; i-- {
+		n.DivMod(n, base, digit)
+		out[i] = base62[digit.Int64()]
+	}
+	return string(out)
+}
+
+func checksum(s string) string {
+	return encode62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(s)))), sumSize)
+}
+
+func randomBytes(h host.Host, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(h.Int64N(256))
+	}
+	return b
+}
+
+// newPublic draws the part of a key's text that finds the key.
+func newPublic(h host.Host) string { return hex.EncodeToString(randomBytes(h, publicSize/2)) }
+
+// newKeyText draws the text of a key: 256 bits of secret.
+func newKeyText(h host.Host, public string) string {
+	text := keyPrefix + public + "_" + encode62(new(big.Int).SetBytes(randomBytes(h, 32)), secretSize)
+	return text + checksum(text)
+}
+
+// parseKeyText finds the public part; ok is false when the text cannot be a key.
+func parseKeyText(text string) (public string, ok bool) {
+	if len(text) != keyTextSize || !strings.HasPrefix(text, keyPrefix) || text[len(keyPrefix)+publicSize] != '_' {
+		return "", false
+	}
+	body, sum := text[:len(text)-sumSize], text[len(text)-sumSize:]
+	return text[len(keyPrefix) : len(keyPrefix)+publicSize], checksum(body) == sum
+}
+
+func hashText(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func sameHash(a, b string) bool {
+	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

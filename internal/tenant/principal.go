@@ -1,0 +1,84 @@
+package tenant
+
+import (
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// Level is what a key may do; each includes the ones before it.
+type Level string
+
+// The levels.
+const (
+	LevelRead     Level = "read"     // reads
+	LevelRun      Level = "run"      // also chats and controls runs
+	LevelManage   Level = "manage"   // also edits agents
+	LevelAdmin    Level = "admin"    // also users, keys, organisation, analytics
+	LevelOperator Level = "operator" // also other organisations
+)
+
+var rank = map[Level]int{LevelRead: 1, LevelRun: 2, LevelManage: 3, LevelAdmin: 4, LevelOperator: 5}
+
+// Covers says whether a key of this level may do what needs the other.
+func (l Level) Covers(needed Level) bool { return rank[l] >= rank[needed] && rank[l] > 0 }
+
+// Role is what a user is in its organisation. It caps the level of the user's keys.
+type Role string
+
+// The roles.
+const (
+	Member  Role = "member"
+	Manager Role = "manager"
+	Admin   Role = "admin"
+)
+
+// Most is the highest level that a key of such a user may have.
+func (r Role) Most() Level {
+	switch r {
+	case Admin:
+		return LevelOperator // a key gets this level from an operator only
+	case Manager:
+		return LevelManage
+	default:
+		return LevelRun
+	}
+}
+
+func lower(a, b Level) Level {
+	if rank[a] < rank[b] {
+		return a
+	}
+	return b
+}
+
+// Principal is who sent a request.
+type Principal struct {
+	Organization record.Organization // its ID is record.Nobody for the scope of none
+	User         record.User
+	Key          record.APIKey
+	Level        Level
+	Run          string // not empty: a run token, good for this run alone
+}
+
+// Scope is whose data the principal may see.
+func (p Principal) Scope() record.Scope { return record.Of(p.Organization.ID) }
+
+// May is nil when the principal's level covers the needed one, else a problem that names it.
+func (p Principal) May(needed Level) error {
+	if p.Run != "" {
+		return problem.New(problem.Forbidden, "insufficient_permission", "this token is good for its own run alone")
+	}
+	if !p.Level.Covers(needed) {
+		return problem.New(problem.Forbidden, "insufficient_permission", "this needs an API key of level %s; this one has %s", needed, p.Level).
+			With("level_needed", needed)
+	}
+	return nil
+}
+
+// MayTouch is May for something done to one run, which its run token may do as well.
+func (p Principal) MayTouch(run string, needed Level) error {
+	if p.Run != "" && p.Run == run {
+		return nil
+	}
+	return p.May(needed)
+}

@@ -1,0 +1,211 @@
+// Package view is what clients see of a run: the public shapes of the specification, built from what is stored.
+//
+// It must not know HTTP. It imports record, lifecycle and events.
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+)
+
+// Run is a run's public view.
+type Run struct {
+	RunID           string             `json:"run_id"`
+	ChatID          string             `json:"chat_id"`
+	AgentID         string             `json:"agent_id"`
+	AgentVersion    int                `json:"agent_version"`
+	UserID          string             `json:"user_id"`
+	APIKeyID        string             `json:"api_key_id"`
+	Turn            int                `json:"turn" doc:"its number in the chat, from 1"`
+	Version         int64              `json:"version" doc:"grows with every change"`
+	Status          string             `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
+	Interrupts      []events.Interrupt `json:"interrupts" doc:"pending requests for human input"`
+	Error           *string            `json:"error"`
+	Result          json.RawMessage    `json:"result"`
+	Usage           Usage              `json:"usage"`
+	Parked          []Parked           `json:"parked"`
+	Attempt         int                `json:"attempt"`
+	CreatedAt       string             `json:"created_at"`
+	QueuedAt        *string            `json:"queued_at"`
+	StartedAt       *string            `json:"started_at"`
+	FinishedAt      *string            `json:"finished_at"`
+	PausedAt        *string            `json:"paused_at"`
+	UpdatedAt       string             `json:"updated_at"`
+	ExpiresAt       *string            `json:"expires_at" doc:"when the pause expires"`
+	ActiveMS        int64              `json:"active_ms"`
+	CancelRequested bool               `json:"cancel_requested"`
+	CancelReason    *string            `json:"cancel_reason"`
+	DecidedBy       *string            `json:"decided_by"`
+	Metadata        map[string]string  `json:"metadata"`
+}
+
+// Usage is what a run has consumed.
+type Usage struct {
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	ActiveMS     int64 `json:"active_ms"`
+	ModelCalls   int64 `json:"model_calls"`
+	ToolCalls    int64 `json:"tool_calls"`
+}
+
+// Parked is a message that waits for a run's end, or has started as its own turn since.
+type Parked struct {
+	ParkedID  string  `json:"parked_id"`
+	Position  int     `json:"position"`
+	Message   string  `json:"message"`
+	CreatedAt string  `json:"created_at"`
+	RunID     *string `json:"run_id" doc:"equal to parked_id once the message has started as its own turn"`
+}
+
+// Handle is the answer for a run that has not ended.
+type Handle struct {
+	RunID      string             `json:"run_id"`
+	Status     string             `json:"status"`
+	Interrupts []events.Interrupt `json:"interrupts"`
+	ChatID     string             `json:"chat_id"`
+	AgentID    string             `json:"agent_id"`
+	Parked     *Parked            `json:"parked,omitempty"`
+}
+
+// UsageOf is the public form of a run's usage.
+func UsageOf(r lifecycle.Run) Usage {
+	return Usage{
+		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, ActiveMS: r.ActiveMS,
+		ModelCalls: r.Usage.ModelCalls, ToolCalls: r.Usage.ToolCalls,
+	}
+}
+
+// Of builds a run's public view.
+func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
+	r := e.Value
+	v := Run{
+		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, AgentVersion: r.AgentVersion, UserID: r.User, APIKeyID: r.APIKey,
+		Turn: r.Turn, Version: e.Version(), Status: string(r.Status), Error: text(r.Error), Usage: UsageOf(r.Run), Attempt: r.Attempt,
+		CreatedAt: events.Time(r.CreatedAt), QueuedAt: instant(r.QueuedAt), StartedAt: instant(r.StartedAt),
+		FinishedAt: instant(r.FinishedAt), PausedAt: instant(r.PausedAt), UpdatedAt: events.Time(r.UpdatedAt),
+		ExpiresAt: instant(r.ExpiresAt), ActiveMS: r.ActiveMS, CancelRequested: r.CancelRequested,
+		CancelReason: text(r.CancelReason), DecidedBy: text(r.DecidedBy), Metadata: map[string]string{},
+	}
+	var err error
+	if v.Interrupts, err = Interrupts(ctx, s, r); err != nil {
+		return v, err
+	}
+	if v.Result, err = s.Output(ctx, r); err != nil {
+		return v, err
+	}
+	if v.Result == nil {
+		v.Result = json.RawMessage("null")
+	}
+	in, err := s.Input(ctx, r)
+	if err != nil {
+		return v, err
+	}
+	if in.Metadata != nil {
+		v.Metadata = in.Metadata
+	}
+	v.Parked, err = ParkedOf(ctx, s, r)
+	return v, err
+}
+
+// Interrupts are the pending requests of a run; never nil.
+func Interrupts(ctx context.Context, s *record.Store, r record.Run) ([]events.Interrupt, error) {
+	if r.Status != lifecycle.AwaitingInput {
+		return []events.Interrupt{}, nil
+	}
+	list, err := s.Interrupts(ctx, r.ID(), r.Pause)
+	return record.Public(list), err
+}
+
+// HandleOf builds the answer for a run that has not ended.
+func HandleOf(ctx context.Context, s *record.Store, r record.Run, parked *Parked) (Handle, error) {
+	interrupts, err := Interrupts(ctx, s, r)
+	return Handle{RunID: r.ID(), Status: string(r.Status), Interrupts: interrupts, ChatID: r.Chat, AgentID: r.Agent, Parked: parked}, err
+}
+
+// ParkedOf lists a run's parked messages, those included that were passed on when it ended; never nil.
+func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, error) {
+	list := []Parked{}
+	ids := append(append([]string{}, r.Parked...), r.PassedOn...)
+	if len(ids) == 0 {
+		return list, nil
+	}
+	started := map[string]bool{}
+	runs, err := s.Runs(ctx, record.Of(r.Organization), ids...)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		started[run.Value.ID()] = true
+	}
+	for i, id := range ids {
+		p, err := s.Parked(ctx, id)
+		if err != nil {
+			continue // withdrawn, or removed with its user
+		}
+		list = append(list, ParkedRecord(id, i+1, p.Input.Message, p.At, started[id]))
+	}
+	return list, nil
+}
+
+// ParkedRecord builds the public form of a parked message.
+func ParkedRecord(id string, position int, message string, at time.Time, started bool) Parked {
+	p := Parked{ParkedID: id, Position: position, Message: message, CreatedAt: events.Time(at)}
+	if started {
+		p.RunID = &id
+	}
+	return p
+}
+
+// Progress is what a run has said and done so far, from its journal.
+func Progress(steps []record.Step) (answer string, calls []events.StepEvent) {
+	var b strings.Builder
+	calls = []events.StepEvent{}
+	for _, s := range steps {
+		switch s.Kind {
+		case record.ModelStep:
+			b.WriteString(s.Text)
+		case record.ToolStep:
+			if e, ok := StepEvent(s); ok {
+				calls = append(calls, e)
+			}
+		case record.StartStep:
+		}
+	}
+	return b.String(), calls
+}
+
+// StepEvent is the public form of a tool step; ok is false for what is not shown as a tool call.
+func StepEvent(s record.Step) (events.StepEvent, bool) {
+	if s.Outcome == "answered" {
+		return events.StepEvent{}, false
+	}
+	e := events.StepEvent{Index: s.Index, Kind: "tool", Name: s.Name, State: "finished", Arguments: s.Arguments, Outcome: s.Outcome}
+	if s.Name == "search" {
+		e.Kind = "search"
+	}
+	if s.Outcome == "failed" {
+		e.State = "failed"
+	}
+	return e, true
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func instant(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := events.Time(t)
+	return &s
+}

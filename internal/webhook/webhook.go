@@ -1,0 +1,411 @@
+// Package webhook sends the pushes that runs have made due.
+//
+// A delivery is a row made in the commit of its state, with its final bytes. A sender claims the row, posts, and records
+// what came of it. A receiver that keeps failing is tried again with back-off; nothing it does can affect the run.
+//
+// It imports record, events, egress, host and the standard-webhooks library.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"agentplatform/events"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
+)
+
+// The rules of delivery (API.md, Webhooks).
+const (
+	maxTries     = 8
+	firstRetry   = 5 * time.Second
+	longestRetry = 30 * time.Minute
+	tryTime      = 10 * time.Second
+	claimTime    = 30 * time.Second
+	excerptBytes = 1024
+	settleTries  = 4
+	maxAttempts  = 50 // remembered in the row, redeliveries included
+)
+
+// Post is what makes the HTTP call; tests and the simulator bring their own.
+type Post interface {
+	Do(r *http.Request) (*http.Response, error)
+}
+
+// Sender is the use case.
+type Sender struct {
+	Store  *record.Store
+	Host   host.Host
+	Client Post
+	Log    *slog.Logger
+	Secret string // where an organisation has none
+	Sealer seal.Sealer
+	// Boot names this process where it is the only one: then claims of other boots are void.
+	Boot string
+	// Tried is told of every try. It may be nil.
+	Tried func(delivered bool)
+}
+
+// CheckURL judges a callback URL before anything is stored.
+func CheckURL(policy egress.Policy, raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		p := problem.New(problem.Invalid, "callback_url_not_https", "callback_url: must be an https URL")
+		p.Fields = []problem.Field{{Location: "callback_url", Message: "must be an https URL"}}
+		return p
+	}
+	if err := policy.CheckURL(u); err != nil || len(raw) > 2048 {
+		p := problem.New(problem.Invalid, "callback_url_forbidden", "callback_url: this address may not be called")
+		p.Fields = []problem.Field{{Location: "callback_url", Message: "this address may not be called"}}
+		return p
+	}
+	return nil
+}
+
+// Handle looks at a delivery and tries it if it is time. It returns after how long to look again, 0 for not at all.
+func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, err error) {
+	run, sequence, ok := record.ParseHookID(id)
+	if !ok {
+		return 0, nil
+	}
+	e, found, err := s.Store.Hook(ctx, run, sequence)
+	if err != nil || !found {
+		return 0, err
+	}
+	now := s.Host.Now()
+	h := e.Value
+	if h.State != record.HookPending && !h.Redeliver {
+		return 0, nil
+	}
+	if h.NextAttempt.After(now) {
+		return h.NextAttempt.Sub(now), nil
+	}
+	if h.Claimed(now, s.Boot) {
+		return 0, nil // by another sender; should it be lost, the sweeper looks when its claim ends
+	}
+	move := s.Host.NewID()
+	h.Claim, h.Boot, h.ClaimUntil = move, s.Boot, now.Add(claimTime)
+	claimed, err := s.save(ctx, e, h, move)
+	if err != nil {
+		return 0, ignoreStale(err)
+	}
+	if gone, err := s.gone(ctx, h); err != nil || gone {
+		return 0, err // no push after deletion; the removal takes the row
+	}
+	return s.settle(ctx, claimed, s.try(ctx, claimed.Value))
+}
+
+// gone says whether the run of a delivery has been deleted.
+func (s *Sender) gone(ctx context.Context, h record.Hook) (bool, error) {
+	_, err := s.Store.LiveRun(ctx, record.System(), h.RunID)
+	if problem.Is(err, "not_found") {
+		return true, nil
+	}
+	return false, err
+}
+
+func ignoreStale(err error) error {
+	if errors.Is(err, record.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, move string) (record.HookEntity, error) {
+	e.Value = h
+	op, err := record.PutHook(e, move)
+	if err != nil {
+		return e, err
+	}
+	return e.Written(h, move), s.Store.Commit(ctx, move, op)
+}
+
+// outcome is what came of a try.
+type outcome struct {
+	record.HookAttempt
+
+	retryAfter time.Duration // as the receiver wished; 0 for no wish
+	final      bool          // no further try makes sense
+}
+
+func (o outcome) delivered() bool { return o.Status >= 200 && o.Status < 300 }
+
+// settle records what came of the try of a claimed delivery. What was asked for during the try is not lost, nor is the
+// outcome.
+func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcome) (again time.Duration, err error) {
+	ctx = context.WithoutCancel(ctx)
+	if s.Tried != nil {
+		s.Tried(o.delivered())
+	}
+	e := claimed
+	for range settleTries {
+		h := s.after(e.Value, o)
+		asked := e.Value.Redeliver && e.Value.NextAttempt.After(claimed.Value.NextAttempt)
+		if asked { // for another try, since the claim
+			h.Redeliver, h.NextAttempt = true, e.Value.NextAttempt
+		}
+		_, err := s.save(ctx, e, h, s.Host.NewID())
+		if err == nil {
+			s.Log.Info("webhook tried", "run_id", h.RunID, "delivery_id", h.DeliveryID, "status", o.Status, "state", h.State, "tries", h.Tries)
+			if h.NextAttempt.IsZero() {
+				return 0, nil
+			}
+			return max(time.Millisecond, h.NextAttempt.Sub(s.Host.Now())), nil
+		}
+		if !errors.Is(err, record.ErrStale) {
+			return 0, err
+		}
+		fresh, found, err := s.Store.Hook(ctx, e.Value.RunID, e.Value.Sequence)
+		if err != nil || !found || fresh.Value.Claim != claimed.Value.Claim {
+			return 0, err // deleted, or another sender's by now
+		}
+		e = fresh
+	}
+	return 0, errors.New("webhook: the delivery kept changing")
+}
+
+// after is a claimed delivery after a try.
+func (s *Sender) after(h record.Hook, o outcome) record.Hook {
+	h.Attempts = append(h.Attempts, o.HookAttempt)
+	if len(h.Attempts) > maxAttempts {
+		h.Attempts = h.Attempts[len(h.Attempts)-maxAttempts:]
+	}
+	redelivery := h.Redeliver && h.State != record.HookPending
+	h.Claim, h.Boot, h.ClaimUntil, h.Redeliver, h.NextAttempt = "", "", time.Time{}, false, time.Time{}
+	h.Tries++
+	switch {
+	case o.delivered():
+		h.State = record.HookDelivered
+	case redelivery: // one more try was asked for, and it was made
+	case o.final || h.Tries >= maxTries:
+		h.State = record.HookFailed
+	default:
+		h.NextAttempt = s.Host.Now().Add(s.backOff(h.Tries, o.retryAfter))
+	}
+	return h
+}
+
+// backOff is the wait before the next try: doubling, capped, with full jitter; a Retry-After wins within the cap.
+func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
+	if retryAfter > 0 {
+		return min(retryAfter, longestRetry)
+	}
+	return time.Second/10 + host.Jitter(s.Host, min(firstRetry<<(tries-1), longestRetry))
+}
+
+// try posts once.
+func (s *Sender) try(ctx context.Context, h record.Hook) (o outcome) {
+	began := s.Host.Elapsed()
+	o.At = s.Host.Now()
+	defer func() { o.LatencyMS = (s.Host.Elapsed() - began).Milliseconds() }()
+	body, err := s.Store.HookBody(ctx, h)
+	if err != nil {
+		o.Error = "the body could not be read"
+		return o
+	}
+	secrets, err := s.secrets(ctx, h.Organization)
+	if err != nil {
+		o.Error = "the secret could not be read"
+		return o
+	}
+	response, err := s.post(ctx, h, body, secrets)
+	if err != nil {
+		o.Error, o.final = clip(err.Error()), errors.Is(err, egress.ErrForbidden)
+		return o
+	}
+	defer func() { _ = response.Body.Close() }()
+	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
+	o.Status, o.ResponseExcerpt = response.StatusCode, clip(string(excerpt))
+	o.final = response.StatusCode < 500 && response.StatusCode != http.StatusTooManyRequests
+	o.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
+	return o
+}
+
+func clip(s string) string {
+	if len(s) > excerptBytes {
+		s = s[:excerptBytes]
+	}
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "�")
+}
+
+func parseRetryAfter(v string, now time.Time) time.Duration {
+	if n, err := strconv.Atoi(v); err == nil && n > 0 {
+		return time.Duration(min(n, 1<<20)) * time.Second
+	}
+	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+func (s *Sender) post(ctx context.Context, h record.Hook, body []byte, secrets secretPair) (*http.Response, error) {
+	limit := tryTime
+	if !h.ClaimUntil.IsZero() { // never past our claim: by then another sender may have delivered it
+		limit = min(limit, h.ClaimUntil.Sub(s.Host.Now()))
+	}
+	ctx, cancel := s.Host.WithTimeout(ctx, limit)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.CallbackURL, bytes.NewReader(body))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "agent-platform/1")
+	if err := sign(request.Header, h.DeliveryID, s.Host.Now(), body, secrets); err != nil {
+		cancel()
+		return nil, err
+	}
+	response, err := s.Client.Do(request)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	response.Body = &closing{response.Body, cancel}
+	return response, nil
+}
+
+// closing ends the try's context with its body.
+type closing struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (c *closing) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
+}
+
+// secretPair is what an organisation signs with: during a rotation's overlap the previous secret as well.
+type secretPair struct{ current, previous string }
+
+func (s *Sender) secrets(ctx context.Context, organization string) (secretPair, error) {
+	var p secretPair
+	if organization != record.Nobody {
+		e, err := record.Resource[record.Organization](ctx, s.Store, record.System(), organization)
+		if err != nil {
+			return p, err
+		}
+		o := e.Value
+		if o.Secret != "" {
+			if p.current, err = s.Sealer.Open(ctx, o.ID, o.Secret); err != nil {
+				return p, fmt.Errorf("the secret of organization %s: %w", o.ID, err)
+			}
+		}
+		if o.PreviousSecret != "" && s.Host.Now().Before(o.PreviousUntil) {
+			if p.previous, err = s.Sealer.Open(ctx, o.ID, o.PreviousSecret); err != nil {
+				return p, fmt.Errorf("the previous secret of organization %s: %w", o.ID, err)
+			}
+		}
+	}
+	if p.current == "" {
+		p.current = s.Secret
+	}
+	return p, nil
+}
+
+// sign sets the signature of the specification, one value always (while a rotation lasts, the previous secret's), and
+// the Standard Webhooks trio, which carries both.
+func sign(header http.Header, id string, at time.Time, body []byte, s secretPair) error {
+	header.Set("Webhook-Id", id)
+	header.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))
+	if s.current == "" {
+		return nil
+	}
+	plain := s.current
+	signatures := []string{}
+	for _, secret := range []string{s.current, s.previous} {
+		if secret == "" {
+			continue
+		}
+		signer, err := standardwebhooks.NewWebhookRaw(trioKey(secret))
+		if err != nil {
+			return err
+		}
+		signature, err := signer.Sign(id, at, body)
+		if err != nil {
+			return err
+		}
+		signatures = append(signatures, signature)
+	}
+	if s.previous != "" {
+		plain = s.previous
+	}
+	header.Set("Webhook-Signature", strings.Join(signatures, " "))
+	header.Set("X-Agent-Signature", Signature(plain, body))
+	return nil
+}
+
+// Signature is the specification's: sha256=<hex HMAC-SHA256 of the raw body>, keyed with the secret as written.
+func Signature(secret string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// trioKey decodes a whsec_ secret as Standard Webhooks says, and takes the bytes of any other.
+func trioKey(secret string) []byte {
+	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		if key, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+			return key
+		}
+	}
+	return []byte(secret)
+}
+
+// Redeliver asks for another try of a delivery: the same id, the same bytes. It is for failed ones, and for others when
+// forced.
+func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Hook, error) {
+	for range 8 {
+		e, err := s.Store.Delivery(ctx, scope, id)
+		if err != nil {
+			return record.Hook{}, err
+		}
+		h := e.Value
+		if h.State != record.HookFailed && !force {
+			return h, problem.New(problem.Conflict, "conflict", "the delivery is %s; only failed ones are delivered again, unless force is true", h.State).
+				With("state", h.State)
+		}
+		h.Redeliver, h.NextAttempt = true, s.Host.Now()
+		after, err := s.save(ctx, e, h, s.Host.NewID())
+		if !errors.Is(err, record.ErrStale) {
+			return after.Value, err
+		}
+	}
+	return record.Hook{}, problem.Retry(errors.New("the delivery kept changing"))
+}
+
+// Probe posts a test event to an address at once, and tells what came of it.
+func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.HookAttempt, error) {
+	id := s.Host.NewID()
+	body, err := json.Marshal(events.Webhook{
+		Version: 1, Event: events.WebhookTest, DeliveryID: id, Interrupts: json.RawMessage("[]"), Result: json.RawMessage("null"),
+		Metadata: map[string]string{}, OccurredAt: events.Time(s.Host.Now()),
+	})
+	if err != nil {
+		return record.HookAttempt{}, err
+	}
+	return s.try(ctx, record.Hook{DeliveryID: id, Organization: organization, CallbackURL: callback, Body: string(body)}).HookAttempt, nil
+}
