@@ -1,0 +1,214 @@
+// Package bedrockmodel is the model port over Amazon Bedrock's Converse, streamed.
+//
+// One call of the port is one request; the caller retries. A model's name is a model's or an inference profile's id. It
+// knows no run. It imports its port and the SDK.
+package bedrockmodel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/document"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+
+	"agentplatform/internal/model"
+)
+
+// Guardrail is one of the account's, applied to every call; the zero value is none.
+type Guardrail struct{ ID, Version string }
+
+// Model is Bedrock in one Region.
+type Model struct {
+	client    *bedrockruntime.Client
+	guardrail Guardrail
+}
+
+// New makes the model over an account.
+func New(account aws.Config, g Guardrail) *Model {
+	client := bedrockruntime.NewFromConfig(account, func(o *bedrockruntime.Options) { o.Retryer = aws.NopRetryer{} })
+	return &Model{client, g}
+}
+
+// Converse makes one streamed request.
+func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	in, err := m.input(r)
+	if err != nil {
+		return model.Reply{}, err
+	}
+	out, err := m.client.ConverseStream(ctx, in)
+	if err != nil {
+		return model.Reply{}, failure(err)
+	}
+	stream := out.GetStream()
+	defer func() { _ = stream.Close() }()
+	var said heard
+	for event := range stream.Events() {
+		said.take(event, emit)
+	}
+	if err := stream.Err(); err != nil {
+		return model.Reply{}, failure(err)
+	}
+	reply, err := said.reply()
+	reply.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+	return reply, err
+}
+
+func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, error) {
+	in := &bedrockruntime.ConverseStreamInput{ModelId: &r.Name, Messages: messages(r.Messages)}
+	if r.Instructions != "" {
+		in.System = []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: r.Instructions}}
+	}
+	if r.MaxTokens != nil || r.Temperature != nil {
+		in.InferenceConfig = &types.InferenceConfiguration{}
+		if r.MaxTokens != nil {
+			in.InferenceConfig.MaxTokens = aws.Int32(int32(min(*r.MaxTokens, 1<<30))) //nolint:gosec // bounded just here
+		}
+		if r.Temperature != nil {
+			in.InferenceConfig.Temperature = aws.Float32(float32(min(*r.Temperature, 1)))
+		}
+	}
+	if m.guardrail.ID != "" {
+		in.GuardrailConfig = &types.GuardrailStreamConfiguration{GuardrailIdentifier: &m.guardrail.ID, GuardrailVersion: &m.guardrail.Version}
+	}
+	for _, t := range r.Tools {
+		var schema any
+		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
+			return nil, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name, err)
+		}
+		if in.ToolConfig == nil {
+			in.ToolConfig = &types.ToolConfiguration{}
+		}
+		in.ToolConfig.Tools = append(in.ToolConfig.Tools, &types.ToolMemberToolSpec{Value: types.ToolSpecification{
+			Name: aws.String(t.Name), Description: aws.String(cmp.Or(t.Description, t.Name)),
+			InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(schema)},
+		}})
+	}
+	return in, nil
+}
+
+// messages are the conversation in turns: Converse wants user and assistant to take them in turn.
+func messages(conversation []model.Message) []types.Message {
+	var list []types.Message
+	for _, m := range conversation {
+		role := types.ConversationRoleUser
+		if m.Role == model.Assistant {
+			role = types.ConversationRoleAssistant
+		}
+		blocks := blocksOf(m)
+		switch last := len(list) - 1; {
+		case len(blocks) == 0:
+		case last >= 0 && list[last].Role == role:
+			list[last].Content = append(list[last].Content, blocks...)
+		default:
+			list = append(list, types.Message{Role: role, Content: blocks})
+		}
+	}
+	return list
+}
+
+func blocksOf(m model.Message) (blocks []types.ContentBlock) {
+	if text := m.Whole(); strings.TrimSpace(text) != "" { // blank blocks are refused
+		blocks = append(blocks, &types.ContentBlockMemberText{Value: text})
+	}
+	for _, i := range m.Images {
+		blocks = append(blocks, &types.ContentBlockMemberImage{Value: types.ImageBlock{
+			Format: types.ImageFormat(strings.TrimPrefix(i.ContentType, "image/")), Source: &types.ImageSourceMemberBytes{Value: i.Data},
+		}})
+	}
+	for _, c := range m.Calls {
+		blocks = append(blocks, &types.ContentBlockMemberToolUse{Value: types.ToolUseBlock{
+			ToolUseId: aws.String(c.ID), Name: aws.String(c.Name), Input: document.NewLazyDocument(c.Object()),
+		}})
+	}
+	for _, r := range m.Results {
+		status := types.ToolResultStatusSuccess
+		if r.Outcome == model.Failed {
+			status = types.ToolResultStatusError
+		}
+		blocks = append(blocks, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{
+			ToolUseId: aws.String(r.CallID), Status: status,
+			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: cmp.Or(r.Tell(), "(nothing)")}},
+		}})
+	}
+	return blocks
+}
+
+// heard is what a stream has said so far.
+type heard struct {
+	text  strings.Builder
+	calls []model.Call
+	stop  types.StopReason
+	usage types.TokenUsage
+}
+
+func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
+	switch e := event.(type) {
+	case *types.ConverseStreamOutputMemberContentBlockStart:
+		if use, ok := e.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
+			h.calls = append(h.calls, model.Call{ID: aws.ToString(use.Value.ToolUseId), Name: aws.ToString(use.Value.Name)})
+		}
+	case *types.ConverseStreamOutputMemberContentBlockDelta:
+		switch d := e.Value.Delta.(type) {
+		case *types.ContentBlockDeltaMemberText:
+			h.text.WriteString(d.Value)
+			emit(d.Value)
+		case *types.ContentBlockDeltaMemberToolUse:
+			if last := len(h.calls) - 1; last >= 0 { // blocks come one after another
+				h.calls[last].Arguments = append(h.calls[last].Arguments, aws.ToString(d.Value.Input)...)
+			}
+		}
+	case *types.ConverseStreamOutputMemberMessageStop:
+		h.stop = e.Value.StopReason
+	case *types.ConverseStreamOutputMemberMetadata:
+		if e.Value.Usage != nil {
+			h.usage = *e.Value.Usage
+		}
+	}
+}
+
+func (h *heard) reply() (model.Reply, error) {
+	r := model.Reply{
+		Text: h.text.String(), Calls: h.calls,
+		InputTokens: int64(aws.ToInt32(h.usage.InputTokens)), OutputTokens: int64(aws.ToInt32(h.usage.OutputTokens)),
+	}
+	for i := range r.Calls {
+		if len(r.Calls[i].Arguments) == 0 {
+			r.Calls[i].Arguments = json.RawMessage(`{}`)
+		}
+	}
+	switch h.stop {
+	case "":
+		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
+	case types.StopReasonContentFiltered, types.StopReasonGuardrailIntervened:
+		return r, model.Fail(model.Refused, "the model refuses: its provider filters this content")
+	case types.StopReasonMaxTokens:
+		r.Finish = "length"
+	default:
+		r.Finish = "stop"
+	}
+	if len(r.Calls) > 0 {
+		r.Finish = "tool_calls"
+	}
+	return r, nil
+}
+
+func failure(err error) error {
+	var throttled *types.ThrottlingException
+	var notReady *types.ModelNotReadyException
+	if errors.As(err, &throttled) || errors.As(err, &notReady) {
+		return &model.Error{Kind: model.Throttled, Err: fmt.Errorf("the model's provider throttles: %w", err)}
+	}
+	var answered *awshttp.ResponseError
+	if !errors.As(err, &answered) || answered.Response == nil || answered.HTTPStatusCode() == 0 {
+		return model.Unreachable(err)
+	}
+	return model.FromHTTP(answered.HTTPStatusCode(), model.RetryAfter(answered.Response.Header), fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
+}

@@ -1,0 +1,63 @@
+package bedrockmodel_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/bedrockmodel"
+	"agentplatform/internal/model/modeltest"
+)
+
+func open(address string) model.Model {
+	account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
+	return bedrockmodel.New(account, bedrockmodel.Guardrail{ID: "g", Version: "1"})
+}
+
+func TestACancelClosesTheConnection(t *testing.T) {
+	modeltest.RunCancel(t, "application/vnd.amazon.eventstream", open)
+}
+
+// The mock of others names no type of error, as Bedrock does.
+func TestBedrocksErrorsHaveAKind(t *testing.T) {
+	for kind, c := range map[string]struct {
+		status int
+		text   string
+		want   model.Kind
+	}{
+		"ValidationException":         {400, "Input is too long for requested model.", model.TooLong},
+		"AccessDeniedException":       {403, "You don't have access to the model with the specified model ID.", model.BadRequest},
+		"ThrottlingException":         {429, "Too many requests, please wait before trying again.", model.Throttled},
+		"ModelNotReadyException":      {429, "The model is not ready for inference.", model.Throttled},
+		"ModelTimeoutException":       {408, "The model timed out.", model.Retryable},
+		"ServiceUnavailableException": {503, "Bedrock is unable to process your request.", model.Retryable},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Amzn-Errortype", kind)
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, `{"message":"`+c.text+`"}`)
+			}))
+			defer server.Close()
+			_, err := open(server.URL).Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+			var failure *model.Error
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, c.want, failure.Kind)
+			assert.Contains(t, err.Error(), c.text)
+		})
+	}
+}
+
+func TestRecordings(t *testing.T) {
+	modeltest.RunRecordings(t, func(address string) model.Model {
+		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
+		return bedrockmodel.New(account, bedrockmodel.Guardrail{})
+	})
+}

@@ -1,0 +1,285 @@
+// Package demomodel is the model port without a network: deterministic, for trying things out and for tests.
+//
+// It reads the newest user message line by line. A line that begins with "/" is a direction; all others are what it says
+// back. The directions: /sleep, /stream, /ask, /tool, /search, /fail, /flaky.
+package demomodel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+)
+
+// Model is the demo model.
+type Model struct{ host host.Host }
+
+// New makes it; the host's clock is what /sleep and /stream wait on.
+func New(h host.Host) *Model { return &Model{host: h} }
+
+// The bounds of what directions may ask for.
+const (
+	maxDeltas = 100_000
+	maxText   = 1 << 20
+)
+
+// Converse follows the newest user message from where the results of earlier calls end.
+func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	message, rounds := newest(r.Messages)
+	p := parse(message)
+	// A round that does not match is a conversation this model did not hold; then it goes on as far as it can.
+	began := min(len(rounds), len(p.segments)-1)
+	s := p.segments[began]
+	if r.Try < s.flaky {
+		return model.Reply{}, model.Fail(model.Retryable, "the demo model was told to fail %d times, this is time %d", s.flaky, r.Try+1)
+	}
+	w := &writer{ctx: ctx, host: m.host, emit: emit, begun: began > 0 && saidSomething(r.Messages)}
+	if began == 0 && p.text != "" {
+		w.words("You said: " + p.text)
+	}
+	if began > 0 {
+		for _, line := range resultLines(rounds[began-1]) {
+			w.line(line)
+		}
+	}
+	for _, d := range s.directions {
+		if err := m.follow(ctx, d, w); err != nil {
+			return model.Reply{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return model.Reply{}, err
+	}
+	reply := model.Reply{
+		Text: w.text.String(), Calls: callsOf(s.calls, began), Finish: "stop",
+		InputTokens: countWords(r.Messages), OutputTokens: int64(len(strings.Fields(w.text.String()))),
+	}
+	if len(reply.Calls) > 0 {
+		reply.Finish = "tool_calls"
+	}
+	return reply, nil
+}
+
+// newest finds the last user message, and the results of each round of calls since.
+func newest(messages []model.Message) (text string, rounds [][]model.Result) {
+	for i, m := range messages {
+		switch m.Role {
+		case model.User:
+			if !cameWithAnswer(messages, i) {
+				text, rounds = m.Text, nil
+			}
+		case model.Tool:
+			rounds = append(rounds, m.Results)
+		case model.Assistant:
+		}
+	}
+	return text, rounds
+}
+
+// cameWithAnswer says whether a user's message is nothing but files that came with the answer to a question.
+func cameWithAnswer(messages []model.Message, i int) bool {
+	return i > 0 && messages[i-1].Role == model.Tool && messages[i].Text == ""
+}
+
+func saidSomething(messages []model.Message) bool {
+	said := false
+	for i, m := range messages {
+		switch m.Role {
+		case model.User:
+			said = said && cameWithAnswer(messages, i)
+		case model.Assistant:
+			said = said || m.Text != ""
+		case model.Tool:
+		}
+	}
+	return said
+}
+
+func countWords(messages []model.Message) int64 {
+	n := 0
+	for _, m := range messages {
+		n += len(strings.Fields(m.Text))
+		for _, r := range m.Results {
+			n += len(strings.Fields(r.Text))
+		}
+	}
+	return int64(n)
+}
+
+// A plan is a message read: what to say back, and the directions in segments, each ending with a round of calls.
+type plan struct {
+	text     string
+	segments []segment
+}
+
+type segment struct {
+	flaky      int // how often the call of this segment fails first
+	directions []direction
+	calls      []direction
+}
+
+type direction struct{ name, rest string }
+
+func parse(message string) plan {
+	var spoken []string
+	segments := []segment{{}}
+	for line := range strings.SplitSeq(message, "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if !strings.HasPrefix(line, "/") {
+			spoken = append(spoken, line)
+			if last := &segments[len(segments)-1]; len(last.calls) > 0 && strings.TrimSpace(line) != "" {
+				segments = append(segments, segment{}) // something stands between two calls: they are not parallel
+			}
+			continue
+		}
+		name, rest, _ := strings.Cut(line[1:], " ")
+		d := direction{name: name, rest: strings.TrimSpace(rest)}
+		last := &segments[len(segments)-1]
+		parallel := name == "tool" || name == "ask"
+		if len(last.calls) > 0 && (!parallel || last.calls[0].name == "search") {
+			segments = append(segments, segment{})
+			last = &segments[len(segments)-1]
+		}
+		switch name {
+		case "tool", "ask", "search":
+			last.calls = append(last.calls, d)
+		case "flaky":
+			n, _ := strconv.Atoi(d.rest)
+			last.flaky += max(n, 0)
+		default:
+			last.directions = append(last.directions, d)
+		}
+	}
+	if len(segments[len(segments)-1].calls) > 0 {
+		segments = append(segments, segment{}) // where the results are told
+	}
+	return plan{text: strings.Trim(strings.Join(spoken, "\n"), "\n"), segments: segments}
+}
+
+// follow does what a direction says.
+func (m *Model) follow(ctx context.Context, d direction, w *writer) error {
+	switch d.name {
+	case "sleep":
+		wait, bad := time.ParseDuration(d.rest)
+		if bad != nil || wait < 0 {
+			w.line(fmt.Sprintf("sleep → error: %q is no duration", d.rest))
+			return nil //nolint:nilerr // told in the answer
+		}
+		return m.host.Sleep(ctx, wait)
+	case "stream":
+		return m.stream(ctx, d, w)
+	case "fail":
+		reason := d.rest
+		if reason == "" {
+			reason = "the demo model was told to fail"
+		}
+		return model.Fail(model.BadRequest, "%s", reason)
+	default:
+		w.line(fmt.Sprintf("%s → error: no such direction", d.name))
+		return nil
+	}
+}
+
+func (m *Model) stream(ctx context.Context, d direction, w *writer) error {
+	count, gap, _ := strings.Cut(d.rest, " ")
+	n, badCount := strconv.Atoi(count)
+	wait, badGap := time.ParseDuration(strings.TrimSpace(gap))
+	if badCount != nil || n < 0 || n > maxDeltas || (gap != "" && (badGap != nil || wait < 0)) {
+		w.line(fmt.Sprintf("stream → error: %q is not a count and a duration", d.rest))
+		return nil //nolint:nilerr // told in the answer
+	}
+	for i := 1; i <= n; i++ {
+		if i > 1 {
+			if err := m.host.Sleep(ctx, wait); err != nil {
+				return err
+			}
+			w.raw(" " + strconv.Itoa(i))
+			continue
+		}
+		w.line("1")
+	}
+	return nil
+}
+
+func callsOf(directions []direction, round int) []model.Call {
+	var calls []model.Call
+	for i, d := range directions {
+		c := model.Call{ID: fmt.Sprintf("call-%d-%d", round+1, i+1)}
+		switch d.name {
+		case "ask":
+			c.Name = model.AskUser
+			c.Arguments, _ = json.Marshal(map[string]string{"question": d.rest})
+		case "search":
+			c.Name = model.Search
+			c.Arguments, _ = json.Marshal(map[string]string{"query": d.rest})
+		default:
+			name, arguments, _ := strings.Cut(d.rest, " ")
+			if arguments = strings.TrimSpace(arguments); arguments == "" {
+				arguments = "{}"
+			}
+			c.Name, c.Arguments = name, json.RawMessage(arguments)
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+func resultLines(results []model.Result) []string {
+	lines := make([]string, 0, len(results))
+	for _, r := range results {
+		switch r.Outcome {
+		case model.Answered:
+			lines = append(lines, "Answer: "+r.Text)
+		case model.Failed:
+			lines = append(lines, r.Name+" → error: "+r.Text)
+		case model.Rejected:
+			lines = append(lines, r.Name+" → rejected: "+r.Text)
+		case model.Succeeded:
+			lines = append(lines, r.Name+" → "+r.Text)
+		}
+	}
+	return lines
+}
+
+// writer emits text and remembers it.
+type writer struct {
+	ctx   context.Context
+	host  host.Host
+	emit  func(string)
+	text  strings.Builder
+	begun bool // something was said before this call
+}
+
+func (w *writer) raw(s string) {
+	if w.ctx.Err() != nil || w.text.Len() > maxText {
+		return
+	}
+	w.text.WriteString(s)
+	w.emit(s)
+}
+
+// line begins a new line, unless it is the first of the answer.
+func (w *writer) line(s string) {
+	if w.begun || w.text.Len() > 0 {
+		s = "\n" + s
+	}
+	w.raw(s)
+}
+
+// words says a text word by word, with its own white space.
+func (w *writer) words(s string) {
+	for s != "" {
+		end := strings.IndexAny(s[1:], " \n\t")
+		if end < 0 {
+			w.raw(s)
+			return
+		}
+		w.raw(s[:end+1])
+		s = s[end+1:]
+	}
+}

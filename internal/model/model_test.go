@@ -1,0 +1,44 @@
+package model_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/model"
+)
+
+func TestAProvidersAnswerHasAKind(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		text   string
+		want   model.Kind
+	}{
+		{429, "Rate limit reached", model.Throttled},
+		{500, "internal", model.Retryable},
+		{529, "Overloaded", model.Retryable},
+		{408, "timeout", model.Retryable},
+		{400, "This model's maximum context length is 8192 tokens. However, you requested 9000.", model.TooLong}, // OpenAI
+		{400, "prompt is too long: 210000 tokens > 200000 maximum", model.TooLong},                               // Anthropic
+		{400, "Input is too long for requested model.", model.TooLong},                                           // Bedrock
+		{400, "the request exceeds the available context size, context window 4096", model.TooLong},              // llama.cpp
+		{400, "Invalid value for temperature", model.BadRequest},
+		{401, "Incorrect API key", model.BadRequest},
+		{404, "model not found", model.BadRequest},
+	} {
+		var failure *model.Error
+		if assert.ErrorAs(t, model.FromHTTP(c.status, time.Second, errors.New(c.text)), &failure) {
+			assert.Equal(t, c.want, failure.Kind, "%d %s", c.status, c.text)
+		}
+	}
+}
+
+func TestAWishToWaitIsBounded(t *testing.T) {
+	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond, "-1": 0, "soon": 0, "99999": 5 * time.Minute} {
+		assert.Equal(t, want, model.RetryAfter(http.Header{"Retry-After": {value}}), value)
+	}
+	assert.Equal(t, 250*time.Millisecond, model.RetryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"9"}}))
+}

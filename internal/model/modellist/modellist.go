@@ -1,0 +1,103 @@
+// Package modellist asks the providers which models there are, without their libraries: whoever only lists models need not
+// link what calls them, which is large.
+//
+// It imports its port and the settings that name the providers.
+package modellist
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/setting"
+)
+
+// Of makes the catalogues of the providers that the settings name, by provider.
+func Of(s setting.Settings) map[string]model.Catalogue {
+	all := map[string]model.Catalogue{
+		"demo": Fixed{{Name: "demo", Description: "Deterministic and built in: says back what it is told and follows /directions."}},
+	}
+	if s.OpenAIBaseURL != "" || s.OpenAIAPIKey != "" {
+		all["openai"] = &Endpoint{URL: base(s.OpenAIBaseURL, "https://api.openai.com/v1") + "/models", Header: http.Header{"Authorization": {"Bearer " + s.OpenAIAPIKey}}}
+	}
+	if s.AnthropicBaseURL != "" || s.AnthropicAPIKey != "" {
+		all["anthropic"] = &Endpoint{URL: base(s.AnthropicBaseURL, "https://api.anthropic.com") + "/v1/models?limit=1000", Header: http.Header{
+			"X-Api-Key": {s.AnthropicAPIKey}, "Anthropic-Version": {"2023-06-01"},
+		}}
+	}
+	var listed Fixed
+	for _, name := range s.BedrockModels {
+		listed = append(listed, model.Info{Name: name, Description: "Amazon Bedrock"})
+	}
+	if len(listed) > 0 {
+		all["bedrock"] = listed
+	}
+	return all
+}
+
+func base(given, usual string) string {
+	if given == "" {
+		return usual
+	}
+	return strings.TrimSuffix(given, "/")
+}
+
+// Fixed is a list that the deployment was told.
+type Fixed []model.Info
+
+// List gives it.
+func (f Fixed) List(context.Context) ([]model.Info, error) { return f, nil }
+
+// Endpoint is a provider's list of models: OpenAI's and Anthropic's have one form.
+type Endpoint struct {
+	URL    string
+	Header http.Header
+	Client *http.Client // nil: the usual one
+}
+
+// maxList bounds a provider's answer.
+const maxList = 4 << 20
+
+// List asks for it.
+func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the models is none")
+	}
+	r.Header = e.Header.Clone()
+	client := e.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, model.Unreachable(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
+	if err != nil {
+		return nil, model.Unreachable(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the model's provider answered %d", answer.StatusCode)
+	}
+	var list struct {
+		Data []struct {
+			ID          string `json:"id"`
+			OwnedBy     string `json:"owned_by"`
+			DisplayName string `json:"display_name"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("the model's provider gave no list of models")
+	}
+	var infos []model.Info
+	for _, one := range list.Data {
+		infos = append(infos, model.Info{Name: one.ID, Description: one.OwnedBy + one.DisplayName})
+	}
+	return infos, nil
+}

@@ -1,0 +1,47 @@
+package modellist_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/modellist"
+	"agentplatform/internal/setting"
+)
+
+func TestEachProviderIsAskedInItsWay(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/openai/v1/models" && r.Header.Get("Authorization") == "Bearer o":
+			_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"gpt","object":"model","owned_by":"us"}]}`)
+		case r.URL.Path == "/v1/models" && r.Header.Get("X-Api-Key") == "a" && r.Header.Get("Anthropic-Version") != "":
+			_, _ = io.WriteString(w, `{"data":[{"id":"claude","type":"model","display_name":"Claude"}],"has_more":false}`)
+		default:
+			http.Error(w, "secret details", http.StatusUnauthorized)
+		}
+	}))
+	defer server.Close()
+	s := setting.Settings{
+		OpenAIBaseURL: server.URL + "/openai/v1/", OpenAIAPIKey: "o", AnthropicBaseURL: server.URL, AnthropicAPIKey: "a", BedrockModels: []string{"eu.nova"},
+	}
+	for provider, want := range map[string]model.Info{
+		"openai": {Name: "gpt", Description: "us"}, "anthropic": {Name: "claude", Description: "Claude"}, "bedrock": {Name: "eu.nova", Description: "Amazon Bedrock"},
+	} {
+		got, err := modellist.Of(s)[provider].List(t.Context())
+		require.NoError(t, err, provider)
+		assert.Equal(t, []model.Info{want}, got)
+	}
+	s.OpenAIAPIKey = "wrong"
+	_, err := modellist.Of(s)["openai"].List(t.Context())
+	require.EqualError(t, err, "the model's provider answered 401")
+	s.OpenAIBaseURL = "http://127.0.0.1:1/v1"
+	_, err = modellist.Of(s)["openai"].List(t.Context())
+	require.ErrorContains(t, err, "cannot be reached")
+	assert.NotContains(t, err.Error(), "127.0.0.1")
+	assert.Len(t, modellist.Of(setting.Settings{}), 1, "demo is always there")
+}

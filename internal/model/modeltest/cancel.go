@@ -1,0 +1,42 @@
+package modeltest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+)
+
+// RunCancel shows that the end of a call's context closes the connection to the provider, which otherwise goes on and
+// bills. Open makes the adapter for an address; kind is the content type of its streams.
+func RunCancel(t *testing.T, kind string, open func(address string) model.Model) {
+	t.Helper()
+	begun, closed := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		close(begun)
+		<-r.Context().Done()
+		close(closed)
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := open(server.URL).Converse(ctx, model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+		failed <- err
+	}()
+	<-begun
+	began := time.Now()
+	cancel()
+	<-closed
+	assert.Less(t, time.Since(began), time.Second)
+	require.Error(t, <-failed)
+}

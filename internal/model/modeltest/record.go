@@ -1,0 +1,84 @@
+//go:build peers
+
+package modeltest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+)
+
+// kept are the headers that adapters read.
+var kept = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id", "X-Amzn-Requestid", "X-Amzn-Errortype"}
+
+// recorder stands before a provider and writes down what passes.
+type recorder struct {
+	provider  *url.URL
+	mu        sync.Mutex
+	exchanges []exchange
+}
+
+func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	onward := r.Clone(r.Context())
+	onward.RequestURI, onward.Host = "", rec.provider.Host
+	onward.URL.Scheme, onward.URL.Host = rec.provider.Scheme, rec.provider.Host
+	onward.Body = io.NopCloser(bytes.NewReader(body))
+	answer, err := http.DefaultTransport.RoundTrip(onward)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	got, cut := io.ReadAll(answer.Body)
+	e := exchange{Path: r.URL.EscapedPath(), Request: body, Status: answer.StatusCode, Header: map[string][]string{}, Cut: cut != nil}
+	for _, name := range kept {
+		if values := answer.Header.Values(name); len(values) > 0 {
+			e.Header[name] = values
+			w.Header()[name] = values
+		}
+	}
+	if json.Valid(got) || bytes.HasPrefix(got, []byte("data:")) || bytes.HasPrefix(got, []byte("event:")) {
+		e.Text = string(got)
+	} else {
+		e.Bytes = got
+	}
+	rec.mu.Lock()
+	rec.exchanges = append(rec.exchanges, e)
+	rec.mu.Unlock()
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(got)
+	if e.Cut {
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// record holds the conversations with a provider, and writes their files.
+func record(t *testing.T, provider string, open func(address string) model.Model) {
+	t.Helper()
+	at, err := url.Parse(provider)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(recordings))
+	require.NoError(t, os.MkdirAll(recordings, 0o755))
+	for _, c := range conversations {
+		rec := &recorder{provider: at}
+		server := httptest.NewServer(rec)
+		c.hold(t, open(server.URL))
+		server.Close()
+		raw, err := json.MarshalIndent(rec.exchanges, "", " ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(recordings, c.name+".json"), append(raw, '\n'), 0o644))
+	}
+}

@@ -1,0 +1,18 @@
+package openaimodel_test
+
+import (
+	"net/http"
+	"testing"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/model/openaimodel"
+)
+
+func TestACancelClosesTheConnection(t *testing.T) {
+	modeltest.RunCancel(t, "text/event-stream", func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) })
+}
+
+func TestRecordings(t *testing.T) {
+	modeltest.RunRecordings(t, func(address string) model.Model { return openaimodel.New(address+"/v1", "k", http.DefaultClient) })
+}

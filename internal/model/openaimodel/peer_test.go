@@ -1,0 +1,18 @@
+//go:build peers
+
+package openaimodel_test
+
+import (
+	"net/http"
+	"testing"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/model/openaimodel"
+)
+
+func TestContract(t *testing.T) {
+	modeltest.RunPeer(t, func(address string) model.Model {
+		return openaimodel.New(address+"/v1", "secret-key", http.DefaultClient)
+	})
+}

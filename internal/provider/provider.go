@@ -1,0 +1,118 @@
+// Package provider is which models a deployment can reach, by provider.
+//
+// It must not know who asks. It imports the model port, problem and host.
+package provider
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/problem"
+)
+
+// Set is the models of a deployment.
+type Set struct {
+	Catalogues map[string]model.Catalogue // by provider
+	Host       host.Host
+
+	mu     sync.Mutex
+	listed map[string]listing
+}
+
+// listing is what a provider said, for a while.
+type listing struct {
+	models []model.Info
+	at     time.Duration
+}
+
+const (
+	// listLife is how long a provider's list is remembered.
+	listLife = time.Minute
+	// listTime bounds asking for it.
+	listTime = 5 * time.Second
+)
+
+// Model is a model that can be reached.
+type Model struct {
+	Provider string
+	model.Info
+}
+
+// Listing is what can be reached now, and why what cannot be.
+type Listing struct {
+	Models      []Model
+	Unreachable map[string]string // by provider
+}
+
+// List asks all providers.
+func (s *Set) List(ctx context.Context) Listing {
+	l := Listing{Unreachable: map[string]string{}}
+	for _, provider := range s.providers() {
+		infos, err := s.of(ctx, provider)
+		if err != nil {
+			l.Unreachable[provider] = err.Error()
+		}
+		for _, i := range infos {
+			l.Models = append(l.Models, Model{provider, i})
+		}
+	}
+	return l
+}
+
+func (s *Set) providers() []string { return slices.Sorted(maps.Keys(s.Catalogues)) }
+
+func (s *Set) of(ctx context.Context, provider string) ([]model.Info, error) {
+	s.mu.Lock()
+	known, ok := s.listed[provider]
+	s.mu.Unlock()
+	if ok && s.Host.Elapsed()-known.at < listLife {
+		return known.models, nil
+	}
+	ctx, cancel := s.Host.WithTimeout(ctx, listTime)
+	defer cancel()
+	infos, err := s.Catalogues[provider].List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listed == nil {
+		s.listed = map[string]listing{}
+	}
+	s.listed[provider] = listing{infos, s.Host.Elapsed()}
+	return infos, nil
+}
+
+// Check says whether an agent may name this model: a problem that says why not. With skip, only the provider must be one
+// that there is: for agents that are set up while their model is away.
+func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error {
+	if _, ok := s.Catalogues[provider]; !ok {
+		return problem.InvalidField("body.model.provider", "this deployment reaches %s, not %q", strings.Join(s.providers(), ", "), provider)
+	}
+	if provider == demo {
+		return nil // it has one model, by any name
+	}
+	if name == "" {
+		return problem.InvalidField("body.model.name", "is required: GET /models says which there are")
+	}
+	if skip {
+		return nil
+	}
+	infos, err := s.of(ctx, provider)
+	if err != nil {
+		return problem.InvalidField("body.model", "%s cannot be asked for its models: %s; skip_check: true takes the model nevertheless", provider, err)
+	}
+	if !slices.ContainsFunc(infos, func(i model.Info) bool { return i.Name == name }) {
+		return problem.InvalidField("body.model.name", "%s has no model %q: GET /models says which there are; skip_check: true takes it nevertheless", provider, name)
+	}
+	return nil
+}
+
+// demo is the provider that is always there.
+const demo = "demo"

@@ -1,0 +1,59 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/provider"
+)
+
+// listed is a provider that only lists.
+type listed struct {
+	names []string
+	down  error
+	asked int
+}
+
+func (l *listed) List(context.Context) ([]model.Info, error) {
+	l.asked++
+	var infos []model.Info
+	for _, n := range l.names {
+		infos = append(infos, model.Info{Name: n})
+	}
+	return infos, l.down
+}
+
+func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
+	near, away := &listed{names: []string{"small", "large"}}, &listed{down: errors.New("connection refused")}
+	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{"demo": &listed{}, "near": near, "away": away}}
+	check := func(provider, name string, skip bool) error { return set.Check(t.Context(), provider, name, skip) }
+	require.NoError(t, check("near", "small", false))
+	require.NoError(t, check("demo", "", false))
+	require.NoError(t, check("away", "any", true))
+	require.NoError(t, check("near", "unlisted", true))
+	for _, c := range []struct{ provider, name, says string }{
+		{"else", "x", "body.model.provider: this deployment reaches away, demo, near"},
+		{"near", "", "body.model.name: is required"},
+		{"near", "medium", `near has no model "medium"`},
+		{"away", "any", "connection refused"},
+	} {
+		assert.ErrorContains(t, check(c.provider, c.name, false), c.says)
+	}
+	require.Error(t, check("else", "x", true), "a provider that does not exist cannot be skipped over")
+	assert.Equal(t, 1, near.asked, "a list is remembered for a while")
+}
+
+func TestAProviderThatIsAwayHidesNoOther(t *testing.T) {
+	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{
+		"near": &listed{names: []string{"small"}}, "away": &listed{down: errors.New("connection refused")},
+	}}
+	l := set.List(t.Context())
+	assert.Equal(t, []provider.Model{{Provider: "near", Info: model.Info{Name: "small"}}}, l.Models)
+	assert.Equal(t, map[string]string{"away": "connection refused"}, l.Unreachable)
+}

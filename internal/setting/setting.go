@@ -1,0 +1,195 @@
+// Package setting is the deployment's settings: read from the environment once, validated, typed.
+//
+// It must not know what the settings are for beyond their ranges. It imports the standard library and the parser.
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Settings are all of them. The README's table is generated from the tags.
+type Settings struct {
+	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"where to listen"`
+	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
+	PublicURL string `env:"PUBLIC_URL" help:"how clients reach the service; by default http:// and ADDR"`
+
+	ObserveWindow time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" help:"how long POST /chat waits for a run to end, at most 5m"`
+	StartDeadline time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s"`
+	ActiveLimit   time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" help:"active time a run may use where its agent says nothing; from 1s"`
+	PauseExpiry   time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" help:"an undecided pause is cancelled after this; from 1s"`
+	Lease         time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s"`
+	Heartbeat     time.Duration `env:"HEARTBEAT" envDefault:"15s" help:"silence on a stream before a heartbeat; from 1s"`
+
+	UserCap         int `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`
+	OrganizationCap int `env:"ORGANIZATION_CAP" envDefault:"50" help:"active runs of an organization, 1 to 1000000"`
+	RateLimit       int `env:"RATE_LIMIT" envDefault:"600" help:"requests a minute and key, 1 to 10000000"`
+	RateBurst       int `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
+	Workers         int `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000"`
+
+	WebhookSecret     string   `env:"WEBHOOK_SECRET" help:"signs webhooks where an organization has no secret of its own"`
+	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`
+	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of further certificate authorities for webhooks"`
+
+	ToolAllowHosts []string `env:"TOOL_ALLOW_HOSTS" help:"host:port pairs that toolkits may reach though private, comma-separated"`
+	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may be, word for word, comma-separated; on a laptop only"`
+	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
+
+	MaxBody int64 `env:"MAX_BODY" envDefault:"52428800" help:"bytes of a request's body, 1024 to 1073741824"`
+
+	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
+	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" help:"its key"`
+	AnthropicBaseURL string   `env:"ANTHROPIC_BASE_URL" help:"an endpoint that speaks Anthropic's messages; by default Anthropic's own, if there is a key"`
+	AnthropicAPIKey  string   `env:"ANTHROPIC_API_KEY" help:"its key"`
+	BedrockModels    []string `env:"BEDROCK_MODELS" help:"models and inference profiles of Amazon Bedrock that agents may name, comma-separated; with AWS credentials"`
+	BedrockRegion    string   `env:"BEDROCK_REGION" help:"by default the credentials' Region"`
+	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"by default Bedrock's own"`
+	BedrockGuardrail string   `env:"BEDROCK_GUARDRAIL" help:"id:version of a guardrail for every call"`
+
+	LogLevel string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof to loopback callers"`
+}
+
+// Cloud names what a deployment on AWS has made for its functions. The infrastructure sets all of it.
+type Cloud struct {
+	CoreTable    string `env:"CORE_TABLE,required,notEmpty" help:"the table that holds everything but streams"`
+	FeedTable    string `env:"FEED_TABLE,required,notEmpty" help:"the table of stream frames"`
+	Bucket       string `env:"BUCKET,required,notEmpty" help:"the bucket of large values and files"`
+	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" help:"the queue of runs to look at"`
+	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" help:"the queue of webhooks to send"`
+	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" help:"the queue of removal jobs"`
+	SealingKey   string `env:"SEALING_KEY,required,notEmpty" help:"the KMS key that wraps organizations' secrets"`
+	Secrets      string `env:"SECRETS_ARN" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
+	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" help:"the state machine that waits for a pause's end"`
+
+	Stage string `env:"STAGE" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
+
+	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
+	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run before another goes on, 1s to 14m"`
+}
+
+// ReadCloud reads and validates what a function on AWS needs beside its settings.
+func ReadCloud(environ []string) (Cloud, error) {
+	var c Cloud
+	if err := parse(&c, environ); err != nil {
+		return c, err
+	}
+	var errs []error
+	for _, d := range []struct {
+		name      string
+		value     time.Duration
+		low, high time.Duration
+	}{
+		{"CACHE_LIFE", c.CacheLife, 0, 5 * time.Minute},
+		{"HAND_OVER_AFTER", c.HandOverAfter, time.Second, 14 * time.Minute},
+	} {
+		if d.value < d.low || d.value > d.high {
+			errs = append(errs, fmt.Errorf("settings: %s must be between %s and %s, not %s", d.name, d.low, d.high, d.value))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+// Read reads and validates the settings from environ, which has the form of os.Environ.
+func Read(environ []string) (Settings, error) {
+	var s Settings
+	if err := parse(&s, environ); err != nil {
+		return s, err
+	}
+	return s, s.validate()
+}
+
+func parse[T any](into *T, environ []string) error {
+	if err := env.ParseWithOptions(into, env.Options{Environment: env.ToMap(environ)}); err != nil {
+		return named(err, reflect.TypeFor[T]())
+	}
+	return nil
+}
+
+// named says which variables could not be read, by their own names.
+func named(err error, settings reflect.Type) error {
+	var all env.AggregateError
+	if !errors.As(err, &all) {
+		return fmt.Errorf("settings: %w", err)
+	}
+	var errs []error
+	for _, one := range all.Errors {
+		var wrong env.ParseError
+		if !errors.As(one, &wrong) {
+			errs = append(errs, fmt.Errorf("settings: %w", one))
+			continue
+		}
+		name := wrong.Name
+		if f, ok := settings.FieldByName(wrong.Name); ok {
+			name, _, _ = strings.Cut(f.Tag.Get("env"), ",")
+		}
+		errs = append(errs, fmt.Errorf("settings: %s %w", name, wrong.Err))
+	}
+	return errors.Join(errs...)
+}
+
+func (s Settings) validate() error {
+	var errs []error
+	bad := func(name, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("settings: %s %s", name, fmt.Sprintf(format, args...)))
+	}
+	if _, _, err := net.SplitHostPort(s.Addr); err != nil {
+		bad("ADDR", "must be host:port, not %q", s.Addr)
+	}
+	if s.DataDir == "" {
+		bad("DATA_DIR", "must not be empty")
+	}
+	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		bad("PUBLIC_URL", "must be an http or https URL, not %q", s.PublicURL)
+	}
+	for _, d := range []struct {
+		name      string
+		value     time.Duration
+		low, high time.Duration
+	}{
+		{"OBSERVE_WINDOW", s.ObserveWindow, 0, 5 * time.Minute},
+		{"START_DEADLINE", s.StartDeadline, time.Second, 24 * time.Hour},
+		{"ACTIVE_LIMIT", s.ActiveLimit, time.Second, 24 * time.Hour},
+		{"PAUSE_EXPIRY", s.PauseExpiry, time.Second, 365 * 24 * time.Hour},
+		{"LEASE", s.Lease, time.Second, time.Hour},
+		{"HEARTBEAT", s.Heartbeat, time.Second, time.Minute},
+	} {
+		if d.value < d.low || d.value > d.high {
+			bad(d.name, "must be between %s and %s, not %s", d.low, d.high, d.value)
+		}
+	}
+	for _, n := range []struct {
+		name      string
+		value     int64
+		low, high int64
+	}{
+		{"USER_CAP", int64(s.UserCap), 1, 1_000_000},
+		{"ORGANIZATION_CAP", int64(s.OrganizationCap), 1, 1_000_000},
+		{"RATE_LIMIT", int64(s.RateLimit), 1, 10_000_000},
+		{"RATE_BURST", int64(s.RateBurst), 1, 10_000_000},
+		{"WORKERS", int64(s.Workers), 1, 10_000},
+		{"MAX_BODY", s.MaxBody, 1 << 10, 1 << 30},
+	} {
+		if n.value < n.low || n.value > n.high {
+			bad(n.name, "must be between %d and %d, not %d", n.low, n.high, n.value)
+		}
+	}
+	for _, h := range s.WebhookAllowHosts {
+		if _, port, err := net.SplitHostPort(strings.TrimSpace(h)); err != nil || port == "" {
+			bad("WEBHOOK_ALLOW_HOSTS", "must list host:port pairs, and %q is none", h)
+		}
+	}
+	switch s.LogLevel {
+	case "debug", "info", "warn", "error":
+	default:
+		bad("LOG_LEVEL", "must be debug, info, warn or error, not %q", s.LogLevel)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,83 @@
+package setting_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/setting"
+)
+
+var update = flag.Bool("update", false, "rewrite the README's table")
+
+func TestDefaults(t *testing.T) {
+	s, err := setting.Read(nil)
+	require.NoError(t, err)
+	assert.Equal(t, "127.0.0.1:8080", s.Addr)
+	assert.Equal(t, 5, s.UserCap)
+	assert.Equal(t, "72h0m0s", s.PauseExpiry.String())
+}
+
+func TestEachBadValueIsNamed(t *testing.T) {
+	for _, bad := range []string{
+		"ADDR=8080", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s", "START_DEADLINE=10ms", "ACTIVE_LIMIT=0s", "PAUSE_EXPIRY=999ms",
+		"LEASE=1ms", "USER_CAP=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0", "WORKERS=10001", "MAX_BODY=1", "WEBHOOK_ALLOW_HOSTS=host",
+		"LOG_LEVEL=loud",
+	} {
+		name, _, _ := strings.Cut(bad, "=")
+		_, err := setting.Read([]string{bad})
+		require.Error(t, err, bad)
+		assert.Contains(t, err.Error(), name, bad)
+	}
+}
+
+func TestTheCloudsSettings(t *testing.T) {
+	all := []string{
+		"CORE_TABLE=c", "FEED_TABLE=f", "BUCKET=b", "RUN_QUEUE_URL=r", "WEBHOOK_QUEUE_URL=w", "JOB_QUEUE_URL=j", "PAUSE_MACHINE_ARN=p",
+		"SEALING_KEY=k",
+	}
+	c, err := setting.ReadCloud(all)
+	require.NoError(t, err)
+	assert.Equal(t, "30s", c.CacheLife.String())
+	for i, one := range all {
+		name, _, _ := strings.Cut(one, "=")
+		_, err := setting.ReadCloud(append(append([]string{}, all[:i]...), all[i+1:]...))
+		require.ErrorContains(t, err, name)
+	}
+	for _, bad := range []string{"CACHE_LIFE=6m", "CACHE_LIFE=x", "HAND_OVER_AFTER=15m", "HAND_OVER_AFTER=0s"} {
+		name, _, _ := strings.Cut(bad, "=")
+		_, err := setting.ReadCloud(append(all, bad))
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// The README's table is generated from the tags.
+func TestTheReadmeListsTheSettings(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("\n| name | default | what |\n|---|---|---|\n")
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[setting.Settings]()) {
+		value := f.Tag.Get("envDefault")
+		if value != "" {
+			value = "`" + value + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", f.Tag.Get("env"), value, f.Tag.Get("help"))
+	}
+	const begin, end = "<!-- settings:begin, rewritten by make golden -->\n", "\n<!-- settings:end -->"
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(readme), begin)
+	require.True(t, ok)
+	listed, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	if *update {
+		require.NoError(t, os.WriteFile("../../README.md", []byte(before+begin+table.String()+end+after), 0o600))
+		return
+	}
+	assert.Equal(t, table.String(), listed, "run make golden if this is meant")
+}
