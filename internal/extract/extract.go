@@ -1,0 +1,226 @@
+// Package extract reads the text out of files that people send: plain text and what is close to it (Markdown, CSV, JSON,
+// source), HTML, Word documents, PDFs.
+//
+// A file is not trusted: how much is unpacked and how much text is given back are bounded, and a broken file is an error,
+// never a crash. It knows no run. It imports the standard library, the HTML parser and a reader of PDFs.
+package extract
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// The bounds of what is read.
+const (
+	MaxText     = 200_000  // bytes of text given back
+	maxUnpacked = 64 << 20 // bytes that a document unpacks to
+	maxDepth    = 500      // of elements within elements
+)
+
+// ErrKind says that this kind of file has no text that is read.
+var ErrKind = errors.New("extract: no text is read from this kind of file")
+
+// Text is the text of a file. A longer one is cut, and says so at its end. The name helps where the type says nothing.
+func Text(contentType, name string, data []byte) (string, error) {
+	media, _, _ := mime.ParseMediaType(contentType)
+	switch extension := strings.ToLower(path.Ext(name)); {
+	case media == "text/html", media == "application/xhtml+xml", extension == ".html", extension == ".htm":
+		return ofHTML(data)
+	case media == "application/vnd.openxmlformats-officedocument.wordprocessingml.document", extension == ".docx":
+		return ofWord(data)
+	case media == "application/pdf", bytes.HasPrefix(data, []byte("%PDF-")):
+		return ofPDF(data)
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
+		return "", ErrKind
+	case utf8.Valid(data) && !bytes.ContainsRune(data, 0):
+		return cut(string(data)), nil
+	}
+	return "", ErrKind
+}
+
+func cut(text string) string {
+	if len(text) <= MaxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:MaxText], "") + fmt.Sprintf("\n[cut: the text has %d bytes]", len(text))
+}
+
+// collector gathers text up to what is given back.
+type collector struct {
+	strings.Builder
+	full  bool
+	space bool // stood at the end of what was added last, and counts if more follows on the line
+}
+
+func (c *collector) add(s string) {
+	if c.Len()+len(s) > MaxText {
+		s, c.full = strings.ToValidUTF8(s[:max(0, MaxText-c.Len())], ""), true
+	}
+	c.WriteString(s)
+}
+
+// fresh says that nothing stands on the line yet.
+func (c *collector) fresh() bool {
+	s := c.String()
+	return s == "" || strings.HasSuffix(s, "\n")
+}
+
+// line ends a line, if one has begun.
+func (c *collector) line() {
+	if !c.fresh() {
+		c.add("\n")
+	}
+}
+
+// words adds text in which any white space is one space.
+func (c *collector) words(raw string) {
+	words := strings.Join(strings.Fields(raw), " ")
+	if words == "" {
+		c.space = c.space || raw != ""
+		return
+	}
+	if begins := strings.TrimLeft(raw, " \t\r\n") != raw; (c.space || begins) && !c.fresh() && !strings.HasSuffix(c.String(), "\t") {
+		c.add(" ")
+	}
+	c.add(words)
+	c.space = strings.TrimRight(raw, " \t\r\n") != raw
+}
+
+func (c *collector) text() string {
+	text := strings.TrimSpace(c.String())
+	if c.full {
+		text += "\n[cut: the text is longer]"
+	}
+	return text
+}
+
+// blocks are elements that stand on lines of their own.
+var blocks = map[atom.Atom]bool{
+	atom.P: true, atom.Div: true, atom.Br: true, atom.Li: true, atom.Tr: true, atom.H1: true, atom.H2: true, atom.H3: true, atom.H4: true,
+	atom.H5: true, atom.H6: true, atom.Pre: true, atom.Blockquote: true, atom.Section: true, atom.Article: true, atom.Table: true,
+}
+
+// ofHTML reads the text of a page as it would be seen, without scripts and styles.
+func ofHTML(data []byte) (string, error) {
+	z := html.NewTokenizer(bytes.NewReader(data))
+	var c collector
+	hidden := 0
+	for !c.full {
+		switch z.Next() {
+		case html.ErrorToken:
+			if err := z.Err(); !errors.Is(err, io.EOF) {
+				return "", fmt.Errorf("extract: the page cannot be read: %w", err)
+			}
+			return c.text(), nil
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, _ := z.TagName()
+			switch a := atom.Lookup(name); {
+			case a == atom.Script, a == atom.Style, a == atom.Noscript, a == atom.Template:
+				hidden++
+			case blocks[a]:
+				c.line()
+			case a == atom.Td, a == atom.Th:
+				if !c.fresh() {
+					c.add("\t")
+				}
+			}
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			switch a := atom.Lookup(name); {
+			case a == atom.Script, a == atom.Style, a == atom.Noscript, a == atom.Template:
+				hidden = max(0, hidden-1)
+			case blocks[a]:
+				c.line()
+			}
+		case html.TextToken:
+			if hidden == 0 {
+				c.words(html.UnescapeString(string(z.Text())))
+			}
+		}
+	}
+	return c.text(), nil
+}
+
+// ofWord reads the paragraphs of a Word document.
+func ofWord(data []byte) (string, error) {
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return "", fmt.Errorf("extract: it is no Word document: %w", err)
+	}
+	body, err := archive.Open("word/document.xml")
+	if err != nil {
+		return "", errors.New("extract: it is no Word document: it has no text")
+	}
+	defer func() { _ = body.Close() }()
+	limited := &io.LimitedReader{R: body, N: maxUnpacked}
+	d := xml.NewDecoder(limited)
+	var c collector
+	depth := 0
+	for !c.full {
+		token, err := d.RawToken()
+		if errors.Is(err, io.EOF) && limited.N > 0 {
+			return c.text(), nil
+		}
+		if limited.N <= 0 {
+			return "", fmt.Errorf("extract: the document unpacks to over %d MiB", maxUnpacked>>20)
+		}
+		if err != nil {
+			return "", fmt.Errorf("extract: the Word document cannot be read: %w", err)
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if depth++; depth > maxDepth {
+				return "", errors.New("extract: the Word document is nested too deeply")
+			}
+			switch t.Name.Local {
+			case "t":
+				text, err := characters(d)
+				if err != nil {
+					return "", err
+				}
+				c.add(text)
+				depth--
+			case "tab":
+				c.add("\t")
+			case "br":
+				c.add("\n")
+			}
+		case xml.EndElement:
+			depth--
+			if t.Name.Local == "p" {
+				c.line()
+			}
+		}
+	}
+	return c.text(), nil
+}
+
+// characters reads up to the end of an element of text.
+func characters(d *xml.Decoder) (string, error) {
+	var b strings.Builder
+	for {
+		token, err := d.RawToken()
+		if err != nil {
+			return "", fmt.Errorf("extract: the Word document cannot be read: %w", err)
+		}
+		switch t := token.(type) {
+		case xml.CharData:
+			if b.Len() <= MaxText {
+				b.Write(t)
+			}
+		case xml.EndElement:
+			return b.String(), nil
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package extract_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/zlib"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/extract"
+)
+
+// word makes a Word document of a body.
+func word(t testing.TB, write func(io.Writer)) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create("word/document.xml")
+	require.NoError(t, err)
+	write(w)
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}
+
+func body(text string) func(io.Writer) {
+	return func(w io.Writer) {
+		_, _ = io.WriteString(w, `<?xml version="1.0"?><w:document xmlns:w="w"><w:body>`+text+`</w:body></w:document>`)
+	}
+}
+
+func TestText(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, file string
+		data       []byte
+		want       string
+	}{
+		"plain":        {"text/plain; charset=utf-8", "a.txt", []byte("Grüße\nzwei"), "Grüße\nzwei"},
+		"by its bytes": {"application/octet-stream", "main.go", []byte("package main\n"), "package main\n"},
+		"csv":          {"text/csv", "a.csv", []byte("a,b\n1,2\n"), "a,b\n1,2\n"},
+		"html":         {"text/html", "a", []byte(`<html><head><title>T</title><style>p{}</style></head><body><h1>One &amp; two</h1><p>three <b>four</b></p><script>alert(1)</script><table><tr><td>a<td>b</table>`), "T\nOne & two\nthree four\na\tb"},
+		"word":         {"", "a.docx", word(t, body(`<w:p><w:r><w:t>One</w:t></w:r><w:r><w:t xml:space="preserve"> two</w:t></w:r></w:p><w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t></w:r></w:p>`)), "One two\na\tb"},
+		"broken html":  {"text/html", "a", []byte(`<p>open <b`), "open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := extract.Text(c.kind, c.file, c.data)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestALongTextIsCut(t *testing.T) {
+	for kind, data := range map[string][]byte{
+		"text/plain": bytes.Repeat([]byte("ä"), extract.MaxText), "text/html": []byte("<p>" + strings.Repeat("word ", extract.MaxText)),
+		"application/vnd.openxmlformats-officedocument.wordprocessingml.document": word(t, body("<w:p><w:t>"+strings.Repeat("word ", extract.MaxText)+"</w:t></w:p>")),
+	} {
+		got, err := extract.Text(kind, "", data)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(got), extract.MaxText+100)
+		assert.Contains(t, got, "[cut: the text ")
+	}
+}
+
+func TestFilesThatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		data []byte
+		says string
+	}{
+		"picture":     {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "no text is read"},
+		"archive":     {"a.zip", []byte("PK\x03\x04 and more"), "no text is read"},
+		"no PDF":      {"a.txt", []byte("%PDF-1.7 text"), "the PDF cannot be read: not a PDF file"},
+		"no document": {"a.docx", []byte("hello"), "it is no Word document"},
+		"broken":      {"a.docx", word(t, func(w io.Writer) { _, _ = io.WriteString(w, "<w:document><w:p") }), "cannot be read"},
+		"a zip bomb": {"a.docx", word(t, func(w io.Writer) {
+			zeros := []byte(strings.Repeat("<w:p></w:p>", 1000))
+			for range 7000 {
+				_, _ = w.Write(zeros)
+			}
+		}), "unpacks to over 64 MiB"},
+		"a deep one": {"a.docx", word(t, body(strings.Repeat("<w:p>", 10_000))), "nested too deeply"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := extract.Text("", c.file, c.data)
+			assert.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// pdf makes a PDF of objects, numbered from 1; the first is its root.
+func pdf(trailer string, objects ...string) []byte {
+	var b bytes.Buffer
+	b.WriteString("%PDF-1.7\n")
+	offsets := []int{}
+	for i, o := range objects {
+		offsets = append(offsets, b.Len())
+		_, _ = fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	table := b.Len()
+	_, _ = fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
+	for _, o := range offsets {
+		_, _ = fmt.Fprintf(&b, "%010d 00000 n \n", o)
+	}
+	_, _ = fmt.Fprintf(&b, "trailer\n<< /Root 1 0 R /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, trailer, table)
+	return b.Bytes()
+}
+
+// content is a stream of compressed operators.
+func content(write func(io.Writer)) string {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	write(z)
+	_ = z.Close()
+	return fmt.Sprintf("<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream", b.Len(), b.String())
+}
+
+func onePage(contents string) []byte {
+	return pdf("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >> >> >> >>", contents)
+}
+
+func TestPDF(t *testing.T) {
+	for file, want := range map[string]string{
+		"embedded-font.pdf": "Quarterly report — Übersicht\nRevenue grew by 12 % to €4.2 million. Costs fell, mostly for transport, as the new depot\nin Łódź opened.\n\nRegion\tUnits\nNorth\t17\nSouth\t23",
+		"standard-font.pdf": "Terms of delivery\nThe goods are delivered within ten days. The goods are delivered within ten days. The goods are\n",
+	} {
+		data, err := os.ReadFile("testdata/" + file)
+		require.NoError(t, err)
+		got, err := extract.Text("application/pdf", file, data)
+		require.NoError(t, err)
+		assert.True(t, strings.HasPrefix(got, want), got)
+	}
+	got, err := extract.Text("", "a.pdf", onePage(content(func(w io.Writer) {
+		for range extract.MaxText / 4 {
+			_, _ = io.WriteString(w, "BT /F 12 Tf (word ) Tj ET\n")
+		}
+	})))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(got), extract.MaxText+100)
+	assert.Contains(t, got, "[cut: the text is longer]")
+}
+
+// TestPDFsThatAreBombs: each takes what its reader asks for, and the process that reads it ends instead of this one.
+func TestPDFsThatAreBombs(t *testing.T) {
+	for name, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"a stream that unpacks to 64 MB of text": {onePage(content(func(w io.Writer) {
+			shown := []byte("BT /F 12 Tf (" + strings.Repeat("x", 1<<20) + ") Tj ET\n")
+			for range 64 {
+				_, _ = w.Write(shown)
+			}
+		})), "takes more than"},
+		"a table of 10^9 objects":    {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< /Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 512 MiB"},
+		"pages that hold themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
+		"tables in a circle":         {circle(), "takes more than"},
+		"no text":                    {onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "0 0 10 10 re f") })), "no text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := extract.Text("application/pdf", "", c.data)
+			assert.ErrorContains(t, err, c.says)
+			assert.Less(t, len(err.Error()), 300)
+		})
+	}
+}
+
+// circle is a PDF whose table of objects says that it continues itself.
+func circle() []byte {
+	return pdf(fmt.Sprintf("/Prev %d", len("%PDF-1.7\n1 0 obj\n<< >>\nendobj\n")), "<< >>")
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("text/html", "", []byte("<p>a</p>"))
+	f.Add("", "a.docx", word(f, body("<w:p><w:t>a</w:t></w:p>")))
+	f.Add("text/plain", "a", []byte("a"))
+	f.Fuzz(func(t *testing.T, kind, name string, data []byte) {
+		text, err := extract.Text(kind, name, data)
+		if err == nil {
+			assert.LessOrEqual(t, len(text), extract.MaxText+100)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+// Package builtintool is the toolkit that every organisation has: echo, calculate, current_time.
+package builtintool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	_ "time/tzdata" // current_time knows its zones on machines that have none installed
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/tool"
+)
+
+// Kind is the kind "builtin".
+type Kind struct{ host host.Host }
+
+// New makes it.
+func New(h host.Host) *Kind { return &Kind{host: h} }
+
+func schema(properties string, required ...string) json.RawMessage {
+	list, _ := json.Marshal(append([]string{}, required...))
+	return json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s}`, properties, list))
+}
+
+// Discover lists the three tools.
+func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error) {
+	var list []tool.Definition
+	for _, s := range []tool.Spec{
+		{Name: "echo", Description: "Gives back the text it gets.", RetrySafe: true, Parameters: schema(`"text":{"type":"string"}`, "text")},
+		{
+			Name: "calculate", Description: "Works out an arithmetic expression.", RetrySafe: true,
+			Parameters: schema(`"expression":{"type":"string"}`, "expression"),
+		},
+		{
+			Name: "current_time", Description: "Tells the time in a timezone, by its IANA name; UTC if none is given.", RetrySafe: true,
+			Parameters: schema(`"timezone":{"type":"string"}`),
+		},
+	} {
+		list = append(list, tool.Definition{Spec: s})
+	}
+	return list, nil
+}
+
+// Call runs one of them.
+func (t *Kind) Call(_ context.Context, _ tool.Endpoint, _ tool.Definition, i tool.Invocation) (tool.Result, error) {
+	text, err := t.call(i)
+	return tool.Said(text), err
+}
+
+func (t *Kind) call(i tool.Invocation) (string, error) {
+	var a struct {
+		Text       *string `json:"text"`
+		Expression *string `json:"expression"`
+		Timezone   string  `json:"timezone"`
+	}
+	if err := json.Unmarshal(i.Arguments, &a); err != nil {
+		return "", tool.Fail("the arguments do not fit: %s", err)
+	}
+	switch i.Name {
+	case "echo":
+		if a.Text == nil {
+			return "", tool.Fail("text is required")
+		}
+		return *a.Text, nil
+	case "calculate":
+		if a.Expression == nil {
+			return "", tool.Fail("expression is required")
+		}
+		return calculate(*a.Expression)
+	case "current_time":
+		zone, err := time.LoadLocation(a.Timezone)
+		if err != nil {
+			return "", tool.Fail("%q is no timezone", a.Timezone)
+		}
+		return t.host.Now().In(zone).Format(time.RFC3339), nil
+	default:
+		return "", tool.Fail("there is no tool %q", i.Name)
+	}
+}

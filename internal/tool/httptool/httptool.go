@@ -1,0 +1,327 @@
+// Package httptool is the kind of toolkit that is HTTP requests: a tool is a request whose parts are filled from the
+// arguments.
+//
+// Other kinds that end in a request (OpenAPI) make theirs with [Request] and [Do]. It knows no run. It imports its port.
+package httptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"agentplatform/internal/tool"
+)
+
+// Request is how a tool's arguments become a request. Its JSON form is a definition's binding.
+type Request struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"` // with {argument} in its path
+	Query   []Field           `json:"query,omitempty"`
+	Header  []Field           `json:"header,omitempty"`
+	Cookie  []Field           `json:"cookie,omitempty"`
+	Fixed   map[string]string `json:"fixed,omitempty"` // headers that are always the same
+	Body    string            `json:"body,omitempty"`  // the argument that is the body; empty: none
+	Content string            `json:"content_type,omitempty"`
+}
+
+// Field is a part of a request that an argument fills.
+type Field struct {
+	Name     string `json:"name"`
+	Argument string `json:"argument"`
+	Joined   bool   `json:"joined,omitempty"` // a list is one value with commas, not several values
+}
+
+// Kind is the kind "http": toolkits of a single request that its owner describes.
+type Kind struct{ Client *http.Client }
+
+var placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
+
+// described is what the owner of such a toolkit says.
+type described struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Method      string            `json:"method"`
+	Headers     map[string]string `json:"headers"`
+	Query       []string          `json:"query"` // the arguments that go there
+	Body        string            `json:"body"`  // the argument that is the JSON body
+	Parameters  json.RawMessage   `json:"parameters"`
+}
+
+// Discover makes the one tool.
+func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, error) {
+	var d described
+	decoder := json.NewDecoder(bytes.NewReader(e.Request))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		return nil, tool.Fail("the request cannot be read: %s", err)
+	}
+	if d.Method == "" {
+		d.Method = http.MethodGet
+	}
+	if !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, d.Method) {
+		return nil, tool.Fail("the method must be GET, POST, PUT, PATCH or DELETE, not %q", d.Method)
+	}
+	if d.Name == "" {
+		return nil, tool.Fail("the request needs a name")
+	}
+	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || placeholder.MatchString(u.RawQuery) {
+		return nil, tool.Fail("the URL must be absolute, with {arguments} in its path alone")
+	}
+	if len(d.Parameters) == 0 {
+		d.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	r := Request{Method: d.Method, URL: e.URL, Fixed: d.Headers, Body: d.Body}
+	if d.Body != "" {
+		r.Content = "application/json"
+	}
+	for _, q := range d.Query {
+		r.Query = append(r.Query, Field{Name: q, Argument: q})
+	}
+	binding, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return []tool.Definition{{
+		Spec: tool.Spec{
+			Name: tool.Name(d.Name), Description: d.Description, Parameters: d.Parameters, RetrySafe: Safe(d.Method),
+		},
+		Binding: binding,
+	}}, nil
+}
+
+// Safe says whether repeating a request of this method does no harm, as HTTP has it.
+func Safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+// Call makes the request.
+func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	return Do(ctx, k.Client, e.Credentials, d.Binding, i)
+}
+
+// Do makes the request of a binding and returns what came back.
+func Do(ctx context.Context, client *http.Client, c tool.Credentials, binding json.RawMessage, i tool.Invocation) (tool.Result, error) {
+	none := tool.Result{}
+	var r Request
+	if err := json.Unmarshal(binding, &r); err != nil {
+		return none, fmt.Errorf("httptool: the binding: %w", err)
+	}
+	request, err := r.build(ctx, i)
+	if err != nil {
+		return none, err
+	}
+	Authorize(request, c)
+	answer, err := client.Do(request)
+	if err != nil {
+		return none, Unreachable(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, tool.MaxResult+1))
+	if err != nil {
+		return none, Unreachable(err)
+	}
+	if len(body) > tool.MaxResult {
+		return none, tool.Fail("the answer is over %d MiB", tool.MaxResult>>20)
+	}
+	result := resultOf(answer.Header.Get("Content-Type"), body)
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return none, tool.Fail("the server answered %d: %s", answer.StatusCode, tool.Clip(result.String(), tool.EnoughText))
+	}
+	return result, nil
+}
+
+// resultOf is an answer as a text, or, when it is none, as a file.
+func resultOf(kind string, body []byte) tool.Result {
+	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) {
+		return tool.Said(string(body))
+	}
+	media, _, err := mime.ParseMediaType(kind)
+	if err != nil {
+		media = "application/octet-stream"
+	}
+	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
+}
+
+// Unreachable is a failure to reach a server, in words that name no address: a model is told, and so is its user.
+func Unreachable(err error) error {
+	var named *url.Error
+	if errors.As(err, &named) {
+		err = named.Err
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return tool.Fail("the server did not answer in time")
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	var dialled *net.OpError
+	if errors.As(err, &dialled) {
+		err = dialled.Err
+	}
+	var looked *net.DNSError
+	if errors.As(err, &looked) {
+		return tool.Fail("the server's name cannot be resolved")
+	}
+	return tool.Fail("the server cannot be reached: %s", err)
+}
+
+// Authorize lets a request in.
+func Authorize(r *http.Request, c tool.Credentials) {
+	switch c.Type {
+	case "bearer":
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	case "header":
+		r.Header.Set(c.Name, c.Value)
+	case "basic":
+		r.SetBasicAuth(c.Username, c.Password)
+	case "query":
+		q := r.URL.Query()
+		q.Set(c.Name, c.Value)
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
+func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, error) {
+	arguments := map[string]any{}
+	decoder := json.NewDecoder(bytes.NewReader(i.Arguments))
+	decoder.UseNumber()
+	if err := decoder.Decode(&arguments); err != nil {
+		return nil, tool.Fail("the arguments do not fit: %s", err)
+	}
+	address, err := r.address(arguments)
+	if err != nil {
+		return nil, err
+	}
+	body, content, err := r.body(arguments)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, address, body)
+	if err != nil {
+		return nil, tool.Fail("the arguments make no valid address")
+	}
+	request.Header.Set("User-Agent", "agent-platform/1")
+	request.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	for name, value := range r.Fixed {
+		request.Header.Set(name, value)
+	}
+	if content != "" {
+		request.Header.Set("Content-Type", content)
+	}
+	if !Safe(r.Method) {
+		request.Header.Set("Idempotency-Key", i.IdempotencyKey)
+	}
+	for _, f := range r.Header {
+		for _, v := range f.values(arguments) {
+			if strings.ContainsAny(v, "\r\n\x00") {
+				return nil, tool.Fail("%s: must be a single line", f.Argument)
+			}
+			request.Header.Add(f.Name, v)
+		}
+	}
+	for _, f := range r.Cookie {
+		for _, v := range f.values(arguments) {
+			request.AddCookie(&http.Cookie{Name: f.Name, Value: v})
+		}
+	}
+	return request, nil
+}
+
+// address fills the path and the query.
+func (r Request) address(arguments map[string]any) (string, error) {
+	var missing string
+	filled := placeholder.ReplaceAllStringFunc(r.URL, func(p string) string {
+		name := p[1 : len(p)-1]
+		v, there := arguments[name]
+		text := textOfValue(v)
+		if !there || text == "" || text == "." || text == ".." {
+			missing = name
+			return ""
+		}
+		return url.PathEscape(text)
+	})
+	if missing != "" {
+		return "", tool.Fail("%s: is required, as a part of the path", missing)
+	}
+	u, err := url.Parse(filled)
+	if err != nil {
+		return "", tool.Fail("the arguments make no valid address")
+	}
+	q := u.Query()
+	for _, f := range r.Query {
+		for _, v := range f.values(arguments) {
+			q.Add(f.Name, v)
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+func (r Request) body(arguments map[string]any) (io.Reader, string, error) {
+	v, there := arguments[r.Body]
+	if r.Body == "" || !there {
+		return http.NoBody, "", nil
+	}
+	switch media, _, _ := mime.ParseMediaType(r.Content); {
+	case media == "application/x-www-form-urlencoded":
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil, "", tool.Fail("%s: must be an object", r.Body)
+		}
+		form := url.Values{}
+		for name := range object {
+			for _, text := range (Field{Argument: name}).values(object) {
+				form.Add(name, text)
+			}
+		}
+		return strings.NewReader(form.Encode()), media, nil
+	case strings.HasPrefix(media, "text/"):
+		return strings.NewReader(textOfValue(v)), media, nil
+	default:
+		b, err := json.Marshal(v)
+		return bytes.NewReader(b), r.Content, err
+	}
+}
+
+// values are the texts of an argument: one, several of a list, none where it is absent.
+func (f Field) values(arguments map[string]any) []string {
+	v, there := arguments[f.Argument]
+	if !there || v == nil {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return []string{textOfValue(v)}
+	}
+	texts := make([]string, 0, len(list))
+	for _, one := range list {
+		texts = append(texts, textOfValue(one))
+	}
+	if f.Joined {
+		return []string{strings.Join(texts, ",")}
+	}
+	return texts
+}
+
+func textOfValue(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	default:
+		b, _ := json.Marshal(v)
+		return string(b)
+	}
+}

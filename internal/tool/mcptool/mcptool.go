@@ -1,0 +1,270 @@
+// Package mcptool is the kind of toolkit that a server of the Model Context Protocol offers, over streamable HTTP or, where a
+// deployment allows it, as a program of the same machine.
+//
+// A session lasts for one call: nothing of it outlives the worker, and servers are made for clients that come back. A
+// server is not trusted: how many tools it lists, how large what they take and give may be are bounded. It knows no run. It
+// imports its port, httptool for what HTTP failures are called, and the protocol's library.
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/httptool"
+)
+
+// Kind is the kind "mcp".
+type Kind struct{ Client *http.Client }
+
+// line is the way to a server for one session: it lets requests in, and bounds what comes back.
+type line struct {
+	http.RoundTripper
+	tool.Credentials
+
+	overflowed atomic.Bool // the library does not pass on what a body failed with
+}
+
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	if r.Method == http.MethodDelete { // the goodbye, which a server that hangs would not answer
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, goodbyeTime)
+		defer cancel()
+	}
+	r = r.Clone(ctx)
+	httptool.Authorize(r, l.Credentials)
+	answer, err := l.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = &bounded{answer.Body, tool.MaxResult, &l.overflowed}
+	}
+	return answer, err
+}
+
+// goodbyeTime bounds the end of a session.
+const goodbyeTime = time.Second
+
+// bounded is a body that fails when it is too large.
+type bounded struct {
+	io.ReadCloser
+	left       int
+	overflowed *atomic.Bool
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		b.overflowed.Store(true)
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// session is a conversation with a server, for one call.
+type session struct {
+	*mcp.ClientSession
+	line *line
+}
+
+func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
+	client := *k.Client
+	if client.Transport == nil {
+		client.Transport = http.DefaultTransport
+	}
+	s := &session{line: &line{RoundTripper: client.Transport, Credentials: e.Credentials}}
+	client.Transport = s.line
+	var err error
+	var transport mcp.Transport = &mcp.StreamableClientTransport{
+		Endpoint: e.URL, HTTPClient: &client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1,
+	}
+	if len(e.Command) > 0 {
+		program := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+		program.Env = environ()
+		transport = &mcp.CommandTransport{Command: program, TerminateDuration: goodbyeTime}
+	}
+	s.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, nil).Connect(ctx, transport, nil)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	return s, nil
+}
+
+// failure is a failure in words that name no address.
+func (s *session) failure(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return tool.Fail("the server did not answer in time")
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.line.overflowed.Load():
+		return tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
+	}
+	text := httptool.Unreachable(err).Error()
+	if strings.Contains(text, "://") { // the library names addresses in its texts
+		text = "the server cannot be reached, or speaks no MCP over streamable HTTP"
+	}
+	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
+}
+
+// environ is what a program is told of ours: where to find programs and its home, and nothing that is secret.
+func environ() (list []string) {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG"} {
+		if v, there := os.LookupEnv(name); there {
+			list = append(list, name+"="+v)
+		}
+	}
+	return list
+}
+
+// Browse lists the server's resources and prompts.
+func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
+	var found tool.Offerings
+	session, err := k.connect(ctx, e)
+	if err != nil {
+		return found, err
+	}
+	defer func() { _ = session.Close() }()
+	can := session.InitializeResult().Capabilities
+	if can.Resources != nil {
+		for r, err := range session.Resources(ctx, nil) {
+			if err != nil {
+				return found, session.failure(ctx, err)
+			}
+			if len(found.Resources) == tool.MaxTools {
+				break
+			}
+			found.Resources = append(found.Resources, tool.Resource{URI: r.URI, Name: r.Name, Description: tool.Clip(r.Description, tool.EnoughText), ContentType: r.MIMEType})
+		}
+	}
+	if can.Prompts == nil {
+		return found, nil
+	}
+	for p, err := range session.Prompts(ctx, nil) {
+		if err != nil {
+			return found, session.failure(ctx, err)
+		}
+		if len(found.Prompts) == tool.MaxTools {
+			break
+		}
+		one := tool.Prompt{Name: p.Name, Description: tool.Clip(p.Description, tool.EnoughText), Arguments: []string{}}
+		for _, a := range p.Arguments {
+			one.Arguments = append(one.Arguments, a.Name)
+		}
+		found.Prompts = append(found.Prompts, one)
+	}
+	return found, nil
+}
+
+// Discover lists the server's tools.
+func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
+	session, err := k.connect(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = session.Close() }()
+	var list []tool.Definition
+	for t, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return nil, session.failure(ctx, err)
+		}
+		if len(list) == tool.MaxTools {
+			return nil, tool.Fail("the server lists over %d tools", tool.MaxTools)
+		}
+		d, err := definition(t)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// bound is what a call needs: the server's own name of the tool, which models may not take.
+type bound struct {
+	Name string `json:"name"`
+}
+
+func definition(t *mcp.Tool) (tool.Definition, error) {
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return tool.Definition{}, tool.Fail("the tool %s takes what is no JSON: %s", t.Name, err)
+	}
+	if len(schema) > tool.MaxSchema {
+		schema = json.RawMessage(`{"type":"object"}`) // better a tool that says less than none
+	}
+	binding, err := json.Marshal(bound{t.Name})
+	safe := t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
+	return tool.Definition{
+		Spec:    tool.Spec{Name: tool.Name(t.Name), Description: tool.Clip(t.Description, tool.EnoughText), Parameters: schema, RetrySafe: safe},
+		Binding: binding,
+	}, err
+}
+
+// Call runs a tool. The idempotency key goes along for servers that know what to do with it.
+func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	var b bound
+	if err := json.Unmarshal(d.Binding, &b); err != nil {
+		return tool.Result{}, fmt.Errorf("mcptool: the binding: %w", err)
+	}
+	session, err := k.connect(ctx, e)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer func() { _ = session.Close() }()
+	answer, err := session.CallTool(ctx, &mcp.CallToolParams{
+		Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: b.Name, Arguments: i.Arguments,
+	})
+	if err != nil {
+		return tool.Result{}, session.failure(ctx, err)
+	}
+	result := resultOf(answer)
+	if answer.IsError {
+		return tool.Result{}, tool.Fail("%s", tool.Clip(result.String(), tool.EnoughText))
+	}
+	return result, nil
+}
+
+// resultOf takes a result apart.
+func resultOf(r *mcp.CallToolResult) (result tool.Result) {
+	var parts []string
+	file := func(name, contentType string, data []byte) {
+		result.Files = append(result.Files, tool.File{Name: name, ContentType: contentType, Data: data})
+	}
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			parts = append(parts, c.Text)
+		case *mcp.ImageContent:
+			file("", c.MIMEType, c.Data)
+		case *mcp.AudioContent:
+			file("", c.MIMEType, c.Data)
+		case *mcp.ResourceLink:
+			parts = append(parts, fmt.Sprintf("[%s: %s]", c.Name, c.URI))
+		case *mcp.EmbeddedResource:
+			if c.Resource != nil && c.Resource.Text != "" {
+				parts = append(parts, c.Resource.Text)
+			} else if c.Resource != nil {
+				file(path.Base(c.Resource.URI), c.Resource.MIMEType, c.Resource.Blob)
+			}
+		}
+	}
+	if len(parts) == 0 && r.StructuredContent != nil {
+		if b, err := json.Marshal(r.StructuredContent); err == nil {
+			parts = append(parts, string(b))
+		}
+	}
+	result.Text = strings.Join(parts, "\n")
+	return result
+}

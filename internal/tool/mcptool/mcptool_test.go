@@ -1,0 +1,89 @@
+package mcptool_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/mcptool"
+	"agentplatform/internal/tool/tooltest"
+)
+
+type said struct {
+	Message string `json:"message"`
+}
+
+// server is an MCP server that lets in whoever knows the word.
+func server(t *testing.T, tools func(*mcp.Server)) string {
+	t.Helper()
+	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	tools(s)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Word") != "open-sesame" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web.URL
+}
+
+func text(s string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}
+
+func TestContract(t *testing.T) {
+	stop := make(chan struct{})
+	address := server(t, func(s *mcp.Server) {
+		mcp.AddTool(s, &mcp.Tool{Name: "say it", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+			func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, any, error) {
+				return text("You said: " + in.Message), nil, nil
+			})
+		mcp.AddTool(s, &mcp.Tool{Name: "fail"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			r := text("the moon is in the wrong phase")
+			r.IsError = true
+			return r, nil, nil
+		})
+		mcp.AddTool(s, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			select {
+			case <-ctx.Done():
+			case <-stop:
+			}
+			return nil, nil, errors.New("hung")
+		})
+		mcp.AddTool(s, &mcp.Tool{Name: "huge"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return text(strings.Repeat("x", 25<<20)), nil, nil
+		})
+	})
+	t.Cleanup(func() { close(stop) }) // before the server's
+	tooltest.Run(t, tooltest.Harness{
+		Kind:     &mcptool.Kind{Client: http.DefaultClient},
+		Endpoint: tool.Endpoint{URL: address, Credentials: tool.Credentials{Type: "header", Name: "X-Word", Value: "open-sesame"}},
+		Echo:     "say_it", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"say_it"},
+	})
+}
+
+func TestAServerThatSpeaksNoMCP(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	for _, address := range []string{web.URL, "http://127.0.0.1:1/mcp"} {
+		_, err := k.Discover(t.Context(), tool.Endpoint{URL: address})
+		var failure *tool.Error
+		require.ErrorAs(t, err, &failure)
+		assert.NotContains(t, err.Error(), "127.0.0.1")
+	}
+}

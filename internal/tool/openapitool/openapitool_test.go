@@ -1,0 +1,224 @@
+package openapitool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/openapitool"
+	"agentplatform/internal/tool/tooltest"
+)
+
+const small = `
+openapi: 3.0.3
+info: {title: Small, version: "1"}
+servers: [{url: /v1}]
+paths:
+  /echo:
+    get:
+      operationId: echo
+      parameters: [{name: message, in: query, required: true, schema: {type: string}}]
+      responses: {"200": {description: ok}}
+  /fail: {get: {operationId: fail, responses: {"200": {description: ok}}}}
+  /hang: {get: {operationId: hang, responses: {"200": {description: ok}}}}
+  /huge: {get: {operationId: huge, responses: {"200": {description: ok}}}}
+  /pets/{pet id}:
+    parameters: [{name: pet id, in: path, required: true, schema: {type: integer}}]
+    patch:
+      parameters:
+        - {name: tags, in: query, schema: {type: array, items: {type: string}}}
+        - {name: fields, in: query, explode: false, schema: {type: array, items: {type: string}}}
+        - {name: X-Trace, in: header, schema: {type: string}}
+        - {name: session, in: cookie, schema: {type: string}}
+      requestBody: {required: true, content: {application/json: {schema: {$ref: "#/components/schemas/Pet"}}}}
+      responses: {"200": {description: ok}}
+  /form:
+    post:
+      operationId: send form!
+      requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}}}}
+      responses: {"200": {description: ok}}
+components:
+  schemas:
+    Pet:
+      type: object
+      required: [name, id]
+      properties:
+        id: {type: integer, readOnly: true}
+        name: {type: string, minLength: 1}
+        born: {type: string, format: some-new-format}
+        parent: {$ref: "#/components/schemas/Pet"}
+`
+
+// server is what the document describes; it tells what it was sent.
+func server(t *testing.T) *httptest.Server {
+	t.Helper()
+	stop := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer open-sesame" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		switch r.URL.Path {
+		case "/openapi.yaml":
+			_, _ = io.WriteString(w, small)
+		case "/v1/echo":
+			_, _ = io.WriteString(w, "You said: "+r.URL.Query().Get("message"))
+		case "/v1/fail":
+			http.Error(w, `{"error":"the moon is in the wrong phase"}`, http.StatusConflict)
+		case "/v1/hang":
+			select {
+			case <-stop:
+			case <-r.Context().Done():
+			}
+		case "/v1/huge":
+			for range 100 {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		default:
+			body, _ := io.ReadAll(r.Body)
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"method": r.Method, "path": r.URL.EscapedPath(), "query": r.URL.Query(), "trace": r.Header.Get("X-Trace"), "cookie": r.Header.Get("Cookie"),
+				"type": r.Header.Get("Content-Type"), "body": string(body), "key": r.Header.Get("Idempotency-Key"),
+			})
+		}
+	}))
+	t.Cleanup(func() {
+		close(stop)
+		s.Close()
+	})
+	return s
+}
+
+func TestContract(t *testing.T) {
+	s := server(t)
+	tooltest.Run(t, tooltest.Harness{
+		Kind:     &openapitool.Kind{Client: http.DefaultClient},
+		Endpoint: tool.Endpoint{URL: s.URL + "/openapi.yaml", Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame"}},
+		Echo:     "echo", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"echo"},
+	})
+}
+
+func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
+	s := server(t)
+	k := &openapitool.Kind{Client: http.DefaultClient}
+	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1", Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame"}}
+	found, err := k.Discover(t.Context(), e)
+	require.NoError(t, err)
+	byName := map[string]tool.Definition{}
+	for _, d := range found {
+		byName[d.Name] = d
+	}
+	sent := func(name, arguments string) (got struct {
+		Method, Path, Trace, Cookie, Type, Body, Key string
+		Query                                        map[string][]string
+	}) {
+		answer, err := k.Call(t.Context(), e, byName[name], tool.Invocation{Arguments: json.RawMessage(arguments), IdempotencyKey: "k"})
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal([]byte(answer.Text), &got))
+		return got
+	}
+	got := sent("patch_pets_pet_id", `{"pet id": 7, "tags": ["a","b"], "fields": ["x","y"], "X-Trace": "t", "session": "s", "body": {"name": "Rex", "born": null}}`)
+	assert.Equal(t, "PATCH", got.Method)
+	assert.Equal(t, "/v1/pets/7", got.Path)
+	assert.Equal(t, map[string][]string{"tags": {"a", "b"}, "fields": {"x,y"}}, got.Query)
+	assert.Equal(t, "t", got.Trace)
+	assert.Equal(t, "session=s", got.Cookie)
+	assert.Equal(t, "application/json", got.Type)
+	assert.JSONEq(t, `{"name":"Rex","born":null}`, got.Body)
+	assert.Equal(t, "k", got.Key)
+	got = sent("patch_pets_pet_id", `{"pet id": "../../admin?x=1", "body": {}}`)
+	assert.Equal(t, "/v1/pets/..%2F..%2Fadmin%3Fx=1", got.Path, "an argument leads to no other path")
+	got = sent("send_form", `{"body": {"a": "1 2", "b": ["x","y"]}}`)
+	assert.Equal(t, "a=1+2&b=x&b=y", got.Body)
+
+	for _, bad := range []string{`{"body":{}}`, `{"pet id":"..","body":{}}`, `{"pet id":1,"X-Trace":"a\r\nHost: evil","body":{}}`} {
+		_, err = k.Call(t.Context(), e, byName["patch_pets_pet_id"], tool.Invocation{Arguments: json.RawMessage(bad)})
+		var failure *tool.Error
+		require.ErrorAs(t, err, &failure, bad)
+	}
+	assert.JSONEq(t, `{"type":"object","required":["pet id","body"],"properties":{
+		"pet id":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}},"fields":{"type":"array","items":{"type":"string"}},
+		"X-Trace":{"type":"string"},"session":{"type":"string"},
+		"body":{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1},"born":{"type":"string","format":"some-new-format"},"parent":{}}}}}`,
+		string(byName["patch_pets_pet_id"].Parameters), "circles end, and what only the server says is left out")
+}
+
+// document makes one with so many operations and so many properties each.
+func document(operations, properties int) []byte {
+	var b strings.Builder
+	b.WriteString(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://api.example.com"}],"paths":{`)
+	for i := range operations {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, `"/p%d":{"post":{"requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{`, i)
+		for j := range properties {
+			if j > 0 {
+				b.WriteString(",")
+			}
+			fmt.Fprintf(&b, `"property_%d":{"type":"string","description":"what the property %d of the operation is for, at some length"}`, j, j)
+		}
+		b.WriteString(`}}}}},"responses":{"200":{"description":"ok"}}}}`)
+	}
+	b.WriteString(`}}`)
+	return []byte(b.String())
+}
+
+func TestDocumentsThatAreTooMuch(t *testing.T) {
+	k := &openapitool.Kind{Client: http.DefaultClient}
+	discover := func(raw []byte) ([]tool.Definition, error) {
+		return k.Discover(t.Context(), tool.Endpoint{Document: raw})
+	}
+	large := document(100, 500)
+	require.Greater(t, len(large), 5<<20)
+	began := time.Now()
+	found, err := discover(large)
+	require.NoError(t, err, "5 MB are taken")
+	assert.Len(t, found, 100)
+	assert.Less(t, time.Since(began), 30*time.Second)
+
+	for name, c := range map[string]struct {
+		raw  []byte
+		says string
+	}{
+		"too large":      {document(200, 600), "over 10 MiB"},
+		"too many":       {document(501, 1), "over 500 operations"},
+		"no document":    {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
+		"no JSON":        {[]byte(`<html>`), "no OpenAPI 3 document"},
+		"Swagger 2":      {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`), "no OpenAPI 3 document"},
+		"no server":      {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
+		"other scheme":   {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"file:///etc"}],"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
+		"no operations":  {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
+		"reads a file":   {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
+		"reads the net":  {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
+		"aliases galore": {[]byte(bomb()), "no OpenAPI 3 document"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := discover(c.raw)
+			var failure *tool.Error
+			require.ErrorAs(t, err, &failure)
+			assert.Contains(t, err.Error(), c.says)
+		})
+	}
+}
+
+// bomb is a YAML document whose aliases unfold to thousands of millions of texts.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("openapi: 3.0.0\nx-0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
+	for i := range 9 {
+		fmt.Fprintf(&b, "x-%d: &x%d [*x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d]\n", i+1, i+1, i, i, i, i, i, i, i, i, i)
+	}
+	return b.String()
+}

@@ -1,0 +1,206 @@
+// Package tool is the port to kinds of toolkits: where tools come from and how they are called.
+//
+// What the caller guarantees: arguments are a JSON object; a call that may be repeated after a crash carries the same
+// idempotency key; a context's end aborts a call. What the adapter guarantees: a failure that the model may read is an
+// [Error], without addresses or credentials; a result is at most [MaxResult] long, however much the other side sends.
+//
+// The port must not know runs. It imports the standard library.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Spec describes a tool to a model.
+type Spec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
+	RetrySafe   bool            `json:"retry_safe"` // calling it twice with one idempotency key does no harm
+}
+
+// Definition is a tool as its kind found it.
+type Definition struct {
+	Spec
+
+	Binding json.RawMessage `json:"binding,omitempty"` // what the kind needs to call it; nobody else reads it
+}
+
+// Endpoint is where tools are, and how to be let in. Which members a kind needs is its own matter.
+type Endpoint struct {
+	URL         string          // of the document or of the server
+	BaseURL     string          // of the operations, where it is not the document's
+	Document    []byte          // instead of a URL
+	Request     json.RawMessage // of a toolkit that is a single request
+	Command     []string        // of a server that is a program of this machine
+	Credentials Credentials
+}
+
+// Credentials are how to be let in; the zero value is not at all.
+type Credentials struct {
+	Type     string `json:"type"` // bearer, header, query or basic
+	Token    string `json:"token,omitempty"`
+	Name     string `json:"name,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+// Invocation is a call of a tool.
+type Invocation struct {
+	Name           string
+	Arguments      json.RawMessage
+	IdempotencyKey string // "<run>-<step>-<call>"
+}
+
+// Kind is the port: a kind of toolkit.
+type Kind interface {
+	// Discover finds the tools at an endpoint. Its error is an [Error] where the endpoint is at fault.
+	Discover(ctx context.Context, e Endpoint) ([]Definition, error)
+	// Call runs a tool that Discover found.
+	Call(ctx context.Context, e Endpoint, d Definition, i Invocation) (Result, error)
+}
+
+// Result is what a tool gave: text, and what is no text, as files.
+type Result struct {
+	Text  string
+	Files []File
+}
+
+// File is a part of a result that is no text.
+type File struct {
+	Name        string // may be empty
+	ContentType string
+	Data        []byte
+}
+
+// Said is a result that is a text.
+func Said(text string) Result { return Result{Text: text} }
+
+// String is the result as a text, with a mention of its files.
+func (r Result) String() string {
+	parts := make([]string, 0, 1+len(r.Files))
+	if r.Text != "" {
+		parts = append(parts, r.Text)
+	}
+	for _, f := range r.Files {
+		parts = append(parts, fmt.Sprintf("[%d bytes of %s]", len(f.Data), f.ContentType))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Shelf is what a kind may have besides: it lists what an endpoint offers beside tools.
+type Shelf interface {
+	Browse(ctx context.Context, e Endpoint) (Offerings, error)
+}
+
+// Offerings are what an endpoint offers beside tools.
+type Offerings struct {
+	Resources []Resource `json:"resources"`
+	Prompts   []Prompt   `json:"prompts"`
+}
+
+// Resource is something that can be read.
+type Resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	ContentType string `json:"content_type"`
+}
+
+// Prompt is a message with gaps.
+type Prompt struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Arguments   []string `json:"arguments"`
+}
+
+// The bounds of what a kind takes from the other side.
+const (
+	MaxResult   = 20 << 20 // bytes of a result
+	MaxDocument = 10 << 20 // bytes of a description of tools
+	MaxTools    = 500      // of a toolkit
+	MaxSchema   = 64 << 10 // bytes of a tool's parameters
+)
+
+// Offer is a tool that an agent may call, with the rules for it.
+type Offer struct {
+	Spec
+
+	Approval Approval
+	Timeout  time.Duration
+	Call     func(ctx context.Context, i Invocation) (Result, error)
+}
+
+// Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.
+type Approval struct {
+	Mode     string `json:"mode,omitempty"` // never (or empty), always, when
+	Argument string `json:"argument,omitempty"`
+	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is there
+}
+
+// Asks says whether a call with these arguments needs approval, and why.
+func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
+	switch a.Mode {
+	case "always":
+		return "every call of this tool needs approval", true
+	case "when":
+		var named map[string]json.RawMessage
+		_ = json.Unmarshal(arguments, &named)
+		raw, there := named[a.Argument]
+		if !there {
+			return "", false
+		}
+		text := string(raw)
+		var plain string
+		if json.Unmarshal(raw, &plain) == nil {
+			text = plain
+		}
+		pattern, err := regexp.Compile(a.Pattern)
+		if err != nil || pattern.MatchString(text) { // a pattern that cannot be read asks rather than lets pass
+			return fmt.Sprintf("its argument %s matches %q", a.Argument, a.Pattern), true
+		}
+	}
+	return "", false
+}
+
+// Error is a failure that the model is told.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+// Fail makes an error.
+func Fail(format string, args ...any) error { return &Error{Message: fmt.Sprintf(format, args...)} }
+
+// Clip keeps as much of a text as its reader needs: of what a failure or a description says.
+func Clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// EnoughText is how much of a failure or a description of the other side is told.
+const EnoughText = 2000
+
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+
+// MaxName is how long a tool's name may be: what every provider of models takes.
+const MaxName = 64
+
+// Name makes a name that every provider of models takes from any text.
+func Name(text string) string {
+	name := strings.Trim(unfit.ReplaceAllString(text, "_"), "_")
+	if len(name) > MaxName {
+		name = name[:MaxName]
+	}
+	if name == "" {
+		return "tool"
+	}
+	return name
+}

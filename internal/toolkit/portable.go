@@ -1,0 +1,162 @@
+package toolkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/schema"
+	"agentplatform/internal/tool"
+)
+
+// Portable is a toolkit without its organisation and its credentials. Its key is what the agent of the document calls it.
+type Portable struct {
+	Key     string          `json:"key"`
+	Kind    string          `json:"kind"`
+	Name    string          `json:"name"`
+	URL     string          `json:"url,omitempty"`
+	BaseURL string          `json:"base_url,omitempty"`
+	Request json.RawMessage `json:"request,omitempty"`
+	Tools   []Tool          `json:"tools"`
+}
+
+// Export makes toolkits portable; keys take the place of their ids. The built-in one goes by its name.
+func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string) (list []Portable, keys []string, err error) {
+	list, keys = []Portable{}, []string{}
+	for _, id := range ids {
+		if id == record.BuiltinToolkit(scope.Organization()) {
+			keys = append(keys, Builtin)
+			continue
+		}
+		t, tools, err := s.Offered(ctx, scope, id)
+		if problem.Is(err, "not_found") {
+			continue // the agent has lost it
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(t.Command) > 0 {
+			continue // a program of this machine goes nowhere
+		}
+		keys = append(keys, t.ID)
+		list = append(list, Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Tools: tools})
+	}
+	return list, keys, nil
+}
+
+// Import finds the toolkits that keys name: the built-in one, one of the organisation that has the same kind, name and
+// endpoint, or one that is made as it was exported, without credentials.
+func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
+	for i, p := range list { // nothing is made before all of it is known to be good
+		if err := s.checkPortable(fmt.Sprintf("body.toolkits[%d]", i), p); err != nil {
+			return nil, err
+		}
+	}
+	named := map[string]Portable{}
+	for _, p := range list {
+		named[p.Key] = p
+	}
+	for i, key := range keys {
+		if _, there := named[key]; !there && key != Builtin {
+			return nil, problem.InvalidField(fmt.Sprintf("body.agent.toolkit_ids[%d]", i), "the document has no toolkit with the key %q", key)
+		}
+	}
+	ids := []string{}
+	for _, key := range keys {
+		if key == Builtin {
+			ids = append(ids, record.BuiltinToolkit(scope.Organization()))
+			continue
+		}
+		id, err := s.findOrMake(ctx, scope, named[key])
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (s *Toolkits) checkPortable(at string, p Portable) error {
+	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
+		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
+	}
+	if err := s.check(Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL}); err != nil {
+		return err
+	}
+	if p.URL == "" && p.Kind != "openapi" {
+		return problem.InvalidField(at+".url", "is required")
+	}
+	if len(p.Tools) > tool.MaxTools {
+		return problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
+	}
+	for i, t := range p.Tools {
+		if _, err := schema.Compile(t.Parameters); t.Name == "" || tool.Name(t.Name) != t.Name || len(t.Parameters) > tool.MaxSchema || (err != nil && t.Enabled) {
+			return problem.InvalidField(fmt.Sprintf("%s.tools[%d]", at, i), "is no tool as it is exported")
+		}
+	}
+	return nil
+}
+
+// leadsTo says whether an imported tool leads where its toolkit says: the toolkit may be given credentials later, and nobody
+// looks at each tool then.
+func leadsTo(p Portable, t Tool) bool {
+	if p.Kind == "mcp" {
+		return true // a tool is but a name there
+	}
+	var binding struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(t.Binding, &binding) != nil {
+		return false
+	}
+	said := p.URL
+	if p.BaseURL != "" {
+		said = p.BaseURL
+	}
+	there, err := url.Parse(said)
+	if err != nil {
+		return false
+	}
+	leads, err := url.Parse(binding.URL)
+	return err == nil && leads.Scheme == there.Scheme && leads.Host == there.Host
+}
+
+func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portable) (string, error) {
+	for after := ""; ; {
+		page, err := record.Resources[record.Toolkit](ctx, s.Store, scope, after, 100)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.Rows {
+			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL {
+				return t.ID, nil
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	now := s.Host.Now()
+	t := record.Toolkit{
+		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL, BaseURL: p.BaseURL, Request: p.Request,
+		CreatedAt: now, UpdatedAt: now,
+	}
+	tools := slices.Clone(p.Tools)
+	for i := range tools {
+		if !leadsTo(p, tools[i]) {
+			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
+		}
+	}
+	if err := s.keep(ctx, &t, tools); err != nil {
+		return "", err
+	}
+	op, err := record.PutResource(record.Fresh(t), t.ID)
+	if err != nil {
+		return "", err
+	}
+	return t.ID, s.Store.Commit(ctx, t.ID, op)
+}

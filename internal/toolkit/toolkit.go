@@ -1,0 +1,651 @@
+// Package toolkit is where agents' tools come from: toolkits of an organisation, what they were found to offer, the rules
+// for each of their tools, and the credentials that let them in.
+//
+// It must not know runs or HTTP. It imports record, seal, schema, the tool port, egress, problem and host.
+package toolkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/egress"
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/schema"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
+)
+
+// Toolkits is the use case.
+type Toolkits struct {
+	Store  *record.Store
+	Known  *record.Store // what workers read; it may be some seconds old
+	Host   host.Host
+	Sealer seal.Sealer
+	Policy egress.Policy
+	Kinds  map[string]tool.Kind // by name; "builtin" is there
+	// Commands are the programs that toolkits may be, word for word; empty: none.
+	Commands []string
+}
+
+// Builtin is the kind that every organisation has one toolkit of.
+const Builtin = "builtin"
+
+const (
+	// discoverTime bounds asking an endpoint what it offers.
+	discoverTime = 25 * time.Second
+	// callTime is how long a call may take where its tool says nothing.
+	callTime  = time.Minute
+	readTries = 4
+	// MaxCallTime is how long it may say.
+	MaxCallTime = 10 * time.Minute
+)
+
+// Tool is a tool of a toolkit, with the rules for it.
+type Tool struct {
+	tool.Definition
+
+	Enabled   bool          `json:"enabled"`
+	Approval  tool.Approval `json:"approval"`
+	TimeoutMS int           `json:"timeout_ms,omitempty"` // 0: the platform's
+	RetrySafe bool          `json:"may_retry"`            // as the rule has it, which begins as the kind found it
+	Problem   string        `json:"problem,omitempty"`    // why it cannot be enabled
+}
+
+// Draft is what a client says of a toolkit; what is nil stays.
+type Draft struct {
+	Kind        string
+	Name        *string
+	URL         *string
+	BaseURL     *string
+	Document    []byte
+	Request     json.RawMessage
+	Command     []string
+	Credentials *tool.Credentials // with an empty type: none
+	Enabled     []string          // at creation; nil: all that are found
+}
+
+func (s *Toolkits) check(d Draft) error {
+	if d.Name != nil && (*d.Name == "" || len(*d.Name) > 200) {
+		return problem.InvalidField("body.name", "must have 1 to 200 characters")
+	}
+	for at, address := range map[string]*string{"body.url": d.URL, "body.base_url": d.BaseURL} {
+		if address == nil || *address == "" {
+			continue
+		}
+		u, err := url.Parse(*address)
+		if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || len(*address) > 2048 {
+			return problem.InvalidField(at, "must be an http or https URL")
+		}
+		if err := s.Policy.CheckURL(u); err != nil {
+			p := problem.New(problem.Invalid, "url_forbidden", "%s: this address may not be called", at)
+			p.Fields = []problem.Field{{Location: at, Message: "this address may not be called"}}
+			return p
+		}
+	}
+	if d.Command != nil && !slices.Contains(s.Commands, strings.Join(d.Command, " ")) {
+		return problem.InvalidField("body.command", "this deployment does not allow this command: TOOL_COMMANDS names those that it does")
+	}
+	if len(d.Document) > tool.MaxDocument {
+		return problem.InvalidField("body.document", "must have at most %d MiB", tool.MaxDocument>>20)
+	}
+	return checkCredentials(d.Credentials)
+}
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
+
+func checkCredentials(c *tool.Credentials) error {
+	if c == nil {
+		return nil
+	}
+	bad := func(field, message string) error {
+		return problem.InvalidField("body.credentials."+field, "%s", message)
+	}
+	for field, v := range map[string]string{"token": c.Token, "name": c.Name, "value": c.Value, "username": c.Username, "password": c.Password} {
+		if len(v) > 8192 {
+			return bad(field, "must have at most 8192 characters")
+		}
+		if regexp.MustCompile(`[\x00-\x1f\x7f]`).MatchString(v) {
+			return bad(field, "must be a single line")
+		}
+	}
+	switch c.Type {
+	case "":
+	case "bearer":
+		if c.Token == "" {
+			return bad("token", "is required")
+		}
+	case "header", "query":
+		if !headerName.MatchString(c.Name) {
+			return bad("name", "must be a header's or a parameter's name")
+		}
+		if c.Value == "" {
+			return bad("value", "is required")
+		}
+	case "basic":
+		if c.Username == "" {
+			return bad("username", "is required")
+		}
+	default:
+		return bad("type", "must be bearer, header, query or basic")
+	}
+	return nil
+}
+
+// Create makes a toolkit from what is found at its endpoint.
+func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (record.Entity[record.Toolkit], error) {
+	var none record.Entity[record.Toolkit]
+	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
+		return none, problem.InvalidField("body.kind", "must be openapi, mcp or http")
+	}
+	if d.Name == nil {
+		return none, problem.InvalidField("body.name", "is required")
+	}
+	if err := s.check(d); err != nil {
+		return none, err
+	}
+	switch {
+	case d.Kind == "openapi" && (d.URL == nil) == (len(d.Document) == 0):
+		return none, problem.InvalidField("body.url", "either url or document is required")
+	case d.Command != nil && (d.Kind != "mcp" || d.URL != nil):
+		return none, problem.InvalidField("body.command", "is for MCP servers that have no url")
+	case d.Kind != "openapi" && d.URL == nil && d.Command == nil:
+		return none, problem.InvalidField("body.url", "is required")
+	case d.Kind == "http" && len(d.Request) == 0:
+		return none, problem.InvalidField("body.request", "is required")
+	}
+	now := s.Host.Now()
+	t := record.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
+	if err := s.apply(ctx, &t, d); err != nil {
+		return none, err
+	}
+	found, err := s.discover(ctx, t)
+	if err != nil {
+		return none, err
+	}
+	var tools []Tool
+	for _, one := range found {
+		one.Enabled = one.Problem == "" && (d.Enabled == nil || slices.Contains(d.Enabled, one.Name))
+		tools = append(tools, one)
+	}
+	for i, name := range d.Enabled {
+		if !slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == name }) {
+			return none, problem.InvalidField(fmt.Sprintf("body.enabled[%d]", i), "the toolkit has no tool %q", name)
+		}
+	}
+	t.RefreshedAt = now
+	if err := s.keep(ctx, &t, tools); err != nil {
+		return none, err
+	}
+	e := record.Fresh(t)
+	op, err := record.PutResource(e, t.ID)
+	if err != nil {
+		return none, err
+	}
+	return e.Written(t, t.ID), s.Store.Commit(ctx, t.ID, op)
+}
+
+// apply takes a draft over.
+func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) (err error) {
+	t.UpdatedAt = s.Host.Now()
+	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	if d.Request != nil {
+		t.Request = d.Request
+	}
+	if d.Command != nil {
+		t.Command = d.Command
+	}
+	if len(d.Document) > 0 {
+		if t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", d.Document); err != nil {
+			return err
+		}
+	}
+	if d.Credentials == nil {
+		return nil
+	}
+	t.Credentials, t.Lets = "", d.Credentials.Type
+	if d.Credentials.Type == "" {
+		return nil
+	}
+	plain, err := json.Marshal(d.Credentials)
+	if err != nil {
+		return err
+	}
+	t.Credentials, err = s.Sealer.Seal(ctx, sealedFor(*t), string(plain))
+	return err
+}
+
+// sealedFor is whom a toolkit's credentials are sealed for: they open for no other toolkit.
+func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
+
+// keep stores the list of tools.
+func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) error {
+	b, err := json.Marshal(tools)
+	if err != nil {
+		return err
+	}
+	t.ToolCount = len(tools)
+	t.Tools, err = s.Store.PutToolkitBlob(ctx, t.ID, "tools", b)
+	return err
+}
+
+// endpoint is where a toolkit's tools are.
+func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoint, error) {
+	if len(t.Command) > 0 && !slices.Contains(s.Commands, strings.Join(t.Command, " ")) {
+		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict", "this deployment does not allow the toolkit's command any more")
+	}
+	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command}
+	if t.Document != "" {
+		var err error
+		if e.Document, err = s.Store.ToolkitBlob(ctx, t.Document); err != nil {
+			return e, err
+		}
+	}
+	if t.Credentials == "" {
+		return e, nil
+	}
+	plain, err := s.Sealer.Open(ctx, sealedFor(t), t.Credentials)
+	if err != nil {
+		return e, fmt.Errorf("the credentials of toolkit %s: %w", t.ID, err)
+	}
+	return e, json.Unmarshal([]byte(plain), &e.Credentials)
+}
+
+// discover finds the tools of an endpoint, none of them enabled.
+func (s *Toolkits) discover(ctx context.Context, t record.Toolkit) ([]Tool, error) {
+	e, err := s.endpoint(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
+	defer cancel()
+	found, err := s.Kinds[t.Kind].Discover(ctx, e)
+	var refused *tool.Error
+	if errors.As(err, &refused) {
+		p := problem.New(problem.Invalid, "toolkit_unusable", "the toolkit's tools cannot be found: %s", refused.Message)
+		p.Fields = []problem.Field{{Location: "body.url", Message: refused.Message}}
+		return nil, p
+	}
+	if err != nil {
+		return nil, err
+	}
+	var tools []Tool
+	names := map[string]bool{}
+	for _, d := range found {
+		one := Tool{Definition: d, RetrySafe: d.RetrySafe}
+		if _, err := schema.Compile(d.Parameters); err != nil {
+			one.Problem = "its parameters are no JSON schema: " + err.Error()
+		}
+		if names[d.Name] {
+			one.Problem = "another tool has its name"
+		}
+		names[d.Name] = true
+		tools = append(tools, one)
+	}
+	return tools, nil
+}
+
+// Toolkit reads one; the built-in one is made up on the spot.
+func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Toolkit], error) {
+	if id == record.BuiltinToolkit(scope.Organization()) {
+		return record.Fresh(s.builtin(scope.Organization())), nil
+	}
+	return record.Resource[record.Toolkit](ctx, s.Store, scope, id)
+}
+
+func (s *Toolkits) builtin(organization string) record.Toolkit {
+	return record.Toolkit{ID: record.BuiltinToolkit(organization), Organization: organization, Kind: Builtin, Name: Builtin}
+}
+
+// Offered reads a toolkit and lists its tools.
+func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
+	return s.offered(ctx, s.Store, scope, id)
+}
+
+// offered reads from a store, and from the one that is never old once that has told of a list that is gone.
+func (s *Toolkits) offered(ctx context.Context, from *record.Store, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
+	if id == record.BuiltinToolkit(scope.Organization()) {
+		t := s.builtin(scope.Organization())
+		tools, err := s.tools(ctx, t)
+		return t, tools, err
+	}
+	for range readTries {
+		e, err := record.Resource[record.Toolkit](ctx, from, scope, id)
+		if err != nil {
+			return e.Value, nil, err
+		}
+		tools, err := s.tools(ctx, e.Value)
+		if !errors.Is(err, record.ErrStale) {
+			return e.Value, tools, err
+		}
+		from = s.Store
+	}
+	return record.Toolkit{}, nil, problem.Retry(errors.New("the toolkit kept changing"))
+}
+
+// tools reads a toolkit's list.
+func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) {
+	if t.Kind == Builtin {
+		found, err := s.Kinds[Builtin].Discover(ctx, tool.Endpoint{})
+		tools := make([]Tool, 0, len(found))
+		for _, d := range found {
+			tools = append(tools, Tool{Definition: d, Enabled: true, RetrySafe: d.RetrySafe})
+		}
+		return tools, err
+	}
+	raw, err := s.Store.ToolkitBlob(ctx, t.Tools)
+	if err != nil {
+		return nil, err
+	}
+	var tools []Tool
+	return tools, json.Unmarshal(raw, &tools)
+}
+
+// fixed refuses to change what every organisation has.
+func fixed(organization, id string) error {
+	if id == record.BuiltinToolkit(organization) {
+		return problem.New(problem.Conflict, "conflict", "the built-in toolkit cannot be changed")
+	}
+	return nil
+}
+
+// change edits a toolkit and drops the blobs that it then no longer names.
+func (s *Toolkits) change(
+	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit) error,
+) (record.Entity[record.Toolkit], error) {
+	if err := fixed(scope.Organization(), id); err != nil {
+		return record.Entity[record.Toolkit]{}, err
+	}
+	var before record.Toolkit
+	e, err := record.Change(ctx, s.Store, scope, id, match, func(t *record.Toolkit, _ string) ([]table.Op, error) {
+		before = *t
+		return nil, edit(t)
+	})
+	if err != nil {
+		return e, err
+	}
+	for _, blobs := range [][2]string{{before.Tools, e.Value.Tools}, {before.Document, e.Value.Document}} {
+		if blobs[0] != blobs[1] {
+			s.Store.DropToolkitBlob(ctx, blobs[0])
+		}
+	}
+	return e, nil
+}
+
+// Edit changes what is set. What the endpoint offers is looked at by Refresh alone.
+func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
+	if err := s.check(d); err != nil {
+		return record.Entity[record.Toolkit]{}, err
+	}
+	return s.change(ctx, scope, id, match, func(t *record.Toolkit) error { return s.apply(ctx, t, d) })
+}
+
+// Remove takes a toolkit away; agents that name it go on without its tools.
+func (s *Toolkits) Remove(ctx context.Context, scope record.Scope, id string) error {
+	if err := fixed(scope.Organization(), id); err != nil {
+		return err
+	}
+	e, err := record.Remove[record.Toolkit](ctx, s.Store, scope, id, nil)
+	if err == nil {
+		s.Store.DropToolkitBlob(ctx, e.Value.Tools)
+		s.Store.DropToolkitBlob(ctx, e.Value.Document)
+	}
+	return err
+}
+
+// Rules change a tool; what is nil stays.
+type Rules struct {
+	Enabled   *bool
+	Approval  *tool.Approval
+	TimeoutMS *int // 0: the platform's
+	RetrySafe *bool
+}
+
+func (r Rules) apply(t *Tool) error {
+	if r.Enabled != nil {
+		if *r.Enabled && t.Problem != "" {
+			return problem.InvalidField("body.enabled", "the tool cannot be enabled: %s", t.Problem)
+		}
+		t.Enabled = *r.Enabled
+	}
+	if a := r.Approval; a != nil {
+		if !slices.Contains([]string{"never", "always", "when"}, a.Mode) {
+			return problem.InvalidField("body.approval", "must be never, always or when")
+		}
+		if a.Mode == "when" && a.Argument == "" {
+			return problem.InvalidField("body.approval_when.argument", "is required")
+		}
+		if _, err := regexp.Compile(a.Pattern); err != nil || len(a.Pattern) > 1000 {
+			return problem.InvalidField("body.approval_when.pattern", "must be a regular expression (RE2)")
+		}
+		t.Approval = *a
+	}
+	if n := r.TimeoutMS; n != nil {
+		if *n < 0 || time.Duration(*n)*time.Millisecond > MaxCallTime {
+			return problem.InvalidField("body.timeout_ms", "must be between 1 and %d", MaxCallTime.Milliseconds())
+		}
+		t.TimeoutMS = *n
+	}
+	if r.RetrySafe != nil {
+		t.RetrySafe = *r.RetrySafe
+	}
+	return nil
+}
+
+func missingTool(id, name string) error {
+	return problem.Missing(fmt.Sprintf("tool %q of toolkit %s", name, id))
+}
+
+// SetRules changes the rules for a tool.
+func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
+	var changed Tool
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
+		tools, err := s.tools(ctx, *t)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+		if at < 0 {
+			return missingTool(id, name)
+		}
+		if err := rules.apply(&tools[at]); err != nil {
+			return err
+		}
+		changed = tools[at]
+		t.UpdatedAt = s.Host.Now()
+		return s.keep(ctx, t, tools)
+	})
+	return changed, err
+}
+
+// Difference is what a refresh found, by the tools' names.
+type Difference struct{ Added, Removed, Changed []string }
+
+// Refresh looks again at what the endpoint offers. What is new is not enabled; a tool that takes other arguments than it
+// did keeps its rules, but is not enabled any more, as what was agreed to was something else.
+func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
+	var d Difference
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
+		d = Difference{}
+		before, err := s.tools(ctx, *t)
+		if err != nil {
+			return err
+		}
+		now, err := s.discover(ctx, *t)
+		if err != nil {
+			return err
+		}
+		for i := range now {
+			at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
+			if at < 0 {
+				d.Added = append(d.Added, now[i].Name)
+				continue
+			}
+			was := before[at]
+			now[i].Enabled, now[i].Approval, now[i].TimeoutMS, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.Approval, was.TimeoutMS, was.RetrySafe
+			if was.Description != now[i].Description || !sameJSON(was.Parameters, now[i].Parameters) {
+				d.Changed = append(d.Changed, now[i].Name)
+			}
+			if !sameJSON(was.Parameters, now[i].Parameters) {
+				now[i].Enabled = false
+			}
+		}
+		for _, was := range before {
+			if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
+				d.Removed = append(d.Removed, was.Name)
+			}
+		}
+		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
+		return s.keep(ctx, t, now)
+	})
+	return d, err
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// Browse lists what a toolkit's endpoint offers now beside tools.
+func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
+	e, err := s.Toolkit(ctx, scope, id)
+	if err != nil {
+		return tool.Offerings{}, err
+	}
+	shelf, ok := s.Kinds[e.Value.Kind].(tool.Shelf)
+	if !ok {
+		return tool.Offerings{}, nil
+	}
+	endpoint, err := s.endpoint(ctx, e.Value)
+	if err != nil {
+		return tool.Offerings{}, err
+	}
+	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
+	defer cancel()
+	found, err := shelf.Browse(ctx, endpoint)
+	var refused *tool.Error
+	if errors.As(err, &refused) {
+		return found, problem.New(problem.Conflict, "toolkit_unusable", "the toolkit's server cannot be asked: %s", refused.Message)
+	}
+	return found, err
+}
+
+// Attempt is what came of trying a tool.
+type Attempt struct {
+	Result  string
+	Error   string
+	Elapsed time.Duration
+}
+
+// Try calls a tool at once, enabled or not, as its owner would see what it does.
+func (s *Toolkits) Try(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage) (Attempt, error) {
+	t, tools, err := s.Offered(ctx, scope, id)
+	if err != nil {
+		return Attempt{}, err
+	}
+	at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+	if at < 0 {
+		return Attempt{}, missingTool(id, name)
+	}
+	if takes, err := schema.Compile(tools[at].Parameters); err == nil {
+		if err := takes.Check(arguments); err != nil {
+			return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
+		}
+	}
+	endpoint, err := s.endpoint(ctx, t)
+	if err != nil {
+		return Attempt{}, err
+	}
+	began := s.Host.Elapsed()
+	ctx, cancel := s.Host.WithTimeout(ctx, min(tools[at].limit(), discoverTime))
+	defer cancel()
+	result, err := s.Kinds[t.Kind].Call(ctx, endpoint, tools[at].Definition, tool.Invocation{
+		Name: name, Arguments: arguments, IdempotencyKey: "try-" + s.Host.NewID(),
+	})
+	a := Attempt{Result: result.String(), Elapsed: s.Host.Elapsed() - began}
+	var failed *tool.Error
+	if errors.As(err, &failed) {
+		a.Error, err = failed.Message, nil
+	}
+	return a, err
+}
+
+func (t Tool) limit() time.Duration {
+	if t.TimeoutMS > 0 {
+		return time.Duration(t.TimeoutMS) * time.Millisecond
+	}
+	return callTime
+}
+
+// Open makes the tools of an agent's toolkits ready to be called. Toolkits that are gone are left out. Of tools that have one
+// name, those of later toolkits get a longer one.
+func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
+	var offers []tool.Offer
+	names := map[string]bool{}
+	for _, id := range ids {
+		t, tools, err := s.offered(ctx, s.Known, record.Of(organization), id)
+		if problem.Is(err, "not_found") {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		endpoint, err := s.endpoint(ctx, t)
+		broken := ""
+		switch p, ok := problem.As(err); {
+		case ok && p.Kind == problem.Conflict: // no later attempt would find it otherwise: the model is told
+			broken = p.Message
+		case errors.Is(err, seal.ErrNotOurs):
+			broken = "the toolkit's credentials cannot be opened any more: they must be set again"
+		case err != nil:
+			return nil, err
+		}
+		endpoint.Document = nil // known by now
+		for _, one := range tools {
+			if !one.Enabled {
+				continue
+			}
+			o := tool.Offer{Spec: one.Spec, Approval: one.Approval, Timeout: one.limit()}
+			o.RetrySafe = one.RetrySafe
+			o.Name = free(names, one.Name, t.Name)
+			kind := s.Kinds[t.Kind]
+			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
+				if broken != "" {
+					return tool.Result{}, tool.Fail("%s", broken)
+				}
+				i.Name = one.Name
+				return kind.Call(ctx, endpoint, one.Definition, i)
+			}
+			offers = append(offers, o)
+		}
+	}
+	return offers, nil
+}
+
+func free(taken map[string]bool, name, toolkit string) string {
+	candidate := name
+	for n := 1; taken[candidate]; n++ {
+		suffix := "_" + tool.Name(toolkit)
+		if n > 1 {
+			suffix += fmt.Sprintf("_%d", n)
+		}
+		suffix = suffix[max(0, len(suffix)-tool.MaxName/2):]
+		candidate = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
+	}
+	taken[candidate] = true
+	return candidate
+}

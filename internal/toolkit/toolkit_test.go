@@ -1,0 +1,136 @@
+package toolkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/seal/keyseal"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/toolkit"
+)
+
+// kind is a kind whose tools say how they were called.
+type kind struct {
+	names []string
+	let   tool.Credentials
+}
+
+func (k *kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, error) {
+	k.let = e.Credentials
+	var list []tool.Definition
+	for _, name := range k.names {
+		list = append(list, tool.Definition{Spec: tool.Spec{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}})
+	}
+	return list, nil
+}
+
+func (k *kind) Call(_ context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	k.let = e.Credentials
+	return tool.Said(d.Name + " as " + i.Name), nil
+}
+
+func sealer(t *testing.T, first byte) seal.Sealer {
+	t.Helper()
+	key := make([]byte, seal.KeySize)
+	key[0] = first
+	s, err := keyseal.New(key)
+	require.NoError(t, err)
+	return s
+}
+
+func newToolkits(t *testing.T, k *kind) *toolkit.Toolkits {
+	t.Helper()
+	machine := host.System()
+	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
+	return &toolkit.Toolkits{
+		Store: store, Known: store, Host: machine, Sealer: sealer(t, 1), Commands: []string{"serve tools"},
+		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{names: []string{"echo"}}, "mcp": k},
+	}
+}
+
+func text(s string) *string { return &s }
+
+func made(t *testing.T, s *toolkit.Toolkits, d toolkit.Draft) record.Toolkit {
+	t.Helper()
+	d.Kind = "mcp"
+	e, err := s.Create(t.Context(), "o", d)
+	require.NoError(t, err)
+	return e.Value
+}
+
+func opened(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]func() (string, error) {
+	t.Helper()
+	offers, err := s.Open(t.Context(), "o", ids)
+	require.NoError(t, err)
+	calls := map[string]func() (string, error){}
+	for _, o := range offers {
+		calls[o.Name] = func() (string, error) {
+			r, err := o.Call(t.Context(), tool.Invocation{Name: o.Name})
+			return r.Text, err
+		}
+	}
+	require.Len(t, calls, len(offers), "no two tools have one name")
+	return calls
+}
+
+func TestToolsOfOneNameAreToldApart(t *testing.T) {
+	k := &kind{names: []string{"echo", "search"}}
+	s := newToolkits(t, k)
+	one, two := made(t, s, toolkit.Draft{Name: text("First one"), URL: text("https://a.example.com")}), made(t, s, toolkit.Draft{Name: text("Second"), URL: text("https://b.example.com")})
+	calls := opened(t, s, record.BuiltinToolkit("o"), one.ID, two.ID, "0123456789abcdef01234567")
+	var names []string
+	for name, call := range calls {
+		names = append(names, name)
+		said, err := call()
+		require.NoError(t, err)
+		assert.Contains(t, []string{"echo as echo", "search as search"}, said, "a tool is called by its own name")
+	}
+	assert.ElementsMatch(t, []string{"echo", "echo_First_one", "echo_Second", "search", "search_Second"}, names)
+}
+
+func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {
+	k := &kind{names: []string{"act"}}
+	s := newToolkits(t, k)
+	secret := tool.Credentials{Type: "bearer", Token: "open-sesame"}
+	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com"), Credentials: &secret})
+	assert.Equal(t, secret, k.let)
+	assert.NotContains(t, one.Credentials, "sesame")
+	_, err := opened(t, s, one.ID)["act"]()
+	require.NoError(t, err)
+	assert.Equal(t, secret, k.let)
+
+	two := made(t, s, toolkit.Draft{Name: text("two"), URL: text("https://b.example.com")})
+	two.Credentials = one.Credentials // as whoever can write the store might do
+	_, err = s.Sealer.Open(t.Context(), two.Organization+"/"+two.ID, two.Credentials)
+	require.ErrorIs(t, err, seal.ErrNotOurs)
+}
+
+func TestAToolkitThatCannotBeOpenedIsToldToTheModelAndStopsNoRun(t *testing.T) {
+	s := newToolkits(t, &kind{names: []string{"act"}})
+	sealed := made(t, s, toolkit.Draft{Name: text("sealed"), URL: text("https://a.example.com"), Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
+	program := made(t, s, toolkit.Draft{Name: text("program"), Command: []string{"serve", "tools"}})
+	s.Sealer, s.Commands = sealer(t, 2), nil
+	for id, says := range map[string]string{sealed.ID: "must be set again", program.ID: "does not allow"} {
+		_, err := opened(t, s, id)["act"]()
+		var failure *tool.Error
+		require.ErrorAs(t, err, &failure)
+		assert.Contains(t, failure.Message, says)
+	}
+}
+
+func TestACommandMustBeOneThatIsAllowed(t *testing.T) {
+	s := newToolkits(t, &kind{names: []string{"act"}})
+	for _, command := range [][]string{{"serve"}, {"serve", "tools", "--more"}, {"sh", "-c", "serve tools"}} {
+		_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "mcp", Name: text("n"), Command: command})
+		assert.ErrorContains(t, err, "does not allow this command", command)
+	}
+}
