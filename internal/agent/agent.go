@@ -1,0 +1,653 @@
+// Package agent is the loop that does a run's work: model, tools, model, until there is an answer.
+//
+// Every model reply and tool result is journalled before the next call, and the loop begins from the journal: a new
+// attempt goes on where the last one stopped. Calls that need a human become interrupts.
+//
+// It must not know leases, statuses or storage. It imports the model and tool ports, record's shapes, schema and host.
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/schema"
+	"agentplatform/internal/tool"
+)
+
+// Loop is the use case.
+type Loop struct {
+	Models map[string]model.Model // by provider
+	Host   host.Host
+	// Tried is told of every call of a model, and whether its provider failed. It may be nil.
+	Tried func(failed bool)
+}
+
+// Live is where the loop's output goes as it comes.
+type Live interface {
+	Append(ctx context.Context, text string)
+	Replace(ctx context.Context, text string)
+	Step(ctx context.Context, e events.StepEvent)
+}
+
+// Task is a run to work on.
+type Task struct {
+	Run     string
+	Attempt int
+	Agent   record.Agent
+	Message model.Message   // the user's
+	Tools   []tool.Offer    // that the agent may call
+	History []model.Message // the conversation before this run
+	Steps   []record.Step   // the journal so far
+	Pauses  [][]record.Interrupt
+	Decided map[string]record.Decision // by interrupt
+	Came    map[string]model.Message   // what files that came with decisions say and show; by interrupt
+	Live    Live
+	// Journal stores steps before the next ones are taken. Its error ends the loop: the run is no longer ours.
+	Journal func(ctx context.Context, steps []record.Step) error
+	// Keep stores what has no place in the journal as a file of the run. A key names one thing, however often it is kept.
+	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
+	// Over says which budget is used up, given what tokens this run has used; empty for none. It may be nil.
+	Over func(ctx context.Context, tokens int64) (string, error)
+	// Go says whether another call may begin now: nil, or why not.
+	Go func() error
+}
+
+// Result is how the loop ended: exactly one of the three.
+type Result struct {
+	Answer     *Answer
+	Interrupts []record.Interrupt
+	Failure    string
+	Last       []record.Step // steps that are not journalled yet and go with the result
+	All        []record.Step // every step of the run, those included
+}
+
+// Answer is what the agent came to.
+type Answer struct {
+	Text   string
+	Finish string
+	Output json.RawMessage // of an agent whose answers are structured
+}
+
+// The bounds of the loop.
+const (
+	defaultMaxSteps = 100
+	parallelCalls   = 10
+	modelTries      = 8
+	maxOutput       = 256 << 10 // bytes of a tool's result that the model is told
+	partOutput      = 32 << 10  // of one that is longer
+	maxFiles        = 20        // of a result that are kept
+	callTime        = 10 * time.Minute
+)
+
+// Work runs the loop. An error says that the work could not go on here: ctx has ended, or Journal or Go said so.
+func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
+	s := &session{Loop: l, Task: t, steps: slices.Clone(t.Steps)}
+	if len(t.Agent.Spec.OutputSchema) > 0 && string(t.Agent.Spec.OutputSchema) != "null" {
+		wanted, err := schema.Compile(t.Agent.Spec.OutputSchema)
+		if err != nil {
+			return Result{Failure: "the agent's output_schema cannot be read: " + err.Error()}, nil //nolint:nilerr // the run fails, the work does not
+		}
+		s.wanted = &wanted
+	}
+	if m, ok := l.Models[t.Agent.Spec.Model.Provider]; ok {
+		s.model = m
+	} else {
+		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here", t.Agent.Spec.Model.Provider)}, nil
+	}
+	for {
+		result, err := s.round(ctx)
+		if err != nil || result != nil {
+			if result == nil {
+				result = &Result{}
+			}
+			if err == nil && len(s.unsaved) > journalled {
+				err = s.save(ctx)
+			}
+			result.All, result.Last = s.steps, s.unsaved
+			return *result, err
+		}
+	}
+}
+
+type session struct {
+	*Loop
+	Task
+
+	model   model.Model
+	wanted  *schema.Schema // of the answer; nil: any text
+	steps   []record.Step
+	unsaved []record.Step // the last of them, not journalled yet
+}
+
+// round makes the next model call, or sees to the calls that the last one asked for. A nil result means: go on.
+func (s *session) round(ctx context.Context) (*Result, error) {
+	last := s.lastModelStep()
+	bad := false
+	if last != nil && len(last.Calls) == 0 {
+		if r := s.answered(*last); r != nil {
+			return r, nil
+		}
+		bad = true
+	}
+	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+		return nil, err
+	}
+	if bad { // it is to be mended, and is a step like any other
+		if err := s.save(ctx); err != nil {
+			return nil, err
+		}
+	}
+	reason, err := s.guard(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if reason != "" {
+		return &Result{Failure: reason}, nil
+	}
+	if last == nil || s.allDone(*last) {
+		return s.askModel(ctx)
+	}
+	return s.callTools(ctx, *last)
+}
+
+func (s *session) maxSteps() int {
+	if n := s.Agent.Spec.Limits.MaxSteps; n != nil {
+		return *n
+	}
+	return defaultMaxSteps
+}
+
+func (s *session) lastModelStep() *record.Step {
+	for i := len(s.steps) - 1; i >= 0; i-- {
+		if s.steps[i].Kind == record.ModelStep {
+			return &s.steps[i]
+		}
+	}
+	return nil
+}
+
+// callKey names a call within its run, however the model numbers its calls.
+func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
+
+func (s *session) done(key string) *record.Step {
+	for i := range s.steps {
+		if s.steps[i].Kind == record.ToolStep && s.steps[i].CallID == key {
+			return &s.steps[i]
+		}
+	}
+	return nil
+}
+
+// begun counts how often a call was begun that must not be made twice.
+func (s *session) begun(key string) (n int) {
+	for _, p := range s.steps {
+		if p.Kind == record.StartStep && p.CallID == key {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *session) allDone(last record.Step) bool {
+	return !slices.ContainsFunc(last.Calls, func(c record.Call) bool { return s.done(callKey(last.Index, c.ID)) == nil })
+}
+
+// conversation is what the model is shown: the history, the message, and what this run has done so far.
+func (s *session) conversation() []model.Message {
+	messages := append(slices.Clone(s.History), s.Message)
+	for _, step := range s.steps {
+		if step.Kind != record.ModelStep {
+			continue
+		}
+		said := model.Message{Role: model.Assistant, Text: step.Text}
+		results := model.Message{Role: model.Tool}
+		for _, c := range step.Calls {
+			said.Calls = append(said.Calls, model.Call(c))
+			if d := s.done(callKey(step.Index, c.ID)); d != nil {
+				results.Results = append(results.Results, model.Result{
+					CallID: c.ID, Name: c.Name, Outcome: model.Outcome(d.Outcome), Text: d.Output,
+				})
+			}
+		}
+		messages = append(messages, said)
+		if len(step.Calls) == 0 && s.wanted != nil { // an answer that was not good enough
+			_, fault := s.structured(step.Text)
+			messages = append(messages, model.Message{Role: model.User, Text: repair(fault)})
+		}
+		if len(results.Results) > 0 {
+			messages = append(messages, results)
+		}
+		if files := s.cameWith(step); len(files.Texts)+len(files.Images) > 0 {
+			messages = append(messages, files)
+		}
+	}
+	return messages
+}
+
+// cameWith is what came as files with the answers to a step's questions.
+func (s *session) cameWith(step record.Step) model.Message {
+	m := model.Message{Role: model.User}
+	for _, c := range step.Calls {
+		key := callKey(step.Index, c.ID)
+		for _, pause := range s.Pauses {
+			for _, i := range pause {
+				if i.Call == key {
+					m.Texts = append(m.Texts, s.Came[i.ID].Texts...)
+					m.Images = append(m.Images, s.Came[i.ID].Images...)
+				}
+			}
+		}
+	}
+	return m
+}
+
+func (s *session) text() string {
+	var b strings.Builder
+	for _, step := range s.steps {
+		b.WriteString(step.Text)
+	}
+	return b.String()
+}
+
+func (s *session) askModel(ctx context.Context) (*Result, error) {
+	request := model.Request{
+		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature, MaxTokens: s.Agent.Spec.Model.MaxTokens,
+		Instructions: s.instructions(), Messages: s.conversation(), Tools: s.specs(),
+	}
+	step := record.Step{Index: len(s.steps), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
+	reply, failure, err := s.converse(ctx, request, &step)
+	if err != nil {
+		return nil, err
+	}
+	step.FinishedAt = s.Host.Now()
+	if failure != "" {
+		return &Result{Failure: failure}, nil
+	}
+	step.Text, step.Finish, step.InputTokens, step.OutputTokens = reply.Text, reply.Finish, reply.InputTokens, reply.OutputTokens
+	step.RequestID = reply.RequestID
+	for _, c := range reply.Calls {
+		if !json.Valid(c.Arguments) {
+			quoted, _ := json.Marshal(string(c.Arguments))
+			c.Arguments = quoted // kept as what it is, so that the journal can be read
+		}
+		step.Calls = append(step.Calls, record.Call(c))
+	}
+	s.add(step)
+	return nil, nil // journalled before the calls that it asks for are made, or with the pause that they lead to
+}
+
+// converse makes one model call, again after failures that may pass.
+func (s *session) converse(ctx context.Context, r model.Request, step *record.Step) (reply model.Reply, failure string, err error) {
+	before := s.text()
+	whole := r.Messages
+	step.LeftOut = s.leftOut()
+	for r.Try = 0; ; r.Try++ {
+		step.Tries = r.Try + 1
+		r.Messages = s.fitted(whole, step.LeftOut)
+		call, cancel := s.Host.WithTimeout(ctx, callTime)
+		reply, err = s.model.Converse(call, r, func(text string) { s.Live.Append(ctx, text) })
+		cancel()
+		kind := model.KindOf(err)
+		if s.Tried != nil && ctx.Err() == nil {
+			s.Tried(kind == model.Retryable || kind == model.Throttled)
+		}
+		if err == nil {
+			return reply, "", nil
+		}
+		if ctx.Err() != nil {
+			return reply, "", ctx.Err()
+		}
+		s.Live.Replace(ctx, before)
+		if kind == model.TooLong && s.leaveOut(step) && step.Tries < modelTries {
+			continue
+		}
+		wait, again := model.MayRetry(err)
+		if !again || step.Tries >= modelTries {
+			return reply, err.Error(), nil
+		}
+		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Try, 5*time.Second)))
+		if err := s.Host.Sleep(ctx, wait); err != nil {
+			return reply, "", err
+		}
+		if err := s.Go(); err != nil {
+			return reply, "", err
+		}
+	}
+}
+
+// job is a call of the model with what becomes of it.
+type job struct {
+	record.Call
+	key       string
+	step      record.Step // the result
+	interrupt *record.Interrupt
+	offer     tool.Offer
+	run       bool
+	repeat    bool // may be called twice
+}
+
+func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
+	var jobs []*job
+	for _, c := range last.Calls {
+		key := callKey(last.Index, c.ID)
+		if s.done(key) == nil {
+			jobs = append(jobs, s.plan(&job{Call: c, key: key}))
+		}
+	}
+	runs := slices.ContainsFunc(jobs, func(j *job) bool { return j.run })
+	if runs {
+		s.announceUnsafe(jobs)
+		if err := s.save(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.runAll(ctx, jobs)
+	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+		return nil, err
+	}
+	var finished []record.Step
+	var interrupts []record.Interrupt
+	for _, j := range jobs {
+		if j.interrupt != nil {
+			interrupts = append(interrupts, *j.interrupt)
+			continue
+		}
+		j.step.Index = len(s.steps) + len(finished)
+		finished = append(finished, j.step)
+	}
+	s.add(finished...)
+	for _, step := range finished {
+		s.tell(ctx, step)
+	}
+	if len(interrupts) > 0 {
+		return &Result{Interrupts: interrupts}, nil
+	}
+	if !runs && !slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep }) {
+		return nil, nil // what was only decided can be told from the decisions again; it is journalled with the next step
+	}
+	return nil, s.save(ctx)
+}
+
+func (s *session) add(steps ...record.Step) {
+	s.steps, s.unsaved = append(s.steps, steps...), append(s.unsaved, steps...)
+}
+
+// journalled is how many steps are journalled in one commit, which has room for few more.
+const journalled = 50
+
+// save journals what is not journalled yet, in as many commits as that needs.
+func (s *session) save(ctx context.Context) error {
+	for len(s.unsaved) > 0 {
+		n := min(len(s.unsaved), journalled)
+		if err := s.Journal(ctx, s.unsaved[:n]); err != nil {
+			return err
+		}
+		s.unsaved = s.unsaved[n:]
+	}
+	return nil
+}
+
+func (s *session) tell(ctx context.Context, step record.Step) {
+	if e, ok := eventOf(step); ok {
+		s.Live.Step(ctx, e)
+	}
+}
+
+func eventOf(step record.Step) (events.StepEvent, bool) {
+	if step.Outcome == string(model.Answered) {
+		return events.StepEvent{}, false
+	}
+	e := events.StepEvent{Index: step.Index, Kind: "tool", Name: step.Name, State: "finished", Arguments: step.Arguments, Outcome: step.Outcome}
+	if step.Name == model.Search {
+		e.Kind = "search"
+	}
+	if step.Outcome == string(model.Failed) {
+		e.State = "failed"
+	}
+	return e, true
+}
+
+// plan decides what becomes of a call: it is run, answered from a decision, refused, or put before a human.
+func (s *session) plan(j *job) *job {
+	j.step = record.Step{
+		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name, Arguments: j.Arguments,
+	}
+	offer, known := s.find(j.Name)
+	var decision record.Decision
+	decisions := s.decisions(j.key, false)
+	decided := len(decisions) > 0
+	if decided {
+		decision = decisions[0]
+	}
+	switch {
+	case j.Name == model.AskUser && decided:
+		return j.end(s, model.Answered, decision.Message)
+	case j.Name == model.AskUser && !s.Agent.Spec.CanAsk:
+		return j.end(s, model.Failed, "this agent may not ask")
+	case j.Name == model.AskUser:
+		return s.ask(j)
+	case j.Name == model.Search:
+		return j.end(s, model.Failed, "no knowledge base")
+	case !known:
+		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
+	case !isObject(j.Arguments):
+		return j.end(s, model.Failed, unfit+"they are no JSON object")
+	case decided && decision.Decision == string(lifecycle.Reject):
+		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
+	case decided && decision.Decision == string(lifecycle.Edit):
+		j.step.Arguments = decision.Arguments
+	}
+	if err := fits(offer.Parameters, j.step.Arguments); err != nil {
+		return j.end(s, model.Failed, unfit+err.Error())
+	}
+	if why, asks := s.needsApproval(offer, j.step.Arguments); asks && !decided {
+		return s.approve(j, fmt.Sprintf("May the agent call %s?", j.Name)+why, false)
+	}
+	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
+	if !j.repeat && s.begun(j.key) > 0 {
+		return s.unsure(j)
+	}
+	return j
+}
+
+// unsure sees to a call that was begun by an attempt that is gone: only a human may have it repeated, each time anew.
+func (s *session) unsure(j *job) *job {
+	decisions := s.decisions(j.key, true)
+	for _, d := range decisions {
+		switch d.Decision {
+		case string(lifecycle.Reject):
+			return j.end(s, model.Rejected, cmp.Or(d.Message, "its outcome is not known"))
+		case string(lifecycle.Edit):
+			j.step.Arguments = d.Arguments
+		}
+	}
+	if s.begun(j.key) > len(decisions) {
+		return s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?", j.Name), true)
+	}
+	return j
+}
+
+func isObject(raw json.RawMessage) bool {
+	var o map[string]json.RawMessage
+	return json.Unmarshal(raw, &o) == nil && o != nil
+}
+
+func (j *job) end(s *session, o model.Outcome, text string) *job {
+	j.run = false
+	j.step.Outcome, j.step.Output, j.step.FinishedAt = string(o), text, s.Host.Now()
+	return j
+}
+
+func (s *session) find(name string) (tool.Offer, bool) {
+	for _, o := range s.Tools {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return tool.Offer{}, false
+}
+
+// needsApproval says whether the agent or the tool wants a human to approve a call, and, of the tool, why.
+func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
+	a := s.Agent.Spec.Approval
+	if a.Mode == "always" || (a.Mode == "tools" && slices.Contains(a.Tools, o.Name)) {
+		return "", true
+	}
+	if why, asks = o.Approval.Asks(arguments); asks {
+		return " " + strings.ToUpper(why[:1]) + why[1:] + ".", true
+	}
+	return "", false
+}
+
+// decisions finds what humans decided about a call, in order.
+func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
+	for _, pause := range s.Pauses {
+		for _, i := range pause {
+			if i.Call != key || i.Unsure != unsure {
+				continue
+			}
+			if d, ok := s.Decided[i.ID]; ok {
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}
+
+func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string) *record.Interrupt {
+	j.run = false
+	return &record.Interrupt{Call: j.key, Interrupt: events.Interrupt{
+		ID: s.Host.NewID(), Kind: string(kind), Prompt: prompt, CreatedAt: events.Time(s.Host.Now()),
+	}}
+}
+
+func (s *session) approve(j *job, prompt string, unsure bool) *job {
+	j.interrupt = s.interrupt(j, lifecycle.Approval, prompt)
+	j.interrupt.Unsure = unsure
+	j.interrupt.Tool = &events.InterruptTool{Name: j.Name, Arguments: j.step.Arguments}
+	return j
+}
+
+func (s *session) ask(j *job) *job {
+	var a struct {
+		Question string   `json:"question"`
+		Options  []string `json:"options"`
+	}
+	if err := json.Unmarshal(j.Arguments, &a); err != nil {
+		return j.end(s, model.Failed, "the arguments do not fit: "+err.Error())
+	}
+	j.interrupt = s.interrupt(j, lifecycle.Clarification, a.Question)
+	j.interrupt.Options = a.Options
+	return j
+}
+
+// announceUnsafe has the journal say, before they are made, which calls must not be made twice.
+func (s *session) announceUnsafe(jobs []*job) {
+	var starts []record.Step
+	for _, j := range jobs {
+		if j.run && !j.repeat {
+			starts = append(starts, record.Step{
+				Index: len(s.steps) + len(starts), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(),
+				CallID: j.key, Name: j.Name, Arguments: j.step.Arguments, Outcome: "started",
+			})
+		}
+	}
+	s.add(starts...)
+}
+
+// runAll makes the calls, several beside each other.
+func (s *session) runAll(ctx context.Context, jobs []*job) {
+	var pending []func()
+	for i, j := range jobs {
+		if !j.run {
+			continue
+		}
+		s.Live.Step(ctx, events.StepEvent{Index: len(s.steps) + i, Kind: "tool", Name: j.Name, State: "started", Arguments: j.step.Arguments})
+		pending = append(pending, func() { s.call(ctx, j) })
+	}
+	if len(pending) == 1 {
+		pending[0]()
+		return
+	}
+	for len(pending) > 0 {
+		n := min(len(pending), parallelCalls)
+		host.All(s.Host, pending[:n]...)
+		pending = pending[n:]
+	}
+}
+
+func (s *session) call(ctx context.Context, j *job) {
+	if s.Go() != nil {
+		return // the round asks as well, and ends
+	}
+	limit := callTime
+	if j.offer.Timeout > 0 {
+		limit = min(limit, j.offer.Timeout)
+	}
+	call, cancel := s.Host.WithTimeout(ctx, limit)
+	defer cancel()
+	result, err := j.offer.Call(call, tool.Invocation{
+		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
+	})
+	if ctx.Err() == nil && call.Err() != nil { // also when an answer has come: a connection that is being closed may still bring an empty one
+		err = tool.Fail("the tool did not answer within %s", limit)
+	}
+	if err != nil {
+		j.end(s, model.Failed, err.Error())
+		return
+	}
+	j.end(s, model.Succeeded, s.kept(ctx, j, result))
+}
+
+// kept keeps what of a result has no place in the journal, and is what the model is told.
+func (s *session) kept(ctx context.Context, j *job, r tool.Result) string {
+	output := r.Text
+	if len(output) > maxOutput {
+		output = s.shortened(ctx, j, output)
+	}
+	for n, f := range r.Files {
+		if n == maxFiles {
+			output += fmt.Sprintf("\n[%d more files are not kept]", len(r.Files)-n)
+			break
+		}
+		if f.Name == "" {
+			f.Name = fmt.Sprintf("%s-%d%s", j.Name, n+1, extensions[f.ContentType])
+		}
+		output += fmt.Sprintf("\n[%d bytes of %s", len(f.Data), f.ContentType)
+		if ref, err := s.Keep(ctx, fmt.Sprintf("%s/%d", j.key, n), f); err == nil {
+			j.step.Files = append(j.step.Files, ref)
+			output += "; the user has them as the file " + ref.Name
+		}
+		output += "]"
+	}
+	return strings.TrimPrefix(output, "\n")
+}
+
+// extensions are the ends of names of files that have none.
+var extensions = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg", "application/pdf": ".pdf",
+	"audio/wav": ".wav", "audio/mpeg": ".mp3", "application/zip": ".zip",
+}
+
+// shortened keeps a long result as a file, and is what the model is told instead: its beginning, and that there is more.
+func (s *session) shortened(ctx context.Context, j *job, output string) string {
+	begins := strings.ToValidUTF8(output[:partOutput], "")
+	f, err := s.Keep(ctx, j.key, tool.File{Name: j.Name + ".txt", ContentType: "text/plain; charset=utf-8", Data: []byte(output)})
+	if err != nil {
+		return fmt.Sprintf("%s\n[cut: the result has %d bytes]", begins, len(output))
+	}
+	j.step.Files = append(j.step.Files, f)
+	return fmt.Sprintf("%s\n[cut: the result has %d bytes; the user has all of it as the file %s]", begins, len(output), f.Name)
+}

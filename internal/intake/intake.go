@@ -1,0 +1,708 @@
+// Package intake is the clients' side of runs: messages come in, and runs are resumed, cancelled, followed up.
+//
+// The order in which a message is judged: idempotency record, agent and chat in scope, busy chat (answer, park, 409),
+// caps (429), accept. A refusal after the first look is given only when the record, read again, is still not there: two
+// retries at once must not see "busy" with each other.
+//
+// It must not know HTTP, models or leases. It imports move, record, lifecycle, tenant, problem and host.
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/view"
+)
+
+// Intake is the use case.
+type Intake struct {
+	Shell   *move.Shell
+	Store   *record.Store
+	Tenants *tenant.Tenants
+	Host    host.Host
+}
+
+// Message is a message to an agent.
+type Message struct {
+	AgentID     string
+	Version     int // of the agent; 0: the published one
+	Text        string
+	ChatID      string // empty: a new chat
+	Title       string
+	Files       []record.FileRef
+	Metadata    map[string]string
+	CallbackURL string
+	Key         string // idempotency key
+	Enqueue     bool   // park it when the chat is busy
+	Watched     bool   // somebody streams the run from its start
+}
+
+// Posted is what became of a message.
+type Posted struct {
+	Run      record.Run   // the run that was started, answered, or that the message waits on
+	Parked   *view.Parked // the parked message
+	Replayed bool         // an earlier request with the same key had done it
+}
+
+// MaxMessage is how many bytes a message, or what is said with a decision, may have.
+const MaxMessage = 256 << 10
+
+// checkText refuses a text that is too long, whichever door it came through.
+func checkText(field, text string) error {
+	if len(text) > MaxMessage {
+		return problem.InvalidField(field, "must have at most %d bytes", MaxMessage)
+	}
+	return nil
+}
+
+// tries bounds how often a message is judged afresh because the world changed meanwhile.
+const tries = 32
+
+// Post judges a message.
+func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Posted, error) {
+	if err := checkText("message", m.Text); err != nil {
+		return Posted{}, err
+	}
+	r := &request{Intake: in, who: p, message: m, runID: in.Host.NewID(), chatID: in.Host.NewID()}
+	if m.Key != "" {
+		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, m.Key)
+	}
+	for try := range tries {
+		posted, err := r.judge(ctx)
+		if !errors.Is(err, errAgain) {
+			return posted, err
+		}
+		if err := in.Host.Sleep(ctx, host.Jitter(in.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond))); err != nil {
+			return Posted{}, err
+		}
+	}
+	return Posted{}, problem.Retry(errors.New("the chat kept changing"))
+}
+
+// errAgain says that what a decision rested on has changed.
+var errAgain = errors.New("intake: judge the message again")
+
+type request struct {
+	*Intake
+
+	who       tenant.Principal
+	message   Message
+	runID     string             // of the run that the message will be, at once or after parking
+	chatID    string             // of the chat that is made when the message names none
+	followsUp bool               // the message is for after the run, and never answers it
+	record    string             // name of the idempotency record; empty without a key
+	stale     record.Idempotency // a record that speaks of what has been removed since
+	agent     record.Agent
+	budgets   []lifecycle.Budget // that the run's tokens count against
+}
+
+func (r *request) judge(ctx context.Context) (Posted, error) {
+	if posted, found, err := r.replay(ctx); found || err != nil {
+		return posted, err
+	}
+	var err error
+	if r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version); err != nil {
+		return r.refused(ctx, err)
+	}
+	chat, err := r.chat(ctx)
+	if err != nil {
+		return r.refused(ctx, err)
+	}
+	if chat.Value.ActiveRun != "" {
+		return r.busy(ctx, chat.Value)
+	}
+	return r.accept(ctx, chat)
+}
+
+// refused gives a refusal, unless a request with the same key has got through meanwhile.
+func (r *request) refused(ctx context.Context, refusal error) (Posted, error) {
+	if posted, found, err := r.replay(ctx); found || err != nil {
+		return posted, err
+	}
+	return Posted{}, refusal
+}
+
+// replay answers from the idempotency record, if there is one.
+func (r *request) replay(ctx context.Context) (Posted, bool, error) {
+	if r.record == "" {
+		return Posted{}, false, nil
+	}
+	known, found, err := r.Store.Idempotency(ctx, r.record)
+	if err != nil || !found {
+		return Posted{}, false, err
+	}
+	posted, err := r.replayOf(ctx, r.who.Scope(), known)
+	if problem.Is(err, "not_found") { // what it led to has been removed: the key is free, and its record is replaced
+		r.stale = known
+		return Posted{}, false, nil
+	}
+	return posted, true, err
+}
+
+// replayOf tells what an earlier request led to, as it is now.
+func (in *Intake) replayOf(ctx context.Context, scope record.Scope, known record.Idempotency) (Posted, error) {
+	if known.Outcome != record.ParkedMessage {
+		e, err := in.Store.LiveRun(ctx, scope, known.RunID)
+		return Posted{Run: e.Value, Replayed: true}, err
+	}
+	// The message may start between the two looks; then the second round finds its run.
+	for try := 0; ; try++ {
+		posted, err := in.replayParked(ctx, scope, known.Parked)
+		if !problem.Is(err, "not_found") || try == 2 {
+			return posted, err
+		}
+	}
+}
+
+// replayParked finds a parked message as the run it has become, or on the run it waits on.
+func (in *Intake) replayParked(ctx context.Context, scope record.Scope, id string) (Posted, error) {
+	e, err := in.Store.LiveRun(ctx, scope, id)
+	started := err == nil
+	if err != nil && !problem.Is(err, "not_found") {
+		return Posted{}, err
+	}
+	parked, err := in.Store.Parked(ctx, id)
+	if err != nil {
+		return Posted{}, err
+	}
+	run, position := e.Value, 1
+	if !started {
+		if run, position, err = in.waitsOn(ctx, scope, parked); err != nil {
+			return Posted{}, err
+		}
+	}
+	v := view.ParkedRecord(id, position, parked.Input.Message, parked.At, started)
+	return Posted{Run: run, Parked: &v, Replayed: true}, nil
+}
+
+// waitsOn finds the run that a message waits on: the active one of its chat.
+func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Parked) (record.Run, int, error) {
+	for range tries {
+		chat, found, err := in.Store.ChatOf(ctx, p.Ticket)
+		if err != nil {
+			return record.Run{}, 0, err
+		}
+		if !found || chat.Value.ActiveRun == "" {
+			break
+		}
+		e, err := in.Store.Run(ctx, scope, chat.Value.ActiveRun)
+		if err != nil && !problem.Is(err, "not_found") {
+			return record.Run{}, 0, err
+		}
+		for i, id := range e.Value.Parked {
+			if id == p.Ticket.RunID {
+				return e.Value, i + 1, nil
+			}
+		}
+		if e.Value.ID() == p.Ticket.RunID || e.Value.Status.Active() {
+			break
+		}
+	}
+	return record.Run{}, 0, problem.Missing("parked message " + p.Ticket.RunID)
+}
+
+// chat finds the message's chat, or makes up a new one.
+func (r *request) chat(ctx context.Context) (record.ChatEntity, error) {
+	now := r.Host.Now()
+	fresh := lifecycle.Chat{Organization: r.who.Organization.ID, User: r.who.User.ID, Title: r.title(), CreatedAt: now, UpdatedAt: now}
+	id := r.message.ChatID
+	if id == "" {
+		fresh.ID = r.chatID
+		return record.Fresh(fresh), nil
+	}
+	e, found, err := r.Store.FindChat(ctx, r.who.Scope(), id)
+	switch {
+	case err != nil:
+		return e, err
+	case !found:
+		fresh.ID, fresh.OwnID = id, true
+		return record.Fresh(fresh), nil
+	case e.Value.Deleted && !e.Value.OwnID:
+		return e, problem.Missing("chat " + id)
+	case e.Value.Deleted:
+		fresh.ID, fresh.OwnID, fresh.Epoch = id, true, e.Value.Epoch
+		e.Value = fresh
+	}
+	return e, nil
+}
+
+func (r *request) title() string {
+	if r.message.Title != "" {
+		return r.message.Title
+	}
+	const most = 80
+	short := []rune(r.message.Text)
+	for i, c := range short {
+		if c == '\n' {
+			short = short[:i]
+			break
+		}
+	}
+	if len(short) > most {
+		short = append(short[:most-1], '…')
+	}
+	return string(short)
+}
+
+func (r *request) ticket(chat lifecycle.Chat) lifecycle.Ticket {
+	return lifecycle.Ticket{
+		RunID: r.runID, Organization: r.who.Organization.ID, User: r.who.User.ID, APIKey: r.who.Key.ID,
+		Agent: r.agent.ID, AgentVersion: r.agent.Version, Chat: chat.ID, OwnChatID: chat.OwnID,
+		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.callback() != "", Watched: r.message.Watched, Budgets: r.budgets,
+	}
+}
+
+func (r *request) callback() string {
+	if r.message.CallbackURL != "" {
+		return r.message.CallbackURL
+	}
+	return r.agent.Spec.CallbackURL
+}
+
+func (r *request) input() record.Input {
+	return record.Input{
+		Message: r.message.Text, Files: r.message.Files, Metadata: r.message.Metadata, CallbackURL: r.callback(), Idempotency: r.record,
+	}
+}
+
+// accept starts a run in a chat that is free.
+func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, error) {
+	user, organization, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID)
+	if err != nil {
+		return Posted{}, err
+	}
+	if !user.Admits() {
+		return r.refused(ctx, capped("user_concurrency_cap", "this user", user))
+	}
+	if !organization.Admits() {
+		return r.refused(ctx, capped("organization_concurrency_cap", "this organization", organization))
+	}
+	spent, err := r.spend(ctx, r.runID)
+	if err != nil {
+		return r.refused(ctx, err)
+	}
+	a := move.Acceptance{
+		Ops: spent, Ticket: r.ticket(chat.Value), Input: r.input(), Chat: chat,
+		Slots: lifecycle.Slots{User: user.Row(r.runID), Organization: organization.Row(r.runID)},
+	}
+	if r.record != "" {
+		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID}
+		a.Stale = r.stale
+	}
+	run, err := r.Shell.Accept(ctx, a)
+	if errors.Is(err, record.ErrStale) {
+		return Posted{}, errAgain
+	}
+	return Posted{Run: run}, err
+}
+
+// spend looks at the budgets that hold for the message, and counts its run; it notes those that its tokens will count against.
+func (r *request) spend(ctx context.Context, move string) (ops []table.Op, err error) {
+	limits, err := r.Tenants.Limits(ctx, r.who, r.agent)
+	if err != nil {
+		return nil, err
+	}
+	now := r.Host.Now()
+	r.budgets = nil
+	for _, l := range limits {
+		name := l.Name(now)
+		spent, err := r.Store.Spent(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if what := l.Exhausted(spent); what != "" {
+			p := problem.New(problem.Limited, "budget_exhausted", "the budget of %s %s for this %s is used up: %s", l.Kind, l.ID, l.Period, what).
+				With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
+			p.RetryAfter = l.Ends(now).Sub(now)
+			return nil, p
+		}
+		if l.MaxTokens != nil {
+			r.budgets = append(r.budgets, lifecycle.Budget{Name: name, MaxTokens: *l.MaxTokens})
+		}
+		if l.MaxRuns != nil {
+			op, err := r.Store.CountRun(r.who.Organization.ID, name, move, spent)
+			if err != nil {
+				return nil, err
+			}
+			ops = append(ops, op)
+		}
+	}
+	return ops, nil
+}
+
+// retryAtCap is what a client at its cap is told to wait. Nobody knows when a run will end; a second is polite.
+const retryAtCap = time.Second
+
+func capped(code, whose string, d record.Door) error {
+	p := problem.New(problem.Limited, code, "%s has %d active runs and may have %d", whose, d.Active, d.Cap).
+		With("limit", d.Cap).With("active", d.Active)
+	p.RetryAfter = retryAtCap
+	return p
+}
+
+// busy judges a message for a chat that has an active run.
+func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error) {
+	e, err := r.Store.Run(ctx, r.who.Scope(), chat.ActiveRun)
+	if problem.Is(err, "not_found") {
+		return Posted{}, errAgain
+	}
+	if err != nil {
+		return Posted{}, err
+	}
+	switch {
+	case !e.Value.Status.Active():
+		return Posted{}, errAgain
+	case e.Value.Answerable():
+		return r.answer(ctx, e)
+	case r.message.Enqueue:
+		return r.park(ctx, e)
+	default:
+		return r.refused(ctx, problem.New(problem.Conflict, "chat_busy", "the chat is busy with run %s", chat.ActiveRun).
+			With("active_run_id", chat.ActiveRun))
+	}
+}
+
+// answer gives the message to the run that asked for it.
+func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
+	after, _, err := r.Shell.From(ctx, e, func(run record.Run, name string) (move.Change, error) {
+		if !run.Answerable() {
+			return move.Change{}, errAgain
+		}
+		ops, err := r.idempotency(ctx, name, record.Idempotency{Outcome: record.AnsweredPause, RunID: run.ID()})
+		if err != nil {
+			return move.Change{}, err
+		}
+		slots, err := r.Shell.Slots(ctx, run.Ticket)
+		if err != nil {
+			return move.Change{}, err
+		}
+		now := r.Host.Now()
+		return move.Change{
+			Event: lifecycle.AnswerMessage{By: r.who.User.ID, Slots: slots, StartBy: now.Add(r.Shell.StartDeadline)},
+			Decisions: &record.Decisions{By: r.who.User.ID, At: now, Idempotency: r.record, List: []record.Decision{{
+				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text, Files: r.message.Files,
+			}}},
+			Ops: ops,
+		}, nil
+	})
+	if errors.Is(err, lifecycle.ErrRefused) || problem.Is(err, "not_found") {
+		return Posted{}, errAgain
+	}
+	return Posted{Run: after.Value}, err
+}
+
+// idempotency is the write of the record, if the request has a key; [errAgain] when it is there by now.
+func (r *request) idempotency(ctx context.Context, name string, i record.Idempotency) ([]table.Op, error) {
+	if r.record == "" {
+		return nil, nil
+	}
+	known, found, err := r.Store.Idempotency(ctx, r.record)
+	if err != nil {
+		return nil, err
+	}
+	if found && known != r.stale {
+		return nil, errAgain
+	}
+	op, err := record.PutIdempotency(r.who.Organization.ID, r.record, name, i, known)
+	return []table.Op{op}, err
+}
+
+// park keeps the message until the run has ended.
+func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) {
+	now := r.Host.Now()
+	input := r.input()
+	after, _, err := r.Shell.From(ctx, e, func(run record.Run, name string) (move.Change, error) {
+		if run.Answerable() && !r.followsUp {
+			return move.Change{}, errAgain // it has begun to ask since it was judged: the message is the answer
+		}
+		spent, err := r.spend(ctx, name)
+		if err != nil {
+			return move.Change{}, err
+		}
+		ticket := r.ticket(lifecycle.Chat{ID: e.Value.Chat, OwnID: e.Value.OwnChatID})
+		ticket.Waited, ticket.Watched = true, false
+		ops, err := r.idempotency(ctx, name, record.Idempotency{Outcome: record.ParkedMessage, RunID: run.ID(), Parked: r.runID})
+		if err != nil {
+			return move.Change{}, err
+		}
+		op, err := r.Store.PutInput(ctx, name, ticket, input, now)
+		return move.Change{Event: lifecycle.Park{ID: r.runID}, Ops: append(append(ops, op), spent...)}, err
+	})
+	switch {
+	case problem.Is(err, "budget_exhausted"):
+		return r.refused(ctx, err)
+	case lifecycle.RefusedFor(err, lifecycle.ParkedFull):
+		return r.refused(ctx, parkedFull(e.Value.ID()))
+	case errors.Is(err, lifecycle.ErrRefused), problem.Is(err, "not_found"):
+		return Posted{}, errAgain
+	case err != nil:
+		return Posted{}, err
+	}
+	parked := view.ParkedRecord(r.runID, len(after.Value.Parked), r.message.Text, now, false)
+	return Posted{Run: after.Value, Parked: &parked}, nil
+}
+
+func parkedFull(run string) error {
+	return problem.New(problem.Conflict, "parked_queue_full", "run %s has %d parked messages, as many as it may", run, lifecycle.MaxParked).
+		With("active_run_id", run)
+}
+
+// Followup parks a message on a run that the client names. It never answers a question.
+func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
+	if err := checkText("body.message", text); err != nil {
+		return Posted{}, err
+	}
+	r := &request{Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(), followsUp: true}
+	if key != "" {
+		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, key)
+	}
+	for range tries {
+		posted, err := r.followup(ctx, run)
+		if !errors.Is(err, errAgain) {
+			return posted, err
+		}
+	}
+	return Posted{}, problem.Retry(errors.New("the run kept changing"))
+}
+
+func (r *request) followup(ctx context.Context, run string) (Posted, error) {
+	if posted, found, err := r.replay(ctx); found || err != nil {
+		return posted, err
+	}
+	e, err := r.Store.LiveRun(ctx, r.who.Scope(), run)
+	if err != nil {
+		return r.refused(ctx, err)
+	}
+	if !e.Value.Status.Active() {
+		return r.refused(ctx, problem.New(problem.Conflict, "run_not_active", "run %s has ended as %s; send the message through POST /chat", run, e.Value.Status).
+			With("run_status", e.Value.Status))
+	}
+	standing, err := r.Tenants.Standing(ctx, r.who.Scope(), e.Value.Agent, e.Value.AgentVersion)
+	if err == nil {
+		err = r.who.MayUse(standing)
+	}
+	if err != nil {
+		return r.refused(ctx, err)
+	}
+	if r.agent, err = r.Store.AgentVersion(ctx, r.who.Scope(), e.Value.Agent, e.Value.AgentVersion); err != nil {
+		return Posted{}, err
+	}
+	r.agent.Spec.Budget = standing.Spec.Budget
+	r.agent.Spec.CallbackURL = "" // a followup has the run's agent and no callback
+	return r.park(ctx, e)
+}
+
+// checkDecision says what is wrong with a decision by itself: one that nobody understands must not pass for an approval.
+func checkDecision(i int, d record.Decision) error {
+	at := fmt.Sprintf("body.decisions[%d]", i)
+	if d.InterruptID == "" {
+		return problem.InvalidField(at+".interrupt_id", "is required")
+	}
+	switch lifecycle.Verb(d.Decision) {
+	case lifecycle.Approve, lifecycle.Reject:
+	case lifecycle.Edit:
+		var object map[string]json.RawMessage
+		if json.Unmarshal(d.Arguments, &object) != nil || object == nil {
+			return problem.InvalidField(at+".arguments", "must be an object when the decision is edit")
+		}
+	case lifecycle.Answer:
+		if d.Message == "" {
+			return problem.InvalidField(at+".message", "is required when the decision is answer")
+		}
+	default:
+		return problem.InvalidField(at+".decision", "must be approve, reject, edit or answer")
+	}
+	return checkText(at+".message", d.Message)
+}
+
+// Resume decides a pause.
+func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string, list []record.Decision) (record.RunEntity, error) {
+	for i, d := range list {
+		if err := checkDecision(i, d); err != nil {
+			return record.RunEntity{}, err
+		}
+	}
+	e, err := in.Store.LiveRun(ctx, p.Scope(), id)
+	if err != nil {
+		return e, err
+	}
+	if by == "" {
+		by = p.User.ID
+	}
+	after, _, err := in.Shell.From(ctx, e, func(run record.Run, _ string) (move.Change, error) {
+		e.Value = run
+		now := in.Host.Now()
+		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Shell.StartDeadline)}
+		for _, d := range list {
+			event.Decisions = append(event.Decisions, lifecycle.Decision{InterruptID: d.InterruptID, Verb: lifecycle.Verb(d.Decision)})
+		}
+		if run.Status == lifecycle.AwaitingInput {
+			err := in.mayDecide(ctx, p, run)
+			if err != nil {
+				return move.Change{}, err
+			}
+			if event.Slots, err = in.Shell.Slots(ctx, run.Ticket); err != nil {
+				return move.Change{}, err
+			}
+		}
+		return move.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now}}, nil
+	})
+	var refusal *lifecycle.Refusal
+	if errors.As(err, &refusal) {
+		return e, in.resumeRefused(ctx, e.Value, refusal)
+	}
+	return after, err
+}
+
+// mayDecide is nil unless tool calls wait that only an agent's approvers may decide about.
+func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.Run) error {
+	if !slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }) {
+		return nil
+	}
+	agent, err := in.Tenants.Standing(ctx, p.Scope(), run.Agent, run.AgentVersion)
+	if err != nil {
+		return err
+	}
+	return p.MayApprove(agent)
+}
+
+func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *lifecycle.Refusal) error {
+	switch refusal.Reason {
+	case lifecycle.Mismatch:
+		return problem.New(problem.Conflict, "interrupts_mismatch", "the decisions must name exactly the pending interrupts, each once").
+			With("pending_interrupt_ids", r.PendingIDs())
+	case lifecycle.WrongKind:
+		return problem.InvalidField("body.decisions", "%s", refusal.Detail)
+	default:
+		p := problem.New(problem.Conflict, "not_awaiting_input", "run %s is %s and awaits no input", r.ID(), r.Status).With("run_status", r.Status)
+		d, found, err := in.Store.LastDecision(ctx, r.ID(), r.Pause)
+		if err != nil {
+			return err
+		}
+		if found {
+			ids := make([]string, 0, len(d.List))
+			for _, one := range d.List {
+				ids = append(ids, one.InterruptID)
+			}
+			return p.With("last_decision", map[string]any{"interrupt_ids": ids, "decided_by": d.By, "at": d.At.UTC().Format("2006-01-02T15:04:05.000Z")})
+		}
+		return p
+	}
+}
+
+// Cancel stops a run, and returns it as it then is. It is idempotent; a run that has ended is returned unchanged.
+func (in *Intake) Cancel(ctx context.Context, scope record.Scope, id, reason string) (record.RunEntity, error) {
+	e, err := in.Store.LiveRun(ctx, scope, id)
+	if err != nil {
+		return e, err
+	}
+	after, _, err := in.Shell.From(ctx, e, func(record.Run, string) (move.Change, error) {
+		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}}, nil
+	})
+	if errors.Is(err, lifecycle.ErrRefused) {
+		return in.Store.LiveRun(ctx, scope, id)
+	}
+	return after, err
+}
+
+// Withdraw takes a parked message back.
+func (in *Intake) Withdraw(ctx context.Context, scope record.Scope, run, parked string) error {
+	e, err := in.Store.LiveRun(ctx, scope, run)
+	if err != nil {
+		return err
+	}
+	p, err := in.Store.Parked(ctx, parked)
+	if err != nil {
+		return err
+	}
+	if p.Ticket.Chat != e.Value.Chat || p.Ticket.Organization != e.Value.Organization || !p.Ticket.Waited {
+		return problem.Missing("parked message " + parked)
+	}
+	for range tries {
+		holder, _, err := in.waitsOn(ctx, scope, p)
+		if problem.Is(err, "not_found") {
+			return in.notWaiting(ctx, scope, parked)
+		}
+		if err != nil {
+			return err
+		}
+		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(record.Run, string) (move.Change, error) {
+			return move.Change{Event: lifecycle.Withdraw{ID: parked}, Ops: record.DropParked(p)}, nil
+		})
+		if !errors.Is(err, lifecycle.ErrRefused) {
+			return err
+		}
+	}
+	return problem.Retry(fmt.Errorf("parked message %s kept moving", parked))
+}
+
+func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked string) error {
+	if _, err := in.Store.LiveRun(ctx, scope, parked); err != nil {
+		return problem.Missing("parked message " + parked)
+	}
+	return problem.New(problem.Conflict, "already_started", "the message has started as run %s", parked).With("run_id", parked)
+}
+
+// DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed.
+func (in *Intake) DeleteChat(ctx context.Context, scope record.Scope, id string) (job string, err error) {
+	for range tries {
+		chat, err := in.Store.Chat(ctx, scope, id)
+		if err != nil {
+			return "", err
+		}
+		job, err = in.deleteChat(ctx, chat)
+		if !errors.Is(err, record.ErrStale) && !errors.Is(err, lifecycle.ErrRefused) {
+			return job, err
+		}
+	}
+	return "", problem.Retry(errors.New("the chat kept changing"))
+}
+
+func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (string, error) {
+	c := chat.Value
+	name := in.Host.NewID()
+	begin, err := record.PutJob(record.Fresh(record.Job{
+		ID: name, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch, Due: in.Host.Now(),
+	}), name)
+	if err != nil {
+		return "", err
+	}
+	bury := func(c *lifecycle.Chat) {
+		c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
+		c.Epoch++
+		c.Turn = 0
+	}
+	if c.ActiveRun == "" {
+		bury(&chat.Value)
+		put, err := record.PutChat(chat, name)
+		if err != nil {
+			return "", err
+		}
+		return name, in.Store.Commit(ctx, name, put, begin)
+	}
+	e, err := in.Store.Run(ctx, record.System(), c.ActiveRun)
+	if err != nil {
+		return "", err
+	}
+	ops := []table.Op{begin}
+	for _, id := range e.Value.Parked {
+		p, err := in.Store.StillParked(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		ops = append(ops, record.DropParked(p)...)
+	}
+	_, _, err = in.Shell.Make(ctx, e, name, move.Change{Event: lifecycle.Remove{}, Chat: bury, Ops: ops})
+	return name, err
+}

@@ -1,0 +1,70 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// How much of a conversation a model is shown.
+const (
+	maxTurns = 50
+	maxChars = 200_000
+)
+
+func isTooLarge(err error) bool { return table.IsKind(err, table.TooLarge) }
+
+// history is the conversation before a run: the completed turns of its chat, oldest first, by the links from turn to
+// turn, which are exact though listings may lag.
+func history(ctx context.Context, s *record.Store, run record.Run) ([]model.Message, error) {
+	var turns [][2]model.Message
+	chars := 0
+	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars; {
+		e, err := s.Link(ctx, id)
+		if isGone(err) {
+			break // removed by retention
+		}
+		if err != nil {
+			return nil, err
+		}
+		r := e.Value
+		id = r.Previous
+		if r.Status != lifecycle.Completed || r.Removed || r.Epoch != run.Epoch {
+			continue
+		}
+		in, err := s.Input(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := answerOf(ctx, s, r)
+		if err != nil {
+			return nil, err
+		}
+		chars += len(in.Message) + len(answer)
+		turns = append(turns, [2]model.Message{{Role: model.User, Text: in.Message}, {Role: model.Assistant, Text: answer}})
+	}
+	slices.Reverse(turns)
+	messages := make([]model.Message, 0, 2*len(turns))
+	for _, t := range turns {
+		messages = append(messages, t[0], t[1])
+	}
+	return messages, nil
+}
+
+func answerOf(ctx context.Context, s *record.Store, r record.Run) (string, error) {
+	out, err := s.Output(ctx, r)
+	if err != nil || out == nil {
+		return "", err
+	}
+	var result struct {
+		Answer string `json:"answer"`
+	}
+	err = json.Unmarshal(out, &result)
+	return result.Answer, errors.Join(err)
+}

@@ -1,0 +1,496 @@
+// Package worker executes runs: it claims one, drives the agent loop, keeps the lease alive, and settles.
+//
+// A nudge only makes it look; what it does follows from the run's state and the clock. Everything it writes is fenced by
+// the attempt, and it stops calling models and tools when its lease may have ended by its own clocks.
+//
+// It imports move, record, lifecycle, agent, feed, tenant and host.
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/view"
+)
+
+// Worker is the use case.
+type Worker struct {
+	Shell *move.Shell
+	Store *record.Store
+	// Known is the same store, or one whose answers may be some seconds old: versions of agents come from it.
+	Known *record.Store
+	Feed  *feed.Feed
+	Loop  *agent.Loop
+	Tools Tools
+	Host  host.Host
+	Log   *slog.Logger
+	Lease time.Duration
+	// PauseExpiry is how long humans have to decide.
+	PauseExpiry time.Duration
+	// Tick is how often a running run is looked at for a cancel; a bell makes that immediate.
+	Tick time.Duration
+	// HandOverAfter is how long an attempt may last in this process; then another goes on. 0: as long as it takes.
+	HandOverAfter time.Duration
+}
+
+// Tools makes the tools of an agent's toolkits ready to be called.
+type Tools interface {
+	Open(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
+}
+
+// Errors that end an attempt without ending the run.
+var (
+	errLost     = errors.New("worker: the run is no longer ours")
+	errHandOver = errors.New("worker: the process is stopping")
+	errCancel   = errors.New("worker: the run was cancelled")
+)
+
+// Handle looks at a run and does what it asks for. The context's end makes it hand the run over at the next step.
+func (w *Worker) Handle(ctx context.Context, id string) error {
+	e, err := w.Store.Run(ctx, record.System(), id)
+	if isGone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	todo := lifecycle.Look(e.Value.Run, w.Host.Now(), w.Shell.Boot)
+	switch {
+	case todo.Event != nil:
+		_, _, err = w.Shell.From(ctx, e, func(record.Run, string) (move.Change, error) {
+			return move.Change{Event: todo.Event}, nil
+		})
+		return ignoreRefusal(err)
+	case todo.Execute:
+		return w.execute(ctx, e)
+	default:
+		return nil
+	}
+}
+
+func isGone(err error) bool { return problem.Is(err, "not_found") }
+
+// ignoreRefusal drops what only says that somebody else was faster.
+func ignoreRefusal(err error) error {
+	if errors.Is(err, lifecycle.ErrRefused) || isGone(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
+	if ctx.Err() != nil {
+		return nil // stopping: the sweeper of the next process will send it again
+	}
+	a := &attempt{Worker: w, holder: w.Host.NewID()}
+	claimed, _, err := w.Shell.From(ctx, e, func(r record.Run, _ string) (move.Change, error) {
+		if r.Status == lifecycle.Running && r.Lease.Holder == a.holder {
+			return move.Change{}, errLost // our claim went through, though we were not told
+		}
+		a.renewed = w.Host.Elapsed()
+		a.leaseEnd = w.Host.Now().Add(w.Lease)
+		return move.Change{Event: lifecycle.Claim{Holder: a.holder, Boot: w.Shell.Boot, Until: a.leaseEnd}}, nil
+	})
+	if errors.Is(err, errLost) {
+		claimed, err = w.Store.Run(ctx, record.System(), e.Value.ID())
+	}
+	if err != nil {
+		return ignoreRefusal(err)
+	}
+	a.begin(claimed)
+	return a.run(ctx)
+}
+
+// attempt is one claim of a run.
+type attempt struct {
+	*Worker
+
+	holder  string
+	id      string
+	number  int
+	base    time.Duration // active time of earlier attempts
+	claimed time.Duration // monotonic reading once the claim was through: active time begins
+	live    *feed.Writer
+	stop    context.CancelCauseFunc
+
+	mu       sync.Mutex // guards what follows; never held over a call of a port
+	entity   record.RunEntity
+	usage    lifecycle.Usage
+	steps    int
+	renewed  time.Duration // monotonic reading before the last write that renewed the lease
+	leaseEnd time.Time
+}
+
+func (a *attempt) begin(e record.RunEntity) {
+	r := e.Value
+	a.entity, a.id, a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps
+	a.base = time.Duration(r.ActiveMS) * time.Millisecond
+	a.claimed = a.Host.Elapsed()
+}
+
+func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }
+
+// run does the work of the attempt beside a heartbeat, and reports how it ended.
+func (a *attempt) run(ctx context.Context) error {
+	run := a.current().Value
+	log := a.Log.With("run_id", a.id, "attempt", a.number)
+	// The process's end must not abort a call in the middle of a commit: it is one more reason for stop.
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	a.stop = stop
+	detach := context.AfterFunc(ctx, func() { stop(errHandOver) })
+	defer detach()
+	limited, cancel := a.Host.WithTimeout(work, run.ActiveLimit()-a.base)
+	defer cancel()
+
+	ear := a.Feed.Bell().Listen(a.id) // before the work begins, which rings once it can be watched
+	defer ear.Close()
+	wait := a.Host.Go(func() { a.heartbeat(work, ear) })
+	result, err := a.work(limited, run)
+	timedOut := err != nil && work.Err() == nil && limited.Err() != nil
+	cause := context.Cause(work)
+	stop(nil)
+	wait()
+
+	reporting := context.WithoutCancel(ctx)
+	switch {
+	case timedOut:
+		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
+	case err == nil:
+		err = a.settle(reporting, result)
+	case isTooLarge(err):
+		err = a.tooLarge(reporting)
+	case errors.Is(cause, errCancel):
+		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
+	case errors.Is(cause, errHandOver):
+		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
+	case errors.Is(err, errLost), errors.Is(cause, errLost):
+		log.Info("another took the run over, or it ended")
+		return nil
+	default:
+		log.Warn("the attempt could not go on; the run will be taken up again", "error", err)
+	}
+	return ignoreRefusal(err)
+}
+
+// work gathers what the agent loop needs and runs it.
+func (a *attempt) work(ctx context.Context, run record.Run) (agent.Result, error) {
+	version, failure, err := a.prepare(ctx, run)
+	if err != nil || failure != "" {
+		return agent.Result{Failure: failure}, err
+	}
+	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo}
+	if budgets := run.Budgets; len(budgets) > 0 {
+		t.Over = func(ctx context.Context, tokens int64) (string, error) {
+			return a.Store.Overspent(ctx, budgets, tokens)
+		}
+	}
+	if t.Tools, err = a.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
+		return agent.Result{}, err
+	}
+	in, err := a.Store.Input(ctx, run)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	if t.Message, err = message(ctx, a.Store, in); err != nil {
+		return agent.Result{}, err
+	}
+	if run.Steps > 0 || run.Pause > 0 {
+		if t.Steps, err = a.Store.Journal(ctx, a.id); err != nil {
+			return agent.Result{}, err
+		}
+	}
+	if run.Pause > 0 {
+		if t.Pauses, t.Decided, err = a.Store.Pauses(ctx, a.id); err != nil {
+			return agent.Result{}, err
+		}
+		t.Came = map[string]model.Message{}
+		for id, d := range t.Decided {
+			if len(d.Files) == 0 {
+				continue
+			}
+			if t.Came[id], err = message(ctx, a.Store, record.Input{Files: d.Files}); err != nil {
+				return agent.Result{}, err
+			}
+		}
+	}
+	if t.History, err = history(ctx, a.Store, run); err != nil {
+		return agent.Result{}, err
+	}
+	said, _ := view.Progress(t.Steps)
+	a.setLive(a.Feed.Writer(a.id, a.number, said, run.Watched))
+	t.Live = a.live
+	a.Feed.Bell().Ring(a.id) // the heartbeat looks for watchers: at once where there is a bell, else at its next tick
+	return a.Loop.Work(ctx, t)
+}
+
+func (a *attempt) setLive(live *feed.Writer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.live = live
+}
+
+func (a *attempt) getLive() *feed.Writer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.live
+}
+
+// prepare finds the agent's version. A turn that was parked may have lost its user, its key or its agent meanwhile; then
+// it fails with that reason, so that the chain of parked turns goes on.
+func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.Agent, failure string, err error) {
+	scope := record.Of(run.Organization)
+	if run.Waited && run.Attempt == 1 {
+		for _, check := range []struct {
+			what string
+			err  error
+		}{
+			{"the user who sent the message has been deleted", second(record.Resource[record.User](ctx, a.Store, scope, run.User))},
+			{"the API key that sent the message has been revoked", second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},
+			{"the agent has been deleted", second(record.Resource[record.Agent](ctx, a.Store, scope, run.Agent))},
+		} {
+			if isGone(check.err) {
+				return version, check.what, nil
+			}
+			if check.err != nil {
+				return version, "", check.err
+			}
+		}
+	}
+	version, err = a.Known.AgentVersion(ctx, scope, run.Agent, run.AgentVersion)
+	if isGone(err) {
+		return version, "the agent has been deleted", nil
+	}
+	return version, "", err
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func (a *attempt) current() record.RunEntity {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.entity
+}
+
+// keep remembers the newest known version of the run.
+func (a *attempt) keep(e record.RunEntity) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e.Version() > a.entity.Version() {
+		a.entity = e
+	}
+}
+
+// mayGo says whether a call may begin: not when the lease may have ended by our own clocks, of which either may have
+// been stopped for a while.
+func (a *attempt) mayGo() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {
+		return errLost
+	}
+	return nil
+}
+
+// report writes something that the worker has to say about the run, renewing the lease by it.
+func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
+	var began time.Duration
+	var until time.Time
+	e, _, err := a.Shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
+		began, until = a.Host.Elapsed(), a.Host.Now().Add(a.Lease)
+		if r.Attempt != a.number || r.Lease.Holder != a.holder {
+			return move.Change{}, errLost
+		}
+		a.mu.Lock()
+		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps, Until: until}
+		a.mu.Unlock()
+		return change(w), nil
+	})
+	if isGone(err) || lifecycle.RefusedFor(err, lifecycle.Ended) || lifecycle.RefusedFor(err, lifecycle.LeaseLost) {
+		return errLost
+	}
+	if err != nil {
+		return err
+	}
+	a.keep(e)
+	a.mu.Lock()
+	a.renewed, a.leaseEnd = max(a.renewed, began), until
+	a.mu.Unlock()
+	return nil
+}
+
+// journal stores finished steps, so that no later attempt repeats them.
+func (a *attempt) journal(ctx context.Context, steps []record.Step) error {
+	a.count(steps)
+	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })
+	if err == nil && a.current().Value.CancelRequested {
+		a.stop(errCancel)
+		return errCancel
+	}
+	return err
+}
+
+func (a *attempt) count(steps []record.Step) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.steps += len(steps)
+	for _, s := range steps {
+		switch {
+		case s.Kind == record.ModelStep:
+			a.usage.ModelCalls++
+			a.usage.InputTokens += s.InputTokens
+			a.usage.OutputTokens += s.OutputTokens
+		case s.Kind == record.ToolStep && (s.Outcome == string(model.Succeeded) || s.Outcome == string(model.Failed)):
+			a.usage.ToolCalls++
+		}
+	}
+}
+
+// settle writes how the loop ended. There is always an ending that fits: what is too large to store fails the run.
+func (a *attempt) settle(ctx context.Context, r agent.Result) error {
+	a.count(r.Last)
+	err := a.report(ctx, a.ending(r))
+	if isTooLarge(err) {
+		return a.tooLarge(ctx)
+	}
+	return err
+}
+
+// untold leaves out a last step that the completed run tells itself.
+func untold(steps []record.Step) []record.Step {
+	if n := len(steps); n > 0 && steps[n-1].Told() {
+		return steps[:n-1]
+	}
+	return steps
+}
+
+// tooLarge is the ending that always fits.
+func (a *attempt) tooLarge(ctx context.Context) error {
+	return a.report(ctx, func(w lifecycle.Work) move.Change {
+		return move.Change{Event: lifecycle.Fail{Work: w, Error: "what the agent made is too large to be stored"}}
+	})
+}
+
+func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
+	switch {
+	case r.Answer != nil:
+		return func(w lifecycle.Work) move.Change {
+			return move.Change{Event: lifecycle.Complete{Work: w}, Steps: untold(r.Last), Result: a.result(w, *r.Answer, r.All)}
+		}
+	case len(r.Interrupts) > 0:
+		return func(w lifecycle.Work) move.Change {
+			e := lifecycle.Pause{Work: w, ExpiresAt: a.Host.Now().Add(a.PauseExpiry)}
+			for _, i := range r.Interrupts {
+				e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
+			}
+			return move.Change{Event: e, Steps: r.Last, Interrupts: r.Interrupts}
+		}
+	default:
+		return func(w lifecycle.Work) move.Change {
+			return move.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure}, Steps: r.Last}
+		}
+	}
+}
+
+// Result is the answer object of a completed run.
+type Result struct {
+	RunID        string           `json:"run_id"`
+	ChatID       string           `json:"chat_id"`
+	Answer       string           `json:"answer"`
+	Output       json.RawMessage  `json:"output,omitempty"` // of an agent whose answers are structured
+	Citations    []string         `json:"citations"`
+	Files        []record.FileRef `json:"files"`
+	Steps        []ResultStep     `json:"steps"`
+	Usage        view.Usage       `json:"usage"`
+	FinishReason string           `json:"finish_reason"`
+}
+
+// ResultStep is a tool call that was made.
+type ResultStep struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Outcome   string          `json:"outcome"`
+	Output    string          `json:"output"`
+}
+
+func (a *attempt) result(w lifecycle.Work, answer agent.Answer, steps []record.Step) json.RawMessage {
+	r := Result{
+		RunID: a.id, ChatID: a.current().Value.Chat, Answer: answer.Text, Output: answer.Output, Citations: []string{}, Files: []record.FileRef{},
+		Steps: []ResultStep{}, FinishReason: answer.Finish,
+		Usage: view.UsageOf(lifecycle.Run{Usage: w.Usage, ActiveMS: w.Active.Milliseconds()}),
+	}
+	for _, s := range steps {
+		r.Files = append(r.Files, s.Files...)
+		if s.Kind == record.ToolStep && s.Outcome != string(model.Answered) {
+			r.Steps = append(r.Steps, ResultStep{Name: s.Name, Arguments: s.Arguments, Outcome: s.Outcome, Output: s.Output})
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic("worker: a result cannot be encoded: " + err.Error()) // every member was checked when it came in
+	}
+	return b
+}
+
+// heartbeat keeps the lease alive and sees cancels, until the work is done.
+func (a *attempt) heartbeat(ctx context.Context, ear feed.Listener) {
+	beatEvery := a.Lease / 3
+	for {
+		if _, err := ear.Wait(ctx, min(a.Tick, beatEvery)); err != nil {
+			return
+		}
+		if err := a.mayGo(); err != nil {
+			a.stop(err)
+			return
+		}
+		if a.HandOverAfter > 0 && a.Host.Elapsed()-a.claimed >= a.HandOverAfter {
+			a.stop(errHandOver)
+			return
+		}
+		if live := a.getLive(); live != nil {
+			live.Watch(ctx)
+		}
+		if err := a.look(ctx, beatEvery); err != nil {
+			a.stop(err)
+			return
+		}
+	}
+}
+
+// look reads the run for a cancel, or renews the lease, which tells as well.
+func (a *attempt) look(ctx context.Context, beatEvery time.Duration) error {
+	a.mu.Lock()
+	due := a.Host.Elapsed()-a.renewed >= beatEvery
+	a.mu.Unlock()
+	if due {
+		err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Beat{Work: w}} })
+		if errors.Is(err, errLost) {
+			return err
+		}
+	} else if e, err := a.Store.Run(ctx, record.System(), a.id); err == nil {
+		a.keep(e)
+	} else if isGone(err) {
+		return errLost
+	}
+	r := a.current().Value
+	switch {
+	case r.Attempt != a.number || r.Status != lifecycle.Running || r.Lease.Holder != a.holder:
+		return errLost
+	case r.CancelRequested:
+		return errCancel
+	default:
+		return nil // a store that cannot be reached is not a reason to stop before the lease ends
+	}
+}
