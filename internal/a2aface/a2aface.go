@@ -1,0 +1,359 @@
+// Package a2aface is a face of the service for clients that speak the Agent2Agent protocol over JSON-RPC: a task is a run, a
+// context is a chat, `input-required` is a pause. Both dialects that clients speak today are understood at one address, 0.3 and
+// 1.0; the name of the method tells them apart.
+//
+// A message's id is its idempotency key: one that is sent again finds the task that it began. What may wait for a human is
+// answered by a text (a question) or by a data part like the body of a resume (approvals). Nothing is kept between requests.
+//
+// It must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant, lifecycle, host and problem.
+package a2aface
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/view"
+)
+
+// Face is the use case.
+type Face struct {
+	Intake *intake.Intake
+	Store  *record.Store
+	Feed   *feed.Feed
+	Log    *slog.Logger
+	Window time.Duration // how long a message waits for its run
+	URL    string        // where the API is: what comes before /a2a/ and /files/
+}
+
+// Reply is what becomes of a request: one message, or the events of a run until it ends or pauses.
+type Reply struct {
+	Message any
+	Run     string // to follow; empty: there is only the message
+	// Translate is what to send for an event of the run, and whether that was the last.
+	Translate func(e feed.Event) (messages []any, last bool)
+}
+
+// request is a JSON-RPC request.
+type request struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+}
+
+// methods are those of both dialects, by what they do.
+var methods = map[string]struct {
+	does    string
+	dialect dialect
+}{
+	"message/send": {send, v03}, "SendMessage": {send, v10},
+	"message/stream": {stream, v03}, "SendStreamingMessage": {stream, v10},
+	"tasks/get": {get, v03}, "GetTask": {get, v10},
+	"tasks/cancel": {cancel, v03}, "CancelTask": {cancel, v10},
+	"tasks/resubscribe": {resubscribe, v03}, "SubscribeToTask": {resubscribe, v10},
+	"tasks/pushNotificationConfig/set": {push, v03}, "CreateTaskPushNotificationConfig": {push, v10},
+	"tasks/pushNotificationConfig/get": {push, v03}, "GetTaskPushNotificationConfig": {push, v10},
+	"tasks/pushNotificationConfig/list": {push, v03}, "ListTaskPushNotificationConfigs": {push, v10},
+	"tasks/pushNotificationConfig/delete": {push, v03}, "DeleteTaskPushNotificationConfig": {push, v10},
+}
+
+const (
+	send        = "send"
+	stream      = "stream"
+	get         = "get"
+	cancel      = "cancel"
+	resubscribe = "resubscribe"
+	push        = "push"
+)
+
+// call is a request in hand.
+type call struct {
+	*Face
+
+	who   tenant.Principal
+	agent record.Agent
+	id    json.RawMessage
+	dialect
+}
+
+// Call carries a request out for a principal. An error is a problem of the HTTP request itself: an agent that is not there or not
+// to be used, a limit; whatever the protocol has a word for is in the reply.
+func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
+	a, err := f.agent(ctx, p, agent)
+	if err != nil {
+		return Reply{}, err
+	}
+	var r request
+	c := &call{Face: f, who: p, agent: a, id: json.RawMessage("null")}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return c.fault(&fault{parseError, "the body is not JSON"}), nil //nolint:nilerr // the client is told
+	}
+	if len(r.ID) > 0 {
+		c.id = r.ID
+	}
+	if r.JSONRPC != "2.0" {
+		return c.fault(&fault{invalidRequest, `jsonrpc must be "2.0"`}), nil
+	}
+	m, known := methods[r.Method]
+	if !known {
+		return c.fault(&fault{methodNotFound, "there is no method " + r.Method}), nil
+	}
+	c.dialect = m.dialect
+	reply, err := c.do(ctx, m.does, r.Params)
+	if err == nil {
+		return reply, nil
+	}
+	if ours, ok := problem.As(err); ok && (ours.Kind == problem.Forbidden || ours.Kind == problem.Limited || ours.Kind == problem.Unavailable) {
+		return Reply{}, err
+	}
+	return c.fault(f.faultOf(err)), nil
+}
+
+func (f *Face) agent(ctx context.Context, p tenant.Principal, id string) (record.Agent, error) {
+	if !host.ValidID(id) {
+		return record.Agent{}, problem.Missing("agent " + id)
+	}
+	e, err := record.Resource[record.Agent](ctx, f.Store, p.Scope(), id)
+	if err == nil {
+		err = p.MayUse(e.Value)
+	}
+	return e.Value, err
+}
+
+func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Reply, error) {
+	switch what {
+	case push:
+		return Reply{}, &fault{pushNotSupported, "tasks are not pushed; POST /chat takes a callback_url"}
+	case send, stream:
+		var in sendParams
+		if err := json.Unmarshal(params, &in); err != nil {
+			return Reply{}, &fault{invalidParams, err.Error()}
+		}
+		return c.send(ctx, in, what == stream)
+	}
+	var in taskParams
+	if err := json.Unmarshal(params, &in); err != nil {
+		return Reply{}, &fault{invalidParams, err.Error()}
+	}
+	e, err := c.run(ctx, in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	switch {
+	case what == cancel && e.Value.Status.Terminal():
+		return Reply{}, &fault{notCancelable, "the task has ended"}
+	case what == cancel:
+		if e, err = c.Intake.Cancel(ctx, c.who.Scope(), in.ID, "cancelled through A2A"); err != nil {
+			return Reply{}, err
+		}
+	case what == resubscribe && e.Value.Status.Terminal():
+		return Reply{}, &fault{unsupported, "the task has ended"}
+	case what == resubscribe:
+		return c.follow(in.ID), nil
+	}
+	return c.tell(ctx, e, in.HistoryLength, false)
+}
+
+// run reads a run of the agent's.
+func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
+	if !host.ValidID(id) {
+		return record.RunEntity{}, &fault{taskNotFound, "there is no such task"}
+	}
+	e, err := c.Store.LiveRun(ctx, c.who.Scope(), id)
+	if ours, ok := problem.As(err); ok && ours.Kind == problem.NotFound || err == nil && e.Value.Agent != c.agent.ID {
+		return e, &fault{taskNotFound, "there is no such task"}
+	}
+	return e, err
+}
+
+func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, error) {
+	text, decisions, err := in.Message.read()
+	if err != nil {
+		return Reply{}, err
+	}
+	var run string
+	if in.Message.TaskID != "" {
+		run, err = c.answer(ctx, in.Message.TaskID, text, decisions)
+	} else {
+		run, err = c.begin(ctx, in.Message, text, streamed)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	if streamed {
+		return c.follow(run), nil
+	}
+	window := c.Window
+	if in.Configuration.immediately() {
+		window = 0
+	}
+	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window, func(r record.Run) bool {
+		return r.Status.Terminal() || r.Status == lifecycle.AwaitingInput
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.tell(ctx, e, in.Configuration.HistoryLength, true)
+}
+
+// begin makes the message a run, in its context or in a new one.
+func (c *call) begin(ctx context.Context, m message, text string, streamed bool) (string, error) {
+	if text == "" {
+		return "", &fault{invalidParams, "message.parts must have a text or data"}
+	}
+	if len(m.MessageID) > 200 {
+		return "", &fault{invalidParams, "message.messageId must have at most 200 characters"}
+	}
+	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
+		AgentID: c.agent.ID, Text: text, ChatID: m.ContextID, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
+	})
+	return posted.Run.ID(), err
+}
+
+// key is a message's idempotency key. Clients that do not number their messages have none.
+func key(agent, message string) string {
+	if message == "" {
+		return ""
+	}
+	return "a2a/" + agent + "/" + message
+}
+
+// answer decides what a task waits for.
+func (c *call) answer(ctx context.Context, task, text string, decisions []record.Decision) (string, error) {
+	e, err := c.run(ctx, task)
+	if err != nil {
+		return "", err
+	}
+	switch waits := e.Value.Interrupts; {
+	case e.Value.Status != lifecycle.AwaitingInput:
+		return "", &fault{unsupported, "the task is " + string(e.Value.Status) + " and takes no message; without taskId one goes on in its context"}
+	case decisions != nil:
+	case !e.Value.Answerable():
+		return "", &fault{invalidParams, `the task waits for decisions: send a data part like {"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
+	case text == "":
+		return "", &fault{invalidParams, "message.parts must have a text"}
+	default:
+		decisions = []record.Decision{{InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: text}}
+	}
+	_, err = c.Intake.Resume(ctx, c.who, task, "", decisions)
+	return task, err
+}
+
+// tell is a task as it stands.
+func (c *call) tell(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
+	v, err := view.Of(ctx, c.Store, e)
+	if err != nil {
+		return Reply{}, err
+	}
+	in, err := c.Store.Input(ctx, e.Value)
+	if err != nil {
+		return Reply{}, err
+	}
+	t := c.task(v)
+	if history == nil || *history > 0 {
+		t["history"] = []any{c.message(v, user, v.RunID+"-user", []part{{Text: in.Message}})}
+	}
+	if sent {
+		return c.result(c.wrap("task", t)), nil
+	}
+	return c.result(t), nil
+}
+
+// follow tells a task's events: the task first, pieces of the answer as they come, its end or its pause last.
+func (c *call) follow(run string) Reply {
+	text := false // whether any of the answer has been sent
+	var shown view.Run
+	return Reply{Run: run, Translate: func(e feed.Event) ([]any, bool) {
+		switch e.Event {
+		case feed.Init:
+			first := shown.RunID == ""
+			shown = *e.Run
+			var list []any
+			if first {
+				v := shown
+				v.Result = nil // it comes in pieces
+				list = append(list, c.event("task", c.task(v)))
+			}
+			if text || *e.Text != "" { // it supersedes what was sent
+				text = *e.Text != ""
+				list = append(list, c.piece(shown, *e.Text, false))
+			}
+			if shown.Status == string(lifecycle.AwaitingInput) {
+				return append(list, c.status(shown)), true
+			}
+			return list, false
+		case feed.Delta:
+			begun := text
+			text = true
+			return []any{c.piece(shown, *e.Text, begun)}, false
+		case feed.Status:
+			shown.Status, shown.Interrupts, shown.UpdatedAt = e.Status, *e.Interrupts, events.Time(c.Intake.Host.Now())
+			return []any{c.status(shown)}, e.Status == string(lifecycle.AwaitingInput)
+		case feed.Done:
+			var list []any
+			if rest := c.beside(*e.Run); len(rest) > 0 {
+				list = append(list, c.artifact(*e.Run, rest, text, true))
+			}
+			return append(list, c.status(*e.Run)), true
+		}
+		return nil, false
+	}}
+}
+
+// beside is what a result has beside its text.
+func (c *call) beside(v view.Run) []part {
+	var result struct {
+		Output json.RawMessage  `json:"output"`
+		Files  []record.FileRef `json:"files"`
+	}
+	_ = json.Unmarshal(v.Result, &result)
+	var parts []part
+	if len(result.Output) > 0 && string(result.Output) != "null" {
+		parts = append(parts, part{Data: result.Output})
+	}
+	for _, f := range result.Files {
+		parts = append(parts, part{URL: c.URL + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})
+	}
+	return parts
+}
+
+// read takes what a message says: its texts and data as one text, or the decisions that a data part brings.
+func (m message) read() (text string, decisions []record.Decision, err error) {
+	var texts []string
+	for _, p := range m.Parts {
+		switch {
+		case p.Text != nil:
+			texts = append(texts, *p.Text)
+		case len(p.Data) > 0:
+			var body struct {
+				Decisions []struct {
+					InterruptID string          `json:"interrupt_id"`
+					Decision    string          `json:"decision"`
+					Arguments   json.RawMessage `json:"arguments"`
+					Message     string          `json:"message"`
+				} `json:"decisions"`
+			}
+			if json.Unmarshal(p.Data, &body) == nil && body.Decisions != nil && m.TaskID != "" {
+				for _, d := range body.Decisions {
+					decisions = append(decisions, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision, Arguments: d.Arguments, Message: d.Message})
+				}
+				continue
+			}
+			texts = append(texts, string(p.Data))
+		default:
+			return "", nil, &fault{contentType, "message.parts may have texts and data; files are sent through POST /files and POST /chat"}
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n")), decisions, nil
+}

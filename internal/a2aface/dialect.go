@@ -1,0 +1,271 @@
+package a2aface
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/view"
+)
+
+// dialect is a version of the protocol. What both say is said here, once for each.
+type dialect int
+
+const (
+	v03 dialect = iota // kinds as members, words in lower case
+	v10                // the JSON form of protocol buffers
+)
+
+type object = map[string]any
+
+// sendParams are those of a message, in either dialect.
+type sendParams struct {
+	Message       message       `json:"message"`
+	Configuration configuration `json:"configuration"`
+}
+
+type message struct {
+	MessageID string `json:"messageId"`
+	ContextID string `json:"contextId"`
+	TaskID    string `json:"taskId"`
+	Parts     []struct {
+		Text *string         `json:"text"`
+		Data json.RawMessage `json:"data"`
+	} `json:"parts"`
+}
+
+type configuration struct {
+	Blocking          *bool `json:"blocking"`          // 0.3
+	ReturnImmediately bool  `json:"returnImmediately"` // 1.0
+	HistoryLength     *int  `json:"historyLength"`
+}
+
+func (c configuration) immediately() bool {
+	return c.ReturnImmediately || (c.Blocking != nil && !*c.Blocking)
+}
+
+type taskParams struct {
+	ID            string `json:"id"`
+	HistoryLength *int   `json:"historyLength"`
+}
+
+// part is a piece of what is said: one of text, data, and a file's address.
+type part struct {
+	Text      string
+	Data      any
+	URL       string
+	Name      string
+	MediaType string
+}
+
+func (d dialect) part(p part) object {
+	switch {
+	case d == v10 && p.URL != "":
+		return object{"url": p.URL, "filename": p.Name, "mediaType": p.MediaType}
+	case d == v10 && p.Data != nil:
+		return object{"data": p.Data}
+	case d == v10:
+		return object{"text": p.Text}
+	case p.URL != "":
+		return object{"kind": "file", "file": object{"uri": p.URL, "name": p.Name, "mimeType": p.MediaType}}
+	case p.Data != nil:
+		return object{"kind": "data", "data": p.Data}
+	default:
+		return object{"kind": "text", "text": p.Text}
+	}
+}
+
+func (d dialect) parts(list []part) []object {
+	parts := make([]object, 0, len(list))
+	for _, p := range list {
+		parts = append(parts, d.part(p))
+	}
+	return parts
+}
+
+const (
+	user  = "user"
+	agent = "agent"
+)
+
+func (d dialect) message(v view.Run, role, id string, parts []part) object {
+	m := object{"messageId": id, "role": role, "parts": d.parts(parts), "taskId": v.RunID, "contextId": v.ChatID}
+	if d == v10 {
+		m["role"] = "ROLE_" + strings.ToUpper(role)
+	} else {
+		m["kind"] = "message"
+	}
+	return m
+}
+
+var states = map[string]string{
+	string(lifecycle.Queued): "submitted", string(lifecycle.Running): "working", string(lifecycle.AwaitingInput): "input-required",
+	string(lifecycle.Completed): "completed", string(lifecycle.Failed): "failed", string(lifecycle.Cancelled): "canceled", string(lifecycle.TimedOut): "failed",
+}
+
+func (d dialect) state(v view.Run) string {
+	s := states[v.Status]
+	if d == v10 {
+		s = "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(s, "-", "_"))
+	}
+	return s
+}
+
+// statusOf is a run's state, with what there is to say of it: what it waits for, or why it failed.
+func (d dialect) statusOf(v view.Run) object {
+	s := object{"state": d.state(v), "timestamp": v.UpdatedAt}
+	switch {
+	case v.Status == string(lifecycle.AwaitingInput):
+		prompts := make([]string, 0, len(v.Interrupts))
+		for _, i := range v.Interrupts {
+			prompts = append(prompts, i.Prompt)
+		}
+		s["message"] = d.message(v, agent, v.RunID+"-asks", []part{{Text: strings.Join(prompts, "\n")}, {Data: object{"interrupts": v.Interrupts}}})
+	case v.Error != nil:
+		s["message"] = d.message(v, agent, v.RunID+"-error", []part{{Text: *v.Error}})
+	}
+	return s
+}
+
+// answerID names the one artifact of a task: its answer.
+const answerID = "answer"
+
+func (c *call) task(v view.Run) object {
+	t := object{"id": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
+	if c.dialect == v03 {
+		t["kind"] = "task"
+	}
+	var result struct {
+		Answer string `json:"answer"`
+	}
+	if json.Unmarshal(v.Result, &result) == nil && v.Status == string(lifecycle.Completed) && v.Result != nil {
+		parts := append([]part{{Text: result.Answer}}, c.beside(v)...)
+		t["artifacts"] = []object{{"artifactId": answerID, "parts": c.parts(parts)}}
+	}
+	return t
+}
+
+func (c *call) piece(v view.Run, text string, more bool) any {
+	return c.artifact(v, []part{{Text: text}}, more, false)
+}
+
+func (c *call) artifact(v view.Run, parts []part, more, last bool) any {
+	e := object{"taskId": v.RunID, "contextId": v.ChatID, "artifact": object{"artifactId": answerID, "parts": c.parts(parts)}, "append": more, "lastChunk": last}
+	if c.dialect == v03 {
+		e["kind"] = "artifact-update"
+	}
+	return c.event("artifactUpdate", e)
+}
+
+func (c *call) status(v view.Run) any {
+	e := object{"taskId": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
+	if c.dialect == v03 {
+		e["kind"] = "status-update"
+		e["final"] = v.Status == string(lifecycle.AwaitingInput) || lifecycle.Status(v.Status).Terminal()
+	}
+	return c.event("statusUpdate", e)
+}
+
+// wrap names what a 1.0 answer carries; in 0.3 it says so itself.
+func (d dialect) wrap(name string, v object) object {
+	if d == v10 {
+		return object{name: v}
+	}
+	return v
+}
+
+func (c *call) event(name string, v object) any { return c.result(c.wrap(name, v)).Message }
+
+func (c *call) result(v any) Reply {
+	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "result": v}}
+}
+
+// fault is what the protocol says of a request that cannot be carried out.
+type fault struct {
+	code int
+	text string
+}
+
+func (f *fault) Error() string { return f.text }
+
+// The protocol's codes.
+const (
+	parseError       = -32700
+	invalidRequest   = -32600
+	methodNotFound   = -32601
+	invalidParams    = -32602
+	internalError    = -32603
+	taskNotFound     = -32001
+	notCancelable    = -32002
+	pushNotSupported = -32003
+	unsupported      = -32004
+	contentType      = -32005
+)
+
+func (c *call) fault(f *fault) Reply {
+	e := object{"code": f.code, "message": f.text}
+	if c.dialect == v03 {
+		e["data"] = object{"error": f.text} // where clients of 0.3 look for the text
+	}
+	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "error": e}}
+}
+
+// faultOf is how a problem is told; the texts of other errors are ours to know.
+func (f *Face) faultOf(err error) *fault {
+	var known *fault
+	if errors.As(err, &known) {
+		return known
+	}
+	p, ok := problem.As(err)
+	if !ok {
+		f.Log.Error("a request through A2A could not be carried out", "error", err)
+		return &fault{internalError, "something went wrong on our side"}
+	}
+	switch p.Kind {
+	case problem.Invalid, problem.TooLarge:
+		return &fault{invalidParams, p.Message}
+	case problem.NotFound:
+		return &fault{taskNotFound, p.Message}
+	case problem.Conflict:
+		return &fault{unsupported, p.Message}
+	default:
+		return &fault{internalError, p.Message}
+	}
+}
+
+// Card is what a client learns of an agent, in both dialects at once: each reads its own members.
+func (f *Face) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
+	a, err := f.agent(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	at := f.URL + "/a2a/" + a.ID
+	modes := []string{"text/plain", "application/json"}
+	description := a.Spec.Description
+	if description == "" {
+		description = "The agent " + a.Spec.Name + "."
+	}
+	return object{
+		"name": a.Spec.Name, "description": description, "version": strconv.Itoa(a.Current()),
+		"capabilities":      object{"streaming": true, "pushNotifications": false},
+		"defaultInputModes": modes, "defaultOutputModes": modes,
+		"skills": []object{{"id": "chat", "name": a.Spec.Name, "description": description, "tags": []string{"chat"}}},
+		"securitySchemes": object{"key": object{
+			"type": "http", "scheme": "bearer", // 0.3
+			"httpAuthSecurityScheme": object{"scheme": "Bearer", "description": "an API key of level run"}, // 1.0
+		}},
+		// 1.0
+		"supportedInterfaces": []object{
+			{"url": at, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}, {"url": at, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+		},
+		"securityRequirements": []object{{"schemes": object{"key": object{"list": []string{}}}}},
+		// 0.3
+		"protocolVersion": "0.3.0", "url": at, "preferredTransport": "JSONRPC",
+		"security": []object{{"key": []string{}}},
+	}, nil
+}

@@ -1,0 +1,268 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"agentplatform/events"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/view"
+)
+
+// ChatPath is the path of what belongs to a chat. It is exported because the framework fills embedded fields only then.
+type ChatPath struct {
+	ChatID string `path:"chat_id"`
+}
+
+func (s *Server) conversationRoutes() {
+	register(s, operation{method: "GET", path: "/chats", level: tenant.LevelRead, id: "list-chats", summary: "List chats, newest first", tag: "chats"}, s.listChats)
+	register(s, operation{method: "GET", path: "/chats/{chat_id}", level: tenant.LevelRead, id: "read-chat", summary: "Read a chat", tag: "chats"}, s.readChat)
+	register(s, operation{method: "DELETE", path: "/chats/{chat_id}", level: tenant.LevelRun, status: http.StatusNoContent, id: "delete-chat", summary: "Delete a chat with its runs, messages and files", tag: "chats"}, s.deleteChat)
+	register(s, operation{method: "GET", path: "/chats/{chat_id}/runs", level: tenant.LevelRead, id: "list-chat-runs", summary: "A chat's runs, newest first", tag: "chats"}, s.listChatRuns)
+	register(s, operation{method: "GET", path: "/chats/{chat_id}/messages", level: tenant.LevelRead, id: "list-messages", summary: "The conversation, oldest first", tag: "chats"}, s.listMessages)
+}
+
+type chatView struct {
+	ChatID      string  `json:"chat_id"`
+	Title       string  `json:"title"`
+	UserID      string  `json:"user_id"`
+	ActiveRunID *string `json:"active_run_id"`
+	LastRunID   *string `json:"last_run_id"`
+	Turns       int     `json:"turns"`
+	CreatedAt   string  `json:"created_at"`
+	UpdatedAt   string  `json:"updated_at"`
+}
+
+func viewChat(c lifecycle.Chat) chatView {
+	v := chatView{
+		ChatID: c.ID, Title: c.Title, UserID: c.User, Turns: c.Turn, CreatedAt: events.Time(c.CreatedAt), UpdatedAt: events.Time(c.UpdatedAt),
+	}
+	if c.ActiveRun != "" {
+		v.ActiveRunID = &c.ActiveRun
+	}
+	if c.LastRun != "" {
+		v.LastRunID = &c.LastRun
+	}
+	return v
+}
+
+type chatList struct {
+	Chats      []chatView `json:"chats"`
+	NextCursor *string    `json:"next_cursor"`
+}
+
+func (s *Server) listChats(ctx context.Context, p tenant.Principal, in *Paging) (*answer[chatList], error) {
+	after, err := decodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.Store.Chats(ctx, p.Scope(), after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := chatList{Chats: []chatView{}, NextCursor: encodeCursor(page.Next)}
+	for _, e := range page.Rows {
+		if !e.Value.Deleted {
+			list.Chats = append(list.Chats, viewChat(e.Value))
+		}
+	}
+	return &answer[chatList]{Body: list}, nil
+}
+
+func (s *Server) findChat(ctx context.Context, p tenant.Principal, id string) (record.ChatEntity, error) {
+	if !validChatID(id) {
+		return record.ChatEntity{}, problem.Missing("chat " + id)
+	}
+	return s.Store.Chat(ctx, p.Scope(), id)
+}
+
+func (s *Server) readChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*answer[chatView], error) {
+	e, err := s.findChat(ctx, p, in.ChatID)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[chatView]{ETag: etag(e.Version()), Body: viewChat(e.Value)}, nil
+}
+
+func (s *Server) deleteChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*struct{}, error) {
+	if !validChatID(in.ChatID) {
+		return nil, problem.Missing("chat " + in.ChatID)
+	}
+	job, err := s.Intake.DeleteChat(ctx, p.Scope(), in.ChatID)
+	if err != nil {
+		return nil, err
+	}
+	s.began(ctx, job, p.Organization.ID)
+	return nil, nil
+}
+
+func (s *Server) began(ctx context.Context, job, organization string) {
+	if s.Began != nil {
+		s.Began(context.WithoutCancel(ctx), job, organization)
+	}
+}
+
+func (s *Server) listChatRuns(ctx context.Context, p tenant.Principal, in *struct {
+	ChatPath
+	Paging
+	Active bool `query:"active" doc:"only runs that are queued, running or awaiting input"`
+}) (*answer[runList], error) {
+	after, err := decodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	chat, err := s.findChat(ctx, p, in.ChatID)
+	if err != nil {
+		return nil, err
+	}
+	list := runList{Runs: []view.Run{}}
+	var rows []record.RunEntity
+	if in.Active { // the chat itself says, and does not lag
+		if rows, err = s.activeOf(ctx, p, in.ChatID, chat); err != nil {
+			return nil, err
+		}
+	} else {
+		page, err := s.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, in.Limit)
+		if err != nil {
+			return nil, err
+		}
+		rows, list.NextCursor = page.Rows, encodeCursor(page.Next)
+	}
+	for _, e := range rows {
+		v, err := view.Of(ctx, s.Store, e)
+		if err != nil {
+			return nil, err
+		}
+		list.Runs = append(list.Runs, v)
+	}
+	return &answer[runList]{Body: list}, nil
+}
+
+// activeTries bounds how often a chat is read again because its run has ended between two looks.
+const activeTries = 8
+
+// activeOf is the active run of a chat, if there is one. A run that ends hands the chat on in the same commit; so where the one that
+// the chat named has ended, the chat names another by now, or none.
+func (s *Server) activeOf(ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity) ([]record.RunEntity, error) {
+	for range activeTries {
+		if chat.Value.ActiveRun == "" {
+			return nil, nil
+		}
+		rows, err := s.Store.Runs(ctx, p.Scope(), chat.Value.ActiveRun)
+		if err != nil || len(rows) == 1 && rows[0].Value.Status.Active() {
+			return rows, err
+		}
+		if chat, err = s.findChat(ctx, p, id); err != nil {
+			return nil, err
+		}
+	}
+	return nil, problem.Retry(errors.New("the chat kept changing"))
+}
+
+type messageView struct {
+	Role      string           `json:"role" enum:"user,assistant"`
+	Content   string           `json:"content"`
+	RunID     string           `json:"run_id"`
+	Turn      int              `json:"turn"`
+	Status    string           `json:"status" doc:"of the run"`
+	Files     []record.FileRef `json:"files"`
+	CreatedAt string           `json:"created_at"`
+}
+
+type messageList struct {
+	Messages   []messageView `json:"messages"`
+	NextCursor *string       `json:"next_cursor"`
+}
+
+// listMessages reads the conversation, which is the chat's runs in order of their turn.
+func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struct {
+	ChatPath
+	Paging
+}) (*answer[messageList], error) {
+	place, err := decodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	chat, err := s.findChat(ctx, p, in.ChatID)
+	if err != nil {
+		return nil, err
+	}
+	turn, half := 0, ""
+	if place != "" {
+		number, rest, _ := strings.Cut(place, "/")
+		if turn, err = strconv.Atoi(number); err != nil || turn < 0 {
+			return nil, problem.InvalidField("query.cursor", "is not one that a page has given")
+		}
+		half = rest
+		turn-- // the turn itself is read again, for its other half
+	}
+	page, err := s.Store.TurnsOfChat(ctx, p.Scope(), chat.Value, turn, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	list := messageList{Messages: []messageView{}}
+	for _, e := range page.Rows {
+		both, err := s.messagesOf(ctx, e.Value)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range both {
+			if half != "" && m.Turn == turn+1 && (half == "assistant" || m.Role == "user") {
+				continue
+			}
+			if len(list.Messages) == in.Limit {
+				last := list.Messages[in.Limit-1]
+				list.NextCursor = encodeCursor(fmt.Sprintf("%d/%s", last.Turn, last.Role))
+				return &answer[messageList]{Body: list}, nil
+			}
+			list.Messages = append(list.Messages, m)
+		}
+	}
+	return &answer[messageList]{Body: list}, nil
+}
+
+func (s *Server) messagesOf(ctx context.Context, r record.Run) ([]messageView, error) {
+	in, err := s.Store.Input(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	m := messageView{
+		Role: "user", Content: in.Message, RunID: r.ID(), Turn: r.Turn, Status: string(r.Status), Files: in.Files, CreatedAt: events.Time(r.CreatedAt),
+	}
+	if r.Pause > 0 { // files may have come with answers
+		pauses, decided, err := s.Store.Pauses(ctx, r.ID())
+		if err != nil {
+			return nil, err
+		}
+		for _, pause := range pauses {
+			for _, i := range pause {
+				m.Files = append(m.Files, decided[i.ID].Files...)
+			}
+		}
+	}
+	if m.Files == nil {
+		m.Files = []record.FileRef{}
+	}
+	both := []messageView{m}
+	out, err := s.Store.Output(ctx, r)
+	if err != nil || out == nil {
+		return both, err
+	}
+	var result struct {
+		Answer string           `json:"answer"`
+		Files  []record.FileRef `json:"files"`
+	}
+	if err := json.Unmarshal(out, &result); err != nil {
+		return nil, err
+	}
+	m.Role, m.Content, m.Files, m.CreatedAt = "assistant", result.Answer, result.Files, events.Time(r.FinishedAt)
+	return append(both, m), nil
+}

@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// apiError is the one body of all errors.
+type apiError struct {
+	status     int
+	code       string
+	message    string
+	requestID  string
+	fields     []problem.Field
+	extras     map[string]any
+	retryAfter int // whole seconds
+}
+
+func (e *apiError) Error() string  { return e.message }
+func (e *apiError) GetStatus() int { return e.status }
+
+func (e *apiError) GetHeaders() http.Header {
+	h := http.Header{}
+	if e.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	return h
+}
+
+// MarshalJSON writes the body: the fixed members, then whatever the code brings with it.
+func (e *apiError) MarshalJSON() ([]byte, error) {
+	body := map[string]any{}
+	maps.Copy(body, e.extras)
+	body["status"], body["code"], body["message"], body["detail"], body["request_id"] = "error", e.code, e.message, e.message, e.requestID
+	if e.fields != nil {
+		body["errors"] = e.fields
+	}
+	if e.retryAfter > 0 {
+		body["retry_after"] = e.retryAfter
+	}
+	return json.Marshal(body)
+}
+
+func (e *apiError) write(w http.ResponseWriter) {
+	for k, v := range e.GetHeaders() {
+		w.Header()[k] = v
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.status)
+	_ = json.NewEncoder(w).Encode(e)
+}
+
+var statuses = map[problem.Kind]int{
+	problem.Internal: http.StatusInternalServerError, problem.Invalid: http.StatusBadRequest, problem.TooLarge: http.StatusRequestEntityTooLarge,
+	problem.Unauthenticated: http.StatusUnauthorized, problem.Forbidden: http.StatusForbidden, problem.NotFound: http.StatusNotFound,
+	problem.Conflict: http.StatusConflict, problem.PreconditionFailed: http.StatusPreconditionFailed,
+	problem.Limited: http.StatusTooManyRequests, problem.Unavailable: http.StatusServiceUnavailable,
+}
+
+// answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the rest.
+func (s *Server) answerFor(r *call, err error) *apiError {
+	var ready *apiError
+	if errors.As(err, &ready) {
+		ready.requestID = r.id
+		return ready
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		err = problem.New(problem.TooLarge, "payload_too_large", "the request's body has more than %d bytes", tooLarge.Limit)
+	}
+	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
+		err = problem.Retry(err) // somebody was faster every time
+	}
+	p, ok := problem.As(err)
+	if !ok {
+		p = &problem.Error{Kind: problem.Internal, Code: "internal", Message: "something went wrong on our side", Cause: err}
+	}
+	if p.Cause != nil {
+		s.Log.Error("a request failed", "request_id", r.id, "code", p.Code, "error", p.Cause)
+	}
+	a := &apiError{status: statuses[p.Kind], code: p.Code, message: p.Message, requestID: r.id, fields: p.Fields, extras: p.Extras}
+	if p.Kind == problem.Limited || p.Kind == problem.Unavailable {
+		a.retryAfter = wholeSeconds(p.RetryAfter)
+	}
+	return a
+}
+
+func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+
+var shapeOnce sync.Once
+
+// setErrorShape makes the framework's own errors (validation, content types) take our body. Its hook is a global.
+func setErrorShape() {
+	shapeOnce.Do(func() {
+		huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+			a := frameworkError(status, message, errs)
+			if ctx != nil {
+				a.requestID = callOf(ctx.Context()).id
+			}
+			return a
+		}
+		huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+			return frameworkError(status, message, errs)
+		}
+	})
+}
+
+func frameworkError(status int, message string, errs []error) *apiError {
+	a := &apiError{status: status, code: "internal", message: "something went wrong on our side"}
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		a.code, a.message = "payload_too_large", "the request's body is too large"
+	case status == http.StatusUnsupportedMediaType:
+		a.status, a.code, a.message = http.StatusBadRequest, "invalid_request", "the body must be sent as application/json"
+		a.fields = []problem.Field{{Location: "header.content-type", Message: a.message}}
+	case status >= 400 && status < 500:
+		a.status, a.code = http.StatusBadRequest, "invalid_request"
+		var sentences []string
+		for _, err := range errs {
+			var detail *huma.ErrorDetail
+			f := problem.Field{Location: "body", Message: err.Error()}
+			if errors.As(err, &detail) {
+				f = problem.Field{Location: detail.Location, Message: detail.Message}
+			}
+			a.fields = append(a.fields, f)
+			sentences = append(sentences, f.Location+": "+f.Message)
+		}
+		a.message = strings.Join(sentences, "; ")
+		if a.message == "" {
+			a.message = message
+		}
+		if a.fields == nil {
+			a.fields = []problem.Field{{Location: "body", Message: a.message}}
+		}
+	}
+	return a
+}

@@ -1,0 +1,360 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Limits of the chat form (API.md, Numbers).
+const (
+	maxMessage  = intake.MaxMessage
+	maxScalar   = 16 << 10
+	maxFiles    = 10
+	maxFileSize = 20 << 20
+	maxParts    = 200
+)
+
+// chatForm is POST /chat's form, read and checked.
+type chatForm struct {
+	agentID      string
+	message      string
+	chatID       string
+	title        string
+	streaming    bool
+	wait         *bool
+	callbackURL  string
+	key          string
+	enqueue      bool
+	metadata     map[string]string
+	fileIDs      []string
+	agentVersion int
+	files        []record.File // uploaded with the form; their bytes are stored, their rows not yet
+}
+
+// scalars are the parts that are no files. A part that is not listed is ignored.
+var scalars = map[string]int{
+	"agent_id": maxScalar, "message": maxMessage, "chat_id": maxScalar, "title": maxScalar, "streaming": maxScalar, "wait": maxScalar,
+	"callback_url": maxScalar, "idempotency_key": maxScalar, "on_conflict": maxScalar, "metadata": maxMessage, "file_ids": maxScalar,
+	"agent_version": maxScalar,
+}
+
+var errNotMultipart = problem.InvalidField("header.content-type", "the request must be sent as multipart/form-data")
+
+// readChatForm reads the form as it streams in; uploaded files go straight to the blob store. When it fails, nothing it
+// stored is left.
+func (s *Server) readChatForm(ctx context.Context, p tenant.Principal, r *http.Request) (f chatForm, err error) {
+	parts, err := multipartOf(r)
+	if err != nil {
+		return f, err
+	}
+	defer func() {
+		if err != nil {
+			s.dropFiles(ctx, f.files)
+			f.files = nil
+		}
+	}()
+	values := map[string]string{}
+	for count := 0; ; count++ {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return f, malformed(err)
+		}
+		if count >= maxParts {
+			return f, problem.InvalidField("body", "the form has more than %d parts", maxParts)
+		}
+		if isFile(part) {
+			err = s.takeFile(ctx, p, part, &f.files)
+		} else {
+			err = takeScalar(part, values)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, f.fill(values)
+}
+
+func multipartOf(r *http.Request) (*multipart.Reader, error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return nil, errNotMultipart
+	}
+	return multipart.NewReader(r.Body, params["boundary"]), nil
+}
+
+func malformed(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	return problem.InvalidField("body", "the multipart form is malformed: %s", err)
+}
+
+func isFile(p *multipart.Part) bool {
+	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
+	_, named := params["filename"]
+	return err == nil && named
+}
+
+func takeScalar(part *multipart.Part, values map[string]string) error {
+	name := part.FormName()
+	limit, known := scalars[name]
+	if !known {
+		_, err := io.Copy(io.Discard, part)
+		return maybeMalformed(err)
+	}
+	b, err := io.ReadAll(io.LimitReader(part, int64(limit)+1))
+	if err != nil {
+		return malformed(err)
+	}
+	if len(b) > limit {
+		return problem.InvalidField(name, "must have at most %d bytes", limit)
+	}
+	if !utf8.Valid(b) {
+		return problem.InvalidField(name, "must be UTF-8")
+	}
+	if name == "file_ids" {
+		values[name] += "," + string(b)
+		return nil
+	}
+	if _, twice := values[name]; twice {
+		return problem.InvalidField(name, "is sent twice; send each field once, as multipart/form-data")
+	}
+	values[name] = string(b)
+	return nil
+}
+
+func maybeMalformed(err error) error {
+	if err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+// takeFile streams an uploaded file to the blob store.
+func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipart.Part, files *[]record.File) error {
+	if len(*files) >= maxFiles {
+		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
+	}
+	f := record.File{
+		ID: s.Host.NewID(), Organization: p.Organization.ID, UserID: p.User.ID, Name: fileName(part.FileName()),
+		ContentType: contentType(part.Header.Get("Content-Type")), Uploaded: true, CreatedAt: s.Host.Now(),
+	}
+	n, err := s.Store.Blobs().Put(ctx, f.BlobKey(), part, maxFileSize)
+	if errors.Is(err, blob.ErrTooLarge) {
+		return problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, maxFileSize)
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return malformed(err)
+	}
+	if err != nil {
+		return err
+	}
+	f.Size = n
+	if n == 0 && part.FileName() == "" { // a browser's empty file input
+		s.dropFiles(ctx, []record.File{f})
+		return nil
+	}
+	*files = append(*files, f)
+	return nil
+}
+
+func fileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > 255 {
+		s = strings.ToValidUTF8(s[:255], "")
+	}
+	if s == "" {
+		return "file"
+	}
+	return s
+}
+
+func contentType(s string) string {
+	if _, _, err := mime.ParseMediaType(s); err != nil || len(s) > 200 {
+		return "application/octet-stream"
+	}
+	return s
+}
+
+// dropFiles removes the bytes of files that no row names. What cannot be removed now is a stray value and harms nobody.
+func (s *Server) dropFiles(ctx context.Context, files []record.File) {
+	ctx = context.WithoutCancel(ctx)
+	for _, f := range files {
+		if err := s.Store.Blobs().Delete(ctx, f.BlobKey()); err != nil {
+			s.Log.Warn("an uploaded file could not be removed", "file_id", f.ID, "error", err)
+		}
+	}
+}
+
+func (f *chatForm) fill(v map[string]string) error {
+	f.agentID, f.message, f.chatID, f.title, f.callbackURL, f.key = v["agent_id"], v["message"], v["chat_id"], v["title"], v["callback_url"], v["idempotency_key"]
+	if text := v["agent_version"]; text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return problem.InvalidField("agent_version", "must be a version's number")
+		}
+		f.agentVersion = n
+	}
+	if f.agentID == "" {
+		return problem.InvalidField("agent_id", "is required")
+	}
+	if !host.ValidID(f.agentID) {
+		return problem.InvalidField("agent_id", "must be an identifier of 24 hex digits")
+	}
+	for _, id := range strings.Split(v["file_ids"], ",") {
+		if id = strings.TrimSpace(id); id == "" {
+			continue
+		}
+		if !host.ValidID(id) {
+			return problem.InvalidField("file_ids", "must be identifiers of 24 hex digits")
+		}
+		f.fileIDs = append(f.fileIDs, id)
+	}
+	if len(f.files)+len(f.fileIDs) > maxFiles {
+		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
+	}
+	if f.message == "" && len(f.files)+len(f.fileIDs) == 0 {
+		return problem.InvalidField("message", "is required unless a file is sent")
+	}
+	if f.chatID != "" && !validChatID(f.chatID) {
+		return problem.InvalidField("chat_id", "must have 1 to 128 characters of A-Z a-z 0-9 . _ : -")
+	}
+	if len(f.title) > 200 {
+		return problem.InvalidField("title", "must have at most 200 characters")
+	}
+	if err := checkKey("idempotency_key", f.key); err != nil {
+		return err
+	}
+	return f.choices(v)
+}
+
+func (f *chatForm) choices(v map[string]string) error {
+	streaming, err := formBool("streaming", v["streaming"])
+	if err != nil {
+		return err
+	}
+	f.streaming = streaming != nil && *streaming
+	if f.wait, err = formBool("wait", v["wait"]); err != nil {
+		return err
+	}
+	switch v["on_conflict"] {
+	case "", "reject":
+	case "enqueue":
+		f.enqueue = true
+	default:
+		return problem.InvalidField("on_conflict", "must be reject or enqueue")
+	}
+	if v["metadata"] != "" {
+		if f.metadata, err = parseMetadata(v["metadata"]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func formBool(name, v string) (*bool, error) {
+	var b bool
+	switch strings.ToLower(v) {
+	case "":
+		return nil, nil
+	case "true", "1":
+		b = true
+	case "false", "0":
+	default:
+		return nil, problem.InvalidField(name, "must be true or false")
+	}
+	return &b, nil
+}
+
+func parseMetadata(v string) (map[string]string, error) {
+	var m map[string]string
+	if err := json.Unmarshal([]byte(v), &m); err != nil || m == nil {
+		return nil, problem.InvalidField("metadata", "must be a JSON object of strings")
+	}
+	if len(m) > 16 {
+		return nil, problem.InvalidField("metadata", "must have at most 16 members")
+	}
+	for k, value := range m {
+		if len(k) > 64 || len(value) > 1024 {
+			return nil, problem.InvalidField("metadata", "names may have 64 and values 1024 characters")
+		}
+	}
+	return m, nil
+}
+
+func checkKey(name, key string) error {
+	if len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return problem.InvalidField(name, "must have 1 to 255 printable ASCII characters")
+	}
+	return nil
+}
+
+func validChatID(id string) bool {
+	if len(id) == 0 || len(id) > 128 {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == ':' || c == '-'
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// attach resolves the files of a message: those sent before, and those that came with the form, whose rows are written
+// now.
+func (s *Server) attach(ctx context.Context, p tenant.Principal, f chatForm) ([]record.FileRef, error) {
+	var refs []record.FileRef
+	for i, id := range f.fileIDs {
+		e, err := record.Resource[record.File](ctx, s.Store, p.Scope(), id)
+		if err != nil {
+			return nil, err
+		}
+		if e, err = s.arrived(ctx, e); err != nil {
+			return nil, err
+		}
+		if !e.Value.Uploaded {
+			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i), "file %s has not been uploaded yet", id)
+		}
+		refs = append(refs, e.Value.Ref())
+	}
+	for _, file := range f.files {
+		op, err := record.PutResource(record.Fresh(file), file.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Store.Commit(ctx, file.ID, op); err != nil {
+			return nil, err
+		}
+		refs = append(refs, file.Ref())
+	}
+	return refs, nil
+}

@@ -1,0 +1,289 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/ratelimit"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// call is what the edge knows of the request in hand.
+type call struct {
+	id        string
+	principal tenant.Principal
+	run       string // the run it concerns, for the log
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return &call{}
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{id: s.Host.NewID()}
+	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	seen := &watcher{ResponseWriter: w}
+	seen.Header().Set("X-Request-Id", c.id)
+	began := s.Host.Elapsed()
+	pattern := s.pattern(r)
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+				panic(p)
+			}
+			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
+			if seen.status == 0 {
+				(&apiError{status: 500, code: "internal", message: "something went wrong on our side", requestID: c.id}).write(seen)
+			}
+		}
+		took := s.Host.Elapsed() - began
+		s.metrics.observe(r.Method, pattern, seen.status, took)
+		s.Log.Debug("request", "request_id", c.id, "run_id", c.run, "method", r.Method, "route", pattern, "status", seen.status,
+			"ms", took.Milliseconds(), "api_key_id", c.principal.Key.ID)
+	}()
+	if !isOpen(r) {
+		if err := s.admit(seen, r, c); err != nil {
+			s.answerFor(c, err).write(seen)
+			return
+		}
+		r = r.WithContext(record.By(r.Context(), record.Author{
+			Organization: c.principal.Organization.ID, UserID: c.principal.User.ID, APIKeyID: c.principal.Key.ID, Operation: cmp.Or(s.names[pattern], pattern),
+		}))
+	}
+	if pattern == "" {
+		s.answerFor(c, s.noRoute(seen, r)).write(seen)
+		return
+	}
+	s.mux.ServeHTTP(seen, r)
+}
+
+func (s *Server) pattern(r *http.Request) string {
+	_, pattern := s.mux.Handler(r)
+	return pattern
+}
+
+// noRoute says whether the path or only the method is unknown.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if s.pattern(other) != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed == nil {
+		return problem.Missing(r.URL.Path)
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return &apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: r.Method + " is not possible here"}
+}
+
+// isOpen says whether a path answers without a key.
+func isOpen(r *http.Request) bool {
+	path := r.URL.Path
+	if !strings.HasPrefix(path, Base+"/") && path != Base {
+		return true // documents, metrics; they guard themselves
+	}
+	switch path {
+	case Base + "/healthz", Base + "/openapi.json", Base + "/openapi.yaml":
+		return true
+	}
+	return false
+}
+
+// admit finds who sends the request and counts it against that key, or against the address when there is none.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
+	p, err := s.Tenants.Authenticate(r.Context(), bearer(r))
+	if err != nil {
+		address, _, _ := net.SplitHostPort(r.RemoteAddr)
+		perMinute, burst := s.Tenants.Rate(p.Organization)
+		if limited := s.limit(w, "address "+address, ratelimit.Limit{PerMinute: perMinute, Burst: burst}); limited != nil {
+			return limited
+		}
+		return err
+	}
+	c.principal = p
+	perMinute, burst := s.Tenants.Rate(p.Organization)
+	return s.limit(w, "key "+p.Key.ID, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
+}
+
+func bearer(r *http.Request) string {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+func (s *Server) limit(w http.ResponseWriter, key string, l ratelimit.Limit) error {
+	state := s.limiter.Take(key, l, s.Host.Elapsed())
+	h := w.Header()
+	h.Set("Ratelimit-Limit", strconv.Itoa(l.PerMinute))
+	h.Set("Ratelimit-Remaining", strconv.Itoa(state.Remaining))
+	h.Set("Ratelimit-Reset", strconv.Itoa(wholeSeconds(state.Reset)))
+	if state.Allowed {
+		return nil
+	}
+	p := problem.New(problem.Limited, "rate_limited", "more than %d requests a minute (and %d at once)", l.PerMinute, l.Burst)
+	p.RetryAfter = state.RetryAfter
+	return p
+}
+
+// watcher remembers the status that was answered.
+type watcher struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *watcher) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watcher) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// needs is an operation's level, checked before its body is read.
+func (s *Server) needs(level tenant.Level) huma.Middlewares {
+	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		c := callOf(ctx.Context())
+		if err := c.principal.May(level); err != nil {
+			s.refuse(ctx, c, err)
+			return
+		}
+		next(ctx)
+	}}
+}
+
+// needsRun is needs for what a run token may do to its own run.
+func (s *Server) needsRun(level tenant.Level) huma.Middlewares {
+	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		c := callOf(ctx.Context())
+		c.run = ctx.Param("run_id")
+		if err := c.principal.MayTouch(c.run, level); err != nil {
+			s.refuse(ctx, c, err)
+			return
+		}
+		if !host.ValidID(c.run) {
+			s.refuse(ctx, c, problem.Missing("run "+c.run))
+			return
+		}
+		nameRun(ctx, next)
+	}}
+}
+
+// nameRun puts the run that a request concerns into its answer's header and into the log.
+func nameRun(ctx huma.Context, next func(huma.Context)) {
+	if run := ctx.Param("run_id"); host.ValidID(run) {
+		callOf(ctx.Context()).run = run
+		ctx.SetHeader("X-Agent-Run-Id", run)
+	}
+	next(ctx)
+}
+
+func (s *Server) refuse(ctx huma.Context, c *call, err error) {
+	a := s.answerFor(c, err)
+	for k, values := range a.GetHeaders() {
+		for _, v := range values {
+			ctx.SetHeader(k, v)
+		}
+	}
+	ctx.SetHeader("Content-Type", "application/json")
+	ctx.SetStatus(a.status)
+	body, _ := a.MarshalJSON()
+	_, _ = ctx.BodyWriter().Write(append(body, '\n'))
+}
+
+// operation describes a JSON endpoint; register adds it with its level and turns its errors into answers.
+type operation struct {
+	method, path string
+	level        tenant.Level
+	ofRun        bool // the path has {run_id}, and the run's token may use it
+	status       int
+	id, summary  string
+	tag          string
+	errors       []int
+}
+
+func register[I, O any](s *Server, o operation, handle func(context.Context, tenant.Principal, *I) (*O, error)) {
+	level := s.needs(o.level)
+	switch {
+	case o.ofRun:
+		level = s.needsRun(o.level)
+	case strings.Contains(o.path, "{run_id}"):
+		level = append(level, nameRun)
+	}
+	if o.status == 0 {
+		o.status = http.StatusOK
+	}
+	huma.Register(s.api, huma.Operation{
+		Method: o.method, Path: Base + o.path, OperationID: o.id, Summary: o.summary, Tags: []string{o.tag},
+		Description: "Needs level `" + string(o.level) + "`.", DefaultStatus: o.status, Middlewares: level,
+		MaxBodyBytes: s.MaxBody, BodyReadTimeout: 30 * time.Second, Errors: o.errors,
+	}, func(ctx context.Context, in *I) (*O, error) {
+		c := callOf(ctx)
+		out, err := handle(ctx, c.principal, in)
+		if err != nil {
+			return nil, s.answerFor(c, err)
+		}
+		return out, nil
+	})
+}
+
+// answer is the output of most endpoints.
+type answer[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+// Match is the If-Match header.
+type Match struct {
+	IfMatch string `header:"If-Match" doc:"Only if the resource still has this ETag"`
+}
+
+func (m Match) precondition() record.Match {
+	v := strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`)
+	if v == "" || v == "*" {
+		return 0
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n <= 0 {
+		return -1 // matches nothing
+	}
+	return record.Match(n)
+}
+
+func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// Paging is the query of lists.
+type Paging struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
+	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
+}

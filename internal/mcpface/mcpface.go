@@ -1,0 +1,183 @@
+// Package mcpface is a face of the service for clients that speak the Model Context Protocol: each agent of an organisation is
+// a tool, and a call of it is a message to the agent, a run like any other.
+//
+// A call waits for the run as long as POST /chat would. A run that goes on, or waits for a human, is told with its id; the
+// tool get_run asks again. Nothing is kept between requests.
+//
+// It must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names, problem and the
+// protocol's library.
+package mcpface
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentplatform/internal/feed"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/view"
+)
+
+// Face is the use case.
+type Face struct {
+	Intake *intake.Intake
+	Store  *record.Store
+	Feed   *feed.Feed
+	Log    *slog.Logger
+	Window time.Duration // how long a call waits for its run
+}
+
+// maxAgents is how many agents are offered as tools.
+const maxAgents = 100
+
+// For makes the handler of a principal's requests.
+func (f *Face) For(p tenant.Principal) http.Handler {
+	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		s, err := f.server(r.Context(), p)
+		if err != nil {
+			f.Log.Error("the agents cannot be offered as tools", "error", err)
+			return nil
+		}
+		return s
+	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+}
+
+// asked is what an agent's tool takes.
+type asked struct {
+	Message string `json:"message" jsonschema:"what to tell the agent"`
+	ChatID  string `json:"chat_id,omitempty" jsonschema:"the conversation to go on with; left out for a new one"`
+}
+
+// looked is what get_run takes.
+type looked struct {
+	RunID string `json:"run_id" jsonschema:"the run, as an earlier call named it"`
+}
+
+// told is the structured result of a call.
+type told struct {
+	RunID      string `json:"run_id"`
+	ChatID     string `json:"chat_id"`
+	Status     string `json:"status"`
+	Answer     string `json:"answer,omitempty"`
+	Output     any    `json:"output,omitempty"`
+	Interrupts []any  `json:"interrupts,omitempty"`
+	Error      string `json:"error,omitempty"`
+}
+
+func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
+	page, err := record.Resources[record.Agent](ctx, f.Store, p.Scope(), "", maxAgents)
+	if err != nil {
+		return nil, err
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
+		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, is followed up with get_run.",
+	})
+	names := map[string]bool{getRun: true}
+	for _, e := range page.Rows {
+		agent := e.Value
+		if p.MayUse(agent) != nil {
+			continue
+		}
+		mcp.AddTool(s, &mcp.Tool{
+			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent), Meta: mcp.Meta{"agent_id": agent.ID},
+		}, func(ctx context.Context, _ *mcp.CallToolRequest, in asked) (*mcp.CallToolResult, *told, error) {
+			if strings.TrimSpace(in.Message) == "" {
+				return refused(problem.InvalidField("message", "is required"))
+			}
+			posted, err := f.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
+			if err != nil {
+				return refused(err)
+			}
+			return f.wait(ctx, p, posted.Run.ID())
+		})
+	}
+	mcp.AddTool(s, &mcp.Tool{Name: getRun, Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
+		func(ctx context.Context, _ *mcp.CallToolRequest, in looked) (*mcp.CallToolResult, *told, error) {
+			return f.wait(ctx, p, in.RunID)
+		})
+	return s, nil
+}
+
+const getRun = "get_run"
+
+// unique is an agent's name as a tool; of agents with one name, the later ones get a part of their ids.
+func unique(taken map[string]bool, a record.Agent) string {
+	name := tool.Name(a.Spec.Name)
+	if taken[name] {
+		suffix := "_" + a.ID[len(a.ID)-8:]
+		name = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
+	}
+	taken[name] = true
+	return name
+}
+
+func describe(a record.Agent) string {
+	if a.Spec.Description != "" {
+		return a.Spec.Description
+	}
+	return "Sends a message to the agent " + a.Spec.Name + "."
+}
+
+// refused tells a problem as a tool tells its failures, so that the model at the other end can read it.
+func refused(err error) (*mcp.CallToolResult, *told, error) {
+	text := "the service could not do this right now"
+	if p, ok := problem.As(err); ok {
+		text = p.Message // anything else is ours to know
+	}
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+}
+
+// wait tells how a run stands once it has ended or needs a human, or when the window is over.
+func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *told, error) {
+	e, err := f.Feed.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool {
+		return r.Status.Terminal() || r.Status == lifecycle.AwaitingInput
+	})
+	if err != nil {
+		return refused(err)
+	}
+	v, err := view.Of(ctx, f.Store, e)
+	if err != nil {
+		return refused(err)
+	}
+	t := &told{RunID: v.RunID, ChatID: v.ChatID, Status: v.Status}
+	var text string
+	switch e.Value.Status {
+	case lifecycle.Completed:
+		var result struct {
+			Answer string `json:"answer"`
+			Output any    `json:"output"`
+		}
+		if err := json.Unmarshal(v.Result, &result); err != nil {
+			return refused(err)
+		}
+		t.Answer, t.Output, text = result.Answer, result.Output, result.Answer
+	case lifecycle.AwaitingInput:
+		var prompts []string
+		for _, i := range v.Interrupts {
+			t.Interrupts = append(t.Interrupts, i)
+			prompts = append(prompts, i.Prompt)
+		}
+		text = "The agent waits for a human: " + strings.Join(prompts, " ") + " A question is answered by another message with this chat_id; then get_run tells what came of it."
+	case lifecycle.Queued, lifecycle.Running:
+		text = "The run goes on: ask get_run for " + v.RunID + "."
+	default:
+		if v.Error != nil {
+			t.Error = *v.Error
+		}
+		text = fmt.Sprintf("The run ended %s. %s", v.Status, t.Error)
+	}
+	return &mcp.CallToolResult{
+		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed, Content: []mcp.Content{&mcp.TextContent{Text: text}},
+	}, t, nil
+}
