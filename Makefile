@@ -1,0 +1,148 @@
+# Agent Platform. `make` alone prints this help.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+GO ?= go
+export CGO_ENABLED ?= 1
+
+SEEDS ?= 2000
+ROUNDS ?= 20
+CUTS ?= 12000
+HISTORIES ?= 500
+STATES ?= 250000
+REQUESTS ?= 50000
+ENTRIES ?= 10000
+SOAK ?= 1h
+PAIRS ?= 7
+# A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
+FUZZTIME ?= 30000x
+TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
+
+STAGE ?= dev
+# Functions on AWS run on arm64; the integration tests build for the machine they run on.
+ARCH ?= arm64
+FUNCTIONS := chat api worker webhook job sweeper stream
+LOCALSTACK := scripts/localstack.sh
+# The newest CDK command line that reads what this version of the CDK synthesises; it lives in .cache.
+CDK_VERSION := 2.1148.1
+CDK := .cache/cdk/node_modules/.bin/cdk
+
+.PHONY: neighbours soak chaos requests explore linearize cuts planted record peers help run build test simulate crash bench fuzz lint vulncheck golden clean functions synth integration deploy destroy smoke invoke templates cost
+
+help: ## print this help
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## serve the API on this machine (settings: see README)
+	$(GO) run ./functions/local
+
+build: ## build the program into dist/
+	$(GO) build -trimpath -ldflags "-s -w" -o dist/local ./functions/local
+
+test: ## everything: tests with the race detector, then the simulation without it
+	$(GO) vet ./...
+	$(GO) test -race -shuffle=on -timeout 12m ./...
+	$(GO) test -run 'TestSimulation' -timeout 10m ./internal/sim -seeds $(SEEDS)
+
+simulate: ## run the simulation with SEEDS seeds
+	$(GO) test -run 'TestSimulation' -timeout 24h -v ./internal/sim -seeds $(SEEDS)
+
+crash: ## kill -9 the real process under load, ROUNDS times
+	$(GO) test -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)
+
+linearize: ## hold HISTORIES histories of the real process to the models of a chat and of a cap
+	$(GO) test -run 'TestTheServiceIsLinearizable|RejectAService' -count 1 -timeout 24h -v ./functions/local -histories $(HISTORIES)
+
+explore: ## visit up to STATES states of each small world, with each set of faults
+	$(GO) test -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
+
+neighbours: ## measure what an organization far above its cap, and receivers that never answer, do to others, in PAIRS pairs of rounds
+	$(GO) test -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)
+
+soak: ## have the real process work at half of its peak for SOAK, killed every five minutes
+	$(GO) test -run TestSoak -count 1 -timeout 24h -v ./functions/local -soak $(SOAK)
+
+chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
+	$(GO) test -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
+
+cuts: ## cut the power of the embedded store at CUTS moments
+	$(GO) test -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
+
+planted: ## plant the bugs of internal/sim/planted, and have the simulation find each
+	$(GO) test -run TestEveryBugIsFound -count 1 -timeout 2h -v ./internal/sim/planted -plant
+
+bench: ## measure the real process over HTTP
+	$(GO) run ./scripts/bench
+
+fuzz: ## run every fuzz target for FUZZTIME (a count: 30000x)
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p; done; done
+
+functions: ## build the functions for AWS into dist/
+	@for f in $(FUNCTIONS); do echo "dist/$$f/bootstrap"; CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc \
+	  -ldflags "-s -w -buildid=" -o dist/$$f/bootstrap ./functions/$$f || exit 1; done
+
+synth: functions $(CDK) ## synthesise the stacks of STAGE into cdk.out/ (needs Node.js)
+	$(CDK) synth --quiet -c stage=$(STAGE)
+
+$(CDK):
+	npm install --silent --no-fund --no-audit --no-package-lock --prefix .cache/cdk aws-cdk@$(CDK_VERSION)
+
+deploy: functions $(CDK) ## deploy STAGE to the AWS account of your credentials: data, image, service, ops, first key, smoke test
+	scripts/deploy.sh $(STAGE)
+
+destroy: $(CDK) ## take STAGE down again; what is precious stays
+	$(CDK) destroy --force -c stage=$(STAGE) Ops Service Data
+
+smoke: ## tell the scenarios that harm nobody to the deployed STAGE, or to BASE_URL with OPERATOR_KEY
+	@BASE_URL=$${BASE_URL:-$$(python3 -c 'import json; print(json.load(open(".cache/outputs-$(STAGE).json"))["agents-$(STAGE)-service"]["BaseUrl"])')} \
+	OPERATOR_KEY=$${OPERATOR_KEY:-$$(cat .cache/operator-$(STAGE).key)} $(GO) test -tags smoke -count 1 -v -timeout 20m ./infra/smoke
+
+invoke: ## call FUNCTION of STAGE with EVENT, a file of events/samples
+	$(GO) run ./scripts/operate -stage $(STAGE) invoke $(FUNCTION) $(or $(EVENT),events/samples/$(FUNCTION).json)
+
+templates: ## test what the templates mean (needs Node.js)
+	$(GO) test -tags infra -count 1 -timeout 10m ./infra/...
+
+cost: ## count what a run costs on LocalStack, and rewrite the table in infra/README.md
+	$(LOCALSTACK) start
+	eval "$$($(LOCALSTACK) env)"; $(GO) test -tags integration -count 1 ./internal/cloud/proof -update
+
+integration: ## deploy the stacks onto LocalStack and run every integration test (needs Python 3, Java, Maven and Node.js)
+	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
+	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
+	$(LOCALSTACK) restart
+	@eval "$$($(LOCALSTACK) env)"; $(GO) test -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
+	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; exit $$status
+
+peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/schemathesis/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
+	$(GO) test -tags peers -count 1 -timeout 10m $$(grep -rl --include='*_test.go' '^//go:build peers' . | xargs -n1 dirname | sort -u)
+
+requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
+	$(GO) test -tags peers -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
+
+record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
+	$(GO) test -tags peers -count 1 -run TestContract ./internal/model/openaimodel ./internal/model/anthropicmodel ./internal/model/bedrockmodel -record
+
+.cache/peers/package-lock.json: scripts/peers/package-lock.json
+	mkdir -p .cache/peers && cp scripts/peers/*.json .cache/peers/
+	npm ci --silent --no-fund --no-audit --prefix .cache/peers
+	touch $@
+
+.cache/peers/venv/made: scripts/peers/requirements.txt
+.cache/peers/schemathesis/made: scripts/peers/schemathesis.txt
+.cache/peers/%/made:
+	python3 -m venv .cache/peers/$*
+	.cache/peers/$*/bin/pip install -q --disable-pip-version-check -r $<
+	touch $@
+
+lint: ## run the linters
+	$(TOOLS) golangci-lint run ./...
+
+vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
+	$(TOOLS) govulncheck ./...
+
+golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, settings table)
+	$(GO) test ./internal/lifecycle ./internal/httpapi ./internal/setting -update
+
+clean: ## remove what was built, not the data
+	rm -rf dist

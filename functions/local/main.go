@@ -1,0 +1,59 @@
+// Command local is the laptop: the whole service in one process over one folder.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"agentplatform/internal/boot"
+	"agentplatform/internal/setting"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "agent-platform:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	s, err := setting.Read(os.Environ())
+	if err != nil {
+		return err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	local, err := boot.StartLocal(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	greet(local)
+	err = local.Wait(ctx)
+	cancel() // a second signal ends the process at once
+	if stopped := local.Stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+func greet(l *boot.Local) {
+	fmt.Printf(`Agent Platform at %s
+  documentation   %s/docs
+  operator key    %s   (kept in %s)
+
+Send the first message:
+
+  curl -s %s/chat -H "Authorization: Bearer %s" -F agent_id=%s -F message="Hello there"
+
+`, l.URL, l.Settings.PublicURL, l.Key, filepath.Join(l.Settings.DataDir, "operator.key"), l.URL, l.Key, l.AgentID)
+}

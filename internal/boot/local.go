@@ -1,0 +1,361 @@
+// Package boot is the wiring: it reads no rule, it makes adapters and hands them to the use cases. It is the only
+// importer of adapters.
+package boot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"agentplatform/events"
+	"agentplatform/internal/a2aface"
+	"agentplatform/internal/agent"
+	"agentplatform/internal/blob/dirblob"
+	"agentplatform/internal/dispatch"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/mcpface"
+	"agentplatform/internal/model/modellist"
+	"agentplatform/internal/move"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/provider/reach"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/seal/keyseal"
+	"agentplatform/internal/setting"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table/disktable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/timer/localtimer"
+	"agentplatform/internal/toolkit"
+	"agentplatform/internal/toolkit/kinds"
+	"agentplatform/internal/webhook"
+	"agentplatform/internal/worker"
+)
+
+// Local is the whole service in one process over one folder.
+type Local struct {
+	Settings setting.Settings
+	Key      string       // the operator key's text
+	AgentID  string       // of the agent Demo, if it is still there
+	URL      string       // of the API
+	Server   *http.Server // serving
+
+	log     *slog.Logger
+	table   *disktable.Table
+	queues  queues
+	timer   *localtimer.Timer
+	edge    *httpapi.Server
+	served  chan error
+	stop    context.CancelFunc // ends what runs in the background
+	working sync.WaitGroup
+}
+
+// queues sends each nudge to the queue of its kind, so that none waits behind another.
+type queues map[events.NudgeKind]*localqueue.Queue
+
+func (q queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nudge.Kind].Send(ctx, m) }
+
+// How much goes on at once beside the runs.
+const (
+	webhooksAtOnce = 128
+	jobsAtOnce     = 2
+	sweepEvery     = time.Second
+	lookEvery      = time.Second
+	stopTime       = 8 * time.Second // of the 10 s that a stop may take
+)
+
+// StartLocal opens the folder and serves. Stop it.
+func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
+	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
+		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.New(), events.NudgeJob: localqueue.New(),
+	}}
+	l.timer = localtimer.New(l.queues)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on ADDR: %w", err)
+	}
+	if l.Settings.PublicURL == "" {
+		l.Settings.PublicURL = "http://" + listener.Addr().String()
+	}
+	if l.table, err = disktable.Open(filepath.Join(s.DataDir, "store"), disktable.Options{Log: log}); err != nil {
+		_ = listener.Close()
+		if errors.Is(err, disktable.ErrInUse) {
+			return nil, fmt.Errorf("DATA_DIR %s is in use by another process; stop that one or name another folder", s.DataDir)
+		}
+		return nil, err
+	}
+	if err := l.wire(ctx, listener); err != nil {
+		_ = listener.Close()
+		return nil, errors.Join(err, l.table.Close())
+	}
+	return l, nil
+}
+
+func (l *Local) wire(ctx context.Context, listener net.Listener) error {
+	s, log, machine := l.Settings, l.log, host.System()
+	blobs, err := dirblob.Open(filepath.Join(s.DataDir, "blobs"))
+	if err != nil {
+		return err
+	}
+	store := record.New(l.table, blobs, machine)
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret)
+	if secret, err = store.EnsureSecret(ctx, secret); err != nil {
+		return err
+	}
+	sealer, err := sealerOf(filepath.Join(s.DataDir, "sealing.key"))
+	if err != nil {
+		return err
+	}
+	models, err := reach.Models(ctx, s, machine)
+	if err != nil {
+		return err
+	}
+	known := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
+	tenants := tenant.New(store, store, machine, tenant.Defaults{
+		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
+		ActiveLimit: s.ActiveLimit, CheckModel: known.Check,
+	}, secret, sealer)
+	if err := l.firstStart(ctx, store, tenants); err != nil {
+		return err
+	}
+	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
+	if err != nil {
+		return err
+	}
+	toolkits := &toolkit.Toolkits{Store: store, Known: store, Host: machine, Sealer: sealer}
+	if err := kinds.Make(toolkits, s); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	meter := newMeter(registry)
+
+	bell := feed.NewLocalBell()
+	live := feed.New(memtable.New(machine.Now), bell, machine)
+	shell := &move.Shell{
+		Store: store, Queue: l.queues, Timer: l.timer, Bell: bell, Host: machine, Log: log, Caps: tenants.Caps,
+		StartDeadline: s.StartDeadline, Boot: machine.NewID(), Moved: meter.moved,
+	}
+	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
+	work := &worker.Worker{
+		Shell: shell, Store: store, Known: store, Feed: live, Host: machine, Log: log, Lease: s.Lease, PauseExpiry: s.PauseExpiry, Tick: lookEvery,
+		Loop: &agent.Loop{
+			Models: models, Host: machine,
+		},
+		Tools: toolkits,
+	}
+	hooks := &webhook.Sender{
+		Sealer: sealer,
+		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret, Boot: shell.Boot, Tried: meter.tried,
+	}
+	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
+	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
+	face := &mcpface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow}
+	l.edge = httpapi.New(httpapi.Config{
+		MCP:    face.For,
+		A2A:    &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow, URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base},
+		Intake: in, Tenants: tenants, Store: store, Feed: live, Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
+		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, PublicURL: s.PublicURL, Callbacks: policy, Pprof: s.Pprof,
+		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
+		Redelivered: func(ctx context.Context, h record.Hook) {
+			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
+		},
+	})
+	l.background(work, hooks, remover, sweeper)
+	l.serve(listener)
+	return nil
+}
+
+func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
+	_ = l.queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}) // the sweeper finds it otherwise
+}
+
+// firstStart makes the first organisation, user, key and agent, and keeps the key in a file.
+func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *tenant.Tenants) error {
+	file := filepath.Join(l.Settings.DataDir, "operator.key")
+	kept, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l.Key = strings.TrimSpace(string(kept))
+	if l.Key == "" {
+		first, err := tenants.Bootstrap(ctx)
+		if err != nil {
+			return fmt.Errorf("the first organization could not be made: %w", err)
+		}
+		l.Key = first.Key
+		if err := writeSecretFile(file, l.Key+"\n"); err != nil {
+			return err
+		}
+	}
+	p, bad := tenants.Authenticate(ctx, l.Key)
+	if bad != nil {
+		l.log.Warn("the key in the file is not good any more", "file", file, "reason", bad)
+		return nil
+	}
+	page, err := record.Resources[record.Agent](ctx, store, p.Scope(), "", 100)
+	if err != nil {
+		return err
+	}
+	for _, e := range page.Rows {
+		if e.Value.Spec.Name == "Demo" {
+			l.AgentID = e.Value.ID
+		}
+	}
+	return nil
+}
+
+// sealerOf keeps the key that seals secrets in a file beside the store, so that the store alone gives none away.
+func sealerOf(file string) (seal.Sealer, error) {
+	kept, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		key := make([]byte, seal.KeySize)
+		_, _ = rand.Read(key)
+		kept = []byte(hex.EncodeToString(key))
+		if err := writeSecretFile(file, string(kept)+"\n"); err != nil {
+			return nil, err
+		}
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(kept)))
+	if err != nil {
+		return nil, fmt.Errorf("%s holds no key: %w", file, err)
+	}
+	return keyseal.New(key)
+}
+
+// writeSecretFile writes a file that only its owner can read, whole or not at all.
+func writeSecretFile(path, content string) error {
+	tmp, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = tmp.WriteString(content)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// background starts the workers, the webhook senders, the jobs and the sweeper.
+func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *removal.Remover, sweeper *sweep.Sweeper) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
+		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
+	}
+	run(events.NudgeRun, l.Settings.Workers, func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
+	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
+	run(events.NudgeJob, jobsAtOnce, remover.Handle)
+	l.working.Go(func() {
+		if err := sweeper.Adopt(ctx); err != nil && ctx.Err() == nil {
+			l.log.Error("the first sweep failed", "error", err)
+		}
+		tick := time.NewTicker(sweepEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := sweeper.Sweep(ctx); err != nil && ctx.Err() == nil {
+					l.log.Error("a sweep failed", "error", err)
+				}
+			}
+		}
+	})
+}
+
+func (l *Local) serve(listener net.Listener) {
+	l.URL = "http://" + listener.Addr().String() + httpapi.Base
+	l.Server = &http.Server{
+		Handler: l.edge, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelWarn),
+	}
+	go func() { l.served <- l.Server.Serve(listener) }()
+}
+
+// Wait returns when the server has failed, or ctx ends.
+func (l *Local) Wait(ctx context.Context) error {
+	select {
+	case err := <-l.served:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Stop ends the process's work within its time: requests finish, streams say goodbye, running runs are handed over to
+// the next start.
+func (l *Local) Stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.edge.Stop()
+	}()
+	err := l.Server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, l.Server.Close())
+	}
+	<-ended
+	l.stop()
+	l.working.Wait()
+	l.timer.Close()
+	for _, q := range l.queues {
+		q.Close()
+	}
+	return errors.Join(err, l.table.Close())
+}
+
+// meter counts what happens to runs.
+type meter struct {
+	moves *prometheus.CounterVec
+	tries *prometheus.CounterVec
+}
+
+func newMeter(r *prometheus.Registry) meter {
+	m := meter{
+		moves: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total", Help: "Runs that entered a status."}, []string{"status"}),
+		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total", Help: "Webhook tries by outcome."}, []string{"delivered"}),
+	}
+	r.MustRegister(m.moves, m.tries)
+	return m
+}
+
+func (m meter) moved(o lifecycle.Outcome) {
+	if o.After.Status != o.Before.Status {
+		m.moves.WithLabelValues(string(o.After.Status)).Inc()
+	}
+}
+
+func (m meter) tried(delivered bool) { m.tries.WithLabelValues(fmt.Sprint(delivered)).Inc() }
