@@ -1,0 +1,34 @@
+// Command api is the function behind API Gateway for all requests that are answered whole.
+package main
+
+import (
+	"context"
+
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/edge"
+	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/mcpface"
+	"agentplatform/internal/toolkit/kinds"
+	"agentplatform/internal/trigger"
+)
+
+func main() {
+	function.Run(func(p *cloud.Platform) (any, error) {
+		ctx := context.Background()
+		if err := p.ReadSecrets(ctx); err != nil {
+			return nil, err
+		}
+		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
+			return nil, err
+		}
+		server, err := edge.New(p, 0, edge.A2A, func(c *httpapi.Config) {
+			face := &mcpface.Face{Intake: c.Intake, Store: p.Store, Feed: p.Feed, Log: p.Log, Window: c.ObserveWindow}
+			c.MCP = face.For
+		})
+		if err != nil {
+			return nil, err
+		}
+		return trigger.Buffered(server), nil
+	})
+}

@@ -1,0 +1,17 @@
+// Command job is the function that takes away what was deleted or has outlived its retention: the job queue triggers it.
+package main
+
+import (
+	"agentplatform/events"
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/trigger"
+)
+
+func main() {
+	function.Run(func(p *cloud.Platform) (any, error) {
+		remover := &removal.Remover{Shell: p.Shell, Store: p.Store, Host: p.Host}
+		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, remover.Handle), nil
+	})
+}

@@ -1,0 +1,76 @@
+// Command stream is the service of long-lived streams: it follows runs for Server-Sent Events, as a container on Fargate
+// behind an internal load balancer.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // the image holds nothing but this program
+
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/edge"
+	"agentplatform/internal/httpapi"
+)
+
+// stopTime is how long a stop may take; streams say goodbye at once.
+const stopTime = 20 * time.Second
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "stream:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	p, err := cloud.Open(ctx)
+	if err != nil {
+		return err
+	}
+	handler, err := edge.New(p, 0)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Addr: p.Settings.Addr, Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ListenAndServe() }()
+	reporting := p.Host.Go(func() { report(ctx, p, handler) })
+	defer reporting()
+	p.Log.Info("serving streams", "addr", p.Settings.Addr)
+	select {
+	case err := <-served:
+		cancel()
+		return err
+	case <-ctx.Done():
+	}
+	cancel() // a second signal ends the process at once
+	handler.Stop()
+	stopping, done := context.WithTimeout(context.Background(), stopTime)
+	defer done()
+	if err := server.Shutdown(stopping); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}
+
+// reportEvery is how often the service tells how many streams it has; it is scaled by that.
+const reportEvery = 30 * time.Second
+
+func report(ctx context.Context, p *cloud.Platform, s *httpapi.Server) {
+	for p.Host.Sleep(ctx, reportEvery) == nil {
+		p.Metrics.Put(cloud.Value{Name: cloud.OpenStreams, Unit: "Count", Value: float64(s.OpenStreams())})
+	}
+}

@@ -1,0 +1,23 @@
+// Command sweeper is the function that finds what is due and has it looked at: a schedule triggers it each minute.
+package main
+
+import (
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/sweep"
+)
+
+func main() {
+	function.Run(func(p *cloud.Platform) (any, error) {
+		shell := *p.Shell
+		shell.Moved = func(o lifecycle.Outcome) {
+			p.Metrics.Moved(o)
+			if o.Before.Status == lifecycle.AwaitingInput && o.After.Status.Terminal() {
+				p.Metrics.Count(cloud.PausesLate) // the wait should have seen to it
+			}
+		}
+		sweeper := &sweep.Sweeper{Shell: &shell, Store: p.Store, Queue: p.Queues, Host: p.Host, Log: p.Log}
+		return sweeper.Sweep, nil
+	})
+}

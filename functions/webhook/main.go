@@ -1,0 +1,33 @@
+// Command webhook is the function that sends webhooks: the webhook queue triggers it.
+package main
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/trigger"
+	"agentplatform/internal/webhook"
+)
+
+// tryTime bounds one try, redirects and slow bodies included.
+const tryTime = time.Minute
+
+func main() {
+	function.Run(func(p *cloud.Platform) (any, error) {
+		policy, err := egress.Read(p.Settings.WebhookAllowHosts, "WEBHOOK_CA_FILE", p.Settings.WebhookCAFile)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.ReadSecrets(context.Background()); err != nil {
+			return nil, err
+		}
+		sender := &webhook.Sender{
+			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Tried: p.Metrics.Tried,
+		}
+		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, sender.Handle), nil
+	})
+}

@@ -1,0 +1,75 @@
+package stacks
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecr"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
+	"github.com/aws/jsii-runtime-go"
+
+	"agentplatform/infra/stage"
+	"agentplatform/internal/table/dynamotable"
+)
+
+// Data is what must not be lost.
+type Data struct {
+	Stack  awscdk.Stack
+	Core   awsdynamodb.TableV2
+	Feed   awsdynamodb.TableV2
+	Bucket awss3.Bucket
+	Key    awskms.Key               // wraps organisations' secrets
+	Secret awssecretsmanager.Secret // the deployment's
+	Images awsecr.Repository        // of the stream service; make deploy pushes to it between the stacks
+}
+
+func newData(stack awscdk.Stack, s stage.Stage) *Data {
+	d := &Data{Stack: stack}
+	layout := dynamotable.Layout()
+	attribute := func(name string) *awsdynamodb.Attribute {
+		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
+	}
+	var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
+	for _, index := range layout.Indexes {
+		indexes = append(indexes, &awsdynamodb.GlobalSecondaryIndexPropsV2{
+			IndexName: jsii.String(index.Name), PartitionKey: attribute(index.PartitionKey), SortKey: attribute(index.SortKey),
+			ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
+		})
+	}
+	keep := awscdk.RemovalPolicy_DESTROY
+	if s.Precious {
+		keep = awscdk.RemovalPolicy_RETAIN
+	}
+	d.Core = awsdynamodb.NewTableV2(stack, jsii.String("Core"), &awsdynamodb.TablePropsV2{
+		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey), TimeToLiveAttribute: jsii.String(layout.TTL),
+		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep, DeletionProtection: jsii.Bool(s.Precious),
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
+	})
+	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{ // frames live for minutes: nothing to keep
+		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey), TimeToLiveAttribute: jsii.String(layout.TTL),
+		Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+	d.Bucket = awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true), Encryption: awss3.BucketEncryption_S3_MANAGED,
+		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete one that holds anything
+		LifecycleRules: &[]*awss3.LifecycleRule{{
+			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
+		}},
+	})
+	d.Key = awskms.NewKey(stack, jsii.String("SealingKey"), &awskms.KeyProps{EnableKeyRotation: jsii.Bool(true), RemovalPolicy: keep})
+	d.Secret = awssecretsmanager.NewSecret(stack, jsii.String("Secrets"), &awssecretsmanager.SecretProps{
+		RemovalPolicy: keep, GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
+			SecretStringTemplate: jsii.String("{}"), GenerateStringKey: jsii.String("WEBHOOK_SECRET"), PasswordLength: jsii.Number(48), ExcludePunctuation: jsii.Bool(true),
+		},
+	})
+	d.Images = awsecr.NewRepository(stack, jsii.String("Images"), &awsecr.RepositoryProps{
+		ImageScanOnPush: jsii.Bool(true), ImageTagMutability: awsecr.TagMutability_IMMUTABLE, RemovalPolicy: keep, EmptyOnDelete: jsii.Bool(!s.Precious),
+		LifecycleRules: &[]*awsecr.LifecycleRule{{MaxImageCount: jsii.Number(10)}},
+	})
+	output(stack, "ImageRepository", d.Images.RepositoryUri())
+	output(stack, "CoreTable", d.Core.TableName())
+	output(stack, "FeedTable", d.Feed.TableName())
+	output(stack, "Bucket", d.Bucket.BucketName())
+	return d
+}

@@ -1,0 +1,470 @@
+//go:build infra
+
+package stacks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/infra/stacks"
+	"agentplatform/infra/stage"
+)
+
+// templates are the synthesised stacks, by name.
+type templates map[string]map[string]any
+
+var functions = []string{"chat", "api", "worker", "webhook", "job", "sweeper"}
+
+func synthesised(t *testing.T, name string) templates {
+	t.Helper()
+	binaries := t.TempDir()
+	for _, f := range functions {
+		require.NoError(t, os.MkdirAll(filepath.Join(binaries, f), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(binaries, f, "bootstrap"), []byte(f), 0o700))
+	}
+	s, err := stage.Named(name)
+	require.NoError(t, err)
+	s.AlarmEmail = "someone@example.com"
+	s.Settings = map[string]string{"BEDROCK_MODELS": "eu.amazon.nova-lite-v1:0, amazon.titan-text"}
+	out := t.TempDir()
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(out), AnalyticsReporting: jsii.Bool(false)})
+	stacks.New(app, s, binaries, "sha256:"+strings.Repeat("0", 64))
+	app.Synth(nil)
+	all := templates{}
+	for _, what := range []string{"Data", "Service", "Ops"} {
+		b, err := os.ReadFile(filepath.Join(out, what+".template.json"))
+		require.NoError(t, err)
+		var one map[string]any
+		require.NoError(t, json.Unmarshal(b, &one))
+		all[what] = one
+	}
+	return all
+}
+
+func (all templates) clone(t *testing.T) templates {
+	b, err := json.Marshal(all)
+	require.NoError(t, err)
+	var c templates
+	require.NoError(t, json.Unmarshal(b, &c))
+	return c
+}
+
+type properties = map[string]any
+
+// of are the resources of a type in all stacks: their properties by logical id.
+func (all templates) of(kind string) map[string]properties {
+	found := map[string]properties{}
+	for _, stack := range all {
+		for id, v := range object(stack["Resources"]) {
+			if r := object(v); r["Type"] == kind {
+				found[id] = object(r["Properties"])
+			}
+		}
+	}
+	return found
+}
+
+func (all templates) the(kind, prefix string) properties {
+	for id, p := range all.of(kind) {
+		if strings.HasPrefix(id, prefix) {
+			return p
+		}
+	}
+	panic("there is no " + kind + " " + prefix)
+}
+
+func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
+func list(v any) []any            { l, _ := v.([]any); return l }
+func text(v any) string           { b, _ := json.Marshal(v); return string(b) }
+
+func number(v any) float64 { n, _ := v.(float64); return n }
+
+// strings of a member that is one or several.
+func several(v any) []string {
+	if s, ok := v.(string); ok {
+		return []string{s}
+	}
+	var all []string
+	for _, one := range list(v) {
+		if s, ok := one.(string); ok {
+			all = append(all, s)
+		} else {
+			all = append(all, text(one))
+		}
+	}
+	if v != nil && all == nil {
+		all = []string{text(v)}
+	}
+	return all
+}
+
+var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|JobQueue|RunDead|WebhookDead|JobDead|PauseMachine)[0-9A-F]{8}`)
+
+// rights of a role: "action on resource", the resource by the name it has in the program.
+func (all templates) rights(role string) []string {
+	var found []string
+	for id, p := range all.of("AWS::IAM::Policy") {
+		if !strings.HasPrefix(id, role) {
+			continue
+		}
+		for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+			statement := object(s)
+			for _, action := range several(statement["Action"]) {
+				for _, resource := range several(statement["Resource"]) {
+					name := resource
+					if m := logicalID.FindStringSubmatch(resource); m != nil {
+						name = m[1]
+						if strings.Contains(resource, "/index/") {
+							name += " indexes"
+						}
+					}
+					found = append(found, action+" on "+name)
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// roles that are the platform's own, and what may never be among their rights.
+var roles = map[string]struct{ may, never []string }{
+	"ChatFunction": {
+		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue", "s3:PutObject on Blobs", "states:StopExecution on PauseMachine"},
+		[]string{"sqs:ReceiveMessage", "states:StartExecution", "sqs:SendMessage on JobQueue", "dynamodb:Scan"},
+	},
+	"ApiFunction": {
+		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue", "sqs:SendMessage on WebhookQueue", "kms:GenerateDataKey on SealingKey"},
+		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan"},
+	},
+	"WorkerFunction": {
+		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue", "states:StartExecution on PauseMachine", "dynamodb:PutItem on Feed", "kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
+		[]string{"sqs:ReceiveMessage on WebhookQueue", "sqs:SendMessage on JobQueue", "dynamodb:Scan", "kms:GenerateDataKey"},
+	},
+	"WebhookFunction": {
+		[]string{"sqs:ReceiveMessage on WebhookQueue", "dynamodb:PutItem on Core", "s3:GetObject on Blobs", "kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
+		[]string{"sqs:SendMessage", "s3:PutObject", "s3:DeleteObject", "states:", "on Feed", "kms:GenerateDataKey"},
+	},
+	"JobFunction": {
+		[]string{"sqs:ReceiveMessage on JobQueue", "dynamodb:DeleteItem on Core", "s3:DeleteObject on Blobs"},
+		[]string{"sqs:ReceiveMessage on RunQueue", "states:StartExecution", "on Feed"},
+	},
+	"SweeperFunction": {
+		[]string{"dynamodb:Query on Core indexes", "sqs:SendMessage on RunQueue", "sqs:SendMessage on WebhookQueue", "sqs:SendMessage on JobQueue"},
+		[]string{"sqs:ReceiveMessage", "states:StartExecution", "on Feed", "dynamodb:Scan", "kms:", "secretsmanager:"},
+	},
+	"StreamTaskTaskRole": {
+		[]string{"dynamodb:GetItem on Core", "dynamodb:PutItem on Feed", "s3:GetObject on Blobs"},
+		[]string{"dynamodb:PutItem on Core", "dynamodb:DeleteItem on Core", "sqs:", "states:", "s3:PutObject"},
+	},
+	"PauseMachineRole": {
+		[]string{"sqs:SendMessage on RunQueue"},
+		[]string{"dynamodb:", "on WebhookQueue", "on JobQueue", "lambda:", "s3:"},
+	},
+}
+
+// stars are the statements that need every resource: their actions know no smaller one.
+var stars = map[string]string{
+	"ecr:GetAuthorizationToken": "a token is for the registry, not for a repository",
+}
+
+// meanings are what the templates must mean: each check says what is wrong, and each has a break that it must notice.
+var meanings = []struct {
+	name  string
+	check func(templates) []string
+	spoil func(templates)
+}{
+	{"each role may what it needs, and no more", func(all templates) (wrong []string) {
+		for role, r := range roles {
+			rights := all.rights(role)
+			for _, may := range r.may {
+				if !slices.Contains(rights, may) {
+					wrong = append(wrong, role+" may not "+may)
+				}
+			}
+			for _, never := range r.never {
+				for _, right := range rights {
+					if strings.Contains(right, never) {
+						wrong = append(wrong, role+" may "+right)
+					}
+				}
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		p := all.the("AWS::IAM::Policy", "WebhookFunction")
+		document := object(p["PolicyDocument"])
+		document["Statement"] = append(list(document["Statement"]), properties{"Action": "s3:PutObject", "Resource": properties{"Fn::GetAtt": []any{"BlobsF0F01DC6", "Arn"}}})
+	}},
+	{"no right to every resource but the listed", func(all templates) (wrong []string) {
+		for id, p := range all.of("AWS::IAM::Policy") {
+			for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+				statement := object(s)
+				for _, action := range several(statement["Action"]) {
+					if strings.HasSuffix(action, "*") {
+						wrong = append(wrong, id+" may "+action)
+					}
+					if slices.Contains(several(statement["Resource"]), "*") && stars[action] == "" {
+						wrong = append(wrong, id+" may "+action+" on everything")
+					}
+				}
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		p := all.the("AWS::IAM::Policy", "ApiFunction")
+		object(list(object(p["PolicyDocument"])["Statement"])[0])["Resource"] = "*"
+	}},
+	{"the worker alone calls models, and those that are listed", func(all templates) (wrong []string) {
+		calls := 0
+		for id, p := range all.of("AWS::IAM::Policy") {
+			for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+				statement := object(s)
+				if !strings.Contains(text(statement["Action"]), "bedrock:") {
+					continue
+				}
+				calls++
+				resources := text(statement["Resource"])
+				for _, listed := range []string{"inference-profile/eu.amazon.nova-lite-v1:0", "foundation-model/amazon.nova-lite-v1:0", "foundation-model/amazon.titan-text"} {
+					if !strings.Contains(resources, listed+`"`) {
+						wrong = append(wrong, id+" may not call "+listed)
+					}
+				}
+				if !strings.HasPrefix(id, "WorkerFunction") || strings.Contains(resources, "foundation-model/*") {
+					wrong = append(wrong, id+" may call "+resources)
+				}
+			}
+		}
+		if calls != 1 {
+			wrong = append(wrong, fmt.Sprintf("%d statements let call models", calls))
+		}
+		return wrong
+	}, func(all templates) {
+		p := all.the("AWS::IAM::Policy", "ChatFunction")
+		document := object(p["PolicyDocument"])
+		document["Statement"] = append(list(document["Statement"]), properties{"Action": "bedrock:InvokeModelWithResponseStream", "Resource": "arn:aws:bedrock:*::foundation-model/*"})
+	}},
+	{"a message stays hidden for as long as its function may run", func(all templates) (wrong []string) {
+		for id, m := range all.of("AWS::Lambda::EventSourceMapping") {
+			queue, function := all.target("AWS::SQS::Queue", m["EventSourceArn"]), all.target("AWS::Lambda::Function", m["FunctionName"])
+			if number(queue["VisibilityTimeout"]) < number(function["Timeout"]) {
+				wrong = append(wrong, id)
+			}
+		}
+		return wrong
+	}, func(all templates) { all.the("AWS::SQS::Queue", "RunQueue")["VisibilityTimeout"] = 60.0 }},
+	{"batches report their failures one by one, one message each, bounded", func(all templates) (wrong []string) {
+		mappings := all.of("AWS::Lambda::EventSourceMapping")
+		if len(mappings) != 3 {
+			wrong = append(wrong, "there are not three triggers")
+		}
+		for id, m := range mappings {
+			if !slices.Contains(several(m["FunctionResponseTypes"]), "ReportBatchItemFailures") || number(m["BatchSize"]) != 1 ||
+				number(object(m["ScalingConfig"])["MaximumConcurrency"]) < 2 {
+				wrong = append(wrong, id)
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		delete(all.the("AWS::Lambda::EventSourceMapping", "Worker"), "FunctionResponseTypes")
+	}},
+	{"recursion is allowed where it is meant", func(all templates) (wrong []string) {
+		for id, f := range all.of("AWS::Lambda::Function") {
+			want := "Terminate"
+			if strings.HasPrefix(id, "WorkerFunction") {
+				want = "Allow"
+			}
+			if f["RecursiveLoop"] != want {
+				wrong = append(wrong, id)
+			}
+		}
+		return wrong
+	}, func(all templates) { all.the("AWS::Lambda::Function", "WorkerFunction")["RecursiveLoop"] = "Terminate" }},
+	{"every queue has dead letters, and an alarm for them", func(all templates) (wrong []string) {
+		alarms := text(all.of("AWS::CloudWatch::Alarm"))
+		dead := map[string]bool{}
+		for id, q := range all.of("AWS::SQS::Queue") {
+			if policy := object(q["RedrivePolicy"]); policy != nil {
+				for name := range all.of("AWS::SQS::Queue") {
+					if strings.Contains(text(policy["deadLetterTargetArn"]), name) {
+						dead[name] = true
+					}
+				}
+			} else if !strings.Contains(id, "Dead") {
+				wrong = append(wrong, id+" has no dead letters")
+			}
+		}
+		for id := range dead {
+			if !strings.Contains(alarms, id) {
+				wrong = append(wrong, "no alarm for "+id)
+			}
+		}
+		if len(dead) != 3 {
+			wrong = append(wrong, fmt.Sprint(len(dead), " queues of dead letters"))
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::SQS::Queue", "JobQueue"), "RedrivePolicy") }},
+	{"logs end, and each function has its own", func(all templates) (wrong []string) {
+		groups := all.of("AWS::Logs::LogGroup")
+		for id, g := range groups {
+			if number(g["RetentionInDays"]) < 1 {
+				wrong = append(wrong, id+" is kept for ever")
+			}
+		}
+		used := map[string]bool{}
+		for id, f := range all.of("AWS::Lambda::Function") {
+			group := text(object(f["LoggingConfig"])["LogGroup"])
+			if group == "null" || used[group] {
+				wrong = append(wrong, id+" has no log group of its own")
+			}
+			used[group] = true
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::Logs::LogGroup", "ChatLogs"), "RetentionInDays") }},
+	{"nothing in the network can be reached from outside, and there is no NAT", func(all templates) (wrong []string) {
+		for id, b := range all.of("AWS::ElasticLoadBalancingV2::LoadBalancer") {
+			if b["Scheme"] != "internal" {
+				wrong = append(wrong, id+" is public")
+			}
+		}
+		for _, kind := range []string{"AWS::EC2::NatGateway", "AWS::EC2::EIP"} {
+			for id := range all.of(kind) {
+				wrong = append(wrong, id)
+			}
+		}
+		for kind, member := range map[string]string{"AWS::EC2::SecurityGroup": "SecurityGroupIngress", "AWS::EC2::SecurityGroupIngress": "CidrIp"} {
+			for id, p := range all.of(kind) {
+				if strings.Contains(text(p[member]), "0.0.0.0/0") {
+					wrong = append(wrong, id+" lets everybody in")
+				}
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		all.the("AWS::ElasticLoadBalancingV2::LoadBalancer", "Balancer")["Scheme"] = "internet-facing"
+	}},
+	{"POST /chat and A2A stream, and nothing else", func(all templates) (wrong []string) {
+		streaming := 0
+		for id, m := range all.of("AWS::ApiGateway::Method") {
+			integration := object(m["Integration"])
+			if integration["ResponseTransferMode"] != "STREAM" {
+				continue
+			}
+			streaming++
+			if !strings.Contains(text(integration["Uri"]), "/response-streaming-invocations") || m["HttpMethod"] != "POST" || !strings.Contains(text(integration["Uri"]), "ChatFunction") {
+				wrong = append(wrong, id)
+			}
+		}
+		if streaming != 2 {
+			wrong = append(wrong, fmt.Sprint(streaming, " methods stream"))
+		}
+		return wrong
+	}, func(all templates) {
+		for _, m := range all.of("AWS::ApiGateway::Method") {
+			delete(object(m["Integration"]), "ResponseTransferMode")
+		}
+	}},
+	{"forms reach the functions unharmed", func(all templates) (wrong []string) {
+		kinds := several(all.the("AWS::ApiGateway::RestApi", "Gateway")["BinaryMediaTypes"])
+		if !slices.Contains(kinds, "multipart/form-data") || slices.Contains(kinds, "*/*") {
+			wrong = append(wrong, fmt.Sprint(kinds))
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::ApiGateway::RestApi", "Gateway"), "BinaryMediaTypes") }},
+	{"tables expire what has a life, and the core can be put back", func(all templates) (wrong []string) {
+		for id, table := range all.of("AWS::DynamoDB::GlobalTable") {
+			if object(table["TimeToLiveSpecification"])["AttributeName"] != "ttl" {
+				wrong = append(wrong, id+" expires nothing")
+			}
+			for _, index := range list(table["GlobalSecondaryIndexes"]) {
+				if object(object(index)["Projection"])["ProjectionType"] != "KEYS_ONLY" {
+					wrong = append(wrong, id+" has an index of more than keys")
+				}
+			}
+		}
+		replicas := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])
+		if !strings.Contains(replicas, `"PointInTimeRecoveryEnabled":true`) {
+			wrong = append(wrong, "the core cannot be put back")
+		}
+		return wrong
+	}, func(all templates) {
+		object(object(list(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])[0])["PointInTimeRecoverySpecification"])["PointInTimeRecoveryEnabled"] = false
+	}},
+	{"every alarm tells somebody, and has an entry in the runbook", func(all templates) (wrong []string) {
+		runbook, err := os.ReadFile("../README.md")
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for id, a := range all.of("AWS::CloudWatch::Alarm") {
+			name := strings.TrimPrefix(fmt.Sprint(a["AlarmName"]), "agents-prod-")
+			if !strings.Contains(string(runbook), "**"+name+"**") {
+				wrong = append(wrong, name+" has no entry")
+			}
+			if len(list(a["AlarmActions"])) == 0 {
+				wrong = append(wrong, id+" tells nobody")
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		all.the("AWS::CloudWatch::Alarm", "GatewayErrors")["AlarmName"] = "agents-prod-Unheard"
+	}},
+}
+
+// target is the resource that a reference leads to.
+func (all templates) target(kind string, reference any) properties {
+	for id, p := range all.of(kind) {
+		if strings.Contains(text(reference), `"`+id+`"`) {
+			return p
+		}
+	}
+	return nil
+}
+
+func TestTheTemplatesMeanWhatTheyMust(t *testing.T) {
+	defer jsii.Close()
+	all := synthesised(t, "prod")
+	for _, m := range meanings {
+		t.Run(m.name, func(t *testing.T) {
+			assert.Empty(t, m.check(all))
+			broken := all.clone(t)
+			m.spoil(broken)
+			assert.NotEmpty(t, m.check(broken), "the check does not notice when it is broken")
+		})
+	}
+	t.Run("what holds data keeps its name, and is kept", func(t *testing.T) {
+		var ids []string
+		for id, v := range object(all["Data"]["Resources"]) {
+			r := object(v)
+			switch r["Type"] {
+			case "AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::ECR::Repository", "AWS::KMS::Key", "AWS::SecretsManager::Secret":
+				ids = append(ids, id)
+				if !strings.HasPrefix(id, "Feed") {
+					assert.Equal(t, "Retain", r["DeletionPolicy"], id)
+				}
+			}
+		}
+		slices.Sort(ids)
+		// A new name means a new, empty resource: never change one of these.
+		assert.Equal(t, []string{"BlobsF0F01DC6", "CoreC65142A7", "Feed908EF2E5", "Images2D38C313", "SealingKey98C9818D", "SecretsA3BCC2E9"}, ids)
+		core := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])
+		assert.Contains(t, core, `"DeletionProtectionEnabled":true`)
+	})
+	t.Run("each role is listed here", func(t *testing.T) {
+		for id := range all.of("AWS::IAM::Policy") {
+			known := slices.ContainsFunc(slices.Collect(maps.Keys(roles)), func(role string) bool { return strings.HasPrefix(id, role) })
+			assert.True(t, known || strings.HasPrefix(id, "StreamTaskExecutionRole"), id)
+		}
+	})
+}

@@ -1,0 +1,367 @@
+package stacks
+
+import (
+	"strings"
+
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfront"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awselasticloadbalancingv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/jsii-runtime-go"
+
+	"agentplatform/infra/stage"
+	"agentplatform/internal/timer/sfntimer"
+)
+
+// Service is what can be made anew at any time.
+type Service struct {
+	Stack     awscdk.Stack
+	Queues    map[string]awssqs.Queue
+	Dead      map[string]awssqs.Queue
+	Functions map[string]awslambda.Function
+	Machine   awsstepfunctions.StateMachine
+	API       awsapigateway.RestApi
+
+	Distribution awscloudfront.Distribution
+
+	stage    stage.Stage
+	data     *Data
+	vpc      awsec2.Vpc
+	balancer awselasticloadbalancingv2.ApplicationLoadBalancer
+	groups   []awslogs.LogGroup
+	targets  awselasticloadbalancingv2.ApplicationTargetGroup
+}
+
+// may is what a function may do to a store.
+type may int
+
+const (
+	nothing may = iota
+	read
+	write // and read
+)
+
+// function describes a function and its rights: what is not here, it may not.
+type function struct {
+	name        string
+	memory      int // MB
+	timeout     int // seconds
+	core, feed  may
+	bucket      may
+	sends       []string // queues
+	stopsPauses bool
+	waitsPauses bool // starts waits
+	seals       bool // organisations' secrets
+	opens       bool // them, and reads the deployment's
+	calls       bool // models
+	loops       bool // it sends to its own queue on purpose: hand-overs, and turns that follow each other
+}
+
+// Queues and what they are for.
+const (
+	runQueue     = "run"
+	webhookQueue = "webhook"
+	jobQueue     = "job"
+)
+
+var functions = []function{
+	{name: "chat", memory: 256, timeout: 900, core: write, feed: write, bucket: write, sends: []string{runQueue, webhookQueue}, stopsPauses: true},
+	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write, sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true, seals: true, opens: true},
+	{name: "worker", memory: 512, timeout: 900, core: write, feed: write, bucket: write, sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, calls: true, loops: true},
+	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true},
+	{name: "job", memory: 256, timeout: 300, core: write, bucket: write, sends: []string{runQueue, webhookQueue}, stopsPauses: true},
+	{name: "sweeper", memory: 256, timeout: 55, core: write, bucket: write, sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true},
+}
+
+// streamRights are those of the stream service, which is no function.
+var streamRights = function{name: "stream", core: read, feed: write, bucket: read}
+
+// bedrockModels are the resources behind a list of models and inference profiles of Bedrock. A profile, whose name begins
+// with where it reaches ("eu."), calls the model behind it in any of those Regions.
+func bedrockModels(list string) (resources []*string) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if strings.HasPrefix(name, "arn:") {
+			resources = append(resources, jsii.String(name))
+			continue
+		}
+		behind := name
+		if at, rest, found := strings.Cut(name, "."); found && (at == "eu" || at == "us" || at == "apac" || at == "global") {
+			behind = rest
+			resources = append(resources, awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/"+name), nil))
+		}
+		resources = append(resources, awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:*::foundation-model/"+behind), nil))
+	}
+	return resources
+}
+
+// consumer is how a function takes from its queue.
+type consumer struct {
+	queue      string
+	function   string
+	receives   int // deliveries before a message is a dead letter
+	visibility int // seconds; at least the function's timeout
+	atOnce     func(stage.Stage) int
+}
+
+var consumers = []consumer{
+	{runQueue, "worker", 5, 16 * 60, func(s stage.Stage) int { return s.Workers }},
+	{webhookQueue, "webhook", 8, 2 * 60, func(s stage.Stage) int { return s.Senders }},
+	{jobQueue, "job", 5, 6 * 60, func(stage.Stage) int { return 2 }},
+}
+
+func newService(stack awscdk.Stack, s stage.Stage, data *Data, binaries, image string) *Service {
+	v := &Service{
+		Stack: stack, stage: s, data: data,
+		Queues: map[string]awssqs.Queue{}, Dead: map[string]awssqs.Queue{}, Functions: map[string]awslambda.Function{},
+	}
+	for _, c := range consumers {
+		v.queue(c)
+	}
+	v.machine()
+	v.restAPI()
+	v.distribution()
+	for _, f := range functions {
+		v.function(f, binaries)
+	}
+	for _, c := range consumers {
+		v.consume(c)
+	}
+	v.routes()
+	v.schedule()
+	v.streamService(image)
+	output(stack, "ApiId", v.API.RestApiId())
+	output(stack, "PauseMachineArn", v.Machine.StateMachineArn())
+	for _, name := range []string{runQueue, webhookQueue, jobQueue} {
+		output(stack, title(name)+"QueueAddress", v.Queues[name].QueueUrl())
+		output(stack, title(name)+"DeadAddress", v.Dead[name].QueueUrl())
+	}
+	for _, f := range functions {
+		output(stack, title(f.name)+"FunctionName", v.Functions[f.name].FunctionName())
+	}
+	return v
+}
+
+func title(s string) string { return string(s[0]-'a'+'A') + s[1:] }
+
+func (v *Service) queue(c consumer) {
+	dead := awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Dead"), &awssqs.QueueProps{
+		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)), EnforceSSL: jsii.Bool(true),
+	})
+	v.Dead[c.queue] = dead
+	v.Queues[c.queue] = awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Queue"), &awssqs.QueueProps{
+		VisibilityTimeout: awscdk.Duration_Seconds(jsii.Number(float64(c.visibility))), RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
+		DeadLetterQueue: &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(c.receives))}, EnforceSSL: jsii.Bool(true),
+	})
+}
+
+// machine waits for the end of a pause and nudges the run queue.
+func (v *Service) machine() {
+	v.Machine = awsstepfunctions.NewStateMachine(v.Stack, jsii.String("PauseMachine"), &awsstepfunctions.StateMachineProps{
+		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
+		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(jsii.String(sfntimer.Definition(*v.Queues[runQueue].QueueUrl()))),
+	})
+	v.Queues[runQueue].GrantSendMessages(v.Machine)
+}
+
+func (v *Service) logs(name string) awslogs.LogGroup {
+	group := awslogs.NewLogGroup(v.Stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
+		Retention: retention(v.stage.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+	v.groups = append(v.groups, group)
+	return group
+}
+
+func retention(days int) awslogs.RetentionDays {
+	return map[int]awslogs.RetentionDays{
+		1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS, 7: awslogs.RetentionDays_ONE_WEEK,
+		14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH, 60: awslogs.RetentionDays_TWO_MONTHS, 90: awslogs.RetentionDays_THREE_MONTHS,
+		120: awslogs.RetentionDays_FOUR_MONTHS, 150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
+	}[days]
+}
+
+// environment is what every function, and the stream service, is told.
+func (v *Service) environment() map[string]*string {
+	e := map[string]*string{
+		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(), "BUCKET": v.data.Bucket.BucketName(),
+		"RUN_QUEUE_URL": v.Queues[runQueue].QueueUrl(), "WEBHOOK_QUEUE_URL": v.Queues[webhookQueue].QueueUrl(),
+		"STAGE": jsii.String(v.stage.Name), "PUBLIC_URL": jsii.String("https://" + *v.Distribution.DistributionDomainName()),
+		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
+		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
+		// A request's body reaches a function in base64, of which 6 MB fit: 4 MiB and the form around it.
+		"MAX_BODY": jsii.String(strconv.Itoa(4<<20 + 64<<10)), "LEASE": jsii.String("60s"),
+	}
+	for name, value := range v.stage.Settings {
+		e[name] = jsii.String(value)
+	}
+	return e
+}
+
+func (v *Service) function(f function, binaries string) {
+	environment := v.environment()
+	recursion := awslambda.RecursiveLoop_TERMINATE
+	if f.loops {
+		recursion = awslambda.RecursiveLoop_ALLOW
+	}
+	made := awslambda.NewFunction(v.Stack, jsii.String(title(f.name)+"Function"), &awslambda.FunctionProps{
+		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Architecture: awslambda.Architecture_ARM_64(), Handler: jsii.String("bootstrap"),
+		Code:       awslambda.Code_FromAsset(jsii.String(binaries+"/"+f.name), nil),
+		MemorySize: jsii.Number(float64(f.memory)), Timeout: awscdk.Duration_Seconds(jsii.Number(float64(f.timeout))),
+		Environment: &environment, LogGroup: v.logs(f.name), LoggingFormat: awslambda.LoggingFormat_JSON,
+		SystemLogLevelV2: awslambda.SystemLogLevel_WARN, RecursiveLoop: recursion,
+	})
+	v.Functions[f.name] = made
+	v.grant(made, f)
+}
+
+var (
+	tableReads  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
+)
+
+// grant gives a function the rights it is described with.
+func (v *Service) grant(to awsiam.IGrantable, f function) {
+	allow := func(actions []string, resources ...*string) {
+		to.GrantPrincipal().AddToPrincipalPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions: jsii.Strings(actions...), Resources: &resources,
+		}))
+	}
+	table := func(m may, arn *string, indexes bool) {
+		resources := []*string{arn}
+		if indexes {
+			resources = append(resources, jsii.String(*arn+"/index/*"))
+		}
+		if m >= read {
+			allow(tableReads, resources...)
+		}
+		if m >= write {
+			allow(tableWrites, arn)
+		}
+	}
+	table(f.core, v.data.Core.TableArn(), true)
+	table(f.feed, v.data.Feed.TableArn(), false)
+	objects := v.data.Bucket.ArnForObjects(jsii.String("*"))
+	if f.bucket >= read {
+		allow([]string{"s3:GetObject"}, objects)
+		allow([]string{"s3:ListBucket"}, v.data.Bucket.BucketArn()) // without it a missing object is a 403
+	}
+	if f.bucket >= write {
+		allow([]string{"s3:PutObject", "s3:DeleteObject"}, objects)
+	}
+	for _, name := range f.sends {
+		allow([]string{"sqs:SendMessage"}, v.Queues[name].QueueArn())
+	}
+	if f.seals {
+		allow([]string{"kms:GenerateDataKey"}, v.data.Key.KeyArn())
+	}
+	if f.opens {
+		allow([]string{"kms:Decrypt"}, v.data.Key.KeyArn())
+		allow([]string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
+	}
+	if f.calls {
+		if models := bedrockModels(v.stage.Settings["BEDROCK_MODELS"]); len(models) > 0 {
+			allow([]string{"bedrock:InvokeModelWithResponseStream"}, models...)
+		}
+	}
+	if f.waitsPauses {
+		allow([]string{"states:StartExecution"}, v.Machine.StateMachineArn())
+	}
+	if f.stopsPauses {
+		executions := awscdk.Fn_Join(jsii.String(""), &[]*string{
+			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil), v.Machine.StateMachineName(), jsii.String(":*"),
+		})
+		allow([]string{"states:StopExecution"}, executions)
+	}
+}
+
+func (v *Service) consume(c consumer) {
+	v.Functions[c.function].AddEventSource(awslambdaeventsources.NewSqsEventSource(v.Queues[c.queue], &awslambdaeventsources.SqsEventSourceProps{
+		BatchSize: jsii.Number(1), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(float64(c.atOnce(v.stage))),
+	}))
+}
+
+// problemBody is the body of the errors that API Gateway answers itself, in the shape that all errors have.
+func problemBody(code, message string) string {
+	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":"$context.requestId"}`, quoted(code), quoted(message), quoted(message))
+}
+
+func (v *Service) restAPI() {
+	v.API = awsapigateway.NewRestApi(v.Stack, jsii.String("Gateway"), &awsapigateway.RestApiProps{
+		RestApiName: jsii.String("agents-" + v.stage.Name), CloudWatchRole: jsii.Bool(false),
+		EndpointTypes:    &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
+		BinaryMediaTypes: jsii.Strings("multipart/form-data", "application/octet-stream"),
+		DeployOptions: &awsapigateway.StageOptions{
+			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true), ThrottlingRateLimit: jsii.Number(2000), ThrottlingBurstLimit: jsii.Number(1000),
+		},
+	})
+	for _, r := range []struct {
+		id, code, message string
+		kind              awsapigateway.ResponseType
+	}{
+		{"Default4xx", "bad_request", "the request cannot be answered", awsapigateway.ResponseType_DEFAULT_4XX()},
+		{"Default5xx", "unavailable", "the service could not be reached; try again", awsapigateway.ResponseType_DEFAULT_5XX()},
+		{"NoRoute", "not_found", "there is nothing here", awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN()},
+		{"TooLarge", "payload_too_large", "the request is too large", awsapigateway.ResponseType_REQUEST_TOO_LARGE()},
+		{"Throttled", "rate_limited", "too many requests; try again", awsapigateway.ResponseType_THROTTLED()},
+	} {
+		options := &awsapigateway.GatewayResponseOptions{
+			Type: r.kind, Templates: &map[string]*string{"application/json": jsii.String(problemBody(r.code, r.message))},
+			ResponseHeaders: &map[string]*string{"X-Request-Id": jsii.String("context.requestId")},
+		}
+		switch r.id {
+		case "NoRoute":
+			options.StatusCode = jsii.String("404")
+		case "Default5xx", "Throttled":
+			(*options.ResponseHeaders)["Retry-After"] = jsii.String("'1'")
+		}
+		v.API.AddGatewayResponse(jsii.String(r.id), options)
+	}
+}
+
+// routes sends what may be answered as a stream to a function of its own, POST /chat and those of the A2A protocol, and everything
+// else to api.
+func (v *Service) routes() {
+	whole := awsapigateway.NewLambdaIntegration(v.Functions["api"], nil)
+	root := v.API.Root()
+	root.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	v1 := root.AddResource(jsii.String("v1"), nil)
+	v1.AddMethod(jsii.String("ANY"), whole, nil)
+	v1.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	streamed := awsapigateway.NewLambdaIntegration(v.Functions["chat"], &awsapigateway.LambdaIntegrationOptions{
+		ResponseTransferMode: awsapigateway.ResponseTransferMode_STREAM, Timeout: awscdk.Duration_Minutes(jsii.Number(15)),
+	})
+	chat := v1.AddResource(jsii.String("chat"), nil)
+	a2a := v1.AddResource(jsii.String("a2a"), nil)
+	a2a.AddMethod(jsii.String("ANY"), whole, nil)
+	agent := a2a.AddResource(jsii.String("{agent_id}"), nil)
+	agent.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	for _, resource := range []awsapigateway.Resource{chat, agent} {
+		resource.AddMethod(jsii.String("ANY"), whole, nil)
+		resource.AddMethod(jsii.String("POST"), streamed, nil)
+	}
+}
+
+func (v *Service) schedule() {
+	awsevents.NewRule(v.Stack, jsii.String("EachMinute"), &awsevents.RuleProps{
+		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Functions["sweeper"], &awseventstargets.LambdaFunctionProps{
+			RetryAttempts: jsii.Number(0), // the next minute comes
+		})},
+	})
+}

@@ -1,0 +1,108 @@
+// Package s3blob is the blob port over an S3 bucket.
+//
+// It knows no value. It imports its port and the SDK.
+package s3blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"agentplatform/internal/blob"
+)
+
+// Store is a bucket.
+type Store struct {
+	client *s3.Client
+	sign   *s3.PresignClient
+	bucket string
+}
+
+// New makes a store over a client.
+func New(client *s3.Client, bucket string) *Store {
+	return &Store{client: client, sign: s3.NewPresignClient(client), bucket: bucket}
+}
+
+// Put stores what r gives. It is read to its end first: S3 wants to know the length, and a reader that fails, or gives
+// too much, must leave nothing. What comes through a function is small; larger files go to the bucket directly, see
+// PresignPut.
+func (s *Store) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return 0, err
+	}
+	n := int64(len(b))
+	if n > limit {
+		return 0, blob.ErrTooLarge
+	}
+	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(b), ContentLength: &n})
+	return n, err
+}
+
+// Get opens a value.
+func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &key})
+	var missing *types.NoSuchKey
+	if errors.As(err, &missing) {
+		return nil, blob.ErrMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out.Body, nil
+}
+
+// Delete removes a value.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
+	return err
+}
+
+// Size says how large a value is.
+func (s *Store) Size(ctx context.Context, key string) (int64, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
+	var missing *types.NotFound
+	if errors.As(err, &missing) {
+		return 0, blob.ErrMissing
+	}
+	if err != nil {
+		return 0, err
+	}
+	return aws.ToInt64(out.ContentLength), nil
+}
+
+// PresignPut makes a request by which a client sends a value to the bucket itself: of exactly this size and type, once,
+// for a while. The headers must be sent as they are.
+func (s *Store) PresignPut(ctx context.Context, key, contentType string, size int64, life time.Duration) (url string, headers map[string]string, err error) {
+	signed, err := s.sign.PresignPutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: &key, ContentType: &contentType, ContentLength: &size, IfNoneMatch: aws.String("*"),
+	}, s3.WithPresignExpires(life))
+	if err != nil {
+		return "", nil, err
+	}
+	headers = map[string]string{}
+	for name := range signed.SignedHeader {
+		if name = http.CanonicalHeaderKey(name); name != "Host" {
+			headers[name] = signed.SignedHeader.Get(name)
+		}
+	}
+	return signed.URL, headers, nil
+}
+
+// PresignGet makes an address at which a client reads a value from the bucket itself, for a while.
+func (s *Store) PresignGet(ctx context.Context, key, disposition, contentType string, life time.Duration) (string, error) {
+	signed, err := s.sign.PresignGetObject(ctx, &s3.GetObjectInput{
+		Bucket: &s.bucket, Key: &key, ResponseContentDisposition: &disposition, ResponseContentType: &contentType,
+	}, s3.WithPresignExpires(life))
+	if err != nil {
+		return "", err
+	}
+	return signed.URL, nil
+}

@@ -1,0 +1,56 @@
+// Package edge makes the HTTP edge of the functions that have one: chat, api and stream.
+//
+// It is wiring, a part of internal/cloud that the other functions do not link.
+package edge
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/a2aface"
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/webhook"
+)
+
+// probeTime bounds the test call of a webhook address.
+const probeTime = 20 * time.Second
+
+// New makes the edge; a stream that is a function's answer ends after maxStream, 0 for never. More adds what only some have.
+func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Config)) (*httpapi.Server, error) {
+	s := p.Settings
+	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
+	if err != nil {
+		return nil, err
+	}
+	nudge := func(ctx context.Context, kind events.NudgeKind, id, group string) {
+		if err := p.Queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {
+			p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "error", err)
+		}
+	}
+	c := httpapi.Config{
+		Intake:  &intake.Intake{Shell: p.Shell, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
+		Tenants: p.Tenants, Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits, Host: p.Host, Log: p.Log,
+		Webhooks:      &webhook.Sender{Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret, Sealer: p.Sealer},
+		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, MaxStream: maxStream, PublicURL: s.PublicURL, Callbacks: policy,
+		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
+		Redelivered: func(ctx context.Context, h record.Hook) {
+			nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
+		},
+	}
+	for _, add := range more {
+		add(&c)
+	}
+	return httpapi.New(c), nil
+}
+
+// A2A adds the face for clients of the Agent2Agent protocol.
+func A2A(c *httpapi.Config) {
+	c.A2A = &a2aface.Face{Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow, URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base}
+}

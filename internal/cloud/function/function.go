@@ -1,0 +1,28 @@
+// Package function begins a Lambda function: it opens the platform, has the handler made and hands it to the runtime.
+//
+// It knows no trigger and no use case. It imports cloud and the Lambda runtime.
+package function
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"agentplatform/internal/cloud"
+)
+
+// Run makes the handler, one of the forms that [lambda.Start] takes, and serves with it. It does not return; a function
+// that cannot begin says why and ends, and Lambda tries again with the next invocation.
+func Run(handler func(*cloud.Platform) (any, error)) {
+	p, err := cloud.Open(context.Background())
+	if err == nil {
+		var h any
+		if h, err = handler(p); err == nil {
+			lambda.Start(h)
+		}
+	}
+	fmt.Fprintln(os.Stderr, "the function cannot begin:", err)
+	os.Exit(1)
+}

@@ -1,0 +1,126 @@
+package cloud
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"agentplatform/internal/lifecycle"
+)
+
+// Namespace is where the platform's own metrics are in CloudWatch.
+const Namespace = "Agents"
+
+// The platform's own metrics. There is one dimension, the stage: one for organizations or runs would cost for each of
+// them; those stand in the logs.
+const (
+	Entered       = "Entered"       // with the status at its end, e.g. EnteredCompleted
+	StartLatency  = "StartLatency"  // ms from queued to running
+	Recovered     = "Recovered"     // runs taken over from a worker that was gone
+	Unstartable   = "Unstartable"   // runs that no worker took in time
+	PausesLate    = "PausesLate"    // pauses whose end the sweeper had to find
+	WebhookTried  = "WebhookTried"  // tries of deliveries
+	WebhookFailed = "WebhookFailed" // tries that were not answered with success
+	ModelTried    = "ModelTried"    // calls of models
+	ModelFailed   = "ModelFailed"   // calls that the provider could not answer, or throttled
+	OpenStreams   = "OpenStreams"   // on a task of the stream service
+)
+
+// Metrics writes metrics as log lines in CloudWatch's embedded metric format.
+type Metrics struct {
+	mu    sync.Mutex
+	out   io.Writer
+	stage string
+	now   func() time.Time
+}
+
+// NewMetrics makes one that writes to out.
+func NewMetrics(out io.Writer, stage string, now func() time.Time) *Metrics {
+	return &Metrics{out: out, stage: stage, now: now}
+}
+
+// Value is a metric's value with its unit, as CloudWatch names it.
+type Value struct {
+	Name, Unit string
+	Value      float64
+}
+
+// Put writes values as one line.
+func (m *Metrics) Put(values ...Value) {
+	type metric struct{ Name, Unit string }
+	type directive struct {
+		Namespace  string
+		Dimensions [][]string
+		Metrics    []metric
+	}
+	d := directive{Namespace: Namespace, Dimensions: [][]string{{"stage"}}}
+	line := map[string]any{"stage": m.stage}
+	for _, v := range values {
+		d.Metrics = append(d.Metrics, metric{v.Name, v.Unit})
+		line[v.Name] = v.Value
+	}
+	line["_aws"] = map[string]any{"Timestamp": m.now().UnixMilli(), "CloudWatchMetrics": []directive{d}}
+	b, err := json.Marshal(line)
+	if err != nil {
+		return // it is made of strings and numbers
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, _ = m.out.Write(append(b, '\n'))
+}
+
+// Count writes that something happened once.
+func (m *Metrics) Count(name string) { m.Put(Value{name, "Count", 1}) }
+
+// Moved counts what a move did to a run.
+func (m *Metrics) Moved(o lifecycle.Outcome) {
+	var values []Value
+	count := func(name string) { values = append(values, Value{name, "Count", 1}) }
+	if o.After.Status != o.Before.Status {
+		count(EnteredStatus(o.After.Status))
+	}
+	switch {
+	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Running && o.After.Pause == o.Before.Pause:
+		values = append(values, Value{StartLatency, "Milliseconds", float64(o.After.UpdatedAt.Sub(o.Before.QueuedAt).Milliseconds())})
+	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Failed:
+		count(Unstartable)
+	case o.After.Crashes > o.Before.Crashes:
+		count(Recovered)
+	}
+	if len(values) > 0 {
+		m.Put(values...)
+	}
+}
+
+// EnteredStatus is the metric of runs that entered a status.
+func EnteredStatus(s lifecycle.Status) string {
+	name := []byte(Entered)
+	upper := true
+	for _, b := range []byte(s) {
+		switch {
+		case b == '_':
+			upper = true
+			continue
+		case upper:
+			b -= 'a' - 'A'
+		}
+		upper = false
+		name = append(name, b)
+	}
+	return string(name)
+}
+
+// Tried counts a try of a webhook.
+func (m *Metrics) Tried(delivered bool) { m.tried(WebhookTried, WebhookFailed, !delivered) }
+
+// Called counts a call of a model.
+func (m *Metrics) Called(failed bool) { m.tried(ModelTried, ModelFailed, failed) }
+
+func (m *Metrics) tried(try, failure string, failed bool) {
+	n := 0.0
+	if failed {
+		n = 1
+	}
+	m.Put(Value{try, "Count", 1}, Value{failure, "Count", n})
+}

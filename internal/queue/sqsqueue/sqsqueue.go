@@ -1,0 +1,110 @@
+// Package sqsqueue is the queue port over an SQS standard queue. The group of a message is its fair-queue group, so that
+// a busy organisation does not delay a quiet one.
+//
+// It knows no run. It imports its port, the shape of nudges and the SDK.
+package sqsqueue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"agentplatform/internal/queue"
+)
+
+// API is what is used of the SDK's client.
+type API interface {
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+}
+
+// Queue is both ends of one queue.
+type Queue struct {
+	api API
+	url string
+}
+
+// New makes a queue over a client.
+func New(api API, url string) *Queue { return &Queue{api: api, url: url} }
+
+// maxGroup is how long SQS lets the name of a group be.
+const maxGroup = 128
+
+// Send hands a message over.
+func (q *Queue) Send(ctx context.Context, m queue.Message) error {
+	body, err := json.Marshal(m.Nudge)
+	if err != nil {
+		return err
+	}
+	in := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: aws.String(string(body))}
+	if m.Group != "" && len(m.Group) <= maxGroup {
+		in.MessageGroupId = &m.Group
+	}
+	_, err = q.api.SendMessage(ctx, in)
+	return err
+}
+
+// poll is how long SQS holds a request for a message.
+const poll = 20 * time.Second
+
+// Receive waits for a message. A message that is no nudge is left where it is: it ends up among the dead letters.
+func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
+	for {
+		out, err := q.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &q.url, MaxNumberOfMessages: 1, WaitTimeSeconds: int32(poll / time.Second),
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		})
+		if err != nil {
+			return queue.Delivery{}, err
+		}
+		for _, m := range out.Messages {
+			if d, err := Delivered(aws.ToString(m.Body), aws.ToString(m.ReceiptHandle), m.Attributes); err == nil {
+				return d, nil
+			}
+		}
+	}
+}
+
+// Delivered reads a message, as SQS or a Lambda trigger brings it.
+func Delivered(body, receipt string, attributes map[string]string) (queue.Delivery, error) {
+	d := queue.Delivery{Handle: receipt, Receives: 1}
+	if err := json.Unmarshal([]byte(body), &d.Nudge); err != nil {
+		return d, fmt.Errorf("sqsqueue: the message is no nudge: %w", err)
+	}
+	if d.Nudge.Kind == "" || d.Nudge.ID == "" {
+		return d, fmt.Errorf("sqsqueue: the message is no nudge: %.100q", body)
+	}
+	d.Group = attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
+	if n, err := strconv.Atoi(attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]); err == nil {
+		d.Receives = n
+	}
+	return d, nil
+}
+
+// Ack removes the message for good.
+func (q *Queue) Ack(ctx context.Context, d queue.Delivery) error {
+	receipt, _ := d.Handle.(string)
+	_, err := q.api.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: &receipt})
+	return err
+}
+
+// longest is for how long SQS hides a message at most.
+const longest = 12 * time.Hour
+
+// Retry has the message delivered again after a while, in whole seconds, rounded up.
+func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
+	receipt, _ := d.Handle.(string)
+	seconds := (min(max(after, 0), longest) + time.Second - 1) / time.Second
+	_, err := q.api.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: int32(seconds), //nolint:gosec // at most 43,200
+	})
+	return err
+}

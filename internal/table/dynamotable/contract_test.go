@@ -1,0 +1,25 @@
+//go:build integration
+
+package dynamotable_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"agentplatform/internal/awstest"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/table/tabletest"
+)
+
+func TestContract(t *testing.T) {
+	client := dynamodb.NewFromConfig(awstest.Config(t))
+	tabletest.Run(t, tabletest.Harness{
+		New: func(t *testing.T) table.Table {
+			return dynamotable.New(client, awstest.Table(t, client), time.Now)
+		},
+		IndexLag: 5 * time.Second,
+	})
+}

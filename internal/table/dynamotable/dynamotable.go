@@ -1,0 +1,388 @@
+// Package dynamotable is the table port over one DynamoDB table.
+//
+// A commit of several operations is a TransactWriteItems with a client token of our own, one of a single operation is a
+// plain conditional write. Nothing is retried here: each call gives one answer, translated, and the callers know which
+// answers to try again. Items are stored as native attributes, so that they can be read in the console.
+//
+// It knows no record. It imports its port and the SDK.
+package dynamotable
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"agentplatform/internal/table"
+)
+
+// API is what is used of the SDK's client.
+type API interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// Table is one DynamoDB table.
+type Table struct {
+	api  API
+	name string
+	now  func() time.Time
+}
+
+// New makes a table over a client; the clock is for expiry alone, as DynamoDB removes what has expired days later.
+func New(api API, name string, now func() time.Time) *Table {
+	return &Table{api: api, name: name, now: now}
+}
+
+// once makes a write a single attempt: a repetition inside the SDK would hide that an earlier one may have been done.
+func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} }
+
+// live says whether an item has not expired.
+func (t *Table) live(i *table.Item) bool { return i.Expires.IsZero() || t.now().Before(i.Expires) }
+
+// read decodes an item that is there for readers; nil where there is none, or none any more.
+func (t *Table) read(a map[string]types.AttributeValue) (*table.Item, error) {
+	i, err := Decode(a)
+	if i != nil && !t.live(i) {
+		return nil, err
+	}
+	return i, err
+}
+
+// Get reads items by their keys.
+func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if len(keys) == 1 {
+		out, err := t.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: KeyOf(keys[0]), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return nil, readFailure(err)
+		}
+		item, err := t.read(out.Item)
+		return []*table.Item{item}, err
+	}
+	found := map[table.Key]*table.Item{}
+	for chunk := range slices.Chunk(distinct(keys), table.MaxGetKeys) {
+		if err := t.getSome(ctx, chunk, found); err != nil {
+			return nil, err
+		}
+	}
+	items := make([]*table.Item, len(keys))
+	for i, k := range keys {
+		if item := found[k]; item != nil {
+			copied := *item
+			items[i] = &copied
+		}
+	}
+	return items, nil
+}
+
+func distinct(keys []table.Key) []table.Key {
+	seen := map[table.Key]bool{}
+	var list []table.Key
+	for _, k := range keys {
+		if !seen[k] {
+			seen[k] = true
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// rounds bounds how often a batch asks for what an answer left out; each answer holds up to 16 MB.
+const rounds = 16
+
+func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.Key]*table.Item) error {
+	batch := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
+	for _, k := range keys {
+		batch.Keys = append(batch.Keys, KeyOf(k))
+	}
+	for range rounds {
+		out, err := t.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.name: batch}})
+		if err != nil {
+			return readFailure(err)
+		}
+		for _, attributes := range out.Responses[t.name] {
+			item, err := t.read(attributes)
+			if err != nil {
+				return err
+			}
+			if item != nil {
+				found[item.Key] = item
+			}
+		}
+		batch.Keys = out.UnprocessedKeys[t.name].Keys
+		if len(batch.Keys) == 0 {
+			return nil
+		}
+	}
+	return &table.Error{Kind: table.Throttled, Err: fmt.Errorf("%d keys were left unread", len(batch.Keys))}
+}
+
+// last is above every text.
+const last = "\U0010FFFF"
+
+// ask is a question for a range of the partition attribute part, in the order of the attribute sort.
+func ask(part, sort string, r table.Range) *dynamodb.QueryInput {
+	condition, values := within(r)
+	q := &dynamodb.QueryInput{
+		KeyConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#p": part}, ExpressionAttributeValues: values,
+		ScanIndexForward: aws.Bool(!r.Reverse), Limit: pageSize(r.Limit + 1),
+	}
+	if strings.Contains(condition, "#s") { // DynamoDB refuses names that are not used
+		q.ExpressionAttributeNames["#s"] = sort
+	}
+	return q
+}
+
+// within is the key condition for a range: the names stand for the partition and the sort attribute.
+func within(r table.Range) (string, map[string]types.AttributeValue) {
+	values := map[string]types.AttributeValue{":p": text(r.Part)}
+	low, high := r.Prefix, r.Prefix+last
+	if r.After != "" && r.Reverse {
+		high = min(high, r.After)
+	} else if r.After != "" {
+		low = max(low, r.After)
+	}
+	switch {
+	case r.After == "" && r.Prefix == "":
+		return "#p = :p", values
+	case low == "":
+		values[":h"] = text(high)
+		return "#p = :p AND #s <= :h", values
+	default:
+		// BETWEEN wants its bounds in order; a range that is empty is asked as one that holds a single impossible key.
+		values[":l"], values[":h"] = text(low), text(max(low, high))
+		return "#p = :p AND #s BETWEEN :l AND :h", values
+	}
+}
+
+// inside says whether a sort key is in the range: the key condition is inclusive, a range's start is not.
+func inside(r table.Range, sort string) bool {
+	if !strings.HasPrefix(sort, r.Prefix) {
+		return false
+	}
+	if r.After == "" {
+		return true
+	}
+	if r.Reverse {
+		return sort < r.After
+	}
+	return sort > r.After
+}
+
+// pages asks for a range page by page until take has had enough.
+func (t *Table) pages(ctx context.Context, q *dynamodb.QueryInput, take func(map[string]types.AttributeValue) (enough bool, err error)) error {
+	q.TableName = &t.name
+	for {
+		out, err := t.api.Query(ctx, q)
+		if err != nil {
+			return readFailure(err)
+		}
+		for _, attributes := range out.Items {
+			if enough, err := take(attributes); enough || err != nil {
+				return err
+			}
+		}
+		if len(out.LastEvaluatedKey) == 0 {
+			return nil
+		}
+		q.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// Query reads a range of a partition.
+func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	var items []*table.Item
+	q := ask(partAttribute, sortAttribute, r)
+	q.ConsistentRead = aws.Bool(true)
+	err := t.pages(ctx, q, func(attributes map[string]types.AttributeValue) (bool, error) {
+		item, err := t.read(attributes)
+		if err == nil && item != nil && inside(r, item.Sort) {
+			items = append(items, item)
+		}
+		return len(items) == r.Limit, err
+	})
+	return items, err
+}
+
+func pageSize(n int) *int32 { return aws.Int32(int32(min(n, 1000))) } //nolint:gosec // bounded just here
+
+// List reads a range of a listing index.
+func (t *Table) List(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
+	part, at := listAttributes(index)
+	return t.entries(ctx, string(index), at, ask(part, at, r), r)
+}
+
+// Due lists what is overdue in a shard.
+func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
+	return t.entries(ctx, dueIndex, dueAttribute, &dynamodb.QueryInput{
+		KeyConditionExpression: aws.String("#p = :p AND #s <= :t"), Limit: pageSize(limit),
+		ExpressionAttributeNames:  map[string]string{"#p": dueShardAttribute, "#s": dueAttribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(shardName(shard)), ":t": text(timeText(until))},
+	}, table.Range{Limit: limit})
+}
+
+func (t *Table) entries(ctx context.Context, index, at string, q *dynamodb.QueryInput, r table.Range) ([]table.Entry, error) {
+	var entries []table.Entry
+	q.IndexName = &index
+	err := t.pages(ctx, q, func(attributes map[string]types.AttributeValue) (bool, error) {
+		e := table.Entry{Key: table.Key{Part: textOf(attributes[partAttribute]), Sort: textOf(attributes[sortAttribute])}, At: textOf(attributes[at])}
+		if inside(r, e.At) {
+			entries = append(entries, e)
+		}
+		return len(entries) == r.Limit, nil
+	})
+	return entries, err
+}
+
+// Commit does all of the operations or none.
+//
+// What has expired counts as absent, though DynamoDB may remove it days later. The clock stays out of the conditions, as
+// a repetition must send the same request; a refusal by an expired item is tried again with the condition that it is
+// still that one.
+func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if err := table.Validate(ops); err != nil {
+		return err
+	}
+	err := t.commit(ctx, token, ops, nil)
+	refused, ok := table.AsRefused(err)
+	if !ok {
+		return err
+	}
+	expired := map[int]*table.Item{}
+	for i, c := range refused.Conflicts {
+		if c.Current == nil || t.live(c.Current) {
+			continue
+		}
+		refused.Conflicts[i].Current = nil
+		if ops[c.Op].If == table.Absent() {
+			expired[c.Op] = c.Current
+		}
+	}
+	if len(expired) < len(refused.Conflicts) {
+		return err
+	}
+	return t.commit(ctx, token, ops, expired)
+}
+
+// commit makes one attempt; expired are the items that may be in the way of an operation that wants none there.
+func (t *Table) commit(ctx context.Context, token string, ops []table.Op, expired map[int]*table.Item) error {
+	if len(ops) == 1 && ops[0].Kind != table.CheckOp {
+		return t.single(ctx, ops[0], guardOf(ops[0].If, expired[0]))
+	}
+	in := &dynamodb.TransactWriteItemsInput{}
+	at := make([]int, 0, len(ops)) // of each action, its operation
+	for i, op := range ops {
+		g := guardOf(op.If, expired[i])
+		if op.Kind == table.CheckOp && g.expression == nil {
+			continue // guards nothing, and DynamoDB knows no such check
+		}
+		action, err := t.action(op, g)
+		if err != nil {
+			return err
+		}
+		in.TransactItems = append(in.TransactItems, action)
+		at = append(at, i)
+	}
+	if len(in.TransactItems) == 0 {
+		return nil
+	}
+	in.ClientRequestToken = clientToken(token, t.name, ops, len(expired))
+	if _, err := t.api.TransactWriteItems(ctx, in, once); err != nil {
+		return writeFailure(err, at)
+	}
+	return nil
+}
+
+// clientToken names an attempt and what it does: the same name with other operations, or at another table of the
+// account, is another attempt.
+func clientToken(token, name string, ops []table.Op, expired int) *string {
+	hash := sha256.New()
+	_, _ = fmt.Fprintf(hash, "%q %q %d %+v", token, name, expired, ops)
+	return aws.String(hex.EncodeToString(hash.Sum(nil)[:16]))
+}
+
+func (t *Table) single(ctx context.Context, op table.Op, g guard) error {
+	var err error
+	if op.Kind == table.DeleteOp {
+		_, err = t.api.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
+		}, once)
+	} else {
+		attributes, bad := encode(op.Item, op.If.After())
+		if bad != nil {
+			return bad
+		}
+		_, err = t.api.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: &t.name, Item: attributes, ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
+		}, once)
+	}
+	if err != nil {
+		return writeFailure(err, []int{0})
+	}
+	return nil
+}
+
+// A refusal brings the item along, so that the answer needs no further read.
+const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
+
+func (t *Table) action(op table.Op, g guard) (types.TransactWriteItem, error) {
+	switch op.Kind {
+	case table.DeleteOp:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}, nil
+	case table.CheckOp:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}, nil
+	default:
+		attributes, err := encode(op.Item, op.If.After())
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: &t.name, Item: attributes, ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}, err
+	}
+}
+
+// guard is a condition as DynamoDB wants it; the zero value guards nothing.
+type guard struct {
+	expression *string
+	names      map[string]string
+	values     map[string]types.AttributeValue
+}
+
+func guardOf(c table.Condition, expired *table.Item) guard {
+	version, asks := c.Version()
+	switch {
+	case c == table.Always():
+		return guard{}
+	case asks:
+		return guard{
+			aws.String("#version = :version"), map[string]string{"#version": versionAttribute},
+			map[string]types.AttributeValue{":version": number(version)},
+		}
+	case expired != nil:
+		return guard{
+			aws.String("#version = :version AND #move = :move AND #expires = :expires"),
+			map[string]string{"#version": versionAttribute, "#move": moveAttribute, "#expires": expiresAttribute},
+			map[string]types.AttributeValue{":version": number(expired.Version), ":move": text(expired.Move), ":expires": text(timeText(expired.Expires))},
+		}
+	default:
+		return guard{expression: aws.String("attribute_not_exists(#key)"), names: map[string]string{"#key": partAttribute}}
+	}
+}

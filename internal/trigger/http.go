@@ -1,0 +1,133 @@
+package trigger
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	lambdaevents "github.com/aws/aws-lambda-go/events"
+	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
+)
+
+// Buffered makes the handler of API Gateway requests that are answered whole.
+func Buffered(h http.Handler) func(context.Context, lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
+	adapter := httpadapter.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answered{ResponseWriter: w}
+		h.ServeHTTP(a, r)
+		if !a.begun {
+			w.WriteHeader(http.StatusOK) // as net/http has it; the adapter takes silence for an error
+		}
+	}))
+	return func(ctx context.Context, r lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
+		return adapter.ProxyWithContext(ctx, request(r))
+	}
+}
+
+// answered remembers whether anything was answered.
+type answered struct {
+	http.ResponseWriter
+
+	begun bool
+}
+
+func (a *answered) WriteHeader(status int) {
+	a.begun = true
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answered) Write(b []byte) (int, error) {
+	a.begun = true
+	return a.ResponseWriter.Write(b)
+}
+
+// Streamed makes the handler of API Gateway requests whose answers are passed on as they are written.
+func Streamed(h http.Handler, log *slog.Logger) func(context.Context, lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
+	var accessor core.RequestAccessor
+	return func(ctx context.Context, event lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
+		r, err := accessor.EventToRequestWithContext(ctx, request(event))
+		if err != nil {
+			return nil, fmt.Errorf("trigger: the event is no request: %w", err)
+		}
+		reader, writer := io.Pipe()
+		w := &streamWriter{header: http.Header{}, body: writer, begun: make(chan struct{})}
+		// The runtime reads the body to its end before it takes the next event, and the body ends when this does.
+		go func() {
+			// Never with an error: one that the runtime reads from the body ends the process.
+			defer func() { _ = writer.Close() }()
+			defer w.WriteHeader(http.StatusOK)
+			defer func() {
+				if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+					log.Error("a request panicked", "panic", p)
+					w.WriteHeader(http.StatusInternalServerError)
+				}
+			}()
+			h.ServeHTTP(w, r)
+		}()
+		<-w.begun
+		return &lambdaevents.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.sent, Body: reader}, nil
+	}
+}
+
+// streamWriter writes an answer into a pipe.
+type streamWriter struct {
+	header http.Header
+	body   *io.PipeWriter
+
+	once   sync.Once
+	begun  chan struct{} // closed when status and headers are final
+	status int
+	sent   http.Header
+}
+
+func (w *streamWriter) Header() http.Header { return w.header }
+
+func (w *streamWriter) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.status, w.sent = status, w.header.Clone()
+		close(w.begun)
+	})
+}
+
+func (w *streamWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if len(b) == 0 {
+		return 0, nil // a pipe would wait for a reader even for nothing
+	}
+	return w.body.Write(b)
+}
+
+// Flush does nothing: the pipe holds nothing back.
+func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// request mends what API Gateway changes of a request: the stage that it takes off the path, and the client's address.
+func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxyRequest {
+	if r.Path == "/v1" || strings.HasPrefix(r.Path, "/v1/") {
+		r.Path = "/api" + r.Path // the stage is named api, see infra
+	}
+	r.RequestContext.Identity.SourceIP = net.JoinHostPort(client(r), "0")
+	return r
+}
+
+// client is the address of the client: of a request that came through CloudFront, what CloudFront wrote, which is the
+// entry before the last; the last is CloudFront's own, as API Gateway saw it, and what stands before anybody may have
+// written.
+func client(r lambdaevents.APIGatewayProxyRequest) string {
+	for name, value := range r.Headers {
+		if !strings.EqualFold(name, "X-Forwarded-For") {
+			continue
+		}
+		hops := strings.Split(value, ",")
+		if len(hops) >= 2 {
+			if a := strings.TrimSpace(hops[len(hops)-2]); net.ParseIP(a) != nil {
+				return a
+			}
+		}
+	}
+	return r.RequestContext.Identity.SourceIP
+}

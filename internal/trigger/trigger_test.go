@@ -1,0 +1,205 @@
+package trigger_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lambdaevents "github.com/aws/aws-lambda-go/events"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/queue"
+	"agentplatform/internal/trigger"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func sample[T any](t *testing.T, name string) T {
+	t.Helper()
+	b, err := os.ReadFile("../../events/samples/" + name + ".json")
+	require.NoError(t, err)
+	var event T
+	require.NoError(t, json.Unmarshal(b, &event))
+	return event
+}
+
+func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
+	var seen *http.Request
+	handle := trigger.Buffered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r
+		w.Header().Set("X-Request-Id", "1")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "answer")
+	}))
+	answer, err := handle(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "api"))
+	require.NoError(t, err)
+	assert.Equal(t, "/api/v1/me", seen.URL.Path, "the stage is part of the path")
+	assert.Equal(t, "2", seen.URL.Query().Get("limit"))
+	assert.Equal(t, "Bearer ap_example", seen.Header.Get("Authorization"))
+	assert.Equal(t, "198.51.100.23:0", seen.RemoteAddr, "what CloudFront saw, not what a client wrote")
+	assert.Equal(t, http.StatusTeapot, answer.StatusCode)
+	assert.Equal(t, "answer", answer.Body)
+	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
+}
+
+func TestAPathOutsideTheAPIIsLeftAlone(t *testing.T) {
+	var path, address string
+	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { path, address = r.URL.Path, r.RemoteAddr }))
+	event := sample[lambdaevents.APIGatewayProxyRequest](t, "api")
+	event.Path = "/docs"
+	event.Headers, event.MultiValueHeaders = nil, nil
+	_, err := handle(t.Context(), event)
+	require.NoError(t, err)
+	assert.Equal(t, "/docs", path)
+	assert.Equal(t, "130.176.1.2:0", address)
+}
+
+func TestAFormSurvivesTheGateway(t *testing.T) {
+	var message string
+	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { message = r.FormValue("message") }))
+	_, err := handle(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "chat"))
+	require.NoError(t, err)
+	assert.Equal(t, "Hello there", message)
+}
+
+func TestAStreamIsPassedOnWhileItIsWritten(t *testing.T) {
+	goOn := make(chan struct{})
+	handle := trigger.Streamed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		_, _ = io.WriteString(w, r.FormValue("message")+"\n")
+		<-goOn
+		_, _ = io.WriteString(w, "second\n")
+		w.Header().Set("Content-Type", "too late")
+	}), quiet)
+	answer, err := handle(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "chat"))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, answer.StatusCode)
+	assert.Equal(t, []string{"application/x-ndjson"}, answer.MultiValueHeaders["Content-Type"])
+	first := make([]byte, 64)
+	n, err := answer.Body.Read(first)
+	require.NoError(t, err)
+	assert.Equal(t, "Hello there\n", string(first[:n]), "here before the second is written")
+	close(goOn)
+	rest, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "second\n", string(rest))
+}
+
+func TestAStreamsBodyNeverFails(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"nothing written": func(http.ResponseWriter, *http.Request) {},
+		"a panic before":  func(http.ResponseWriter, *http.Request) { panic("oops") },
+		"a panic after":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "half"); panic("oops") },
+		"an abort on purpose": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half")
+			panic(http.ErrAbortHandler)
+		},
+		"flushed, nothing written":    func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() },
+		"a status and an empty write": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent); _, _ = w.Write(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, err := trigger.Streamed(handler, quiet)(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "api"))
+			require.NoError(t, err)
+			_, err = io.ReadAll(answer.Body)
+			require.NoError(t, err, "an error here would end the process")
+			assert.Positive(t, answer.StatusCode)
+		})
+	}
+}
+
+func TestAClientThatHasGoneEndsTheWriting(t *testing.T) {
+	failed := make(chan error, 1)
+	handle := trigger.Streamed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(bytes.Repeat([]byte("x"), 100)); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}), quiet)
+	answer, err := handle(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "api"))
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.(io.Closer).Close())
+	require.ErrorIs(t, <-failed, io.ErrClosedPipe)
+}
+
+// source records what was put off.
+type source struct {
+	queue.Source
+	rests []time.Duration
+}
+
+func (s *source) Retry(_ context.Context, _ queue.Delivery, after time.Duration) error {
+	s.rests = append(s.rests, after)
+	return nil
+}
+
+func message(id, body, receives string) lambdaevents.SQSMessage {
+	return lambdaevents.SQSMessage{MessageId: id, Body: body, ReceiptHandle: "r", Attributes: map[string]string{"ApproximateReceiveCount": receives}}
+}
+
+func TestOfABatchOnlyWhatFailedComesAgain(t *testing.T) {
+	s := &source{}
+	handle := trigger.Messages(s, quiet, func(_ context.Context, id string) (time.Duration, error) {
+		switch id {
+		case "bad":
+			return 0, errors.New("not now")
+		case "panics":
+			panic("oops")
+		case "later":
+			return time.Hour, nil
+		}
+		return 0, nil
+	})
+	nudge := func(id string) string { return `{"kind":"run","id":"` + id + `"}` }
+	answer, err := handle(t.Context(), lambdaevents.SQSEvent{Records: []lambdaevents.SQSMessage{
+		message("1", nudge("good"), "1"), message("2", nudge("bad"), "3"), message("3", "poison", "1"), message("4", nudge("later"), "1"),
+		message("5", nudge("later"), "4"), message("6", nudge("panics"), "1"),
+	}})
+	require.NoError(t, err)
+	var failed []string
+	for _, f := range answer.BatchItemFailures {
+		failed = append(failed, f.ItemIdentifier)
+	}
+	assert.Equal(t, []string{"2", "3", "4"}, failed, "a healthy message that came often goes: the store knows when it is due; so does one that panics")
+	assert.Equal(t, []time.Duration{8 * time.Second, time.Second, time.Hour}, s.rests)
+}
+
+func TestWhatComesAgainAtOnceIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pieces := 0
+		handle := trigger.Messages(&source{}, quiet, func(context.Context, string) (time.Duration, error) {
+			if pieces++; pieces < 5 {
+				return time.Second, nil
+			}
+			return 0, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		answer, err := handle(ctx, sample[lambdaevents.SQSEvent](t, "job"))
+		require.NoError(t, err)
+		assert.Empty(t, answer.BatchItemFailures)
+		assert.Equal(t, 5, pieces)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{}
+		handle := trigger.Messages(s, quiet, func(context.Context, string) (time.Duration, error) { return time.Second, nil })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		answer, err := handle(ctx, sample[lambdaevents.SQSEvent](t, "job"))
+		require.NoError(t, err)
+		assert.Len(t, answer.BatchItemFailures, 1, "given back before the function's deadline")
+		assert.Equal(t, []time.Duration{time.Second}, s.rests)
+		deadline, _ := ctx.Deadline()
+		assert.Greater(t, time.Until(deadline), 10*time.Second)
+	})
+}

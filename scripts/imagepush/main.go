@@ -1,0 +1,117 @@
+// Command imagepush makes the stream service's image from its binary, without Docker, and pushes it to a repository. The
+// same binary gives the same image, byte for byte. It prints the digest.
+//
+//	go run ./scripts/imagepush -binary dist/stream/bootstrap -repository URI
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+func main() {
+	binary := flag.String("binary", "dist/stream/bootstrap", "the service's program, static, for linux/arm64")
+	repository := flag.String("repository", "", "where to push: the output ImageRepository of the data stack")
+	dry := flag.Bool("dry", false, "only print the digest")
+	flag.Parse()
+	digest, err := run(context.Background(), *binary, *repository, *dry)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "imagepush:", err)
+		os.Exit(1)
+	}
+	fmt.Println(digest)
+}
+
+func run(ctx context.Context, binary, repository string, dry bool) (string, error) {
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return "", err
+	}
+	made, err := imageOf(program)
+	if err != nil {
+		return "", err
+	}
+	digest, err := made.Digest()
+	if err != nil || dry {
+		return digest.String(), err
+	}
+	if repository == "" {
+		return "", fmt.Errorf("-repository is required")
+	}
+	// A tag keeps the image from being cleaned up; the digest is what is deployed.
+	to, err := name.NewTag(repository + ":" + digest.Hex[:16])
+	if err != nil {
+		return "", err
+	}
+	login, err := login(ctx)
+	if err != nil {
+		return "", err
+	}
+	return digest.String(), remote.Write(to, made, remote.WithAuth(login), remote.WithContext(ctx))
+}
+
+// imageOf makes an image of one layer that holds the program alone; its certificates are inside it.
+func imageOf(program []byte) (v1.Image, error) {
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	if err := w.WriteHeader(&tar.Header{Name: "stream", Mode: 0o555, Size: int64(len(program)), Format: tar.FormatPAX}); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(program); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	made, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, made)
+	if err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", "arm64"
+	file.Config = v1.Config{Entrypoint: []string{"/stream"}, User: "65532:65532"}
+	return mutate.ConfigFile(image, file)
+}
+
+func login(ctx context.Context) (authn.Authenticator, error) {
+	account, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := ecr.NewFromConfig(account).GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	if err != nil {
+		return nil, err
+	}
+	plain, err := base64.StdEncoding.DecodeString(aws.ToString(out.AuthorizationData[0].AuthorizationToken))
+	if err != nil {
+		return nil, err
+	}
+	user, password, _ := strings.Cut(string(plain), ":")
+	return &authn.Basic{Username: user, Password: password}, nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheSameProgramGivesTheSameImage(t *testing.T) {
+	one, err := imageOf([]byte("a program"))
+	require.NoError(t, err)
+	two, err := imageOf([]byte("a program"))
+	require.NoError(t, err)
+	other, err := imageOf([]byte("another"))
+	require.NoError(t, err)
+	a, err := one.Digest()
+	require.NoError(t, err)
+	b, err := two.Digest()
+	require.NoError(t, err)
+	c, err := other.Digest()
+	require.NoError(t, err)
+	assert.Equal(t, a, b)
+	assert.NotEqual(t, a, c)
+}
+
+func TestAPushedImageHoldsTheProgram(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	to, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/agents:1")
+	require.NoError(t, err)
+	image, err := imageOf([]byte("a program"))
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(to, image))
+	back, err := remote.Image(to)
+	require.NoError(t, err)
+	file, err := back.ConfigFile()
+	require.NoError(t, err)
+	assert.Equal(t, "arm64", file.Architecture)
+	assert.Equal(t, []string{"/stream"}, file.Config.Entrypoint)
+	assert.Equal(t, "65532:65532", file.Config.User)
+	content, err := io.ReadAll(mutate.Extract(back))
+	require.NoError(t, err)
+	assert.Contains(t, string(content), "a program")
+}

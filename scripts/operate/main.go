@@ -1,0 +1,277 @@
+// Command operate is what whoever runs a deployment needs that the API has not: a look at dead letters and at a run, and
+// an audit of slots. It finds a stage's resources by the outputs of its stacks, and changes nothing without -do.
+//
+//	go run ./scripts/operate -stage dev dead-letters run
+//	go run ./scripts/operate -stage dev -do redrive run
+//	go run ./scripts/operate -stage dev -do discard run MESSAGE_ID
+//	go run ./scripts/operate -stage dev show RUN_ID
+//	go run ./scripts/operate -stage dev -do nudge RUN_ID
+//	go run ./scripts/operate -stage dev slots ORGANIZATION_ID
+//	go run ./scripts/operate -stage dev invoke worker events/samples/worker.json
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/queue/sqsqueue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/dynamotable"
+)
+
+func main() {
+	stage := flag.String("stage", "", "the stage, as in infra/stage")
+	do := flag.Bool("do", false, "do it, rather than say what would be done")
+	flag.Parse()
+	if err := run(context.Background(), os.Stdout, *stage, *do, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "operate:", err)
+		os.Exit(1)
+	}
+}
+
+// operator works on a stage.
+type operator struct {
+	out     io.Writer
+	do      bool
+	outputs map[string]string
+	queues  *sqs.Client
+	store   *record.Store
+}
+
+func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
+	if stage == "" || len(args) < 2 {
+		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge RUN; slots ORGANIZATION; invoke FUNCTION FILE")
+	}
+	account, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	o := &operator{out: out, do: do, outputs: map[string]string{}, queues: sqs.NewFromConfig(account)}
+	for _, stack := range []string{"data", "service"} {
+		found, err := cloudformation.NewFromConfig(account).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("agents-" + stage + "-" + stack)})
+		if err != nil {
+			return err
+		}
+		for _, output := range found.Stacks[0].Outputs {
+			o.outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
+		}
+	}
+	machine := host.System()
+	o.store = record.New(dynamotable.New(dynamodb.NewFromConfig(account), o.outputs["CoreTable"], machine.Now), &memblob.Store{}, machine)
+	switch what, which := args[0], args[1]; what {
+	case "dead-letters":
+		return o.deadLetters(ctx, which, func(types.Message) error { return nil })
+	case "redrive":
+		return o.redrive(ctx, which)
+	case "discard":
+		return o.discard(ctx, which, args[2:])
+	case "show":
+		return o.show(ctx, which)
+	case "nudge":
+		return o.nudge(ctx, which)
+	case "slots":
+		return o.slots(ctx, which)
+	case "invoke":
+		return o.invoke(ctx, lambda.NewFromConfig(account), which, args[2:])
+	default:
+		return fmt.Errorf("%q is nothing that can be done here", what)
+	}
+}
+
+func (o *operator) say(format string, args ...any) { _, _ = fmt.Fprintf(o.out, format+"\n", args...) }
+
+// queue finds a queue and its dead letters by what it is for: run, webhook or job.
+func (o *operator) queue(name string) (address, dead string, err error) {
+	if name == "" {
+		return "", "", errors.New("a queue is run, webhook or job")
+	}
+	prefix := strings.ToUpper(name[:1]) + name[1:]
+	address, dead = o.outputs[prefix+"QueueAddress"], o.outputs[prefix+"DeadAddress"]
+	if address == "" || dead == "" {
+		return "", "", fmt.Errorf("there is no queue %q: it is run, webhook or job", name)
+	}
+	return address, dead, nil
+}
+
+// looks bounds how many receives a look at dead letters makes; each brings up to ten.
+const looks = 100
+
+// deadLetters lists a queue's dead letters, and has each seen to. They stay hidden for a minute, so none comes twice.
+func (o *operator) deadLetters(ctx context.Context, name string, see func(types.Message) error) error {
+	_, dead, err := o.queue(name)
+	if err != nil {
+		return err
+	}
+	count := 0
+	for range looks {
+		out, err := o.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &dead, MaxNumberOfMessages: 10, VisibilityTimeout: 60, WaitTimeSeconds: 1,
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		})
+		if err != nil {
+			return err
+		}
+		if len(out.Messages) == 0 {
+			break
+		}
+		for _, m := range out.Messages {
+			count++
+			o.say("%s  received %s times  %s", aws.ToString(m.MessageId), m.Attributes["ApproximateReceiveCount"], aws.ToString(m.Body))
+			if err := see(m); err != nil {
+				return err
+			}
+		}
+	}
+	o.say("%d dead letters", count)
+	return nil
+}
+
+// redrive sends dead letters to their queue again. First to the queue, then off the dead ones: twice does no harm.
+func (o *operator) redrive(ctx context.Context, name string) error {
+	address, dead, err := o.queue(name)
+	if err != nil {
+		return err
+	}
+	return o.deadLetters(ctx, name, func(m types.Message) error {
+		_, poison := sqsqueue.Delivered(aws.ToString(m.Body), "", m.Attributes)
+		switch {
+		case poison != nil:
+			o.say("  stays, as it would come back; discard it: %v", poison)
+			return nil //nolint:nilerr // said just now
+		case !o.do:
+			o.say("  would be sent again; say -do")
+			return nil
+		}
+		in := &sqs.SendMessageInput{QueueUrl: &address, MessageBody: m.Body}
+		if group := m.Attributes["MessageGroupId"]; group != "" {
+			in.MessageGroupId = &group
+		}
+		if _, err := o.queues.SendMessage(ctx, in); err != nil {
+			return err
+		}
+		o.say("  sent again")
+		_, err := o.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &dead, ReceiptHandle: m.ReceiptHandle})
+		return err
+	})
+}
+
+// discard removes the dead letters with these ids.
+func (o *operator) discard(ctx context.Context, name string, ids []string) error {
+	if len(ids) == 0 {
+		return errors.New("say which: discard QUEUE MESSAGE_ID...; dead-letters lists them")
+	}
+	_, dead, err := o.queue(name)
+	if err != nil {
+		return err
+	}
+	return o.deadLetters(ctx, name, func(m types.Message) error {
+		for _, id := range ids {
+			if id != aws.ToString(m.MessageId) {
+				continue
+			}
+			if !o.do {
+				o.say("  would be discarded; say -do")
+				return nil
+			}
+			o.say("  discarded")
+			_, err := o.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &dead, ReceiptHandle: m.ReceiptHandle})
+			return err
+		}
+		return nil
+	})
+}
+
+// show prints a run as it is stored.
+func (o *operator) show(ctx context.Context, id string) error {
+	e, err := o.store.Run(ctx, record.System(), id)
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(e.Value, "", "  ")
+	if err != nil {
+		return err
+	}
+	o.say("%s", b)
+	o.say("organization %s, version %d, due %s", e.Value.Organization, e.Version(), e.Value.Due)
+	return nil
+}
+
+// nudge has a run looked at now.
+func (o *operator) nudge(ctx context.Context, id string) error {
+	e, err := o.store.Run(ctx, record.System(), id)
+	if err != nil {
+		return err
+	}
+	o.say("run %s is %s", id, e.Value.Status)
+	if !o.do {
+		o.say("a worker would look at it; say -do")
+		return nil
+	}
+	return sqsqueue.New(o.queues, o.outputs["RunQueueAddress"]).Send(ctx, queue.Message{
+		Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: e.Value.Organization,
+	})
+}
+
+// invoke calls a function with an event from a file.
+func (o *operator) invoke(ctx context.Context, client *lambda.Client, name string, files []string) error {
+	function := o.outputs[strings.ToUpper(name[:1])+name[1:]+"FunctionName"]
+	if function == "" || len(files) != 1 {
+		return fmt.Errorf("say invoke FUNCTION FILE; there is no function %q, or no one file", name)
+	}
+	event, err := os.ReadFile(files[0])
+	if err != nil {
+		return err
+	}
+	out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: event})
+	if err != nil {
+		return err
+	}
+	o.say("%s", out.Payload)
+	if out.FunctionError != nil {
+		return fmt.Errorf("the function failed: %s", *out.FunctionError)
+	}
+	return nil
+}
+
+// slots holds an organisation's rows of active runs against the runs. Each pair is written in one commit, so a difference
+// is a fault of the program; one that is only seen once may be a run that moved between the two looks.
+func (o *operator) slots(ctx context.Context, organization string) error {
+	ids, err := o.store.ActiveRuns(ctx, organization)
+	if err != nil {
+		return err
+	}
+	wrong := 0
+	for _, id := range ids {
+		e, err := o.store.Run(ctx, record.System(), id)
+		switch {
+		case err != nil:
+			wrong++
+			o.say("%s: %v", id, err)
+		case !e.Value.Status.Active():
+			wrong++
+			o.say("%s is %s, and holds a slot", id, e.Value.Status)
+		default:
+			o.say("%s is %s", id, e.Value.Status)
+		}
+	}
+	o.say("%d active runs, %d wrong", len(ids), wrong)
+	return nil
+}
