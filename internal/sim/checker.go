@@ -1,0 +1,415 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tool"
+)
+
+// checker watches every commit, and holds the invariants of HAZARDS against what is stored.
+type checker struct {
+	world   *world
+	commits int
+
+	runs   map[string]record.Run
+	slots  map[table.Key]string
+	ledger map[string]record.Entry
+	hooks  map[table.Key]record.Hook
+	due    map[table.Key]time.Time
+
+	runningMS map[string]int64     // time seen as running
+	since     map[string]time.Time // when it was last looked at while running
+	entered   map[string]int       // states entered that want a push
+	parkedOK  map[string]bool      // parked messages that a client was told are accepted
+	started   map[string]bool
+	withdrawn map[string]bool
+	removed   map[string]time.Time // runs that were deleted with their chat, and since when
+	effects   map[string]int
+	holders   map[string]*process // who claimed a run last
+	allowed   map[string]int      // approvals of repeated unsafe calls
+	counts    map[table.Key]int64 // what has been used of budgets
+	accepted  map[string]bool     // messages that became runs at once, or were parked
+	decided   map[string][]string // the interrupts that the end of a run's pause named
+	waited    map[string][]string // what was parked on a run when it ended, in order
+	fresh     []string            // runs that the commit in hand began
+	winners   map[string]int      // decisions that clients were told succeeded, by run and pause
+	bodies    map[string]string
+	delivered map[string]bool    // by delivery id, recorded as delivered
+	later     map[table.Key]bool // heads with the member of a later version
+}
+
+func newChecker(w *world) *checker {
+	return &checker{
+		world: w, runs: map[string]record.Run{}, slots: map[table.Key]string{}, ledger: map[string]record.Entry{}, hooks: map[table.Key]record.Hook{},
+		due: map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{}, entered: map[string]int{},
+		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
+		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{}, counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{}, waited: map[string][]string{}, later: map[table.Key]bool{},
+	}
+}
+
+func (c *checker) violated(invariant int, format string, args ...any) {
+	c.world.fail(fmt.Sprintf("invariant %d: ", invariant) + fmt.Sprintf(format, args...))
+}
+
+func (c *checker) gone(run string) {
+	if !c.isGone(run) {
+		c.removed[run] = c.world.now
+	}
+}
+
+func (c *checker) isGone(run string) bool {
+	_, there := c.removed[run]
+	return there
+}
+
+func (c *checker) nextDue() (time.Time, bool) {
+	var next time.Time
+	for _, at := range c.due {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next, !next.IsZero()
+}
+
+// committed takes in what a commit has left of the items it touched, and checks.
+func (c *checker) committed(t *memtable.Table, ops []table.Op) {
+	c.commits++
+	for _, op := range ops {
+		items, _ := t.Get(context.Background(), op.Item.Key)
+		c.item(op.Item.Key, items[0])
+	}
+	for _, id := range c.fresh {
+		c.begun(c.runs[id])
+	}
+	c.fresh = c.fresh[:0]
+	c.standing()
+}
+
+// begun checks how a run came to be: at the door, where the caps hold, or as the first of what the run before had parked.
+func (c *checker) begun(r record.Run) {
+	if r.Waited {
+		if waited, there := c.waited[r.Previous]; there && (len(waited) == 0 || waited[0] != r.ID() || !slices.Equal(waited[1:], r.Parked)) {
+			c.violated(5, "run %s with %v parked follows %s, on which %v waited", r.ID(), r.Parked, r.Previous, waited)
+		}
+		return
+	}
+	for part, limit := range map[string]int{"active/user/" + r.Organization + "/" + r.User: userCap, "active/org/" + r.Organization: orgCap} {
+		held := 0
+		for key, holder := range c.slots {
+			if key.Part != part || strings.HasPrefix(key.Sort, "paused/") {
+				continue
+			}
+			if holder == r.ID() && strings.HasPrefix(key.Sort, "over/") {
+				c.violated(4, "run %s came through the door and holds %s", r.ID(), key)
+			}
+			// What is newer may not have been there when the door was looked at: the process may have stood still since.
+			if holder == r.ID() || c.world.now.Sub(c.runs[holder].QueuedAt) > 3*lease+time.Minute {
+				held++
+			}
+		}
+		if held > limit {
+			c.violated(4, "run %s was let in as number %d of %d", r.ID(), held, limit)
+		}
+	}
+}
+
+func (c *checker) item(key table.Key, item *table.Item) {
+	delete(c.due, key)
+	if item != nil && !item.Due.IsZero() {
+		c.due[key] = item.Due
+	}
+	if hasLater(key) {
+		is := item != nil && bytes.Contains(item.Body, []byte(laterMember))
+		if c.later[key] && item != nil && !is {
+			c.violated(16, "%s has lost what a later version wrote", key)
+		}
+		c.later[key] = is
+	}
+	kind, rest, _ := strings.Cut(key.Part, "/")
+	a := record.NewAudit()
+	if item != nil {
+		if err := a.Add(item); err != nil {
+			c.violated(14, "%s cannot be read: %v", key, err)
+		}
+	}
+	switch {
+	case kind == "run" && key.Sort == "head":
+		if item == nil {
+			if _, there := c.runs[rest]; there {
+				delete(c.runs, rest)
+				c.gone(rest)
+			}
+			return
+		}
+		c.head(rest, a.Runs[rest])
+	case kind == "run" && key.Sort == "input" && item != nil:
+		c.accepted[rest] = true
+	case kind == "run" && strings.HasPrefix(key.Sort, "decision/") && item != nil:
+		c.decided[rest] = a.Decided[rest]
+	case kind == "spent":
+		c.counts[key] = a.Counts[key]
+	case kind == "chat" && item != nil:
+		for id, r := range c.runs {
+			if chat := a.Chats[0]; r.Organization == chat.Organization && r.Chat == chat.ID && r.Epoch < chat.Epoch {
+				c.gone(id) // its chat has been deleted
+			}
+		}
+	case kind == "active" && item == nil:
+		delete(c.slots, key)
+	case kind == "active":
+		c.slots[key] = a.Slots[key]
+	case kind == "ledger":
+		for run, entries := range a.Ledger {
+			if before, there := c.ledger[run]; there && before != entries[0] {
+				c.violated(3, "the ledger entry of %s changed", run)
+			}
+			c.ledger[run] = entries[0]
+		}
+		if _, there := c.ledger[key.Sort]; there && item == nil {
+			c.violated(3, "a ledger entry vanished: %s", key)
+		}
+	case kind == "hook" && item == nil:
+		delete(c.hooks, key)
+	case kind == "hook":
+		if before, there := c.hooks[key]; there && before.Body != a.Hooks[0].Body {
+			c.violated(7, "the body of %s changed", key)
+		}
+		c.hooks[key] = a.Hooks[0]
+		if h := a.Hooks[0]; h.State == record.HookFailed && h.Tries < 8 && len(h.Attempts) > 0 {
+			if last := h.Attempts[len(h.Attempts)-1].Status; last == 0 || last >= 500 {
+				c.violated(7, "delivery %s was given up after %d tries, the last with %d", h.DeliveryID, h.Tries, last)
+			}
+		}
+		if a.Hooks[0].State == record.HookDelivered {
+			c.delivered[a.Hooks[0].DeliveryID] = true
+		}
+	}
+}
+
+// head checks a step of a run's path.
+func (c *checker) head(id string, r record.Run) {
+	now := c.world.now
+	before, known := c.runs[id]
+	if r.Removed {
+		delete(c.runs, id)
+		c.gone(id)
+		return
+	}
+	if known && before.Status == lifecycle.Running {
+		c.runningMS[id] += now.Sub(c.since[id]).Milliseconds() + 1
+	}
+	if r.Status == lifecycle.Running {
+		c.since[id] = now
+		if r.Attempt != before.Attempt {
+			c.holders[id] = c.world.awake.process
+		}
+	}
+	c.runs[id] = r
+	c.started[id] = true
+	if !known {
+		c.accepted[id] = true
+		c.fresh = append(c.fresh, id)
+		if r.Status != lifecycle.Queued {
+			c.violated(2, "run %s began as %s", id, r.Status)
+		}
+		return
+	}
+	if before.Status.Terminal() && (r.Status != before.Status || r.Error != before.Error || string(r.Output) != string(before.Output)) {
+		c.violated(2, "run %s was %s and became %s", id, before.Status, r.Status)
+	}
+	if before.Status != r.Status && !legal(before.Status, r.Status) {
+		c.violated(2, "run %s went from %s to %s", id, before.Status, r.Status)
+	}
+	if before.Status.Active() && r.Status.Terminal() {
+		c.waited[id] = before.Parked
+	}
+	if before.Status == lifecycle.AwaitingInput && r.Status == lifecycle.Queued {
+		if ids, pending := c.decided[id], before.PendingIDs(); ids != nil && (len(ids) != len(pending) || slices.ContainsFunc(pending, func(one string) bool { return !slices.Contains(ids, one) })) {
+			c.violated(6, "run %s waited for %v and goes on with %v", id, pending, ids)
+		}
+	}
+	if r.Attempt > before.Attempt && before.CancelRequested {
+		c.violated(2, "run %s was told to cancel and was begun again", id)
+	}
+	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued && now.Sub(before.QueuedAt) < startDeadline {
+		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
+	}
+	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && (r.Status.Terminal() || r.Status == lifecycle.AwaitingInput) {
+		c.entered[id]++
+	}
+	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") && before.CancelReason == "" && now.Sub(before.PausedAt) < pauseExpiry {
+		c.violated(13, "pause %d of run %s expired after %s", before.Pause, id, now.Sub(before.PausedAt))
+	}
+	if r.CancelReason == "deleted" && before.Status.Active() { // what was parked goes with the chat
+		for _, id := range before.Parked {
+			c.withdrawn[id] = true
+		}
+	}
+	if len(r.Parked) > lifecycle.MaxParked {
+		c.violated(5, "run %s has %d parked messages", id, len(r.Parked))
+	}
+	if before.CancelRequested && before.Status == lifecycle.Running && r.Status != lifecycle.Running && r.Status != lifecycle.Cancelled {
+		c.violated(2, "run %s was told to cancel and became %s", id, r.Status)
+	}
+}
+
+func legal(from, to lifecycle.Status) bool {
+	return slices.ContainsFunc(lifecycle.Moves(), func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
+}
+
+// standing checks what must hold after every commit.
+func (c *checker) standing() {
+	active := map[string]string{}
+	held := map[string]map[string]int{} // run -> rows that name it, by kind of partition
+	for key, run := range c.slots {
+		if held[run] == nil {
+			held[run] = map[string]int{}
+		}
+		held[run][strings.Split(key.Part, "/")[1]]++
+		r, there := c.runs[run]
+		switch paused := strings.HasPrefix(key.Sort, "paused/"); {
+		case !there || !r.Status.Active():
+			c.violated(4, "%s names run %s, which is %s", key, run, r.Status)
+		case paused != (r.Status == lifecycle.AwaitingInput):
+			c.violated(4, "%s names run %s, which is %s", key, run, r.Status)
+		}
+		if n := strings.TrimLeft(key.Sort, "0123456789"); n == "" {
+			limit := userCap
+			if strings.HasPrefix(key.Part, "active/org/") {
+				limit = orgCap
+			}
+			if key.Sort >= fmt.Sprint(limit) {
+				c.violated(4, "%s is above the cap", key)
+			}
+		}
+	}
+	for id, r := range c.runs {
+		_, charged := c.ledger[id]
+		if r.Status.Terminal() != charged {
+			c.violated(3, "run %s is %s and charged is %v", id, r.Status, charged)
+		}
+		if !r.Status.Active() {
+			continue
+		}
+		chat := r.Organization + "/" + r.Chat
+		if other, busy := active[chat]; busy {
+			c.violated(1, "chat %s has the active runs %s and %s", chat, other, id)
+		}
+		active[chat] = id
+		if held[id]["user"] != 1 || held[id]["org"] != 1 {
+			c.violated(4, "run %s is %s and holds %v", id, r.Status, held[id])
+		}
+		if _, due := c.due[record.RunKey(id)]; !due {
+			c.violated(10, "run %s is %s and nobody will look at it", id, r.Status)
+		}
+	}
+	var runs, tokens, charged int64
+	for key, n := range c.counts {
+		if key.Sort == "runs" {
+			runs += n
+		} else {
+			tokens += n
+		}
+	}
+	for _, e := range c.ledger {
+		charged += e.InputTokens + e.OutputTokens
+	}
+	if int(runs) != len(c.accepted) || tokens != charged {
+		c.violated(3, "%d runs were accepted and %d counted, %d tokens charged and %d counted", len(c.accepted), runs, charged, tokens)
+	}
+	for id, e := range c.ledger {
+		if e.Billed != (e.Status == string(lifecycle.Completed)) {
+			c.violated(3, "run %s is %s and billed is %v", id, e.Status, e.Billed)
+		}
+		if r, there := c.runs[id]; there && e.ActiveMS > c.runningMS[id]+5 {
+			c.violated(3, "run %s was running for %d ms and is charged %d (%s)", id, c.runningMS[id], e.ActiveMS, r.Status)
+		}
+	}
+}
+
+// effect checks that a tool is called by the holder of the current attempt.
+func (c *checker) effect(p *process, i tool.Invocation) {
+	run, _, _ := strings.Cut(i.IdempotencyKey, "-")
+	r, there := c.runs[run]
+	if !there {
+		return // removed meanwhile: the worker has not noticed yet
+	}
+	// A call may begin a moment before its worker learns that the run has ended; never while another holds it.
+	if holder := c.holders[run]; r.Status == lifecycle.Running && holder != p {
+		c.violated(9, "%s is called by %s, and %s holds the run", i.IdempotencyKey, p.name, holder.name)
+	}
+	c.effects[i.Name+" "+i.IdempotencyKey]++
+	if n := c.effects["once "+i.IdempotencyKey]; i.Name == "once" && n > 1+c.allowed[run] {
+		c.violated(9, "%s was called %d times, %d repetitions were allowed", i.IdempotencyKey, n, c.allowed[run])
+	}
+}
+
+func (c *checker) pushed(b events.Webhook, p received) {
+	if before, there := c.bodies[p.id]; there && before != p.body {
+		c.violated(7, "delivery %s came with other bytes", p.id)
+	}
+	c.bodies[p.id] = p.body
+	if c.delivered[p.id] {
+		c.violated(7, "delivery %s came again after it was recorded as delivered", p.id)
+	}
+	// A sender looks right before it posts; what is on its way then cannot be called back.
+	if since, there := c.removed[b.RunID]; there && p.at.Sub(since) > time.Minute {
+		c.violated(7, "delivery %s came %s after its run was removed", p.id, p.at.Sub(since))
+	}
+}
+
+// final checks what must hold once everything has settled.
+func (c *checker) final() {
+	for _, id := range sortedKeys(c.runs) {
+		r := c.runs[id]
+		if r.Status.Active() {
+			c.violated(10, "run %s is still %s (due %s)", id, r.Status, c.due[record.RunKey(id)])
+		}
+		rows := 0
+		for key, h := range c.hooks {
+			if key.Part == "hook/"+id {
+				rows++
+				if h.State == record.HookPending {
+					c.violated(7, "delivery %s is still pending", key)
+				}
+			}
+		}
+		if rows != c.entered[id] {
+			c.violated(7, "run %s entered %d states that want a push and has %d rows", id, c.entered[id], rows)
+		}
+	}
+	if len(c.slots) > 0 {
+		c.violated(4, "%d slots are held by nobody", len(c.slots))
+	}
+	for _, id := range sortedKeys(c.parkedOK) {
+		if !c.started[id] && !c.withdrawn[id] && !c.isGone(id) {
+			c.violated(5, "the parked message %s was accepted and forgotten", id)
+		}
+	}
+	for pause, n := range c.winners {
+		if n > 1 {
+			c.violated(6, "pause %s was decided %d times", pause, n)
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,388 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentplatform/internal/feed"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// client is somebody who uses the service: it sends, follows up, answers, cancels, deletes, reads, and tries again with
+// the same key when it got no answer.
+type client struct {
+	*world
+	who    tenant.Principal
+	name   string
+	own    *process
+	runs   []string
+	parked [][2]string // run, parked id
+	chats  []string
+	keys   map[string]string // idempotency key -> what the first answer said
+	sent   map[string]intake.Message
+}
+
+func (w *world) client(n int) {
+	c := &client{
+		world: w, who: w.people[n%len(w.people)], name: fmt.Sprintf("client %d", n), own: &process{name: fmt.Sprintf("client %d", n)},
+		keys: map[string]string{}, sent: map[string]intake.Message{},
+	}
+	for i := range 2 {
+		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization.ID, i)) // shared by the organisation's clients
+	}
+	w.clients++
+	w.spawn(c.own, c.name, func(a *actor) {
+		defer func() { w.clients-- }()
+		end := w.now.Add(trouble)
+		for w.now.Before(end) {
+			c.act(a)
+			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(90*time.Second))))
+		}
+	})
+}
+
+// ask has a living process do something; false when it died before it answered.
+func (c *client) ask(a *actor, do func(ctx context.Context, d *deployment)) bool {
+	var alive []*deployment
+	for _, d := range c.processes {
+		if !d.dead {
+			alive = append(alive, d)
+		}
+	}
+	if len(alive) == 0 {
+		return false
+	}
+	d := alive[c.work.IntN(len(alive))]
+	finished := false
+	c.spawn(d.process, c.name+" at "+d.name, func(*actor) {
+		do(context.Background(), d)
+		finished = true
+	})
+	c.until(a, func() bool { return finished || d.dead })
+	return finished
+}
+
+var messages = []string{
+	"hello", "hello\n/sleep 2s", "/sleep 20s", "/sleep 100s", "/ask Which?", "one\n/ask A?\ntwo\n/ask B?", "/ask A?\n/ask B?", "/tool effect {}", "/tool once {}",
+	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}", "/tool once {}\n/tool once {}", "/sleep 10m",
+	"/sleep 10s\n/tool effect {}\n/sleep 20s\n/tool effect {}\n/sleep 20s\n/tool effect {}",
+}
+
+// many has more calls in one turn than one commit holds. It is rare, as it takes as many steps as all the others together.
+var many = strings.Repeat("/tool effect {}\n", 120)
+
+func (c *client) text() string {
+	if c.work.IntN(200) == 0 {
+		return many
+	}
+	return c.any(messages)
+}
+
+func (c *client) act(a *actor) {
+	switch n := c.work.IntN(100); {
+	case n < 40:
+		c.send(a)
+	case n < 50:
+		c.followup(a)
+	case n < 72:
+		c.resume(a)
+	case n < 82:
+		c.cancel(a)
+	case n < 87:
+		c.withdraw(a)
+	case n < 90:
+		c.deleteChat(a)
+	case n < 95:
+		c.watch(a)
+	default:
+		c.trespass(a)
+	}
+}
+
+func (c *client) any(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[c.work.IntN(len(list))]
+}
+
+func (c *client) agentOf() string {
+	organization := 0
+	if c.who.Organization.ID != c.people[0].Organization.ID {
+		organization = 2
+	}
+	return c.agents[organization+c.work.IntN(2)]
+}
+
+func (c *client) send(a *actor) {
+	m := intake.Message{AgentID: c.agentOf(), Text: c.text(), Enqueue: c.work.IntN(2) == 0}
+	if c.work.IntN(3) > 0 {
+		m.ChatID = c.any(c.chats)
+	}
+	if c.work.IntN(3) == 0 {
+		m.CallbackURL = "https://receiver.example/hook"
+	}
+	if c.work.IntN(2) == 0 {
+		m.Key = fmt.Sprintf("%s-%d", c.name, len(c.keys))
+		c.keys[m.Key] = ""
+		c.sent[m.Key] = m
+	}
+	if m.Key != "" && c.work.IntN(4) == 0 { // an impatient client: twice at once
+		c.spawn(c.own, c.name+" again", func(b *actor) { c.post(b, m) })
+	}
+	c.post(a, m)
+	if len(c.sent) > 0 && c.work.IntN(4) == 0 {
+		keys := sortedKeys(c.sent)
+		c.post(a, c.sent[keys[c.work.IntN(len(keys))]])
+	}
+}
+
+func (c *client) post(a *actor, m intake.Message) {
+	var posted intake.Posted
+	var err error
+	for range 3 {
+		if answered := c.ask(a, func(ctx context.Context, d *deployment) { posted, err = d.intake.Post(ctx, c.who, m) }); answered {
+			break
+		}
+		if m.Key == "" {
+			return // nobody knows what became of it
+		}
+	}
+	if err != nil || posted.Run.RunID == "" {
+		if before := strings.Fields(c.keys[m.Key]); m.Key != "" && len(before) > 0 && isRefusal(err) &&
+			!c.checker.isGone(before[1]) && !c.checker.withdrawn[before[1]] {
+			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
+		}
+		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap", "unavailable", "not_found")
+		return
+	}
+	c.accepted(m.Key, posted)
+}
+
+func (c *client) accepted(key string, p intake.Posted) {
+	said := "run " + p.Run.RunID
+	if p.Parked != nil {
+		said = "parked " + p.Parked.ParkedID
+		c.checker.parkedOK[p.Parked.ParkedID] = true
+		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
+	}
+	if key != "" {
+		if before := c.keys[key]; before != "" && before != said && !c.checker.isGone(strings.Fields(before)[1]) && !c.checker.withdrawn[strings.Fields(before)[1]] {
+			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
+		}
+		c.keys[key] = said
+	}
+	c.runs = append(c.runs, p.Run.RunID)
+}
+
+// isRefusal says whether a message was judged, and not let in.
+func isRefusal(err error) bool {
+	p, ok := problem.As(err)
+	return ok && (p.Kind == problem.Conflict || p.Kind == problem.Limited)
+}
+
+// there checks that a run which a client was told of is found: an answer says it is not there only if it was removed.
+func (c *client) there(run string, err error) {
+	if _, known := c.checker.runs[run]; known && !c.checker.isGone(run) && problem.Is(err, "not_found") {
+		c.checker.violated(15, "run %s is there, and a client was told: %v", run, err)
+	}
+}
+
+// expect checks that an error is one that the contract knows; anything else is a 500.
+func (c *client) expect(err error, codes ...string) {
+	if err == nil {
+		return
+	}
+	p, ok := problem.As(err)
+	if !ok {
+		if !strings.Contains(err.Error(), "not known whether") { // an honest 500
+			c.fail(fmt.Sprintf("a client got an internal error: %v", err))
+		}
+		return
+	}
+	for _, code := range codes {
+		if p.Code == code {
+			return
+		}
+	}
+	c.fail(fmt.Sprintf("a client got %s, which this request must not get: %v", p.Code, err))
+}
+
+func (c *client) followup(a *actor) {
+	run := c.any(c.runs)
+	if run == "" {
+		return
+	}
+	var posted intake.Posted
+	var err error
+	if c.ask(a, func(ctx context.Context, d *deployment) {
+		posted, err = d.intake.Followup(ctx, c.who, run, c.text(), "")
+	}) {
+		c.there(run, err)
+		c.expect(err, "run_not_active", "parked_queue_full", "not_found", "unavailable")
+		if err == nil {
+			c.accepted("", posted)
+		}
+	}
+}
+
+func (c *client) resume(a *actor) {
+	run := c.any(c.runs)
+	if run == "" {
+		return
+	}
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		e, err := d.store.LiveRun(ctx, c.who.Scope(), run)
+		if err != nil || e.Value.Status != lifecycle.AwaitingInput {
+			return
+		}
+		interrupts, err := d.store.Interrupts(ctx, run, e.Value.Pause)
+		if err != nil {
+			return
+		}
+		if len(interrupts) != len(e.Value.Interrupts) && !c.checker.isGone(run) { // it may have been removed between the two looks
+			c.checker.violated(6, "run %s waits for %d decisions and shows %d", run, len(e.Value.Interrupts), len(interrupts))
+		}
+		var list []record.Decision
+		unsure := false
+		for _, i := range interrupts {
+			verb := lifecycle.Answer
+			if i.Kind == string(lifecycle.Approval) {
+				verb = []lifecycle.Verb{lifecycle.Approve, lifecycle.Approve, lifecycle.Reject}[c.work.IntN(3)]
+				unsure = unsure || i.Unsure
+			}
+			list = append(list, record.Decision{InterruptID: i.ID, Decision: string(verb), Message: "m"})
+		}
+		if unsure {
+			c.checker.allowed[run]++ // before the answer: the decision may count though the answer is lost
+		}
+		if c.work.IntN(8) == 0 && len(list) > 1 {
+			list = list[1:]
+		}
+		complete := len(list) == len(interrupts)
+		_, err = d.intake.Resume(ctx, c.who, run, "", list)
+		c.there(run, err)
+		c.expect(err, "not_awaiting_input", "interrupts_mismatch", "unavailable", "not_found")
+		if err == nil {
+			c.checker.winners[fmt.Sprintf("%s/%d", run, e.Value.Pause)]++
+			if !complete {
+				c.checker.violated(6, "a partial resume of run %s succeeded", run)
+			}
+		}
+	})
+}
+
+func (c *client) cancel(a *actor) {
+	run := c.any(c.runs)
+	if run == "" {
+		return
+	}
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		_, err := d.intake.Cancel(ctx, c.who.Scope(), run, "")
+		c.there(run, err)
+		c.expect(err, "not_found", "unavailable")
+	})
+}
+
+func (c *client) withdraw(a *actor) {
+	if len(c.parked) == 0 {
+		return
+	}
+	p := c.parked[c.work.IntN(len(c.parked))]
+	c.checker.withdrawn[p[1]] = c.checker.withdrawn[p[1]] || !c.checker.started[p[1]] // from now on it may be gone
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		err := d.intake.Withdraw(ctx, c.who.Scope(), p[0], p[1])
+		c.expect(err, "not_found", "already_started", "unavailable")
+	})
+}
+
+func (c *client) deleteChat(a *actor) {
+	chat := c.any(c.chats)
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		_, err := d.intake.DeleteChat(ctx, c.who.Scope(), chat)
+		c.expect(err, "not_found", "unavailable")
+	})
+}
+
+// watch follows a run to its end, as long as the process lives.
+func (c *client) watch(a *actor) {
+	run := c.any(c.runs)
+	if run == "" {
+		return
+	}
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		began, text, first := c.now, "", true
+		var last feed.Event
+		err := d.feed.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e feed.Event) error {
+			if first && e.Event != feed.Init {
+				c.checker.violated(11, "the stream of %s began with %s", run, e.Event)
+			}
+			first = false
+			switch e.Event {
+			case feed.Init:
+				text = *e.Text
+			case feed.Delta:
+				text += *e.Text
+			}
+			last = e
+			if r := c.checker.runs[run]; e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > 2*time.Minute {
+				c.checker.violated(11, "the stream of %s goes on though it ended at %s", run, r.FinishedAt)
+			}
+			if c.now.Sub(began) > 10*time.Minute {
+				return feed.ErrStop
+			}
+			return nil
+		})
+		if err != nil {
+			c.expect(err, "not_found", "unavailable")
+			return
+		}
+		var result struct {
+			Answer string `json:"answer"`
+		}
+		if last.Event == feed.Done {
+			_ = json.Unmarshal(last.Run.Result, &result)
+		}
+		if last.Event == feed.Done && last.Run.Status == string(lifecycle.Completed) && text != result.Answer {
+			c.checker.violated(11, "the stream of %s joined to %q, and the result is %s", run, text, last.Run.Result)
+		}
+		if last.Event != feed.Done && c.now.Sub(began) <= 10*time.Minute {
+			c.checker.violated(11, "the stream of %s ended with %s", run, last.Event)
+		}
+	})
+}
+
+// trespass tries to reach another organisation's run.
+func (c *client) trespass(a *actor) {
+	other := c.people[len(c.people)-1]
+	if other.Organization.ID == c.who.Organization.ID {
+		other = c.people[0]
+	}
+	run := ""
+	for _, id := range sortedKeys(c.checker.runs) {
+		if c.checker.runs[id].Organization == other.Organization.ID {
+			run = id
+		}
+	}
+	if run == "" {
+		return
+	}
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		_, cancelled := d.intake.Cancel(ctx, c.who.Scope(), run, "")
+		_, followed := d.intake.Followup(ctx, c.who, run, "x", "")
+		_, read := d.store.LiveRun(ctx, c.who.Scope(), run)
+		for _, err := range []error{cancelled, followed, read} {
+			if !problem.Is(err, "outside_organization") && !problem.Is(err, "not_found") && !problem.Is(err, "unavailable") {
+				c.checker.violated(12, "run %s of another organisation could be reached: %v", run, errors.Join(err))
+			}
+		}
+	})
+}

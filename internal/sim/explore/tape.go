@@ -1,0 +1,314 @@
+// Package explore goes through a small deployment completely: a few clients and workers over one table, and every order in which
+// their calls of it may come, with a lost and a doubled nudge, crashes, a lease that lapses and a timer that fires. The simulation
+// draws some lives of a large world; this visits every state of a small one.
+//
+// The use cases are the real ones. What makes it affordable: an actor is a function of what it has seen. What it does next, having
+// seen this and that, is found by running it over a tape of those answers, once; the states of the world are then values, and going
+// from one to the next costs no more than the call itself.
+//
+// It imports the use cases, as the simulation does; tests alone import it.
+package explore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"hash/maphash"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/table"
+)
+
+// call is what an actor does at a port.
+type call struct {
+	kind callKind
+
+	keys    []table.Key
+	reach   table.Range
+	index   table.Index
+	shard   int
+	until   time.Time
+	limit   int
+	token   string
+	ops     []table.Op
+	message queue.Message
+	at      time.Time
+}
+
+type callKind string
+
+const (
+	begin  callKind = "begin" // no call: what an actor sees first is what time it is
+	get    callKind = "get"
+	query  callKind = "query"
+	list   callKind = "list"
+	due    callKind = "due"
+	commit callKind = "commit"
+	send   callKind = "send"
+	alarm  callKind = "alarm"
+	answer callKind = "answer" // of a request, to its client
+)
+
+// changes says whether others may see that the call was made: a crash elsewhere is one that came a little later.
+func (c *call) changes() bool {
+	return c.kind == commit || c.kind == send || c.kind == alarm || c.kind == answer
+}
+
+func (c *call) String() string {
+	switch c.kind {
+	case get:
+		return fmt.Sprint("reads ", c.keys)
+	case query, list:
+		return fmt.Sprint("lists ", c.reach.Part, " ", c.reach.Prefix)
+	case commit:
+		var keys []table.Key
+		for _, op := range c.ops {
+			keys = append(keys, op.Item.Key)
+		}
+		return fmt.Sprint("writes ", keys)
+	case send:
+		return fmt.Sprint("sends ", c.message.Nudge.Kind, " ", c.message.Nudge.ID)
+	default:
+		return string(c.kind)
+	}
+}
+
+// seen is what came of a call.
+type seen struct {
+	now     time.Duration // when it was made, since the world began
+	items   []*table.Item
+	entries []table.Entry
+	err     error
+	crashed bool // the process died instead
+}
+
+// named gives a node its name: nodes of one name go on alike.
+func (n *node) named(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = h.WriteString(n.life.name)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(n.memory)
+	for _, s := range n.path[n.since:] {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, s.hash(seed)))
+	}
+	return h.Sum64()
+}
+
+// hash tells answers apart. Two errors of one text are one.
+func (s seen) hash(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	number := func(n int64) { _, _ = h.Write(binary.AppendVarint(nil, n)) }
+	number(int64(s.now))
+	for _, item := range s.items {
+		if item == nil {
+			_ = h.WriteByte(0)
+			continue
+		}
+		number(int64(hashItem(seed, item)))
+	}
+	for _, e := range s.entries {
+		_, _ = h.WriteString(e.String() + e.At)
+	}
+	if refused, ok := table.AsRefused(s.err); ok {
+		for _, c := range refused.Conflicts {
+			number(int64(c.Op))
+			if c.Current != nil {
+				number(int64(hashItem(seed, c.Current)))
+			}
+		}
+	} else if s.err != nil {
+		_, _ = h.WriteString(s.err.Error())
+	}
+	if s.crashed {
+		_ = h.WriteByte(1)
+	}
+	return h.Sum64()
+}
+
+func hashItem(seed maphash.Seed, i *table.Item) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, s := range []string{i.Part, i.Sort, i.Owner, i.Move} {
+		_, _ = h.WriteString(s)
+		_ = h.WriteByte(0)
+	}
+	for _, n := range []int64{i.Version, int64(i.Schema), i.Due.UnixNano(), i.Expires.UnixNano()} {
+		_, _ = h.Write(binary.AppendVarint(nil, n))
+	}
+	for _, l := range i.Lists {
+		_, _ = h.WriteString(string(l.Index) + l.Part + l.Sort)
+	}
+	_, _ = h.Write(i.Body)
+	return h.Sum64()
+}
+
+// life is an actor's whole doing: a client's script, or what a worker makes of one nudge.
+type life struct {
+	name  string // no two lives of one name are led in one world
+	works bool   // it is a worker's
+	lead  func(t *tape) any
+}
+
+// mark stands in all identifiers that are made in a life.
+func (l *life) mark() string { return fmt.Sprintf("%08x", l.number()) }
+
+func (l *life) number() uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(l.name))
+	return h.Sum32()
+}
+
+// node is a point in a life: what has been seen so far, and so what is done next.
+type node struct {
+	life  *life
+	path  []seen
+	next  *call // nil: the life is over
+	left  any   // what came of it
+	name  uint64
+	after map[uint64]*node
+
+	memory string // all that is left of what was seen before the last resting point
+	since  int    // where in the path that was
+}
+
+// tape is the world as an actor sees it while it is led over what it has seen: table, queue, timer and host in one. Behind its end it
+// stops the actor, whose call has not been answered yet.
+type tape struct {
+	life  *life
+	path  []seen
+	fixed table.Table // what never changes: read without anybody's leave
+	at    int
+	ids   int
+	now   time.Duration
+	open  *unanswered
+
+	memory string
+	since  int
+}
+
+// rest is where an actor has forgotten all but this.
+func (t *tape) rest(memory string) {
+	t.memory, t.since = fmt.Sprint(memory, " ", t.ids, " ", t.now), t.at
+}
+
+// unanswered stops an actor at a call.
+type unanswered struct{ call call }
+
+// crashed ends what a process was doing.
+type crashed struct{}
+
+// follow leads a life as far as its tape goes.
+func follow(l *life, path []seen, fixed table.Table) (n *node) {
+	n = &node{life: l, path: path, after: map[uint64]*node{}}
+	t := &tape{life: l, path: path, fixed: fixed}
+	defer func() {
+		n.memory, n.since = t.memory, t.since
+		switch r := recover().(type) {
+		case nil:
+			n.memory, n.since = fmt.Sprint("over ", n.left), len(path)
+		case unanswered:
+			n.next = &r.call
+		default:
+			panic(r)
+		}
+	}()
+	t.call(call{kind: begin})
+	n.left = l.lead(t)
+	return n
+}
+
+func (t *tape) call(c call) seen {
+	if t.open != nil {
+		panic(*t.open) // again: it is on its way out, and must not do anything more
+	}
+	if t.at == len(t.path) {
+		t.open = &unanswered{c}
+		panic(*t.open)
+	}
+	s := t.path[t.at]
+	t.at++
+	t.now = s.now
+	if s.crashed {
+		panic(crashed{})
+	}
+	return s
+}
+
+// The table.
+
+func (t *tape) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if fixed, err := t.fixed.Get(ctx, keys...); err == nil && !hasNil(fixed) {
+		return fixed, nil
+	}
+	s := t.call(call{kind: get, keys: keys})
+	return s.items, s.err
+}
+
+func hasNil(items []*table.Item) bool {
+	for _, item := range items {
+		if item == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tape) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
+	s := t.call(call{kind: query, reach: r})
+	return s.items, s.err
+}
+
+func (t *tape) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
+	s := t.call(call{kind: list, index: index, reach: r})
+	return s.entries, s.err
+}
+
+func (t *tape) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
+	s := t.call(call{kind: due, shard: shard, until: until, limit: limit})
+	return s.entries, s.err
+}
+
+func (t *tape) Commit(_ context.Context, token string, ops ...table.Op) error {
+	return t.call(call{kind: commit, token: token, ops: ops}).err
+}
+
+// The queue and the timer.
+
+func (t *tape) Send(_ context.Context, m queue.Message) error {
+	return t.call(call{kind: send, message: m}).err
+}
+
+func (t *tape) At(_ context.Context, _ string, at time.Time, m queue.Message) error {
+	return t.call(call{kind: alarm, message: m, at: at}).err
+}
+
+func (t *tape) Stop(context.Context, string) error { return nil } // never in time: what it would have stopped must do no harm
+
+// The host.
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (t *tape) Now() time.Time         { return epoch.Add(t.now) }
+func (t *tape) Elapsed() time.Duration { return t.now }
+
+func (t *tape) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func (t *tape) WithTimeout(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+// Go does what is done beside the actor when the actor waits for it: heartbeats find that there is nothing left to keep alive.
+func (t *tape) Go(f func()) func() { return f }
+
+// NewID is another one in every life, and the same each time the life is led.
+func (t *tape) NewID() string {
+	t.ids++
+	return host.FormatID(t.Now(), uint64(t.life.number())<<16|uint64(t.ids))
+}
+
+func (t *tape) Int64N(int64) int64 { return 0 }

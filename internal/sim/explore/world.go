@@ -1,0 +1,417 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"slices"
+	"time"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/demomodel"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/builtintool"
+	"agentplatform/internal/worker"
+)
+
+// The numbers of a small deployment.
+const (
+	lease         = 30 * time.Second
+	pauseExpiry   = 72 * time.Hour
+	startDeadline = 10 * time.Minute
+	orgCap        = 2
+)
+
+// World is what is explored.
+type World struct {
+	Name    string
+	Clients []Script
+	Workers int
+	UserCap int
+	Faults  Faults
+	// TakesBack says that parked messages are withdrawn in it.
+	TakesBack bool
+	// FollowsUp says that messages are added to runs that are named: those never answer.
+	FollowsUp bool
+	// SharesKeys says that two clients send messages with one idempotency key.
+	SharesKeys bool
+}
+
+// Report is what was found.
+type Report struct {
+	States, Distinct int // visited; tables that differ
+	Ends, Depth      int
+	Complete         bool   // there was nothing left to visit
+	Violation        string // with the way to it; empty: none
+}
+
+// world is a World while it is explored.
+type world struct {
+	World
+
+	seed  maphash.Seed
+	fixed *memtable.Table
+	blobs *memblob.Store
+	who   tenant.Principal
+	agent string
+
+	nodes    map[string]*node // the beginnings of lives
+	alike    map[uint64]*node // all others, by their names
+	turns    map[turn]turned
+	overdues map[turn]bool
+	visited  map[uint64]struct{}
+	checked  map[uint64]struct{} // tables
+	settled  map[uint64]struct{}
+	path     []step // to the state in hand
+	limit    int
+	report   Report
+}
+
+// step is a choice that was made in a state.
+type step struct {
+	state  *state
+	choice choice
+}
+
+// deployment is a process: everything in it is the tape of the one actor that it is made for.
+type deployment struct {
+	store   *record.Store
+	intake  *intake.Intake
+	worker  *worker.Worker
+	sweeper *sweep.Sweeper
+}
+
+func (w *world) deploy(t *tape) *deployment {
+	d := &deployment{store: record.New(t, w.blobs, t)}
+	log := slog.New(slog.DiscardHandler)
+	tenants := w.tenants(d.store, t)
+	shell := &move.Shell{Store: d.store, Queue: t, Timer: t, Bell: feed.Polling{}, Host: t, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline}
+	d.intake = &intake.Intake{Shell: shell, Store: d.store, Tenants: tenants, Host: t}
+	d.worker = &worker.Worker{
+		Shell: shell, Store: d.store, Known: d.store, Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t), Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
+		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t}, Tools: toolbox{builtintool.New(t)},
+	}
+	d.sweeper = &sweep.Sweeper{Shell: shell, Store: d.store, Queue: t, Host: t, Log: log}
+	return d
+}
+
+// toolbox has the built-in tools, of which the scripts' messages use none.
+type toolbox struct{ builtin *builtintool.Kind }
+
+func (t toolbox) Open(context.Context, string, []string) ([]tool.Offer, error) { return nil, nil }
+
+func (w *world) tenants(store *record.Store, h host.Host) *tenant.Tenants {
+	return tenant.New(store, store, h, tenant.Defaults{
+		UserCap: w.UserCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: 5 * time.Minute,
+	}, []byte("a secret of the small world"), nil)
+}
+
+// found makes an organization with a user and an agent: they stay as they are.
+func (w *world) found() error {
+	ctx, h := context.Background(), &tape{life: &life{name: "founder"}}
+	store := record.New(w.fixed, w.blobs, h)
+	tenants := w.tenants(store, h)
+	name, email, role := "o", "a@example.com", string(tenant.Admin)
+	o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})
+	if err != nil {
+		return err
+	}
+	spec := tenants.DefaultSpec(o.Value.ID)
+	spec.Name = "a"
+	a, err := tenants.CreateAgent(ctx, o.Value.ID, spec, true)
+	if err != nil {
+		return err
+	}
+	w.agent = a.Value.ID
+	u, err := tenants.CreateUser(ctx, o.Value.ID, tenant.UserEdit{Email: &email, Role: &role})
+	if err != nil {
+		return err
+	}
+	_, key, err := tenants.CreateKey(ctx, tenant.Principal{}, record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+	if err != nil {
+		return err
+	}
+	if w.who, err = tenants.Authenticate(ctx, key); err != nil {
+		return err
+	}
+	var jobs []table.Op // of the founding; nobody does them here
+	w.fixed.All(func(i *table.Item) {
+		if !i.Due.IsZero() {
+			jobs = append(jobs, table.Delete(i.Key, table.Always()))
+		}
+	})
+	return w.fixed.Commit(ctx, "founded", jobs...)
+}
+
+// Lives.
+
+func (w *world) begin(l *life) *node {
+	if n, known := w.nodes[l.name]; known {
+		return n
+	}
+	n := follow(l, nil, w.fixed)
+	w.nodes[l.name] = n
+	return n
+}
+
+// next is where an actor is once its call has been answered.
+func (w *world) next(n *node, s seen) *node {
+	name := s.hash(w.seed)
+	if known, there := n.after[name]; there {
+		return known
+	}
+	after := follow(n.life, append(n.path[:len(n.path):len(n.path)], s), w.fixed)
+	after.name = after.named(w.seed)
+	if alike, there := w.alike[after.name]; there {
+		after = alike
+	}
+	w.alike[after.name], n.after[name] = after, after
+	return after
+}
+
+// handling is what a worker makes of a nudge that was taken n times before.
+func (w *world) handling(run string, n int) *life {
+	return &life{name: fmt.Sprintf("nudge %s %d", run, n), works: true, lead: func(t *tape) any {
+		_ = w.deploy(t).worker.Handle(context.Background(), run)
+		return nil
+	}}
+}
+
+func (w *world) sweep(now time.Duration) *life {
+	return &life{name: fmt.Sprintf("sweep at %s", now), lead: func(t *tape) any {
+		_ = w.deploy(t).sweeper.Sweep(context.Background())
+		return nil
+	}}
+}
+
+// Script is what a client does. It is led again and again over what it has seen, so it must depend on nothing else.
+type Script func(c *Client)
+
+// Client is somebody who makes requests. A process that dies under one is followed by another, which the client asks the same.
+type Client struct {
+	world  *world
+	tape   *tape
+	name   string
+	at     int // which request
+	keys   int
+	run    string    // that it has found to be active
+	parked [2]string // the run that it waited on, and its own
+	again  bool      // it asks again, as a process died
+	told   told
+}
+
+// told is what a client was told.
+type told struct {
+	accepted  []string // messages, by the ids of the runs that they are or will be
+	cancelled []string
+	withdrawn []string
+	deleted   bool     // a chat, with what it had
+	resumed   []string // pauses that it ended
+}
+
+func (w *world) client(n int, script Script) *life {
+	name := fmt.Sprintf("client %d", n)
+	return &life{name: name, lead: func(t *tape) any {
+		c := &Client{world: w, tape: t, name: name}
+		script(c)
+		return c.told
+	}}
+}
+
+// request asks until there is an answer.
+func (c *Client) request(do func(ctx context.Context, d *deployment)) {
+	c.at++
+	c.again = false
+	for before := c.told; ; c.again = true {
+		died := false
+		func() {
+			defer func() {
+				r := recover()
+				if _, ok := r.(crashed); r != nil && !ok {
+					panic(r)
+				}
+				if died = r != nil; died {
+					c.told = before // it has heard nothing of what was done
+				}
+			}()
+			c.tape.rest(fmt.Sprint(c.at, c.again, c.keys, c.parked, c.run, c.told))
+			do(context.Background(), c.world.deploy(c.tape))
+			c.tape.call(call{kind: answer})
+		}()
+		if !died {
+			return
+		}
+	}
+}
+
+// Post sends a message with a key of its own.
+func (c *Client) Post(chat, text string, enqueue bool) {
+	c.keys++
+	m := intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Enqueue: enqueue, Key: fmt.Sprintf("%s-%d", c.name, c.keys)}
+	c.post(m, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap")
+}
+
+// PostAs sends a message with a key that others send it with as well; nothing but itself is in its way.
+func (c *Client) PostAs(key, chat, text string) {
+	c.post(intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Key: key})
+}
+
+func (c *Client) post(m intake.Message, refusals ...string) {
+	var posted intake.Posted
+	var err error
+	c.request(func(ctx context.Context, d *deployment) { posted, err = d.intake.Post(ctx, c.world.who, m) })
+	switch {
+	case err != nil:
+		c.expect(err, refusals...)
+	case posted.Parked != nil:
+		c.told.accepted = append(c.told.accepted, posted.Parked.ParkedID)
+		c.parked = [2]string{posted.Run.RunID, posted.Parked.ParkedID}
+	default:
+		c.told.accepted = append(c.told.accepted, posted.Run.RunID)
+	}
+}
+
+// active looks up the run that a chat is busy with, if any.
+func (c *Client) active(chat string) bool {
+	c.request(func(ctx context.Context, d *deployment) {
+		c.run = ""
+		if e, found, err := d.store.FindChat(ctx, c.world.who.Scope(), chat); err == nil && found {
+			c.run = e.Value.ActiveRun
+		}
+	})
+	return c.run != ""
+}
+
+// Cancel cancels what a chat is busy with.
+func (c *Client) Cancel(chat string) {
+	if !c.active(chat) {
+		return
+	}
+	c.request(func(ctx context.Context, d *deployment) {
+		e, err := d.intake.Cancel(ctx, c.world.who.Scope(), c.run, "")
+		c.expect(err)
+		if e.Value.Status.Active() || e.Value.Status == lifecycle.Cancelled {
+			c.told.cancelled = append(c.told.cancelled, c.run)
+		}
+	})
+}
+
+// Withdraw takes back the message that it parked last.
+func (c *Client) Withdraw() {
+	if c.parked[1] == "" {
+		return
+	}
+	c.request(func(ctx context.Context, d *deployment) {
+		err := d.intake.Withdraw(ctx, c.world.who.Scope(), c.parked[0], c.parked[1])
+		c.expect(err, "already_started", "not_found") // the second: a process that died had done it
+		if err == nil || problem.Is(err, "not_found") {
+			c.told.withdrawn = append(c.told.withdrawn, c.parked[1])
+		}
+	})
+}
+
+// Delete deletes a chat that is busy.
+func (c *Client) Delete(chat string) {
+	if !c.active(chat) {
+		return
+	}
+	c.request(func(ctx context.Context, d *deployment) {
+		_, err := d.intake.DeleteChat(ctx, c.world.who.Scope(), chat)
+		if !c.again || !problem.Is(err, "not_found") { // the process that died may have done it
+			c.expect(err)
+		}
+		c.told.deleted = true
+	})
+}
+
+// expect holds an error to those that the contract knows.
+func (c *Client) expect(err error, codes ...string) {
+	if err != nil && !slices.ContainsFunc(codes, func(code string) bool { return problem.Is(err, code) }) {
+		c.world.violated("%s got an answer that it must not get: %v", c.name, err)
+	}
+}
+
+// Resume answers the question that a chat's run asks, if it does.
+func (c *Client) Resume(chat string) {
+	if !c.active(chat) {
+		return
+	}
+	c.request(func(ctx context.Context, d *deployment) {
+		e, err := d.store.LiveRun(ctx, c.world.who.Scope(), c.run)
+		if err != nil || len(e.Value.Interrupts) == 0 {
+			return
+		}
+		list := []record.Decision{{InterruptID: e.Value.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: "this"}}
+		_, err = d.intake.Resume(ctx, c.world.who, c.run, c.name, list)
+		c.expect(err, "not_awaiting_input", "interrupts_mismatch")
+		if err == nil {
+			c.told.resumed = append(c.told.resumed, fmt.Sprintf("%s/%d", c.run, e.Value.Pause))
+		}
+	})
+}
+
+// Followup adds a message to what a chat is busy with.
+func (c *Client) Followup(chat, text string) {
+	if !c.active(chat) {
+		return
+	}
+	c.keys++
+	key := fmt.Sprintf("%s-%d", c.name, c.keys)
+	c.request(func(ctx context.Context, d *deployment) {
+		posted, err := d.intake.Followup(ctx, c.world.who, c.run, text, key)
+		c.expect(err, "run_not_active", "parked_queue_full")
+		if err == nil {
+			c.told.accepted = append(c.told.accepted, posted.Parked.ParkedID)
+		}
+	})
+}
+
+// The search.
+
+// stuck ends the search at a violation.
+type stuck string
+
+func (w *world) violated(format string, args ...any) { panic(stuck(fmt.Sprintf(format, args...))) }
+
+// Explore visits the states of a world, up to a limit.
+func Explore(what World, limit int) (report Report, err error) {
+	w := &world{
+		World: what, seed: maphash.MakeSeed(), blobs: &memblob.Store{}, nodes: map[string]*node{}, alike: map[uint64]*node{}, turns: map[turn]turned{}, overdues: map[turn]bool{}, visited: map[uint64]struct{}{},
+		checked: map[uint64]struct{}{}, settled: map[uint64]struct{}{}, limit: limit,
+	}
+	w.fixed = memtable.New(func() time.Time { return epoch })
+	if err := w.found(); err != nil {
+		return Report{}, err
+	}
+	s := &state{table: w.fixed.Copy(func() time.Time { return epoch }), workers: make([]*node, w.Workers), left: w.Faults}
+	for i, script := range w.Clients {
+		s.clients = append(s.clients, w.next(w.begin(w.client(i, script)), seen{}))
+	}
+	defer func() {
+		w.report.States, w.report.Distinct = len(w.visited), len(w.checked)
+		if r := recover(); r != nil {
+			reason, ok := r.(stuck)
+			if !ok {
+				panic(r)
+			}
+			w.report.Violation = string(reason) + "\n" + w.way()
+		}
+		report = w.report
+	}()
+	w.report.Complete = w.visit(s)
+	return w.report, nil
+}

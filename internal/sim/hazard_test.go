@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tenant"
+)
+
+// calm is a world without faults, with one process and one client's call.
+func calm(t *testing.T, prepare func(w *world), message string) (*world, string) {
+	t.Helper()
+	w := newWorld(4, 0)
+	t.Cleanup(w.stop)
+	w.found()
+	w.quiet = true
+	w.deploy("process")
+	prepare(w)
+	run := ""
+	d := w.processes[0]
+	w.spawn(d.process, "client", func(*actor) {
+		posted, err := d.intake.Post(context.Background(), w.people[0], intake.Message{AgentID: w.agents[0], Text: message})
+		must(err)
+		run = posted.Run.RunID
+	})
+	w.run(w.now.Add(time.Second), func() {})
+	require.Empty(t, w.failure)
+	require.NotEmpty(t, run)
+	return w, run
+}
+
+func TestHazard18QueueDownAtThePost(t *testing.T) {
+	w, run := calm(t, func(w *world) { w.queueDown = true }, "hello")
+	assert.Equal(t, lifecycle.Queued, w.checker.runs[run].Status, "accepted all the same")
+	w.run(w.now.Add(5*time.Minute), func() {})
+	assert.Equal(t, lifecycle.Queued, w.checker.runs[run].Status)
+	w.queueDown = false
+	w.run(w.now.Add(2*time.Minute), func() {})
+	assert.Equal(t, lifecycle.Completed, w.checker.runs[run].Status, "it starts when the queue recovers")
+}
+
+func TestHazard18QueueDownForGood(t *testing.T) {
+	w, run := calm(t, func(w *world) { w.queueDown = true }, "hello")
+	w.run(w.now.Add(startDeadline+2*time.Minute), func() {})
+	assert.Equal(t, lifecycle.Failed, w.checker.runs[run].Status)
+	assert.Contains(t, w.checker.runs[run].Error, "could not be started")
+	assert.Empty(t, w.checker.slots)
+}
+
+func TestHazard22TheSweeperExpiresAPauseWhoseTimerWasNeverSet(t *testing.T) {
+	w, run := calm(t, func(*world) {}, "/ask Which?")
+	require.Equal(t, lifecycle.AwaitingInput, w.checker.runs[run].Status)
+	w.queue.messages = nil // the timer is gone
+	w.run(w.now.Add(pauseExpiry-time.Minute), func() {})
+	assert.Equal(t, lifecycle.AwaitingInput, w.checker.runs[run].Status)
+	w.run(w.now.Add(5*time.Minute), func() {})
+	assert.Equal(t, lifecycle.Cancelled, w.checker.runs[run].Status)
+}
+
+func TestARunLongerThanAnyLeaseIsExecutedOnce(t *testing.T) {
+	w, run := calm(t, func(w *world) { w.processes[0].worker.HandOverAfter = 0 }, "/tool effect {}\n/sleep 4m\n/tool effect {}")
+	w.run(w.now.Add(30*time.Minute), func() {})
+	r := w.checker.runs[run]
+	assert.Equal(t, lifecycle.Completed, r.Status, r.Error)
+	for key, n := range w.checker.effects {
+		assert.Equal(t, 1, n, key)
+	}
+}
+
+func TestAChainOfHandOversGoesOn(t *testing.T) {
+	w, run := calm(t, func(*world) {}, "/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s")
+	w.run(w.now.Add(30*time.Minute), func() {})
+	r := w.checker.runs[run]
+	assert.Equal(t, lifecycle.Completed, r.Status, r.Error)
+	assert.Positive(t, r.Hops)
+	assert.Len(t, w.checker.effects, 3)
+}
+
+// administer lets an administrator do something, and time pass.
+func administer(t *testing.T, w *world, pass time.Duration, do func(ctx context.Context, tenants *tenant.Tenants)) {
+	t.Helper()
+	d := w.processes[0]
+	w.spawn(d.process, "administrator", func(*actor) { do(context.Background(), w.tenants(d.machine, d.store)) })
+	w.run(w.now.Add(pass), func() {})
+	require.Empty(t, w.failure)
+}
+
+func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
+	w, run := calm(t, func(*world) {}, "hello")
+	days := 2
+	administer(t, w, 36*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
+		_, err := tenants.EditOrganization(ctx, w.people[0].Organization.ID, 0, tenant.OrganizationEdit{RetentionDays: &days})
+		must(err)
+	})
+	assert.False(t, w.checker.isGone(run), "not yet")
+	w.run(w.now.Add(5*24*time.Hour), func() {})
+	assert.True(t, w.checker.isGone(run))
+	assert.Contains(t, w.checker.ledger, run)
+}
+
+func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
+	w, run := calm(t, func(*world) {}, "/sleep 1h")
+	organization := w.people[0].Organization.ID
+	administer(t, w, 3*24*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
+		_, err := tenants.RemoveOrganization(ctx, organization)
+		must(err)
+	})
+	assert.True(t, w.checker.isGone(run))
+	var left []string
+	w.inner.All(func(item *table.Item) {
+		kind, _, _ := strings.Cut(item.Part, "/")
+		if item.Owner == organization && kind != "ledger" && kind != "organization" && item.Expires.IsZero() { // what expires goes by itself
+			left = append(left, item.String())
+		}
+	})
+	assert.Empty(t, left)
+	assert.Equal(t, "cancelled", w.checker.ledger[run].Status)
+	assert.Empty(t, w.checker.slots)
+}

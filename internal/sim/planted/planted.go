@@ -1,0 +1,188 @@
+// Package planted is a catalogue of bugs: those that careless versions of such a service have had, each as the words of a source
+// file that make it. The simulation must find every one; one that it does not find is a hole in the simulation.
+//
+// A bug is planted by the compiler's overlay: the tree is never touched. `make planted` plants them one after the other.
+//
+// It knows the sources as text, and imports the standard library alone.
+package planted
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Bug is one that is planted: in each file the old words, which stand there once, give way to the new ones.
+type Bug struct {
+	Name  string
+	Edits []Edit
+	// Explored says that the simulation comes by it too rarely: the small worlds must find it.
+	Explored bool
+}
+
+// Edit is a change of a file, named from the root of the module.
+type Edit struct{ File, Old, New string }
+
+// Planted is the files of a bug with it in them, by their names from the root.
+func (b Bug) Planted(root string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, e := range b.Edits {
+		if _, read := files[e.File]; !read {
+			text, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return nil, err
+			}
+			files[e.File] = string(text)
+		}
+		if n := strings.Count(files[e.File], e.Old); n != 1 {
+			return nil, fmt.Errorf("%s: %q stands %d times in %s", b.Name, e.Old, n, e.File)
+		}
+		files[e.File] = strings.Replace(files[e.File], e.Old, e.New, 1)
+	}
+	return files, nil
+}
+
+// Overlay writes a bug's files into dir, and a list of them that the compiler takes as -overlay.
+func (b Bug) Overlay(root, dir string) (list string, err error) {
+	files, err := b.Planted(root)
+	if err != nil {
+		return "", err
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for name, text := range files {
+		at, err := filepath.Abs(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		copied := filepath.Join(dir, strconv.Itoa(len(overlay.Replace))+".go")
+		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		overlay.Replace[at] = copied
+	}
+	raw, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	list = filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, raw, 0o600)
+}
+
+const (
+	lifecycleEvent = "internal/lifecycle/event.go"
+	lifecycleMove  = "internal/lifecycle/move.go"
+	lifecycleRun   = "internal/lifecycle/run.go"
+	moveMove       = "internal/move/move.go"
+	intakeIntake   = "internal/intake/intake.go"
+	workerWorker   = "internal/worker/worker.go"
+	agentAgent     = "internal/agent/agent.go"
+	webhookWebhook = "internal/webhook/webhook.go"
+	sweepSweep     = "internal/sweep/sweep.go"
+	recordStore    = "internal/record/store.go"
+	recordRun      = "internal/record/run.go"
+	recordSlot     = "internal/record/slot.go"
+	feedFollow     = "internal/feed/follow.go"
+)
+
+// Bugs is the catalogue.
+func Bugs() []Bug {
+	one := func(name, file, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{file, old, new}}} }
+	return []Bug{
+		// Leases and fences.
+		one("a lease that is alive protects nobody", lifecycleRun, `return l.Holder == "" || !l.Until.After(now)`, `return true || l.Holder == "" || !l.Until.After(now)`),
+		{Name: "reports of an attempt that is gone are taken", Edits: []Edit{
+			{lifecycleEvent, `if r.Attempt != w.Attempt || r.Lease.Holder == "" {`, `if false {`},
+			{workerWorker, `if r.Attempt != a.number || r.Lease.Holder != a.holder {`, `if false {`},
+		}},
+		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
+		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
+		one("an unsafe call is made again without a word", agentAgent, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
+		one("an unsafe call is not announced", agentAgent, "	s.add(starts...)\n", ""),
+		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
+
+		// The end of runs.
+		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
+		one("a pause wins over a cancel", lifecycleEvent, "	if r.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.enter(AwaitingInput, now)", "	o.enter(AwaitingInput, now)"),
+		one("a cancelled run without a worker is executed again", lifecycleEvent, "	case r.CancelRequested:\n		return &ending{Cancelled, \"\"}\n", ""),
+		one("a failed run keeps its chat", moveMove, `if o.After.Status.Terminal() || c.Chat != nil {`, `if (o.After.Status.Terminal() && o.After.Status != lifecycle.Failed) || c.Chat != nil {`),
+		one("a queued run fails before its deadline", lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if !now.Add(9 * time.Minute).Before(r.StartBy) {\n			r.StartBy = now\n			return PendingWork{Event: Unstartable{}}\n		}\n		if !now.Before(r.StartBy) {"),
+		one("the old start deadline holds for a resumed run", lifecycleEvent, "	r.StartBy = time.Time{} // it has started\n", "").and(lifecycleMove, "r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}", "r.Slots, r.QueuedAt, r.PausedAt = slots, now, time.Time{}").and(lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n		return o.refuse(TooEarly)\n	}\n	r.Error", "	r := &o.After\n	r.Error"),
+
+		// Billing.
+		one("active time counts the pauses", workerWorker, `func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }`, `func (a *attempt) active() time.Duration { return a.Host.Now().Sub(a.entity.Value.CreatedAt) }`),
+		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
+		one("failed runs are billed", lifecycleMove, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
+		one("cancelled runs have no ledger entry", moveMove, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
+		one("budgets do not count what failed runs used", moveMove, "		ops = append(ops, spent...)\n", "		if o.After.Status != lifecycle.Failed {\n			ops = append(ops, spent...)\n		}\n"),
+		one("budgets do not count parked messages", intakeIntake, `Ops: append(append(ops, op), spent...)}, err`, `Ops: append(append(ops, op), spent[:0]...)}, err`),
+
+		// Slots and caps.
+		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),
+		one("a pause holds its slots", lifecycleEvent, "	r.Slots = Slots{User: row, Organization: row}\n", "	_ = row\n"),
+		one("a resumed run holds no slots", lifecycleMove, `r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}`, `r.QueuedAt, r.StartBy, r.PausedAt = now, startBy, time.Time{}`),
+		one("the door lets one too many in", recordSlot, `d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "")`, `d.Cap == Uncapped || d.Active <= d.Cap`),
+		one("resumed work does not count at the door", recordSlot, "		case strings.HasPrefix(row, \"over/\"):\n			d.Active++\n", "		case strings.HasPrefix(row, \"over/\"):\n"),
+		one("a parked turn inherits the slots of a paused run", moveMove, `paused := o.Before.Status == lifecycle.AwaitingInput`, `paused := false`),
+		one("a parked turn inherits the slots of another user", moveMove, `if paused || parked.Ticket.User != o.Before.User {`, `if paused {`),
+
+		// Parked messages.
+		one("parked messages are forgotten at a promotion", lifecycleMove, `Parked: slices.Clone(o.After.Parked[1:]), Slots: slots}`, `Slots: slots}`),
+		one("parked messages change their order", lifecycleMove, "	r := o.Before\n	return Place{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return Place{"),
+		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
+		one("a cancelled run promotes nobody", lifecycleMove, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
+		one("a message that is taken back hides its run", recordRun, "	if problem.Is(err, \"not_found\") {\n		return p, fmt.Errorf(\"%w: %w\", ErrStale, err)\n	}\n", "").explored(),
+		one("a message waits on a run that asks for it", intakeIntake, "		if run.Answerable() && !r.followsUp {\n", "		if false {\n").explored(),
+		one("a withdrawal takes the first message", lifecycleEvent, `slices.Delete(o.After.Parked, at, at+1)`, `slices.Delete(o.After.Parked, 0, 1)`),
+
+		// Humans.
+		one("a message answers an approval", lifecycleRun, ` && r.Interrupts[0].Kind == Clarification`, ``),
+		one("a message answers one of several", lifecycleRun, `len(r.Interrupts) == 1 && r.Interrupts[0].Kind == Clarification`, `len(r.Interrupts) >= 1 && r.Interrupts[0].Kind == Clarification`),
+		one("some of the decisions are enough", lifecycleEvent, `if len(decided) != len(kinds) {`, `if len(decided) == 0 {`),
+		one("a pause expires at any nudge", lifecycleEvent, "	case AwaitingInput:\n		if !now.Before(r.ExpiresAt) {", "	case AwaitingInput:\n		if now.After(r.PausedAt.Add(time.Minute)) {").and(lifecycleEvent, "	if now.Before(r.ExpiresAt) {\n		return o.refuse(TooEarly)\n	}\n	r.CancelReason", "	r.CancelReason"),
+		one("nobody looks at a paused run", lifecycleEvent, `e.Interrupts, now, e.ExpiresAt, e.ExpiresAt, 0`, `e.Interrupts, now, e.ExpiresAt, time.Time{}, 0`),
+
+		// Idempotency.
+		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
+		one("a parked message's key is not kept", intakeIntake, "		op, err := r.Store.PutInput(ctx, name, ticket, input, now)\n", "		ops = nil\n		op, err := r.Store.PutInput(ctx, name, ticket, input, now)\n"),
+		one("an answer's key is not kept", intakeIntake, "			Ops: ops,\n		}, nil", "			Ops: ops[:0],\n		}, nil"),
+		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n", "	if user, _, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Admits() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n"),
+		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
+		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == r.ID() || known.Parked == r.ID()) {`, `if found {`),
+
+		// Commits.
+		one("what a later version wrote is dropped", "internal/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
+		one("own writes are not recognised", recordStore, `if c.Current != nil && c.Current.Move == move {`, `if c.Current != nil && c.Current.Move == move+"?" {`),
+		one("a move is two commits", moveMove, "	if err := m.Store.Commit(ctx, name, ops...); err != nil {\n		return e, o, err\n	}\n	m.follow(ctx, o, promoted)", "	if err := m.Store.Commit(ctx, name, ops[len(ops)-1:]...); err != nil {\n		return e, o, err\n	}\n	if len(ops) > 1 {\n		if err := m.Store.Commit(ctx, name+\"+\", ops[:len(ops)-1]...); err != nil {\n			return e, o, err\n		}\n	}\n	m.follow(ctx, o, promoted)"),
+		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
+		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
+
+		// Pushes.
+		one("only the first pause is pushed", lifecycleMove, `if r.Callback && (s.Terminal() || s == AwaitingInput) {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
+		one("a delivery's row is not in the commit", moveMove, `if o.Announce != nil {
+		if err := add(`, `if o.Announce != nil && o.After.Status != lifecycle.Failed {
+		if err := add(`),
+		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.HookPending && !h.Redeliver {`, `if h.State == record.HookFailed && !h.Redeliver {`),
+		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.Boot) {`, `if false {`),
+		one("each try has other bytes", webhookWebhook, `http.MethodPost, h.CallbackURL, bytes.NewReader(body))`, `http.MethodPost, h.CallbackURL, bytes.NewReader(append(bytes.TrimSuffix(body, []byte("}")), []byte(fmt.Sprintf(",\"try\":%d}", h.Tries))...)))`),
+		one("a delivery is given up after two tries", webhookWebhook, `case o.final || h.Tries >= maxTries:`, `case o.final || h.Tries >= 2:`),
+		one("what was removed is pushed", webhookWebhook, "	if problem.Is(err, \"not_found\") {\n		return true, nil\n	}\n	return false, err\n", "	if problem.Is(err, \"not_found\") {\n		return false, nil\n	}\n	return false, err\n"),
+
+		// Streams.
+		one("a stream of an ended run does not end", feedFollow, "	if r.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &v})\n	}\n	return false, w.pieces(ctx)", "	return false, w.pieces(ctx)"),
+		one("a stream leaves out what no frame brought", feedFollow, "	if len(text) <= w.text {\n		return nil\n	}\n	return w.more(text[w.text:])", "	_ = text\n	return nil"),
+	}
+}
+
+func (b Bug) explored() Bug {
+	b.Explored = true
+	return b
+}
+
+// and is the bug with one more edit.
+func (b Bug) and(file, old, new string) Bug {
+	b.Edits = append(b.Edits, Edit{file, old, new})
+	return b
+}

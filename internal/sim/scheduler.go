@@ -1,0 +1,288 @@
+// Package sim is a deterministic world for the whole service: the real use cases over a table in memory, in virtual
+// time, with faults, watched by a checker of invariants.
+//
+// Actors (clients, workers, heartbeats, the sweeper, senders) are goroutines of which exactly one is awake. Every call of
+// a port is a place where a seeded scheduler picks who goes on, whether a fault happens, and whether that process dies
+// right there. The same seed gives the same trace.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"agentplatform/internal/host"
+)
+
+// scheduler runs actors one at a time.
+type scheduler struct {
+	now     time.Time
+	elapsed time.Duration
+	pick    *rand.Rand // who goes on
+	actors  []*actor   // alive, in the order of their birth
+	born    int
+	yielded chan struct{}
+	alarms  []*alarm
+	trace   uint64
+	steps   int
+	awake   *actor
+	ids     host.Sequence
+	tail    uint64
+	failure string
+}
+
+type actor struct {
+	id      int
+	name    string
+	process *process
+	resume  chan bool // false: die
+	// ready says whether the actor can go on; nil: it can.
+	ready func() bool
+	wake  time.Time // zero: no sleep
+	ctx   context.Context
+	done  bool
+}
+
+// alarm is something that happens at an instant, outside of any actor.
+type alarm struct {
+	at   time.Time
+	do   func()
+	dead bool
+}
+
+// process is a set of actors that die together.
+type process struct {
+	name   string
+	dead   bool
+	frozen time.Time // until then none of its actors goes on
+}
+
+// killed unwinds an actor whose process has died.
+type killed struct{}
+
+func newScheduler(seed uint64) *scheduler {
+	return &scheduler{
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pick: rand.New(rand.NewPCG(seed, 1)), yielded: make(chan struct{}),
+	}
+}
+
+// note mixes what happened, and when, into the trace.
+func (s *scheduler) note(what string, n int) {
+	const prime = 1099511628211 // FNV-1a's
+	mix := func(v uint64) { s.trace = (s.trace ^ v) * prime }
+	mix(uint64(s.now.UnixNano()))
+	mix(uint64(n))
+	for i := range len(what) {
+		mix(uint64(what[i]))
+	}
+}
+
+// spawn makes an actor; it begins when it is picked.
+func (s *scheduler) spawn(p *process, name string, f func(a *actor)) *actor {
+	s.born++
+	a := &actor{id: s.born, name: name, process: p, resume: make(chan bool)}
+	s.actors = append(s.actors, a)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ok := r.(killed); !ok {
+					s.fail(fmt.Sprintf("%s panicked: %v", a.name, r))
+				}
+			}
+			a.done = true
+			s.yielded <- struct{}{}
+		}()
+		if !<-a.resume {
+			return
+		}
+		f(a)
+	}()
+	return a
+}
+
+func (s *scheduler) fail(reason string) {
+	if s.failure == "" {
+		s.failure = fmt.Sprintf("at %s, step %d: %s", s.now.Format(time.RFC3339Nano), s.steps, reason)
+	}
+}
+
+// yield hands control to the scheduler until the actor is picked again.
+func (s *scheduler) yield(a *actor) {
+	if a.process.dead {
+		panic(killed{})
+	}
+	s.yielded <- struct{}{}
+	if !<-a.resume {
+		panic(killed{})
+	}
+}
+
+// until blocks an actor until ready says so.
+func (s *scheduler) until(a *actor, ready func() bool) {
+	a.ready = ready
+	s.yield(a)
+	a.ready = nil
+}
+
+// sleep blocks an actor for d, or until its context ends.
+func (s *scheduler) sleep(a *actor, ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		a.wake, a.ctx = s.now.Add(d), ctx
+		s.yield(a)
+		a.wake, a.ctx = time.Time{}, nil
+	}
+	return ctx.Err()
+}
+
+func (s *scheduler) at(at time.Time, do func()) *alarm {
+	al := &alarm{at: at, do: do}
+	s.alarms = append(s.alarms, al)
+	return al
+}
+
+func (s *scheduler) runnable(a *actor) bool {
+	if a.process.dead {
+		return true // to die
+	}
+	if a.process.frozen.After(s.now) {
+		return false
+	}
+	if a.ctx != nil && a.ctx.Err() != nil {
+		return true
+	}
+	if !a.wake.IsZero() && a.wake.After(s.now) {
+		return false
+	}
+	return a.ready == nil || a.ready()
+}
+
+// run steps the world until the end, until nobody can ever go on, or until something failed.
+func (s *scheduler) run(end time.Time, after func()) {
+	for s.failure == "" {
+		s.fire()
+		var able []*actor
+		for _, a := range s.actors {
+			if s.runnable(a) {
+				able = append(able, a)
+			}
+		}
+		if len(able) == 0 {
+			if !s.advance(end) {
+				return
+			}
+			continue
+		}
+		s.step(able[s.pick.IntN(len(able))])
+		after()
+	}
+}
+
+func (s *scheduler) step(a *actor) {
+	s.steps++
+	s.note("", a.id)
+	s.awake = a
+	a.resume <- !a.process.dead
+	<-s.yielded
+	if a.done {
+		s.actors = slices.DeleteFunc(s.actors, func(other *actor) bool { return other == a })
+	}
+}
+
+// fire makes alarms go off that are due.
+func (s *scheduler) fire() {
+	for {
+		due := -1
+		for i, al := range s.alarms {
+			if !al.dead && !al.at.After(s.now) && (due < 0 || al.at.Before(s.alarms[due].at)) {
+				due = i
+			}
+		}
+		if due < 0 {
+			s.alarms = slices.DeleteFunc(s.alarms, func(al *alarm) bool { return al.dead })
+			return
+		}
+		al := s.alarms[due]
+		al.dead = true
+		al.do()
+	}
+}
+
+// advance moves time to the next thing that will happen; false when there is none before the end.
+func (s *scheduler) advance(end time.Time) bool {
+	next := time.Time{}
+	consider := func(t time.Time) {
+		if t.After(s.now) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for _, a := range s.actors {
+		consider(a.wake)
+		consider(a.process.frozen)
+	}
+	for _, al := range s.alarms {
+		if !al.dead {
+			consider(al.at)
+		}
+	}
+	last := next.IsZero() || next.After(end)
+	if last {
+		next = end
+	}
+	if next.After(s.now) {
+		s.elapsed += next.Sub(s.now)
+		s.now = next
+	}
+	return !last
+}
+
+// stop ends all actors that are left.
+func (s *scheduler) stop() {
+	for len(s.actors) > 0 {
+		a := s.actors[0]
+		a.process.dead = true
+		s.step(a)
+	}
+}
+
+// machine is host.Host for the actors of a process. Which actor calls is known, as only one is awake.
+type machine struct {
+	*scheduler
+	process *process
+	work    *rand.Rand
+}
+
+func (m *machine) current() *actor { return m.awake }
+
+func (m *machine) Now() time.Time         { return m.now.Truncate(time.Millisecond) }
+func (m *machine) Elapsed() time.Duration { return m.elapsed }
+
+func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
+	return m.sleep(m.current(), ctx, d)
+}
+
+func (m *machine) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	timed, cancel := context.WithCancelCause(ctx)
+	if d <= 0 {
+		cancel(context.DeadlineExceeded)
+		return timed, func() {}
+	}
+	al := m.at(m.now.Add(d), func() { cancel(context.DeadlineExceeded) })
+	return timed, func() {
+		al.dead = true
+		cancel(nil)
+	}
+}
+
+func (m *machine) Go(f func()) func() {
+	a := m.spawn(m.process, m.current().name+"+", func(*actor) { f() })
+	return func() { m.until(m.current(), func() bool { return a.done }) }
+}
+
+func (m *machine) NewID() string {
+	m.tail++
+	return m.ids.Next(m.now, m.tail)
+}
+
+func (m *machine) Int64N(n int64) int64 { return m.work.Int64N(n) }

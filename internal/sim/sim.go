@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// Report is what a simulated deployment went through.
+type Report struct {
+	Seed    uint64
+	Trace   uint64 // the same seed gives the same trace
+	Steps   int
+	Commits int
+	Years   float64
+	Faults  map[string]int
+	Ends    map[string]int // runs by how they ended
+	Failure string         // what went wrong; empty: nothing did
+}
+
+// Simulate lives through a seed: clients and faults for a while, then none, until everything has settled.
+func Simulate(seed uint64) Report {
+	rates := []float64{0, 0.02, 0.05, 0.12}
+	w := newWorld(seed, rates[seed%uint64(len(rates))])
+	defer w.stop()
+	w.found()
+	began := w.now
+	for n := range 2 {
+		w.deploy(fmt.Sprintf("process %d", n))
+	}
+	for n := range 3 + int(seed%3) {
+		w.client(n)
+	}
+	born := len(w.processes)
+	after := func() {
+		// A process that died is followed by another one.
+		for _, d := range w.processes {
+			if d.dead && !d.replaced {
+				d.replaced = true
+				born++
+				w.deploy(fmt.Sprintf("process %d", born))
+				break
+			}
+		}
+	}
+	w.run(began.Add(trouble+time.Minute), after)
+	w.quiet = true
+	for _, d := range w.processes {
+		if d.frozen.After(w.now) {
+			d.frozen = w.now
+		}
+	}
+	// Two expiries and the webhooks' hour are the longest that anything may take, over and over for chains of turns.
+	w.run(w.now.Add(60*24*time.Hour), after)
+	if w.failure == "" {
+		w.checker.final()
+	}
+	r := Report{
+		Seed: seed, Trace: w.trace, Steps: w.steps, Commits: w.checker.commits, Years: w.now.Sub(began).Hours() / 24 / 365, Faults: w.faults,
+		Ends: map[string]int{}, Failure: w.failure,
+	}
+	for _, e := range w.checker.ledger {
+		r.Ends[e.Status]++
+	}
+	return r
+}

@@ -1,0 +1,80 @@
+package sim_test
+
+import (
+	"flag"
+	"runtime"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/sim"
+)
+
+var (
+	seeds = flag.Uint64("seeds", 60, "how many seeds to simulate")
+	first = flag.Uint64("first", 1, "the first seed")
+)
+
+// TestSimulation lives through many seeds. A failing one prints the line that replays it.
+func TestSimulation(t *testing.T) {
+	var next, steps, commits atomic.Uint64
+	var mu sync.Mutex
+	faults, ends := map[string]int{}, map[string]int{}
+	years := 0.0
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				n := next.Add(1)
+				if n > *seeds || t.Failed() {
+					return
+				}
+				r := sim.Simulate(*first + n - 1)
+				if r.Failure != "" {
+					t.Errorf("seed %d: %s\nreplay: go test ./internal/sim -run TestSimulation -first %d -seeds 1", r.Seed, r.Failure, r.Seed)
+					return
+				}
+				steps.Add(uint64(r.Steps))
+				commits.Add(uint64(r.Commits))
+				mu.Lock()
+				years += r.Years
+				for k, v := range r.Faults {
+					faults[k] += v
+				}
+				for k, v := range r.Ends {
+					ends[k] += v
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years, ends)
+	var names []string
+	for k := range faults {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	for _, k := range names {
+		t.Logf("  %7d %s", faults[k], k)
+	}
+	if t.Failed() || *seeds < 40 {
+		return
+	}
+	for _, status := range []string{"completed", "failed", "cancelled", "timed_out"} {
+		assert.Positive(t, ends[status], "no run ever ended %s: the simulation misses something", status)
+	}
+}
+
+func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
+	for seed := range uint64(8) {
+		one, two := sim.Simulate(seed+1), sim.Simulate(seed+1)
+		require.Empty(t, one.Failure)
+		require.Equal(t, one.Trace, two.Trace, "seed %d", seed+1)
+		require.Equal(t, one, two)
+	}
+}

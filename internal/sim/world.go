@@ -1,0 +1,522 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/agent"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/demomodel"
+	"agentplatform/internal/move"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/builtintool"
+	"agentplatform/internal/webhook"
+	"agentplatform/internal/worker"
+)
+
+// The numbers of a simulated deployment.
+const (
+	lease         = 30 * time.Second
+	pauseExpiry   = 72 * time.Hour
+	startDeadline = 10 * time.Minute
+	activeLimit   = 5 * time.Minute
+	sweepPeriod   = time.Minute
+	userCap       = 2
+	orgCap        = 3
+	trouble       = 20 * time.Minute // how long clients and faults are at it
+)
+
+// world is a deployment: processes over one table, one queue, one receiver.
+type world struct {
+	*scheduler
+	seed      uint64
+	work      *rand.Rand // what clients do
+	chance    *rand.Rand // which faults happen
+	rate      float64    // of faults at a call
+	faults    map[string]int
+	inner     *memtable.Table
+	blobs     *memblob.Store
+	frames    *memtable.Table
+	secret    []byte
+	quiet     bool // faults have stopped
+	queueDown bool
+	queue     *bag
+	checker   *checker
+	pushes    map[string][]received
+	effects   map[string]int // unsafe tool calls by their key
+
+	processes []*deployment
+	people    []tenant.Principal
+	agents    []string // by organisation: never, always
+	clients   int
+	touched   []table.Op
+}
+
+// deployment is one process of the service with everything in it.
+type deployment struct {
+	*process
+	machine  *machine
+	store    *record.Store
+	intake   *intake.Intake
+	worker   *worker.Worker
+	sweeper  *sweep.Sweeper
+	sender   *webhook.Sender
+	remover  *removal.Remover
+	feed     *feed.Feed
+	shell    *move.Shell
+	replaced bool
+}
+
+func newWorld(seed uint64, rate float64) *world {
+	s := newScheduler(seed)
+	w := &world{
+		scheduler: s, seed: seed, rate: rate, work: rand.New(rand.NewPCG(seed, 2)), chance: rand.New(rand.NewPCG(seed, 3)),
+		faults: map[string]int{}, blobs: &memblob.Store{}, secret: []byte("a secret of the simulation"), pushes: map[string][]received{}, effects: map[string]int{},
+	}
+	clock := func() time.Time { return s.now }
+	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
+	w.queue = &bag{world: w}
+	w.checker = newChecker(w)
+	return w
+}
+
+func (w *world) tenants(m *machine, store *record.Store) *tenant.Tenants {
+	return tenant.New(store, store, m, tenant.Defaults{
+		UserCap: userCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: activeLimit,
+	}, w.secret, nil) // nobody sets a secret here
+}
+
+// found makes the tenants: two organisations, the first with two users, each with two agents.
+func (w *world) found() {
+	founder := &process{name: "founder"}
+	m := &machine{scheduler: w.scheduler, process: founder, work: w.work}
+	w.spawn(founder, "founder", func(*actor) {
+		ctx := context.Background()
+		store := record.New(w.inner, w.blobs, m)
+		tenants := w.tenants(m, store)
+		for _, users := range []int{2, 1} {
+			name := "org"
+			o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})
+			must(err)
+			for _, mode := range []string{"never", "always"} {
+				spec := tenants.DefaultSpec(o.Value.ID)
+				spec.Name, spec.Approval.Mode = mode, mode
+				a, err := tenants.CreateAgent(ctx, o.Value.ID, spec, true)
+				must(err)
+				w.agents = append(w.agents, a.Value.ID)
+			}
+			for range users {
+				email, role := "a@example.com", string(tenant.Admin)
+				u, err := tenants.CreateUser(ctx, o.Value.ID, tenant.UserEdit{Email: &email, Role: &role, Budget: plenty})
+				must(err)
+				_, text, err := tenants.CreateKey(ctx, tenant.Principal{}, record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+				must(err)
+				p, err := tenants.Authenticate(ctx, text)
+				must(err)
+				w.people = append(w.people, p)
+			}
+		}
+	})
+	w.run(w.now.Add(time.Second), func() {})
+}
+
+// plenty is a budget that nobody uses up: what is counted against it is compared with the ledger.
+var plenty = tenant.BudgetEdit(`{"period":"month","max_tokens":1000000000,"max_runs":1000000000}`)
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// deploy starts a process.
+func (w *world) deploy(name string) {
+	p := &process{name: name}
+	m := &machine{scheduler: w.scheduler, process: p, work: w.work}
+	d := &deployment{process: p, machine: m}
+	version := table.Table(w.inner)
+	if len(w.processes)%2 == 1 {
+		version = later{w.inner} // a deploy is under way: every other process is of the next version
+	}
+	faulty := &faulttable.Table{
+		Inner: version, Sleep: m.Sleep, Delay: 3 * time.Second,
+		Before: func(c faulttable.Call) faulttable.Fault {
+			w.port(p, "table")
+			if c.Commit {
+				w.touched = c.Ops
+			}
+			return w.tableFault(c)
+		},
+		After: func(c faulttable.Call) {
+			if c.Commit { // after a read, the next call is where the turn may be lost
+				w.checker.committed(w.inner, c.Ops)
+				w.port(p, "table done")
+			}
+		},
+	}
+	log := slog.New(slog.DiscardHandler)
+	d.store = record.New(faulty, w.blobs, m)
+	tenants := w.tenants(m, d.store)
+	d.feed = feed.New(w.frames, feed.Polling{Host: m, Every: time.Second}, m)
+	d.shell = &move.Shell{
+		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline,
+	}
+	d.intake = &intake.Intake{Shell: d.shell, Store: d.store, Tenants: tenants, Host: m}
+	d.worker = &worker.Worker{
+		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second,
+		Loop: &agent.Loop{
+			Models: map[string]model.Model{"demo": demomodel.New(m)}, Host: m,
+		},
+		Tools: &toolbox{builtintool.New(m), w, p, m},
+	}
+	d.sweeper = &sweep.Sweeper{Shell: d.shell, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
+	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
+	d.remover = &removal.Remover{Shell: d.shell, Store: d.store, Host: m}
+	for n := range 3 {
+		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })
+	}
+	w.spawn(p, name+" sweeper", func(a *actor) { w.sweep(a, d) })
+	w.processes = append(w.processes, d)
+}
+
+// later is the table as a later version of the program uses it: that has a member more in the heads of runs and chats. Processes of
+// this version must pass it on.
+type later struct{ *memtable.Table }
+
+const laterMember = `"later":{"of":"the next version"}`
+
+func (l later) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		body := ops[i].Item.Body
+		if ops[i].Kind == table.PutOp && hasLater(ops[i].Item.Key) && !bytes.Contains(body, []byte(laterMember)) {
+			ops[i].Item.Body = slices.Concat([]byte("{"+laterMember+","), bytes.TrimPrefix(body, []byte("{")))
+		}
+	}
+	return l.Table.Commit(ctx, token, ops...)
+}
+
+func hasLater(key table.Key) bool {
+	return key.Sort == "head" && (strings.HasPrefix(key.Part, "run/") || strings.HasPrefix(key.Part, "chat/"))
+}
+
+// port is where an actor may lose its turn, and its process its life.
+func (w *world) port(p *process, what string) {
+	a := w.awake
+	if p.dead {
+		panic(killed{})
+	}
+	if !w.quiet && w.chance.Float64() < w.rate/20 {
+		w.count("crash")
+		p.dead = true
+		w.note("crash at "+what, 0)
+		panic(killed{})
+	}
+	if !w.quiet && w.chance.Float64() < w.rate/20 {
+		w.count("freeze")
+		p.frozen = w.now.Add(time.Duration(w.chance.Int64N(int64(3 * lease))))
+	}
+	w.yield(a)
+}
+
+func (w *world) count(fault string) { w.faults[fault]++ }
+
+// maybe draws a fault.
+func (w *world) maybe(name string) bool {
+	if w.quiet || w.chance.Float64() >= w.rate {
+		return false
+	}
+	w.count(name)
+	w.note(name, 0)
+	return true
+}
+
+func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
+	if w.quiet || w.chance.Float64() >= w.rate {
+		return faulttable.None
+	}
+	all := faulttable.Faults()
+	f := all[1+w.chance.IntN(len(all)-1)]
+	w.count("table " + f.String())
+	w.note(f.String(), len(c.Ops))
+	return f
+}
+
+// bag is the queue: messages come late, twice, out of order, or not at all.
+type bag struct {
+	world    *world
+	messages []message
+}
+
+type message struct {
+	queue.Message
+	due time.Time
+}
+
+func (b *bag) put(m queue.Message, after time.Duration) {
+	b.messages = append(b.messages, message{m, b.world.now.Add(after)})
+}
+
+func (b *bag) ready() bool {
+	for _, m := range b.messages {
+		if !m.due.After(b.world.now) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *bag) take() (queue.Message, bool) {
+	var due []int
+	for i, m := range b.messages {
+		if !m.due.After(b.world.now) {
+			due = append(due, i)
+		}
+	}
+	if len(due) == 0 {
+		return queue.Message{}, false
+	}
+	i := due[b.world.pick.IntN(len(due))]
+	m := b.messages[i].Message
+	b.messages = append(b.messages[:i], b.messages[i+1:]...)
+	return m, true
+}
+
+// portal is a process's way to the queue and the timer.
+type portal struct {
+	*world
+	process *process
+}
+
+var errUnreachable = errors.New("unreachable")
+
+func (q *portal) Send(_ context.Context, m queue.Message) error {
+	q.port(q.process, "queue")
+	if q.queueDown || q.maybe("queue unreachable") {
+		return errUnreachable
+	}
+	if q.maybe("nudge lost") {
+		return nil
+	}
+	delay := time.Duration(q.chance.Int64N(int64(50 * time.Millisecond)))
+	if q.maybe("nudge delayed") {
+		delay = time.Duration(q.chance.Int64N(int64(12 * time.Hour)))
+	}
+	q.deliver(m, delay)
+	if q.maybe("nudge doubled") {
+		q.deliver(m, time.Duration(q.chance.Int64N(int64(time.Hour))))
+	}
+	if q.maybe("nudge sent, answer lost") {
+		return errUnreachable
+	}
+	return nil
+}
+
+// deliver puts a message into the queue; an alarm makes time stop there.
+func (w *world) deliver(m queue.Message, after time.Duration) {
+	w.queue.put(m, after)
+	w.at(w.now.Add(after), func() {})
+}
+
+func (q *portal) At(_ context.Context, _ string, at time.Time, m queue.Message) error {
+	q.port(q.process, "timer")
+	if q.maybe("timer unreachable") {
+		return errUnreachable
+	}
+	if q.maybe("timer lost") {
+		return nil
+	}
+	after := at.Sub(q.now)
+	if q.maybe("timer early") {
+		after = time.Duration(q.chance.Int64N(int64(after) + 1))
+	}
+	if q.maybe("timer late") {
+		after += time.Duration(q.chance.Int64N(int64(time.Hour)))
+	}
+	q.deliver(m, after)
+	if q.maybe("timer twice") {
+		q.deliver(m, after+time.Duration(q.chance.Int64N(int64(time.Hour))))
+	}
+	return nil
+}
+
+func (q *portal) Stop(context.Context, string) error {
+	q.port(q.process, "timer")
+	return nil // never in time: what it would have stopped must do no harm
+}
+
+// consume is a worker's loop: one nudge at a time.
+func (w *world) consume(a *actor, d *deployment) {
+	for {
+		w.until(a, w.queue.ready)
+		m, ok := w.queue.take()
+		if !ok {
+			continue
+		}
+		w.note(m.Nudge.ID, 0)
+		var again time.Duration
+		var err error
+		ctx := context.Background()
+		switch m.Nudge.Kind {
+		case events.NudgeRun:
+			err = d.worker.Handle(ctx, m.Nudge.ID)
+		case events.NudgeWebhook:
+			again, err = d.sender.Handle(ctx, m.Nudge.ID)
+		case events.NudgeJob:
+			again, err = d.remover.Handle(ctx, m.Nudge.ID)
+		}
+		if err != nil && w.work.IntN(2) == 0 {
+			again = 2 * time.Second
+		}
+		if again > 0 {
+			w.deliver(m, again)
+		}
+	}
+}
+
+// sweep is the sweeper's loop. When nothing is due for long, it skips the sweeps that would find nothing.
+func (w *world) sweep(a *actor, d *deployment) {
+	for {
+		wait := sweepPeriod
+		if next, ok := w.checker.nextDue(); ok {
+			wait = max(wait, next.Sub(w.now))
+		} else {
+			wait = 24 * time.Hour
+		}
+		if w.quiet && wait > sweepPeriod {
+			// Something may become due sooner: look again when it does.
+			until := w.now.Add(wait)
+			w.at(until, func() {})
+			seen := w.checker.commits
+			w.until(a, func() bool { return !w.now.Before(until) || w.checker.commits != seen })
+			if w.checker.commits != seen {
+				_ = w.sleep(a, context.Background(), sweepPeriod)
+			}
+		} else {
+			_ = w.sleep(a, context.Background(), sweepPeriod)
+		}
+		_ = d.sweeper.Sweep(context.Background())
+	}
+}
+
+// received is a push as the receiver saw it.
+type received struct {
+	id, body string
+	at       time.Time
+	ok       bool
+}
+
+// postman is the HTTP client of webhooks, with the receiver behind it.
+type postman struct {
+	*world
+	process *process
+	machine *machine
+}
+
+func (p *postman) Do(r *http.Request) (*http.Response, error) {
+	p.port(p.process, "webhook")
+	if p.maybe("receiver unreachable") {
+		return nil, errUnreachable
+	}
+	if p.maybe("receiver hangs") {
+		_ = p.machine.Sleep(r.Context(), time.Hour)
+		return nil, context.DeadlineExceeded
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err // the process stood still until its time was up
+	}
+	body, _ := io.ReadAll(r.Body)
+	status := http.StatusOK
+	switch {
+	case p.maybe("receiver 5xx"):
+		status = http.StatusBadGateway
+	case p.maybe("receiver 4xx"):
+		status = http.StatusGone
+	}
+	push := received{id: r.Header.Get("Webhook-Id"), body: string(body), at: p.now, ok: status == http.StatusOK}
+	var b events.Webhook
+	must(json.Unmarshal(body, &b))
+	p.checker.pushed(b, push)
+	p.port(p.process, "webhook done")
+	if p.maybe("receiver's reply lost") {
+		return nil, errUnreachable
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("ok")), Header: http.Header{}}, nil
+}
+
+// toolbox is the built-in toolkit and two tools with effects that are counted: "effect" may be repeated with its key,
+// "once" may not.
+type toolbox struct {
+	builtin *builtintool.Kind
+	world   *world
+	process *process
+	machine *machine
+}
+
+func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer, error) {
+	found, err := t.builtin.Discover(ctx, tool.Endpoint{})
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, tool.Definition{Spec: tool.Spec{Name: "effect", RetrySafe: true}}, tool.Definition{Spec: tool.Spec{Name: "once"}})
+	var offers []tool.Offer
+	for _, d := range found {
+		offers = append(offers, tool.Offer{Spec: d.Spec, Timeout: toolTime, Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) }})
+	}
+	return offers, nil
+}
+
+// toolTime is how long the tools may take.
+const toolTime = 6 * time.Second
+
+func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	if i.Name != "effect" && i.Name != "once" {
+		return t.builtin.Call(ctx, tool.Endpoint{}, d, i)
+	}
+	wait := time.Duration(t.world.work.Int64N(int64(3 * time.Second)))
+	behaviour := t.world.work.Int64N(12)
+	if t.world.quiet {
+		behaviour = 11 // tools do as they are told, too
+	}
+	if behaviour == 0 {
+		return tool.Result{}, tool.Fail("the server answered 503")
+	}
+	t.world.checker.effect(t.process, i)
+	t.world.port(t.process, "tool")
+	switch behaviour {
+	case 1: // it hangs, with its effect made
+		wait = time.Hour
+	case 2: // it answers about when nobody waits any more
+		wait = toolTime - time.Second + wait
+	}
+	if err := t.machine.Sleep(ctx, wait); err != nil {
+		return tool.Result{}, err
+	}
+	t.world.port(t.process, "tool done")
+	if behaviour == 3 {
+		return tool.Result{}, tool.Fail("the server answered 500") // after all
+	}
+	return tool.Said("done"), nil
+}
