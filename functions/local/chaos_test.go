@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var entries = flag.Int("entries", 100, "how many states are entered that chaotic webhook receivers are told of")
+
+// behaviour is how a receiver treats the n-th push of one delivery, from 1.
+type behaviour struct {
+	serve func(w http.ResponseWriter, r *http.Request, n int)
+	state string // of its deliveries in the end
+	tries int    // that they take, exactly; 0: it depends
+}
+
+// behaviours are a receiver's, by the first part of the path. Two more are servers of their own: one with a bad certificate, and one
+// that is named by a name that leads inside.
+func behaviours() map[string]behaviour {
+	status := func(code int) func(http.ResponseWriter, *http.Request, int) {
+		return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
+	}
+	redirect := func(code int) func(http.ResponseWriter, *http.Request, int) {
+		return func(w http.ResponseWriter, r *http.Request, _ int) {
+			http.Redirect(w, r, "https://169.254.169.254/", code)
+		}
+	}
+	// first has the first pushes treated so, and takes the next.
+	first := func(times int, treat func(w http.ResponseWriter, r *http.Request)) func(http.ResponseWriter, *http.Request, int) {
+		return func(w http.ResponseWriter, r *http.Request, n int) {
+			if n <= times {
+				treat(w, r)
+			}
+		}
+	}
+	hang := func(r *http.Request) { <-r.Context().Done() } // until the sender has had enough
+	reset := func(w http.ResponseWriter) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = connection.(*tls.Conn).NetConn().(*net.TCPConn).SetLinger(0)
+			_ = connection.Close()
+		}
+	}
+	begun := func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+	}
+	return map[string]behaviour{
+		"200": {status(http.StatusOK), "delivered", 1},
+		"204": {status(http.StatusNoContent), "delivered", 1},
+		"301": {redirect(http.StatusMovedPermanently), "failed", 1},
+		"302": {redirect(http.StatusFound), "failed", 1},
+		"400": {status(http.StatusBadRequest), "failed", 1},
+		"404": {status(http.StatusNotFound), "failed", 1},
+		"410": {status(http.StatusGone), "failed", 1},
+		"429": {first(1, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}), "delivered", 2},
+		"500-500":  {first(2, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), "delivered", 3},
+		"503":      {first(1, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }), "delivered", 2},
+		"hang":     {first(1, func(_ http.ResponseWriter, r *http.Request) { hang(r) }), "delivered", 2},
+		"hang-200": {first(1, func(w http.ResponseWriter, r *http.Request) { begun(w); hang(r) }), "delivered", 1}, // it has said 200
+		"drip": {first(1, func(w http.ResponseWriter, r *http.Request) {
+			begun(w)
+			for tick := time.NewTicker(20 * time.Millisecond); ; { // until the sender has read enough
+				select {
+				case <-tick.C:
+					_, _ = w.Write([]byte("drop"))
+					_ = http.NewResponseController(w).Flush()
+				case <-r.Context().Done():
+					tick.Stop()
+					return
+				}
+			}
+		}), "delivered", 1},
+		"reset":     {first(1, func(w http.ResponseWriter, _ *http.Request) { reset(w) }), "delivered", 2}, // the acknowledgement is lost, too: it has the push
+		"half-200":  {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); reset(w) }), "delivered", 1},
+		"half-head": {first(1, func(w http.ResponseWriter, _ *http.Request) { half(w) }), "delivered", 2},
+		"huge": {func(w http.ResponseWriter, _ *http.Request, _ int) {
+			for range 100 {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return // it reads no more than it needs
+				}
+			}
+		}, "delivered", 1},
+		"slow-tls": {status(http.StatusOK), "delivered", 1},
+	}
+}
+
+// half answers with half a head.
+func half(w http.ResponseWriter) {
+	if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_, _ = io.WriteString(connection, "HTTP/1.1 200 O")
+		_ = connection.Close()
+	}
+}
+
+// chaos are the receivers, and what they have got.
+type chaos struct {
+	url, slow, bad, inside string
+	ca                     string
+	hosts                  []string
+
+	mu       sync.Mutex
+	got      map[string][][]byte // bodies, by delivery
+	trespass atomic.Int64        // connections to where none may be
+}
+
+// lazy is a listener whose connections take a second before they say anything.
+type lazy struct{ net.Listener }
+
+func (l lazy) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &lazyConn{Conn: c}, nil
+}
+
+type lazyConn struct {
+	net.Conn
+	once sync.Once
+}
+
+func (c *lazyConn) Read(b []byte) (int, error) {
+	c.once.Do(func() { <-time.After(time.Second) }) // this is the behaviour, not a wait for something
+	return c.Conn.Read(b)
+}
+
+func newChaos(t *testing.T) *chaos {
+	c := &chaos{got: map[string][][]byte{}}
+	all := behaviours()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		id := r.Header.Get("Webhook-Id")
+		c.mu.Lock()
+		c.got[id] = append(c.got[id], raw)
+		n := len(c.got[id])
+		c.mu.Unlock()
+		all[strings.Split(r.URL.Path, "/")[1]].serve(w, r, n)
+	})
+	quiet := func(s *httptest.Server) *httptest.Server {
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // senders that give up are what it is about
+		s.EnableHTTP2 = false
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		return s
+	}
+	plain, slow := quiet(httptest.NewUnstartedServer(handler)), httptest.NewUnstartedServer(handler)
+	slow.Listener = lazy{slow.Listener}
+	slow = quiet(slow)
+	c.url, c.slow = plain.URL, slow.URL
+	c.ca = filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(c.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: plain.Certificate().Raw}), 0o600))
+
+	trespassed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.trespass.Add(1) })
+	bad := httptest.NewUnstartedServer(trespassed)
+	bad.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
+	c.bad = quiet(bad).URL
+	inside, err := net.Listen("tcp", "127.0.0.1:0") // not among those that may be reached
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = inside.Close() })
+	go func() {
+		for {
+			connection, err := inside.Accept()
+			if err != nil {
+				return
+			}
+			c.trespass.Add(1)
+			_ = connection.Close()
+		}
+	}()
+	_, port, err := net.SplitHostPort(inside.Addr().String())
+	require.NoError(t, err)
+	c.inside = "https://localhost:" + port // a name: what it leads to is judged when it is dialled
+	for _, u := range []string{c.url, c.slow, c.bad} {
+		c.hosts = append(c.hosts, strings.TrimPrefix(u, "https://"))
+	}
+	return c
+}
+
+// selfSigned is a certificate that nobody trusts.
+func selfSigned(t *testing.T) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+}
+
+// address is where the pushes of a run go: "bad" and "inside" are no behaviours but places.
+func (c *chaos) address(name string, n int) string {
+	switch name {
+	case "bad":
+		return fmt.Sprintf("%s/bad/%d", c.bad, n)
+	case "inside":
+		return fmt.Sprintf("%s/inside/%d", c.inside, n)
+	case "slow-tls":
+		return fmt.Sprintf("%s/slow-tls/%d", c.slow, n)
+	default:
+		return fmt.Sprintf("%s/%s/%d", c.url, name, n)
+	}
+}
+
+// delivery is one as the service shows it.
+type delivery struct {
+	ID       string `json:"delivery_id"`
+	Status   string `json:"status_of_run"`
+	State    string `json:"state"`
+	Attempts []struct {
+		Status int `json:"status"`
+	} `json:"attempts"`
+}
+
+// TestChaosOfReceivers: whatever receivers do, each state that is entered has one delivery with one id and the same bytes each time; it
+// arrives where the receiver recovers, is repeated only when nobody can know whether it arrived, and goes nowhere else.
+func TestChaosOfReceivers(t *testing.T) {
+	c := newChaos(t)
+	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir(), environ: []string{"WEBHOOK_ALLOW_HOSTS=" + strings.Join(c.hosts, ","), "WEBHOOK_CA_FILE=" + c.ca}}
+	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	p.start()
+	defer p.stop()
+	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
+
+	all := behaviours()
+	names := append(slices.Sorted(maps.Keys(all)), "bad", "inside")
+	require.Len(t, names, 20)
+	all["bad"], all["inside"] = behaviour{state: "pending"}, behaviour{state: "failed", tries: 1}
+
+	// Every other run asks and is then cancelled: two states.
+	type run struct{ id, name string }
+	var runs []run
+	var mu sync.Mutex
+	var next atomic.Int64
+	var clients sync.WaitGroup
+	for range 24 {
+		clients.Go(func() {
+			for n := int(next.Add(1)); n <= *entries*2/3+20 && !t.Failed(); n = int(next.Add(1)) {
+				name, message := names[n%len(names)], []string{"hello", "/ask Which?"}[n/len(names)%2]
+				_, started, err := p.post(t.Context(), "agent_id", agent, "message", message, "callback_url", c.address(name, n))
+				assert.NoError(t, err)
+				if id, _ := started["run_id"].(string); assert.NotEmpty(t, id, "%s: %v", name, started) {
+					if started["status"] == "awaiting_input" {
+						p.make("/runs/"+id+"/cancel", `{}`)
+					}
+					mu.Lock()
+					runs = append(runs, run{id, name})
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	clients.Wait()
+
+	deadline := time.Now().Add(10 * time.Minute)
+	entered, repeated := 0, 0
+	for _, r := range runs {
+		b := all[r.name]
+		var list []delivery
+		settled := func() bool {
+			list = p.deliveries(r.id)
+			return len(list) > 0 && !slices.ContainsFunc(list, func(d delivery) bool { return d.State != b.state || len(d.Attempts) == 0 })
+		}
+		for !settled() && time.Now().Before(deadline) && !t.Failed() {
+			<-time.After(50 * time.Millisecond)
+		}
+		ids := map[string]bool{}
+		for _, d := range list {
+			entered++
+			assert.Equal(t, b.state, d.State, "%s: %+v", r.name, d)
+			assert.False(t, ids[d.ID], "an id is there twice")
+			ids[d.ID] = true
+			if b.tries > 0 {
+				assert.Len(t, d.Attempts, b.tries, "%s: %+v", r.name, d)
+			}
+			c.mu.Lock()
+			got := c.got[d.ID]
+			c.mu.Unlock()
+			switch r.name {
+			case "bad", "inside":
+				assert.Empty(t, got, r.name)
+			default:
+				assert.Len(t, got, b.tries, "%s: pushes that came", r.name)
+			}
+			for _, body := range got {
+				assert.True(t, bytes.Equal(got[0], body), "%s: other bytes", r.name)
+				assert.Contains(t, string(body), d.ID)
+			}
+			repeated += max(0, len(got)-1)
+		}
+		states := map[bool]int{true: 2, false: 1}[slices.ContainsFunc(list, func(d delivery) bool { return d.Status == "awaiting_input" })]
+		assert.Len(t, list, states, "%s", r.name)
+	}
+	assert.Zero(t, c.trespass.Load(), "connections to where none may be")
+	assert.GreaterOrEqual(t, entered, *entries)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.Logf("%d states entered by %d runs, %d deliveries came, %d repetitions", entered, len(runs), len(c.got), repeated)
+}
+
+func (p *program) deliveries(run string) []delivery {
+	_, answer, err := p.call(p.t.Context(), "GET", "/webhooks/deliveries?run_id="+run, "", nil)
+	assert.NoError(p.t, err)
+	raw, err := json.Marshal(answer["deliveries"])
+	assert.NoError(p.t, err)
+	var list []delivery
+	assert.NoError(p.t, json.Unmarshal(raw, &list))
+	return list
+}

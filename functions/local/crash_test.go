@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var rounds = flag.Int("rounds", 4, "how often the process is killed")
+
+// TestKillNine kills the real process under load, again and again. What was accepted is not lost, nothing is billed
+// twice, and in the end every lock and slot is free.
+func TestKillNine(t *testing.T) {
+	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
+	build := exec.Command("go", "build", "-o", p.binary, ".")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	p.start()
+	l := &load{program: p, accepted: map[string]string{}, parked: map[string]bool{}, unknown: map[string][]string{}}
+	l.learn()
+	for round := range *rounds {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for n := range 12 {
+			wg.Go(func() { l.work(ctx, round, n) })
+		}
+		<-time.After(time.Duration(50+rand.IntN(700)) * time.Millisecond) // the moment of the kill is what this test draws
+		p.kill()
+		cancel()
+		wg.Wait()
+		began := time.Now()
+		p.start()
+		t.Logf("round %d: %d runs accepted so far, %d unanswered, serving again after %s", round, len(l.accepted), len(l.unknown), time.Since(began).Round(time.Millisecond))
+		l.retry()
+	}
+	l.settle()
+	p.stop()
+}
+
+// program is the process under test.
+type program struct {
+	t           *testing.T
+	binary, dir string
+	command     *exec.Cmd
+	url, key    string
+	environ     []string // on top of its own
+}
+
+var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
+
+func (p *program) start() {
+	p.command = exec.Command(p.binary)
+	p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "USER_CAP=100000", "ORGANIZATION_CAP=100000", "RATE_LIMIT=10000000", "RATE_BURST=1000000", "LEASE=2s", "LOG_LEVEL=error")
+	p.command.Env = append(p.command.Env, p.environ...)
+	out, err := p.command.StdoutPipe()
+	require.NoError(p.t, err)
+	p.command.Stderr = os.Stderr
+	require.NoError(p.t, p.command.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := greeting.FindStringSubmatch(lines.Text()); m != nil {
+			p.url = m[1]
+			break
+		}
+	}
+	require.NotEmpty(p.t, p.url)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	key, err := os.ReadFile(filepath.Join(p.dir, "operator.key"))
+	require.NoError(p.t, err)
+	p.key = strings.TrimSpace(string(key))
+}
+
+func (p *program) kill() {
+	require.NoError(p.t, p.command.Process.Kill())
+	_ = p.command.Wait()
+}
+
+// stop ends the process as an operator would.
+func (p *program) stop() {
+	began := time.Now()
+	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
+	require.NoError(p.t, p.command.Wait())
+	assert.Less(p.t, time.Since(began), 10*time.Second)
+}
+
+func (p *program) call(ctx context.Context, method, path, contentType string, body io.Reader) (int, map[string]any, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.key)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var v map[string]any
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return response.StatusCode, v, json.Unmarshal(raw, &v)
+}
+
+// post sends a message.
+func (p *program) post(ctx context.Context, pairs ...string) (int, map[string]any, error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		_ = w.WriteField(pairs[i], pairs[i+1])
+	}
+	_ = w.Close()
+	return p.call(ctx, "POST", "/chat", w.FormDataContentType(), &b)
+}
+
+// make makes something that must be possible.
+func (p *program) make(path, body string) map[string]any {
+	status, made, err := p.call(p.t.Context(), "POST", path, "application/json", strings.NewReader(body))
+	assert.NoError(p.t, err)
+	assert.Less(p.t, status, 300, "%s: %v", path, made)
+	return made
+}
+
+// load is what the clients know.
+type load struct {
+	*program
+	agent string
+
+	mu       sync.Mutex
+	accepted map[string]string   // idempotency key -> run
+	parked   map[string]bool     // ids of messages whose parking was confirmed
+	unknown  map[string][]string // idempotency key -> the form whose answer was lost
+}
+
+func (l *load) learn() {
+	_, v, err := l.call(l.t.Context(), "GET", "/agents", "", nil)
+	require.NoError(l.t, err)
+	l.agent = v["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
+}
+
+var said = []string{"hello", "/sleep 30ms", "/sleep 400ms\n/tool echo {\"text\":\"t\"}\n/sleep 100ms", "/fail no", strings.Repeat("long ", 4000), "/tool calculate {\"expression\":\"1+1\"}"}
+
+func (l *load) work(ctx context.Context, round, n int) {
+	for i := 0; ctx.Err() == nil; i++ {
+		key := fmt.Sprintf("%d-%d-%d", round, n, i)
+		form := []string{"agent_id", l.agent, "message", said[rand.IntN(len(said))], "wait", "false", "idempotency_key", key, "on_conflict", "enqueue"}
+		if rand.IntN(2) == 0 {
+			form = append(form, "chat_id", fmt.Sprint("chat-", rand.IntN(10)))
+		}
+		l.judge(ctx, key, form)
+	}
+}
+
+func (l *load) judge(ctx context.Context, key string, form []string) {
+	status, v, err := l.post(ctx, form...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		l.unknown[key] = form
+	case status == 409: // five are parked already
+		delete(l.unknown, key)
+	case status == 202 || status == 200 || status == 500 && v["code"] == "run_failed":
+		delete(l.unknown, key)
+		l.note(key, v)
+	default:
+		assert.Fail(l.t, "an answer that must not be", "%d %v", status, v)
+	}
+}
+
+func (l *load) note(key string, v map[string]any) {
+	run := v["run_id"].(string)
+	if parked, ok := v["parked"].(map[string]any); ok {
+		run = parked["parked_id"].(string)
+		l.parked[run] = true
+	}
+	if before, ok := l.accepted[key]; ok {
+		assert.Equal(l.t, before, run, "key %s", key)
+	}
+	l.accepted[key] = run
+}
+
+// retry sends again, with the same key, what got no answer.
+func (l *load) retry() {
+	for key, form := range l.unknown {
+		l.judge(l.t.Context(), key, form)
+	}
+}
+
+// settle waits until all has ended, and holds the promises against what is there.
+func (l *load) settle() {
+	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
+	defer cancel()
+	ends := map[string]string{}
+	for _, run := range l.accepted {
+		for {
+			status, v, err := l.call(ctx, "GET", "/runs/"+run+"?wait_ms=5000", "", nil)
+			require.NoError(l.t, err, run)
+			if status == 200 && v["finished_at"] != nil {
+				ends[run] = v["status"].(string)
+				break
+			}
+			require.True(l.t, status == 200 || status == 404 && l.parked[run], "%d %v", status, v)
+			tick(ctx)
+		}
+	}
+	entries := map[string]int{}
+	for cursor := ""; ; {
+		_, v, err := l.call(ctx, "GET", "/analytics/usage?limit=100"+cursor, "", nil)
+		require.NoError(l.t, err)
+		for _, e := range v["entries"].([]any) {
+			e := e.(map[string]any)
+			run := e["run_id"].(string)
+			entries[run]++
+			if end, ours := ends[run]; ours {
+				assert.Equal(l.t, end, e["status"])
+				assert.Equal(l.t, end == "completed", e["billed"])
+			}
+		}
+		next, more := v["next_cursor"].(string)
+		if !more {
+			break
+		}
+		cursor = "&cursor=" + next
+	}
+	counts := map[string]int{}
+	for run, end := range ends {
+		assert.Equal(l.t, 1, entries[run], "ledger entries of %s", run)
+		counts[end]++
+	}
+	_, me, err := l.call(ctx, "GET", "/me", "", nil)
+	require.NoError(l.t, err)
+	assert.EqualValues(l.t, 0, me["activity"].(map[string]any)["active_runs_of_user"], "slots are held by nobody")
+	for n := range 10 {
+		status, v, err := l.post(ctx, "agent_id", l.agent, "message", "x", "chat_id", fmt.Sprint("chat-", n))
+		require.NoError(l.t, err)
+		assert.Equal(l.t, 200, status, "chat %d: %v", n, v)
+	}
+	l.t.Logf("%d runs: %v", len(ends), counts)
+	assert.Positive(l.t, counts["completed"])
+}
+
+// tick rests between two looks.
+func tick(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Millisecond):
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/boot"
+	"agentplatform/internal/scenario"
+	"agentplatform/internal/setting"
+)
+
+// laptop starts worlds in this process, over a folder of their own.
+type laptop struct{}
+
+func (laptop) Start(t *testing.T, settings map[string]string) scenario.World {
+	environ := []string{"ADDR=127.0.0.1:0", "DATA_DIR=" + t.TempDir()}
+	for k, v := range settings {
+		environ = append(environ, k+"="+v)
+	}
+	s, err := setting.Read(environ)
+	require.NoError(t, err)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	local, err := boot.StartLocal(t.Context(), s, log)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, local.Stop()) })
+	return scenario.World{URL: local.URL, Key: local.Key}
+}
+
+func TestScenarios(t *testing.T) { scenario.Run(t, laptop{}) }
+
+func TestAuthorisation(t *testing.T) { scenario.Matrix(t, laptop{}) }

@@ -1,0 +1,138 @@
+//go:build peers
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/peertest"
+)
+
+var requests = flag.Int("requests", 3000, "how many requests are made from the OpenAPI document, at least")
+
+var generated = regexp.MustCompile(`(\d+) generated`)
+
+// TestRequestsMadeFromTheDocument has schemathesis make requests of every operation, good and bad ones, alone and after each other:
+// no answer is a server's error, and none breaks the document.
+func TestRequestsMadeFromTheDocument(t *testing.T) {
+	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
+	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	p.start()
+	defer p.stop()
+	status, me, err := p.call(t.Context(), "GET", "/me", "", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+	own := fmt.Sprint(me["api_key"].(map[string]any)["api_key_id"], ",", me["user"].(map[string]any)["user_id"], ",", me["organization"].(map[string]any)["organization_id"])
+	document := filepath.Join(t.TempDir(), "openapi.json")
+	response, err := http.Get(p.url + "/openapi.json")
+	require.NoError(t, err)
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.NoError(t, os.WriteFile(document, raw, 0o600))
+
+	var total, seed atomic.Int64
+	var beside sync.WaitGroup
+	answers := t.TempDir()
+	for range 2 { // two programs: the threads of one stumble over each other in Python 3.11
+		beside.Go(func() {
+			for total.Load() < int64(*requests) && !t.Failed() {
+				n := schemathesis(t, p, document, own, answers, int(seed.Add(1)))
+				total.Add(int64(n))
+			}
+		})
+	}
+	beside.Wait()
+	good, all, never := succeeded(t, answers)
+	t.Logf("%d requests of %d operations, %d%% of them answered with success", total.Load(), len(all), good)
+	assert.Greater(t, good, 10, "too few reach anything")
+	assert.Less(t, len(never), len(all)/6, "these never succeeded: %v", never)
+}
+
+// succeeded reads how requests were answered: the share of those that succeeded in per cent, the operations, and those of them of
+// which no request did.
+func succeeded(t *testing.T, folder string) (good int, all, never []string) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	require.NoError(t, err)
+	total, of := 0, map[string]int{}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var answered map[string]map[string]int
+		require.NoError(t, json.Unmarshal(raw, &answered))
+		for operation, statuses := range answered {
+			of[operation] += 0
+			for status, n := range statuses {
+				total += n
+				if status < "300" {
+					of[operation] += n
+					good += n
+				}
+			}
+		}
+	}
+	for operation, n := range of {
+		all = append(all, operation)
+		if n == 0 {
+			never = append(never, operation)
+		}
+	}
+	return 100 * good / max(1, total), all, never
+}
+
+// schemathesis runs once, and returns how many requests it made.
+func schemathesis(t *testing.T, p *program, document string, own, answers string, seed int) int {
+	hooks, err := filepath.Abs("../../scripts/peers")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, peertest.Schemathesis(t), "run", document, "--url", strings.TrimSuffix(p.url, "/api/v1"),
+		"--header", "Authorization: Bearer "+p.key, "--seed", strconv.Itoa(seed), "--max-examples", strconv.Itoa(min(60, 10+*requests/1000)), "--workers", "1",
+		"--checks", "unexplained_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
+		"--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--no-shrink", "--continue-on-failure", "--request-timeout", "30", "--warnings", "off", "--mode", []string{"positive", "all"}[seed%2])
+	c.Env = append(os.Environ(), "SCHEMATHESIS_HOOKS=schema_hooks", "PYTHONPATH="+hooks, "PYTHONDONTWRITEBYTECODE=1", fmt.Sprintf("SEED=%d", seed), "ANSWERED="+filepath.Join(answers, strconv.Itoa(seed)+".json"),
+		"PROTECTED="+own)
+	c.Dir = t.TempDir() // it keeps notes
+	out, err := c.CombinedOutput()
+	m := generated.FindAllSubmatch(out, -1)
+	if !assert.NoError(t, err, "seed %d:\n%s", seed, told(out)) || !assert.NotEmpty(t, m, "%s", out) {
+		return 0
+	}
+	n, err := strconv.Atoi(string(m[len(m)-1][1]))
+	assert.NoError(t, err)
+	t.Logf("seed %d: %d requests", seed, n)
+	return n
+}
+
+// told is what schemathesis says of its findings, its lines cut short.
+func told(out []byte) string {
+	lines := strings.Split(string(out), "\n")
+	from := slices.IndexFunc(lines, func(line string) bool {
+		return strings.Contains(line, "= FAILURES =") || strings.Contains(line, "= ERRORS =")
+	})
+	var b strings.Builder
+	for _, line := range lines[max(0, from):] {
+		b.WriteString(line[:min(len(line), 600)] + "\n")
+	}
+	return b.String()[:min(b.Len(), 60_000)]
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"io/fs"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/boot"
+	"agentplatform/internal/setting"
+)
+
+// Each format that a released program has stored stays readable: testdata/stores has a data folder of each, as that program left it.
+// A change of what is stored adds one (`go test ./functions/local -run Store -store NAME`), and leaves the others alone.
+var store = flag.String("store", "", "write the store of this version under this name")
+
+const stores = "testdata/stores/"
+
+// old is a client of a store's only organisation.
+type old struct {
+	*testing.T
+	url, key string
+}
+
+func (o old) ask(method, path, contentType, body string, want int) (v map[string]any) {
+	o.Helper()
+	r, err := http.NewRequestWithContext(o.Context(), method, o.url+path, strings.NewReader(body))
+	require.NoError(o, err)
+	r.Header.Set("Authorization", "Bearer "+o.key)
+	r.Header.Set("Content-Type", contentType)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(o, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(o, err)
+	require.Equal(o, want, response.StatusCode, string(raw))
+	_ = json.Unmarshal(raw, &v)
+	return v
+}
+
+func (o old) send(path string, body map[string]any, want int) map[string]any {
+	o.Helper()
+	b, err := json.Marshal(body)
+	require.NoError(o, err)
+	return o.ask(http.MethodPost, path, "application/json", string(b), want)
+}
+
+func (o old) chat(want int, pairs ...string) map[string]any {
+	o.Helper()
+	var b strings.Builder
+	w := multipart.NewWriter(&b)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		require.NoError(o, w.WriteField(pairs[i], pairs[i+1]))
+	}
+	require.NoError(o, w.Close())
+	return o.ask(http.MethodPost, "/chat", w.FormDataContentType(), b.String(), want)
+}
+
+// open starts this version over a folder.
+func open(t *testing.T, dir string) (old, func()) {
+	s, err := setting.Read([]string{"ADDR=127.0.0.1:0", "DATA_DIR=" + dir})
+	require.NoError(t, err)
+	s.PauseExpiry = 100 * 365 * 24 * time.Hour // a store that is written now must not expire
+	local, err := boot.StartLocal(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return old{t, local.URL, local.Key}, func() { require.NoError(t, local.Stop()) }
+}
+
+func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
+	if *store != "" {
+		write(t)
+	}
+	files, err := filepath.Glob(stores + "*.tar.gz")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			dir := t.TempDir()
+			unpack(t, file, dir)
+			o, stop := open(t, dir)
+			agent := o.ask(http.MethodGet, "/agents", "", "", 200)["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
+
+			// What ended is as it was.
+			messages := o.ask(http.MethodGet, "/chats/done/messages", "", "", 200)["messages"].([]any)
+			assert.Equal(t, "You said: hello", messages[1].(map[string]any)["content"])
+			assert.NotEmpty(t, o.ask(http.MethodGet, "/analytics/usage", "", "", 200)["entries"])
+			assert.Equal(t, messages[0].(map[string]any)["run_id"], o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key", "once")["run_id"])
+
+			// What waits can be decided, and what waits on that goes on.
+			paused := o.ask(http.MethodGet, "/chats/paused/runs?active=true", "", "", 200)["runs"].([]any)[0].(map[string]any)
+			parked := paused["parked"].([]any)[0].(map[string]any)["parked_id"].(string)
+			assert.Equal(t, "awaiting_input", paused["status"])
+			interrupt := paused["interrupts"].([]any)[0].(map[string]any)["id"]
+			o.send("/runs/"+paused["run_id"].(string)+"/resume", map[string]any{"decisions": []any{map[string]any{"interrupt_id": interrupt, "decision": "answer", "message": "this"}}}, 200)
+			require.Eventually(t, func() bool {
+				list := o.ask(http.MethodGet, "/chats/paused/messages", "", "", 200)["messages"].([]any)
+				return len(list) == 4 && list[3].(map[string]any)["content"] == "You said: next" && list[2].(map[string]any)["run_id"] == parked
+			}, 20*time.Second, 20*time.Millisecond)
+			stop()
+		})
+	}
+}
+
+// write leaves a store of this version: a chat that is done, with a key, and one that is paused, with a parked message.
+func write(t *testing.T) {
+	dir := t.TempDir()
+	o, stop := open(t, dir)
+	agent := o.ask(http.MethodGet, "/agents", "", "", 200)["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
+	o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key", "once")
+	run := o.chat(202, "agent_id", agent, "message", "/ask Which?", "chat_id", "paused")["run_id"].(string)
+	o.send("/runs/"+run+"/followups", map[string]any{"message": "next"}, 202)
+	o.send("/groups", map[string]any{"name": "g", "budget": map[string]any{"period": "month", "max_runs": 1000}}, 201)
+	stop()
+	require.NoError(t, os.MkdirAll(stores, 0o755))
+	f, err := os.Create(stores + *store + ".tar.gz")
+	require.NoError(t, err)
+	z := gzip.NewWriter(f)
+	w := tar.NewWriter(z)
+	require.NoError(t, w.AddFS(os.DirFS(dir)))
+	require.NoError(t, errors.Join(w.Close(), z.Close(), f.Close()))
+}
+
+func unpack(t *testing.T, file, dir string) {
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+		require.True(t, fs.ValidPath(strings.TrimSuffix(h.Name, "/")), h.Name)
+		at := filepath.Join(dir, h.Name)
+		if h.FileInfo().IsDir() {
+			require.NoError(t, os.MkdirAll(at, 0o755))
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		b, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(at, b, 0o600))
+	}
+}

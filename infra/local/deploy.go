@@ -1,0 +1,160 @@
+//go:build integration
+
+package local
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/awstest"
+)
+
+// The stage that make integration synthesises, and where.
+const (
+	stageName = "dev"
+	assembly  = "../../cdk.out"
+)
+
+const bucket = "local-deployment"
+
+// deployment is the stacks of one world.
+type deployment struct {
+	world   string
+	account aws.Config
+	outputs map[string]string
+	left    map[string][]string // of each stack, what was left out of it
+}
+
+// published are the function's archives, uploaded once for all worlds.
+var published = sync.OnceValue(func() error {
+	ctx := context.Background()
+	account, err := awstest.Load(ctx)
+	if err != nil {
+		return err
+	}
+	client := s3.NewFromConfig(account, func(o *s3.Options) { o.UsePathStyle = true })
+	var list struct {
+		Files map[string]struct {
+			Source       struct{ Path, Packaging string }
+			Destinations map[string]struct{ BucketName, ObjectKey string }
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(assembly, "Service.assets.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	if err := ensureBucket(ctx, client, bucket); err != nil {
+		return err
+	}
+	for _, file := range list.Files {
+		if file.Source.Packaging != "zip" {
+			continue // the template, which is uploaded as it is filtered
+		}
+		archive, err := zipped(filepath.Join(assembly, file.Source.Path))
+		if err != nil {
+			return err
+		}
+		for _, to := range file.Destinations {
+			name := strings.NewReplacer("${AWS::AccountId}", "000000000000", "${AWS::Region}", account.Region).Replace(to.BucketName)
+			if err := ensureBucket(ctx, client, name); err != nil {
+				return err
+			}
+			if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &name, Key: aws.String(to.ObjectKey), Body: bytes.NewReader(archive)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+})
+
+func ensureBucket(ctx context.Context, client *s3.Client, name string) error {
+	_, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: &s3types.CreateBucketConfiguration{
+		LocationConstraint: s3types.BucketLocationConstraint(client.Options().Region),
+	}})
+	if err != nil && !strings.Contains(err.Error(), "BucketAlready") {
+		return err
+	}
+	return nil
+}
+
+func zipped(folder string) ([]byte, error) {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	if err := errors.Join(w.AddFS(os.DirFS(folder)), w.Close()); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// deploy makes the stacks of a world, and takes them away with the test.
+func deploy(t testing.TB, world string, settings map[string]string) *deployment {
+	t.Helper()
+	require.NoError(t, published())
+	d := &deployment{world: world, account: awstest.Config(t), outputs: map[string]string{}, left: map[string][]string{}}
+	client := cloudformation.NewFromConfig(d.account)
+	objects := s3.NewFromConfig(d.account, func(o *s3.Options) { o.UsePathStyle = true })
+	for _, what := range []string{"Data", "Service"} {
+		raw, err := os.ReadFile(filepath.Join(assembly, what+".template.json"))
+		require.NoError(t, err, "make integration synthesises the stacks first")
+		raw = bytes.ReplaceAll(raw, []byte("agents-"+stageName), []byte("agents-"+world))
+		text, left, err := filtered(raw, settings)
+		require.NoError(t, err)
+		d.left[what] = left
+		name := "agents-" + world + "-" + strings.ToLower(what)
+		_, err = objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: &name, Body: strings.NewReader(text)})
+		require.NoError(t, err)
+		_, err = client.CreateStack(t.Context(), &cloudformation.CreateStackInput{
+			StackName: &name, TemplateURL: aws.String(fmt.Sprintf("%s/%s/%s", *d.account.BaseEndpoint, bucket, name)),
+			Capabilities: []types.Capability{types.CapabilityCapabilityIam, types.CapabilityCapabilityNamedIam},
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			if _, err := client.DeleteStack(awstest.Cleaning(), &cloudformation.DeleteStackInput{StackName: &name}); err != nil {
+				t.Errorf("stack %s is left: %v", name, err)
+			}
+		})
+		d.await(t, client, name)
+	}
+	return d
+}
+
+func (d *deployment) await(t testing.TB, client *cloudformation.Client, name string) {
+	t.Helper()
+	describe := &cloudformation.DescribeStacksInput{StackName: &name}
+	if err := cloudformation.NewStackCreateCompleteWaiter(client, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 200*time.Millisecond, time.Second
+	}).Wait(t.Context(), describe, 3*time.Minute); err != nil {
+		events, _ := client.DescribeStackEvents(t.Context(), &cloudformation.DescribeStackEventsInput{StackName: &name})
+		for _, e := range events.StackEvents {
+			if strings.Contains(string(e.ResourceStatus), "FAILED") {
+				t.Log(aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType), aws.ToString(e.ResourceStatusReason))
+			}
+		}
+		require.NoError(t, err, "stack %s", name)
+	}
+	out, err := client.DescribeStacks(t.Context(), describe)
+	require.NoError(t, err)
+	for _, o := range out.Stacks[0].Outputs {
+		d.outputs[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
+	}
+}

@@ -1,0 +1,118 @@
+//go:build integration
+
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// absent are the types of resource that LocalStack's community edition has not, or does nothing with. Each is left out of
+// the templates; a test says that no other is.
+var absent = map[string]string{
+	"AWS::CloudFront::":            "the front stands in for it",
+	"AWS::EC2::":                   "processes on this machine need no network of their own",
+	"AWS::ECS::":                   "the stream service runs as a process on this machine",
+	"AWS::ECR::":                   "no image is needed",
+	"AWS::ElasticLoadBalancingV2:": "the front stands in for it",
+	"AWS::ApplicationAutoScaling:": "there is one process",
+	"AWS::CloudWatch::":            "alarms and dashboards are looked at in the template's tests",
+	"AWS::Budgets::":               "nothing is paid for",
+	"AWS::SNS::":                   "there is nobody to tell",
+}
+
+// streamTask begins the names of the stream service's task and its roles, which name the image repository.
+const streamTask = "StreamTask"
+
+// filtered makes a template that LocalStack can deploy. It returns the logical ids of what was left out.
+func filtered(raw []byte, settings map[string]string) (text string, left []string, err error) {
+	var t map[string]any
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return "", nil, err
+	}
+	delete(t, "Rules") // they look at the version of the CDK's bootstrap stack, which is not there
+	delete(t, "Parameters")
+	resources, _ := t["Resources"].(map[string]any)
+	for id, v := range resources {
+		r, _ := v.(map[string]any)
+		kind, _ := r["Type"].(string)
+		if isAbsent(kind) || strings.HasPrefix(id, streamTask) {
+			delete(resources, id)
+			left = append(left, id)
+			continue
+		}
+		properties, _ := r["Properties"].(map[string]any)
+		switch kind {
+		case "AWS::ApiGateway::Method":
+			unstream(properties)
+		case "AWS::Lambda::Function":
+			set(properties, settings)
+		case "AWS::Lambda::EventSourceMapping":
+			if n, err := strconv.Atoi(settings["WORKERS"]); err == nil && strings.HasPrefix(id, "Worker") {
+				properties["ScalingConfig"] = map[string]any{"MaximumConcurrency": n}
+			}
+		}
+	}
+	outputs, _ := t["Outputs"].(map[string]any)
+	for name, output := range outputs {
+		if refers(output, left) != "" {
+			delete(outputs, name)
+		}
+	}
+	for id, r := range resources {
+		if to := refers(r, left); to != "" {
+			return "", nil, fmt.Errorf("local: %s is kept and refers to %s, which is left out", id, to)
+		}
+	}
+	b, err := json.Marshal(t)
+	return string(b), left, err
+}
+
+// refers finds a reference to one of these resources.
+func refers(v any, ids []string) string {
+	b, _ := json.Marshal(v)
+	for _, id := range ids {
+		if strings.Contains(string(b), `"`+id+`"`) {
+			return id
+		}
+	}
+	return ""
+}
+
+func isAbsent(kind string) bool {
+	for prefix := range absent {
+		if strings.HasPrefix(kind, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// unstream makes a method's integration buffered: LocalStack refuses to make one that streams. The front calls the
+// function itself, in the streaming way.
+func unstream(properties map[string]any) {
+	integration, _ := properties["Integration"].(map[string]any)
+	if integration["ResponseTransferMode"] == nil {
+		return
+	}
+	delete(integration, "ResponseTransferMode")
+	delete(integration, "TimeoutInMillis")
+	b, _ := json.Marshal(integration["Uri"])
+	uri := strings.NewReplacer("2021-11-15", "2015-03-31", "response-streaming-invocations", "invocations").Replace(string(b))
+	var back any
+	if err := json.Unmarshal([]byte(uri), &back); err != nil {
+		panic(fmt.Sprintf("local: %s: %v", uri, err)) // it was JSON a moment ago
+	}
+	integration["Uri"] = back
+}
+
+// set gives a function settings of its world.
+func set(properties map[string]any, settings map[string]string) {
+	environment, _ := properties["Environment"].(map[string]any)
+	variables, _ := environment["Variables"].(map[string]any)
+	for name, value := range settings {
+		variables[name] = value
+	}
+}

@@ -1,0 +1,40 @@
+//go:build integration
+
+package local
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+)
+
+// front is the one address of a world: it sends requests where CloudFront and API Gateway would. Streams of runs go to the
+// stream service, POST /chat and A2A to their function in the streaming way, and everything else through LocalStack's API Gateway.
+func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
+	service := httputil.NewSingleHostReverseProxy(stream)
+	service.FlushInterval = -1
+	api := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(gateway)
+		r.Out.URL.Path = gateway.Path + strings.TrimPrefix(r.In.URL.Path, "/api")
+		r.Out.URL.RawPath = ""
+		if r.Out.Header.Get("Accept") == "" {
+			r.Out.Header.Set("Accept", "*/*") // LocalStack would say application/json; AWS leaves it out
+		}
+	}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/api/v1/runs/") && strings.HasSuffix(r.URL.Path, "/stream"):
+			service.ServeHTTP(w, r)
+		case r.Method == http.MethodPost && (r.URL.Path == "/api/v1/chat" || isA2A(r.URL.Path)):
+			chat.ServeHTTP(w, r)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
+func isA2A(path string) bool {
+	agent, yes := strings.CutPrefix(path, "/api/v1/a2a/")
+	return yes && !strings.Contains(agent, "/")
+}

@@ -1,0 +1,478 @@
+//go:build integration
+
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	lambdaevents "github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+	"agentplatform/internal/scenario"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/dynamotable"
+)
+
+// What only a deployment on AWS has: triggers, dead letters, waits, several processes that may die.
+
+// answer is a JSON object that came back.
+type reply struct {
+	status int
+	body   map[string]any
+	raw    string
+}
+
+func (r reply) text(name string) string { s, _ := r.body[name].(string); return s }
+
+func (w world) do(t testing.TB, r *http.Request) reply {
+	t.Helper()
+	r.Header.Set("Authorization", "Bearer "+w.Key)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	a := reply{status: response.StatusCode, raw: string(raw)}
+	_ = json.Unmarshal(raw, &a.body)
+	return a
+}
+
+func (w world) get(t testing.TB, path string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+path, nil)
+	require.NoError(t, err)
+	return w.do(t, r)
+}
+
+func (w world) chatRequest(t testing.TB, fields ...string) *http.Request {
+	t.Helper()
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	for i := 0; i+1 < len(fields); i += 2 {
+		require.NoError(t, form.WriteField(fields[i], fields[i+1]))
+	}
+	require.NoError(t, form.Close())
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/chat", &b)
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	r.Header.Set("Authorization", "Bearer "+w.Key)
+	return r
+}
+
+// agent is the agent Demo.
+func (w world) agent(t testing.TB) string {
+	t.Helper()
+	list, _ := w.get(t, "/agents").body["agents"].([]any)
+	require.NotEmpty(t, list)
+	first, _ := list[0].(map[string]any)
+	id, _ := first["agent_id"].(string)
+	return id
+}
+
+// begin starts a run and returns its id at once.
+func (w world) begin(t testing.TB, agent string, fields ...string) string {
+	t.Helper()
+	a := w.do(t, w.chatRequest(t, append([]string{"agent_id", agent, "wait", "false"}, fields...)...))
+	require.Equal(t, http.StatusAccepted, a.status, a.raw)
+	return a.text("run_id")
+}
+
+// await waits until a run has a status.
+func (w world) await(t testing.TB, run, status string, within time.Duration) reply {
+	t.Helper()
+	var last reply
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		last = w.get(t, "/runs/"+run+"?wait_ms=2000")
+		if last.text("status") == status {
+			return last
+		}
+	}
+	require.Fail(t, "the run never was "+status, last.raw)
+	return last
+}
+
+func (d *deployment) store() *record.Store {
+	machine := host.System()
+	return record.New(dynamotable.New(dynamodb.NewFromConfig(d.account), d.outputs["CoreTable"], machine.Now), nil, machine)
+}
+
+// stored is a run as it is in the table.
+func (d *deployment) stored(t *testing.T, run string) record.Run {
+	t.Helper()
+	e, err := d.store().Run(t.Context(), record.System(), run)
+	require.NoError(t, err)
+	return e.Value
+}
+
+// billed counts a run's entries in the ledger.
+func (w world) billed(t *testing.T, run string) int {
+	t.Helper()
+	entries, _ := w.get(t, "/analytics/usage").body["entries"].([]any)
+	n := 0
+	for _, e := range entries {
+		if entry, _ := e.(map[string]any); entry["run_id"] == run {
+			n++
+		}
+	}
+	return n
+}
+
+// What LocalStack cannot do is left out of the templates: these resources, and no others. Everything else is deployed.
+func TestWhatIsLeftOutIsListed(t *testing.T) {
+	kinds := map[string]int{}
+	for _, what := range []string{"Data", "Service"} {
+		raw, err := os.ReadFile(filepath.Join(assembly, what+".template.json"))
+		require.NoError(t, err)
+		_, left, err := filtered(raw, map[string]string{"PUBLIC_URL": "http://here"})
+		require.NoError(t, err)
+		var whole struct {
+			Resources map[string]struct{ Type string }
+		}
+		require.NoError(t, json.Unmarshal(raw, &whole))
+		for _, id := range left {
+			kinds[whole.Resources[id].Type]++
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"AWS::ApplicationAutoScaling::ScalableTarget": 1, "AWS::ApplicationAutoScaling::ScalingPolicy": 1,
+		"AWS::CloudFront::Distribution": 1, "AWS::CloudFront::VpcOrigin": 1,
+		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2, "AWS::EC2::SecurityGroupEgress": 1,
+		"AWS::EC2::SecurityGroupIngress": 1, "AWS::EC2::Subnet": 2, "AWS::EC2::SubnetRouteTableAssociation": 2, "AWS::EC2::VPC": 1, "AWS::EC2::VPCEndpoint": 2,
+		"AWS::EC2::VPCGatewayAttachment": 1, "AWS::ECR::Repository": 1, "AWS::ECS::Cluster": 1, "AWS::ECS::Service": 1, "AWS::ECS::TaskDefinition": 1,
+		"AWS::IAM::Role": 2, "AWS::IAM::Policy": 2, // the stream service's
+		"AWS::ElasticLoadBalancingV2::Listener": 1, "AWS::ElasticLoadBalancingV2::LoadBalancer": 1, "AWS::ElasticLoadBalancingV2::TargetGroup": 1,
+	}, kinds)
+}
+
+func TestOnlyOneOfManyMessagesGetsTheChat(t *testing.T) {
+	t.Parallel()
+	w := start(t, map[string]string{"USER_CAP": "100", "ORGANIZATION_CAP": "100"})
+	agent := w.agent(t)
+	statuses := map[int]int{}
+	var mu sync.Mutex
+	var posting sync.WaitGroup
+	for range 64 {
+		posting.Go(func() {
+			response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", agent, "message", "/sleep 60s", "chat_id", "c", "wait", "false"))
+			if !assert.NoError(t, err) {
+				return
+			}
+			_ = response.Body.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[response.StatusCode]++
+		})
+	}
+	posting.Wait()
+	assert.Equal(t, map[int]int{http.StatusAccepted: 1, http.StatusConflict: 63}, statuses)
+}
+
+func TestAMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	client := sqs.NewFromConfig(w.account)
+	_, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["RunQueueAddress"]), MessageBody: aws.String("poison")})
+	require.NoError(t, err)
+	var dead string
+	for end := time.Now().Add(time.Minute); dead == "" && time.Now().Before(end); {
+		out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.outputs["RunDeadAddress"]), WaitTimeSeconds: 20})
+		require.NoError(t, err)
+		for _, m := range out.Messages {
+			dead = *m.Body
+		}
+	}
+	assert.Equal(t, "poison", dead)
+
+	// Of a batch, the bad one is reported and the others are done.
+	run := w.begin(t, w.agent(t), "message", "hello")
+	batch := lambdaevents.SQSEvent{Records: []lambdaevents.SQSMessage{
+		{MessageId: "good", Body: fmt.Sprintf(`{"kind":"run","id":%q}`, run)}, {MessageId: "bad", Body: "poison"},
+		{MessageId: "of nothing", Body: `{"kind":"run","id":"000000000000000000000000"}`},
+	}}
+	payload, err := json.Marshal(batch)
+	require.NoError(t, err)
+	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(w.outputs["WorkerFunctionName"]), Payload: payload})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"batchItemFailures":[{"itemIdentifier":"bad"}]}`, string(out.Payload))
+	w.await(t, run, "completed", 20*time.Second)
+}
+
+func TestAPauseExpiresThroughStepFunctions(t *testing.T) {
+	t.Parallel()
+	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "3s"})
+	agent := w.agent(t)
+	run := w.begin(t, agent, "message", "/ask Which?")
+	paused := w.await(t, run, "awaiting_input", 20*time.Second)
+	client := sfn.NewFromConfig(w.account)
+	execution := strings.Replace(w.outputs["PauseMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + run + "-p1"
+	status := func() string {
+		e, err := client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+		require.NoError(t, err)
+		return string(e.Status)
+	}
+	ended := w.await(t, run, "cancelled", 20*time.Second)
+	assert.Equal(t, "SUCCEEDED", status())
+	assert.GreaterOrEqual(t, ended.text("updated_at"), paused.text("expires_at"), "not before its time")
+
+	// A decision stops the wait.
+	run = w.begin(t, agent, "message", "/ask Which?")
+	paused = w.await(t, run, "awaiting_input", 20*time.Second)
+	interrupts, _ := paused.body["interrupts"].([]any)
+	first, _ := interrupts[0].(map[string]any)
+	body := fmt.Sprintf(`{"decisions":[{"interrupt_id":%q,"decision":"answer","message":"this"}]}`, first["id"])
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/runs/"+run+"/resume", strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	a := w.do(t, r)
+	require.Less(t, a.status, 300, a.raw)
+	w.await(t, run, "completed", 20*time.Second)
+	execution = strings.Replace(w.outputs["PauseMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + run + "-p1"
+	assert.Eventually(t, func() bool { return status() == "ABORTED" }, 10*time.Second, 100*time.Millisecond)
+}
+
+func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
+	t.Parallel()
+	w := startWithoutSweeps(t, nil)
+	agent := w.agent(t)
+	// A chat function whose nudges go where nobody listens.
+	deaf := &runtime{
+		bootstrap: binary(t, "chat"), environ: append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"]),
+		timeout: time.Minute, log: logFile(t, "deaf"),
+	}
+	server := httptest.NewServer(deaf)
+	t.Cleanup(func() {
+		server.Close()
+		deaf.close()
+	})
+	run := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf}.begin(t, agent, "message", "hello")
+	assert.Equal(t, "queued", w.get(t, "/runs/"+run).text("status"))
+	w.sweep(t)
+	w.await(t, run, "completed", time.Minute)
+}
+
+func TestAStreamComesLineByLine(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t), "message", "one\n/sleep 3s\ntwo", "streaming", "true"))
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	require.Equal(t, "application/x-ndjson", response.Header.Get("Content-Type"))
+	var names []string
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		var event struct {
+			Event string
+			RunID string `json:"run_id"`
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &event), lines.Text())
+		if len(names) == 0 {
+			assert.NotEqual(t, "completed", w.get(t, "/runs/"+event.RunID).text("status"), "the first line is here while the run goes on")
+		}
+		names = append(names, event.Event)
+	}
+	require.NotEmpty(t, names)
+	assert.Equal(t, "init", names[0])
+	assert.Equal(t, "done", names[len(names)-1])
+	assert.Contains(t, names, "delta")
+}
+
+func TestALargeFileGoesToTheBucketDirectly(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	content := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, more than a function takes or gives
+	announce, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/files", strings.NewReader(
+		fmt.Sprintf(`{"name":"large.txt","content_type":"text/plain","size":%d}`, len(content))))
+	require.NoError(t, err)
+	announce.Header.Set("Content-Type", "application/json")
+	a := w.do(t, announce)
+	require.Equal(t, http.StatusCreated, a.status, a.raw)
+	up, _ := a.body["upload"].(map[string]any)
+	address, _ := up["url"].(string)
+	require.Contains(t, address, "X-Amz-Signature")
+	assert.Equal(t, http.StatusNotFound, w.get(t, "/files/"+a.text("file_id")).status, "it is not here yet")
+
+	send, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(content))
+	require.NoError(t, err)
+	headers, _ := up["headers"].(map[string]any)
+	for name, value := range headers {
+		text, _ := value.(string)
+		send.Header.Set(name, text)
+	}
+	sent, err := http.DefaultClient.Do(send)
+	require.NoError(t, err)
+	require.NoError(t, sent.Body.Close())
+	require.Equal(t, http.StatusOK, sent.StatusCode)
+
+	run := w.begin(t, w.agent(t), "message", "read this", "file_ids", a.text("file_id"))
+	w.await(t, run, "completed", 20*time.Second)
+	// The answer is the bucket's address. Here both have one host name, so the key is left behind by hand.
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/files/"+a.text("file_id"), nil)
+	require.NoError(t, err)
+	ask.Header.Set("Authorization", "Bearer "+w.Key)
+	staying := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	there, err := staying.Do(ask)
+	require.NoError(t, err)
+	require.NoError(t, there.Body.Close())
+	require.Equal(t, http.StatusTemporaryRedirect, there.StatusCode)
+	got, err := http.Get(there.Header.Get("Location")) //nolint:noctx // a test
+	require.NoError(t, err)
+	defer func() { _ = got.Body.Close() }()
+	raw, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	assert.Equal(t, content, string(raw))
+	assert.Equal(t, `attachment; filename=large.txt`, got.Header.Get("Content-Disposition"))
+}
+
+func TestAnOperatorsCommands(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	operate := func(arguments ...string) string {
+		out, err := exec.Command("go", append([]string{"run", "../../scripts/operate", "-stage", w.world}, arguments...)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	run := w.begin(t, w.agent(t), "message", "/sleep 60s")
+	w.await(t, run, "running", 20*time.Second)
+	assert.Contains(t, operate("show", run), `"status": "running"`)
+	assert.Contains(t, operate("slots", record.Nobody), "0 active runs, 0 wrong")
+	organization := w.stored(t, run).Organization
+	assert.Contains(t, operate("slots", organization), run+" is running\n1 active runs, 0 wrong")
+	assert.Contains(t, operate("nudge", run), "say -do")
+	assert.Contains(t, operate("-do", "nudge", run), "is running")
+
+	client := sqs.NewFromConfig(w.account)
+	for _, body := range []string{"poison", `{"kind":"run","id":"` + run + `"}`} {
+		_, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["WebhookDeadAddress"]), MessageBody: &body})
+		require.NoError(t, err)
+	}
+	said := operate("-do", "redrive", "webhook")
+	assert.Contains(t, said, "sent again")
+	assert.Contains(t, said, "stays, as it would come back")
+	assert.Contains(t, said, "2 dead letters")
+	assert.JSONEq(t, `{"batchItemFailures":null}`, operate("invoke", "webhook", "../../events/samples/webhook.json"))
+}
+
+// workers are the processes of a world's worker function.
+func (w world) workers(t *testing.T) []int {
+	t.Helper()
+	var list []int
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(t, err)
+	for _, file := range files {
+		environ, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(environ), "AWS_LAMBDA_FUNCTION_NAME="+w.outputs["WorkerFunctionName"]+"\x00") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		require.NoError(t, err)
+		list = append(list, pid)
+	}
+	return list
+}
+
+func TestASecondFirstKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	out, err := exec.Command("go", "run", "../../scripts/firstkey", "-table", w.outputs["CoreTable"]).CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "is there already")
+	out, err = exec.Command("go", "run", "../../scripts/firstkey", "-table", w.outputs["CoreTable"], "-again").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), `"key"`)
+}
+
+func TestAnotherWorkerFinishesTheRunOfAKilledOne(t *testing.T) {
+	t.Parallel()
+	w := start(t, map[string]string{"LEASE": "3s"})
+	run := w.begin(t, w.agent(t), "message", "/tool echo {\"text\":\"a\"}\n/sleep 6s")
+	w.await(t, run, "running", 20*time.Second)
+	killed := w.workers(t)
+	require.NotEmpty(t, killed)
+	for _, pid := range killed {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	w.await(t, run, "completed", time.Minute)
+	assert.Equal(t, 1, w.billed(t, run))
+	r := w.stored(t, run)
+	assert.GreaterOrEqual(t, r.Attempt, 2)
+}
+
+func TestALongRunIsHandedOver(t *testing.T) {
+	t.Parallel()
+	w := start(t, map[string]string{"HAND_OVER_AFTER": "2s"})
+	message := strings.Repeat("/sleep 1500ms\n/tool echo {\"text\":\"a\"}\n", 4)
+	run := w.begin(t, w.agent(t), "message", message)
+	w.await(t, run, "completed", 2*time.Minute)
+	r := w.stored(t, run)
+	assert.GreaterOrEqual(t, r.Attempt, 3, "three invocations")
+	assert.Zero(t, r.Crashes)
+	assert.Equal(t, 1, w.billed(t, run))
+}
+
+func TestAChainOfAHundredParkedTurns(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	agent := w.agent(t)
+	const turns = 101
+	var waiting []string // accepted turns that were not seen to end, in order: the first of them runs or has run
+	for turn := 1; turn <= turns; {
+		a := w.do(t, w.chatRequest(t, "agent_id", agent, "message", fmt.Sprint("/sleep 100ms\nturn ", turn), "chat_id", "chain", "on_conflict", "enqueue", "wait", "false"))
+		if a.status == http.StatusConflict { // five are waiting
+			require.Equal(t, "parked_queue_full", a.text("code"), a.raw)
+			require.NotEmpty(t, waiting)
+			w.await(t, waiting[0], "completed", 30*time.Second)
+			waiting = waiting[1:]
+			continue
+		}
+		require.Equal(t, http.StatusAccepted, a.status, a.raw)
+		turned := a.text("run_id")
+		if parked, ok := a.body["parked"].(map[string]any); ok {
+			turned, _ = parked["parked_id"].(string)
+		}
+		waiting = append(waiting, turned)
+		turn++
+	}
+	last := waiting[len(waiting)-1]
+	require.Eventually(t, func() bool { return w.get(t, "/runs/"+last).status == http.StatusOK }, time.Minute, 100*time.Millisecond)
+	ended := w.await(t, last, "completed", time.Minute)
+	assert.EqualValues(t, turns, ended.body["turn"])
+}
+
+func TestItemsAreReadableInTheConsole(t *testing.T) {
+	t.Parallel()
+	w := start(t, nil)
+	run := w.begin(t, w.agent(t), "message", "hello")
+	w.await(t, run, "completed", 20*time.Second)
+	items, err := dynamotable.New(dynamodb.NewFromConfig(w.account), w.outputs["CoreTable"], time.Now).Get(t.Context(), table.Key{Part: "run/" + run, Sort: "head"})
+	require.NoError(t, err)
+	assert.Contains(t, string(items[0].Body), `"status":"completed"`)
+	raw, err := dynamodb.NewFromConfig(w.account).GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(w.outputs["CoreTable"]), Key: dynamotable.KeyOf(table.Key{Part: "run/" + run, Sort: "head"}),
+		ProjectionExpression: aws.String("body.#s"), ExpressionAttributeNames: map[string]string{"#s": "status"},
+	})
+	require.NoError(t, err)
+	assert.NotEmpty(t, raw.Item, "a member is an attribute of its own")
+}

@@ -1,0 +1,220 @@
+//go:build integration
+
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/awstest"
+	"agentplatform/internal/scenario"
+)
+
+var worlds atomic.Int64
+
+// world is a deployed service with all its processes.
+type world struct {
+	*deployment
+	scenario.World
+
+	chat *runtime
+}
+
+// start deploys a world: stacks, front, chat function, stream service, and a sweep every other second, where the schedule
+// would come each minute.
+func start(t testing.TB, settings map[string]string) world {
+	t.Helper()
+	w := startWithoutSweeps(t, settings)
+	w.sweep(t)
+	return w
+}
+
+// startWithoutSweeps leaves the sweeper to its schedule.
+func startWithoutSweeps(t testing.TB, settings map[string]string) world {
+	t.Helper()
+	var handler http.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	full := map[string]string{
+		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // stories read what they have just written
+	}
+	maps.Copy(full, settings)
+	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
+	d := deploy(t, name, full)
+	t.Cleanup(func() {
+		if t.Failed() {
+			d.complaints(t)
+		}
+	})
+	log := logFile(t, name)
+
+	environ := d.environ(t, "ChatFunctionName")
+	chat := &runtime{bootstrap: binary(t, "chat"), environ: environ, timeout: 15 * time.Minute, log: log}
+	stream := d.streamService(t, environ, log)
+	gateway, err := url.Parse(*d.account.BaseEndpoint + "/_aws/execute-api/" + d.outputs["ApiId"] + "/api")
+	require.NoError(t, err)
+	handler = front(gateway, stream, chat)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		chat.close()
+	})
+	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t)}, chat}
+}
+
+func binary(t testing.TB, name string) string {
+	t.Helper()
+	path := "../../dist/" + name + "/bootstrap"
+	_, err := os.Stat(path)
+	require.NoError(t, err, "make integration builds the functions first")
+	return path
+}
+
+// logFile keeps what a world's processes say; a failed test leaves it for a look.
+func logFile(t testing.TB, name string) *os.File {
+	t.Helper()
+	f, err := os.CreateTemp("", "agents-"+name+"-*.log")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the processes' log: ", f.Name())
+		} else {
+			_ = os.Remove(f.Name())
+		}
+		_ = f.Close()
+	})
+	return f
+}
+
+// complaints logs what the deployed functions warned of and failed with, and the ends that Lambda saw of their processes.
+func (d *deployment) complaints(t testing.TB) {
+	logs := cloudwatchlogs.NewFromConfig(d.account)
+	groups, err := logs.DescribeLogGroups(awstest.Cleaning(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String("/aws/lambda/agents-" + d.world)})
+	if err != nil {
+		t.Log("the functions' logs cannot be read: ", err)
+		return
+	}
+	for _, group := range groups.LogGroups {
+		out, err := logs.FilterLogEvents(awstest.Cleaning(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: group.LogGroupName})
+		if err != nil {
+			t.Log(*group.LogGroupName, "cannot be read: ", err)
+			continue
+		}
+		for _, e := range out.Events {
+			line := aws.ToString(e.Message)
+			if strings.HasPrefix(line, "{") && !strings.Contains(line, `"level":"WARN"`) && !strings.Contains(line, `"level":"ERROR"`) {
+				continue
+			}
+			if !slices.ContainsFunc([]string{"START ", "END ", "REPORT "}, func(p string) bool { return strings.HasPrefix(line, p) }) {
+				t.Log(*group.LogGroupName, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// environ is what a deployed function is told.
+func (d *deployment) environ(t testing.TB, output string) []string {
+	t.Helper()
+	c, err := lambda.NewFromConfig(d.account).GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{
+		FunctionName: aws.String(d.outputs[output]),
+	})
+	require.NoError(t, err)
+	var list []string
+	for name, value := range c.Environment.Variables {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+func (d *deployment) streamService(t testing.TB, environ []string, log *os.File) *url.URL {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	process := exec.Command(binary(t, "stream"))
+	process.Env = append(append(os.Environ(), environ...), "ADDR="+address)
+	process.Stdout, process.Stderr = log, log
+	require.NoError(t, process.Start())
+	t.Cleanup(func() {
+		_ = process.Process.Signal(os.Interrupt)
+		_ = process.Wait()
+	})
+	u := &url.URL{Scheme: "http", Host: address}
+	require.Eventually(t, func() bool {
+		r, err := http.Get(u.String() + "/api/v1/healthz") //nolint:noctx // a test
+		if err != nil {
+			return false
+		}
+		_ = r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	}, 20*time.Second, 50*time.Millisecond, "the stream service")
+	return u
+}
+
+func (d *deployment) firstKey(t testing.TB) string {
+	t.Helper()
+	command := exec.Command("go", "run", "../../scripts/firstkey", "-table", d.outputs["CoreTable"])
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	require.NoError(t, err)
+	var first struct{ Key string }
+	require.NoError(t, json.Unmarshal(out, &first), string(out))
+	return first.Key
+}
+
+// sweep invokes the sweeper until the test ends.
+func (d *deployment) sweep(t testing.TB) {
+	client := lambda.NewFromConfig(d.account)
+	stop := make(chan struct{})
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() {
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			out, err := client.Invoke(awstest.Cleaning(), &lambda.InvokeInput{
+				FunctionName: aws.String(d.outputs["SweeperFunctionName"]), InvocationType: types.InvocationTypeRequestResponse, Payload: []byte(`{}`),
+			})
+			if err != nil {
+				t.Log("the sweeper could not be invoked: ", err)
+			} else if out.FunctionError != nil {
+				t.Log("the sweeper failed: ", strings.TrimSpace(string(out.Payload)))
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		sweeping.Wait()
+	})
+}
+
+type cloudHarness struct{}
+
+func (cloudHarness) Start(t *testing.T, settings map[string]string) scenario.World {
+	return start(t, settings).World
+}
+
+func TestScenarios(t *testing.T) { scenario.Run(t, cloudHarness{}) }

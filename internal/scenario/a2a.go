@@ -1,0 +1,212 @@
+package scenario
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/a2a"
+	"github.com/a2aproject/a2a-go/a2aclient"
+	"github.com/a2aproject/a2a-go/a2aclient/agentcard"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// a2aClient is the official client of the protocol's version 0.3, with the teller's key, for what an agent's card says.
+func (x *Teller) a2aClient(agent string) (*a2aclient.Client, *a2a.AgentCard) {
+	x.Helper()
+	keyed := &http.Client{Transport: keyed(x.Key)}
+	card, err := agentcard.NewResolver(keyed).Resolve(x.Context(), x.world.URL+"/a2a/"+agent)
+	require.NoError(x, err)
+	client, err := a2aclient.NewFromCard(x.Context(), card, a2aclient.WithJSONRPCTransport(keyed))
+	require.NoError(x, err)
+	return client, card
+}
+
+func says(parts ...a2a.Part) *a2a.MessageSendParams {
+	return &a2a.MessageSendParams{Message: a2a.NewMessage(a2a.MessageRoleUser, parts...)}
+}
+
+func saysTo(t *a2a.Task, parts ...a2a.Part) *a2a.MessageSendParams {
+	return &a2a.MessageSendParams{Message: a2a.NewMessageForTask(a2a.MessageRoleUser, t, parts...)}
+}
+
+func textOf(parts a2a.ContentParts) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if t, ok := p.(a2a.TextPart); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
+
+// a2aStories: the face for clients of the Agent2Agent protocol.
+func a2aStories() []Story {
+	return []Story{
+		{Name: "a2a/a message is a run, a context is a chat", Tell: func(x *Teller) {
+			x.patch("/agents/"+x.Agent, object{"description": "says it back"}).is(200)
+			client, card := x.a2aClient(x.Agent)
+			assert.Equal(x, "Demo", card.Name)
+			assert.Equal(x, "says it back", card.Description)
+			send := func(in *a2a.MessageSendParams) *a2a.Task {
+				x.Helper()
+				r, err := client.SendMessage(x.Context(), in)
+				require.NoError(x, err)
+				return r.(*a2a.Task)
+			}
+			hello := says(a2a.TextPart{Text: "hello"})
+			task := send(hello)
+			assert.Equal(x, a2a.TaskStateCompleted, task.Status.State)
+			require.Len(x, task.Artifacts, 1)
+			assert.Equal(x, "You said: hello", textOf(task.Artifacts[0].Parts))
+			assert.Equal(x, "hello", textOf(task.History[0].Parts))
+			run := x.get("/runs/" + string(task.ID)).is(200)
+			assert.Equal(x, task.ContextID, run.text("chat_id"))
+			assert.Equal(x, task.ID, send(hello).ID, "the same message again is the same task")
+
+			second := says(a2a.TextPart{Text: "again"})
+			second.Message.ContextID = task.ContextID
+			again := send(second)
+			assert.Equal(x, task.ContextID, again.ContextID)
+			assert.Equal(x, 2.0, x.get("/runs/"+string(again.ID)).number("turn"))
+			got, err := client.GetTask(x.Context(), &a2a.TaskQueryParams{ID: again.ID, HistoryLength: new(int)})
+			require.NoError(x, err)
+			assert.Equal(x, "You said: again", textOf(got.Artifacts[0].Parts))
+			assert.Empty(x, got.History)
+
+			failed := send(says(a2a.TextPart{Text: "/fail no luck"}))
+			assert.Equal(x, a2a.TaskStateFailed, failed.Status.State)
+			assert.Contains(x, textOf(failed.Status.Message.Parts), "no luck")
+		}},
+		{Name: "a2a/a pause is input-required, and is answered", Tell: func(x *Teller) {
+			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
+			client, _ := x.a2aClient(agent)
+			r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/ask Which city?"}))
+			require.NoError(x, err)
+			task := r.(*a2a.Task)
+			assert.Equal(x, a2a.TaskStateInputRequired, task.Status.State)
+			assert.Equal(x, "Which city?", textOf(task.Status.Message.Parts))
+			r, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "Paris"}))
+			require.NoError(x, err)
+			assert.Equal(x, task.ID, r.(*a2a.Task).ID)
+			assert.Equal(x, "Answer: Paris", textOf(r.(*a2a.Task).Artifacts[0].Parts))
+			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "Rome"}))
+			assert.ErrorContains(x, err, "completed")
+
+			r, err = client.SendMessage(x.Context(), says(a2a.TextPart{Text: `/tool echo {"text":"a"}`}))
+			require.NoError(x, err)
+			task = r.(*a2a.Task)
+			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "yes"}))
+			assert.ErrorContains(x, err, "decisions", "a text approves nothing")
+			pending := task.Status.Message.Parts[1].(a2a.DataPart).Data["interrupts"].([]any)[0].(object)
+			assert.Equal(x, "echo", pending["tool"].(object)["name"])
+			for field, bad := range map[string]object{
+				"decision":     {"interrupt_id": pending["id"], "decision": "perhaps"},
+				"arguments":    {"interrupt_id": pending["id"], "decision": "edit", "arguments": 7},
+				"interrupt_id": {"decision": "approve"},
+			} {
+				_, err = client.SendMessage(x.Context(), saysTo(task, a2a.DataPart{Data: object{"decisions": []object{bad}}}))
+				assert.ErrorContains(x, err, field)
+				x.get("/runs/" + string(task.ID)).is(200)
+			}
+			r, err = client.SendMessage(x.Context(), saysTo(task, a2a.DataPart{Data: object{
+				"decisions": []object{{"interrupt_id": pending["id"], "decision": "approve"}},
+			}}))
+			require.NoError(x, err)
+			assert.Equal(x, "echo → a", textOf(r.(*a2a.Task).Artifacts[0].Parts))
+		}},
+		{Name: "a2a/a stream tells the task, the pieces of its answer, its end", Tell: func(x *Teller) {
+			client, _ := x.a2aClient(x.Agent)
+			follow := func(in *a2a.MessageSendParams) (text string, states []a2a.TaskState, task a2a.TaskID) {
+				x.Helper()
+				for e, err := range client.SendStreamingMessage(x.Context(), in) {
+					require.NoError(x, err)
+					switch e := e.(type) {
+					case *a2a.Task:
+						task = e.ID
+						states = append(states, e.Status.State)
+					case *a2a.TaskArtifactUpdateEvent:
+						assert.Equal(x, text != "", e.Append)
+						text += textOf(e.Artifact.Parts)
+					case *a2a.TaskStatusUpdateEvent:
+						states = append(states, e.Status.State)
+						assert.Equal(x, e.Status.State.Terminal() || e.Status.State == a2a.TaskStateInputRequired, e.Final)
+					}
+				}
+				return text, states, task
+			}
+			text, states, task := follow(says(a2a.TextPart{Text: "count\n/stream 5 30ms"}))
+			assert.Equal(x, "You said: count\n1 2 3 4 5", text)
+			assert.Equal(x, a2a.TaskStateCompleted, states[len(states)-1])
+			assert.Equal(x, text, x.get("/runs/"+string(task)).is(200).text("result", "answer"))
+			_, states, paused := follow(says(a2a.TextPart{Text: "/ask Which?"}))
+			assert.Equal(x, a2a.TaskStateInputRequired, states[len(states)-1])
+			r, err := client.GetTask(x.Context(), &a2a.TaskQueryParams{ID: paused})
+			require.NoError(x, err)
+			text, states, _ = follow(saysTo(r, a2a.TextPart{Text: "this"}))
+			assert.Equal(x, "Answer: this", text)
+			assert.Equal(x, a2a.TaskStateCompleted, states[len(states)-1])
+		}},
+		{Name: "a2a/a task is cancelled, and one of another is not there", Tell: func(x *Teller) {
+			client, _ := x.a2aClient(x.Agent)
+			atOnce := says(a2a.TextPart{Text: "/sleep 20s"})
+			atOnce.Config = &a2a.MessageSendConfig{Blocking: new(bool)}
+			r, err := client.SendMessage(x.Context(), atOnce)
+			require.NoError(x, err)
+			task := r.(*a2a.Task)
+			assert.Contains(x, []a2a.TaskState{a2a.TaskStateSubmitted, a2a.TaskStateWorking}, task.Status.State)
+			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "x"}))
+			assert.ErrorIs(x, err, a2a.ErrUnsupportedOperation)
+			cancelled, err := client.CancelTask(x.Context(), &a2a.TaskIDParams{ID: task.ID})
+			require.NoError(x, err)
+			assert.Equal(x, task.ID, cancelled.ID)
+			x.await(string(task.ID), "cancelled")
+			_, err = client.CancelTask(x.Context(), &a2a.TaskIDParams{ID: task.ID})
+			assert.ErrorIs(x, err, a2a.ErrTaskNotCancelable)
+
+			other, _ := x.a2aClient(x.post("/agents", object{"name": "other"}).is(201).text("agent_id"))
+			for _, id := range []a2a.TaskID{task.ID, "0123456789abcdef01234567", "nonsense"} {
+				_, err = other.GetTask(x.Context(), &a2a.TaskQueryParams{ID: id})
+				assert.ErrorIs(x, err, a2a.ErrTaskNotFound, id)
+			}
+			y := newTeller(x.T, x.world, x.receiver)
+			y.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": task.ID}}).problem(403, "outside_organization")
+			y.get("/a2a/"+x.Agent+"/.well-known/agent-card.json").problem(403, "outside_organization")
+			y.with("").get("/a2a/"+x.Agent+"/.well-known/agent-card.json").problem(401, "missing_api_key")
+		}},
+		{Name: "a2a/version 1.0 speaks its own names, and faults are the protocol's", Tell: func(x *Teller) {
+			call := func(method string, params object) reply {
+				return x.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": "7", "method": method, "params": params}).is(200)
+			}
+			text := func(s string) object {
+				return object{"messageId": s, "role": "ROLE_USER", "parts": []object{{"text": s}}}
+			}
+			a := call("SendMessage", object{"message": text("hello")})
+			assert.Equal(x, "7", a.text("id"))
+			assert.Equal(x, "TASK_STATE_COMPLETED", a.text("result", "task", "status", "state"))
+			assert.Equal(x, "You said: hello", a.text("result", "task", "artifacts", 0, "parts", 0, "text"))
+			assert.Equal(x, "ROLE_USER", a.text("result", "task", "history", 0, "role"))
+			assert.Equal(x, "TASK_STATE_COMPLETED", call("GetTask", object{"id": a.text("result", "task", "id")}).text("result", "status", "state"))
+			for _, bad := range []struct {
+				method string
+				params object
+				code   float64
+				says   string
+			}{
+				{"Dance", nil, -32601, "Dance"},
+				{"SendMessage", object{"message": object{"parts": []object{}}}, -32602, "parts"},
+				{"SendMessage", object{"message": object{"parts": []object{{"url": "https://example.com/a.png"}}}}, -32005, "files"},
+				{"SendMessage", object{"message": 7}, -32602, "message"},
+				{"SendMessage", object{"message": object{"messageId": "long", "parts": []object{{"text": strings.Repeat("x", 300<<10)}}}}, -32602, "message"},
+				{"GetTask", object{"id": "nowhere"}, -32001, "task"},
+				{"CreateTaskPushNotificationConfig", nil, -32003, "callback_url"},
+			} {
+				a := call(bad.method, bad.params)
+				assert.Equal(x, bad.code, a.number("error", "code"), bad.method)
+				assert.Contains(x, a.text("error", "message"), bad.says)
+			}
+			assert.Equal(x, -32600.0, x.post("/a2a/"+x.Agent, object{"id": 1, "method": "GetTask"}).is(200).number("error", "code"))
+			x.post("/a2a/nowhere", object{}).problem(404, "not_found")
+		}},
+	}
+}

@@ -1,0 +1,193 @@
+package scenario
+
+import (
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// chatStories: POST /chat in its modes, and what stands in its responses table.
+func chatStories() []Story {
+	return []Story{
+		{Name: "chat/files that come with an answer are the run's, and go with it", Tell: func(x *Teller) {
+			x.chat("message", "/ask Which?", "chat_id", "c").is(202)
+			answered := x.chat("message", "this", "file", "file:the word is swordfish", "chat_id", "c").is(200)
+			assert.Equal(x, "Answer: this", answered.text("answer"))
+			paused := x.get("/chats/c/messages").is(200)
+			file := ""
+			for i := range paused.at("messages").([]any) {
+				if list, _ := paused.at("messages", i, "files").([]any); len(list) > 0 {
+					file = list[0].(object)["file_id"].(string)
+				}
+			}
+			require.NotEmpty(x, file, paused.raw)
+			assert.Equal(x, "the word is swordfish", x.get("/files/"+file).is(200).raw)
+			x.delete("/chats/c").is(204)
+			x.eventually("the file's end", func() bool { return x.get("/files/"+file).status == 404 })
+		}},
+		{Name: "chat/observe: a run that ends within the window is a 200 with the result", Tell: func(x *Teller) {
+			a := x.chat("message", "Hello there").is(200)
+			assert.Equal(x, "You said: Hello there", a.text("answer"))
+			assert.Equal(x, x.Agent, a.text("agent_id"))
+			assert.Equal(x, "billed", a.text("usage_status"))
+			assert.Equal(x, a.text("run_id"), a.header.Get("X-Agent-Run-Id"))
+			result := x.get("/runs/" + a.text("run_id")).is(200).at("result").(object)
+			for name, value := range result {
+				assert.Equal(x, value, a.body[name], name)
+			}
+			assert.Len(x, a.body, len(result)+2)
+			assert.Equal(x, object{"input_tokens": 2.0, "output_tokens": 4.0, "active_ms": a.number("usage", "active_ms"), "model_calls": 1.0, "tool_calls": 0.0}, a.at("usage"))
+		}},
+		{Name: "chat/observe: a run that outlasts the window is a 202 handle", Settings: "brief", Tell: func(x *Teller) {
+			a := x.chat("message", "/sleep 700ms").is(202)
+			assert.Contains(x, []string{"queued", "running"}, a.text("status"))
+			assert.Empty(x, a.list("interrupts"))
+			x.await(a.text("run_id"), "completed")
+		}},
+		{Name: "chat/wait=true: 200 with the result", Tell: func(x *Teller) {
+			assert.Equal(x, "You said: x", x.chat("message", "x", "wait", "TRUE").is(200).text("answer"))
+		}},
+		{Name: "chat/wait=false: a handle at once", Tell: func(x *Teller) {
+			began := time.Now()
+			a := x.chat("message", "/sleep 20s", "wait", "false").is(202)
+			assert.Less(x, time.Since(began), 10*time.Second)
+			assert.Equal(x, a.text("run_id"), a.header.Get("X-Agent-Run-Id"))
+			x.post("/runs/"+a.text("run_id")+"/cancel", nil).is(200)
+		}},
+		{Name: "chat/streaming=true: NDJSON whose pieces join to the answer", Tell: func(x *Teller) {
+			s := x.stream(x.chatRequest("message", "one two\n/stream 5 1ms", "streaming", "true", "wait", "false"))
+			assert.Equal(x, "application/x-ndjson", s.header.Get("Content-Type"))
+			events := s.rest()
+			assert.Equal(x, "init", events[0].name)
+			last := events[len(events)-1]
+			assert.Equal(x, "done", last.name)
+			assert.Equal(x, s.header.Get("X-Agent-Run-Id"), last.body["run_id"])
+			assert.Equal(x, "You said: one two\n1 2 3 4 5", joined(events))
+			assert.Equal(x, joined(events), last.body["run"].(object)["result"].(object)["answer"])
+		}},
+		{Name: "chat/200: a run cancelled within the window", Tell: func(x *Teller) {
+			go func() {
+				run := x.activeRun("c")
+				x.post("/runs/"+run+"/cancel", nil)
+			}()
+			a := x.chat("message", "/sleep 20s", "chat_id", "c").is(200)
+			assert.Equal(x, object{"run_id": a.text("run_id"), "status": "cancelled", "agent_id": x.Agent}, a.body)
+		}},
+		{Name: "chat/202: a pause ends the wait, with its interrupts", Tell: func(x *Teller) {
+			began := time.Now()
+			a := x.chat("message", "/ask Which city?").is(202)
+			assert.Less(x, time.Since(began), 8*time.Second, "the window is 10 s")
+			assert.Equal(x, "awaiting_input", a.text("status"))
+			assert.Equal(x, "clarification", a.text("interrupts", 0, "kind"))
+			assert.Equal(x, "Which city?", a.text("interrupts", 0, "prompt"))
+		}},
+		{Name: "chat/500: a run that failed within the window", Tell: func(x *Teller) {
+			a := x.chat("message", "/fail no luck today").problem(500, "run_failed")
+			assert.Equal(x, "no luck today", a.text("detail"))
+			assert.Equal(x, x.Agent, a.text("agent_id"))
+			assert.Equal(x, "no luck today", x.get("/runs/"+a.text("run_id")).is(200).text("error"))
+		}},
+		{Name: "chat/500: a run that timed out within the window", Settings: "hasty", Tell: func(x *Teller) {
+			a := x.chat("message", "/sleep 20s").problem(500, "run_failed")
+			assert.Contains(x, a.text("detail"), "1s")
+			x.await(a.text("run_id"), "timed_out")
+		}},
+		{Name: "chat/a conversation goes on in its chat", Tell: func(x *Teller) {
+			one := x.chat("message", "one").is(200)
+			two := x.chat("message", "two", "chat_id", one.text("chat_id")).is(200)
+			assert.Equal(x, one.text("chat_id"), two.text("chat_id"))
+			messages := x.get("/chats/" + one.text("chat_id") + "/messages").is(200)
+			var said []string
+			for i := range messages.list("messages") {
+				said = append(said, messages.text("messages", i, "role")+": "+messages.text("messages", i, "content"))
+			}
+			assert.Equal(x, []string{"user: one", "assistant: You said: one", "user: two", "assistant: You said: two"}, said)
+			first := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3").is(200)
+			assert.Len(x, first.list("messages"), 3)
+			rest := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3&cursor=" + first.text("next_cursor")).is(200)
+			assert.Equal(x, "You said: two", rest.text("messages", 0, "content"))
+			assert.Nil(x, rest.at("next_cursor"))
+			assert.Equal(x, 2.0, x.get("/runs/"+two.text("run_id")).number("turn"))
+		}},
+		{Name: "chat/the client's own chat_id", Tell: func(x *Teller) {
+			assert.Equal(x, "my.chat:1_a-B", x.chat("message", "x", "chat_id", "my.chat:1_a-B").is(200).text("chat_id"))
+		}},
+		{Name: "chat/files: uploaded ones and earlier ones", Tell: func(x *Teller) {
+			body, kind := form("file", "file:earlier")
+			earlier := x.do(x.request("POST", "/files", body, "Content-Type", kind)).is(201).text("file_id")
+			a := x.chat("notes", "file:some notes", "file_ids", earlier).is(200)
+			messages := x.get("/chats/" + a.text("chat_id") + "/messages").is(200)
+			assert.Len(x, messages.list("messages", 0, "files"), 2)
+			var read []string
+			for i := range 2 {
+				read = append(read, x.get("/files/"+messages.text("messages", 0, "files", i, "file_id")).is(200).raw)
+			}
+			assert.ElementsMatch(x, []string{"some notes", "earlier"}, read)
+		}},
+		{Name: "chat/more calls in one turn than fit in one commit", Tell: func(x *Teller) {
+			agent := x.post("/agents", object{"name": "busy", "limits": object{"max_steps": 1000}}).is(201).text("agent_id")
+			line := tool("echo", object{"text": "t"}) + "\n"
+			a := x.chat("agent_id", agent, "message", strings.Repeat(line, 150)).is(200)
+			assert.Len(x, a.list("steps"), 150)
+			paused := x.chat("agent_id", agent, "message", strings.Repeat(line, 150)+"/ask Sure?").is(202)
+			assert.Len(x, paused.list("interrupts"), 1)
+		}},
+		{Name: "chat/metadata is echoed on the run", Tell: func(x *Teller) {
+			a := x.chat("message", "x", "metadata", `{"a":"b"}`).is(200)
+			assert.Equal(x, object{"a": "b"}, x.get("/runs/"+a.text("run_id")).at("metadata"))
+		}},
+		{Name: "chat/directions of the demo model", Tell: func(x *Teller) {
+			a := x.chat("message", strings.Join([]string{
+				"before", tool("echo", object{"text": "A"}), tool("calculate", object{"expression": "2*(3+4)"}), tool("none", object{}),
+				"/search things", "/flaky 2", "/stream 3 1ms", "after", "/tool echo {broken", "/tool current_time {}",
+			}, "\n")).is(200)
+			lines := strings.Split(a.text("answer"), "\n")
+			require.Len(x, lines, 9, a.raw)
+			assert.Equal(x, []string{
+				"You said: before", "after", "echo → A", "calculate → 14", `none → error: there is no tool "none"`, "search → error: no knowledge base", "1 2 3",
+				"echo → error: the arguments do not fit: they are no JSON object",
+			}, lines[:8])
+			assert.Regexp(x, `^current_time → 20\d\d-`, lines[8])
+			assert.Len(x, a.list("steps"), 6)
+			assert.Equal(x, "echo", a.text("steps", 0, "name"))
+			assert.Equal(x, object{"text": "A"}, a.at("steps", 0, "arguments"))
+			assert.Equal(x, "succeeded", a.text("steps", 0, "outcome"))
+		}},
+		{Name: "chat/approvals: approve, reject, edit and answer in one pause", Tell: func(x *Teller) {
+			agent := x.careful()
+			message := strings.Join([]string{
+				tool("echo", object{"text": "1"}), tool("echo", object{"text": "2"}), tool("echo", object{"text": "3"}), "/ask Sure?",
+			}, "\n")
+			a := x.chat("agent_id", agent, "message", message).is(202)
+			require.Len(x, a.list("interrupts"), 4)
+			assert.Equal(x, "echo", a.text("interrupts", 0, "tool", "name"))
+			assert.Equal(x, object{"text": "1"}, a.at("interrupts", 0, "tool", "arguments"))
+			body := decide(a.interrupt(0), "approve", a.interrupt(1), "reject", a.interrupt(2), "edit", a.interrupt(3), "answer")
+			list := body["decisions"].([]object)
+			list[1]["message"], list[2]["arguments"], list[3]["message"] = "no", object{"text": "edited"}, "yes"
+			body["decided_by"] = "me"
+			resumed := x.post("/runs/"+a.text("run_id")+"/resume", body).is(200)
+			assert.Equal(x, "queued", resumed.text("status"))
+			done := x.await(a.text("run_id"), "completed")
+			assert.Equal(x, "echo → 1\necho → rejected: no\necho → edited\nAnswer: yes", done.text("result", "answer"))
+			assert.Equal(x, "me", done.text("decided_by"))
+			assert.Equal(x, object{"text": "edited"}, done.at("result", "steps", 2, "arguments"))
+		}},
+	}
+}
+
+// activeRun waits until a chat has an active run that is running.
+func (x *Teller) activeRun(chat string) string {
+	x.Helper()
+	run := ""
+	x.eventually("the run", func() bool {
+		a := x.get("/chats/" + chat + "/runs?active=true")
+		if a.status == 200 && len(a.list("runs")) > 0 && a.text("runs", 0, "status") == "running" {
+			run = a.text("runs", 0, "run_id")
+		}
+		return run != ""
+	})
+	return run
+}

@@ -1,0 +1,483 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The authorisation matrix: every route of the document × who asks × at which level × for whose object. What must come is not
+// read from the service but follows from the row: who is not known gets 401; whose level is too low 403, whatever the object;
+// then an object that is nowhere 404, and one of another scope 403. What is refused changes nothing and tells nothing.
+
+// right is a route's row.
+type right struct {
+	level  string // that it needs; empty: it answers everybody
+	object string // the kind of thing that its path, or its form, names
+	token  bool   // the run's own token may do it, too
+	body   any    // a body, or the pairs of a form
+	inBody bool   // the object stands in the body: a malformed id is the body's fault
+}
+
+type pairs []string
+
+var rights = map[string]right{
+	"GET /healthz": {},
+
+	"POST /chat":                               {level: "run", object: "agent", body: pairs{"message", "x", "agent_id", "{id}"}, inBody: true},
+	"GET /chats":                               {level: "read"},
+	"GET /chats/{chat_id}":                     {level: "read", object: "chat"},
+	"DELETE /chats/{chat_id}":                  {level: "run", object: "chat"},
+	"GET /chats/{chat_id}/runs":                {level: "read", object: "chat"},
+	"GET /chats/{chat_id}/messages":            {level: "read", object: "chat"},
+	"GET /runs":                                {level: "read"},
+	"POST /runs/cancel":                        {level: "run", body: object{"filter": object{}, "confirm_count": 12345}},
+	"GET /interrupts":                          {level: "read"},
+	"GET /runs/{run_id}":                       {level: "read", object: "run", token: true},
+	"GET /runs/{run_id}/stream":                {level: "read", object: "run", token: true},
+	"GET /runs/{run_id}/steps":                 {level: "read", object: "run", token: true},
+	"GET /runs/{run_id}/parked":                {level: "read", object: "run", token: true},
+	"POST /runs/{run_id}/resume":               {level: "run", object: "run", token: true, body: object{"decisions": []object{}}},
+	"POST /runs/{run_id}/cancel":               {level: "run", object: "run", token: true},
+	"POST /runs/{run_id}/followups":            {level: "run", object: "run", body: object{"message": "x"}},
+	"POST /runs/{run_id}/token":                {level: "run", object: "run"},
+	"DELETE /runs/{run_id}/parked/{parked_id}": {level: "run", object: "run"},
+
+	"GET /files/{id}":         {level: "read", object: "file"},
+	"POST /files":             {level: "run", body: object{"name": "a.txt"}},
+	"PUT /files/{id}/content": {level: "run", object: "file"},
+
+	"GET /webhooks/deliveries":                 {level: "read"},
+	"POST /webhooks/deliveries/{id}/redeliver": {level: "run", object: "delivery"},
+	"POST /webhooks/test":                      {level: "run", body: object{"callback_url": "http://plain.example.com"}},
+
+	"GET /agents":                 {level: "read"},
+	"POST /agents":                {level: "manage", body: object{"name": "made"}},
+	"POST /agents/import":         {level: "manage", body: object{"format": "agent-platform/agent"}},
+	"GET /agents/{id}":            {level: "read", object: "agent"},
+	"PATCH /agents/{id}":          {level: "manage", object: "agent", body: object{"description": "changed"}},
+	"DELETE /agents/{id}":         {level: "manage", object: "agent"},
+	"GET /agents/{id}/versions":   {level: "read", object: "agent"},
+	"POST /agents/{id}/publish":   {level: "manage", object: "agent", body: object{"version": 1}},
+	"POST /agents/{id}/duplicate": {level: "manage", object: "agent"},
+	"GET /agents/{id}/export":     {level: "manage", object: "agent"},
+	"GET /models":                 {level: "read"},
+
+	"GET /toolkits":                        {level: "read"},
+	"POST /toolkits":                       {level: "manage", body: object{"kind": "http", "name": "t", "url": "https://example.com/x"}},
+	"GET /toolkits/{id}":                   {level: "read", object: "toolkit"},
+	"PATCH /toolkits/{id}":                 {level: "manage", object: "toolkit", body: object{"name": "changed"}},
+	"DELETE /toolkits/{id}":                {level: "manage", object: "toolkit"},
+	"POST /toolkits/{id}/refresh":          {level: "manage", object: "toolkit"},
+	"GET /toolkits/{id}/resources":         {level: "read", object: "toolkit"},
+	"GET /toolkits/{id}/tools":             {level: "read", object: "toolkit"},
+	"PATCH /toolkits/{id}/tools/{name}":    {level: "manage", object: "toolkit", body: object{"enabled": true}},
+	"POST /toolkits/{id}/tools/{name}/try": {level: "manage", object: "toolkit", body: object{"arguments": object{"city": "Oslo"}}},
+
+	"POST /a2a/{agent_id}":                            {level: "run", object: "agent", body: object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": "x"}}},
+	"GET /a2a/{agent_id}/.well-known/agent-card.json": {level: "read", object: "agent"},
+	"POST /mcp": {level: "run", body: object{"jsonrpc": "2.0", "id": 1, "method": "ping"}},
+
+	"GET /users":         {level: "admin"},
+	"POST /users":        {level: "admin", body: object{"email": "made@example.com"}},
+	"GET /users/{id}":    {level: "admin", object: "user"},
+	"PATCH /users/{id}":  {level: "admin", object: "user", body: object{"name": "changed"}},
+	"DELETE /users/{id}": {level: "admin", object: "user"},
+
+	"GET /groups":                           {level: "admin"},
+	"POST /groups":                          {level: "admin", body: object{"name": "made"}},
+	"GET /groups/{id}":                      {level: "admin", object: "group"},
+	"PATCH /groups/{id}":                    {level: "admin", object: "group", body: object{"name": "changed"}},
+	"DELETE /groups/{id}":                   {level: "admin", object: "group"},
+	"GET /groups/{id}/members":              {level: "admin", object: "group"},
+	"POST /groups/{id}/members":             {level: "admin", object: "group", body: object{"user_id": "{user_id}"}},
+	"DELETE /groups/{id}/members/{user_id}": {level: "admin", object: "group"},
+
+	"GET /api-keys":              {level: "admin"},
+	"POST /api-keys":             {level: "admin", body: object{"name": "made"}},
+	"GET /api-keys/{id}":         {level: "admin", object: "key"},
+	"PATCH /api-keys/{id}":       {level: "admin", object: "key", body: object{"name": "changed"}},
+	"POST /api-keys/{id}/rotate": {level: "admin", object: "key"},
+	"DELETE /api-keys/{id}":      {level: "admin", object: "key"},
+
+	"GET /me":              {level: "read"},
+	"GET /audit-log":       {level: "admin"},
+	"GET /analytics/usage": {level: "admin"},
+	"GET /organization":    {level: "admin"},
+	"PATCH /organization":  {level: "admin", body: object{"run_retention_days": 30}},
+	"POST /organization/webhook-secret/rotate": {level: "admin"},
+
+	"GET /organizations":         {level: "operator"},
+	"POST /organizations":        {level: "operator", body: object{"name": "made"}},
+	"GET /organizations/{id}":    {level: "operator", object: "organization"},
+	"PATCH /organizations/{id}":  {level: "operator", object: "organization", body: object{"name": "changed"}},
+	"DELETE /organizations/{id}": {level: "operator", object: "organization"},
+}
+
+var levels = []string{"read", "run", "manage", "admin", "operator"}
+
+func covers(has, needed string) bool {
+	return slices.Index(levels, has) >= slices.Index(levels, needed)
+}
+
+// secretWord stands in everything that is made, so that a leak can be seen.
+const secretWord = "swordfish"
+
+// thing is something to ask for: what fills the gaps of paths and bodies.
+type thing map[string]string
+
+// make makes a thing of a kind with the teller's own key.
+func (x *Teller) make(kind string) thing {
+	x.Helper()
+	switch kind {
+	case "":
+		return thing{}
+	case "agent":
+		id := x.post("/agents", object{"name": secretWord}).is(201).text("agent_id")
+		return thing{"id": id, "agent_id": id}
+	case "toolkit":
+		_, address := x.serveTools()
+		return thing{"name": secretWord, "id": x.post("/toolkits", object{
+			"kind": "http", "name": secretWord, "url": address + "/weather", "request": object{"name": secretWord, "method": "GET"},
+		}).is(201).text("toolkit_id")}
+	case "user":
+		return thing{"id": x.post("/users", object{"email": secretWord + "@example.com"}).is(201).text("user_id")}
+	case "key":
+		return thing{"id": x.post("/api-keys", object{"name": secretWord}).is(201).text("api_key_id")}
+	case "group":
+		member := x.post("/users", object{"email": "m@example.com"}).is(201).text("user_id")
+		id := x.post("/groups", object{"name": secretWord}).is(201).text("group_id")
+		x.post("/groups/"+id+"/members", object{"user_id": member}).is(201)
+		return thing{"id": id, "user_id": member}
+	case "organization":
+		return thing{"id": x.with(x.world.Key).post("/organizations", object{"name": secretWord}).is(201).text("organization_id")}
+	case "run", "chat":
+		a := x.chat("message", "/ask "+secretWord).is(202)
+		parked := x.post("/runs/"+a.text("run_id")+"/followups", object{"message": secretWord}).is(202).text("parked", "parked_id")
+		return thing{"run_id": a.text("run_id"), "chat_id": a.text("chat_id"), "parked_id": parked}
+	case "file":
+		body, contentType := form("file", "file:"+secretWord)
+		return thing{"id": x.do(x.request(http.MethodPost, "/files", body, "Content-Type", contentType)).is(201).text("file_id")}
+	case "delivery":
+		a := x.chat("message", secretWord, "callback_url", x.address("ok")).is(200)
+		list := reply{}
+		x.eventually("the delivery", func() bool {
+			list = x.get("/webhooks/deliveries?run_id=" + a.text("run_id")).is(200)
+			return len(list.list("deliveries")) == 1 && list.text("deliveries", 0, "state") == "delivered"
+		})
+		return thing{"id": list.text("deliveries", 0, "delivery_id"), "chat_id": a.text("chat_id")}
+	}
+	require.Fail(x, "nobody knows how to make a "+kind)
+	return nil
+}
+
+// unmake deletes a thing, if its kind can be deleted, and waits until that is done.
+func (x *Teller) unmake(kind string, o thing) bool {
+	x.Helper()
+	paths := map[string]string{
+		"agent": "/agents/{id}", "toolkit": "/toolkits/{id}", "user": "/users/{id}", "key": "/api-keys/{id}", "group": "/groups/{id}",
+		"run": "/chats/{chat_id}", "chat": "/chats/{chat_id}", "delivery": "/chats/{chat_id}", "organization": "/organizations/{id}",
+	}
+	if paths[kind] == "" {
+		return false
+	}
+	y := x
+	if kind == "organization" {
+		y = x.with(x.world.Key)
+	}
+	y.delete(o.fill(paths[kind])).is(204)
+	if kind == "delivery" {
+		y.eventually("the delivery's end", func() bool { return y.post("/webhooks/deliveries/"+o["id"]+"/redeliver", nil).status == 404 })
+	}
+	if kind == "group" { // it is taken out of its members in the background
+		y.eventually("the group's end", func() bool { return len(y.get("/users/"+o["user_id"]).is(200).list("group_ids")) == 0 })
+	}
+	return true
+}
+
+func (o thing) fill(text string) string {
+	for name, value := range o {
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	return text
+}
+
+// ask sends a route's request for a thing. Of a stream only the beginning is read.
+func (x *Teller) ask(route string, r right, o thing) reply {
+	x.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	var body io.Reader
+	contentType := "application/json"
+	switch b := r.body.(type) {
+	case pairs:
+		filled := slices.Clone(b)
+		for i := range filled {
+			filled[i] = o.fill(filled[i])
+		}
+		body, contentType = form(filled...)
+	case object:
+		body = strings.NewReader(o.fill(jsonOf(b)))
+	}
+	ctx, cancel := context.WithTimeout(x.Context(), patience)
+	defer cancel()
+	q := x.request(method, o.fill(path), body).WithContext(ctx)
+	if body != nil {
+		q.Header.Set("Content-Type", contentType)
+	}
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	response, err := http.DefaultClient.Do(q)
+	require.NoError(x, err)
+	defer func() { _ = response.Body.Close() }()
+	a := reply{x: x, status: response.StatusCode, header: response.Header}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		raw, err := io.ReadAll(response.Body)
+		require.NoError(x, err)
+		a.raw = string(raw)
+		_ = json.Unmarshal(raw, &a.body)
+	}
+	return a
+}
+
+func jsonOf(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// inventory is what there is of a scope, as its administrator sees it. The audit log is a part of it: whatever changes leaves
+// an entry.
+func (x *Teller) inventory() string {
+	x.Helper()
+	var b strings.Builder
+	for _, path := range []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log", "/webhooks/deliveries", "/interrupts"} {
+		b.WriteString(path + " " + x.get(path+"?limit=100").is(200).raw + "\n")
+	}
+	for _, k := range x.get("/api-keys?limit=100").is(200).list("api_keys") {
+		delete(k.(object), "last_used_at")
+		b.WriteString(jsonOf(k) + "\n")
+	}
+	return b.String()
+}
+
+// cell is a request of the matrix with what must come of it.
+type cell struct {
+	what   string
+	key    string
+	o      thing
+	status int
+	code   string
+}
+
+// Matrix checks every route of a world's document against its row.
+func Matrix(t *testing.T, h Harness) {
+	receiver := newReceiver(t)
+	w := h.Start(t, map[string]string{
+		"WEBHOOK_ALLOW_HOSTS": receiver.host, "WEBHOOK_CA_FILE": receiver.caFile, "TOOL_ALLOW_HOSTS": receiver.host, "TOOL_CA_FILE": receiver.caFile,
+		"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "1000", "ORGANIZATION_CAP": "10000", "OBSERVE_WINDOW": "10s",
+	})
+	home := newTeller(t, w, receiver)
+	missing := maps.Clone(rights)
+	for path, item := range home.get("/openapi.json").is(200).at("paths").(object) {
+		for method := range item.(object) {
+			route := strings.ToUpper(method) + " " + strings.TrimPrefix(path, "/api/v1")
+			if _, known := rights[route]; assert.True(t, known, "%s has no row in the matrix", route) {
+				delete(missing, route)
+			}
+		}
+	}
+	assert.Empty(t, missing, "rows without a route")
+	m := &matrix{home: home, other: newTeller(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{}, made: map[string]thing{}}
+	m.people()
+	t.Run("what is refused", m.refused)
+	t.Run("what is allowed", m.allowed)
+}
+
+type matrix struct {
+	home, other, nobody *Teller
+
+	keys map[string]string // of the owner by level, and those that are no good
+	made map[string]thing  // by whose and kind
+}
+
+// people makes the keys: of each level, and those that no longer hold or never did.
+func (m *matrix) people() {
+	x := m.home
+	of := func(level string) reply {
+		if level == "operator" {
+			return x.with(x.world.Key).post("/api-keys", object{"name": level, "user_id": x.User, "level": level, "organization_id": x.Organization}).is(201)
+		}
+		return x.post("/api-keys", object{"name": level, "user_id": x.User, "level": level}).is(201)
+	}
+	for _, level := range levels {
+		m.keys[level] = of(level).text("key")
+	}
+	revoked := of("admin")
+	x.delete("/api-keys/" + revoked.text("api_key_id")).is(204)
+	m.keys["revoked"] = revoked.text("key")
+	rotated := of("admin")
+	x.post("/api-keys/"+rotated.text("api_key_id")+"/rotate", object{"overlap_seconds": 0}).is(200)
+	m.keys["rotated out"] = rotated.text("key")
+	expired := x.post("/api-keys", object{"name": "e", "level": "admin", "expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(201).text("key")
+	x.eventually("the key's end", func() bool { return x.with(expired).get("/me").status == 401 })
+	m.keys["expired"] = expired
+	good := m.keys["admin"]
+	m.keys["malformed"] = "ap_nonsense"
+	m.keys["changed by a letter"] = good[:20] + strings.Map(func(r rune) rune {
+		if r == 'a' {
+			return 'b'
+		}
+		return 'a'
+	}, good[20:21]) + good[21:]
+	m.keys["of a colleague"] = x.colleague("admin", "admin").Key
+	m.keys["of another organization"] = m.other.Key
+	m.keys["of nobody"] = m.nobody.Key
+}
+
+// things makes one of each kind in each place, that nothing may change.
+func (m *matrix) things() {
+	for kind := range kinds() {
+		m.made["own "+kind] = m.home.make(kind)
+		m.made["other "+kind] = m.other.make(kind)
+		m.made["nobody's "+kind] = m.nobody.make(kind)
+		gone := m.home.make(kind)
+		if m.home.unmake(kind, gone) {
+			m.made["deleted "+kind] = gone
+		}
+		nowhere, nonsense := thing{}, thing{}
+		for name, value := range m.made["own "+kind] {
+			nowhere[name], nonsense[name] = value, value
+		}
+		for _, name := range []string{"id", "agent_id", "run_id", "chat_id"} {
+			if _, names := nowhere[name]; names {
+				nowhere[name], nonsense[name] = "0123456789abcdef01234567", "no-such-thing"
+			}
+		}
+		m.made["nowhere "+kind], m.made["malformed "+kind] = nowhere, nonsense
+	}
+}
+
+func kinds() map[string]bool {
+	all := map[string]bool{}
+	for _, r := range rights {
+		if r.object != "" {
+			all[r.object] = true
+		}
+	}
+	return all
+}
+
+func (m *matrix) refused(t *testing.T) {
+	m.things()
+	tokenOf := m.made["own run"]["run_id"]
+	token := m.home.post("/runs/"+tokenOf+"/token", nil).is(201).text("token")
+	before := []string{m.home.inventory(), m.other.inventory(), m.nobody.inventory()}
+	asked := 0
+	for _, route := range slices.Sorted(maps.Keys(rights)) {
+		r := rights[route]
+		if r.level == "" {
+			continue
+		}
+		for _, c := range m.cells(r, token) {
+			asked++
+			a := m.home.with(c.key).ask(route, r, c.o)
+			assert.Equal(t, c.status, a.status, "%s %s: %s", route, c.what, a.raw)
+			assert.Equal(t, c.code, a.body["code"], "%s %s: %s", route, c.what, a.raw)
+			assert.NotContains(t, a.raw, secretWord, "%s %s", route, c.what)
+			assert.NotContains(t, fmt.Sprint(a.header), secretWord, "%s %s", route, c.what)
+		}
+	}
+	for i, x := range []*Teller{m.home, m.other, m.nobody} {
+		assert.Equal(t, before[i], x.inventory(), "what is refused changes nothing")
+	}
+	t.Log(asked, "requests were refused")
+}
+
+// cells are the requests that a route must refuse.
+func (m *matrix) cells(r right, token string) (list []cell) {
+	own := m.made["own "+r.object]
+	add := func(what, key string, o thing, status int, code string) {
+		list = append(list, cell{what, key, o, status, code})
+	}
+	add("without a key", "", own, 401, "missing_api_key")
+	for _, bad := range []string{"revoked", "rotated out", "expired", "malformed", "changed by a letter"} {
+		add("with a key that is "+bad, m.keys[bad], own, 401, "invalid_api_key")
+	}
+	for _, level := range levels {
+		if covers(level, r.level) {
+			continue
+		}
+		add("at level "+level, m.keys[level], own, 403, "insufficient_permission")
+		if r.object != "" { // the level comes before the object
+			add("at level "+level+", of nothing", m.keys[level], m.made["nowhere "+r.object], 403, "insufficient_permission")
+			add("at level "+level+", of another's", m.keys[level], m.made["other "+r.object], 403, "insufficient_permission")
+		}
+	}
+	if !r.token {
+		add("with a run's token", token, own, 403, "insufficient_permission")
+	} else {
+		add("with another run's token", token, m.made["other run"], 403, "insufficient_permission")
+	}
+	if r.object == "" {
+		return list
+	}
+	good := m.keys[r.level]
+	missing, code := 404, "not_found"
+	add("of nothing", good, m.made["nowhere "+r.object], missing, code)
+	if gone, can := m.made["deleted "+r.object]; can {
+		add("of what was deleted", good, gone, missing, code)
+	}
+	if r.inBody {
+		missing, code = 400, "invalid_request"
+	}
+	if r.object != "chat" { // clients make ids of chats up
+		add("of nonsense", good, m.made["malformed "+r.object], missing, code)
+	}
+	if r.level == "operator" {
+		return list // it may do that everywhere
+	}
+	for _, whose := range []string{"other ", "nobody's "} {
+		add("of "+whose+"organization", good, m.made[whose+r.object], 403, "outside_organization")
+	}
+	for _, who := range []string{"of another organization", "of nobody"} {
+		add("with a key "+who, m.keys[who], own, 403, "outside_organization")
+	}
+	return list
+}
+
+// allowed: whoever may is not refused, for what is its own and for what is a colleague's.
+func (m *matrix) allowed(t *testing.T) {
+	asked := 0
+	for _, route := range slices.Sorted(maps.Keys(rights)) {
+		r := rights[route]
+		who := map[string]string{"a colleague": m.keys["of a colleague"]}
+		for _, level := range levels {
+			who["level "+level] = m.keys[level]
+		}
+		if r.level == "" {
+			who["nobody"], who["a key that is malformed"] = "", m.keys["malformed"]
+		}
+		for name, key := range who {
+			if level, is := strings.CutPrefix(name, "level "); is && r.level != "" && !covers(level, r.level) || name == "a colleague" && r.level == "operator" {
+				continue
+			}
+			asked++
+			a := m.home.with(key).ask(route, r, m.home.make(r.object))
+			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as %s: %s", route, name, a.raw)
+		}
+		if r.token {
+			run := m.home.make("run")
+			a := m.home.with(m.home.post("/runs/"+run["run_id"]+"/token", nil).is(201).text("token")).ask(route, r, run)
+			assert.NotContains(t, []int{401, 403, 404, 500}, a.status, "%s with the run's token: %s", route, a.raw)
+		}
+	}
+	t.Log(asked, "requests were allowed")
+}

@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// receiver is a webhook receiver over TLS, and a server of tools. Its path says how it behaves; the last part keeps the stories apart.
+type receiver struct {
+	host   string
+	caFile string
+	url    string
+
+	mu   sync.Mutex
+	got  map[string][]push
+	seen map[string]int
+
+	tools map[string]*tools // by organization
+}
+
+type push struct {
+	header http.Header
+	raw    []byte
+	body   object
+	at     time.Time
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := &receiver{got: map[string][]push{}, seen: map[string]int{}, tools: map[string]*tools{}}
+	server := httptest.NewTLSServer(http.HandlerFunc(r.serve))
+	t.Cleanup(server.Close)
+	r.url, r.host = server.URL, strings.TrimPrefix(server.URL, "https://")
+	r.caFile = filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	require.NoError(t, os.WriteFile(r.caFile, block, 0o600))
+	return r
+}
+
+func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
+	if rest, ok := strings.CutPrefix(q.URL.Path, "/tools/"); ok {
+		organization, name, _ := strings.Cut(rest, "/")
+		r.mu.Lock()
+		t := r.tools[organization]
+		r.mu.Unlock()
+		if t == nil {
+			http.NotFound(w, q)
+			return
+		}
+		t.serve(w, q, name)
+		return
+	}
+	raw, _ := io.ReadAll(q.Body)
+	p := push{header: q.Header.Clone(), raw: raw, at: time.Now()}
+	_ = json.Unmarshal(raw, &p.body)
+	r.mu.Lock()
+	r.got[q.URL.Path] = append(r.got[q.URL.Path], p)
+	r.seen[q.URL.Path]++
+	n := r.seen[q.URL.Path]
+	r.mu.Unlock()
+	switch {
+	case strings.HasPrefix(q.URL.Path, "/gone/"):
+		w.WriteHeader(http.StatusGone)
+	case strings.HasPrefix(q.URL.Path, "/redirect/"):
+		http.Redirect(w, q, "https://169.254.169.254/", http.StatusFound)
+	case strings.HasPrefix(q.URL.Path, "/flaky/") && n == 1:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case strings.HasPrefix(q.URL.Path, "/reset/") && n == 1:
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = io.WriteString(w, "thank you")
+}
+
+// address is where a story's pushes go.
+func (x *Teller) address(behaviour string) string {
+	return x.receiver.url + "/" + behaviour + "/" + x.Organization
+}
+
+func (x *Teller) pushes(behaviour string) []push {
+	x.receiver.mu.Lock()
+	defer x.receiver.mu.Unlock()
+	return append([]push{}, x.receiver.got["/"+behaviour+"/"+x.Organization]...)
+}
+
+// awaitPushes waits until so many have come.
+func (x *Teller) awaitPushes(behaviour string, n int) []push {
+	x.Helper()
+	x.eventually("the push", func() bool { return len(x.pushes(behaviour)) >= n })
+	return x.pushes(behaviour)
+}

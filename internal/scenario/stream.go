@@ -1,0 +1,227 @@
+package scenario
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// event is one event of a stream, of either kind.
+type event struct {
+	name    string
+	comment string
+	body    object
+}
+
+// streaming is an open stream.
+type streaming struct {
+	x        *Teller
+	header   http.Header
+	response *http.Response
+	scanner  *bufio.Scanner
+	sse      bool
+}
+
+func (x *Teller) stream(r *http.Request) *streaming {
+	x.Helper()
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(x, err)
+	x.Cleanup(func() { _ = response.Body.Close() })
+	require.Equal(x, 200, response.StatusCode)
+	s := &streaming{x: x, header: response.Header, response: response, scanner: bufio.NewScanner(response.Body)}
+	s.scanner.Buffer(nil, 8<<20)
+	s.sse = response.Header.Get("Content-Type") == "text/event-stream"
+	return s
+}
+
+func (x *Teller) follow(run string, header ...string) *streaming {
+	x.Helper()
+	return x.stream(x.request(http.MethodGet, "/runs/"+run+"/stream", nil, header...))
+}
+
+// next reads an event; ok is false at the end.
+func (s *streaming) next() (e event, ok bool) {
+	s.x.Helper()
+	for s.scanner.Scan() {
+		line := s.scanner.Text()
+		switch {
+		case !s.sse:
+			require.NoError(s.x, json.Unmarshal([]byte(line), &e.body), line)
+			e.name, _ = e.body["event"].(string)
+			return e, true
+		case line == "":
+			if e.name != "" || e.comment != "" {
+				return e, true
+			}
+		case strings.HasPrefix(line, ":"):
+			e.comment = strings.TrimSpace(line[1:])
+		case strings.HasPrefix(line, "event: "):
+			e.name = line[len("event: "):]
+		case strings.HasPrefix(line, "data: "):
+			require.NoError(s.x, json.Unmarshal([]byte(line[len("data: "):]), &e.body), line)
+			assert.Equal(s.x, e.name, e.body["event"])
+		}
+	}
+	return e, false
+}
+
+// until reads to the first event of a name.
+func (s *streaming) until(name string) event {
+	s.x.Helper()
+	for {
+		e, ok := s.next()
+		require.True(s.x, ok, "the stream ended before "+name)
+		if e.name == name {
+			return e
+		}
+	}
+}
+
+// rest reads to the end.
+func (s *streaming) rest() []event {
+	s.x.Helper()
+	var all []event
+	for {
+		e, ok := s.next()
+		if !ok {
+			return all
+		}
+		all = append(all, e)
+	}
+}
+
+// joined is the text of a stream: that of the last init, and what came after.
+func joined(events []event) string {
+	text := ""
+	for _, e := range events {
+		switch e.name {
+		case "init":
+			text, _ = e.body["text"].(string)
+		case "delta":
+			text += e.body["text"].(string)
+		}
+	}
+	return text
+}
+
+func names(events []event) []string {
+	var list []string
+	for _, e := range events {
+		list = append(list, e.name)
+	}
+	return list
+}
+
+func streamStories() []Story {
+	return []Story{
+		{Name: "stream/sse: init, what happens, done", Tell: func(x *Teller) {
+			run := x.begin("message", "go\n/sleep 100ms\n/stream 20 5ms\n"+tool("echo", object{"text": "t"}))
+			s := x.follow(run)
+			assert.Equal(x, run, s.header.Get("X-Agent-Run-Id"))
+			events := s.rest()
+			assert.Equal(x, "init", events[0].name)
+			assert.Equal(x, run, events[0].body["run"].(object)["run_id"])
+			assert.Equal(x, "done", events[len(events)-1].name)
+			// That a tool was called is told by its step, or by the init of a reader that came after it.
+			before, _ := events[0].body["steps"].([]any)
+			assert.True(x, slices.Contains(names(events), "step") || len(before) > 0, events)
+			assert.Equal(x, events[len(events)-1].body["run"].(object)["result"].(object)["answer"], joined(events))
+		}},
+		{Name: "stream/sse: stays open through a pause and ends after it", Tell: func(x *Teller) {
+			a := x.chat("message", "/ask Where?\n/sleep 2s").is(202) // a reader may miss a status that lasts no time
+			s := x.follow(a.text("run_id"))
+			first, _ := s.next()
+			assert.Equal(x, "awaiting_input", first.body["run"].(object)["status"])
+			x.post("/runs/"+a.text("run_id")+"/resume", object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer", "message": "here"}}}).is(200)
+			events := append([]event{first}, s.rest()...)
+			// That it went on is told by its status, or by a fresh init of the worker that took it up.
+			assert.Contains(x, []string{"status", "init"}, events[1].name)
+			assert.Equal(x, "Answer: here", joined(events))
+		}},
+		{Name: "stream/sse: of a run that has ended: init, done, end", Tell: func(x *Teller) {
+			a := x.chat("message", "x").is(200)
+			events := x.follow(a.text("run_id")).rest()
+			assert.Equal(x, []string{"init", "done"}, names(events))
+			assert.Equal(x, "You said: x", joined(events))
+		}},
+		{Name: "stream/sse: Last-Event-ID is tolerated and is no cursor", Tell: func(x *Teller) {
+			a := x.chat("message", "x").is(200)
+			for _, id := range []string{"1", "garbage", "-5", strings.Repeat("9", 400)} {
+				assert.Equal(x, []string{"init", "done"}, names(x.follow(a.text("run_id"), "Last-Event-ID", id).rest()))
+			}
+		}},
+		{Name: "stream/sse: heartbeats are comments", Settings: "hasty", Tell: func(x *Teller) {
+			agent := x.post("/agents", object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
+			run := x.begin("agent_id", agent, "message", "/sleep 30s")
+			s := x.follow(run)
+			s.until("init")
+			for {
+				e, ok := s.next()
+				require.True(x, ok)
+				if e.comment != "" {
+					break
+				}
+			}
+			x.post("/runs/"+run+"/cancel", nil).is(200)
+			s.until("done")
+		}},
+		{Name: "stream/ndjson: heartbeats are lines", Settings: "hasty", Tell: func(x *Teller) {
+			agent := x.post("/agents", object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
+			s := x.stream(x.chatRequest("agent_id", agent, "message", "/sleep 30s", "streaming", "true"))
+			s.until("heartbeat")
+			x.post("/runs/"+s.header.Get("X-Agent-Run-Id")+"/cancel", nil).is(200)
+			assert.Equal(x, "cancelled", s.until("done").body["run"].(object)["status"])
+		}},
+		{Name: "stream/ndjson: a pause ends it with a status line", Tell: func(x *Teller) {
+			events := x.stream(x.chatRequest("message", "first\n/ask Where?", "streaming", "true")).rest()
+			last := events[len(events)-1]
+			assert.Equal(x, "status", last.name)
+			assert.Equal(x, "awaiting_input", last.body["status"])
+			assert.Len(x, last.body["interrupts"], 1)
+			assert.Equal(x, "You said: first", joined(events))
+		}},
+		{Name: "stream/several readers, early and late, all see the whole", Tell: func(x *Teller) {
+			run := x.begin("message", "many\n/stream 100 5ms")
+			early := x.follow(run)
+			early.until("delta")
+			late := x.follow(run)
+			for _, s := range []*streaming{early, late} {
+				events := s.rest()
+				answer := events[len(events)-1].body["run"].(object)["result"].(object)["answer"].(string)
+				if s == late {
+					assert.Equal(x, answer, joined(events))
+				}
+			}
+		}},
+		{Name: "stream/parked messages are told of", Tell: func(x *Teller) {
+			run := x.hold("chat_id", "c")
+			s := x.follow(run)
+			s.until("init")
+			parked := x.post("/runs/"+run+"/followups", object{"message": "next"}).is(202).text("parked", "parked_id")
+			assert.Equal(x, parked, s.until("parked").body["parked"].(object)["parked_id"])
+			x.stop(run)
+			s.until("done")
+			x.awaitTurn(parked, "completed")
+		}},
+		{Name: "stream/a run token reads, streams, resumes and cancels its run alone", Tell: func(x *Teller) {
+			a := x.chat("message", "/ask Where?").is(202)
+			other := x.chat("message", "x").is(200).text("run_id")
+			run := a.text("run_id")
+			made := x.post("/runs/"+run+"/token", nil).is(201)
+			guest := x.with(made.text("token"))
+			guest.get("/runs/" + run).is(200)
+			assert.Equal(x, "init", func() string { e, _ := guest.follow(run).next(); return e.name }())
+			guest.get("/runs/"+other).problem(403, "insufficient_permission")
+			guest.get("/runs").problem(403, "insufficient_permission")
+			guest.chat("message", "x").problem(403, "insufficient_permission")
+			guest.post("/runs/"+run+"/resume", object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer", "message": "x"}}}).is(200)
+			guest.post("/runs/"+run+"/cancel", nil).is(200)
+			x.with(made.text("token")+"x").get("/runs/"+run).problem(401, "invalid_api_key")
+		}},
+	}
+}

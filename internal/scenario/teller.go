@@ -1,0 +1,405 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// World is a running service.
+type World struct {
+	URL string // its base, which ends in /api/v1
+	Key string // an operator key
+}
+
+// Harness starts worlds.
+type Harness interface {
+	// Start starts a world with these settings on top of its own, and ends it with the test.
+	Start(t *testing.T, settings map[string]string) World
+}
+
+// Story is one scenario.
+type Story struct {
+	Name     string
+	Settings string // name of the world it needs; empty: the usual one
+	Tell     func(*Teller)
+}
+
+// worlds are the settings that stories need.
+var worlds = map[string]map[string]string{
+	"":       {"OBSERVE_WINDOW": "10s"},
+	"hasty":  {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s", "MAX_BODY": "1048576"},
+	"brief":  {"OBSERVE_WINDOW": "300ms"},
+	"stuck":  {"START_DEADLINE": "4s", "WORKERS": "2"},
+	"pushed": {"START_DEADLINE": "15s"},
+	"strict": {"RATE_LIMIT": "60", "RATE_BURST": "5"},
+}
+
+// Run tells all stories in the worlds that a harness starts.
+func Run(t *testing.T, h Harness) {
+	stories := Stories()
+	for name, settings := range worlds {
+		t.Run("world="+name, func(t *testing.T) {
+			t.Parallel()
+			receiver := newReceiver(t)
+			full := map[string]string{
+				"WEBHOOK_ALLOW_HOSTS": receiver.host, "WEBHOOK_CA_FILE": receiver.caFile, "WEBHOOK_SECRET": "a plain secret",
+				"TOOL_ALLOW_HOSTS": receiver.host, "TOOL_CA_FILE": receiver.caFile,
+				"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "20", "ORGANIZATION_CAP": "40",
+			}
+			for k, v := range settings {
+				full[k] = v
+			}
+			world := h.Start(t, full)
+			for _, s := range stories {
+				if s.Settings != name {
+					continue
+				}
+				t.Run(s.Name, func(t *testing.T) {
+					t.Parallel()
+					s.Tell(newTeller(t, world, receiver))
+				})
+			}
+		})
+	}
+}
+
+// Visit tells a deployed service, one after the other, the stories that need no settings of their own and no receiver:
+// those of conversations and of streams. Each has an organisation of its own, which it leaves behind.
+func Visit(t *testing.T, w World) {
+	for _, s := range slices.Concat(chatStories(), streamStories()) {
+		if s.Settings == "" {
+			t.Run(s.Name, func(t *testing.T) { s.Tell(newTeller(t, w, nil)) })
+		}
+	}
+}
+
+// Stories lists all of them.
+func Stories() []Story {
+	var all []Story
+	for _, part := range [][]Story{
+		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(), tenantStories(), webhookStories(), toolkitStories(), agentStories(), groupStories(), budgetStories(), mcpStories(), a2aStories(), hazardStories(),
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Teller tells a story: a client with an organisation, an admin key and a demo agent of its own.
+type Teller struct {
+	*testing.T
+	world    World
+	receiver *receiver
+
+	Organization, User, Agent, Key string
+}
+
+func newTeller(t *testing.T, w World, r *receiver) *Teller {
+	x := &Teller{T: t, world: w, receiver: r, Key: w.Key}
+	x.Organization = x.post("/organizations", object{"name": t.Name()}).is(201).text("organization_id")
+	return x.inside(x.Organization)
+}
+
+// inside is a teller with a fresh user, admin key and agent in an organisation; null for the scope of none.
+func (x *Teller) inside(organization any) *Teller {
+	y := &Teller{T: x.T, world: x.world, receiver: x.receiver, Key: x.world.Key}
+	y.Organization, _ = organization.(string)
+	y.User = y.post("/users", object{"email": "a@example.com", "role": "admin", "organization_id": organization}).is(201).text("user_id")
+	y.Key = y.post("/api-keys", object{"name": "k", "user_id": y.User, "level": "admin", "organization_id": organization}).is(201).text("key")
+	y.Agent = y.post("/agents", object{"name": "Demo"}).is(201).text("agent_id")
+	return y
+}
+
+// with is the same client with another key.
+func (x *Teller) with(key string) *Teller {
+	y := *x
+	y.Key = key
+	return &y
+}
+
+// colleague is another user of the same organisation, with a key of a level.
+func (x *Teller) colleague(role, level string) *Teller {
+	y := *x
+	y.User = x.post("/users", object{"email": "b@example.com", "role": role}).is(201).text("user_id")
+	y.Key = x.post("/api-keys", object{"name": "k", "user_id": y.User, "level": level}).is(201).text("key")
+	return &y
+}
+
+type object = map[string]any
+
+// reply is an answer, read whole.
+type reply struct {
+	x      *Teller
+	status int
+	header http.Header
+	raw    string
+	body   object
+}
+
+func (x *Teller) request(method, path string, body io.Reader, header ...string) *http.Request {
+	x.Helper()
+	r, err := http.NewRequestWithContext(x.Context(), method, x.world.URL+path, body)
+	require.NoError(x, err)
+	if x.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+x.Key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
+}
+
+func (x *Teller) do(r *http.Request) reply {
+	x.Helper()
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(x, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(x, err)
+	a := reply{x: x, status: response.StatusCode, header: response.Header, raw: string(raw)}
+	_ = json.Unmarshal(raw, &a.body)
+	return a
+}
+
+func (x *Teller) get(path string, header ...string) reply {
+	x.Helper()
+	return x.do(x.request(http.MethodGet, path, nil, header...))
+}
+
+func (x *Teller) send(method, path string, body any, header ...string) reply {
+	x.Helper()
+	var reader io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		require.NoError(x, err)
+		reader = bytes.NewReader(b)
+		header = append([]string{"Content-Type", "application/json"}, header...)
+	}
+	return x.do(x.request(method, path, reader, header...))
+}
+
+func (x *Teller) post(path string, body any, header ...string) reply {
+	x.Helper()
+	return x.send(http.MethodPost, path, body, header...)
+}
+
+func (x *Teller) patch(path string, body any, header ...string) reply {
+	x.Helper()
+	return x.send(http.MethodPatch, path, body, header...)
+}
+
+func (x *Teller) delete(path string) reply {
+	x.Helper()
+	return x.send(http.MethodDelete, path, nil)
+}
+
+// form builds a multipart form of pairs; a value that begins with "file:" is sent as a file.
+func form(pairs ...string) (body *bytes.Buffer, contentType string) {
+	body = &bytes.Buffer{}
+	w := multipart.NewWriter(body)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if content, isFile := strings.CutPrefix(pairs[i+1], "file:"); isFile {
+			part, _ := w.CreateFormFile(pairs[i], pairs[i]+".txt")
+			_, _ = io.WriteString(part, content)
+			continue
+		}
+		_ = w.WriteField(pairs[i], pairs[i+1])
+	}
+	_ = w.Close()
+	return body, w.FormDataContentType()
+}
+
+func (x *Teller) chatRequest(pairs ...string) *http.Request {
+	x.Helper()
+	named := false
+	for i := 0; i < len(pairs); i += 2 {
+		named = named || pairs[i] == "agent_id"
+	}
+	if !named {
+		pairs = append([]string{"agent_id", x.Agent}, pairs...)
+	}
+	body, kind := form(pairs...)
+	return x.request(http.MethodPost, "/chat", body, "Content-Type", kind)
+}
+
+// chat posts a message to the teller's agent.
+func (x *Teller) chat(pairs ...string) reply {
+	x.Helper()
+	return x.do(x.chatRequest(pairs...))
+}
+
+// begin starts a run and returns its id at once.
+func (x *Teller) begin(pairs ...string) string {
+	x.Helper()
+	return x.chat(append(pairs, "wait", "false")...).is(202).text("run_id")
+}
+
+// hold starts a run that goes on until it is stopped, at the latest with the story.
+func (x *Teller) hold(pairs ...string) string {
+	x.Helper()
+	run := x.begin(append(pairs, "message", "/sleep 2m")...)
+	x.Cleanup(func() {
+		r := x.request(http.MethodPost, "/runs/"+run+"/cancel", nil).WithContext(context.Background())
+		if response, err := http.DefaultClient.Do(r); err == nil {
+			_ = response.Body.Close()
+		}
+	})
+	return run
+}
+
+// stop cancels a run and waits until that is done.
+func (x *Teller) stop(run string) {
+	x.Helper()
+	x.post("/runs/"+run+"/cancel", nil).is(200)
+	x.await(run, "cancelled")
+}
+
+// is checks the status.
+func (a reply) is(status int) reply {
+	a.x.Helper()
+	require.Equal(a.x, status, a.status, a.raw)
+	return a
+}
+
+// problem checks an error's status and code, and the shape that all errors have.
+func (a reply) problem(status int, code string) reply {
+	a.x.Helper()
+	require.Equal(a.x, status, a.status, a.raw)
+	assert.Equal(a.x, code, a.body["code"], a.raw)
+	assert.Equal(a.x, "error", a.body["status"])
+	assert.NotEmpty(a.x, a.body["message"])
+	assert.Equal(a.x, a.body["message"], a.body["detail"])
+	assert.Equal(a.x, a.header.Get("X-Request-Id"), a.body["request_id"])
+	if status == 429 || status == 503 {
+		assert.Regexp(a.x, `^[1-9][0-9]*$`, a.header.Get("Retry-After"))
+	}
+	return a
+}
+
+// names checks that a 400 names the field.
+func (a reply) names(field string) reply {
+	a.x.Helper()
+	a.problem(400, "invalid_request")
+	assert.Contains(a.x, a.raw, field)
+	return a
+}
+
+// at walks to a member: names of objects, numbers of lists.
+func (a reply) at(path ...any) any {
+	a.x.Helper()
+	var v any = a.body
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			m, ok := v.(object)
+			require.True(a.x, ok, "%v: no object at %v: %s", path, p, a.raw)
+			v = m[p]
+		case int:
+			l, ok := v.([]any)
+			require.True(a.x, ok && p < len(l), "%v: nothing at %d: %s", path, p, a.raw)
+			v = l[p]
+		}
+	}
+	return v
+}
+
+func (a reply) text(path ...any) string {
+	a.x.Helper()
+	s, ok := a.at(path...).(string)
+	require.True(a.x, ok, "%v is no text: %s", path, a.raw)
+	return s
+}
+
+func (a reply) number(path ...any) float64 {
+	a.x.Helper()
+	n, ok := a.at(path...).(float64)
+	require.True(a.x, ok, "%v is no number: %s", path, a.raw)
+	return n
+}
+
+func (a reply) list(path ...any) []any {
+	a.x.Helper()
+	l, ok := a.at(path...).([]any)
+	require.True(a.x, ok, "%v is no list: %s", path, a.raw)
+	return l
+}
+
+// patience bounds every wait of a story.
+const patience = 30 * time.Second
+
+// await polls a run until it has a status.
+func (x *Teller) await(run, status string) reply {
+	x.Helper()
+	var last reply
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		last = x.get("/runs/" + run + "?wait_ms=2000").is(200)
+		if last.text("status") == status {
+			return last
+		}
+		switch last.text("status") {
+		case "completed", "failed", "cancelled", "timed_out":
+			require.Equal(x, status, last.text("status"), last.raw)
+		}
+	}
+	require.Fail(x, "the run never was "+status, last.raw)
+	return last
+}
+
+// eventually asks until ok says so.
+func (x *Teller) eventually(what string, ok func() bool) {
+	x.Helper()
+	ctx, cancel := context.WithTimeout(x.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			require.Fail(x, what+" never happened")
+		case <-tick.C:
+		}
+	}
+}
+
+// awaitTurn is await for a parked message, whose run is not there before it has started.
+func (x *Teller) awaitTurn(parked, status string) reply {
+	x.Helper()
+	x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })
+	return x.await(parked, status)
+}
+
+// interrupt is the id of a paused run's nth pending interrupt.
+func (a reply) interrupt(n int) string {
+	a.x.Helper()
+	return a.text("interrupts", n, "id")
+}
+
+func decide(pairs ...string) object {
+	var list []object
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, object{"interrupt_id": pairs[i], "decision": pairs[i+1]})
+	}
+	return object{"decisions": list}
+}
+
+func tool(name string, arguments object) string {
+	b, _ := json.Marshal(arguments)
+	return fmt.Sprintf("/tool %s %s", name, b)
+}
+
+// careful is an agent whose every tool call needs approval.
+func (x *Teller) careful() string {
+	x.Helper()
+	return x.post("/agents", object{"name": "Careful", "approval": object{"mode": "always"}}).is(201).text("agent_id")
+}

@@ -1,0 +1,321 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tools is a server of tools for one story, behind the receiver's address: what its OpenAPI document says can be changed,
+// and it counts its calls.
+type tools struct {
+	mu       sync.Mutex
+	document object
+	calls    map[string]int
+	together chan struct{} // closed when as many calls of "meet" have come as are to meet
+	meeting  int
+}
+
+// crowd is how many calls meet.
+const crowd = 10
+
+func operation(id, parameter string) object {
+	o := object{"operationId": id, "responses": object{"200": object{"description": "ok"}}}
+	if parameter != "" {
+		o["parameters"] = []object{{"name": parameter, "in": "query", "required": true, "schema": object{"type": "string"}}}
+	}
+	return o
+}
+
+func (t *tools) set(path, method string, o object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	paths := t.document["paths"].(object)
+	if o == nil {
+		delete(paths, path)
+		return
+	}
+	paths[path] = object{method: o}
+}
+
+func (t *tools) count(name string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls[name]
+}
+
+const toolToken = "open-sesame"
+
+func (t *tools) serve(w http.ResponseWriter, r *http.Request, name string) {
+	if r.Header.Get("Authorization") != "Bearer "+toolToken {
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	}
+	t.mu.Lock()
+	t.calls[name]++
+	document, _ := json.Marshal(t.document)
+	if name == "meet" {
+		if t.meeting++; t.meeting == crowd {
+			close(t.together)
+		}
+	}
+	t.mu.Unlock()
+	switch name {
+	case "openapi.json":
+		_, _ = w.Write(document)
+	case "meet":
+		select {
+		case <-t.together:
+			_, _ = io.WriteString(w, "met")
+		case <-r.Context().Done():
+		}
+	case "hang":
+		<-r.Context().Done()
+	case "report":
+		_, _ = io.WriteString(w, strings.Repeat("all work and no play\n", 20_000))
+	case "map":
+		w.Header().Set("Content-Type", "image/png")
+		_, _ = io.WriteString(w, "\x89PNG\r\n\x1a\n\x00")
+	case "broken":
+		http.Error(w, "out of order", http.StatusInternalServerError)
+	default:
+		_, _ = fmt.Fprintf(w, "the weather in %s is fine", r.URL.Query().Get("city"))
+	}
+}
+
+// serveTools opens a server of tools and returns it with its address.
+func (x *Teller) serveTools() (*tools, string) {
+	t := &tools{calls: map[string]int{}, together: make(chan struct{}), document: object{
+		"openapi": "3.0.3", "info": object{"title": "Weather", "version": "1"}, "servers": []object{{"url": "."}}, "paths": object{
+			"/weather": object{"get": operation("get_weather", "city")}, "/meet": object{"get": operation("meet", "n")}, "/hang": object{"get": operation("hang", "")},
+			"/broken": object{"get": operation("broken", "")}, "/report": object{"get": operation("report", "")}, "/map": object{"get": operation("map", "")}, "/order": object{"post": operation("order", "city")},
+		},
+	}}
+	x.receiver.mu.Lock()
+	defer x.receiver.mu.Unlock()
+	x.receiver.tools[x.Organization] = t
+	return t, x.receiver.url + "/tools/" + x.Organization
+}
+
+func (x *Teller) weather() (t *tools, toolkit, agent string) {
+	x.Helper()
+	t, address := x.serveTools()
+	toolkit = x.post("/toolkits", object{
+		"kind": "openapi", "name": "weather", "url": address + "/openapi.json", "credentials": object{"type": "bearer", "token": toolToken},
+	}).is(201).text("toolkit_id")
+	agent = x.post("/agents", object{"name": "Forecaster", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
+	return t, toolkit, agent
+}
+
+func toolNames(r reply) (all, enabled []string) {
+	for _, one := range r.list("tools") {
+		all = append(all, one.(object)["name"].(string))
+		if one.(object)["enabled"] == true {
+			enabled = append(enabled, one.(object)["name"].(string))
+		}
+	}
+	return all, enabled
+}
+
+// toolkitStories: tools that come from elsewhere.
+func toolkitStories() []Story {
+	return []Story{
+		{Name: "toolkit/an agent calls the operations of an OpenAPI document", Tell: func(x *Teller) {
+			server, toolkit, agent := x.weather()
+			done := x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200)
+			assert.Equal(x, "get_weather → the weather in Oslo is fine", done.text("answer"))
+			assert.Equal(x, "succeeded", done.text("steps", 0, "outcome"))
+			assert.Equal(x, 1, server.count("weather"))
+
+			read := x.get("/toolkits/" + toolkit).is(200)
+			assert.Equal(x, "bearer", read.text("credentials_type"))
+			assert.Equal(x, 7.0, read.number("tool_count"))
+			for _, shown := range []reply{read, x.get("/toolkits").is(200), x.get("/toolkits/" + toolkit + "/tools").is(200), x.get("/runs/" + done.text("run_id") + "/steps").is(200)} {
+				assert.NotContains(x, shown.raw, toolToken, "credentials are never shown")
+			}
+			tried := x.post("/toolkits/"+toolkit+"/tools/get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
+			assert.Equal(x, "the weather in Rome is fine", tried.text("result"))
+			x.post("/toolkits/"+toolkit+"/tools/get_weather/try", object{"arguments": object{}}).problem(400, "invalid_request")
+			assert.Contains(x, x.post("/toolkits/"+toolkit+"/tools/broken/try", object{"arguments": object{}}).is(200).text("error"), "the server answered 500: out of order")
+			x.post("/toolkits/"+toolkit+"/tools/nothing/try", object{"arguments": object{}}).problem(404, "not_found")
+		}},
+		{Name: "toolkit/ten calls at once are made at once", Tell: func(x *Teller) {
+			server, _, agent := x.weather()
+			var lines []string
+			for n := range crowd {
+				lines = append(lines, tool("meet", object{"n": fmt.Sprint(n)}))
+			}
+			done := x.chat("agent_id", agent, "message", strings.Join(lines, "\n")).is(200)
+			assert.Equal(x, strings.TrimSuffix(strings.Repeat("meet → met\n", crowd), "\n"), done.text("answer"), "none is answered before all have come")
+			assert.Equal(x, crowd, server.count("meet"))
+		}},
+		{Name: "toolkit/a tool that hangs costs its time, and one that fails is told", Tell: func(x *Teller) {
+			_, toolkit, agent := x.weather()
+			x.patch("/toolkits/"+toolkit+"/tools/hang", object{"timeout_ms": 300}).is(200)
+			done := x.chat("agent_id", agent, "message", "/tool hang {}\n/tool broken {}").is(200)
+			assert.Contains(x, done.text("answer"), "hang → error: the ")
+			assert.Contains(x, done.text("answer"), "broken → error: the server answered 500: out of order")
+		}},
+		{Name: "toolkit/a long result is a file of the run", Tell: func(x *Teller) {
+			_, _, agent := x.weather()
+			done := x.chat("agent_id", agent, "message", "/tool report {}").is(200)
+			assert.Contains(x, done.text("answer"), "[cut: the result has 420000 bytes")
+			file := done.text("files", 0, "file_id")
+			whole := x.get("/files/" + file).is(200)
+			assert.Len(x, whole.raw, 420_000)
+			newTeller(x.T, x.world, x.receiver).get("/files/"+file).problem(403, "outside_organization")
+			x.delete("/chats/" + done.text("chat_id")).is(204)
+			x.eventually("the file's end", func() bool { return x.get("/files/"+file).status == 404 })
+		}},
+		{Name: "toolkit/a picture that a tool gives is a file of the run", Tell: func(x *Teller) {
+			_, _, agent := x.weather()
+			done := x.chat("agent_id", agent, "message", "/tool map {}").is(200)
+			assert.Equal(x, "map → [9 bytes of image/png; the user has them as the file map-1.png]", done.text("answer"))
+			file := x.get("/files/" + done.text("files", 0, "file_id")).is(200)
+			assert.Equal(x, "\x89PNG\r\n\x1a\n\x00", file.raw)
+			assert.Equal(x, "image/png", file.header.Get("Content-Type"))
+		}},
+		{Name: "toolkit/the rules of a tool", Tell: func(x *Teller) {
+			server, toolkit, agent := x.weather()
+			rules := "/toolkits/" + toolkit + "/tools/"
+			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "^O"}}).is(200)
+			done := x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Rome"})).is(200)
+			assert.Contains(x, done.text("answer"), "Rome is fine")
+			run := x.begin("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"}))
+			paused := x.await(run, "awaiting_input")
+			assert.Contains(x, paused.text("interrupts", 0, "prompt"), `argument city matches "^O"`)
+			assert.Equal(x, "get_weather", paused.text("interrupts", 0, "tool", "name"))
+			x.post("/runs/"+run+"/resume", decide(paused.interrupt(0), "approve")).is(200)
+			assert.Contains(x, x.await(run, "completed").text("result", "answer"), "Oslo is fine")
+
+			x.patch(rules+"get_weather", object{"enabled": false}).is(200)
+			before := server.count("weather")
+			done = x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Rome"})).is(200)
+			assert.Contains(x, done.text("answer"), `there is no tool "get_weather"`)
+			assert.Equal(x, before, server.count("weather"))
+
+			x.patch(rules+"get_weather", object{"approval": "when"}).problem(400, "invalid_request")
+			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "("}}).problem(400, "invalid_request")
+			x.patch(rules+"get_weather", object{"timeout_ms": 0}).problem(400, "invalid_request")
+			x.patch(rules+"nothing", object{"enabled": true}).problem(404, "not_found")
+		}},
+		{Name: "toolkit/rules that many change at once are all kept", Tell: func(x *Teller) {
+			_, toolkit, _ := x.weather()
+			all, _ := toolNames(x.get("/toolkits/" + toolkit + "/tools").is(200))
+			var changing sync.WaitGroup
+			for n, name := range all {
+				changing.Go(func() {
+					x.patch("/toolkits/"+toolkit+"/tools/"+name, object{"timeout_ms": 1000 + n}).is(200)
+					x.get("/toolkits/" + toolkit + "/tools").is(200)
+				})
+			}
+			changing.Wait()
+			for n, one := range x.get("/toolkits/" + toolkit + "/tools").is(200).list("tools") {
+				assert.EqualValues(x, 1000+n, one.(object)["timeout_ms"])
+			}
+		}},
+		{Name: "toolkit/a refresh shows the difference and enables nothing", Tell: func(x *Teller) {
+			server, toolkit, agent := x.weather()
+			server.set("/tides", "get", operation("get_tides", "harbour"))
+			server.set("/weather", "get", operation("get_weather", "place"))
+			server.set("/hang", "get", nil)
+			d := x.post("/toolkits/"+toolkit+"/refresh", nil).is(200)
+			assert.Equal(x, object{"added": []any{"get_tides"}, "removed": []any{"hang"}, "changed": []any{"get_weather"}}, d.body)
+			all, enabled := toolNames(x.get("/toolkits/" + toolkit + "/tools").is(200))
+			assert.ElementsMatch(x, []string{"broken", "get_tides", "get_weather", "map", "meet", "order", "report"}, all)
+			assert.ElementsMatch(x, []string{"broken", "map", "meet", "order", "report"}, enabled, "what takes other arguments is what nobody agreed to")
+			x.patch("/toolkits/"+toolkit+"/tools/get_tides", object{"enabled": true}).is(200)
+			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_tides", object{"harbour": "Oslo"})).is(200).text("answer"), "is fine")
+			d = x.post("/toolkits/"+toolkit+"/refresh", nil).is(200)
+			assert.Equal(x, object{"added": []any{}, "removed": []any{}, "changed": []any{}}, d.body)
+		}},
+		{Name: "toolkit/arguments that do not fit are told, and not for ever", Tell: func(x *Teller) {
+			server, _, agent := x.weather()
+			once := x.chat("agent_id", agent, "message", tool("get_weather", object{"town": "Oslo"})).is(200)
+			assert.Contains(x, once.text("answer"), "the arguments do not fit: missing property 'city'")
+			line := tool("get_weather", object{"city": 5})
+			ended := x.chat("agent_id", agent, "message", strings.Join([]string{line, "/stream 1 1ms", line, "/stream 2 1ms", line, "/stream 3 1ms", line}, "\n")).is(500)
+			assert.Contains(x, ended.text("message"), "get_weather 3 times one after another with arguments that do not fit")
+			assert.Zero(x, server.count("weather"))
+		}},
+		{Name: "toolkit/an agent that goes in circles is ended", Tell: func(x *Teller) {
+			var lines []string
+			for range 14 {
+				lines = append(lines, tool("echo", object{"text": "a"}), "/stream 1 1ms")
+			}
+			assert.Contains(x, x.chat("message", strings.Join(lines, "\n")).is(500).text("message"), "called echo with the same arguments 10 times")
+		}},
+		{Name: "toolkit/an agent's tokens and answers are bounded by what it says", Tell: func(x *Teller) {
+			small := x.post("/agents", object{"name": "Small", "limits": object{"max_tokens": 5}}).is(201).text("agent_id")
+			message := "one two three four five\n" + tool("echo", object{"text": "a"})
+			assert.Contains(x, x.chat("agent_id", small, "message", message).is(500).text("message"), "(limits.max_tokens)")
+			strict := x.post("/agents", object{"name": "Strict", "output_schema": object{"type": "object"}}).is(201).text("agent_id")
+			assert.Contains(x, x.chat("agent_id", strict, "message", "hello").is(500).text("message"), "output_schema")
+			x.post("/agents", object{"name": "Wrong", "output_schema": object{"type": "colour"}}).problem(400, "invalid_request")
+		}},
+		{Name: "toolkit/what cannot be", Tell: func(x *Teller) {
+			_, address := x.serveTools()
+			good := object{"kind": "openapi", "name": "n", "url": address + "/openapi.json", "credentials": object{"type": "bearer", "token": toolToken}}
+			with := func(more object) object {
+				o := object{}
+				for _, part := range []object{good, more} {
+					for k, v := range part {
+						o[k] = v
+					}
+				}
+				return o
+			}
+			for _, bad := range []object{
+				{"kind": "ftp"}, {"kind": "builtin"}, {"name": ""}, {"url": "ftp://example.com"}, {"document": "openapi: 3.0.0"}, {"enabled": []string{"nothing"}},
+				{"credentials": object{"type": "bearer"}}, {"credentials": object{"type": "magic"}}, {"credentials": object{"type": "header", "name": "a b", "value": "v"}},
+				{"credentials": object{"type": "bearer", "token": "a\r\nb"}}, {"kind": "mcp", "url": nil}, {"kind": "http"},
+			} {
+				x.post("/toolkits", with(bad)).problem(400, "invalid_request")
+			}
+			refused := x.post("/toolkits", with(object{"credentials": object{"type": "bearer", "token": "wrong-word"}})).problem(400, "toolkit_unusable")
+			assert.Contains(x, refused.raw, "answered 401")
+			assert.NotContains(x, refused.raw, "wrong-word")
+			for _, inside := range []string{"http://127.0.0.1:1/", "http://169.254.169.254/latest", "http://[::1]/", "http://0x7f.1/"} {
+				x.post("/toolkits", with(object{"url": inside})).problem(400, "url_forbidden")
+			}
+			named := x.post("/toolkits", with(object{"url": "http://localhost:1/openapi.json"})).problem(400, "toolkit_unusable")
+			assert.Contains(x, named.raw, "may not be reached", "a name that leads inside is refused when it is dialled")
+			x.post("/agents", object{"name": "a", "toolkit_ids": []string{"0123456789abcdef01234567"}}).problem(400, "invalid_request")
+		}},
+		{Name: "toolkit/each organization has its own", Tell: func(x *Teller) {
+			_, toolkit, _ := x.weather()
+			other := newTeller(x.T, x.world, x.receiver)
+			other.get("/toolkits/"+toolkit).problem(403, "outside_organization")
+			other.patch("/toolkits/"+toolkit, object{"name": "mine"}).problem(403, "outside_organization")
+			other.delete("/toolkits/"+toolkit).problem(403, "outside_organization")
+			other.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).problem(400, "invalid_request")
+			require.Len(x, other.get("/toolkits").is(200).list("toolkits"), 1, "the built-in one")
+			builtin := other.get("/toolkits").text("toolkits", 0, "toolkit_id")
+			other.patch("/toolkits/"+builtin, object{"name": "mine"}).problem(409, "conflict")
+			other.delete("/toolkits/"+builtin).problem(409, "conflict")
+
+			etag := x.get("/toolkits/" + toolkit).header.Get("ETag")
+			x.patch("/toolkits/"+toolkit, object{"name": "renamed", "credentials": nil}, "If-Match", etag).is(200)
+			assert.Nil(x, x.get("/toolkits/"+toolkit).is(200).at("credentials_type"))
+			x.patch("/toolkits/"+toolkit, object{"name": "again"}, "If-Match", etag).problem(412, "precondition_failed")
+			x.delete("/toolkits/" + toolkit).is(204)
+			x.get("/toolkits/"+toolkit).problem(404, "not_found")
+		}},
+		{Name: "toolkit/a single request", Tell: func(x *Teller) {
+			_, address := x.serveTools()
+			toolkit := x.post("/toolkits", object{
+				"kind": "http", "name": "one", "url": address + "/weather", "credentials": object{"type": "header", "name": "Authorization", "value": "Bearer " + toolToken},
+				"request": object{"name": "look outside", "query": []string{"city"}, "parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}}},
+			}).is(201).text("toolkit_id")
+			agent := x.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
+			done := x.chat("agent_id", agent, "message", tool("look_outside", object{"city": "Bern"})).is(200)
+			assert.Equal(x, "look_outside → the weather in Bern is fine", done.text("answer"))
+		}},
+	}
+}
