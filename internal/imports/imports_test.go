@@ -1,0 +1,233 @@
+// Package imports holds the rules of who may import whom, each with its reason, and fails when a rule has gone stale.
+package imports
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "agentplatform/"
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func packages(t *testing.T) map[string]pkg {
+	t.Helper()
+	command := exec.Command("go", "list", "-tags", "lambda.norpc", "-deps", // as make functions builds them
+		"-json=ImportPath,Imports,Deps", "./...")
+	command.Dir = "../.."
+	out, err := command.Output()
+	require.NoError(t, err)
+	all := map[string]pkg{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p pkg
+		require.NoError(t, d.Decode(&p))
+		if name, ours := strings.CutPrefix(p.ImportPath, module); ours {
+			all[name] = p
+		}
+	}
+	return all
+}
+
+func ours(imports []string) []string {
+	var list []string
+	for _, i := range imports {
+		if name, yes := strings.CutPrefix(i, module); yes {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// May import, of our own packages, no more than these.
+var allowed = []struct {
+	room   string
+	only   string
+	reason string
+}{
+	{"events", "", "both ends of every border import it, so it drags nothing along"},
+	{"internal/lifecycle", "", "the core decides by values alone"},
+	{"internal/problem", "", "every room may return one"},
+	{"internal/host", "", "every use case takes one"},
+	{"internal/setting", "", "names and ranges, not what they are for"},
+	{"internal/ratelimit", "", "counts keys, whoever they are"},
+	{"internal/egress", "", "knows addresses, not why they are called"},
+	{"internal/table", "", "a port knows no item"},
+	{"internal/blob", "", "a port knows no value"},
+	{"internal/model", "", "a port knows no run"},
+	{"internal/tool", "", "a port knows no run"},
+	{"internal/queue", "events", "a port knows no run, only nudges"},
+	{"internal/timer", "internal/queue", "a timer sends nudges"},
+	{"internal/table/disktable", "internal/table", "an adapter knows its port and its engine"},
+	{"internal/table/memtable", "internal/table", "an adapter knows its port"},
+	{"internal/table/faulttable", "internal/table", "an adapter knows its port"},
+	{"internal/table/dynamotable", "internal/table", "an adapter knows its port and the SDK"},
+	{"internal/blob/dirblob", "internal/blob", "an adapter knows its port"},
+	{"internal/blob/s3blob", "internal/blob", "an adapter knows its port and the SDK"},
+	{"internal/queue/sqsqueue", "internal/queue", "an adapter knows its port and the SDK"},
+	{"internal/timer/sfntimer", "events internal/queue", "an adapter knows its port, and the nudge that the state machine sends"},
+	{"internal/queue/localqueue", "internal/queue", "an adapter knows its port"},
+	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
+	{"internal/model/demomodel", "internal/model internal/host", "an adapter knows its port and its clock"},
+	{"internal/model/openaimodel", "internal/model", "an adapter knows its port and its provider's library"},
+	{"internal/model/anthropicmodel", "internal/model", "an adapter knows its port and its provider's library"},
+	{"internal/model/bedrockmodel", "internal/model", "an adapter knows its port and the SDK"},
+	{"internal/model/modellist", "internal/model internal/setting", "an adapter knows its port, and the settings that name providers"},
+	{"internal/provider", "internal/host internal/model internal/problem", "which models there are, not who asks"},
+	{"internal/tool/builtintool", "internal/tool internal/host", "an adapter knows its port and its clock"},
+	{"internal/tool/httptool", "internal/tool", "an adapter knows its port"},
+	{"internal/tool/openapitool", "internal/tool internal/tool/httptool", "an adapter knows its port, and ends in a request"},
+	{"internal/tool/mcptool", "internal/tool internal/tool/httptool", "an adapter knows its port, and what failures over HTTP are called"},
+	{"internal/extract", "", "reads files, whosever they are"},
+	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
+	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/table internal/tool", "where tools come from, not what calls them"},
+	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table", "stored shapes know the core and the store's ports"},
+	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record internal/table internal/timer", "the shell knows what it commits and what it sends"},
+	{"internal/view", "events internal/lifecycle internal/record", "public shapes are built from stored ones"},
+	{"internal/feed", "events internal/host internal/lifecycle internal/problem internal/record internal/table internal/view", "streams show views of what is stored"},
+	{"internal/seal", "", "a port knows no secret"},
+	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
+	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
+	{"internal/tenant", "internal/host internal/problem internal/record internal/schema internal/seal internal/table", "who may do what, not what is done"},
+	{"internal/intake", "internal/host internal/lifecycle internal/move internal/problem internal/record internal/table internal/tenant internal/view", "a use case imports no other that runs beside it"},
+	{"internal/agent", "events internal/host internal/lifecycle internal/model internal/record internal/schema internal/tool", "the loop knows no lease and no store"},
+	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host internal/lifecycle internal/model internal/move internal/problem internal/record internal/table internal/tool internal/view", "the worker drives the loop"},
+	{"internal/sweep", "events internal/host internal/lifecycle internal/move internal/queue internal/record internal/table", "a use case imports no other"},
+	{"internal/webhook", "events internal/egress internal/host internal/problem internal/record internal/seal", "a use case imports no other"},
+	{"internal/mcpface", "internal/feed internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
+	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/view", "a face knows runs as clients do"},
+	{"internal/removal", "internal/host internal/lifecycle internal/move internal/problem internal/record internal/table", "a use case imports no other"},
+	{"internal/dispatch", "internal/queue", "brings nudges to whoever handles them"},
+	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
+	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue", "turns Lambda's shapes into ours and knows no run"},
+	{"infra/stage", "", "values alone, checked before anything is made"},
+	{"functions/local", "internal/boot internal/setting", "a main makes a value, runs and stops it"},
+}
+
+func TestRoomsImportWhatTheyMay(t *testing.T) {
+	all := packages(t)
+	for _, rule := range allowed {
+		p, there := all[rule.room]
+		if !assert.True(t, there, "the rule for %s is stale: there is no such package", rule.room) {
+			continue
+		}
+		may := strings.Fields(rule.only)
+		imports := ours(p.Imports)
+		for _, i := range imports {
+			assert.Contains(t, may, i, "%s must not import it: %s", rule.room, rule.reason)
+		}
+		for _, i := range may {
+			assert.Contains(t, imports, i, "the rule for %s is stale: it does not import %s any more", rule.room, i)
+		}
+	}
+}
+
+func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
+	adapters := []string{
+		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob", "internal/blob/memblob",
+		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel", "internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel", "internal/model/modellist", "internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
+		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
+		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal", "internal/seal/kmsseal",
+	}
+	// The wirings; the kinds of toolkits that end in a request; the simulator's; the templates, which take their shapes from adapters; the trigger, which reads SQS's.
+	wiring := []string{
+		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds", "internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks", "internal/trigger", "scripts/firstkey", "scripts/operate",
+	}
+	for name, p := range packages(t) {
+		if slices.Contains(wiring, name) {
+			continue
+		}
+		for _, i := range ours(p.Imports) {
+			assert.NotContains(t, adapters, i, "%s imports the adapter %s", name, i)
+		}
+	}
+}
+
+// Must not be linked, with the reason.
+var forbidden = []struct{ program, dependency, reason string }{
+	{"functions/local", "testing", "what tests need is not shipped"},
+	{"functions/local", "github.com/stretchr/testify/assert", "what tests need is not shipped"},
+	{"functions/local", module + "internal/sim", "the simulator is a test"},
+	{"functions/local", module + "internal/table/faulttable", "faults are for tests"},
+	{"functions/local", module + "internal/scenario", "stories are tests"},
+}
+
+func TestProgramsDoNotLinkWhatTheyNeedNot(t *testing.T) {
+	all := packages(t)
+	for _, rule := range forbidden {
+		p, there := all[rule.program]
+		require.True(t, there, "the rule for %s is stale", rule.program)
+		assert.False(t, slices.Contains(p.Deps, rule.dependency), "%s links %s: %s", rule.program, rule.dependency, rule.reason)
+	}
+}
+
+func TestUseCasesReadNoClock(t *testing.T) {
+	for _, room := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "move", "record", "tenant", "feed"} {
+		out, err := exec.Command("grep", "-nE", `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, "-r", "--include=*.go", "--exclude=*_test.go", "../"+room).Output()
+		if len(out) > 0 {
+			for line := range strings.Lines(string(out)) {
+				if !strings.Contains(line, "feed/bell.go") { // the bell of one process waits on its machine's clock
+					t.Errorf("use cases take the clock and their goroutines from host: %s", strings.TrimSpace(line))
+				}
+			}
+			continue
+		}
+		require.Error(t, err) // grep found nothing
+	}
+}
+
+// What must not be linked into a function, directly or by another room: each starts cold, and is as large as it must be.
+var unlinked = map[string][]string{
+	"functions/chat":    {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
+	"functions/api":     {"internal/model/openaimodel", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
+	"functions/stream":  {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot", "internal/trigger"},
+	"functions/worker":  {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal", "internal/intake", "internal/table/disktable", "internal/boot"},
+	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal", "internal/intake", "internal/table/disktable"},
+	"functions/job":     {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook", "internal/intake", "internal/table/disktable"},
+	"functions/sweeper": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook", "internal/removal", "internal/intake", "internal/table/disktable"},
+	"functions/local":   {"internal/cloud", "internal/table/dynamotable", "internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob"},
+}
+
+// foreign are libraries that only some functions may link.
+var foreign = map[string][]string{
+	"github.com/danielgtaylor/huma/v2":           {"functions/chat", "functions/api", "functions/stream", "functions/local"},
+	"text/template":                              {}, // its methods are found by reflection, for which the linker keeps all that there are
+	"github.com/cockroachdb/pebble/v2":           {"functions/local"},
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/worker", "functions/local"},
+	"github.com/getkin/kin-openapi/openapi3":     {"functions/api", "functions/worker", "functions/local"},
+	"github.com/openai/openai-go/v3":             {"functions/worker", "functions/local"},
+	"github.com/anthropics/anthropic-sdk-go":     {"functions/worker", "functions/local"},
+	"github.com/aws/aws-lambda-go/lambda":        {"functions/chat", "functions/api", "functions/worker", "functions/webhook", "functions/job", "functions/sweeper"},
+	"github.com/aws/aws-cdk-go/awscdk/v2":        {},
+}
+
+func TestFunctionsLinkWhatTheyNeed(t *testing.T) {
+	all := packages(t)
+	for name, never := range unlinked {
+		p, there := all[name]
+		require.True(t, there, name)
+		for _, n := range never {
+			require.Contains(t, all, n, "the rule for %s is stale: there is no %s", name, n)
+			assert.NotContains(t, p.Deps, module+n, "%s", name)
+		}
+		for library, may := range foreign {
+			if !slices.Contains(may, name) {
+				assert.NotContains(t, p.Deps, library, "%s", name)
+			}
+		}
+	}
+	for name := range all {
+		if strings.HasPrefix(name, "functions/") {
+			assert.Contains(t, unlinked, name, "say what it must not link")
+		}
+	}
+}
