@@ -35,6 +35,8 @@ const (
 	// settled is how long a listing may lag behind: after a pass that found nothing, one more is made after this.
 	settled = time.Minute
 	daily   = 24 * time.Hour
+	// overtaken is until the next look, when another's write came first.
+	overtaken = 50 * time.Millisecond
 )
 
 // Handle does a piece of a job. It returns after how long to look again, 0 for not at all.
@@ -66,7 +68,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	}
 	name := r.Host.NewID()
 	if done {
-		return 0, ignore(r.Store.Commit(ctx, name, record.DeleteJob(e)))
+		return kept(r.Store.Commit(ctx, name, record.DeleteJob(e)))
 	}
 	e.Value.Due = r.Host.Now().Add(wait)
 	op, err := record.PutJob(e, name)
@@ -74,12 +76,21 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, err
 	}
 	if err := r.Store.Commit(ctx, name, op); err != nil {
-		return 0, ignore(err)
+		return kept(err)
 	}
 	if wait > settled {
 		return 0, nil // too far for a queue; the due index remembers
 	}
 	return max(wait, time.Millisecond), nil
+}
+
+// kept is what comes after a write of the job itself. Where another's came first it is soon tried again: that one may be
+// the sweeper's, which has put its next look off and relies on this one.
+func kept(err error) (again time.Duration, _ error) {
+	if errors.Is(err, record.ErrStale) {
+		return overtaken, nil
+	}
+	return 0, err
 }
 
 func ignore(err error) error {

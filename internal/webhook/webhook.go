@@ -44,7 +44,8 @@ const (
 	claimTime    = 30 * time.Second
 	excerptBytes = 1024
 	settleTries  = 4
-	maxAttempts  = 50 // remembered in the row, redeliveries included
+	maxAttempts  = 50                    // remembered in the row, redeliveries included
+	overtaken    = 50 * time.Millisecond // until the next look, when another's write came first
 )
 
 // Post is what makes the HTTP call; tests and the simulator bring their own.
@@ -106,8 +107,12 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	move := s.Host.NewID()
 	h.Claim, h.Boot, h.ClaimUntil = move, s.Boot, now.Add(claimTime)
 	claimed, err := s.save(ctx, e, h, move)
+	if errors.Is(err, record.ErrStale) {
+		// Another sender has claimed it; or the sweeper has put its next look off, relying on this one.
+		return overtaken, nil
+	}
 	if err != nil {
-		return 0, ignoreStale(err)
+		return 0, err
 	}
 	if gone, err := s.gone(ctx, h); err != nil || gone {
 		return 0, err // no push after deletion; the removal takes the row
@@ -122,13 +127,6 @@ func (s *Sender) gone(ctx context.Context, h record.Hook) (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-func ignoreStale(err error) error {
-	if errors.Is(err, record.ErrStale) {
-		return nil
-	}
-	return err
 }
 
 func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, move string) (record.HookEntity, error) {

@@ -19,6 +19,7 @@ import (
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/sweep"
+	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/webhook"
 )
@@ -42,9 +43,24 @@ type noQueue struct{}
 
 func (noQueue) Send(context.Context, queue.Message) error { return nil }
 
+// overtaken is a table in which something else is written first, once.
+type overtaken struct {
+	table.Table
+	first func()
+}
+
+func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if first := o.first; first != nil {
+		o.first = nil
+		first()
+	}
+	return o.Table.Commit(ctx, token, ops...)
+}
+
 // stage is a store with one delivery that is due, and what works on it.
 type stage struct {
 	*receiver
+	*overtaken
 
 	store   *record.Store
 	sender  *webhook.Sender
@@ -55,7 +71,8 @@ type stage struct {
 func newStage(t *testing.T) stage {
 	t.Helper()
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
-	s := stage{receiver: &receiver{status: http.StatusOK}, store: record.New(memtable.New(machine.Now), &memblob.Store{}, machine)}
+	s := stage{receiver: &receiver{status: http.StatusOK}, overtaken: &overtaken{Table: memtable.New(machine.Now)}}
+	s.store = record.New(s.overtaken, &memblob.Store{}, machine)
 	s.sender = &webhook.Sender{Store: s.store, Host: machine, Client: s.receiver, Log: log, Secret: "s"}
 	s.sweeper = &sweep.Sweeper{Shell: &move.Shell{Store: s.store, Host: machine, Log: log}, Store: s.store, Queue: noQueue{}, Host: machine, Log: log}
 	var run record.Run
@@ -88,6 +105,20 @@ func TestASweepLeavesADeliveryAloneThatASenderHasClaimed(t *testing.T) {
 	assert.Zero(t, again)
 	assert.Equal(t, record.HookDelivered, s.now(t).State)
 	assert.Len(t, s.now(t).Attempts, 1)
+}
+
+// The sweeper's nudge came in an instant in which its own write was still to come, and pushed the next look half a minute on.
+func TestASenderThatIsOvertakenByASweepLooksAgain(t *testing.T) {
+	s := newStage(t)
+	s.first = func() { require.NoError(t, s.sweeper.Sweep(t.Context())) }
+	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	require.NoError(t, err)
+	assert.Zero(t, s.posts)
+	require.Positive(t, again, "else nobody looks before the sweeper does")
+	assert.LessOrEqual(t, again, time.Second)
+	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	require.NoError(t, err)
+	assert.Equal(t, record.HookDelivered, s.now(t).State)
 }
 
 func TestWhatWasAskedForDuringATryDoesNotLoseItsOutcome(t *testing.T) {
