@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,9 +45,7 @@ func abused(t *testing.T) *program {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("memory and descriptors are read from /proc")
 	}
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	p := built(t)
 	p.start()
 	t.Cleanup(p.stop)
 	return p

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"flag"
 	"fmt"
 	"io"
@@ -18,9 +17,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -126,7 +122,7 @@ func half(w http.ResponseWriter) {
 // chaos are the receivers, and what they have got.
 type chaos struct {
 	url, slow, bad, inside string
-	ca                     string
+	trust                  string
 	hosts                  []string
 
 	mu       sync.Mutex
@@ -181,8 +177,7 @@ func newChaos(t *testing.T) *chaos {
 	slow.Listener = lazy{slow.Listener}
 	slow = quiet(slow)
 	c.url, c.slow = plain.URL, slow.URL
-	c.ca = filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(c.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: plain.Certificate().Raw}), 0o600))
+	c.trust = trusting(t, plain)
 
 	trespassed := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.trespass.Add(1) })
 	bad := httptest.NewUnstartedServer(trespassed)
@@ -248,9 +243,8 @@ type delivery struct {
 // arrives where the receiver recovers, is repeated only when nobody can know whether it arrived, and goes nowhere else.
 func TestChaosOfReceivers(t *testing.T) {
 	c := newChaos(t)
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir(), environ: []string{"WEBHOOK_ALLOW_HOSTS=" + strings.Join(c.hosts, ","), "WEBHOOK_CA_FILE=" + c.ca}}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	p := built(t)
+	p.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.Join(c.hosts, ","), c.trust}
 	p.start()
 	defer p.stop()
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)

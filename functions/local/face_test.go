@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,9 +16,7 @@ import (
 
 // served starts the program, and returns how to run a client that is a script of scripts/peers.
 func served(t *testing.T) (p *program, client func(script, path string, into any, arguments ...string)) {
-	p = &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	p = built(t)
 	p.start()
 	t.Cleanup(p.stop)
 	return p, func(script, path string, into any, arguments ...string) {

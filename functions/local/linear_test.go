@@ -5,7 +5,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -44,9 +43,7 @@ func (s *steady) lightning() {
 }
 
 func serve(t *testing.T, build ...string) (*steady, linear.Service) {
-	s := &steady{program: program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}}
-	out, err := exec.Command("go", append(append([]string{"build", "-o", s.binary}, build...), ".")...).CombinedOutput()
-	require.NoError(t, err, string(out))
+	s := &steady{program: *built(t, build...)}
 	s.start()
 	status, made, err := s.call(t.Context(), "POST", "/agents", "application/json", strings.NewReader(`{"name":"linear"}`))
 	require.NoError(t, err)

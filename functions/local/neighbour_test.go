@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/pem"
 	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,14 +27,11 @@ func TestNeighbours(t *testing.T) {
 	}
 	good := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer good.Close()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.Certificate().Raw}), 0o600))
 	hole := blackHole(t)
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir(), environ: []string{
-		"WEBHOOK_ALLOW_HOSTS=" + strings.TrimPrefix(good.URL, "https://") + "," + hole, "WEBHOOK_CA_FILE=" + ca,
-	}}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	p := built(t)
+	p.environ = []string{
+		"WEBHOOK_ALLOW_HOSTS=" + strings.TrimPrefix(good.URL, "https://") + "," + hole, trusting(t, good),
+	}
 	p.start()
 	defer p.stop()
 	const limit = 4

@@ -34,9 +34,7 @@ var generated = regexp.MustCompile(`(\d+) generated`)
 // TestRequestsMadeFromTheDocument has schemathesis make requests of every operation, good and bad ones, alone and after each other:
 // no answer is a server's error, and none breaks the document.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	p := built(t)
 	p.start()
 	defer p.stop()
 	status, me, err := p.call(t.Context(), "GET", "/me", "", nil)

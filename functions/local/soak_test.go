@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,10 +28,7 @@ func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("make soak does")
 	}
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	s := &steady{program: *p}
+	s := &steady{program: *built(t)}
 	s.start()
 	defer s.stop()
 	w := &workers{steady: s, agent: s.make("/agents", `{"name":"a"}`)["agent_id"].(string)}

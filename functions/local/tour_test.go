@@ -12,8 +12,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -138,9 +136,7 @@ func (p *program) await(run, status string) object {
 // endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls, pauses for an approval and
 // ends, having made each call once.
 func TestTheTour(t *testing.T) {
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
-	out, err := exec.Command("go", "build", "-o", p.binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
+	p := built(t)
 	models := peertest.Models(t,
 		object{"match": object{"userMessage": "the word is swordfish"}, "response": object{"content": "I have read it."}},
 		object{"match": object{"userMessage": "buy pens", "hasToolResult": false}, "response": object{

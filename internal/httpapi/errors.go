@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -88,7 +89,10 @@ func (s *Server) answerFor(r *call, err error) *apiError {
 	if !ok {
 		p = &problem.Error{Kind: problem.Internal, Code: "internal", Message: "something went wrong on our side", Cause: err}
 	}
-	if p.Cause != nil {
+	switch {
+	case errors.Is(p.Cause, context.Canceled): // its client has gone, and reads no answer; nothing of ours is broken
+		s.Log.Info("a request was given up", "request_id", r.id)
+	case p.Cause != nil:
 		s.Log.Error("a request failed", "request_id", r.id, "code", p.Code, "error", p.Cause)
 	}
 	a := &apiError{status: statuses[p.Kind], code: p.Code, message: p.Message, requestID: r.id, fields: p.Fields, extras: p.Extras}

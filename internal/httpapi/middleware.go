@@ -246,7 +246,7 @@ func register[I, O any](s *Server, o operation, handle func(context.Context, ten
 	huma.Register(s.api, huma.Operation{
 		Method: o.method, Path: Base + o.path, OperationID: o.id, Summary: o.summary, Tags: []string{o.tag},
 		Description: "Needs level `" + string(o.level) + "`.", DefaultStatus: o.status, Middlewares: level,
-		MaxBodyBytes: s.MaxBody, BodyReadTimeout: 30 * time.Second, Errors: o.errors,
+		MaxBodyBytes: min(s.MaxBody, maxJSON), BodyReadTimeout: 30 * time.Second, Errors: o.errors,
 	}, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := handle(ctx, c.principal, in)

@@ -30,6 +30,9 @@ import (
 // Base is where the API lives.
 const Base = "/api/v1"
 
+// maxJSON bounds a JSON body, which is held whole; an OpenAPI document of 5 MiB fits. Files come as forms, which are not.
+const maxJSON = 8 << 20
+
 // Config is what the edge is made of.
 type Config struct {
 	Intake   *intake.Intake

@@ -96,6 +96,11 @@ func (x *Teller) pushes(behaviour string) []push {
 // awaitPushes waits until so many have come.
 func (x *Teller) awaitPushes(behaviour string, n int) []push {
 	x.Helper()
+	defer func() {
+		if x.Failed() { // what the service thinks of it
+			x.Log(x.get("/webhooks/deliveries").raw)
+		}
+	}()
 	x.eventually("the push", func() bool { return len(x.pushes(behaviour)) >= n })
 	return x.pushes(behaviour)
 }

@@ -336,7 +336,7 @@ func (a reply) list(path ...any) []any {
 }
 
 // patience bounds every wait of a story.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // await polls a run until it has a status.
 func (x *Teller) await(run, status string) reply {

@@ -27,7 +27,7 @@ func worlds() []explore.World {
 		{Name: "a message is taken back", UserCap: 2, TakesBack: true, Clients: []explore.Script{
 			hello("a"), func(c *explore.Client) { c.Post("a", "hello", true); c.Withdraw() }, cancels("a"),
 		}},
-		{Name: "a chat is deleted", UserCap: 2, TakesBack: true, Clients: []explore.Script{
+		{Name: "a chat is deleted", UserCap: 2, TakesBack: true, Deletes: true, Clients: []explore.Script{
 			hello("a"), func(c *explore.Client) { c.Post("a", "hello", true); c.Withdraw() }, func(c *explore.Client) { c.Delete("a") },
 		}},
 		{Name: "twice at once", UserCap: 2, SharesKeys: true, Clients: []explore.Script{

@@ -67,14 +67,7 @@ func (w *world) settle(s *state) {
 		for len(s.queue) > 0 {
 			run := s.queue[0]
 			s.queue = s.queue[1:]
-			n := 0
-			for _, t := range s.taken {
-				if t == run {
-					n++
-				}
-			}
-			s.taken = append(s.taken, run)
-			w.through(s, w.handling(run, n))
+			w.through(s, w.handling(run, s.take(run)))
 		}
 	}
 	w.report.Ends++

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -77,11 +78,7 @@ func (s *state) name(seed maphash.Seed) uint64 {
 	}
 	nodes := func(list []*node) {
 		for _, n := range list {
-			if n == nil {
-				number(0)
-			} else {
-				number(n.name)
-			}
+			number(nameOf(n))
 		}
 	}
 	number(s.content)
@@ -89,7 +86,7 @@ func (s *state) name(seed maphash.Seed) uint64 {
 	nodes(s.clients)
 	number(uint64(s.crashed))
 	workers := slices.Clone(s.workers)
-	slices.SortFunc(workers, func(a, b *node) int { return int(nameOf(a)) - int(nameOf(b)) })
+	slices.SortFunc(workers, func(a, b *node) int { return cmp.Compare(nameOf(a), nameOf(b)) })
 	nodes(workers)
 	for _, list := range [][]string{s.taken, s.queue} {
 		for _, text := range list {
@@ -307,17 +304,21 @@ func (w *world) step(s *state, n *node, how event) *node {
 	return known.next
 }
 
-// work has a worker begin with a nudge.
-func (s *state) work(w *world, worker int, nudge string) {
-	n := 0
+// take notes that a nudge is taken, and says how often it was before.
+func (s *state) take(nudge string) (before int) {
 	for _, t := range s.taken {
 		if t == nudge {
-			n++
+			before++
 		}
 	}
 	s.taken = append(s.taken, nudge)
 	slices.Sort(s.taken)
-	s.workers[worker] = w.next(w.begin(w.handling(nudge, n)), seen{now: s.now})
+	return before
+}
+
+// work has a worker begin with a nudge.
+func (s *state) work(w *world, worker int, nudge string) {
+	s.workers[worker] = w.next(w.begin(w.handling(nudge, s.take(nudge))), seen{now: s.now})
 	if s.workers[worker].next == nil {
 		s.workers[worker] = nil
 	}
@@ -387,8 +388,12 @@ func (w *world) make(s *state, n *node, how event) (told seen) {
 			s.put(nudge)
 		}
 	case alarm:
+		if c.at.Sub(epoch) <= s.now {
+			s.put(c.message.Nudge.ID)
+			break
+		}
 		s.alarms = append(s.alarms, fuse{c.at.Sub(epoch), c.message.Nudge.ID})
-		slices.SortFunc(s.alarms, func(a, b fuse) int { return int(a.at - b.at) })
+		slices.SortFunc(s.alarms, func(a, b fuse) int { return cmp.Compare(a.at, b.at) })
 	case begin, answer:
 	}
 	return told

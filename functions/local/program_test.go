@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// program is the process under test.
+type program struct {
+	t           *testing.T
+	binary, dir string
+	command     *exec.Cmd
+	url, key    string
+	environ     []string // on top of its own
+}
+
+// built builds the program, with these flags.
+func built(t *testing.T, flags ...string) *program {
+	t.Helper()
+	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
+	out, err := exec.Command("go", slices.Concat([]string{"build", "-o", p.binary}, flags, []string{"."})...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return p
+}
+
+// trusting is the setting that has the program trust the certificate of a test's server.
+func trusting(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	return "WEBHOOK_CA_FILE=" + file
+}
+
+var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
+
+func (p *program) start() {
+	p.command = exec.Command(p.binary)
+	p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "USER_CAP=100000", "ORGANIZATION_CAP=100000", "RATE_LIMIT=10000000", "RATE_BURST=1000000", "LEASE=2s", "LOG_LEVEL=error")
+	p.command.Env = append(p.command.Env, p.environ...)
+	out, err := p.command.StdoutPipe()
+	require.NoError(p.t, err)
+	p.command.Stderr = os.Stderr
+	require.NoError(p.t, p.command.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := greeting.FindStringSubmatch(lines.Text()); m != nil {
+			p.url = m[1]
+			break
+		}
+	}
+	require.NotEmpty(p.t, p.url)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	key, err := os.ReadFile(filepath.Join(p.dir, "operator.key"))
+	require.NoError(p.t, err)
+	p.key = strings.TrimSpace(string(key))
+}
+
+func (p *program) kill() {
+	require.NoError(p.t, p.command.Process.Kill())
+	_ = p.command.Wait()
+}
+
+// stop ends the process as an operator would.
+func (p *program) stop() {
+	began := time.Now()
+	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
+	require.NoError(p.t, p.command.Wait())
+	assert.Less(p.t, time.Since(began), 10*time.Second)
+}
+
+func (p *program) call(ctx context.Context, method, path, contentType string, body io.Reader) (int, map[string]any, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.key)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var v map[string]any
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return response.StatusCode, v, json.Unmarshal(raw, &v)
+}
+
+// post sends a message.
+func (p *program) post(ctx context.Context, pairs ...string) (int, map[string]any, error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		_ = w.WriteField(pairs[i], pairs[i+1])
+	}
+	_ = w.Close()
+	return p.call(ctx, "POST", "/chat", w.FormDataContentType(), &b)
+}
+
+// make makes something that must be possible.
+func (p *program) make(path, body string) map[string]any {
+	status, made, err := p.call(p.t.Context(), "POST", path, "application/json", strings.NewReader(body))
+	assert.NoError(p.t, err)
+	assert.Less(p.t, status, 300, "%s: %v", path, made)
+	return made
+}
