@@ -218,15 +218,15 @@ func TestAMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T) {
 	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(w.outputs["WorkerFunctionName"]), Payload: payload})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"batchItemFailures":[{"itemIdentifier":"bad"}]}`, string(out.Payload))
-	w.await(t, run, "completed", 20*time.Second)
+	w.await(t, run, "completed", time.Minute)
 }
 
 func TestAPauseExpiresThroughStepFunctions(t *testing.T) {
 	t.Parallel()
-	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "3s"})
+	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "15s"})
 	agent := w.agent(t)
 	run := w.begin(t, agent, "message", "/ask Which?")
-	paused := w.await(t, run, "awaiting_input", 20*time.Second)
+	paused := w.await(t, run, "awaiting_input", time.Minute)
 	client := sfn.NewFromConfig(w.account)
 	execution := strings.Replace(w.outputs["PauseMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + run + "-p1"
 	status := func() string {
@@ -234,13 +234,13 @@ func TestAPauseExpiresThroughStepFunctions(t *testing.T) {
 		require.NoError(t, err)
 		return string(e.Status)
 	}
-	ended := w.await(t, run, "cancelled", 20*time.Second)
+	ended := w.await(t, run, "cancelled", time.Minute)
 	assert.Equal(t, "SUCCEEDED", status())
 	assert.GreaterOrEqual(t, ended.text("updated_at"), paused.text("expires_at"), "not before its time")
 
 	// A decision stops the wait.
 	run = w.begin(t, agent, "message", "/ask Which?")
-	paused = w.await(t, run, "awaiting_input", 20*time.Second)
+	paused = w.await(t, run, "awaiting_input", time.Minute)
 	interrupts, _ := paused.body["interrupts"].([]any)
 	first, _ := interrupts[0].(map[string]any)
 	body := fmt.Sprintf(`{"decisions":[{"interrupt_id":%q,"decision":"answer","message":"this"}]}`, first["id"])
@@ -249,9 +249,9 @@ func TestAPauseExpiresThroughStepFunctions(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	a := w.do(t, r)
 	require.Less(t, a.status, 300, a.raw)
-	w.await(t, run, "completed", 20*time.Second)
+	w.await(t, run, "completed", time.Minute)
 	execution = strings.Replace(w.outputs["PauseMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + run + "-p1"
-	assert.Eventually(t, func() bool { return status() == "ABORTED" }, 10*time.Second, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { return status() == "ABORTED" }, time.Minute, 100*time.Millisecond)
 }
 
 func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
@@ -327,7 +327,7 @@ func TestALargeFileGoesToTheBucketDirectly(t *testing.T) {
 	require.Equal(t, http.StatusOK, sent.StatusCode)
 
 	run := w.begin(t, w.agent(t), "message", "read this", "file_ids", a.text("file_id"))
-	w.await(t, run, "completed", 20*time.Second)
+	w.await(t, run, "completed", time.Minute)
 	// The answer is the bucket's address. Here both have one host name, so the key is left behind by hand.
 	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/files/"+a.text("file_id"), nil)
 	require.NoError(t, err)
@@ -355,7 +355,7 @@ func TestAnOperatorsCommands(t *testing.T) {
 		return string(out)
 	}
 	run := w.begin(t, w.agent(t), "message", "/sleep 60s")
-	w.await(t, run, "running", 20*time.Second)
+	w.await(t, run, "running", time.Minute)
 	assert.Contains(t, operate("show", run), `"status": "running"`)
 	assert.Contains(t, operate("slots", record.Nobody), "0 active runs, 0 wrong")
 	organization := w.stored(t, run).Organization
@@ -408,7 +408,7 @@ func TestAnotherWorkerFinishesTheRunOfAKilledOne(t *testing.T) {
 	t.Parallel()
 	w := start(t, map[string]string{"LEASE": "3s"})
 	run := w.begin(t, w.agent(t), "message", "/tool echo {\"text\":\"a\"}\n/sleep 6s")
-	w.await(t, run, "running", 20*time.Second)
+	w.await(t, run, "running", time.Minute)
 	killed := w.workers(t)
 	require.NotEmpty(t, killed)
 	for _, pid := range killed {
@@ -443,7 +443,7 @@ func TestAChainOfAHundredParkedTurns(t *testing.T) {
 		if a.status == http.StatusConflict { // five are waiting
 			require.Equal(t, "parked_queue_full", a.text("code"), a.raw)
 			require.NotEmpty(t, waiting)
-			w.await(t, waiting[0], "completed", 30*time.Second)
+			w.await(t, waiting[0], "completed", time.Minute)
 			waiting = waiting[1:]
 			continue
 		}
@@ -465,7 +465,7 @@ func TestItemsAreReadableInTheConsole(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	run := w.begin(t, w.agent(t), "message", "hello")
-	w.await(t, run, "completed", 20*time.Second)
+	w.await(t, run, "completed", time.Minute)
 	items, err := dynamotable.New(dynamodb.NewFromConfig(w.account), w.outputs["CoreTable"], time.Now).Get(t.Context(), table.Key{Part: "run/" + run, Sort: "head"})
 	require.NoError(t, err)
 	assert.Contains(t, string(items[0].Body), `"status":"completed"`)

@@ -42,7 +42,7 @@ type Settings struct {
 	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may be, word for word, comma-separated; on a laptop only"`
 	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
 
-	MaxBody int64 `env:"MAX_BODY" envDefault:"52428800" help:"bytes of a request's body, 1024 to 1073741824"`
+	MaxBody int64 `env:"MAX_BODY" envDefault:"52428800" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
 
 	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
 	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" help:"its key"`

@@ -1,0 +1,220 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tenant"
+)
+
+// checkDecision says what is wrong with a decision by itself: one that nobody understands must not pass for an approval.
+func checkDecision(i int, d record.Decision) error {
+	at := fmt.Sprintf("body.decisions[%d]", i)
+	if d.InterruptID == "" {
+		return problem.InvalidField(at+".interrupt_id", "is required")
+	}
+	switch lifecycle.Verb(d.Decision) {
+	case lifecycle.Approve, lifecycle.Reject:
+	case lifecycle.Edit:
+		var object map[string]json.RawMessage
+		if json.Unmarshal(d.Arguments, &object) != nil || object == nil {
+			return problem.InvalidField(at+".arguments", "must be an object when the decision is edit")
+		}
+	case lifecycle.Answer:
+		if d.Message == "" {
+			return problem.InvalidField(at+".message", "is required when the decision is answer")
+		}
+	default:
+		return problem.InvalidField(at+".decision", "must be approve, reject, edit or answer")
+	}
+	return checkText(at+".message", d.Message)
+}
+
+// Resume decides a pause.
+func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string, list []record.Decision) (record.RunEntity, error) {
+	for i, d := range list {
+		if err := checkDecision(i, d); err != nil {
+			return record.RunEntity{}, err
+		}
+	}
+	e, err := in.Store.LiveRun(ctx, p.Scope(), id)
+	if err != nil {
+		return e, err
+	}
+	if by == "" {
+		by = p.User.ID
+	}
+	after, _, err := in.Shell.From(ctx, e, func(run record.Run, _ string) (move.Change, error) {
+		e.Value = run
+		now := in.Host.Now()
+		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Shell.StartDeadline)}
+		for _, d := range list {
+			event.Decisions = append(event.Decisions, lifecycle.Decision{InterruptID: d.InterruptID, Verb: lifecycle.Verb(d.Decision)})
+		}
+		if run.Status == lifecycle.AwaitingInput {
+			err := in.mayDecide(ctx, p, run)
+			if err != nil {
+				return move.Change{}, err
+			}
+			if event.Slots, err = in.Shell.Slots(ctx, run.Ticket); err != nil {
+				return move.Change{}, err
+			}
+		}
+		return move.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now}}, nil
+	})
+	var refusal *lifecycle.Refusal
+	if errors.As(err, &refusal) {
+		return e, in.resumeRefused(ctx, e.Value, refusal)
+	}
+	return after, err
+}
+
+// mayDecide is nil unless tool calls wait that only an agent's approvers may decide about.
+func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.Run) error {
+	if !slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }) {
+		return nil
+	}
+	agent, err := in.Tenants.Standing(ctx, p.Scope(), run.Agent, run.AgentVersion)
+	if err != nil {
+		return err
+	}
+	return p.MayApprove(agent)
+}
+
+func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *lifecycle.Refusal) error {
+	switch refusal.Reason {
+	case lifecycle.Mismatch:
+		return problem.New(problem.Conflict, "interrupts_mismatch", "the decisions must name exactly the pending interrupts, each once").
+			With("pending_interrupt_ids", r.PendingIDs())
+	case lifecycle.WrongKind:
+		return problem.InvalidField("body.decisions", "%s", refusal.Detail)
+	default:
+		p := problem.New(problem.Conflict, "not_awaiting_input", "run %s is %s and awaits no input", r.ID(), r.Status).With("run_status", r.Status)
+		d, found, err := in.Store.LastDecision(ctx, r.ID(), r.Pause)
+		if err != nil {
+			return err
+		}
+		if found {
+			ids := make([]string, 0, len(d.List))
+			for _, one := range d.List {
+				ids = append(ids, one.InterruptID)
+			}
+			return p.With("last_decision", map[string]any{"interrupt_ids": ids, "decided_by": d.By, "at": d.At.UTC().Format("2006-01-02T15:04:05.000Z")})
+		}
+		return p
+	}
+}
+
+// Cancel stops a run, and returns it as it then is. It is idempotent; a run that has ended is returned unchanged.
+func (in *Intake) Cancel(ctx context.Context, scope record.Scope, id, reason string) (record.RunEntity, error) {
+	e, err := in.Store.LiveRun(ctx, scope, id)
+	if err != nil {
+		return e, err
+	}
+	after, _, err := in.Shell.From(ctx, e, func(record.Run, string) (move.Change, error) {
+		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}}, nil
+	})
+	if errors.Is(err, lifecycle.ErrRefused) {
+		return in.Store.LiveRun(ctx, scope, id)
+	}
+	return after, err
+}
+
+// Withdraw takes a parked message back.
+func (in *Intake) Withdraw(ctx context.Context, scope record.Scope, run, parked string) error {
+	e, err := in.Store.LiveRun(ctx, scope, run)
+	if err != nil {
+		return err
+	}
+	p, err := in.Store.Parked(ctx, parked)
+	if err != nil {
+		return err
+	}
+	if p.Ticket.Chat != e.Value.Chat || p.Ticket.Organization != e.Value.Organization || !p.Ticket.Waited {
+		return problem.Missing("parked message " + parked)
+	}
+	for range tries {
+		holder, _, err := in.waitsOn(ctx, scope, p)
+		if problem.Is(err, "not_found") {
+			return in.notWaiting(ctx, scope, parked)
+		}
+		if err != nil {
+			return err
+		}
+		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(record.Run, string) (move.Change, error) {
+			return move.Change{Event: lifecycle.Withdraw{ID: parked}, Ops: record.DropParked(p)}, nil
+		})
+		if !errors.Is(err, lifecycle.ErrRefused) {
+			return err
+		}
+	}
+	return problem.Retry(fmt.Errorf("parked message %s kept moving", parked))
+}
+
+func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked string) error {
+	if _, err := in.Store.LiveRun(ctx, scope, parked); err != nil {
+		return problem.Missing("parked message " + parked)
+	}
+	return problem.New(problem.Conflict, "already_started", "the message has started as run %s", parked).With("run_id", parked)
+}
+
+// DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed.
+func (in *Intake) DeleteChat(ctx context.Context, scope record.Scope, id string) (job string, err error) {
+	for range tries {
+		chat, err := in.Store.Chat(ctx, scope, id)
+		if err != nil {
+			return "", err
+		}
+		job, err = in.deleteChat(ctx, chat)
+		if !errors.Is(err, record.ErrStale) && !errors.Is(err, lifecycle.ErrRefused) {
+			return job, err
+		}
+	}
+	return "", problem.Retry(errors.New("the chat kept changing"))
+}
+
+func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (string, error) {
+	c := chat.Value
+	name := in.Host.NewID()
+	begin, err := record.PutJob(record.Fresh(record.Job{
+		ID: name, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch, Due: in.Host.Now(),
+	}), name)
+	if err != nil {
+		return "", err
+	}
+	bury := func(c *lifecycle.Chat) {
+		c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
+		c.Epoch++
+		c.Turn = 0
+	}
+	if c.ActiveRun == "" {
+		bury(&chat.Value)
+		put, err := record.PutChat(chat, name)
+		if err != nil {
+			return "", err
+		}
+		return name, in.Store.Commit(ctx, name, put, begin)
+	}
+	e, err := in.Store.Run(ctx, record.System(), c.ActiveRun)
+	if err != nil {
+		return "", err
+	}
+	ops := []table.Op{begin}
+	for _, id := range e.Value.Parked {
+		p, err := in.Store.StillParked(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		ops = append(ops, record.DropParked(p)...)
+	}
+	_, _, err = in.Shell.Make(ctx, e, name, move.Change{Event: lifecycle.Remove{}, Chat: bury, Ops: ops})
+	return name, err
+}
