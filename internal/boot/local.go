@@ -81,6 +81,7 @@ func (q queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nu
 // How much goes on at once beside the runs.
 const (
 	webhooksAtOnce = 128
+	webhooksShare  = 32 // of an organization, whose receivers may never answer
 	jobsAtOnce     = 2
 	sweepEvery     = time.Second
 	lookEvery      = time.Second
@@ -90,7 +91,7 @@ const (
 // StartLocal opens the folder and serves. Stop it.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
-		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.New(), events.NudgeJob: localqueue.New(),
+		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.Shared(webhooksShare), events.NudgeJob: localqueue.New(),
 	}}
 	l.timer = localtimer.New(l.queues)
 	var listening net.ListenConfig

@@ -226,7 +226,7 @@ func (m *Shell) announce(ctx context.Context, r record.Run, a lifecycle.Announce
 	h := record.Hook{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(), Sequence: a.Sequence,
 		Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
-		State: record.HookPending, NextAttempt: m.Host.Now(),
+		State: record.HookPending, NextAttempt: m.Host.Now(), LookAt: m.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
 		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,

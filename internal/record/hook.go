@@ -29,7 +29,7 @@ type Hook struct {
 	Boot        string        `json:"boot,omitzero"`
 	ClaimUntil  time.Time     `json:"claim_until,omitzero"`
 	NextAttempt time.Time     `json:"next_attempt_at,omitzero"`
-	LookAt      time.Time     `json:"look_at,omitzero"` // the sweeper has nudged and will look again then
+	LookAt      time.Time     `json:"look_at,omitzero"` // a nudge is on its way; the sweeper looks again then
 	Tries       int           `json:"tries,omitzero"`   // counted against the budget
 }
 

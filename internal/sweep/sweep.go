@@ -37,6 +37,8 @@ const (
 	// again is how long the sweeper leaves an item alone after a nudge that was sent, and soon after one that was not.
 	again = 30 * time.Second
 	soon  = 2 * time.Second
+	// longest is for how long at the most a delivery is left alone that stays overdue.
+	longest = 30 * time.Minute
 )
 
 // Sweep looks at everything that is due, once.
@@ -157,6 +159,9 @@ func (s *Sweeper) hook(ctx context.Context, key table.Key, run string) error {
 		return err // of Adopt, or of an index that lags behind
 	}
 	wait := s.nudge(ctx, events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization)
+	if wait == again { // a nudge that is still not handled waits behind many: each further one would make that worse
+		wait = min(max(again, now.Sub(e.Value.NextAttempt)), longest)
+	}
 	e.Value.LookAt = now.Add(wait)
 	name := s.Host.NewID()
 	op, err := record.PutHook(e, name)

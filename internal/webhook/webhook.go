@@ -105,7 +105,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 		return 0, nil // by another sender; should it be lost, the sweeper looks when its claim ends
 	}
 	move := s.Host.NewID()
-	h.Claim, h.Boot, h.ClaimUntil = move, s.Boot, now.Add(claimTime)
+	h.Claim, h.Boot, h.ClaimUntil, h.LookAt = move, s.Boot, now.Add(claimTime), time.Time{}
 	claimed, err := s.save(ctx, e, h, move)
 	if errors.Is(err, record.ErrStale) {
 		// Another sender has claimed it; or the sweeper has put its next look off, relying on this one.

@@ -121,6 +121,22 @@ func TestASenderThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 	assert.Equal(t, record.HookDelivered, s.now(t).State)
 }
 
+func TestADeliveryThatWaitsBehindManyIsNudgedEverMoreSeldom(t *testing.T) {
+	s := newStage(t)
+	e, _, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+	require.NoError(t, err)
+	now := time.Now()
+	e.Value.NextAttempt = now.Add(-10 * time.Minute)
+	op, err := record.PutHook(e, "older")
+	require.NoError(t, err)
+	require.NoError(t, s.store.Commit(t.Context(), "older", op))
+	require.NoError(t, s.sweeper.Sweep(t.Context()))
+	assert.WithinDuration(t, now.Add(10*time.Minute), s.now(t).LookAt, time.Minute)
+	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	require.NoError(t, err)
+	assert.Zero(t, s.now(t).LookAt, "a try that fails is looked at when the next is due")
+}
+
 func TestWhatWasAskedForDuringATryDoesNotLoseItsOutcome(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() {

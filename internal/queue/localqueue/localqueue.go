@@ -5,6 +5,7 @@ package localqueue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,9 +20,12 @@ var ErrFull = errors.New("localqueue: full")
 
 // Queue is a queue in memory.
 type Queue struct {
+	share int // of a group, at once; 0: as many as there are
+
 	mu     sync.Mutex
 	groups map[string][]entry // waiting, by group
 	turn   []string           // the groups that have something, in the order of their turns
+	held   map[string]int     // received and not answered yet, by group
 	size   int
 	wake   chan struct{} // holds a token while something may be waiting
 	timers map[*time.Timer]struct{}
@@ -33,8 +37,12 @@ type entry struct {
 }
 
 // New makes an empty queue.
-func New() *Queue {
-	return &Queue{groups: map[string][]entry{}, wake: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
+func New() *Queue { return Shared(0) }
+
+// Shared makes a queue of which no group has more than its share in hand at once: one whose messages take long to handle
+// must not take up all who could handle those of others.
+func Shared(share int) *Queue {
+	return &Queue{share: share, groups: map[string][]entry{}, held: map[string]int{}, wake: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
 }
 
 // Send hands a message over.
@@ -81,11 +89,12 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 func (q *Queue) pop() (queue.Delivery, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.turn) == 0 {
+	next := slices.IndexFunc(q.turn, func(group string) bool { return q.share == 0 || q.held[group] < q.share })
+	if next < 0 {
 		return queue.Delivery{}, false
 	}
-	group := q.turn[0]
-	q.turn = q.turn[1:]
+	group := q.turn[next]
+	q.turn = slices.Delete(q.turn, next, next+1)
 	waiting := q.groups[group]
 	e := waiting[0]
 	if len(waiting) > 1 {
@@ -95,17 +104,29 @@ func (q *Queue) pop() (queue.Delivery, bool) {
 		delete(q.groups, group)
 	}
 	q.size--
+	q.held[group]++
 	if q.size > 0 {
 		q.signal() // for the next receiver
 	}
 	return queue.Delivery{Message: e.Message, Receives: e.receives + 1}, true
 }
 
-// Ack forgets the message, which receiving it already did.
-func (q *Queue) Ack(context.Context, queue.Delivery) error { return nil }
+// Ack forgets the message, which receiving it already did; its group may have another one.
+func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.held[d.Group]--; q.held[d.Group] <= 0 {
+		delete(q.held, d.Group)
+	}
+	q.signal()
+	return nil
+}
 
 // Retry puts the message back after a while.
-func (q *Queue) Retry(_ context.Context, d queue.Delivery, after time.Duration) error {
+func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
+	if err := q.Ack(ctx, d); err != nil {
+		return err
+	}
 	e := entry{Message: d.Message, receives: d.Receives}
 	if after <= 0 {
 		return q.push(e)
