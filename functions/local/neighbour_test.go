@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,10 +54,12 @@ func greed(ctx context.Context, p *program) {
 	theirs := &program{t: p.t, url: p.url, key: p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`, user, home))["key"].(string)}
 	agent := theirs.make("/agents", `{"name":"a"}`)["agent_id"].(string)
 	var clients sync.WaitGroup
+	var refused atomic.Int64
 	for range 50 * limit {
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				if status, _, err := theirs.post(ctx, "agent_id", agent, "message", "/sleep 200ms"); err != nil || status == http.StatusTooManyRequests {
+					refused.Add(1)
 					select { // it is told to come back in a second, and does, give or take
 					case <-time.After(time.Duration(500+rand.IntN(1000)) * time.Millisecond):
 					case <-ctx.Done():
@@ -66,6 +69,7 @@ func greed(ctx context.Context, p *program) {
 		})
 	}
 	clients.Wait()
+	assert.Greater(p.t, refused.Load(), int64(500), "it asks for too little")
 }
 
 // blackHole accepts connections and says nothing.
