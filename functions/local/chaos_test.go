@@ -247,7 +247,15 @@ func TestChaosOfReceivers(t *testing.T) {
 	p.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.Join(c.hosts, ","), c.trust}
 	p.start()
 	defer p.stop()
-	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
+	type client struct {
+		*program
+		agent string
+	}
+	var homes []client // of each organization only so many pushes are on their way at once
+	for range 4 {
+		theirs, agent := p.organization(1000)
+		homes = append(homes, client{theirs, agent})
+	}
 
 	all := behaviours()
 	names := append(slices.Sorted(maps.Keys(all)), "bad", "inside")
@@ -255,7 +263,10 @@ func TestChaosOfReceivers(t *testing.T) {
 	all["bad"], all["inside"] = behaviour{state: "pending"}, behaviour{state: "failed", tries: 1}
 
 	// Every other run asks and is then cancelled: two states.
-	type run struct{ id, name string }
+	type run struct {
+		id, name string
+		home     client
+	}
 	var runs []run
 	var mu sync.Mutex
 	var next atomic.Int64
@@ -263,15 +274,16 @@ func TestChaosOfReceivers(t *testing.T) {
 	for range 24 {
 		clients.Go(func() {
 			for n := int(next.Add(1)); n <= *entries*2/3+20 && !t.Failed(); n = int(next.Add(1)) {
+				home := homes[n/len(names)/2%len(homes)]
 				name, message := names[n%len(names)], []string{"hello", "/ask Which?"}[n/len(names)%2]
-				_, started, err := p.post(t.Context(), "agent_id", agent, "message", message, "callback_url", c.address(name, n))
+				_, started, err := home.post(t.Context(), "agent_id", home.agent, "message", message, "callback_url", c.address(name, n))
 				assert.NoError(t, err)
 				if id, _ := started["run_id"].(string); assert.NotEmpty(t, id, "%s: %v", name, started) {
 					if started["status"] == "awaiting_input" {
-						p.make("/runs/"+id+"/cancel", `{}`)
+						home.make("/runs/"+id+"/cancel", `{}`)
 					}
 					mu.Lock()
-					runs = append(runs, run{id, name})
+					runs = append(runs, run{id, name, home})
 					mu.Unlock()
 				}
 			}
@@ -280,12 +292,13 @@ func TestChaosOfReceivers(t *testing.T) {
 	clients.Wait()
 
 	deadline := time.Now().Add(10 * time.Minute)
-	entered, repeated := 0, 0
+	entered, repeated, late := 0, 0, 0
+	unanswered := map[string]int{"hang": 1, "reset": 1, "half-head": 1}
 	for _, r := range runs {
 		b := all[r.name]
 		var list []delivery
 		settled := func() bool {
-			list = p.deliveries(r.id)
+			list = r.home.deliveries(r.id)
 			return len(list) > 0 && !slices.ContainsFunc(list, func(d delivery) bool { return d.State != b.state || len(d.Attempts) == 0 })
 		}
 		for !settled() && time.Now().Before(deadline) && !t.Failed() {
@@ -297,17 +310,27 @@ func TestChaosOfReceivers(t *testing.T) {
 			assert.Equal(t, b.state, d.State, "%s: %+v", r.name, d)
 			assert.False(t, ids[d.ID], "an id is there twice")
 			ids[d.ID] = true
-			if b.tries > 0 {
-				assert.Len(t, d.Attempts, b.tries, "%s: %+v", r.name, d)
-			}
 			c.mu.Lock()
 			got := c.got[d.ID]
 			c.mu.Unlock()
+			silent := 0
+			for _, a := range d.Attempts {
+				if a.Status == 0 {
+					silent++
+				}
+			}
 			switch r.name {
-			case "bad", "inside":
+			case "bad":
 				assert.Empty(t, got, r.name)
-			default:
-				assert.Len(t, got, b.tries, "%s: pushes that came", r.name)
+			case "inside":
+				assert.Empty(t, got, r.name)
+				assert.Len(t, d.Attempts, b.tries, "%s: %+v", r.name, d)
+			default: // on a busy machine a few more get no answer in time
+				more := silent - unanswered[r.name]
+				late += more
+				assert.Len(t, d.Attempts, b.tries+more, "%s: %+v", r.name, d)
+				assert.GreaterOrEqual(t, len(got), b.tries, "%s: pushes that came", r.name)
+				assert.LessOrEqual(t, len(got), len(d.Attempts), "%s: pushes that came", r.name)
 			}
 			for _, body := range got {
 				assert.True(t, bytes.Equal(got[0], body), "%s: other bytes", r.name)
@@ -320,9 +343,10 @@ func TestChaosOfReceivers(t *testing.T) {
 	}
 	assert.Zero(t, c.trespass.Load(), "connections to where none may be")
 	assert.GreaterOrEqual(t, entered, *entries)
+	assert.LessOrEqual(t, late, 2+entered/100, "tries that got no answer though there was one")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.Logf("%d states entered by %d runs, %d deliveries came, %d repetitions", entered, len(runs), len(c.got), repeated)
+	t.Logf("%d states entered by %d runs, %d deliveries came, %d repetitions, %d tries were answered too late", entered, len(runs), len(c.got), repeated, late)
 }
 
 func (p *program) deliveries(run string) []delivery {

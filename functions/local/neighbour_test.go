@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -49,10 +48,7 @@ func TestNeighbours(t *testing.T) {
 // greed is an organization that wants fifty times what its cap allows.
 func greed(ctx context.Context, p *program) {
 	const limit = 4
-	home := p.make("/organizations", fmt.Sprintf(`{"name":"greedy","caps":{"user":%d,"organization":%d}}`, limit, limit))["organization_id"].(string)
-	user := p.make("/users", fmt.Sprintf(`{"email":"g@example.com","role":"admin","organization_id":%q}`, home))["user_id"].(string)
-	theirs := &program{t: p.t, url: p.url, key: p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`, user, home))["key"].(string)}
-	agent := theirs.make("/agents", `{"name":"a"}`)["agent_id"].(string)
+	theirs, agent := p.organization(limit)
 	var clients sync.WaitGroup
 	var refused atomic.Int64
 	for range 50 * limit {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -125,4 +126,13 @@ func (p *program) make(path, body string) map[string]any {
 	assert.NoError(p.t, err)
 	assert.Less(p.t, status, 300, "%s: %v", path, made)
 	return made
+}
+
+// organization makes one with a cap, and returns a client who administrates it, and an agent of it.
+func (p *program) organization(limit int) (theirs *program, agent string) {
+	home := p.make("/organizations", fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`, limit, limit))["organization_id"]
+	user := p.make("/users", fmt.Sprintf(`{"email":"a@example.com","role":"admin","organization_id":%q}`, home))["user_id"]
+	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`, user, home))["key"]
+	theirs = &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
+	return theirs, fmt.Sprint(theirs.make("/agents", `{"name":"a"}`)["agent_id"])
 }
