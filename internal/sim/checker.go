@@ -183,8 +183,12 @@ func (c *checker) item(key table.Key, item *table.Item) {
 	case kind == "hook" && item == nil:
 		delete(c.hooks, key)
 	case kind == "hook":
-		if before, there := c.hooks[key]; there && before.Body != a.Hooks[0].Body {
+		before, there := c.hooks[key]
+		if there && before.Body != a.Hooks[0].Body {
 			c.violated(7, "the body of %s changed", key)
+		}
+		if !there && item.Due.Before(a.Hooks[0].NextAttempt.Add(lifecycle.DispatchGrace)) {
+			c.violated(7, "the new delivery %s is due before its own nudge had time to come", key)
 		}
 		c.hooks[key] = a.Hooks[0]
 		if h := a.Hooks[0]; h.State == record.HookFailed && h.Tries < 8 && len(h.Attempts) > 0 {
