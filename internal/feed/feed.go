@@ -33,12 +33,12 @@ type Feed struct {
 	host  host.Host
 
 	mu    sync.Mutex
-	rooms map[string]*room
+	rooms map[place]*room
 }
 
 // New makes a feed over a table of its own.
 func New(t table.Table, b Bell, h host.Host) *Feed {
-	return &Feed{table: t, bell: b, host: h, rooms: map[string]*room{}}
+	return &Feed{table: t, bell: b, host: h, rooms: map[place]*room{}}
 }
 
 // Bell is the bell that rings for runs.

@@ -3,6 +3,9 @@ package feed_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,11 +39,15 @@ type bench struct {
 // reads counts what is read of a table.
 type reads struct {
 	table.Table
-	n atomic.Int64
+	n    atomic.Int64
+	gate chan struct{} // each read waits for it; nil: none does
 }
 
 func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	r.n.Add(1)
+	if r.gate != nil {
+		<-r.gate
+	}
 	return r.Table.Get(ctx, keys...)
 }
 
@@ -219,6 +226,71 @@ func TestOnePollServesAllReadersAndSlowsDownInSilence(t *testing.T) {
 			for range s {
 			}
 		}
+	})
+}
+
+func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		ctx, cancel := context.WithCancel(t.Context())
+		streams := make([]<-chan feed.Event, 100)
+		for i := range streams {
+			streams[i] = b.follow(ctx)
+			next(t, streams[i], feed.Init)
+		}
+		synctest.Wait()
+		before := b.reads.n.Load()
+		b.reads.gate = make(chan struct{})
+		b.feed.Writer(b.entry.Value.ID(), 1, "", true).Append(ctx, "news")
+		synctest.Wait() // one of them looks; the others have heard the bell meanwhile
+		close(b.reads.gate)
+		for _, s := range streams {
+			assert.Equal(t, "news", *next(t, s, feed.Delta).Text)
+		}
+		synctest.Wait()
+		assert.EqualValues(t, 2, b.reads.n.Load()-before, "the first look, and one for all who heard while it was under way")
+		cancel()
+		for _, s := range streams {
+			for range s {
+			}
+		}
+	})
+}
+
+func TestWhatStalledReadersHaveNotShownIsHeldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		w := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+		heap := func() int {
+			synctest.Wait()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc)
+		}
+		const readers, each = 200, 10
+		goOn := make(chan struct{})
+		var reading sync.WaitGroup
+		before := heap()
+		for range readers {
+			reading.Go(func() {
+				assert.NoError(t, b.feed.Follow(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second, func(e feed.Event) error {
+					if e.Event == feed.Delta {
+						<-goOn
+						return feed.ErrStop
+					}
+					return nil
+				}))
+			})
+			synctest.Wait()
+			for range each {
+				w.Append(t.Context(), "piece")
+				synctest.Wait()
+			}
+		}
+		assert.Less(t, (heap()-before)/readers, 16<<10, "bytes for each reader; the frames alone are %d", readers*each*int(reflect.TypeFor[events.Frame]().Size()))
+		close(goOn)
+		reading.Wait()
 	})
 }
 

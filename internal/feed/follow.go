@@ -78,7 +78,7 @@ func (w *follower) follow(ctx context.Context) error {
 	// Listen first, then look: whatever happens after the look rings.
 	ear := w.feed.bell.Listen(w.run, framesPart(w.run))
 	defer ear.Close()
-	w.room = w.feed.enter(w.store, w.run)
+	w.room = w.feed.enter(w.store, place{w.scope, w.run})
 	defer w.room.leave()
 	last := w.feed.host.Elapsed()
 	rung := false
@@ -113,7 +113,7 @@ func (w *follower) emit(e Event) error {
 
 // look shows what has changed since the last look, and says whether the run has ended.
 func (w *follower) look(ctx context.Context, rung bool) (ended bool, err error) {
-	now, err := w.room.look(ctx, w.scope, rung || !w.begun)
+	now, err := w.room.look(ctx, rung || !w.begun)
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
 			return false, nil // the store will be back

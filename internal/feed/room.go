@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"sort"
 	"sync"
 	"time"
 
@@ -10,37 +11,49 @@ import (
 	"agentplatform/internal/record"
 )
 
-// room is where the readers of one run meet in this process: what one of them found, all have. Without a bell the run is
-// thus polled once, however many read it.
+// room is where the readers of one run meet in this process: what one of them found, all have. A run is thus looked at by
+// one of them at a time, however many read it, and what they have not shown yet is held once.
 type room struct {
 	feed    *Feed
 	store   *record.Store
-	run     string
+	place   place
 	readers int // guarded by the feed
 
 	mu      sync.Mutex
-	looking bool          // a reader is at it
-	looked  time.Duration // when the last look ended
+	looking bool          // somebody is at it
+	wait    func()        // waits for the last look that has begun
+	begun   int           // how many have begun
+	told    int           // the last one that told anything
+	failed  error         // what that one failed with
+	looked  time.Duration // when it ended
 	changed time.Duration // when a look last found something new
 	found   found
 	gone    error // the run is not there any more
 	watched time.Time
 }
 
+// place is a run as it is seen in a scope: readers of different scopes share nothing, not even a refusal.
+type place struct {
+	scope record.Scope
+	run   string
+}
+
 // found is what a look found.
 type found struct {
-	run    record.RunEntity
-	frames []events.Frame // of the run's attempt; only ever appended to
+	run record.RunEntity
+	// frames of the run's attempt. Looks only ever append, one look at a time, so that those who hold an earlier slice
+	// of the array are not disturbed.
+	frames []events.Frame
 }
 
 // enter makes the caller a reader of a run; leave when done.
-func (f *Feed) enter(s *record.Store, run string) *room {
+func (f *Feed) enter(s *record.Store, at place) *room {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r := f.rooms[run]
+	r := f.rooms[at]
 	if r == nil {
-		r = &room{feed: f, store: s, run: run, changed: f.host.Elapsed()}
-		f.rooms[run] = r
+		r = &room{feed: f, store: s, place: at, changed: f.host.Elapsed()}
+		f.rooms[at] = r
 	}
 	r.readers++
 	return r
@@ -50,7 +63,7 @@ func (r *room) leave() {
 	r.feed.mu.Lock()
 	defer r.feed.mu.Unlock()
 	if r.readers--; r.readers == 0 {
-		delete(r.feed.rooms, r.run)
+		delete(r.feed.rooms, r.place)
 	}
 }
 
@@ -71,7 +84,7 @@ func (r *room) keepWatch(ctx context.Context) {
 		r.watched = now
 	}
 	r.mu.Unlock()
-	if fresh || r.feed.Watch(ctx, r.run) == nil {
+	if fresh || r.feed.Watch(ctx, r.place.run) == nil {
 		return
 	}
 	r.mu.Lock()
@@ -79,39 +92,67 @@ func (r *room) keepWatch(ctx context.Context) {
 	r.watched = before // a feed that cannot be written is one that cannot be read either
 }
 
-// look is what there is to see of the run: what the last look found when that is recent, or while somebody else is at it.
-// A reader that must know, as it is new or the bell rang, looks itself.
-func (r *room) look(ctx context.Context, scope record.Scope, must bool) (found, error) {
+// look is what there is to see of the run: what the last look found when that is recent, or while somebody is at it. A
+// reader that must know, as it is new or the bell rang, has what a look found that began after it asked.
+func (r *room) look(ctx context.Context, must bool) (found, error) {
 	r.mu.Lock()
-	now := r.feed.host.Elapsed()
-	recent := r.looking || now-r.looked < r.feed.bell.Pace(now-r.changed)
-	if r.gone != nil || (recent && !must) {
-		defer r.mu.Unlock()
-		return r.found, r.gone
-	}
-	r.looking = true
-	known := r.found
+	asked := r.begun
 	r.mu.Unlock()
-	fresh, err := r.read(ctx, scope, known)
+	for ctx.Err() == nil {
+		f, wait, err := r.glance(ctx, must, asked)
+		if wait == nil {
+			return f, err
+		}
+		wait()
+	}
+	return found{}, ctx.Err()
+}
+
+// glance returns what is known when that is enough for the reader, or how to wait for more.
+func (r *room) glance(ctx context.Context, must bool, asked int) (known found, wait func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.feed.host.Elapsed()
+	switch {
+	case r.gone != nil:
+		return r.found, nil, r.gone
+	case r.told > asked:
+		return r.found, nil, r.failed
+	case !must && (r.looking || now-r.looked < r.feed.bell.Pace(now-r.changed)):
+		return r.found, nil, nil
+	case !r.looking:
+		r.looking = true
+		r.begun++
+		known := r.found
+		r.wait = r.feed.host.Go(func() { r.lookNow(ctx, known) })
+	}
+	return found{}, r.wait, nil
+}
+
+// lookNow looks for all who wait.
+func (r *room) lookNow(ctx context.Context, known found) {
+	fresh, err := r.read(ctx, known)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looking = false
-	if problem.Is(err, "outside_organization") {
-		return found{}, err // this reader was refused: nobody has looked
+	if err != nil && ctx.Err() != nil {
+		return // its reader has gone, which tells the others nothing
 	}
-	r.looked = r.feed.host.Elapsed()
+	r.told, r.failed, r.looked = r.begun, err, r.feed.host.Elapsed()
 	switch {
 	case problem.Is(err, "not_found"):
 		r.gone = err
-	case err == nil && r.found.older(fresh):
-		r.found, r.changed = fresh, r.looked
+	case err == nil:
+		if known.older(fresh) {
+			r.changed = r.looked
+		}
+		r.found = fresh
 	}
-	return r.found, err
 }
 
 // read reads the run first and its frames then: that it began stands before what it says.
-func (r *room) read(ctx context.Context, scope record.Scope, known found) (found, error) {
-	e, err := r.store.LiveRun(ctx, scope, r.run)
+func (r *room) read(ctx context.Context, known found) (found, error) {
+	e, err := r.store.LiveRun(ctx, r.place.scope, r.place.run)
 	if err != nil {
 		return found{}, err
 	}
@@ -120,11 +161,11 @@ func (r *room) read(ctx context.Context, scope record.Scope, known found) (found
 		f.frames = known.frames
 	}
 	for {
-		frames, more, err := r.feed.frames(ctx, r.run, e.Value.Attempt, f.last())
+		frames, more, err := r.feed.frames(ctx, r.place.run, e.Value.Attempt, f.last())
 		if err != nil {
 			return f, nil // the feed will be back, or the end brings what is missing
 		}
-		f.frames = append(f.frames[:len(f.frames):len(f.frames)], frames...)
+		f.frames = append(f.frames, frames...)
 		if !more {
 			return f, nil
 		}
@@ -139,12 +180,9 @@ func (f found) last() int64 {
 	return f.frames[len(f.frames)-1].Seq
 }
 
-// older says whether the other was found later: readers that must know look beside each other.
+// older says whether the other shows anything that is new.
 func (f found) older(other found) bool {
-	if v, w := f.run.Version(), other.run.Version(); v != w {
-		return v < w
-	}
-	return f.last() < other.last()
+	return f.run.Version() != other.run.Version() || f.last() != other.last()
 }
 
 // after are the frames after a number, of an attempt.
@@ -152,10 +190,6 @@ func (f found) after(attempt int, seq int64) []events.Frame {
 	if f.run.Value.Attempt != attempt {
 		return nil
 	}
-	for i, frame := range f.frames {
-		if frame.Seq > seq {
-			return f.frames[i:]
-		}
-	}
-	return nil
+	i := sort.Search(len(f.frames), func(i int) bool { return f.frames[i].Seq > seq })
+	return f.frames[i:]
 }
