@@ -1,0 +1,67 @@
+package removal_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/move"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+type noQueue struct{}
+
+func (noQueue) Send(context.Context, queue.Message) error { return nil }
+
+// overtaken is a table in which something else is written first, once.
+type overtaken struct {
+	table.Table
+	first func()
+}
+
+func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if first := o.first; first != nil {
+		o.first = nil
+		first()
+	}
+	return o.Table.Commit(ctx, token, ops...)
+}
+
+// A sweep reads a due job, nudges for it and pushes its next look on; where the remover came between, its own write is
+// refused, and nobody would look for as long as the sweep relies on its nudge.
+func TestARemoverThatIsOvertakenByASweepLooksAgain(t *testing.T) {
+	machine, log := host.System(), slog.New(slog.DiscardHandler)
+	items := &overtaken{Table: memtable.New(machine.Now)}
+	store := record.New(items, &memblob.Store{}, machine)
+	shell := &move.Shell{Store: store, Host: machine, Log: log}
+	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
+	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: noQueue{}, Host: machine, Log: log}
+	job := record.Job{ID: machine.NewID(), Organization: "o", Kind: record.RemoveChat, Subject: "chat", Due: machine.Now().Add(-time.Second)}
+	op, err := record.PutJob(record.Fresh(job), "made")
+	require.NoError(t, err)
+	require.NoError(t, store.Commit(t.Context(), "made", op))
+
+	items.first = func() { require.NoError(t, sweeper.Sweep(t.Context())) }
+	again, err := remover.Handle(t.Context(), job.ID)
+	require.NoError(t, err)
+	require.Positive(t, again, "else nobody looks before the sweeper does")
+	assert.LessOrEqual(t, again, time.Second)
+
+	_, err = remover.Handle(t.Context(), job.ID)
+	require.NoError(t, err)
+	e, found, err := store.Job(t.Context(), job.ID)
+	require.NoError(t, err)
+	require.True(t, found)
+	assert.NotEmpty(t, e.Value.Cursor, "the first pass is done")
+}
