@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"log/slog"
@@ -135,6 +136,24 @@ func TestEveryRouteNeedsAKeyButTheOpenOnes(t *testing.T) {
 		}
 		assert.Equal(t, http.StatusUnauthorized, w.Code, p)
 	}
+}
+
+// An alarm counts what is logged as an error: a client that hangs up must not ring it.
+func TestAClientThatHangsUpIsNoError(t *testing.T) {
+	e := newEdge(t)
+	var log bytes.Buffer
+	e.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	contentType, form := chatForm(e.agent, "message", "hello", "wait", "false")
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", bytes.NewReader(form))
+	r.Header.Set("Content-Type", contentType)
+	accepted := e.do(r)
+	require.Equal(t, http.StatusAccepted, accepted.Code, accepted.Body)
+
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	e.do(httptest.NewRequestWithContext(ctx, http.MethodGet, httpapi.Base+"/runs/"+accepted.Header().Get("X-Agent-Run-Id")+"?wait_ms=20000", nil))
+	assert.Contains(t, log.String(), "a request was given up")
+	assert.NotContains(t, log.String(), "ERROR")
 }
 
 func TestDocsWorkOffline(t *testing.T) {
