@@ -55,6 +55,9 @@ stop() {
   [ -e "$root/pid" ] || return 0
   p=$(cat "$root/pid"); kill "$p" 2>/dev/null || true
   for _ in $(seq 60); do kill -0 "$p" 2>/dev/null || break; sleep .25; done
+  # What a supervisor that was too busy left behind: its group, and DynamoDB's Java, which has a session of its own.
+  kill -9 -- "-$p" 2>/dev/null || true
+  pkill -9 -f -- "$root/fs/" || true
   rm -f "$root/pid"
 }
 
