@@ -198,9 +198,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if in.Configuration.immediately() {
 		window = 0
 	}
-	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window, func(r record.Run) bool {
-		return r.Status.Terminal() || r.Status == lifecycle.AwaitingInput
-	})
+	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window, func(r record.Run) bool { return r.Status.Rests() })
 	if err != nil {
 		return Reply{}, err
 	}

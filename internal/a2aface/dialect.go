@@ -166,7 +166,7 @@ func (c *call) status(v view.Run) any {
 	e := object{"taskId": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
 	if c.dialect == v03 {
 		e["kind"] = "status-update"
-		e["final"] = v.Status == string(lifecycle.AwaitingInput) || lifecycle.Status(v.Status).Terminal()
+		e["final"] = lifecycle.Status(v.Status).Rests()
 	}
 	return c.event("statusUpdate", e)
 }

@@ -158,8 +158,8 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, f chatForm) (inta
 // settled waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
 func (s *Server) settled(ctx context.Context, w http.ResponseWriter, scope record.Scope, posted intake.Posted, window time.Duration) error {
 	r := posted.Run
-	if window > 0 && !ended(r) {
-		e, err := s.wait(ctx, scope, r.ID(), window, ended)
+	if window > 0 && !r.Status.Rests() {
+		e, err := s.wait(ctx, scope, r.ID(), window, func(r record.Run) bool { return r.Status.Rests() })
 		if err != nil {
 			return err
 		}
@@ -175,10 +175,6 @@ func (s *Server) settled(ctx context.Context, w http.ResponseWriter, scope recor
 	default:
 		return s.handle(ctx, w, r, posted.Parked)
 	}
-}
-
-func ended(r record.Run) bool {
-	return r.Status.Terminal() || r.Status == lifecycle.AwaitingInput
 }
 
 // wait is feed.Until, cut short when the server stops.

@@ -51,7 +51,7 @@ func (s *Server) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if in.WaitMS > 0 && !ended(e.Value) {
+	if in.WaitMS > 0 && !e.Value.Status.Rests() {
 		before := e.Value.Status
 		e, err = s.wait(ctx, p.Scope(), in.RunID, time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
 		if err != nil {

@@ -178,7 +178,7 @@ func (o *Outcome) enter(s Status, now time.Time) {
 		}
 		r.Interrupts, r.ExpiresAt = nil, time.Time{}
 	}
-	if r.Callback && (s.Terminal() || s == AwaitingInput) {
+	if r.Callback && s.Rests() {
 		o.Announce = &Announcement{Status: s, Sequence: r.Transition}
 	}
 	if s.Terminal() {

@@ -27,6 +27,9 @@ func (s Status) Active() bool { return s == Queued || s == Running || s == Await
 // Terminal says whether the run has ended for good.
 func (s Status) Terminal() bool { return s != "" && !s.Active() }
 
+// Rests says whether nothing happens to the run by itself: it has ended, or waits for a human.
+func (s Status) Rests() bool { return s == AwaitingInput || s.Terminal() }
+
 // Counts says whether the run counts against the concurrency caps.
 func (s Status) Counts() bool { return s == Queued || s == Running }
 

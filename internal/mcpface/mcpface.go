@@ -140,9 +140,7 @@ func refused(err error) (*mcp.CallToolResult, *told, error) {
 
 // wait tells how a run stands once it has ended or needs a human, or when the window is over.
 func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *told, error) {
-	e, err := f.Feed.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool {
-		return r.Status.Terminal() || r.Status == lifecycle.AwaitingInput
-	})
+	e, err := f.Feed.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool { return r.Status.Rests() })
 	if err != nil {
 		return refused(err)
 	}

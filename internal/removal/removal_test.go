@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/sweep"
-	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 )
 
@@ -24,25 +24,11 @@ type noQueue struct{}
 
 func (noQueue) Send(context.Context, queue.Message) error { return nil }
 
-// overtaken is a table in which something else is written first, once.
-type overtaken struct {
-	table.Table
-	first func()
-}
-
-func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) error {
-	if first := o.first; first != nil {
-		o.first = nil
-		first()
-	}
-	return o.Table.Commit(ctx, token, ops...)
-}
-
 // A sweep reads a due job, nudges for it and pushes its next look on; where the remover came between, its own write is
 // refused, and nobody would look for as long as the sweep relies on its nudge.
 func TestARemoverThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
-	items := &overtaken{Table: memtable.New(machine.Now)}
+	items := &faulttable.Table{Inner: memtable.New(machine.Now)}
 	store := record.New(items, &memblob.Store{}, machine)
 	shell := &move.Shell{Store: store, Host: machine, Log: log}
 	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
@@ -52,7 +38,7 @@ func TestARemoverThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.Commit(t.Context(), "made", op))
 
-	items.first = func() { require.NoError(t, sweeper.Sweep(t.Context())) }
+	items.Overtake(func() { require.NoError(t, sweeper.Sweep(t.Context())) })
 	again, err := remover.Handle(t.Context(), job.ID)
 	require.NoError(t, err)
 	require.Positive(t, again, "else nobody looks before the sweeper does")

@@ -250,7 +250,7 @@ func (c *checker) head(id string, r record.Run) {
 	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued && now.Sub(before.QueuedAt) < startDeadline {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
-	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && (r.Status.Terminal() || r.Status == lifecycle.AwaitingInput) {
+	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.Rests() {
 		c.entered[id]++
 	}
 	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") && before.CancelReason == "" && now.Sub(before.PausedAt) < pauseExpiry {

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/sweep"
-	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/webhook"
 )
@@ -43,25 +43,11 @@ type noQueue struct{}
 
 func (noQueue) Send(context.Context, queue.Message) error { return nil }
 
-// overtaken is a table in which something else is written first, once.
-type overtaken struct {
-	table.Table
-	first func()
-}
-
-func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) error {
-	if first := o.first; first != nil {
-		o.first = nil
-		first()
-	}
-	return o.Table.Commit(ctx, token, ops...)
-}
-
 // stage is a store with one delivery that is due, and what works on it.
 type stage struct {
 	*receiver
-	*overtaken
 
+	items   *faulttable.Table
 	store   *record.Store
 	sender  *webhook.Sender
 	sweeper *sweep.Sweeper
@@ -71,8 +57,8 @@ type stage struct {
 func newStage(t *testing.T) stage {
 	t.Helper()
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
-	s := stage{receiver: &receiver{status: http.StatusOK}, overtaken: &overtaken{Table: memtable.New(machine.Now)}}
-	s.store = record.New(s.overtaken, &memblob.Store{}, machine)
+	s := stage{receiver: &receiver{status: http.StatusOK}, items: &faulttable.Table{Inner: memtable.New(machine.Now)}}
+	s.store = record.New(s.items, &memblob.Store{}, machine)
 	s.sender = &webhook.Sender{Store: s.store, Host: machine, Client: s.receiver, Log: log, Secret: "s"}
 	s.sweeper = &sweep.Sweeper{Shell: &move.Shell{Store: s.store, Host: machine, Log: log}, Store: s.store, Queue: noQueue{}, Host: machine, Log: log}
 	var run record.Run
@@ -110,7 +96,7 @@ func TestASweepLeavesADeliveryAloneThatASenderHasClaimed(t *testing.T) {
 // The sweeper's nudge came in an instant in which its own write was still to come, and pushed the next look half a minute on.
 func TestASenderThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 	s := newStage(t)
-	s.first = func() { require.NoError(t, s.sweeper.Sweep(t.Context())) }
+	s.items.Overtake(func() { require.NoError(t, s.sweeper.Sweep(t.Context())) })
 	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.NoError(t, err)
 	assert.Zero(t, s.posts)

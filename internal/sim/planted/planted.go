@@ -160,7 +160,7 @@ func Bugs() []Bug {
 		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
 
 		// Pushes.
-		one("only the first pause is pushed", lifecycleMove, `if r.Callback && (s.Terminal() || s == AwaitingInput) {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
+		one("only the first pause is pushed", lifecycleMove, `if r.Callback && s.Rests() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
 		one("a delivery's row is not in the commit", moveMove, `if o.Announce != nil {
 		if err := add(`, `if o.Announce != nil && o.After.Status != lifecycle.Failed {
 		if err := add(`),

@@ -44,7 +44,7 @@ type Call struct {
 // Table is a table with faults.
 type Table struct {
 	Inner table.Table
-	// Before is asked before each call which fault it meets.
+	// Before is asked before each call which fault it meets; nil: none.
 	Before func(Call) Fault
 	// After is told when the call has been made, before its answer is given. It may be nil.
 	After func(Call)
@@ -56,7 +56,21 @@ type Table struct {
 
 var errInjected = errors.New("injected")
 
+// Overtake has first done before the next commit, once: somebody else's write that comes before it.
+func (t *Table) Overtake(first func()) {
+	t.Before = func(c Call) Fault {
+		if c.Commit {
+			t.Before = nil
+			first()
+		}
+		return None
+	}
+}
+
 func (t *Table) meet(ctx context.Context, c Call) (Fault, error) {
+	if t.Before == nil {
+		return None, nil
+	}
 	switch f := t.Before(c); f {
 	case Contended:
 		return f, &table.Error{Kind: table.Contended, Err: errInjected}
