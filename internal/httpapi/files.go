@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -268,4 +269,20 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, p tenant.Princ
 	h.Set("X-Content-Type-Options", "nosniff")
 	_, err = io.Copy(w, body)
 	return ignoreGone(err)
+}
+
+func readJSON(r *http.Request, into any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var wrong *json.UnmarshalTypeError
+	err = json.Unmarshal(body, into)
+	if errors.As(err, &wrong) {
+		return problem.InvalidField("body."+wrong.Field, "must not be a %s", wrong.Value)
+	}
+	if err != nil {
+		return problem.InvalidField("body", "is not valid JSON: %s", err)
+	}
+	return nil
 }

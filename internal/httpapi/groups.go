@@ -22,7 +22,6 @@ func (s *Server) groupRoutes() {
 	register(s, operation{method: "GET", path: "/groups/{id}/members", level: admin, id: "list-members", summary: "List the users who belong to a group", tag: "groups"}, s.listMembers)
 	register(s, operation{method: "POST", path: "/groups/{id}/members", level: admin, status: http.StatusCreated, id: "add-member", summary: "Have a user belong to a group", tag: "groups"}, s.addMember)
 	register(s, operation{method: "DELETE", path: "/groups/{id}/members/{user_id}", level: admin, status: http.StatusNoContent, id: "remove-member", summary: "Have a user belong to a group no more", tag: "groups"}, s.removeMember)
-	register(s, operation{method: "GET", path: "/audit-log", level: admin, id: "audit-log", summary: "Who changed or decided what, newest first", tag: "audit"}, s.auditLog)
 }
 
 type groupView struct {
@@ -190,46 +189,4 @@ func (s *Server) removeMember(ctx context.Context, p tenant.Principal, in *struc
 	}
 	_, err := s.Tenants.SetMember(ctx, p.Scope(), in.ID, in.UserID, false)
 	return nil, err
-}
-
-type auditView struct {
-	EntryID   string                 `json:"entry_id"`
-	At        string                 `json:"at"`
-	Operation string                 `json:"operation" doc:"its operationId in this document"`
-	UserID    string                 `json:"user_id"`
-	APIKeyID  string                 `json:"api_key_id"`
-	Subject   auditSubject           `json:"subject"`
-	Changed   []string               `json:"changed" doc:"the members that an edit changed"`
-	DecidedBy *string                `json:"decided_by" doc:"as the client said"`
-	Decisions []record.AuditDecision `json:"decisions"`
-}
-
-type auditSubject struct {
-	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,run"`
-	ID   string `json:"id"`
-}
-
-type auditList struct {
-	Entries    []auditView `json:"entries"`
-	NextCursor *string     `json:"next_cursor"`
-}
-
-func (s *Server) auditLog(ctx context.Context, p tenant.Principal, in *Paging) (*answer[auditList], error) {
-	page, err := resources[record.AuditEntry](ctx, s, p.Scope(), *in)
-	if err != nil {
-		return nil, err
-	}
-	list := auditList{Entries: []auditView{}, NextCursor: encodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		a := e.Value
-		v := auditView{
-			EntryID: a.ID, At: events.Time(a.At), Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Subject: auditSubject{a.Kind, a.Subject},
-			Changed: append([]string{}, a.Changed...), Decisions: append([]record.AuditDecision{}, a.Decisions...),
-		}
-		if a.DecidedBy != "" {
-			v.DecidedBy = &a.DecidedBy
-		}
-		list.Entries = append(list.Entries, v)
-	}
-	return &answer[auditList]{Body: list}, nil
 }

@@ -256,34 +256,3 @@ func register[I, O any](s *Server, o operation, handle func(context.Context, ten
 		return out, nil
 	})
 }
-
-// answer is the output of most endpoints.
-type answer[T any] struct {
-	ETag string `header:"ETag"`
-	Body T
-}
-
-// Match is the If-Match header.
-type Match struct {
-	IfMatch string `header:"If-Match" doc:"Only if the resource still has this ETag"`
-}
-
-func (m Match) precondition() record.Match {
-	v := strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`)
-	if v == "" || v == "*" {
-		return 0
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n <= 0 {
-		return -1 // matches nothing
-	}
-	return record.Match(n)
-}
-
-func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
-
-// Paging is the query of lists.
-type Paging struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
-}
