@@ -105,7 +105,7 @@ func TestStalledReaders(t *testing.T) {
 	require.False(t, t.Failed())
 	slowest, held := p.answers(), p.memory()
 	t.Logf("%d readers: %d MB more, others are answered within %s", readers, held-memory, slowest.Round(time.Millisecond))
-	assert.Less(t, held-memory, readers*140>>10, "MB: each costs a connection's buffers and two goroutines, and nothing that grows with the stream")
+	assert.Less(t, held-memory, readers*160>>10, "MB: each costs a connection's buffers and two goroutines, and nothing that grows with the stream")
 	assert.Less(t, slowest, 3*time.Second)
 	for _, c := range connections {
 		_ = c.Close()
