@@ -78,7 +78,7 @@ const (
 	moveMove       = "internal/move/move.go"
 	intakeIntake   = "internal/intake/intake.go"
 	workerWorker   = "internal/worker/worker.go"
-	agentAgent     = "internal/agent/agent.go"
+	agentCalls     = "internal/agent/calls.go"
 	webhookWebhook = "internal/webhook/webhook.go"
 	sweepSweep     = "internal/sweep/sweep.go"
 	recordStore    = "internal/record/store.go"
@@ -99,8 +99,8 @@ func Bugs() []Bug {
 		}},
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
-		one("an unsafe call is made again without a word", agentAgent, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
-		one("an unsafe call is not announced", agentAgent, "	s.add(starts...)\n", ""),
+		one("an unsafe call is made again without a word", agentCalls, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
+		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
 		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
 
 		// The end of runs.

@@ -1,0 +1,298 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentplatform/events"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// job is a call of the model with what becomes of it.
+type job struct {
+	record.Call
+	key       string
+	step      record.Step // the result
+	interrupt *record.Interrupt
+	offer     tool.Offer
+	run       bool
+	repeat    bool // may be called twice
+}
+
+func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
+	var jobs []*job
+	for _, c := range last.Calls {
+		key := callKey(last.Index, c.ID)
+		if s.done(key) == nil {
+			jobs = append(jobs, s.plan(&job{Call: c, key: key}))
+		}
+	}
+	runs := slices.ContainsFunc(jobs, func(j *job) bool { return j.run })
+	if runs {
+		s.announceUnsafe(jobs)
+		if err := s.save(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.runAll(ctx, jobs)
+	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+		return nil, err
+	}
+	var finished []record.Step
+	var interrupts []record.Interrupt
+	for _, j := range jobs {
+		if j.interrupt != nil {
+			interrupts = append(interrupts, *j.interrupt)
+			continue
+		}
+		j.step.Index = len(s.steps) + len(finished)
+		finished = append(finished, j.step)
+	}
+	s.add(finished...)
+	for _, step := range finished {
+		s.tell(ctx, step)
+	}
+	if len(interrupts) > 0 {
+		return &Result{Interrupts: interrupts}, nil
+	}
+	if !runs && !slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep }) {
+		return nil, nil // what was only decided can be told from the decisions again; it is journalled with the next step
+	}
+	return nil, s.save(ctx)
+}
+
+// plan decides what becomes of a call: it is run, answered from a decision, refused, or put before a human.
+func (s *session) plan(j *job) *job {
+	j.step = record.Step{
+		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name, Arguments: j.Arguments,
+	}
+	offer, known := s.find(j.Name)
+	var decision record.Decision
+	decisions := s.decisions(j.key, false)
+	decided := len(decisions) > 0
+	if decided {
+		decision = decisions[0]
+	}
+	switch {
+	case j.Name == model.AskUser && decided:
+		return j.end(s, model.Answered, decision.Message)
+	case j.Name == model.AskUser && !s.Agent.Spec.CanAsk:
+		return j.end(s, model.Failed, "this agent may not ask")
+	case j.Name == model.AskUser:
+		return s.ask(j)
+	case j.Name == model.Search:
+		return j.end(s, model.Failed, "no knowledge base")
+	case !known:
+		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
+	case !isObject(j.Arguments):
+		return j.end(s, model.Failed, unfit+"they are no JSON object")
+	case decided && decision.Decision == string(lifecycle.Reject):
+		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
+	case decided && decision.Decision == string(lifecycle.Edit):
+		j.step.Arguments = decision.Arguments
+	}
+	if err := fits(offer.Parameters, j.step.Arguments); err != nil {
+		return j.end(s, model.Failed, unfit+err.Error())
+	}
+	if why, asks := s.needsApproval(offer, j.step.Arguments); asks && !decided {
+		return s.approve(j, fmt.Sprintf("May the agent call %s?", j.Name)+why, false)
+	}
+	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
+	if !j.repeat && s.begun(j.key) > 0 {
+		return s.unsure(j)
+	}
+	return j
+}
+
+// unsure sees to a call that was begun by an attempt that is gone: only a human may have it repeated, each time anew.
+func (s *session) unsure(j *job) *job {
+	decisions := s.decisions(j.key, true)
+	for _, d := range decisions {
+		switch d.Decision {
+		case string(lifecycle.Reject):
+			return j.end(s, model.Rejected, cmp.Or(d.Message, "its outcome is not known"))
+		case string(lifecycle.Edit):
+			j.step.Arguments = d.Arguments
+		}
+	}
+	if s.begun(j.key) > len(decisions) {
+		return s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?", j.Name), true)
+	}
+	return j
+}
+
+func isObject(raw json.RawMessage) bool {
+	var o map[string]json.RawMessage
+	return json.Unmarshal(raw, &o) == nil && o != nil
+}
+
+func (j *job) end(s *session, o model.Outcome, text string) *job {
+	j.run = false
+	j.step.Outcome, j.step.Output, j.step.FinishedAt = string(o), text, s.Host.Now()
+	return j
+}
+
+func (s *session) find(name string) (tool.Offer, bool) {
+	for _, o := range s.Tools {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return tool.Offer{}, false
+}
+
+// needsApproval says whether the agent or the tool wants a human to approve a call, and, of the tool, why.
+func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
+	a := s.Agent.Spec.Approval
+	if a.Mode == "always" || (a.Mode == "tools" && slices.Contains(a.Tools, o.Name)) {
+		return "", true
+	}
+	if why, asks = o.Approval.Asks(arguments); asks {
+		return " " + strings.ToUpper(why[:1]) + why[1:] + ".", true
+	}
+	return "", false
+}
+
+// decisions finds what humans decided about a call, in order.
+func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
+	for _, pause := range s.Pauses {
+		for _, i := range pause {
+			if i.Call != key || i.Unsure != unsure {
+				continue
+			}
+			if d, ok := s.Decided[i.ID]; ok {
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}
+
+func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string) *record.Interrupt {
+	j.run = false
+	return &record.Interrupt{Call: j.key, Interrupt: events.Interrupt{
+		ID: s.Host.NewID(), Kind: string(kind), Prompt: prompt, CreatedAt: events.Time(s.Host.Now()),
+	}}
+}
+
+func (s *session) approve(j *job, prompt string, unsure bool) *job {
+	j.interrupt = s.interrupt(j, lifecycle.Approval, prompt)
+	j.interrupt.Unsure = unsure
+	j.interrupt.Tool = &events.InterruptTool{Name: j.Name, Arguments: j.step.Arguments}
+	return j
+}
+
+func (s *session) ask(j *job) *job {
+	var a struct {
+		Question string   `json:"question"`
+		Options  []string `json:"options"`
+	}
+	if err := json.Unmarshal(j.Arguments, &a); err != nil {
+		return j.end(s, model.Failed, "the arguments do not fit: "+err.Error())
+	}
+	j.interrupt = s.interrupt(j, lifecycle.Clarification, a.Question)
+	j.interrupt.Options = a.Options
+	return j
+}
+
+// announceUnsafe has the journal say, before they are made, which calls must not be made twice.
+func (s *session) announceUnsafe(jobs []*job) {
+	var starts []record.Step
+	for _, j := range jobs {
+		if j.run && !j.repeat {
+			starts = append(starts, record.Step{
+				Index: len(s.steps) + len(starts), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(),
+				CallID: j.key, Name: j.Name, Arguments: j.step.Arguments, Outcome: "started",
+			})
+		}
+	}
+	s.add(starts...)
+}
+
+// runAll makes the calls, several beside each other.
+func (s *session) runAll(ctx context.Context, jobs []*job) {
+	var pending []func()
+	for i, j := range jobs {
+		if !j.run {
+			continue
+		}
+		s.Live.Step(ctx, events.StepEvent{Index: len(s.steps) + i, Kind: "tool", Name: j.Name, State: "started", Arguments: j.step.Arguments})
+		pending = append(pending, func() { s.call(ctx, j) })
+	}
+	if len(pending) == 1 {
+		pending[0]()
+		return
+	}
+	for len(pending) > 0 {
+		n := min(len(pending), parallelCalls)
+		host.All(s.Host, pending[:n]...)
+		pending = pending[n:]
+	}
+}
+
+func (s *session) call(ctx context.Context, j *job) {
+	if s.Go() != nil {
+		return // the round asks as well, and ends
+	}
+	limit := callTime
+	if j.offer.Timeout > 0 {
+		limit = min(limit, j.offer.Timeout)
+	}
+	call, cancel := s.Host.WithTimeout(ctx, limit)
+	defer cancel()
+	result, err := j.offer.Call(call, tool.Invocation{
+		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
+	})
+	if ctx.Err() == nil && call.Err() != nil { // also when an answer has come: a connection that is being closed may still bring an empty one
+		err = tool.Fail("the tool did not answer within %s", limit)
+	}
+	if err != nil {
+		j.end(s, model.Failed, err.Error())
+		return
+	}
+	j.end(s, model.Succeeded, s.kept(ctx, j, result))
+}
+
+// kept keeps what of a result has no place in the journal, and is what the model is told.
+func (s *session) kept(ctx context.Context, j *job, r tool.Result) string {
+	output := r.Text
+	if len(output) > maxOutput {
+		output = s.shortened(ctx, j, output)
+	}
+	for n, f := range r.Files {
+		if n == maxFiles {
+			output += fmt.Sprintf("\n[%d more files are not kept]", len(r.Files)-n)
+			break
+		}
+		if f.Name == "" {
+			f.Name = fmt.Sprintf("%s-%d%s", j.Name, n+1, extensions[f.ContentType])
+		}
+		output += fmt.Sprintf("\n[%d bytes of %s", len(f.Data), f.ContentType)
+		if ref, err := s.Keep(ctx, fmt.Sprintf("%s/%d", j.key, n), f); err == nil {
+			j.step.Files = append(j.step.Files, ref)
+			output += "; the user has them as the file " + ref.Name
+		}
+		output += "]"
+	}
+	return strings.TrimPrefix(output, "\n")
+}
+
+// shortened keeps a long result as a file, and is what the model is told instead: its beginning, and that there is more.
+func (s *session) shortened(ctx context.Context, j *job, output string) string {
+	begins := strings.ToValidUTF8(output[:partOutput], "")
+	f, err := s.Keep(ctx, j.key, tool.File{Name: j.Name + ".txt", ContentType: "text/plain; charset=utf-8", Data: []byte(output)})
+	if err != nil {
+		return fmt.Sprintf("%s\n[cut: the result has %d bytes]", begins, len(output))
+	}
+	j.step.Files = append(j.step.Files, f)
+	return fmt.Sprintf("%s\n[cut: the result has %d bytes; the user has all of it as the file %s]", begins, len(output), f.Name)
+}

@@ -1,0 +1,261 @@
+package toolkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/schema"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/tool"
+)
+
+// Rules change a tool; what is nil stays.
+type Rules struct {
+	Enabled   *bool
+	Approval  *tool.Approval
+	TimeoutMS *int // 0: the platform's
+	RetrySafe *bool
+}
+
+func (r Rules) apply(t *Tool) error {
+	if r.Enabled != nil {
+		if *r.Enabled && t.Problem != "" {
+			return problem.InvalidField("body.enabled", "the tool cannot be enabled: %s", t.Problem)
+		}
+		t.Enabled = *r.Enabled
+	}
+	if a := r.Approval; a != nil {
+		if !slices.Contains([]string{"never", "always", "when"}, a.Mode) {
+			return problem.InvalidField("body.approval", "must be never, always or when")
+		}
+		if a.Mode == "when" && a.Argument == "" {
+			return problem.InvalidField("body.approval_when.argument", "is required")
+		}
+		if _, err := regexp.Compile(a.Pattern); err != nil || len(a.Pattern) > 1000 {
+			return problem.InvalidField("body.approval_when.pattern", "must be a regular expression (RE2)")
+		}
+		t.Approval = *a
+	}
+	if n := r.TimeoutMS; n != nil {
+		if *n < 0 || time.Duration(*n)*time.Millisecond > MaxCallTime {
+			return problem.InvalidField("body.timeout_ms", "must be between 1 and %d", MaxCallTime.Milliseconds())
+		}
+		t.TimeoutMS = *n
+	}
+	if r.RetrySafe != nil {
+		t.RetrySafe = *r.RetrySafe
+	}
+	return nil
+}
+
+func missingTool(id, name string) error {
+	return problem.Missing(fmt.Sprintf("tool %q of toolkit %s", name, id))
+}
+
+// SetRules changes the rules for a tool.
+func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
+	var changed Tool
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
+		tools, err := s.tools(ctx, *t)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+		if at < 0 {
+			return missingTool(id, name)
+		}
+		if err := rules.apply(&tools[at]); err != nil {
+			return err
+		}
+		changed = tools[at]
+		t.UpdatedAt = s.Host.Now()
+		return s.keep(ctx, t, tools)
+	})
+	return changed, err
+}
+
+// Difference is what a refresh found, by the tools' names.
+type Difference struct{ Added, Removed, Changed []string }
+
+// Refresh looks again at what the endpoint offers. What is new is not enabled; a tool that takes other arguments than it
+// did keeps its rules, but is not enabled any more, as what was agreed to was something else.
+func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
+	var d Difference
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
+		d = Difference{}
+		before, err := s.tools(ctx, *t)
+		if err != nil {
+			return err
+		}
+		now, err := s.discover(ctx, *t)
+		if err != nil {
+			return err
+		}
+		for i := range now {
+			at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
+			if at < 0 {
+				d.Added = append(d.Added, now[i].Name)
+				continue
+			}
+			was := before[at]
+			now[i].Enabled, now[i].Approval, now[i].TimeoutMS, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.Approval, was.TimeoutMS, was.RetrySafe
+			if was.Description != now[i].Description || !sameJSON(was.Parameters, now[i].Parameters) {
+				d.Changed = append(d.Changed, now[i].Name)
+			}
+			if !sameJSON(was.Parameters, now[i].Parameters) {
+				now[i].Enabled = false
+			}
+		}
+		for _, was := range before {
+			if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
+				d.Removed = append(d.Removed, was.Name)
+			}
+		}
+		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
+		return s.keep(ctx, t, now)
+	})
+	return d, err
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// Browse lists what a toolkit's endpoint offers now beside tools.
+func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
+	e, err := s.Toolkit(ctx, scope, id)
+	if err != nil {
+		return tool.Offerings{}, err
+	}
+	shelf, ok := s.Kinds[e.Value.Kind].(tool.Shelf)
+	if !ok {
+		return tool.Offerings{}, nil
+	}
+	endpoint, err := s.endpoint(ctx, e.Value)
+	if err != nil {
+		return tool.Offerings{}, err
+	}
+	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
+	defer cancel()
+	found, err := shelf.Browse(ctx, endpoint)
+	var refused *tool.Error
+	if errors.As(err, &refused) {
+		return found, problem.New(problem.Conflict, "toolkit_unusable", "the toolkit's server cannot be asked: %s", refused.Message)
+	}
+	return found, err
+}
+
+// Attempt is what came of trying a tool.
+type Attempt struct {
+	Result  string
+	Error   string
+	Elapsed time.Duration
+}
+
+// Try calls a tool at once, enabled or not, as its owner would see what it does.
+func (s *Toolkits) Try(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage) (Attempt, error) {
+	t, tools, err := s.Offered(ctx, scope, id)
+	if err != nil {
+		return Attempt{}, err
+	}
+	at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+	if at < 0 {
+		return Attempt{}, missingTool(id, name)
+	}
+	if takes, err := schema.Compile(tools[at].Parameters); err == nil {
+		if err := takes.Check(arguments); err != nil {
+			return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
+		}
+	}
+	endpoint, err := s.endpoint(ctx, t)
+	if err != nil {
+		return Attempt{}, err
+	}
+	began := s.Host.Elapsed()
+	ctx, cancel := s.Host.WithTimeout(ctx, min(tools[at].limit(), discoverTime))
+	defer cancel()
+	result, err := s.Kinds[t.Kind].Call(ctx, endpoint, tools[at].Definition, tool.Invocation{
+		Name: name, Arguments: arguments, IdempotencyKey: "try-" + s.Host.NewID(),
+	})
+	a := Attempt{Result: result.String(), Elapsed: s.Host.Elapsed() - began}
+	var failed *tool.Error
+	if errors.As(err, &failed) {
+		a.Error, err = failed.Message, nil
+	}
+	return a, err
+}
+
+func (t Tool) limit() time.Duration {
+	if t.TimeoutMS > 0 {
+		return time.Duration(t.TimeoutMS) * time.Millisecond
+	}
+	return callTime
+}
+
+// Open makes the tools of an agent's toolkits ready to be called. Toolkits that are gone are left out. Of tools that have one
+// name, those of later toolkits get a longer one.
+func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
+	var offers []tool.Offer
+	names := map[string]bool{}
+	for _, id := range ids {
+		t, tools, err := s.offered(ctx, s.Known, record.Of(organization), id)
+		if problem.Is(err, "not_found") {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		endpoint, err := s.endpoint(ctx, t)
+		broken := ""
+		switch p, ok := problem.As(err); {
+		case ok && p.Kind == problem.Conflict: // no later attempt would find it otherwise: the model is told
+			broken = p.Message
+		case errors.Is(err, seal.ErrNotOurs):
+			broken = "the toolkit's credentials cannot be opened any more: they must be set again"
+		case err != nil:
+			return nil, err
+		}
+		endpoint.Document = nil // known by now
+		for _, one := range tools {
+			if !one.Enabled {
+				continue
+			}
+			o := tool.Offer{Spec: one.Spec, Approval: one.Approval, Timeout: one.limit()}
+			o.RetrySafe = one.RetrySafe
+			o.Name = free(names, one.Name, t.Name)
+			kind := s.Kinds[t.Kind]
+			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
+				if broken != "" {
+					return tool.Result{}, tool.Fail("%s", broken)
+				}
+				i.Name = one.Name
+				return kind.Call(ctx, endpoint, one.Definition, i)
+			}
+			offers = append(offers, o)
+		}
+	}
+	return offers, nil
+}
+
+func free(taken map[string]bool, name, toolkit string) string {
+	candidate := name
+	for n := 1; taken[candidate]; n++ {
+		suffix := "_" + tool.Name(toolkit)
+		if n > 1 {
+			suffix += fmt.Sprintf("_%d", n)
+		}
+		suffix = suffix[max(0, len(suffix)-tool.MaxName/2):]
+		candidate = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
+	}
+	taken[candidate] = true
+	return candidate
+}
