@@ -41,12 +41,16 @@ type reads struct {
 	table.Table
 	n    atomic.Int64
 	gate chan struct{} // each read waits for it; nil: none does
+	bad  atomic.Bool   // the next read panics
 }
 
 func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	r.n.Add(1)
 	if r.gate != nil {
 		<-r.gate
+	}
+	if r.bad.CompareAndSwap(true, false) {
+		panic("a row that nobody expected")
 	}
 	return r.Table.Get(ctx, keys...)
 }
@@ -253,6 +257,29 @@ func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
 		for _, s := range streams {
 			for range s {
 			}
+		}
+	})
+}
+
+func TestALookThatPanicsHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		ctx, cancel := context.WithCancel(t.Context())
+		b.reads.gate = make(chan struct{})
+		b.reads.bad.Store(true)
+		failed := make(chan any)
+		go func() {
+			defer func() { failed <- recover() }()
+			_ = b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second, func(feed.Event) error { return nil })
+		}()
+		synctest.Wait()
+		out := b.follow(ctx)
+		synctest.Wait() // it waits for the look of the first
+		close(b.reads.gate)
+		assert.NotNil(t, <-failed)
+		next(t, out, feed.Init)
+		cancel()
+		for range out {
 		}
 	})
 }

@@ -21,7 +21,7 @@ type room struct {
 
 	mu      sync.Mutex
 	looking bool          // somebody is at it
-	wait    func()        // waits for the last look that has begun
+	wait    func()        // until the last look that has begun has ended
 	begun   int           // how many have begun
 	told    int           // the last one that told anything
 	failed  error         // what that one failed with
@@ -99,17 +99,18 @@ func (r *room) look(ctx context.Context, must bool) (found, error) {
 	asked := r.begun
 	r.mu.Unlock()
 	for ctx.Err() == nil {
-		f, wait, err := r.glance(ctx, must, asked)
-		if wait == nil {
+		f, more, err := r.glance(ctx, must, asked)
+		if more == nil {
 			return f, err
 		}
-		wait()
+		more()
 	}
 	return found{}, ctx.Err()
 }
 
-// glance returns what is known when that is enough for the reader, or how to wait for more.
-func (r *room) glance(ctx context.Context, must bool, asked int) (known found, wait func(), err error) {
+// glance returns what is known when that is enough for the reader, or how to come by more: a look of its own, or the wait
+// for another's.
+func (r *room) glance(ctx context.Context, must bool, asked int) (known found, more func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.feed.host.Elapsed()
@@ -124,20 +125,27 @@ func (r *room) glance(ctx context.Context, must bool, asked int) (known found, w
 		r.looking = true
 		r.begun++
 		known := r.found
-		r.wait = r.feed.host.Go(func() { r.lookNow(ctx, known) })
+		var open func()
+		open, r.wait = r.feed.host.Gate()
+		return found{}, func() { r.lookNow(ctx, known, open) }, nil
 	}
 	return found{}, r.wait, nil
 }
 
 // lookNow looks for all who wait.
-func (r *room) lookNow(ctx context.Context, known found) {
+func (r *room) lookNow(ctx context.Context, known found, open func()) {
+	defer func() { // after a panic, too: who waits looks itself then
+		r.mu.Lock()
+		r.looking = false
+		r.mu.Unlock()
+		open()
+	}()
 	fresh, err := r.read(ctx, known)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.looking = false
 	if err != nil && ctx.Err() != nil {
 		return // its reader has gone, which tells the others nothing
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.told, r.failed, r.looked = r.begun, err, r.feed.host.Elapsed()
 	switch {
 	case problem.Is(err, "not_found"):

@@ -27,6 +27,8 @@ type Host interface {
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 	// Go starts f beside the caller, who owns it: wait returns when f has.
 	Go(f func()) (wait func())
+	// Gate makes something to wait for: wait returns once open has been called, which may be done more than once.
+	Gate() (open, wait func())
 	// NewID makes an identifier: 24 lower-case hex digits, the creation second in the first 8, ascending within this
 	// process.
 	NewID() string
@@ -143,12 +145,17 @@ func (s *system) WithTimeout(ctx context.Context, d time.Duration) (context.Cont
 }
 
 func (s *system) Go(f func()) func() {
-	done := make(chan struct{})
+	open, wait := s.Gate()
 	go func() {
-		defer close(done)
+		defer open()
 		f()
 	}()
-	return func() { <-done }
+	return wait
+}
+
+func (s *system) Gate() (open, wait func()) {
+	opened := make(chan struct{})
+	return sync.OnceFunc(func() { close(opened) }), func() { <-opened }
 }
 
 func (s *system) NewID() string { return s.ids.Next(time.Now(), s.random()) }

@@ -280,6 +280,11 @@ func (m *machine) Go(f func()) func() {
 	return func() { m.until(m.current(), func() bool { return a.done }) }
 }
 
+func (m *machine) Gate() (open, wait func()) {
+	opened := false
+	return func() { opened = true }, func() { m.until(m.current(), func() bool { return opened }) }
+}
+
 func (m *machine) NewID() string {
 	m.tail++
 	return m.ids.Next(m.now, m.tail)

@@ -304,6 +304,9 @@ func (t *tape) WithTimeout(ctx context.Context, _ time.Duration) (context.Contex
 
 // Go does what is done beside the actor when the actor waits for it: heartbeats find that there is nothing left to keep alive.
 func (t *tape) Go(f func()) func() { return f }
+func (t *tape) Gate() (open, wait func()) {
+	return func() {}, func() { panic("nobody else is there who could open it") }
+}
 
 // NewID is another one in every life, and the same each time the life is led.
 func (t *tape) NewID() string {
