@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -307,6 +308,39 @@ func TestACallIsJournalledBeforeTheNextModelCallAndNotMadeTwice(t *testing.T) {
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, 2, made, "a retry-safe call whose result was not journalled is made again, with the same key")
+}
+
+// told sees what a reader of the stream is shown.
+type told struct {
+	silent
+
+	see func(events.StepEvent)
+}
+
+func (t told) Step(_ context.Context, e events.StepEvent) { t.see(e) }
+
+// Who has been shown that a call is finished may count on it: a worker that is lost right then does not make it again.
+func TestACallIsShownAsFinishedOnceItIsJournalled(t *testing.T) {
+	act := model.Call{ID: "a", Name: "act", Arguments: json.RawMessage(`{"n":1}`)}
+	ask := model.Call{ID: "b", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Which?"}`)}
+	for name, wants := range map[string][]model.Call{"alone": {act}, "beside a question": {act, ask}} {
+		t.Run(name, func(t *testing.T) {
+			m := &script{says: []func(model.Request) (model.Reply, error){
+				func(model.Request) (model.Reply, error) { return model.Reply{Calls: wants, Finish: "tool_calls"}, nil }, says("done"),
+			}}
+			s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "x", nil }))
+			s.task.Agent.Spec.CanAsk = true
+			shown := 0
+			s.task.Live = told{see: func(e events.StepEvent) {
+				if e.State == "finished" {
+					shown++
+					assert.True(t, slices.ContainsFunc(s.journal, func(step record.Step) bool { return step.Name == e.Name && step.Outcome == e.Outcome }))
+				}
+			}}
+			s.work(t)
+			assert.Equal(t, 1, shown)
+		})
+	}
 }
 
 func TestALongResultIsKeptAsAFile(t *testing.T) {

@@ -58,16 +58,20 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		finished = append(finished, j.step)
 	}
 	s.add(finished...)
-	for _, step := range finished {
+	// What was only decided can be told from the decisions again: it is journalled with the pause, or with the next step.
+	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
+	if runs || (asked && len(interrupts) == 0) {
+		if err := s.save(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, step := range finished { // who is shown that a call has ended may count on it
 		s.tell(ctx, step)
 	}
 	if len(interrupts) > 0 {
 		return &Result{Interrupts: interrupts}, nil
 	}
-	if !runs && !slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep }) {
-		return nil, nil // what was only decided can be told from the decisions again; it is journalled with the next step
-	}
-	return nil, s.save(ctx)
+	return nil, nil
 }
 
 // plan decides what becomes of a call: it is run, answered from a decision, refused, or put before a human.
