@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -11,6 +12,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
@@ -95,6 +97,25 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	}
 	c.fresh = c.fresh[:0]
 	c.standing()
+}
+
+// shown checks frames as they are written: who sees that a call has ended may count on it, so it is journalled by then.
+func (c *checker) shown(ops []table.Op) {
+	for _, op := range ops {
+		var frame events.Frame
+		if err := json.Unmarshal(op.Item.Body, &frame); err != nil {
+			c.violated(11, "a frame at %s cannot be read: %s", op.Item.Key, err)
+			return
+		}
+		if frame.Kind != events.FrameStep || frame.Step.Outcome != string(model.Succeeded) {
+			continue
+		}
+		run := strings.TrimPrefix(op.Item.Part, "run/")
+		journalled, _ := c.world.inner.Get(context.Background(), record.StepKey(run, frame.Step.Index))
+		if journalled[0] == nil && !c.isGone(run) {
+			c.violated(11, "step %d of run %s is shown as finished, and not journalled", frame.Step.Index, run)
+		}
+	}
 }
 
 // begun checks how a run came to be: at the door, where the caps hold, or as the first of what the run before had parked.

@@ -179,7 +179,8 @@ func (w *world) deploy(name string) {
 	log := slog.New(slog.DiscardHandler)
 	d.store = record.New(faulty, w.blobs, m)
 	tenants := w.tenants(m, d.store)
-	d.feed = feed.New(w.frames, feed.Polling{Host: m, Every: time.Second}, m)
+	frames := &faulttable.Table{Inner: w.frames, After: func(c faulttable.Call) { w.checker.shown(c.Ops) }}
+	d.feed = feed.New(frames, feed.Polling{Host: m, Every: time.Second}, m)
 	d.shell = &move.Shell{
 		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline,
 	}

@@ -100,6 +100,7 @@ func Bugs() []Bug {
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
 		one("an unsafe call is made again without a word", agentCalls, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
+		one("a call is shown as finished before it is journalled", agentCalls, `	if runs || (asked && len(interrupts) == 0) {`, "	for _, step := range finished {\n		s.tell(ctx, step)\n	}\n	if runs || (asked && len(interrupts) == 0) {"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
 		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
 
