@@ -25,7 +25,7 @@ func chatStories() []Story {
 			require.NotEmpty(x, file, paused.raw)
 			assert.Equal(x, "the word is swordfish", x.get("/files/"+file).is(200).raw)
 			x.delete("/chats/c").is(204)
-			x.eventually("the file's end", func() bool { return x.get("/files/"+file).status == 404 })
+			x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
 		}},
 		{Name: "chat/observe: a run that ends within the window is a 200 with the result", Tell: func(x *Teller) {
 			a := x.chat("message", "Hello there").is(200)

@@ -41,7 +41,7 @@ var worlds = map[string]map[string]string{
 	"":       {"OBSERVE_WINDOW": "10s"},
 	"hasty":  {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s", "MAX_BODY": "1048576"},
 	"brief":  {"OBSERVE_WINDOW": "300ms"},
-	"stuck":  {"START_DEADLINE": "4s", "WORKERS": "2"},
+	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // long enough for a slow machine to start the two
 	"pushed": {"START_DEADLINE": "15s"},
 	"strict": {"RATE_LIMIT": "60", "RATE_BURST": "5"},
 }
@@ -170,6 +170,15 @@ func (x *Teller) do(r *http.Request) reply {
 	a := reply{x: x, status: response.StatusCode, header: response.Header, raw: string(raw)}
 	_ = json.Unmarshal(raw, &a.body)
 	return a
+}
+
+// gone says whether there is nothing at a path any more. The body is not read: what is being deleted may end in the middle.
+func (x *Teller) gone(path string) bool {
+	x.Helper()
+	response, err := http.DefaultClient.Do(x.request(http.MethodGet, path, nil))
+	require.NoError(x, err)
+	defer func() { _ = response.Body.Close() }()
+	return response.StatusCode == http.StatusNotFound
 }
 
 func (x *Teller) get(path string, header ...string) reply {

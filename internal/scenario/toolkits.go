@@ -171,7 +171,7 @@ func toolkitStories() []Story {
 			assert.Len(x, whole.raw, 420_000)
 			newTeller(x.T, x.world, x.receiver).get("/files/"+file).problem(403, "outside_organization")
 			x.delete("/chats/" + done.text("chat_id")).is(204)
-			x.eventually("the file's end", func() bool { return x.get("/files/"+file).status == 404 })
+			x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
 		}},
 		{Name: "toolkit/a picture that a tool gives is a file of the run", Tell: func(x *Teller) {
 			_, _, agent := x.weather()
