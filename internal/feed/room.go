@@ -20,15 +20,13 @@ type room struct {
 	readers int // guarded by the feed
 
 	mu      sync.Mutex
-	looking bool          // somebody is at it
-	wait    func()        // until the last look that has begun has ended
+	wait    func()        // until the look that somebody is at has ended; nil: nobody is
 	begun   int           // how many have begun
 	told    int           // the last one that told anything
-	failed  error         // what that one failed with
+	failed  error         // what that one failed with; not_found is for good
 	looked  time.Duration // when it ended
 	changed time.Duration // when a look last found something new
 	found   found
-	gone    error // the run is not there any more
 	watched time.Time
 }
 
@@ -115,14 +113,11 @@ func (r *room) glance(ctx context.Context, must bool, asked int) (known found, m
 	defer r.mu.Unlock()
 	now := r.feed.host.Elapsed()
 	switch {
-	case r.gone != nil:
-		return r.found, nil, r.gone
-	case r.told > asked:
+	case r.told > asked || problem.Is(r.failed, "not_found"):
 		return r.found, nil, r.failed
-	case !must && (r.looking || now-r.looked < r.feed.bell.Pace(now-r.changed)):
+	case !must && (r.wait != nil || now-r.looked < r.feed.bell.Pace(now-r.changed)):
 		return r.found, nil, nil
-	case !r.looking:
-		r.looking = true
+	case r.wait == nil:
 		r.begun++
 		known := r.found
 		var open func()
@@ -136,7 +131,7 @@ func (r *room) glance(ctx context.Context, must bool, asked int) (known found, m
 func (r *room) lookNow(ctx context.Context, known found, open func()) {
 	defer func() { // after a panic, too: who waits looks itself then
 		r.mu.Lock()
-		r.looking = false
+		r.wait = nil
 		r.mu.Unlock()
 		open()
 	}()
@@ -147,15 +142,13 @@ func (r *room) lookNow(ctx context.Context, known found, open func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told, r.failed, r.looked = r.begun, err, r.feed.host.Elapsed()
-	switch {
-	case problem.Is(err, "not_found"):
-		r.gone = err
-	case err == nil:
-		if known.older(fresh) {
-			r.changed = r.looked
-		}
-		r.found = fresh
+	if err != nil {
+		return
 	}
+	if known.older(fresh) {
+		r.changed = r.looked
+	}
+	r.found = fresh
 }
 
 // read reads the run first and its frames then: that it began stands before what it says.
