@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/sim/planted"
 )
 
 var pairs = flag.Int("pairs", 0, "how many pairs of rounds, without and with a disturbance, are compared")
@@ -29,23 +31,31 @@ func TestNeighbours(t *testing.T) {
 	good := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer good.Close()
 	hole := blackHole(t)
+	list, err := planted.Bug{Edits: []planted.Edit{
+		{File: "internal/boot/local.go", Old: "webhooksAtOnce = 128", New: "webhooksAtOnce = 0"},
+	}}.Overlay("../..", t.TempDir())
+	require.NoError(t, err)
+	mute := built(t, "-overlay", list) // deliveries only pile up
 	binary := built(t)
 	binary.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.TrimPrefix(good.URL, "https://") + "," + hole, trusting(t, good)}
-	round := func(callback string, pace func(context.Context), beside func(*program) func(context.Context)) time.Duration {
+	mute.environ = binary.environ
+	round := func(binary *program, callback string, pause func(context.Context), beside func(*program) func(context.Context)) time.Duration {
 		p := *binary // in a folder of its own: what one round leaves undone must not disturb the next
 		p.dir = t.TempDir()
 		p.start()
 		defer p.kill()
-		return p.slowest(callback, pace, beside)
+		return p.slowest(callback, pause, beside)
 	}
 	nothing := func(*program) func(context.Context) { return func(ctx context.Context) { <-ctx.Done() } }
 	flatOut := func(context.Context) {}
 	compare(t, "beside an organization that wants 50 times its cap", 1.5,
-		func() time.Duration { return round("", tick, nothing) }, func() time.Duration { return round("", tick, greed) })
+		func() time.Duration { return round(binary, "", tick, nothing) }, func() time.Duration { return round(binary, "", tick, greed) })
 	compare(t, "with receivers that never answer, flat out", 1.05,
-		func() time.Duration { return round(good.URL, flatOut, nothing) }, func() time.Duration { return round("https://"+hole+"/", flatOut, nothing) })
-	compare(t, "with receivers that never answer, with cores half idle", 1.25, // receivers that do answer keep the cores awake: README
-		func() time.Duration { return round(good.URL, tick, nothing) }, func() time.Duration { return round("https://"+hole+"/", tick, nothing) })
+		func() time.Duration { return round(binary, good.URL, flatOut, nothing) }, func() time.Duration { return round(binary, "https://"+hole+"/", flatOut, nothing) })
+	compare(t, "with receivers that never answer, against no senders", 1.25,
+		func() time.Duration { return round(mute, "https://"+hole+"/", tick, nothing) }, func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
+	compare(t, "with receivers that never answer, with cores half idle", 1.25, // receivers that do answer keep the cores awake: internal/sim/README.md
+		func() time.Duration { return round(binary, good.URL, tick, nothing) }, func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
 }
 
 // greed is an organization that wants fifty times what its cap allows.
