@@ -88,6 +88,7 @@ var allowed = []struct {
 	{"internal/tool/openapitool", "internal/tool internal/tool/httptool", "an adapter knows its port, and ends in a request"},
 	{"internal/tool/mcptool", "internal/tool internal/tool/httptool", "an adapter knows its port, and what failures over HTTP are called"},
 	{"internal/extract", "", "reads files, whosever they are"},
+	{"internal/strictjson", "", "reads JSON, whosever it is"},
 	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
 	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/table internal/tool", "where tools come from, not what calls them"},
 	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table", "stored shapes know the core and the store's ports"},

@@ -1,0 +1,105 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/strictjson"
+)
+
+var limits = strictjson.Limits{Bytes: 1 << 10, Depth: 8}
+
+func TestTheNormalForm(t *testing.T) {
+	for in, want := range map[string]string{
+		`{ "b" : 1,"a":[ true, null ] }`: `{"b":1,"a":[true,null]}`,
+		`{"\u0061":"\u006dallory\/\n"}`:  `{"a":"mallory/\n"}`,
+		`"\ud83d\ude00 <&>"`:             `"😀 <&>"`,
+		`5e3`:                            `5000`,
+		`[-0,0.0,1.10,1E-2,12.50e1]`:     `[0,0,1.1,0.01,125]`,
+		`12345678901234567890`:           `12345678901234567890`,
+		`{"a":{"a":{}},"A":1}`:           `{"a":{"a":{}},"A":1}`,
+	} {
+		got, err := strictjson.Value([]byte(in), limits)
+		require.NoError(t, err, in)
+		assert.Equal(t, want, string(got))
+		again, err := strictjson.Value(got, limits)
+		require.NoError(t, err)
+		assert.Equal(t, string(got), string(again), "the normal form of the normal form")
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":1,"a":2}`:                          `/a stands twice (at byte 7)`,
+		`{"a":1,"\u0061":2}`:                     `/a stands twice (at byte 7)`,
+		`{"x":[{"a":1,"b":2,"a":3}]}`:            `/x/0/a stands twice`,
+		`{"a":"\ud800"}`:                         `no valid Unicode`,
+		"\"\xff\"":                               `no valid Unicode`,
+		`{"a":1`:                                 `the JSON is cut off`,
+		``:                                       `there is no JSON`,
+		`{} {}`:                                  `something follows`,
+		`{"a":01}`:                               `no valid JSON`,
+		`NaN`:                                    `no valid JSON`,
+		`1e999`:                                  `more than 400 digits`,
+		`1e99999999999999999999`:                 `more than 400 digits`,
+		`1e-99999999999999999999`:                `more than 400 digits`,
+		`[` + strings.Repeat("1e300,", 9) + `1]`: `more than 1024 bytes when its numbers are written out`,
+		strings.Repeat("[", 9):                   `nested more than 8 levels`,
+		`"` + strings.Repeat("x", 1024):          `1025 bytes, it may have 1024`,
+	} {
+		_, err := strictjson.Value([]byte(in), limits)
+		require.Error(t, err, in)
+		assert.Contains(t, err.Error(), want, in)
+	}
+	_, err := strictjson.Object([]byte(`[1]`), limits)
+	assert.EqualError(t, err, "it is no JSON object")
+}
+
+func FuzzValue(f *testing.F) {
+	for _, seed := range []string{`{"a":[1.5e3,"\u00e9",{"b":null}]}`, `{"a":1,"a":1}`, `-0.0e-7`, `"\ud800"`, `[[[[]]]]`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		got, err := strictjson.Value([]byte(in), limits)
+		if err != nil {
+			assert.LessOrEqual(t, len(err.Error()), 600)
+			return
+		}
+		again, err := strictjson.Value(got, strictjson.Limits{Bytes: len(got), Depth: 8})
+		require.NoError(t, err)
+		require.Equal(t, string(got), string(again))
+		require.Equal(t, read(t, in), read(t, string(got)), "it means the same")
+	})
+}
+
+// read is a value as another library reads it, its numbers exact.
+func read(t *testing.T, text string) any {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	require.NoError(t, d.Decode(&v))
+	return exact(t, v)
+}
+
+func exact(t *testing.T, v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		n, ok := new(big.Rat).SetString(v.String())
+		require.True(t, ok)
+		return n.RatString()
+	case []any:
+		for i := range v {
+			v[i] = exact(t, v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = exact(t, v[name])
+		}
+	}
+	return v
+}
