@@ -3,10 +3,12 @@
 // Every model reply and tool result is journalled before the next call, and the loop begins from the journal: a new
 // attempt goes on where the last one stopped. Calls that need a human become interrupts.
 //
-// It must not know leases, statuses or storage. It imports the model and tool ports, record's shapes, schema and host.
+// What a model says is hostile until [session.take] has checked it. It must not know leases, statuses or storage. It imports the
+// model and tool ports, record's shapes, schema, strictjson and host.
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,7 +178,7 @@ func (s *session) lastModelStep() *record.Step {
 	return nil
 }
 
-// callKey names a call within its run, however the model numbers its calls.
+// callKey names a call within its run.
 func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
 
 func (s *session) done(key string) *record.Step {
@@ -212,10 +214,11 @@ func (s *session) conversation() []model.Message {
 		said := model.Message{Role: model.Assistant, Text: step.Text}
 		results := model.Message{Role: model.Tool}
 		for _, c := range step.Calls {
-			said.Calls = append(said.Calls, model.Call(c))
+			id := label(step.Index, c)
+			said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: c.Arguments})
 			if d := s.done(callKey(step.Index, c.ID)); d != nil {
 				results.Results = append(results.Results, model.Result{
-					CallID: c.ID, Name: c.Name, Outcome: model.Outcome(d.Outcome), Text: d.Output,
+					CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: d.Output,
 				})
 			}
 		}
@@ -264,25 +267,18 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature, MaxTokens: s.Agent.Spec.Model.MaxTokens,
 		Instructions: s.instructions(), Messages: s.conversation(), Tools: s.specs(),
 	}
-	step := record.Step{Index: len(s.steps), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
+	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
 	reply, failure, err := s.converse(ctx, request, &step)
 	if err != nil {
 		return nil, err
 	}
 	step.FinishedAt = s.Host.Now()
+	if failure == "" || reply.OutputTokens > 0 { // what a call has used counts, whatever came of it
+		failure = cmp.Or(failure, s.take(&step, request, reply))
+	}
 	if failure != "" {
 		return &Result{Failure: failure}, nil
 	}
-	step.Text, step.Finish, step.InputTokens, step.OutputTokens = reply.Text, reply.Finish, reply.InputTokens, reply.OutputTokens
-	step.RequestID = reply.RequestID
-	for _, c := range reply.Calls {
-		if !json.Valid(c.Arguments) {
-			quoted, _ := json.Marshal(string(c.Arguments))
-			c.Arguments = quoted // kept as what it is, so that the journal can be read
-		}
-		step.Calls = append(step.Calls, record.Call(c))
-	}
-	s.add(step)
 	return nil, nil // journalled before the calls that it asks for are made, or with the pause that they lead to
 }
 
@@ -295,8 +291,18 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 		step.Tries = r.Try + 1
 		r.Messages = s.fitted(whole, step.LeftOut)
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
-		reply, err = s.model.Converse(call, r, func(text string) { s.Live.Append(ctx, text) })
+		said := 0
+		reply, err = s.model.Converse(call, r, func(text string) {
+			if said += len(text); said > maxReply {
+				cancel() // nobody reads on; take says why
+				return
+			}
+			s.Live.Append(ctx, text)
+		})
 		cancel()
+		if said > maxReply && ctx.Err() == nil {
+			return model.Reply{Text: reply.Text, InputTokens: reply.InputTokens, OutputTokens: max(reply.OutputTokens, estimate(said))}, tooMuchText, nil
+		}
 		kind := model.KindOf(err)
 		if s.Tried != nil && ctx.Err() == nil {
 			s.Tried(kind == model.Retryable || kind == model.Throttled)
@@ -325,8 +331,18 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 	}
 }
 
+// next is the index of the next step. An index may be left out: that of a call that was lost with its attempt.
+func (s *session) next() int {
+	if len(s.steps) == 0 {
+		return 0
+	}
+	return s.steps[len(s.steps)-1].Index + 1
+}
+
+// add puts steps into their places: calls that run beside each other end in any order.
 func (s *session) add(steps ...record.Step) {
 	s.steps, s.unsaved = append(s.steps, steps...), append(s.unsaved, steps...)
+	slices.SortStableFunc(s.steps, func(a, b record.Step) int { return cmp.Compare(a.Index, b.Index) })
 }
 
 // journalled is how many steps are journalled in one commit, which has room for few more.
@@ -344,9 +360,12 @@ func (s *session) save(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) tell(ctx context.Context, step record.Step) {
-	if e, ok := eventOf(step); ok {
-		s.Live.Step(ctx, e)
+// tell shows steps that are journalled: who is shown that a call has ended may count on it.
+func (s *session) tell(ctx context.Context, steps ...record.Step) {
+	for _, step := range steps {
+		if e, ok := eventOf(step); ok {
+			s.Live.Step(ctx, e)
+		}
 	}
 }
 

@@ -296,15 +296,16 @@ func TestACallIsJournalledBeforeTheNextModelCallAndNotMadeTwice(t *testing.T) {
 	crash := errors.New("crash")
 	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
 	s := newStage(m, act)
-	s.task.Go = func() error {
-		if made == 1 {
-			return crash // after the call, before anything else
+	keep := s.task.Journal
+	s.task.Journal = func(ctx context.Context, steps []record.Step) error {
+		if steps[0].Kind == record.ToolStep {
+			return crash // after the call, before its result is safe
 		}
-		return nil
+		return keep(ctx, steps)
 	}
 	_, err := s.Work(t.Context(), s.task)
 	require.ErrorIs(t, err, crash)
-	s.task.Go, s.task.Steps = func() error { return nil }, s.journal
+	s.task.Journal, s.task.Steps = keep, s.journal
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, 2, made, "a retry-safe call whose result was not journalled is made again, with the same key")
@@ -369,7 +370,7 @@ func TestPicturesThatAToolGivesAreKeptAsFiles(t *testing.T) {
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	require.Len(t, r.All[1].Files, 20)
-	assert.Equal(t, record.FileRef{FileID: "0-a/0", Name: "act-1.png", ContentType: "image/png", Size: 1}, r.All[1].Files[0])
+	assert.Equal(t, record.FileRef{FileID: "0-0/0", Name: "act-1.png", ContentType: "image/png", Size: 1}, r.All[1].Files[0])
 	assert.Equal(t, "map.svg", r.All[1].Files[1].Name)
 	told := m.shown[1].Messages[2].Results[0].Text
 	assert.True(t, strings.HasPrefix(told, "two pictures\n[1 bytes of image/png; the user has them as the file act-1.png]\n[2 bytes of image/svg+xml"), told)

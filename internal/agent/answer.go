@@ -6,6 +6,7 @@ import (
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
 )
 
 // answered is the run's end when its last model step is a good answer, or one that is bad for good; nil when the model is
@@ -35,6 +36,9 @@ func (s *session) answered(last record.Step) *Result {
 // repairs is how often a model may mend a structured answer.
 const repairs = 1
 
+// answerLimits are those of a structured answer.
+var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}
+
 // structured is the JSON of a text, and what of it does not fit.
 func (s *session) structured(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
@@ -42,7 +46,11 @@ func (s *session) structured(text string) (json.RawMessage, error) {
 		inner = strings.TrimPrefix(inner, "json")
 		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(inner), "```"))
 	}
-	return json.RawMessage(text), s.wanted.Check(json.RawMessage(text))
+	output, err := strictjson.Value([]byte(text), answerLimits)
+	if err != nil {
+		return nil, err
+	}
+	return output, s.wanted.Check(output)
 }
 
 func repair(fault error) string {

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -28,45 +28,52 @@ type job struct {
 	repeat    bool // may be called twice
 }
 
+// callTools sees to the calls of a reply: what is decided without a call is journalled with the reply, and each result as its
+// call ends, so that nobody who takes the run over makes, or asks about, a call that has ended.
 func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
-	var jobs []*job
+	var jobs, made []*job
+	var ended []record.Step
+	var interrupts []record.Interrupt
 	for _, c := range last.Calls {
 		key := callKey(last.Index, c.ID)
-		if s.done(key) == nil {
-			jobs = append(jobs, s.plan(&job{Call: c, key: key}))
-		}
-	}
-	runs := slices.ContainsFunc(jobs, func(j *job) bool { return j.run })
-	if runs {
-		s.announceUnsafe(jobs)
-		if err := s.save(ctx); err != nil {
-			return nil, err
-		}
-	}
-	s.runAll(ctx, jobs)
-	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
-		return nil, err
-	}
-	var finished []record.Step
-	var interrupts []record.Interrupt
-	for _, j := range jobs {
-		if j.interrupt != nil {
-			interrupts = append(interrupts, *j.interrupt)
+		if s.done(key) != nil {
 			continue
 		}
-		j.step.Index = len(s.steps) + len(finished)
-		finished = append(finished, j.step)
+		j := s.plan(&job{Call: c, key: key})
+		jobs = append(jobs, j)
+		switch {
+		case j.interrupt != nil:
+			interrupts = append(interrupts, *j.interrupt)
+		case j.run:
+			made = append(made, j)
+		}
 	}
-	s.add(finished...)
-	// What was only decided can be told from the decisions again: it is journalled with the pause, or with the next step.
+	s.announceUnsafe(made)
+	index := s.next()
+	for _, j := range jobs {
+		if j.interrupt != nil {
+			continue
+		}
+		j.step.Index = index
+		index++
+		if !j.run {
+			ended = append(ended, j.step)
+		}
+	}
+	s.add(ended...)
+	// What was only decided can be told from the decisions again: beside a question it is journalled with the pause.
 	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
-	if runs || (asked && len(interrupts) == 0) {
+	if len(made) > 0 || (asked && len(interrupts) == 0) {
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for _, step := range finished { // who is shown that a call has ended may count on it
-		s.tell(ctx, step)
+	s.tell(ctx, ended...)
+	if err := s.makeAll(ctx, made); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+		return nil, err
 	}
 	if len(interrupts) > 0 {
 		return &Result{Interrupts: interrupts}, nil
@@ -87,6 +94,8 @@ func (s *session) plan(j *job) *job {
 		decision = decisions[0]
 	}
 	switch {
+	case j.Fault != "":
+		return j.end(s, model.Failed, unfit+j.Fault)
 	case j.Name == model.AskUser && decided:
 		return j.end(s, model.Answered, decision.Message)
 	case j.Name == model.AskUser && !s.Agent.Spec.CanAsk:
@@ -97,12 +106,17 @@ func (s *session) plan(j *job) *job {
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
-	case !isObject(j.Arguments):
-		return j.end(s, model.Failed, unfit+"they are no JSON object")
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
 	case decided && decision.Decision == string(lifecycle.Edit):
 		j.step.Arguments = decision.Arguments
+	}
+	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
+	if !j.repeat && s.begun(j.key) > 0 {
+		s.unsure(j)
+	}
+	if !j.run {
+		return j
 	}
 	if err := fits(offer.Parameters, j.step.Arguments); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
@@ -110,33 +124,24 @@ func (s *session) plan(j *job) *job {
 	if why, asks := s.needsApproval(offer, j.step.Arguments); asks && !decided {
 		return s.approve(j, fmt.Sprintf("May the agent call %s?", j.Name)+why, false)
 	}
-	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
-	if !j.repeat && s.begun(j.key) > 0 {
-		return s.unsure(j)
-	}
 	return j
 }
 
 // unsure sees to a call that was begun by an attempt that is gone: only a human may have it repeated, each time anew.
-func (s *session) unsure(j *job) *job {
+func (s *session) unsure(j *job) {
 	decisions := s.decisions(j.key, true)
 	for _, d := range decisions {
 		switch d.Decision {
 		case string(lifecycle.Reject):
-			return j.end(s, model.Rejected, cmp.Or(d.Message, "its outcome is not known"))
+			j.end(s, model.Rejected, cmp.Or(d.Message, "its outcome is not known"))
+			return
 		case string(lifecycle.Edit):
 			j.step.Arguments = d.Arguments
 		}
 	}
 	if s.begun(j.key) > len(decisions) {
-		return s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?", j.Name), true)
+		s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?", j.Name), true)
 	}
-	return j
-}
-
-func isObject(raw json.RawMessage) bool {
-	var o map[string]json.RawMessage
-	return json.Unmarshal(raw, &o) == nil && o != nil
 }
 
 func (j *job) end(s *session, o model.Outcome, text string) *job {
@@ -201,7 +206,10 @@ func (s *session) ask(j *job) *job {
 		Options  []string `json:"options"`
 	}
 	if err := json.Unmarshal(j.Arguments, &a); err != nil {
-		return j.end(s, model.Failed, "the arguments do not fit: "+err.Error())
+		return j.end(s, model.Failed, unfit+err.Error())
+	}
+	if len(a.Question) > maxQuestion || len(a.Options) > maxOptions {
+		return j.end(s, model.Failed, fmt.Sprintf(unfit+"a question may have %d bytes and %d options", maxQuestion, maxOptions))
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, a.Question)
 	j.interrupt.Options = a.Options
@@ -212,9 +220,9 @@ func (s *session) ask(j *job) *job {
 func (s *session) announceUnsafe(jobs []*job) {
 	var starts []record.Step
 	for _, j := range jobs {
-		if j.run && !j.repeat {
+		if !j.repeat {
 			starts = append(starts, record.Step{
-				Index: len(s.steps) + len(starts), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(),
+				Index: s.next() + len(starts), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(),
 				CallID: j.key, Name: j.Name, Arguments: j.step.Arguments, Outcome: "started",
 			})
 		}
@@ -222,27 +230,75 @@ func (s *session) announceUnsafe(jobs []*job) {
 	s.add(starts...)
 }
 
-// runAll makes the calls, several beside each other.
-func (s *session) runAll(ctx context.Context, jobs []*job) {
-	var pending []func()
-	for i, j := range jobs {
-		if !j.run {
-			continue
+// makeAll makes the calls, several beside each other, and journals what has ended while others are under way. When that
+// cannot be done, those are ended.
+func (s *session) makeAll(ctx context.Context, jobs []*job) error {
+	calling, end := context.WithCancel(ctx)
+	defer end()
+	for len(jobs) > 0 {
+		n := min(len(jobs), parallelCalls)
+		if err := s.makeSome(calling, jobs[:n], end); err != nil {
+			return err
 		}
-		s.Live.Step(ctx, events.StepEvent{Index: len(s.steps) + i, Kind: "tool", Name: j.Name, State: "started", Arguments: j.step.Arguments})
-		pending = append(pending, func() { s.call(ctx, j) })
+		jobs = jobs[n:]
 	}
-	if len(pending) == 1 {
-		pending[0]()
-		return
-	}
-	for len(pending) > 0 {
-		n := min(len(pending), parallelCalls)
-		host.All(s.Host, pending[:n]...)
-		pending = pending[n:]
-	}
+	return nil
 }
 
+func (s *session) makeSome(ctx context.Context, jobs []*job, end func()) (err error) {
+	var mu sync.Mutex
+	var ended []record.Step // not journalled yet
+	left := len(jobs)
+	open, wait := s.Host.Gate()
+	waits := make([]func(), 0, len(jobs))
+	for _, j := range jobs {
+		s.Live.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: "tool", Name: j.Name, State: "started", Arguments: j.step.Arguments})
+		waits = append(waits, s.Host.Go(func() {
+			defer func() { // also of a call that panics, which its owner is told by its wait
+				mu.Lock()
+				defer mu.Unlock()
+				if left--; j.step.Outcome != "" {
+					ended = append(ended, j.step)
+				}
+				open()
+			}()
+			s.call(ctx, j)
+		}))
+	}
+	for {
+		wait()
+		mu.Lock()
+		finished, last := ended, left == 0
+		ended = nil
+		open, wait = s.Host.Gate()
+		mu.Unlock()
+		if len(finished) > 0 && err == nil {
+			if err = s.keepResults(ctx, finished); err != nil {
+				end()
+			}
+		}
+		if last {
+			break
+		}
+	}
+	for _, wait := range waits {
+		wait()
+	}
+	return err
+}
+
+// keepResults journals what has come of calls, whatever ends the work meanwhile, and then shows it.
+func (s *session) keepResults(ctx context.Context, finished []record.Step) error {
+	ctx = context.WithoutCancel(ctx)
+	s.add(finished...)
+	if err := s.save(ctx); err != nil {
+		return err
+	}
+	s.tell(ctx, finished...)
+	return nil
+}
+
+// call makes a call. Without an outcome it has not ended: the work has, and the call was not begun or is cut short.
 func (s *session) call(ctx context.Context, j *job) {
 	if s.Go() != nil {
 		return // the round asks as well, and ends
@@ -256,6 +312,9 @@ func (s *session) call(ctx context.Context, j *job) {
 	result, err := j.offer.Call(call, tool.Invocation{
 		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
 	})
+	if ctx.Err() != nil && err != nil {
+		return
+	}
 	if ctx.Err() == nil && call.Err() != nil { // also when an answer has come: a connection that is being closed may still bring an empty one
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}

@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,12 +10,17 @@ import (
 	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
 )
 
-// checkDecision says what is wrong with a decision by itself: one that nobody understands must not pass for an approval.
-func checkDecision(i int, d record.Decision) error {
+// editLimits are those of the arguments that a human gives a call.
+var editLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+
+// checkDecision says what is wrong with a decision by itself: one that nobody understands must not pass for an approval. It
+// brings the arguments of an edit into their normal form.
+func checkDecision(i int, d *record.Decision) (err error) {
 	at := fmt.Sprintf("body.decisions[%d]", i)
 	if d.InterruptID == "" {
 		return problem.InvalidField(at+".interrupt_id", "is required")
@@ -24,9 +28,8 @@ func checkDecision(i int, d record.Decision) error {
 	switch lifecycle.Verb(d.Decision) {
 	case lifecycle.Approve, lifecycle.Reject:
 	case lifecycle.Edit:
-		var object map[string]json.RawMessage
-		if json.Unmarshal(d.Arguments, &object) != nil || object == nil {
-			return problem.InvalidField(at+".arguments", "must be an object when the decision is edit")
+		if d.Arguments, err = strictjson.Object(d.Arguments, editLimits); err != nil {
+			return problem.InvalidField(at+".arguments", "must be an object when the decision is edit: %s", err)
 		}
 	case lifecycle.Answer:
 		if d.Message == "" {
@@ -40,8 +43,9 @@ func checkDecision(i int, d record.Decision) error {
 
 // Resume decides a pause.
 func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string, list []record.Decision) (record.RunEntity, error) {
-	for i, d := range list {
-		if err := checkDecision(i, d); err != nil {
+	list = slices.Clone(list)
+	for i := range list {
+		if err := checkDecision(i, &list[i]); err != nil {
 			return record.RunEntity{}, err
 		}
 	}

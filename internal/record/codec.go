@@ -52,6 +52,9 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 	return Entity[T]{Value: e.Value, version: item.Version, move: item.Move, schema: item.Schema, unknown: e.Unknown}, nil
 }
 
+// ErrUnstorable says that a value has no stored form, and never will: it holds JSON that has more than one meaning.
+var ErrUnstorable = errors.New("record: the value cannot be stored")
+
 // put is the write of an entity, conditioned on the version that was read; item brings everything but body and schema.
 func put[T any](e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
@@ -59,7 +62,7 @@ func put[T any](e Entity[T], item table.Item) (table.Op, error) {
 	}
 	body, err := json.Marshal(envelope[T]{Value: e.Value, Unknown: e.unknown})
 	if err != nil {
-		return table.Op{}, fmt.Errorf("record: %s: %w", item.Key, err)
+		return table.Op{}, fmt.Errorf("%w: %s: %w", ErrUnstorable, item.Key, err)
 	}
 	item.Body, item.Schema = body, schema
 	if e.version == 0 {

@@ -188,7 +188,9 @@ const (
 
 // Call is a tool call the model asked for.
 type Call struct {
-	ID        string          `json:"id"`
+	ID        string          `json:"id"`              // ours: its number in the reply
+	Label     string          `json:"label,omitempty"` // the model's own id, where that tells the calls of a run apart
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
+	Arguments json.RawMessage `json:"arguments"`       // an object in normal form; with a fault: what came, as a string
+	Fault     string          `json:"fault,omitempty"` // why nobody can read the arguments
 }

@@ -335,10 +335,11 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 		return nil, fmt.Errorf("record: the result of run %s: %w", r.ID(), err)
 	}
 	last := Step{
-		Index: len(steps), Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Text: result.Answer,
+		Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Text: result.Answer,
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, Finish: result.Finish, Tries: 1,
 	}
 	for _, step := range steps {
+		last.Index = step.Index + 1
 		last.StartedAt = step.FinishedAt
 		last.Text = strings.TrimPrefix(last.Text, step.Text)
 		last.InputTokens -= step.InputTokens

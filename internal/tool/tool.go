@@ -8,10 +8,12 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -144,29 +146,51 @@ type Approval struct {
 	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is there
 }
 
-// Asks says whether a call with these arguments needs approval, and why.
+// Asks says whether a call with these arguments, in their normal form, needs approval, and why. What cannot be read asks, rather
+// than lets pass. A member counts whatever the case of its name, as there are servers that do not look at it; of a value that
+// is no text, the pattern is held against its JSON and against each text and number in it.
 func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
 	switch a.Mode {
-	case "always":
-		return "every call of this tool needs approval", true
+	case "", "never":
+		return "", false
 	case "when":
-		var named map[string]json.RawMessage
-		_ = json.Unmarshal(arguments, &named)
-		raw, there := named[a.Argument]
-		if !there {
-			return "", false
-		}
-		text := string(raw)
-		var plain string
-		if json.Unmarshal(raw, &plain) == nil {
-			text = plain
-		}
-		pattern, err := regexp.Compile(a.Pattern)
-		if err != nil || pattern.MatchString(text) { // a pattern that cannot be read asks rather than lets pass
+	default:
+		return "every call of this tool needs approval", true
+	}
+	var named map[string]json.RawMessage
+	if json.Unmarshal(arguments, &named) != nil {
+		return "its arguments cannot be read", true
+	}
+	pattern, err := regexp.Compile(a.Pattern)
+	for name, value := range named {
+		if strings.EqualFold(name, a.Argument) && (err != nil || slices.ContainsFunc(texts(value), pattern.MatchString)) {
 			return fmt.Sprintf("its argument %s matches %q", a.Argument, a.Pattern), true
 		}
 	}
 	return "", false
+}
+
+// texts are what a pattern is held against: a value that is a text itself; else its JSON, and the texts and numbers in it.
+func texts(value json.RawMessage) []string {
+	var text string
+	if value[0] == '"' && json.Unmarshal(value, &text) == nil {
+		return []string{text}
+	}
+	list := []string{string(value)}
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return list
+		}
+		switch token := token.(type) {
+		case string:
+			list = append(list, token)
+		case json.Number:
+			list = append(list, token.String())
+		}
+	}
 }
 
 // Error is a failure that the model is told.

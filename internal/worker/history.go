@@ -18,7 +18,10 @@ const (
 	maxChars = 200_000
 )
 
-func isTooLarge(err error) bool { return table.IsKind(err, table.TooLarge) }
+// isUnstorable says that what the agent made can never be stored: a later attempt would fare no better.
+func isUnstorable(err error) bool {
+	return table.IsKind(err, table.TooLarge) || errors.Is(err, record.ErrUnstorable)
+}
 
 // history is the conversation before a run: the completed turns of its chat, oldest first, by the links from turn to
 // turn, which are exact though listings may lag.

@@ -170,8 +170,8 @@ func (a *attempt) run(ctx context.Context) error {
 		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
 	case err == nil:
 		err = a.settle(reporting, result)
-	case isTooLarge(err):
-		err = a.tooLarge(reporting)
+	case isUnstorable(err):
+		err = a.unstorable(reporting)
 	case errors.Is(cause, errCancel):
 		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
 	case errors.Is(cause, errHandOver):
@@ -358,12 +358,12 @@ func (a *attempt) count(steps []record.Step) {
 	}
 }
 
-// settle writes how the loop ended. There is always an ending that fits: what is too large to store fails the run.
+// settle writes how the loop ended. There is always an ending that fits: what cannot be stored fails the run.
 func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 	a.count(r.Last)
 	err := a.report(ctx, a.ending(r))
-	if isTooLarge(err) {
-		return a.tooLarge(ctx)
+	if isUnstorable(err) {
+		return a.unstorable(ctx)
 	}
 	return err
 }
@@ -376,10 +376,10 @@ func untold(steps []record.Step) []record.Step {
 	return steps
 }
 
-// tooLarge is the ending that always fits.
-func (a *attempt) tooLarge(ctx context.Context) error {
+// unstorable is the ending that always fits.
+func (a *attempt) unstorable(ctx context.Context) error {
 	return a.report(ctx, func(w lifecycle.Work) move.Change {
-		return move.Change{Event: lifecycle.Fail{Work: w, Error: "what the agent made is too large to be stored"}}
+		return move.Change{Event: lifecycle.Fail{Work: w, Error: "what the agent made is too large, or cannot be stored"}}
 	})
 }
 

@@ -1,0 +1,345 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/agent"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
+	"agentplatform/internal/tool"
+)
+
+// What a model sends is hostile until it has been checked: the ids of its calls, their arguments, the length of what it says, and
+// what it claims to have used.
+
+type turn = func(model.Request) (model.Reply, error)
+
+// replies is a turn that asks for several calls at once.
+func replies(calls ...model.Call) turn {
+	return func(model.Request) (model.Reply, error) {
+		return model.Reply{Calls: calls, Finish: "tool_calls", InputTokens: 7, OutputTokens: 3}, nil
+	}
+}
+
+func act(id, arguments string) model.Call {
+	return model.Call{ID: id, Name: "act", Arguments: json.RawMessage(arguments)}
+}
+
+// approved is an agent all of whose calls need approval; made are the arguments of those that were made.
+func approved(made *[]string) func(*agent.Task) {
+	var mu sync.Mutex
+	return func(t *agent.Task) {
+		offers(func(_ context.Context, i tool.Invocation) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			*made = append(*made, string(i.Arguments))
+			return "ok", nil
+		})(t)
+		t.Agent.Spec.Approval.Mode = "always"
+	}
+}
+
+// decide goes on after a pause with a verb for each interrupt, in order.
+func (s *stage) decide(t *testing.T, r agent.Result, verbs ...string) agent.Result {
+	t.Helper()
+	require.Len(t, r.Interrupts, len(verbs))
+	s.task.Steps, s.task.Pauses = r.All, append(s.task.Pauses, r.Interrupts)
+	for n, i := range r.Interrupts {
+		s.task.Decided[i.ID] = record.Decision{InterruptID: i.ID, Decision: verbs[n]}
+	}
+	return s.work(t)
+}
+
+func TestEachCallIsDecidedByItselfWhateverItsID(t *testing.T) {
+	for name, ids := range map[string][3]string{
+		"one id for all":     {"a", "a", "a"},
+		"no ids":             {"", "", ""},
+		"ids like our own":   {"2", "1", "0"},
+		"ids of another key": {"0-a", "a", "0-0-a"},
+		"ids as long as one likes, and not to be sent back": {
+			strings.Repeat("x", 1<<16), strings.Repeat("x", 1<<16) + "y", "a\x00b\r\nX-Evil: 1\xff",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &script{says: []turn{replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)), says("done")}}
+			var made []string
+			s := newStage(m, approved(&made))
+			r := s.decide(t, s.work(t), "approve", "reject", "approve")
+			require.NotNil(t, r.Answer)
+			slices.Sort(made)
+			assert.Equal(t, []string{`{"n":1}`, `{"n":3}`}, made, "the one that was rejected is not made")
+
+			shown := m.shown[1].Messages
+			calls, results := shown[len(shown)-2].Calls, shown[len(shown)-1].Results
+			require.Len(t, calls, 3)
+			require.Len(t, results, 3)
+			known := map[string]bool{}
+			for n := range calls {
+				assert.False(t, known[calls[n].ID], "the model is shown each call under an id of its own: %q", calls[n].ID)
+				known[calls[n].ID] = true
+				assert.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, calls[n].ID, "an id that every provider takes")
+				assert.Equal(t, calls[n].ID, results[n].CallID)
+			}
+			assert.Equal(t, model.Rejected, results[1].Outcome)
+		})
+	}
+}
+
+func TestAnIDThatComesAgainInALaterReplyIsAnotherCall(t *testing.T) {
+	m := &script{says: []turn{replies(act("a", `{"n":1}`)), replies(act("a", `{"n":2}`)), says("done")}}
+	var made []string
+	s := newStage(m, approved(&made))
+	r := s.decide(t, s.work(t), "approve")
+	r = s.decide(t, r, "reject")
+	require.NotNil(t, r.Answer)
+	assert.Equal(t, []string{`{"n":1}`}, made)
+	var ids []string
+	for _, message := range m.shown[2].Messages {
+		for _, c := range message.Calls {
+			ids = append(ids, c.ID)
+		}
+	}
+	require.Len(t, ids, 2)
+	assert.NotEqual(t, ids[0], ids[1])
+}
+
+// storable are steps as the store takes them: in JSON that no reader understands in two ways.
+func storable(t *testing.T, steps []record.Step) {
+	t.Helper()
+	for _, step := range steps {
+		text, err := json.Marshal(step)
+		require.NoError(t, err)
+		_, err = strictjson.Value(text, strictjson.Limits{Bytes: 64 << 20, Depth: 1000})
+		assert.NoError(t, err)
+	}
+}
+
+func TestArgumentsThatNobodyCanReadAreTheModelsFault(t *testing.T) {
+	for arguments, told := range map[string]string{
+		`{"n":1,"n":2}`:                         "/n stands twice",
+		`{"n":1,"\u006e":2}`:                    "/n stands twice",
+		`{"n":1,"x":{"y":1,"y":2}}`:             "/x/y stands twice",
+		`{"n":1,"x":"\ud800"}`:                  "no valid Unicode",
+		"{\"n\":1,\"x\":\"\xff\"}":              "no valid Unicode",
+		`{"n":1`:                                "cut off",
+		`{"n":1} {"n":2}`:                       "something follows",
+		`"n"`:                                   "no JSON object",
+		``:                                      "no JSON",
+		`{"n":1,"x":` + deep(100):               "levels deep",
+		`{"n":1,"x":"` + long(1<<20) + `"}`:     "bytes",
+		`{"n":1,"x":[` + long(1<<10) + `1e999]`: "no valid JSON",
+	} {
+		t.Run(told, func(t *testing.T) {
+			m := &script{says: []turn{replies(act("a", arguments)), says("done")}}
+			var made []string
+			s := newStage(m, approved(&made))
+			r := s.work(t)
+			require.NotNil(t, r.Answer, "the model is told, and goes on")
+			assert.Empty(t, made)
+			storable(t, r.All)
+			assert.Contains(t, r.All[1].Output, told)
+			assert.Less(t, len(r.All[1].Output), 2000)
+			assert.EqualValues(t, 7, r.All[0].InputTokens, "what it used counts")
+		})
+	}
+}
+
+func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + "}" }
+func long(n int) string { return strings.Repeat("x", n) }
+
+func TestWhatIsApprovedIsWhatIsSent(t *testing.T) {
+	m := &script{says: []turn{replies(act("a", `{ "n" : 5e3, "to":"\u006dallory" }`)), says("done")}}
+	var made []string
+	s := newStage(m, approved(&made))
+	r := s.work(t)
+	require.Len(t, r.Interrupts, 1)
+	assert.Equal(t, `{"n":5000,"to":"mallory"}`, string(r.Interrupts[0].Tool.Arguments))
+	s.decide(t, r, "approve")
+	assert.Equal(t, []string{`{"n":5000,"to":"mallory"}`}, made)
+}
+
+func TestAStructuredAnswerIsReadStrictly(t *testing.T) {
+	m := &script{says: []turn{says(`{"city":"Oslo","city":"Rome"}`), says(`{"city":"\u004fslo"}`)}}
+	s := newStage(m, structured)
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Equal(t, `{"city":"Oslo"}`, string(r.Answer.Output))
+	last := m.shown[1].Messages[len(m.shown[1].Messages)-1]
+	assert.Contains(t, last.Text, "/city stands twice")
+}
+
+func TestAReplyHasBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		says turn
+		want string
+	}{
+		"text":  {says(long(5 << 20)), "the model's reply is over"},
+		"calls": {replies(slices.Repeat([]model.Call{act("a", `{"n":1}`)}, 200)...), "asked for 200 calls at once"},
+		"arguments": {
+			replies(slices.Repeat([]model.Call{act("a", `{"n":1,"x":"`+long(200<<10)+`"}`)}, 20)...), "bytes of arguments",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var made []string
+			s := newStage(&script{says: []turn{c.says}}, approved(&made))
+			r := s.work(t)
+			assert.Contains(t, r.Failure, c.want)
+			assert.Empty(t, made)
+			require.NotEmpty(t, r.All, "the call of the model is journalled, so that what it used counts")
+			storable(t, r.All)
+		})
+	}
+}
+
+func TestANameThatIsNoneIsToldAndCanBeStored(t *testing.T) {
+	m := &script{says: []turn{replies(model.Call{ID: "a", Name: long(1<<20) + "\xff", Arguments: json.RawMessage(`{}`)}), says("done")}}
+	r := newStage(m, nil).work(t)
+	require.NotNil(t, r.Answer)
+	storable(t, r.All)
+	assert.Less(t, len(r.All[1].Name), 200)
+	assert.Less(t, len(r.All[1].Output), 500)
+}
+
+func TestWhatAModelClaimsToHaveUsed(t *testing.T) {
+	claim := func(in, out int64) turn {
+		return func(model.Request) (model.Reply, error) {
+			return model.Reply{Text: "one two three", Finish: "stop", InputTokens: in, OutputTokens: out}, nil
+		}
+	}
+	for name, c := range map[string]struct{ in, out, wantIn, wantOut int64 }{
+		"as it says":       {120, 30, 120, 30},
+		"nothing at all":   {0, 0, 2, 4},
+		"less than none":   {-50, -1, 2, 4},
+		"one of them less": {-50, 30, 2, 30},
+		"absurdly much":    {math.MaxInt64, math.MaxInt64, 2, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(&script{says: []turn{claim(c.in, c.out)}}, nil)
+			r := s.work(t)
+			assert.Equal(t, c.wantIn, r.All[0].InputTokens)
+			assert.Equal(t, c.wantOut, r.All[0].OutputTokens)
+		})
+	}
+}
+
+// A call that has ended is journalled then, not with the others of its round: who is lost meanwhile asks nobody about it again.
+func TestAFinishedCallIsJournalledWhileOthersAreUnderWay(t *testing.T) {
+	for name, ends := range map[string]bool{"the other ends too": false, "the process ends meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			journalled := make(chan struct{})
+			m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`)), says("done")}}
+			s := newStage(m, offers(func(ctx context.Context, i tool.Invocation) (string, error) {
+				if string(i.Arguments) == `{"n":1}` {
+					return "first", nil
+				}
+				select {
+				case <-journalled: // waits for the other's result to be safe
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+				if ends {
+					stop()
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				return "second", nil
+			}))
+			keep := s.task.Journal
+			s.task.Journal = func(ctx context.Context, steps []record.Step) error {
+				err := keep(ctx, steps)
+				if slices.ContainsFunc(steps, func(step record.Step) bool { return step.Output == "first" }) {
+					close(journalled)
+				}
+				return err
+			}
+			_, err := s.Work(ctx, s.task)
+			outputs := map[string]int{}
+			for _, step := range s.journal {
+				outputs[step.Output]++
+			}
+			assert.Equal(t, 1, outputs["first"])
+			if ends {
+				require.ErrorIs(t, err, context.Canceled)
+				assert.Len(t, s.journal, 2, "the one that was cut short is not in the journal: %v", s.journal)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, 1, outputs["second"])
+		})
+	}
+}
+
+func TestWhatIsShownOfACallHasOneIndex(t *testing.T) {
+	m := &script{says: []turn{replies(
+		act("a", `{"n":1,"ask":true}`), act("b", `{"n":2}`), model.Call{ID: "c", Name: "unknown", Arguments: json.RawMessage(`{}`)}, act("d", `{"n":4}`),
+	)}}
+	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
+	s.task.Tools[0].Approval = tool.Approval{Mode: "when", Argument: "ask"}
+	begun, ended := map[string]int{}, map[string]int{}
+	s.task.Live = told{see: func(e events.StepEvent) {
+		if e.State == "started" {
+			begun[string(e.Arguments)] = e.Index
+		} else {
+			ended[string(e.Arguments)] = e.Index
+		}
+	}}
+	r := s.work(t)
+	require.Len(t, r.Interrupts, 1)
+	require.Len(t, begun, 2)
+	for arguments, index := range begun {
+		assert.Equal(t, index, ended[arguments])
+	}
+	for _, step := range s.journal[1:] {
+		assert.Equal(t, step.Index, ended[string(step.Arguments)], "and it is the journal's")
+	}
+}
+
+func TestAJournalThatCannotBeWrittenEndsTheCallsUnderWay(t *testing.T) {
+	lost := errors.New("lost")
+	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
+	s := newStage(m, offers(func(ctx context.Context, i tool.Invocation) (string, error) {
+		if string(i.Arguments) == `{"n":1}` {
+			return "first", nil
+		}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}))
+	s.task.Journal = func(_ context.Context, steps []record.Step) error {
+		if steps[0].Kind == record.ToolStep {
+			return lost
+		}
+		return nil
+	}
+	_, err := s.Work(t.Context(), s.task)
+	require.ErrorIs(t, err, lost)
+}
+
+func TestAFullRoundIsJournalledInOrderWhoeverEndsFirst(t *testing.T) {
+	var calls []model.Call
+	for n := range 25 {
+		calls = append(calls, act("a", fmt.Sprintf(`{"n":%d}`, n)))
+	}
+	m := &script{says: []turn{replies(calls...), says("done")}}
+	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) { return string(i.Arguments), nil }))
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	for n, step := range r.All[1:26] {
+		assert.Equal(t, n+1, step.Index)
+		assert.Equal(t, fmt.Sprintf(`{"n":%d}`, n), step.Output)
+	}
+}

@@ -1,0 +1,48 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/tool"
+)
+
+func TestWhenACallNeedsApproval(t *testing.T) {
+	when := func(argument, pattern string) tool.Approval {
+		return tool.Approval{Mode: "when", Argument: argument, Pattern: pattern}
+	}
+	for name, c := range map[string]struct {
+		rule      tool.Approval
+		arguments string
+		asks      bool
+	}{
+		"no rule":                            {tool.Approval{}, `{"to":"x"}`, false},
+		"never":                              {tool.Approval{Mode: "never"}, `{"to":"x"}`, false},
+		"always":                             {tool.Approval{Mode: "always"}, `{}`, true},
+		"a mode that nobody knows":           {tool.Approval{Mode: "sometimes"}, `{}`, true},
+		"the argument is there":              {when("to", ""), `{"to":null}`, true},
+		"it is not":                          {when("to", ""), `{"from":"x"}`, false},
+		"it matches":                         {when("to", "mallory"), `{"to":"mallory@example.com"}`, true},
+		"it does not":                        {when("to", "^mallory$"), `{"to":"alice"}`, false},
+		"another case of its name":           {when("to", "mallory"), `{"to":"alice","TO":"mallory"}`, true},
+		"a name that folds to it":            {when("kind", "mallory"), `{"\u212Aind":"mallory"}`, true},
+		"a number":                           {when("n", "^[0-9]{4,}$"), `{"n":5000}`, true},
+		"a number in a list":                 {when("n", "^[0-9]{4,}$"), `{"n":[1,[5000]]}`, true},
+		"a text in an object":                {when("to", "^mallory$"), `{"to":{"address":["mallory"]}}`, true},
+		"an escaped text in a list":          {when("to", "^a\\\\b$"), `{"to":["a\\b"]}`, true},
+		"a name in an object":                {when("to", "mallory"), `{"to":{"mallory":1}}`, true},
+		"the whole of an object":             {when("to", `^\{"a":1\}$`), `{"to":{"a":1}}`, true},
+		"a truth":                            {when("force", "true"), `{"force":true}`, true},
+		"arguments that cannot be read":      {when("to", "mallory"), `{"to"`, true},
+		"a pattern that cannot be read":      {when("to", "("), `{"to":"x"}`, true},
+		"such a pattern, without the member": {when("to", "("), `{}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			why, asks := c.rule.Asks(json.RawMessage(c.arguments))
+			assert.Equal(t, c.asks, asks)
+			assert.Equal(t, asks, why != "")
+		})
+	}
+}
