@@ -257,6 +257,9 @@ func (c *checker) head(id string, r record.Run) {
 	if before.Status != r.Status && !legal(before.Status, r.Status) {
 		c.violated(2, "run %s went from %s to %s", id, before.Status, r.Status)
 	}
+	if before.Status != r.Status && r.Status.Rests() {
+		c.accounted(r)
+	}
 	if before.Status.Active() && r.Status.Terminal() {
 		c.waited[id] = before.Parked
 	}
@@ -375,6 +378,7 @@ func (c *checker) effect(p *process, i tool.Invocation) {
 	if holder := c.holders[run]; r.Status == lifecycle.Running && holder != p {
 		c.violated(9, "%s is called by %s, and %s holds the run", i.IdempotencyKey, p.name, holder.name)
 	}
+	c.approved(r, i)
 	c.effects[i.Name+" "+i.IdempotencyKey]++
 	if n := c.effects["once "+i.IdempotencyKey]; i.Name == "once" && n > 1+c.allowed[run] {
 		c.violated(9, "%s was called %d times, %d repetitions were allowed", i.IdempotencyKey, n, c.allowed[run])

@@ -72,7 +72,7 @@ func (c *client) ask(a *actor, do func(ctx context.Context, d *deployment)) bool
 
 var messages = []string{
 	"hello", "hello\n/sleep 2s", "/sleep 20s", "/sleep 100s", "/ask Which?", "one\n/ask A?\ntwo\n/ask B?", "/ask A?\n/ask B?", "/tool effect {}", "/tool once {}",
-	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}", "/tool once {}\n/tool once {}", "/sleep 10m",
+	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}", "/tool once {}\n/tool once {}", "/tool effect {\"n\":1}\n/tool once {\"n\":2}\n/tool effect {\"n\":3}", "/sleep 10m",
 	"/sleep 10s\n/tool effect {}\n/sleep 20s\n/tool effect {}\n/sleep 20s\n/tool effect {}",
 }
 
@@ -259,7 +259,11 @@ func (c *client) resume(a *actor) {
 				verb = []lifecycle.Verb{lifecycle.Approve, lifecycle.Approve, lifecycle.Reject}[c.work.IntN(3)]
 				unsure = unsure || i.Unsure
 			}
-			list = append(list, record.Decision{InterruptID: i.ID, Decision: string(verb), Message: "m"})
+			one := record.Decision{InterruptID: i.ID, Decision: string(verb), Message: "m"}
+			if verb == lifecycle.Approve && c.work.IntN(6) == 0 {
+				one.Decision, one.Arguments = string(lifecycle.Edit), json.RawMessage(`{"edited":true}`)
+			}
+			list = append(list, one)
 		}
 		if unsure {
 			c.checker.allowed[run]++ // before the answer: the decision may count though the answer is lost

@@ -69,7 +69,8 @@ type world struct {
 
 	processes []*deployment
 	people    []tenant.Principal
-	agents    []string // by organisation: never, always
+	agents    []string          // by organisation: never, always
+	modes     map[string]string // of approval, by agent
 	clients   int
 	touched   []table.Op
 }
@@ -93,7 +94,8 @@ func newWorld(seed uint64, rate float64) *world {
 	s := newScheduler(seed)
 	w := &world{
 		scheduler: s, seed: seed, rate: rate, work: rand.New(rand.NewPCG(seed, 2)), chance: rand.New(rand.NewPCG(seed, 3)),
-		faults: map[string]int{}, blobs: &memblob.Store{}, secret: []byte("a secret of the simulation"), pushes: map[string][]received{}, effects: map[string]int{},
+		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, secret: []byte("a secret of the simulation"),
+		pushes: map[string][]received{}, effects: map[string]int{},
 	}
 	clock := func() time.Time { return s.now }
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
@@ -126,6 +128,7 @@ func (w *world) found() {
 				a, err := tenants.CreateAgent(ctx, o.Value.ID, spec, true)
 				must(err)
 				w.agents = append(w.agents, a.Value.ID)
+				w.modes[a.Value.ID] = mode
 			}
 			for range users {
 				email, role := "a@example.com", string(tenant.Admin)
@@ -188,7 +191,7 @@ func (w *world) deploy(name string) {
 	d.worker = &worker.Worker{
 		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second,
 		Loop: &agent.Loop{
-			Models: map[string]model.Model{"demo": demomodel.New(m)}, Host: m,
+			Models: map[string]model.Model{"demo": &liar{demomodel.New(m), w}}, Host: m,
 		},
 		Tools: &toolbox{builtintool.New(m), w, p, m},
 	}

@@ -79,6 +79,7 @@ const (
 	intakeIntake   = "internal/intake/intake.go"
 	workerWorker   = "internal/worker/worker.go"
 	agentCalls     = "internal/agent/calls.go"
+	agentReply     = "internal/agent/reply.go"
 	webhookWebhook = "internal/webhook/webhook.go"
 	sweepSweep     = "internal/sweep/sweep.go"
 	recordStore    = "internal/record/store.go"
@@ -100,8 +101,19 @@ func Bugs() []Bug {
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
 		one("an unsafe call is made again without a word", agentCalls, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
-		one("a call is shown as finished before it is journalled", agentCalls, `	if runs || (asked && len(interrupts) == 0) {`, "	for _, step := range finished {\n		s.tell(ctx, step)\n	}\n	if runs || (asked && len(interrupts) == 0) {"),
+		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
+			"	s.tell(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
+
+		// Models that lie.
+		one("a call goes by the id that the model gave it", agentReply, `call := record.Call{ID: strconv.Itoa(n), Name`, `_ = strconv.Itoa(n)
+	call := record.Call{ID: c.ID, Name`),
+		one("a call that was rejected is made", agentCalls, `case decided && decision.Decision == string(lifecycle.Reject):`, `case decided && decision.Decision == string(lifecycle.Reject) && decision.Message == "":`),
+		one("an edit of a call's arguments is forgotten", agentCalls, "		j.step.Arguments = decision.Arguments\n", ""),
+		one("what was approved with other arguments is made", agentReply, `if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {`, `if call.Arguments = c.Arguments; !json.Valid(c.Arguments) {
+		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
+		one("a claim to have used less than nothing counts", agentReply, `if in < 0 || in > maxTokens || none {`, `if in > maxTokens || none {`),
+		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
 		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
 
 		// The end of runs.
