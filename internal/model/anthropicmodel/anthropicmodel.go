@@ -58,8 +58,10 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	stream := m.client.Messages.NewStreaming(ctx, body, option.WithResponseInto(&answer))
 	defer func() { _ = stream.Close() }()
 	var said anthropic.Message
-	for stream.Next() {
+	size := 0
+	for size <= model.MaxArguments && stream.Next() {
 		event := stream.Current()
+		size += len(event.Delta.Text) + len(event.Delta.PartialJSON)
 		if err := said.Accumulate(event); err != nil {
 			return model.Reply{}, model.Fail(model.Retryable, "the model's stream cannot be read: %w", err)
 		}
@@ -71,6 +73,9 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return model.Reply{}, failure(err)
 	}
 	reply, err := replyOf(said)
+	if size > model.MaxArguments { // larger than anybody takes: it is read no further
+		reply.Finish, err = "length", nil
+	}
 	if answer != nil {
 		reply.RequestID = answer.Header.Get("Request-Id")
 	}

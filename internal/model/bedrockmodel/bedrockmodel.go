@@ -52,6 +52,9 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	var said heard
 	for event := range stream.Events() {
 		said.take(event, emit)
+		if said.enough() {
+			break
+		}
 	}
 	if err := stream.Err(); err != nil {
 		return model.Reply{}, failure(err)
@@ -145,9 +148,13 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 type heard struct {
 	text  strings.Builder
 	calls []model.Call
+	bytes int // of arguments
 	stop  types.StopReason
 	usage types.TokenUsage
 }
+
+// enough says that the reply is larger than anybody takes: it is read no further.
+func (h *heard) enough() bool { return h.bytes > model.MaxArguments || h.text.Len() > model.MaxText }
 
 func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
 	switch e := event.(type) {
@@ -163,6 +170,7 @@ func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
 		case *types.ContentBlockDeltaMemberToolUse:
 			if last := len(h.calls) - 1; last >= 0 { // blocks come one after another
 				h.calls[last].Arguments = append(h.calls[last].Arguments, aws.ToString(d.Value.Input)...)
+				h.bytes += len(aws.ToString(d.Value.Input))
 			}
 		}
 	case *types.ConverseStreamOutputMemberMessageStop:
@@ -183,6 +191,10 @@ func (h *heard) reply() (model.Reply, error) {
 		if len(r.Calls[i].Arguments) == 0 {
 			r.Calls[i].Arguments = json.RawMessage(`{}`)
 		}
+	}
+	if h.enough() {
+		r.Finish = "length"
+		return r, nil
 	}
 	switch h.stop {
 	case "":

@@ -59,7 +59,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	stream := m.client.Chat.Completions.NewStreaming(ctx, body, option.WithResponseInto(&answer))
 	defer func() { _ = stream.Close() }()
 	var said heard
-	for stream.Next() {
+	for !said.enough() && stream.Next() {
 		said.take(stream.Current(), emit)
 	}
 	if err := stream.Err(); err != nil {
@@ -72,8 +72,14 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 type heard struct {
 	text, refusal strings.Builder
 	calls         []model.Call
+	arguments     int // bytes
 	finish        string
 	usage         openai.CompletionUsage
+}
+
+// enough says that the reply is larger than anybody takes: it is read no further.
+func (h *heard) enough() bool {
+	return h.arguments > model.MaxArguments || h.text.Len()+h.refusal.Len() > model.MaxText
 }
 
 func (h *heard) take(chunk openai.ChatCompletionChunk, emit func(string)) {
@@ -98,8 +104,11 @@ func (h *heard) take(chunk openai.ChatCompletionChunk, emit func(string)) {
 			h.calls = append(h.calls, model.Call{})
 		}
 		c := &h.calls[at]
-		c.ID += piece.ID
-		c.Name += piece.Function.Name
+		if len(c.ID)+len(c.Name) <= maxLabels {
+			c.ID += piece.ID
+			c.Name += piece.Function.Name
+		}
+		h.arguments += len(piece.ID) + len(piece.Function.Name) + len(piece.Function.Arguments)
 		c.Arguments = append(c.Arguments, piece.Function.Arguments...)
 	}
 	if choice.FinishReason != "" {
@@ -109,6 +118,9 @@ func (h *heard) take(chunk openai.ChatCompletionChunk, emit func(string)) {
 
 // maxCalls bounds the calls of one reply, whatever index an endpoint makes up.
 const maxCalls = 1000
+
+// maxLabels bounds the id and the name of a call, in bytes; what is longer is neither.
+const maxLabels = 1 << 10
 
 func (h *heard) reply(answer *http.Response) (model.Reply, error) {
 	r := model.Reply{Text: h.text.String(), InputTokens: h.usage.PromptTokens, OutputTokens: h.usage.CompletionTokens}
@@ -128,7 +140,7 @@ func (h *heard) reply(answer *http.Response) (model.Reply, error) {
 		r.Calls = append(r.Calls, c)
 	}
 	switch {
-	case h.finish == "":
+	case h.finish == "" && !h.enough():
 		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
 	case h.finish == "content_filter" || h.refusal.Len() > 0:
 		return r, model.Fail(model.Refused, "the model refuses: %s", cmp.Or(h.refusal.String(), "its provider filters this content"))

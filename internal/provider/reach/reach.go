@@ -30,7 +30,9 @@ const firstByte = 5 * time.Minute
 func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]model.Model, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.ResponseHeaderTimeout = 64, firstByte
-	client := &http.Client{Transport: transport}
+	client := model.Bound(&http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // a key goes where the settings say, and nowhere else
+	}})
 	models := map[string]model.Model{"demo": demomodel.New(h)}
 	if s.OpenAIBaseURL != "" || s.OpenAIAPIKey != "" {
 		models["openai"] = openaimodel.New(s.OpenAIBaseURL, s.OpenAIAPIKey, client)

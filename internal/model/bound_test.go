@@ -1,0 +1,44 @@
+package model
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnAnswerEnds(t *testing.T) {
+	released := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/short":
+			_, _ = io.WriteString(w, "hello")
+		case "/endless":
+			for {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		case "/silent":
+			_, _ = io.WriteString(w, "hel")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			close(released)
+		}
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: &boundedTransport{nil, 1 << 20, 50 * time.Millisecond}}
+	for path, want := range map[string]error{"/short": nil, "/endless": errEndless, "/silent": errSilent} {
+		answer, err := client.Get(server.URL + path)
+		require.NoError(t, err)
+		text, err := io.ReadAll(answer.Body)
+		require.ErrorIs(t, err, want, path)
+		require.NoError(t, answer.Body.Close())
+		assert.LessOrEqual(t, len(text), 1<<20)
+	}
+	<-released // the provider is told, too
+}
