@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -441,4 +442,69 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	sort.Strings(keys)
 	return keys
+}
+
+// store reads what is stored as the service would.
+func (c *checker) store() *record.Store { return record.New(c.world.inner, c.world.blobs, nil) }
+
+// answeredBy says whether a user has ended a pause of a run, or the run is gone.
+func (c *checker) answeredBy(r record.Run, user string) bool {
+	for n := 1; n <= r.Pause; n++ {
+		d, found, err := c.store().LastDecision(context.Background(), r.ID(), n)
+		must(err)
+		if found && d.By == user {
+			return true
+		}
+	}
+	return c.isGone(r.ID())
+}
+
+// approved checks that a call of an agent that asks for every call is one that a human has let pass, with these arguments.
+func (c *checker) approved(r record.Run, i tool.Invocation) {
+	if c.world.modes[r.Agent] != "always" {
+		return
+	}
+	_, key, _ := strings.Cut(i.IdempotencyKey, "-")
+	pauses, decided, err := c.store().Pauses(context.Background(), r.ID())
+	must(err)
+	passed := ""
+	for _, pause := range pauses {
+		for _, one := range pause {
+			if one.Call != key {
+				continue
+			}
+			switch d := decided[one.ID]; lifecycle.Verb(d.Decision) {
+			case lifecycle.Approve:
+				passed = string(one.Tool.Arguments)
+			case lifecycle.Edit:
+				passed = string(d.Arguments)
+			default: // rejected, or not decided: whatever was said before
+				passed = ""
+			}
+		}
+	}
+	if passed != string(i.Arguments) {
+		c.violated(17, "%s is called with %s, and what was let pass is %q", i.IdempotencyKey, i.Arguments, passed)
+	}
+}
+
+// accounted checks that what a run that rests has used is at least what its journal says, call by call.
+func (c *checker) accounted(r record.Run) {
+	journal, err := c.store().Journal(context.Background(), r.ID())
+	must(err)
+	var calls, in, out int64
+	for _, step := range journal {
+		if step.Kind != record.ModelStep {
+			continue
+		}
+		calls++
+		in += step.InputTokens
+		out += step.OutputTokens
+		if step.InputTokens < 0 || step.OutputTokens < 0 || step.OutputTokens > math.MaxInt32 {
+			c.violated(18, "step %d of run %s claims %d and %d tokens", step.Index, r.ID(), step.InputTokens, step.OutputTokens)
+		}
+	}
+	if u := r.Usage; u.ModelCalls < calls || u.InputTokens < in || u.OutputTokens < out {
+		c.violated(18, "run %s is %s and has used %+v; its journal has %d calls of the model with %d and %d tokens", r.ID(), r.Status, u, calls, in, out)
+	}
 }

@@ -22,6 +22,7 @@ type client struct {
 	*world
 	who    tenant.Principal
 	name   string
+	names  string // what its keys begin with: other users have keys of the same name
 	own    *process
 	runs   []string
 	parked [][2]string // run, parked id
@@ -33,7 +34,7 @@ type client struct {
 func (w *world) client(n int) {
 	c := &client{
 		world: w, who: w.people[n%len(w.people)], name: fmt.Sprintf("client %d", n), own: &process{name: fmt.Sprintf("client %d", n)},
-		keys: map[string]string{}, sent: map[string]intake.Message{},
+		keys: map[string]string{}, sent: map[string]intake.Message{}, names: fmt.Sprint("key-", n/len(w.people)),
 	}
 	for i := range 2 {
 		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization.ID, i)) // shared by the organisation's clients
@@ -131,7 +132,7 @@ func (c *client) send(a *actor) {
 		m.CallbackURL = "https://receiver.example/hook"
 	}
 	if c.work.IntN(2) == 0 {
-		m.Key = fmt.Sprintf("%s-%d", c.name, len(c.keys))
+		m.Key = fmt.Sprintf("%s-%d", c.names, len(c.keys))
 		c.keys[m.Key] = ""
 		c.sent[m.Key] = m
 	}
@@ -179,6 +180,9 @@ func (c *client) accepted(key string, p intake.Posted) {
 			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
 		}
 		c.keys[key] = said
+	}
+	if p.Parked == nil && p.Run.User != c.who.User.ID && !c.checker.answeredBy(p.Run, c.who.User.ID) {
+		c.checker.violated(8, "key %s of user %s led to run %s of user %s", key, c.who.User.ID, p.Run.RunID, p.Run.User)
 	}
 	c.runs = append(c.runs, p.Run.RunID)
 }

@@ -85,6 +85,7 @@ const (
 	recordStore    = "internal/record/store.go"
 	recordRun      = "internal/record/run.go"
 	recordSlot     = "internal/record/slot.go"
+	recordLedger   = "internal/record/ledger.go"
 	feedFollow     = "internal/feed/follow.go"
 )
 
@@ -104,6 +105,10 @@ func Bugs() []Bug {
 		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
 			"	s.tell(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
+
+		// Owners who use the same names.
+		one("a key is everybody's in its organization", recordLedger, `return organization + "/" + user + "/" + hex`, `return organization + "/" + hex`),
+		one("a key is everybody's", recordLedger, `return organization + "/" + user + "/" + hex`, `return hex`),
 
 		// Models that lie.
 		one("a call goes by the id that the model gave it", agentReply, `call := record.Call{ID: strconv.Itoa(n), Name`, `_ = strconv.Itoa(n)
