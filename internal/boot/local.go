@@ -277,9 +277,7 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *rem
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)
 	l.working.Go(func() {
-		if err := sweeper.Adopt(ctx); err != nil && ctx.Err() == nil {
-			l.log.Error("the first sweep failed", "error", err)
-		}
+		l.sweep(ctx, sweeper.Adopt)
 		tick := time.NewTicker(sweepEvery)
 		defer tick.Stop()
 		for {
@@ -287,12 +285,22 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *rem
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if err := sweeper.Sweep(ctx); err != nil && ctx.Err() == nil {
-					l.log.Error("a sweep failed", "error", err)
-				}
+				l.sweep(ctx, sweeper.Sweep)
 			}
 		}
 	})
+}
+
+// sweep sweeps once; what goes wrong is tried again by the next.
+func (l *Local) sweep(ctx context.Context, sweep func(context.Context) error) {
+	died := host.Catch(func() {
+		if err := sweep(ctx); err != nil && ctx.Err() == nil {
+			l.log.Error("a sweep failed", "error", err)
+		}
+	})
+	if died != nil {
+		l.log.Error("a sweep panicked", "panic", died.Value, "stack", string(died.Stack))
+	}
 }
 
 func (l *Local) serve(listener net.Listener) {

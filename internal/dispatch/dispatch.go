@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/queue"
 )
 
@@ -33,19 +34,35 @@ func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, 
 		case <-ctx.Done():
 			return
 		}
-		d, err := source.Receive(ctx)
+		var d queue.Delivery
+		var err error
+		if died := host.Catch(func() { d, err = source.Receive(ctx) }); died != nil {
+			log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
+			err = died
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
 			<-slots
 			log.Error("the queue could not be read", "error", err)
+			rest(ctx)
 			continue
 		}
 		begun.Go(func() {
 			defer func() { <-slots }()
-			one(ctx, source, d, log, handle)
+			if died := host.Catch(func() { one(ctx, source, d, log, handle) }); died != nil {
+				log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
+			}
 		})
+	}
+}
+
+// rest is what a queue is given that could not be read.
+func rest(ctx context.Context) {
+	select {
+	case <-time.After(retryAfterError):
+	case <-ctx.Done():
 	}
 }
 
@@ -68,13 +85,13 @@ func one(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.L
 	}
 }
 
-// Guarded handles a nudge and keeps one bad item from bringing the process down.
+// Guarded handles a nudge and keeps one bad item from bringing the process down. Of one that panicked the log has the
+// stack, and the sweeper brings it again.
 func Guarded(ctx context.Context, d queue.Delivery, log *slog.Logger, handle Handler) (again time.Duration, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("a handler panicked", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "panic", p)
-			again, err = 0, nil // the sweeper brings it again; the run's crash count bounds how often
-		}
-	}()
-	return handle(ctx, d.Nudge.ID)
+	died := host.Catch(func() { again, err = handle(ctx, d.Nudge.ID) })
+	if died != nil {
+		log.Error("a handler panicked", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "panic", died.Value, "stack", string(died.Stack))
+		return 0, nil
+	}
+	return again, err
 }

@@ -10,6 +10,8 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -25,7 +27,7 @@ type Host interface {
 	Sleep(ctx context.Context, d time.Duration) error
 	// WithTimeout is context.WithTimeout on this host's clock.
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	// Go starts f beside the caller, who owns it: wait returns when f has.
+	// Go starts f beside the caller, who owns it: wait returns when f has. If f panics, wait does, with a [*Panic].
 	Go(f func()) (wait func())
 	// Gate makes something to wait for: wait returns once open has been called, which may be done more than once.
 	Gate() (open, wait func())
@@ -36,15 +38,54 @@ type Host interface {
 	Int64N(n int64) int64
 }
 
-// All runs the functions beside each other and returns when the last has.
+// All runs the functions beside each other and returns when the last has. If any panicked, it panics then.
 func All(h Host, fs ...func()) {
 	waits := make([]func(), 0, len(fs))
 	for _, f := range fs {
 		waits = append(waits, h.Go(f))
 	}
+	Wait(waits...)
+}
+
+// Wait waits for all that Go has started. If any panicked, it panics then.
+func Wait(waits ...func()) {
+	var died *Panic
 	for _, wait := range waits {
-		wait()
+		if p := Catch(wait); died == nil {
+			died = p
+		}
 	}
+	died.Again()
+}
+
+// Panic is what a function panicked with, and where: as a rule of a goroutine, for the one who owns it.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+// Again panics with p where its owner is. Of a nil p it does nothing.
+func (p *Panic) Again() {
+	if p != nil {
+		panic(p)
+	}
+}
+
+// Catch runs f and returns what it panicked with; nil: it did not. What came from another goroutine keeps its stack.
+func Catch(f func()) (p *Panic) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *Panic:
+			p = v
+		default:
+			p = &Panic{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	f()
+	return nil
 }
 
 // Jitter draws a duration from [0, d): full jitter, for back-off.
@@ -146,11 +187,15 @@ func (s *system) WithTimeout(ctx context.Context, d time.Duration) (context.Cont
 
 func (s *system) Go(f func()) func() {
 	open, wait := s.Gate()
+	var died *Panic
 	go func() {
 		defer open()
-		f()
+		died = Catch(f)
 	}()
-	return wait
+	return func() {
+		wait()
+		died.Again()
+	}
 }
 
 func (s *system) Gate() (open, wait func()) {

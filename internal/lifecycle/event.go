@@ -102,6 +102,31 @@ func (e HandOver) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
+// Crash ends a worker's part that failed inside: its program panicked. Another attempt begins, until there were too many
+// since the last journalled step.
+type Crash struct{ Work }
+
+// Move names the move.
+func (Crash) Move() string { return "crash" }
+
+func (e Crash) apply(o *Outcome, now time.Time) error {
+	r := &o.After
+	if r.Crashes++; r.Crashes >= MaxCrashes {
+		return e.finish(o, Failed, fmt.Sprintf("the agent's work failed inside the service %d times without finishing a step", r.Crashes), now)
+	}
+	if err := e.report(o); err != nil {
+		return err
+	}
+	if r.CancelRequested {
+		o.enter(Cancelled, now)
+		return nil
+	}
+	r.Lease = Lease{}
+	r.Due = now.Add(DispatchGrace)
+	o.Nudge = true
+	return nil
+}
+
 // Pause stops the run until humans have decided.
 type Pause struct {
 	Work

@@ -30,6 +30,7 @@ func Moves() []Move {
 		{"beat", []Status{Running}, []Status{Running}, "the worker confirms its lease and its active time"},
 		{"step", []Status{Running}, []Status{Running}, "a model reply or tool result is journalled"},
 		{"hand_over", []Status{Running}, []Status{Running}, "the worker gives its lease up at a step's end; another goes on"},
+		{"crash", []Status{Running}, []Status{Running, Failed, Cancelled}, "the worker's program failed at the run; another attempt begins, a few times"},
 		{"pause", []Status{Running}, []Status{AwaitingInput, Cancelled}, "the agent needs a human decision"},
 		{"complete", []Status{Running}, []Status{Completed, Cancelled}, "the worker finishes with success"},
 		{"fail", []Status{Running}, []Status{Failed, Cancelled}, "the worker finishes with failure"},

@@ -21,6 +21,7 @@ type dumb struct {
 	parked    int
 	flagged   bool
 	crashes   int
+	gone      bool // the worker has said itself that it crashed
 }
 
 func (d *dumb) end(s Status) string {
@@ -35,11 +36,11 @@ func (d *dumb) do(event string, arg int) string {
 	mine := d.status == Running && d.held && arg == d.attempt
 	switch event {
 	case "claim":
-		if d.status == Queued || d.status == Running && !d.held && !d.flagged && d.crashes+1 < MaxCrashes {
-			if d.status == Running {
+		if d.status == Queued || d.status == Running && !d.held && !d.flagged && (d.gone || d.crashes+1 < MaxCrashes) {
+			if d.status == Running && !d.gone {
 				d.crashes++
 			}
-			d.status, d.held = Running, true
+			d.status, d.held, d.gone = Running, true, false
 			d.attempt++
 			return "ok"
 		}
@@ -51,6 +52,20 @@ func (d *dumb) do(event string, arg int) string {
 			d.crashes = 0
 			return "ok"
 		}
+	case "crash":
+		if !mine {
+			return "refused"
+		}
+		d.held = false
+		d.crashes++
+		switch {
+		case d.flagged:
+			return d.end(Cancelled)
+		case d.crashes == MaxCrashes:
+			return d.end(Failed)
+		}
+		d.gone = true
+		return "ok"
 	case "complete", "fail":
 		if mine && d.flagged {
 			return d.end(Cancelled)
@@ -108,7 +123,7 @@ func (d *dumb) do(event string, arg int) string {
 }
 
 func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
-	names := []string{"claim", "lapse", "step", "complete", "fail", "ask", "approval", "answer", "approve", "expire", "cancel", "park"}
+	names := []string{"claim", "lapse", "step", "crash", "complete", "fail", "ask", "approval", "answer", "approve", "expire", "cancel", "park"}
 	rapid.Check(t, func(rt *rapid.T) {
 		r, d := sample(Queued), dumb{status: Queued}
 		at := now
@@ -129,11 +144,13 @@ func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
 			case "claim":
 				e = Claim{Holder: "w", Until: far}
 			case "lapse":
-				if r.Status == Running {
+				if r.Status == Running && r.Lease.Holder != "" {
 					r.Lease.Until = at
 				}
 			case "step":
 				e = Step{w}
+			case "crash":
+				e = Crash{w}
 			case "complete":
 				e = Complete{w}
 			case "fail":
@@ -154,7 +171,7 @@ func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
 				e = Park{fmt.Sprint(n)}
 			}
 			// A lapsed run with the worker's report still coming is the store's to refuse by its version; the core takes it.
-			if !d.held && d.status == Running && (name == "step" || name == "complete" || name == "fail" || name == "ask" || name == "approval") {
+			if !d.held && d.status == Running && (name == "step" || name == "crash" || name == "complete" || name == "fail" || name == "ask" || name == "approval") {
 				continue
 			}
 			want := d.do(name, arg)

@@ -36,7 +36,7 @@ func (s Status) Counts() bool { return s == Queued || s == Running }
 // Numbers that no setting changes.
 const (
 	MaxParked  = 5   // parked messages per run (specification, Limits)
-	MaxCrashes = 5   // lapsed leases since the last journalled step, then the run fails
+	MaxCrashes = 5   // attempts that were lost since the last journalled step, then the run fails
 	MaxHops    = 500 // hand-overs of one run, then it fails: no run hops for ever
 )
 

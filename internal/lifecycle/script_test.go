@@ -91,6 +91,8 @@ func (p *player) play(words []string) string {
 		e = Step{w}
 	case "hand_over":
 		e = HandOver{w}
+	case "crash":
+		e = Crash{w}
 	case "complete":
 		e = Complete{w}
 	case "fail":

@@ -50,6 +50,7 @@ func happy() map[string]func(r *Run) Event {
 		"beat":      func(*Run) Event { return Beat{work} },
 		"step":      func(*Run) Event { return Step{work} },
 		"hand_over": func(*Run) Event { return HandOver{work} },
+		"crash":     func(*Run) Event { return Crash{work} },
 		"pause": func(*Run) Event {
 			return Pause{work, []Pending{{ID: "i1", Kind: Approval}}, t0.Add(72 * time.Hour)}
 		},
@@ -149,7 +150,7 @@ func TestTheSpecificationsRows(t *testing.T) {
 }
 
 func TestAnAcknowledgedCancelAlwaysEndsCancelled(t *testing.T) {
-	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Pause{work, []Pending{{"i", Approval}}, now}} {
+	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work}, Pause{work, []Pending{{"i", Approval}}, now}} {
 		o, err := Apply(sample(Running), Cancel{Reason: "stop"}, now)
 		require.NoError(t, err)
 		assert.Equal(t, Running, o.After.Status)

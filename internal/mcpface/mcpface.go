@@ -4,13 +4,14 @@
 // A call waits for the run as long as POST /chat would. A run that goes on, or waits for a human, is told with its id; the
 // tool get_run asks again. Nothing is kept between requests.
 //
-// It must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names, problem and the
-// protocol's library.
+// It must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names, problem, host
+// and the protocol's library.
 package mcpface
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -53,6 +55,18 @@ func (f *Face) For(p tenant.Principal) http.Handler {
 	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 }
 
+// guarded makes an error of a panic: the library handles requests in goroutines of its own, and one that panicked would end
+// the process.
+func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
+		if died := host.Catch(func() { result, err = next(ctx, method, r) }); died != nil {
+			f.Log.Error("a request panicked", "method", method, "panic", died.Value, "stack", string(died.Stack))
+			return nil, errors.New("something went wrong on our side")
+		}
+		return result, err
+	}
+}
+
 // asked is what an agent's tool takes.
 type asked struct {
 	Message string `json:"message" jsonschema:"what to tell the agent"`
@@ -83,6 +97,7 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 	s := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, is followed up with get_run.",
 	})
+	s.AddReceivingMiddleware(f.guarded)
 	names := map[string]bool{getRun: true}
 	for _, e := range page.Rows {
 		agent := e.Value

@@ -10,6 +10,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -59,8 +61,8 @@ type process struct {
 	frozen time.Time // until then none of its actors goes on
 }
 
-// killed unwinds an actor whose process has died.
-type killed struct{}
+// die unwinds an actor whose process has died. It is no panic, which the use cases would take for one of their own.
+func die() { runtime.Goexit() }
 
 func newScheduler(seed uint64) *scheduler {
 	return &scheduler{
@@ -87,9 +89,7 @@ func (s *scheduler) spawn(p *process, name string, f func(a *actor)) *actor {
 	go func() {
 		defer func() {
 			if r := recover(); r != nil {
-				if _, ok := r.(killed); !ok {
-					s.fail(fmt.Sprintf("%s panicked: %v", a.name, r))
-				}
+				s.fail(fmt.Sprintf("%s panicked: %v\n%s", a.name, r, stackOf(r)))
 			}
 			a.done = true
 			s.yielded <- struct{}{}
@@ -102,6 +102,14 @@ func (s *scheduler) spawn(p *process, name string, f func(a *actor)) *actor {
 	return a
 }
 
+// stackOf is where something panicked.
+func stackOf(r any) []byte {
+	if p, ok := r.(*host.Panic); ok {
+		return p.Stack
+	}
+	return debug.Stack()
+}
+
 func (s *scheduler) fail(reason string) {
 	if s.failure == "" {
 		s.failure = fmt.Sprintf("at %s, step %d: %s", s.now.Format(time.RFC3339Nano), s.steps, reason)
@@ -111,11 +119,11 @@ func (s *scheduler) fail(reason string) {
 // yield hands control to the scheduler until the actor is picked again.
 func (s *scheduler) yield(a *actor) {
 	if a.process.dead {
-		panic(killed{})
+		die()
 	}
 	s.yielded <- struct{}{}
 	if !<-a.resume {
-		panic(killed{})
+		die()
 	}
 }
 
@@ -276,8 +284,12 @@ func (m *machine) WithTimeout(ctx context.Context, d time.Duration) (context.Con
 }
 
 func (m *machine) Go(f func()) func() {
-	a := m.spawn(m.process, m.current().name+"+", func(*actor) { f() })
-	return func() { m.until(m.current(), func() bool { return a.done }) }
+	var died *host.Panic
+	a := m.spawn(m.process, m.current().name+"+", func(*actor) { died = host.Catch(f) })
+	return func() {
+		m.until(m.current(), func() bool { return a.done })
+		died.Again()
+	}
 }
 
 func (m *machine) Gate() (open, wait func()) {

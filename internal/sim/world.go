@@ -230,13 +230,13 @@ func hasLater(key table.Key) bool {
 func (w *world) port(p *process, what string) {
 	a := w.awake
 	if p.dead {
-		panic(killed{})
+		die()
 	}
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("crash")
 		p.dead = true
 		w.note("crash at "+what, 0)
-		panic(killed{})
+		die()
 	}
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("freeze")

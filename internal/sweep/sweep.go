@@ -18,6 +18,7 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -78,8 +79,13 @@ func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := s.look(ctx, e.Key); err != nil {
-				s.Log.Warn("a look failed", "item", e.Part, "error", err)
+			died := host.Catch(func() {
+				if err := s.look(ctx, e.Key); err != nil {
+					s.Log.Warn("a look failed", "item", e.Part, "error", err)
+				}
+			})
+			if died != nil { // one bad item keeps nobody from looking at the others
+				s.Log.Error("a look panicked", "item", e.Part, "panic", died.Value, "stack", string(died.Stack))
 			}
 		}
 		if !fresh || len(due) < size {
@@ -104,8 +110,11 @@ func (s *Sweeper) look(ctx context.Context, key table.Key) error {
 
 func (s *Sweeper) run(ctx context.Context, id string) error {
 	e, err := s.Store.Run(ctx, record.System(), id)
+	if problem.Is(err, "not_found") {
+		return nil
+	}
 	if err != nil {
-		return nil // gone, or not to be read now: the next sweep looks again
+		return err // the next sweep looks again
 	}
 	now := s.Host.Now()
 	todo := lifecycle.Look(e.Value.Run, now, s.Shell.Boot)

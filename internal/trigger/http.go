@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -63,7 +64,7 @@ func Streamed(h http.Handler, log *slog.Logger) func(context.Context, lambdaeven
 			defer w.WriteHeader(http.StatusOK)
 			defer func() {
 				if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
-					log.Error("a request panicked", "panic", p)
+					log.Error("a request panicked", "panic", p, "stack", string(debug.Stack()))
 					w.WriteHeader(http.StatusInternalServerError)
 				}
 			}()

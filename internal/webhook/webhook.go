@@ -117,7 +117,12 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if gone, err := s.gone(ctx, h); err != nil || gone {
 		return 0, err // no push after deletion; the removal takes the row
 	}
-	return s.settle(ctx, claimed, s.try(ctx, claimed.Value))
+	var o outcome
+	if died := host.Catch(func() { o = s.try(ctx, claimed.Value) }); died != nil { // a failed try like any other
+		s.Log.Error("a webhook's try panicked", "run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
+		o = outcome{HookAttempt: record.HookAttempt{At: now, Error: "the delivery failed inside the service"}}
+	}
+	return s.settle(ctx, claimed, o)
 }
 
 // gone says whether the run of a delivery has been deleted.

@@ -142,3 +142,16 @@ func TestWhatWasAskedForDuringATryDoesNotLoseItsOutcome(t *testing.T) {
 	assert.False(t, s.now(t).Redeliver)
 	assert.Equal(t, 2, s.posts)
 }
+
+func TestATryThatPanicsIsAFailedOne(t *testing.T) {
+	s := newStage(t)
+	s.meanwhile = func() { panic("oops") }
+	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	require.NoError(t, err)
+	assert.Positive(t, again, "it is tried again with back-off")
+	h := s.now(t)
+	assert.Equal(t, record.HookPending, h.State)
+	require.Len(t, h.Attempts, 1)
+	assert.Equal(t, "the delivery failed inside the service", h.Attempts[0].Error)
+	assert.Empty(t, h.Claim, "and the claim is given back")
+}

@@ -56,6 +56,7 @@ var (
 	errLost     = errors.New("worker: the run is no longer ours")
 	errHandOver = errors.New("worker: the process is stopping")
 	errCancel   = errors.New("worker: the run was cancelled")
+	errAlone    = errors.New("worker: what must go on beside the work has ended")
 )
 
 // Handle looks at a run and does what it asks for. The context's end makes it hand the run over at the next step.
@@ -143,10 +144,35 @@ func (a *attempt) begin(e record.RunEntity) {
 
 func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }
 
-// run does the work of the attempt beside a heartbeat, and reports how it ended.
-func (a *attempt) run(ctx context.Context) error {
-	run := a.current().Value
+// run does the work of the attempt, and reports how it ended. A panic, wherever it was, is one way to end: nothing of the
+// attempt is left, least of all its lease.
+func (a *attempt) run(ctx context.Context) (err error) {
 	log := a.Log.With("run_id", a.id, "attempt", a.number)
+	reporting := context.WithoutCancel(ctx)
+	died := host.Catch(func() { err = a.conclude(reporting, log, a.perform(ctx)) })
+	if died != nil {
+		log.Error("the attempt panicked", "panic", died.Value, "stack", string(died.Stack))
+		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Crash{Work: w}} })
+	}
+	if errors.Is(err, errLost) {
+		log.Info("another took the run over, or it ended")
+		return nil
+	}
+	return ignoreRefusal(err)
+}
+
+// performed is how the work ended.
+type performed struct {
+	agent.Result
+
+	err      error
+	cause    error // why it was stopped, if it was
+	timedOut bool
+}
+
+// perform does the work beside a heartbeat. Both have ended when it returns or panics.
+func (a *attempt) perform(ctx context.Context) (p performed) {
+	run := a.current().Value
 	// The process's end must not abort a call in the middle of a commit: it is one more reason for stop.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.stop = stop
@@ -157,32 +183,41 @@ func (a *attempt) run(ctx context.Context) error {
 
 	ear := a.Feed.Bell().Listen(a.id) // before the work begins, which rings once it can be watched
 	defer ear.Close()
-	wait := a.Host.Go(func() { a.heartbeat(work, ear) })
-	result, err := a.work(limited, run)
-	timedOut := err != nil && work.Err() == nil && limited.Err() != nil
-	cause := context.Cause(work)
-	stop(nil)
-	wait()
+	defer host.Wait(a.beside(func() { a.heartbeat(work, ear) }))
+	defer stop(nil)
+	p.Result, p.err = a.work(limited, run)
+	p.timedOut = p.err != nil && work.Err() == nil && limited.Err() != nil
+	p.cause = context.Cause(work)
+	return p
+}
 
-	reporting := context.WithoutCancel(ctx)
+// beside has f go on beside the work, which must not go on without it.
+func (a *attempt) beside(f func()) (wait func()) {
+	return a.Host.Go(func() {
+		defer a.stop(errAlone)
+		f()
+	})
+}
+
+// conclude reports how the work ended.
+func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) error {
 	switch {
-	case timedOut:
-		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
-	case err == nil:
-		err = a.settle(reporting, result)
-	case isUnstorable(err):
-		err = a.unstorable(reporting)
-	case errors.Is(cause, errCancel):
-		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
-	case errors.Is(cause, errHandOver):
-		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
-	case errors.Is(err, errLost), errors.Is(cause, errLost):
-		log.Info("another took the run over, or it ended")
-		return nil
+	case p.timedOut:
+		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
+	case p.err == nil:
+		return a.settle(ctx, p.Result)
+	case isUnstorable(p.err):
+		return a.unstorable(ctx)
+	case errors.Is(p.cause, errCancel):
+		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
+	case errors.Is(p.cause, errHandOver):
+		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
+	case errors.Is(p.err, errLost), errors.Is(p.cause, errLost):
+		return errLost
 	default:
-		log.Warn("the attempt could not go on; the run will be taken up again", "error", err)
+		log.Warn("the attempt could not go on; the run will be taken up again", "error", p.err)
+		return p.err
 	}
-	return ignoreRefusal(err)
 }
 
 // work gathers what the agent loop needs and runs it.

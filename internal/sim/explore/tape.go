@@ -210,6 +210,10 @@ func follow(l *life, path []seen, fixed table.Table) (n *node) {
 		n.memory, n.since = t.memory, t.since
 		switch r := recover().(type) {
 		case nil:
+			if t.open != nil { // and what stopped it was taken for a panic of its own
+				n.next, n.left = &t.open.call, nil
+				return
+			}
 			n.memory, n.since = fmt.Sprint("over ", n.left), len(path)
 		case unanswered:
 			n.next = &r.call

@@ -1,0 +1,102 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/dispatch"
+	"agentplatform/internal/queue"
+)
+
+// troubled is a queue whose every call may fail.
+type troubled struct {
+	mu       sync.Mutex
+	receive  func(n int) error
+	received int
+	answered []string
+	answer   func()
+}
+
+func (q *troubled) Receive(ctx context.Context) (queue.Delivery, error) {
+	q.mu.Lock()
+	q.received++
+	n := q.received
+	q.mu.Unlock()
+	if n > 20 {
+		<-ctx.Done()
+		return queue.Delivery{}, ctx.Err()
+	}
+	return queue.Delivery{Receives: 1}, q.receive(n)
+}
+
+func (q *troubled) note(what string) error {
+	q.mu.Lock()
+	q.answered = append(q.answered, what)
+	q.mu.Unlock()
+	if q.answer != nil {
+		q.answer()
+	}
+	return nil
+}
+
+func (q *troubled) Ack(context.Context, queue.Delivery) error { return q.note("ack") }
+
+func (q *troubled) Retry(context.Context, queue.Delivery, time.Duration) error {
+	return q.note("retry")
+}
+
+func TestNothingThatPanicsEndsTheDispatcher(t *testing.T) {
+	fine := func(int) error { return nil }
+	everyOther := func(n int) error {
+		if n%2 == 0 {
+			panic("oops")
+		}
+		return nil
+	}
+	oops := func(context.Context, string) (time.Duration, error) { panic("oops") }
+	quiet := func(context.Context, string) (time.Duration, error) { return 0, nil }
+	for name, c := range map[string]struct {
+		queue  *troubled
+		handle dispatch.Handler
+	}{
+		"a handler":           {&troubled{receive: fine}, oops},
+		"the queue's answer":  {&troubled{receive: fine, answer: func() { panic("oops") }}, quiet},
+		"the queue's receive": {&troubled{receive: everyOther}, quiet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var b bytes.Buffer
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					dispatch.Run(ctx, c.queue, 2, slog.New(slog.NewTextHandler(&b, nil)), c.handle)
+				}()
+				time.Sleep(time.Hour)
+				cancel()
+				<-ended
+				assert.GreaterOrEqual(t, len(c.queue.answered), 10)
+				assert.Contains(t, b.String(), "oops")
+				assert.Contains(t, b.String(), "dispatch_test.go")
+			})
+		})
+	}
+}
+
+func TestAQueueThatCannotBeReadIsNotAskedAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &troubled{receive: func(int) error { return errors.New("down") }}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		dispatch.Run(ctx, q, 2, slog.New(slog.DiscardHandler), nil)
+		assert.LessOrEqual(t, q.received, 6)
+	})
+}

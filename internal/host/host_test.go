@@ -1,0 +1,47 @@
+package host_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+)
+
+func TestAPanicBelongsToWhoOwnsTheGoroutine(t *testing.T) {
+	h := host.System()
+	wait := h.Go(func() { panic("oops") })
+	died := host.Catch(wait)
+	require.NotNil(t, died)
+	assert.Equal(t, "oops", died.Value)
+	assert.Contains(t, string(died.Stack), "host_test.go", "where it was, not who waited")
+	assert.Nil(t, host.Catch(h.Go(func() {})))
+}
+
+func TestOneThatPanicsDoesNotLeaveTheOthersAlone(t *testing.T) {
+	h := host.System()
+	begun, goOn, ended := make(chan struct{}), make(chan struct{}), false
+	died := host.Catch(func() {
+		host.All(h, func() {
+			<-begun
+			defer close(goOn)
+			panic(errors.New("oops"))
+		}, func() {
+			close(begun)
+			<-goOn
+			ended = true
+		})
+	})
+	require.NotNil(t, died)
+	assert.EqualError(t, died, "panic: oops")
+	assert.True(t, ended, "who made them has waited for all")
+}
+
+func TestAPanicIsHandedOnAsItWas(t *testing.T) {
+	inner := host.Catch(func() { panic(1) })
+	assert.Same(t, inner, host.Catch(inner.Again))
+	var none *host.Panic
+	assert.NotPanics(t, none.Again)
+}
