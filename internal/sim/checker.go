@@ -50,6 +50,7 @@ type checker struct {
 	bodies    map[string]string
 	delivered map[string]bool    // by delivery id, recorded as delivered
 	later     map[table.Key]bool // heads with the member of a later version
+	begins    map[string]int     // how often a run was begun since its last step
 }
 
 func newChecker(w *world) *checker {
@@ -58,6 +59,7 @@ func newChecker(w *world) *checker {
 		due: map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{}, entered: map[string]int{},
 		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
 		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{}, counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{}, waited: map[string][]string{}, later: map[table.Key]bool{},
+		begins: map[string]int{},
 	}
 }
 
@@ -115,6 +117,15 @@ func (c *checker) shown(ops []table.Op) {
 		journalled, _ := c.world.inner.Get(context.Background(), record.StepKey(run, frame.Step.Index))
 		if journalled[0] == nil && !c.isGone(run) {
 			c.violated(11, "step %d of run %s is shown as finished, and not journalled", frame.Step.Index, run)
+		}
+	}
+}
+
+// left checks that a worker that is done with a run has left nothing going on: no call, and above all no heartbeat.
+func (c *checker) left(worker *actor, run string) {
+	for _, a := range c.world.actors {
+		if a.process == worker.process && !a.done && strings.HasPrefix(a.name, worker.name+"+") {
+			c.violated(17, "%s has left run %s, and %s goes on", worker.name, run, a.name)
 		}
 	}
 }
@@ -251,6 +262,14 @@ func (c *checker) head(id string, r record.Run) {
 			c.violated(2, "run %s began as %s", id, r.Status)
 		}
 		return
+	}
+	switch {
+	case r.Steps != before.Steps || r.Hops != before.Hops || r.Status != before.Status && r.Status != lifecycle.Running:
+		c.begins[id] = 0
+	case r.Attempt > before.Attempt:
+		if c.begins[id]++; c.begins[id] > lifecycle.MaxCrashes {
+			c.violated(17, "run %s was begun %d times since its last step", id, c.begins[id])
+		}
 	}
 	if before.Status.Terminal() && (r.Status != before.Status || r.Error != before.Error || string(r.Output) != string(before.Output)) {
 		c.violated(2, "run %s was %s and became %s", id, before.Status, r.Status)

@@ -73,7 +73,8 @@ func (c *client) ask(a *actor, do func(ctx context.Context, d *deployment)) bool
 
 var messages = []string{
 	"hello", "hello\n/sleep 2s", "/sleep 20s", "/sleep 100s", "/ask Which?", "one\n/ask A?\ntwo\n/ask B?", "/ask A?\n/ask B?", "/tool effect {}", "/tool once {}",
-	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}", "/tool once {}\n/tool once {}", "/tool effect {\"n\":1}\n/tool once {\"n\":2}\n/tool effect {\"n\":3}", "/sleep 10m",
+	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}", "/tool once {}\n/tool once {}", "/sleep 10m",
+	"/tool effect {\"n\":1}\n/tool once {\"n\":2}\n/tool effect {\"n\":3}", "/tool broken {}", "/tool effect {}\n/tool broken {}\n/tool once {}",
 	"/sleep 10s\n/tool effect {}\n/sleep 20s\n/tool effect {}\n/sleep 20s\n/tool effect {}",
 }
 

@@ -191,7 +191,7 @@ func (w *world) deploy(name string) {
 	d.worker = &worker.Worker{
 		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second,
 		Loop: &agent.Loop{
-			Models: map[string]model.Model{"demo": &liar{demomodel.New(m), w}}, Host: m,
+			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},
 		Tools: &toolbox{builtintool.New(m), w, p, m},
 	}
@@ -386,6 +386,7 @@ func (w *world) consume(a *actor, d *deployment) {
 		switch m.Nudge.Kind {
 		case events.NudgeRun:
 			err = d.worker.Handle(ctx, m.Nudge.ID)
+			w.checker.left(a, m.Nudge.ID)
 		case events.NudgeWebhook:
 			again, err = d.sender.Handle(ctx, m.Nudge.ID)
 		case events.NudgeJob:
@@ -470,8 +471,26 @@ func (p *postman) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("ok")), Header: http.Header{}}, nil
 }
 
+// shaky is a model whose program fails now and then: before it has said anything, or when it has said all.
+type shaky struct {
+	model.Model
+
+	world *world
+}
+
+func (s shaky) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	if s.world.maybe("model panics") {
+		panic("the model's program failed")
+	}
+	reply, err := s.Model.Converse(ctx, r, emit)
+	if s.world.maybe("model panics late") {
+		panic("the model's program failed in the end")
+	}
+	return reply, err
+}
+
 // toolbox is the built-in toolkit and two tools with effects that are counted: "effect" may be repeated with its key,
-// "once" may not.
+// "once" may not. The program of a third one, "broken", fails whenever it is called.
 type toolbox struct {
 	builtin *builtintool.Kind
 	world   *world
@@ -484,7 +503,8 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, tool.Definition{Spec: tool.Spec{Name: "effect", RetrySafe: true}}, tool.Definition{Spec: tool.Spec{Name: "once"}})
+	found = append(found, tool.Definition{Spec: tool.Spec{Name: "effect", RetrySafe: true}}, tool.Definition{Spec: tool.Spec{Name: "once"}},
+		tool.Definition{Spec: tool.Spec{Name: "broken", RetrySafe: true}})
 	var offers []tool.Offer
 	for _, d := range found {
 		offers = append(offers, tool.Offer{Spec: d.Spec, Timeout: toolTime, Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) }})
@@ -496,6 +516,9 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 const toolTime = 6 * time.Second
 
 func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	if i.Name == "broken" {
+		panic("the tool's program failed")
+	}
 	if i.Name != "effect" && i.Name != "once" {
 		return t.builtin.Call(ctx, tool.Endpoint{}, d, i)
 	}
@@ -519,6 +542,9 @@ func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation
 		return tool.Result{}, err
 	}
 	t.world.port(t.process, "tool done")
+	if t.world.maybe("tool panics") {
+		panic("the tool's program failed when all was done")
+	}
 	if behaviour == 3 {
 		return tool.Result{}, tool.Fail("the server answered 500") // after all
 	}
