@@ -168,3 +168,42 @@ func tick(ctx context.Context) {
 	case <-time.After(20 * time.Millisecond):
 	}
 }
+
+// TestAStopLetsWhatIsUnderWayEnd: what a model has begun to say is not asked for again after a stop, unless it takes too long.
+func TestAStopLetsWhatIsUnderWayEnd(t *testing.T) {
+	p := built(t)
+	p.start()
+	_, v, err := p.call(t.Context(), "GET", "/agents", "", nil)
+	require.NoError(t, err)
+	agent := v["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
+	begin := func(message string) string {
+		status, v, err := p.post(t.Context(), "agent_id", agent, "message", message, "wait", "false")
+		require.NoError(t, err)
+		require.Equal(t, 202, status, v)
+		run := v["run_id"].(string)
+		p.until(run, func(v map[string]any) bool { return v["status"] == "running" })
+		return run
+	}
+	short, long := begin("/sleep 2s\ndone"), begin("/sleep 12s\ndone")
+	p.stop()
+	p.start()
+	for run, attempts := range map[string]float64{short: 1, long: 2} {
+		v := p.until(run, func(v map[string]any) bool { return v["status"] == "completed" })
+		assert.Equal(t, attempts, v["attempt"])
+		assert.EqualValues(t, 1, v["usage"].(map[string]any)["model_calls"], "of those that were answered")
+	}
+	p.stop()
+}
+
+// until reads a run until it is as wanted.
+func (p *program) until(run string, as func(map[string]any) bool) map[string]any {
+	for ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute); ; {
+		_, v, err := p.call(ctx, "GET", "/runs/"+run, "", nil)
+		require.NoError(p.t, err)
+		if as(v) {
+			cancel()
+			return v
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}

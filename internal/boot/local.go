@@ -85,7 +85,9 @@ const (
 	jobsAtOnce     = 2
 	sweepEvery     = time.Second
 	lookEvery      = time.Second
-	stopTime       = 8 * time.Second // of the 10 s that a stop may take
+	stopTime       = 8 * time.Second         // of the 10 s that a stop may take: for requests
+	drainTime      = 6 * time.Second         // for what runs have under way
+	workTime       = 9500 * time.Millisecond // for all that goes on in the background
 )
 
 // StartLocal opens the folder and serves. Stop it.
@@ -165,6 +167,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
 	work := &worker.Worker{
 		Shell: shell, Store: store, Known: store, Feed: live, Host: machine, Log: log, Lease: s.Lease, PauseExpiry: s.PauseExpiry, Tick: lookEvery,
+		Drain: drainTime,
 		Loop: &agent.Loop{
 			Models: models, Host: machine,
 		},
@@ -322,11 +325,13 @@ func (l *Local) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process's work within its time: requests finish, streams say goodbye, running runs are handed over to
-// the next start.
+// Stop ends the process's work within its time: requests finish, streams say goodbye, and meanwhile what running runs
+// have under way, which are handed over to the next start then.
 func (l *Local) Stop() error {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	l.stop()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -337,13 +342,29 @@ func (l *Local) Stop() error {
 		err = errors.Join(err, l.Server.Close())
 	}
 	<-ended
-	l.stop()
-	l.working.Wait()
+	if !within(workTime-time.Since(began), l.working.Wait) {
+		return errors.Join(err, errors.New("some work does not end; it is lost, and goes on at the next start as after a crash"))
+	}
 	l.timer.Close()
 	for _, q := range l.queues {
 		q.Close()
 	}
 	return errors.Join(err, l.table.Close())
+}
+
+// within says whether wait returned in time.
+func within(d time.Duration, wait func()) bool {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		wait()
+	}()
+	select {
+	case <-returned:
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 // meter counts what happens to runs.

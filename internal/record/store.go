@@ -39,10 +39,21 @@ type Store struct {
 	table table.Table
 	blobs blob.Store
 	host  host.Host
+	// patience is how long a commit may take with its repetitions.
+	patience time.Duration
 }
 
 // New makes a store over its two ports.
-func New(t table.Table, b blob.Store, h host.Host) *Store { return &Store{table: t, blobs: b, host: h} }
+func New(t table.Table, b blob.Store, h host.Host) *Store {
+	return &Store{table: t, blobs: b, host: h, patience: commitTime}
+}
+
+// Within is the store with another bound for how long a commit may take: its caller's end does not end it.
+func (s *Store) Within(d time.Duration) *Store {
+	bounded := *s
+	bounded.patience = d
+	return &bounded
+}
 
 // Blobs is the store of large values.
 func (s *Store) Blobs() blob.Store { return s.blobs }
@@ -128,7 +139,7 @@ func (s *Store) Commit(ctx context.Context, move string, ops ...table.Op) error 
 		return err
 	}
 	ops = append(ops, entry...)
-	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	unknown := false
 	for try := range tries {

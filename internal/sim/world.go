@@ -189,7 +189,7 @@ func (w *world) deploy(name string) {
 	}
 	d.intake = &intake.Intake{Shell: d.shell, Store: d.store, Tenants: tenants, Host: m}
 	d.worker = &worker.Worker{
-		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second,
+		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},

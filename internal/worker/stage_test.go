@@ -53,7 +53,8 @@ type stage struct {
 	log    lockedBuffer
 	nudges *nudges
 
-	beating atomic.Bool // the model is at work
+	beating atomic.Bool     // the model is at work
+	context context.Context // of the process
 }
 
 // hooked is a table that tells of each call before it is made: to count it, to hang, to panic.

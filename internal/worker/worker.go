@@ -7,11 +7,13 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentplatform/internal/agent"
@@ -42,6 +44,8 @@ type Worker struct {
 	PauseExpiry time.Duration
 	// Tick is how often a running run is looked at for a cancel; a bell makes that immediate.
 	Tick time.Duration
+	// Drain is how long what is under way may take to end once no step may begin any more.
+	Drain time.Duration
 	// HandOverAfter is how long an attempt may last in this process; then another goes on. 0: as long as it takes.
 	HandOverAfter time.Duration
 }
@@ -59,7 +63,8 @@ var (
 	errAlone    = errors.New("worker: what must go on beside the work has ended")
 )
 
-// Handle looks at a run and does what it asks for. The context's end makes it hand the run over at the next step.
+// Handle looks at a run and does what it asks for. The context's end makes it hand the run over at the next step, or
+// after Drain.
 func (w *Worker) Handle(ctx context.Context, id string) error {
 	e, err := w.Store.Run(ctx, record.System(), id)
 	if isGone(err) {
@@ -126,6 +131,8 @@ type attempt struct {
 	claimed time.Duration // monotonic reading once the claim was through: active time begins
 	live    *feed.Writer
 	stop    context.CancelCauseFunc
+	leaving atomic.Bool // no step may begin any more
+	unsure  bool        // whether the last steps are journalled is not known; the work's own
 
 	mu       sync.Mutex // guards what follows; never held over a call of a port
 	entity   record.RunEntity
@@ -170,20 +177,24 @@ type performed struct {
 	timedOut bool
 }
 
-// perform does the work beside a heartbeat. Both have ended when it returns or panics.
-func (a *attempt) perform(ctx context.Context) (p performed) {
+// perform does the work. What goes on beside it has ended, too, when it returns or panics: each of those may hang in a
+// port of its own without holding up the others, and whatever keeps the lease does nothing else.
+func (a *attempt) perform(stopping context.Context) (p performed) {
 	run := a.current().Value
-	// The process's end must not abort a call in the middle of a commit: it is one more reason for stop.
-	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	work, stop := context.WithCancelCause(context.WithoutCancel(stopping))
 	a.stop = stop
-	detach := context.AfterFunc(ctx, func() { stop(errHandOver) })
-	defer detach()
 	limited, cancel := a.Host.WithTimeout(work, run.ActiveLimit()-a.base)
 	defer cancel()
 
-	ear := a.Feed.Bell().Listen(a.id) // before the work begins, which rings once it can be watched
-	defer ear.Close()
-	defer host.Wait(a.beside(func() { a.heartbeat(work, ear) }))
+	changes, readers := a.Feed.Bell().Listen(a.id), a.Feed.Bell().Listen(a.id) // before the work begins, which rings
+	defer changes.Close()
+	defer readers.Close()
+	defer host.Wait(
+		a.beside(func() { a.keepLease(work) }),
+		a.beside(func() { a.seeCancel(work, changes) }),
+		a.beside(func() { a.seeReaders(work, readers) }),
+		a.beside(func() { a.leave(work, stopping, run.ActiveLimit()) }),
+	)
 	defer stop(nil)
 	p.Result, p.err = a.work(limited, run)
 	p.timedOut = p.err != nil && work.Err() == nil && limited.Err() != nil
@@ -209,15 +220,35 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 	case isUnstorable(p.err):
 		return a.unstorable(ctx)
 	case errors.Is(p.cause, errCancel):
-		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
-	case errors.Is(p.cause, errHandOver):
-		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
+		return a.cancelled(ctx)
 	case errors.Is(p.err, errLost), errors.Is(p.cause, errLost):
 		return errLost
+	case a.leaving.Load():
+		return a.handOver(ctx, p.Last)
 	default:
 		log.Warn("the attempt could not go on; the run will be taken up again", "error", p.err)
 		return p.err
 	}
+}
+
+// cancelled ends the run as it was asked to.
+func (a *attempt) cancelled(ctx context.Context) error {
+	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
+}
+
+// handOver gives the run up, with what was done and is not journalled yet: whoever goes on does not do that again.
+func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
+	if !a.unsure && len(last) > 0 {
+		switch err := a.journal(ctx, last); {
+		case errors.Is(err, errCancel):
+			return a.cancelled(ctx)
+		case isTooLarge(err):
+			return a.tooLarge(ctx)
+		case err != nil:
+			return err
+		}
+	}
+	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
 }
 
 // work gathers what the agent loop needs and runs it.
@@ -267,7 +298,7 @@ func (a *attempt) work(ctx context.Context, run record.Run) (agent.Result, error
 	said, _ := view.Progress(t.Steps)
 	a.setLive(a.Feed.Writer(a.id, a.number, said, run.Watched))
 	t.Live = a.live
-	a.Feed.Bell().Ring(a.id) // the heartbeat looks for watchers: at once where there is a bell, else at its next tick
+	a.Feed.Bell().Ring(a.id) // we look for readers: at once where there is a bell, else at its next tick
 	return a.Loop.Work(ctx, t)
 }
 
@@ -328,9 +359,16 @@ func (a *attempt) keep(e record.RunEntity) {
 	}
 }
 
-// mayGo says whether a call may begin: not when the lease may have ended by our own clocks, of which either may have
-// been stopped for a while.
+// mayGo says whether a call may begin.
 func (a *attempt) mayGo() error {
+	if a.leaving.Load() {
+		return errHandOver
+	}
+	return a.lost()
+}
+
+// lost says that the lease may have ended by our own clocks, of which either may have been stopped for a while.
+func (a *attempt) lost() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {
@@ -341,9 +379,13 @@ func (a *attempt) mayGo() error {
 
 // report writes something that the worker has to say about the run, renewing the lease by it.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
+	return a.reportBy(a.Shell, ctx, change)
+}
+
+func (a *attempt) reportBy(shell *move.Shell, ctx context.Context, change func(lifecycle.Work) move.Change) error {
 	var began time.Duration
 	var until time.Time
-	e, _, err := a.Shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
+	e, _, err := shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
 		began, until = a.Host.Elapsed(), a.Host.Now().Add(a.Lease)
 		if r.Attempt != a.number || r.Lease.Holder != a.holder {
 			return move.Change{}, errLost
@@ -370,6 +412,7 @@ func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.C
 func (a *attempt) journal(ctx context.Context, steps []record.Step) error {
 	a.count(steps)
 	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })
+	a.unsure = a.unsure || err != nil
 	if err == nil && a.current().Value.CancelRequested {
 		a.stop(errCancel)
 		return errCancel
@@ -479,46 +522,77 @@ func (a *attempt) result(w lifecycle.Work, answer agent.Answer, steps []record.S
 	return b
 }
 
-// heartbeat keeps the lease alive and sees cancels, until the work is done.
-func (a *attempt) heartbeat(ctx context.Context, ear feed.Listener) {
-	beatEvery := a.Lease / 3
-	for {
-		if _, err := ear.Wait(ctx, min(a.Tick, beatEvery)); err != nil {
-			return
+// lookTime is how long a look at the run may take. Another follows.
+const lookTime = 5 * time.Second
+
+// keepLease renews the lease, whatever else hangs. A renewal that hangs is given up before the lease ends, and made again.
+func (a *attempt) keepLease(ctx context.Context) {
+	every := a.Lease / 3
+	for wait := every; a.Host.Sleep(ctx, wait) == nil; {
+		err := a.lost()
+		left := a.leaseLeft()
+		if wait = left - (a.Lease - every); err == nil && wait > 0 {
+			continue // what was journalled has renewed it
 		}
-		if err := a.mayGo(); err != nil {
+		if err == nil {
+			err = a.renew(ctx, min(every, left))
+		}
+		if errors.Is(err, errLost) || errors.Is(err, errCancel) {
 			a.stop(err)
 			return
 		}
-		if a.HandOverAfter > 0 && a.Host.Elapsed()-a.claimed >= a.HandOverAfter {
-			a.stop(errHandOver)
+		wait = min(every/10, a.leaseLeft())
+	}
+}
+
+func (a *attempt) renew(ctx context.Context, within time.Duration) error {
+	shell := *a.Shell
+	shell.Store = a.Store.Within(within)
+	ctx, cancel := a.Host.WithTimeout(ctx, within)
+	defer cancel()
+	err := a.reportBy(&shell, ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Beat{Work: w}} })
+	if err != nil {
+		return err
+	}
+	return a.standing()
+}
+
+// leaseLeft is how long the lease lasts by the monotonic clock.
+func (a *attempt) leaseLeft() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Lease - (a.Host.Elapsed() - a.renewed)
+}
+
+// seeCancel looks at the run now and then, and when the bell rings.
+func (a *attempt) seeCancel(ctx context.Context, ear feed.Listener) {
+	for {
+		if _, err := ear.Wait(ctx, a.Tick); err != nil {
 			return
 		}
-		if live := a.getLive(); live != nil {
-			live.Watch(ctx)
-		}
-		if err := a.look(ctx, beatEvery); err != nil {
+		if err := a.look(ctx); err != nil {
 			a.stop(err)
 			return
 		}
 	}
 }
 
-// look reads the run for a cancel, or renews the lease, which tells as well.
-func (a *attempt) look(ctx context.Context, beatEvery time.Duration) error {
-	a.mu.Lock()
-	due := a.Host.Elapsed()-a.renewed >= beatEvery
-	a.mu.Unlock()
-	if due {
-		err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Beat{Work: w}} })
-		if errors.Is(err, errLost) {
-			return err
-		}
-	} else if e, err := a.Store.Run(ctx, record.System(), a.id); err == nil {
-		a.keep(e)
-	} else if isGone(err) {
+func (a *attempt) look(ctx context.Context) error {
+	limited, cancel := a.Host.WithTimeout(ctx, lookTime)
+	defer cancel()
+	e, err := a.Store.Run(limited, record.System(), a.id)
+	if isGone(err) {
 		return errLost
 	}
+	if err != nil {
+		return nil // a store that cannot be reached is not a reason to stop before the lease ends
+	}
+	a.keep(e)
+	return a.standing()
+}
+
+// standing says whether the run, as it was seen last, is still this attempt's to work on.
+func (a *attempt) standing() error {
 	r := a.current().Value
 	switch {
 	case r.Attempt != a.number || r.Status != lifecycle.Running || r.Lease.Holder != a.holder:
@@ -526,6 +600,36 @@ func (a *attempt) look(ctx context.Context, beatEvery time.Duration) error {
 	case r.CancelRequested:
 		return errCancel
 	default:
-		return nil // a store that cannot be reached is not a reason to stop before the lease ends
+		return nil
+	}
+}
+
+// seeReaders looks whether somebody watches.
+func (a *attempt) seeReaders(ctx context.Context, ear feed.Listener) {
+	for {
+		if _, err := ear.Wait(ctx, a.Tick); err != nil {
+			return
+		}
+		if live := a.getLive(); live != nil {
+			limited, cancel := a.Host.WithTimeout(ctx, lookTime)
+			live.Watch(limited)
+			cancel()
+		}
+	}
+}
+
+// leave ends the attempt when the process stops, or when the run has been here for long enough: no step begins from then
+// on, and what is under way has some time to end.
+func (a *attempt) leave(work, stopping context.Context, longest time.Duration) {
+	stay, cancel := context.WithCancel(work)
+	defer cancel()
+	defer context.AfterFunc(stopping, cancel)()
+	_ = a.Host.Sleep(stay, cmp.Or(a.HandOverAfter, longest))
+	if work.Err() != nil {
+		return
+	}
+	a.leaving.Store(true)
+	if a.Host.Sleep(work, a.Drain) == nil {
+		a.stop(errHandOver)
 	}
 }

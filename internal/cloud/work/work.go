@@ -14,8 +14,10 @@ import (
 	"agentplatform/internal/worker"
 )
 
-// lookEvery is how soon a running run sees a cancel.
-const lookEvery = time.Second
+const (
+	lookEvery = time.Second      // how soon a running run sees a cancel
+	drainTime = 20 * time.Second // for what is under way at a hand-over, of the minute that HAND_OVER_AFTER leaves at least
+)
 
 // New makes the worker. It makes a call, for the keys of model providers.
 func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
@@ -31,7 +33,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	}
 	return &worker.Worker{
 		Shell: p.Shell, Store: p.Store, Known: p.Known, Feed: p.Feed, Host: p.Host, Log: p.Log, Lease: p.Settings.Lease,
-		PauseExpiry: p.Settings.PauseExpiry, Tick: lookEvery, HandOverAfter: p.Cloud.HandOverAfter,
+		PauseExpiry: p.Settings.PauseExpiry, Tick: lookEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
 		Tools: p.Toolkits,
 	}, nil

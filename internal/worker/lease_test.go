@@ -1,0 +1,207 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// bells runs a test with the bell of one process, and without one.
+func bells(t *testing.T, test func(s *stage)) {
+	for name, bell := range map[string]func(host.Host) feed.Bell{"local bell": local, "polling": polling} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(newStage(t, bell)) })
+		})
+	}
+}
+
+func renews(ops []table.Op) bool {
+	return len(ops) == 1 && strings.Contains(string(ops[0].Item.Body), `"status":"running"`)
+}
+
+func TestAFeedThatHangsCostsNoRunItsLease(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		bells(t, func(s *stage) {
+			slow(s)
+			s.frames.before = func(ctx context.Context, _ bool, _ []table.Op) { hang(ctx) }
+			id := s.post()
+			if watched {
+				e, err := s.store.Run(s.Context(), record.System(), id)
+				require.NoError(s, err)
+				e.Value.Watched = true
+				op, err := record.PutRun(e, "watched")
+				require.NoError(s, err)
+				require.NoError(s, s.store.Commit(s.Context(), "watched", op))
+			}
+			done := s.begin(s.Context(), id)
+			for range 5 {
+				time.Sleep(lease / 2)
+				synctest.Wait()
+				require.True(s, s.run(id).Lease.Until.After(s.host.Now()), "the lease holds")
+			}
+			<-done
+			assert.Equal(s, lifecycle.Completed, s.run(id).Status, s.log.String())
+			assert.Equal(s, 1, s.run(id).Attempt)
+		})
+	}
+}
+
+func TestALookForACancelThatHangsCostsNoRunItsLease(t *testing.T) {
+	bells(t, func(s *stage) {
+		slow(s)
+		s.table.before = func(ctx context.Context, commit bool, _ []table.Op) {
+			if !commit && s.beating.Load() {
+				hang(ctx)
+			}
+		}
+		id := s.post()
+		s.handle(s.Context(), id)
+		assert.Equal(s, lifecycle.Completed, s.run(id).Status, s.log.String())
+		assert.Equal(s, 1, s.run(id).Attempt)
+	})
+}
+
+func TestARenewalThatHangsIsMadeAgainBeforeTheLeaseEnds(t *testing.T) {
+	bells(t, func(s *stage) {
+		slow(s)
+		renewals := 0
+		s.table.before = func(ctx context.Context, commit bool, ops []table.Op) {
+			if commit && s.beating.Load() && renews(ops) {
+				if renewals++; renewals%2 == 1 {
+					hang(ctx)
+				}
+			}
+		}
+		id := s.post()
+		s.handle(s.Context(), id)
+		assert.Equal(s, lifecycle.Completed, s.run(id).Status, s.log.String())
+		assert.Equal(s, 1, s.run(id).Attempt)
+		assert.Greater(s, renewals, 4)
+	})
+}
+
+func TestWorkEndsWithALeaseThatCannotBeRenewed(t *testing.T) {
+	bells(t, func(s *stage) {
+		var stopped time.Duration
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			began := time.Now()
+			s.beating.Store(true)
+			<-ctx.Done()
+			stopped = time.Since(began)
+			return model.Reply{}, ctx.Err()
+		}
+		s.table.before = func(ctx context.Context, commit bool, _ []table.Op) {
+			if commit && s.beating.Load() {
+				hang(ctx)
+			}
+		}
+		id := s.post()
+		s.handle(s.Context(), id)
+		assert.LessOrEqual(s, stopped, lease, "the lease has ended for whoever looks")
+		assert.Greater(s, stopped, lease/2)
+	})
+}
+
+func TestACancelEndsACallAtOnce(t *testing.T) {
+	bells(t, func(s *stage) {
+		s.worker.Drain = drain
+		var why error
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			why = s.host.Sleep(ctx, lease)
+			return model.Reply{}, errors.New("cut")
+		}
+		id := s.post()
+		done := s.begin(s.Context(), id)
+		time.Sleep(time.Second)
+		began := time.Now()
+		_, err := s.intake.Cancel(s.Context(), s.who.Scope(), id, "enough")
+		require.NoError(s, err)
+		<-done
+		assert.Error(s, why)
+		assert.LessOrEqual(s, time.Since(began), 2*time.Second)
+		assert.Equal(s, lifecycle.Cancelled, s.run(id).Status)
+	})
+}
+
+// leaving is a process that stops, and a worker that has been long enough at a run.
+func leaving(t *testing.T, test func(s *stage, leave func())) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.worker.Drain = drain
+		ctx, cancel := context.WithCancel(t.Context())
+		s.context = ctx
+		test(s, cancel)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.worker.Drain, s.worker.HandOverAfter, s.context = drain, time.Second, t.Context()
+		test(s, func() {})
+	})
+}
+
+func TestWhatIsUnderWayEndsBeforeAHandOver(t *testing.T) {
+	leaving(t, func(s *stage, leave func()) {
+		asked := 0
+		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if asked++; asked > 1 {
+				return talks()(ctx, r, emit)
+			}
+			if err := s.host.Sleep(ctx, drain-time.Second); err != nil {
+				return model.Reply{}, err
+			}
+			return calls("one"), nil
+		}
+		id := s.post()
+		done := s.begin(s.context, id)
+		time.Sleep(time.Second)
+		leave()
+		<-done
+		r := s.run(id)
+		assert.Equal(s, lifecycle.Running, r.Status)
+		assert.Equal(s, 1, r.Hops)
+		assert.Empty(s, r.Lease.Holder, "another goes on at once")
+		steps, err := s.store.Journal(s.Context(), id)
+		require.NoError(s, err)
+		require.Len(s, steps, 1, "what the model said is not asked for again")
+		assert.Equal(s, r.Steps, 1)
+		assert.Equal(s, 1, asked, "and no further call was begun")
+		s.worker.HandOverAfter = 0
+		s.handle(s.Context(), id)
+		assert.Equal(s, lifecycle.Completed, s.run(id).Status)
+		assert.Equal(s, 2, asked)
+		assert.EqualValues(s, 2, s.run(id).Usage.ModelCalls)
+	})
+}
+
+func TestWhatTakesTooLongIsCutByAHandOver(t *testing.T) {
+	leaving(t, func(s *stage, leave func()) {
+		var took time.Duration
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			began := time.Now()
+			err := s.host.Sleep(ctx, time.Hour)
+			took = time.Since(began)
+			return model.Reply{}, err
+		}
+		id := s.post()
+		done := s.begin(s.context, id)
+		time.Sleep(time.Second)
+		leave()
+		<-done
+		assert.Equal(s, time.Second+drain, took)
+		assert.Equal(s, 1, s.run(id).Hops)
+		assert.Equal(s, lifecycle.Running, s.run(id).Status)
+	})
+}
