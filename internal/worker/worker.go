@@ -242,8 +242,8 @@ func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 		switch err := a.journal(ctx, last); {
 		case errors.Is(err, errCancel):
 			return a.cancelled(ctx)
-		case isTooLarge(err):
-			return a.tooLarge(ctx)
+		case isUnstorable(err):
+			return a.unstorable(ctx)
 		case err != nil:
 			return err
 		}
