@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNobodyNeedsACompilerForC: on a machine with Go and make alone everything is built without cgo, and the tests say
+// that they run without the race detector, the one thing that needs such a compiler. (.ci/run builds the programs so.)
+func TestNobodyNeedsACompilerForC(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("there is no make")
+	}
+	bare := t.TempDir()
+	for _, name := range []string{"make", "bash", "sh", "go", "git", "awk", "mkdir", "rm", "uname"} {
+		if path, err := exec.LookPath(name); err == nil {
+			require.NoError(t, os.Symlink(path, filepath.Join(bare, name)))
+		}
+	}
+	run := func(path string, arguments ...string) string {
+		command := exec.Command(filepath.Join(bare, "make"), arguments...)
+		command.Dir = "../.."
+		command.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+			name, _, _ := strings.Cut(v, "=")
+			return name == "PATH" || name == "CGO_ENABLED" || name == "CC" || strings.HasPrefix(name, "MAKE")
+		}), "PATH="+path)
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "make %v: %s", arguments, out)
+		return string(out)
+	}
+	const target = "--eval=seen: ; @$(GO) env CGO_ENABLED"
+	assert.Equal(t, "0\n", run(bare, "-s", target, "seen"), "what go is told when make calls it")
+	said := run(bare, "-n", "test")
+	assert.NotContains(t, said, "-race")
+	assert.Contains(t, said, "no C compiler: the tests run without the race detector")
+	if _, err := exec.LookPath("gcc"); err == nil {
+		said = run(os.Getenv("PATH"), "-n", "test")
+		assert.Contains(t, said, "go test -race")
+		assert.NotContains(t, said, "no C compiler")
+	}
+}
