@@ -215,6 +215,12 @@ func (c *call) fault(f *fault) Reply {
 	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "error": e}}
 }
 
+// Malformed is the answer to a body that is no JSON to rely on.
+func Malformed(text string) any {
+	c := call{id: []byte("null")}
+	return c.fault(&fault{parseError, text}).Message
+}
+
 // faultOf is how a problem is told; the texts of other errors are ours to know.
 func (f *Face) faultOf(err error) *fault {
 	var known *fault

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentplatform/internal/a2aface"
 	"agentplatform/internal/feed"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
@@ -54,7 +55,14 @@ func (s *Server) a2a(level tenant.Level, handle func(http.ResponseWriter, *http.
 }
 
 func (s *Server) a2aCall(w http.ResponseWriter, r *http.Request, c *call) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBody))
+	err := s.hold(w, r, c)
+	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid {
+		return writeJSON(w, http.StatusOK, a2aface.Malformed(p.Message)) // as the protocol has it
+	}
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
 	}
@@ -66,6 +74,7 @@ func (s *Server) a2aCall(w http.ResponseWriter, r *http.Request, c *call) error 
 		return writeJSON(w, http.StatusOK, reply.Message)
 	}
 	c.run = reply.Run
+	c.release()
 	streamHeaders(w, "text/event-stream", c.run)
 	ctx, cancel := s.bounded(r.Context())
 	defer cancel()

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-
 	"agentplatform/events"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -96,7 +94,7 @@ func (s *Server) merged(organization string, current record.AgentSpec, patch []b
 	if err != nil {
 		return spec, err
 	}
-	after, err := jsonpatch.MergePatch(before, patch)
+	after, err := merge(before, patch)
 	if err != nil {
 		return spec, problem.InvalidField("body", "%s", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -104,6 +105,9 @@ func (s *Server) answerFor(r *call, err error) *apiError {
 
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
+// maxFaults is how many faults of a body its refusal names.
+const maxFaults = 20
+
 var shapeOnce sync.Once
 
 // setErrorShape makes the framework's own errors (validation, content types) take our body. Its hook is a global.
@@ -133,12 +137,16 @@ func frameworkError(status int, message string, errs []error) *apiError {
 	case status >= 400 && status < 500:
 		a.status, a.code = http.StatusBadRequest, "invalid_request"
 		var sentences []string
+		if len(errs) > maxFaults {
+			errs = append(errs[:maxFaults:maxFaults], fmt.Errorf("and %d faults more", len(errs)-maxFaults))
+		}
 		for _, err := range errs {
 			var detail *huma.ErrorDetail
 			f := problem.Field{Location: "body", Message: err.Error()}
 			if errors.As(err, &detail) {
 				f = problem.Field{Location: detail.Location, Message: detail.Message}
 			}
+			f.Location, f.Message = short(f.Location), short(f.Message)
 			a.fields = append(a.fields, f)
 			sentences = append(sentences, f.Location+": "+f.Message)
 		}

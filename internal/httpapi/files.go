@@ -100,6 +100,9 @@ func (s *Server) raw(pattern string, level tenant.Level, handle func(w http.Resp
 
 func (s *Server) createFile(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
+		if err := s.hold(w, r, callOf(r.Context())); err != nil {
+			return err
+		}
 		return s.announceFile(w, r, p)
 	}
 	parts, err := multipartOf(r)

@@ -293,6 +293,9 @@ func formBool(name, v string) (*bool, error) {
 }
 
 func parseMetadata(v string) (map[string]string, error) {
+	if err := checkJSON("metadata", []byte(v)); err != nil {
+		return nil, err
+	}
 	var m map[string]string
 	if err := json.Unmarshal([]byte(v), &m); err != nil || m == nil {
 		return nil, problem.InvalidField("metadata", "must be a JSON object of strings")

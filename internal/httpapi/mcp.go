@@ -27,7 +27,10 @@ func (s *Server) mcpRoutes() {
 			http.NotFound(w, r)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
+		if err := s.hold(w, r, c); err != nil {
+			s.answerFor(c, err).write(w)
+			return
+		}
 		own := &ownErrors{ResponseWriter: w}
 		s.MCP(c.principal).ServeHTTP(own, r)
 		if own.status != 0 {

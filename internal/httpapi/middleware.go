@@ -8,9 +8,9 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
@@ -24,6 +24,7 @@ type call struct {
 	id        string
 	principal tenant.Principal
 	run       string // the run it concerns, for the log
+	release   func() // gives back what its body takes of what all may; see hold
 }
 
 type callKey struct{}
@@ -37,10 +38,12 @@ func callOf(ctx context.Context) *call {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{id: s.Host.NewID()}
+	c := &call{id: s.Host.NewID(), release: func() {}}
+	defer func() { c.release() }()
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	seen := &watcher{ResponseWriter: w}
 	seen.Header().Set("X-Request-Id", c.id)
+	s.steadyBody(w, r)
 	began := s.Host.Elapsed()
 	pattern := s.pattern(r)
 	defer func() {
@@ -60,12 +63,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	if !isOpen(r) {
 		if err := s.admit(seen, r, c); err != nil {
+			hangUp(seen, r)
 			s.answerFor(c, err).write(seen)
 			return
 		}
 		r = r.WithContext(record.By(r.Context(), record.Author{
 			Organization: c.principal.Organization.ID, UserID: c.principal.User.ID, APIKeyID: c.principal.Key.ID, Operation: cmp.Or(s.names[pattern], pattern),
 		}))
+	}
+	if isOpen(r) {
+		hangUp(seen, r)
 	}
 	if pattern == "" {
 		s.answerFor(c, s.noRoute(seen, r)).write(seen)
@@ -221,6 +228,17 @@ func (s *Server) refuse(ctx huma.Context, c *call, err error) {
 	_, _ = ctx.BodyWriter().Write(append(body, '\n'))
 }
 
+// held is [Server.hold] for the framework's operations.
+func (s *Server) held(ctx huma.Context, next func(huma.Context)) {
+	c := callOf(ctx.Context())
+	r, w := humago.Unwrap(ctx)
+	if err := s.hold(w, r, c); err != nil {
+		s.refuse(ctx, c, err)
+		return
+	}
+	next(ctx)
+}
+
 // operation describes a JSON endpoint; register adds it with its level and turns its errors into answers.
 type operation struct {
 	method, path string
@@ -240,13 +258,16 @@ func register[I, O any](s *Server, o operation, handle func(context.Context, ten
 	case strings.Contains(o.path, "{run_id}"):
 		level = append(level, nameRun)
 	}
+	if o.method == http.MethodPost || o.method == http.MethodPatch || o.method == http.MethodPut {
+		level = append(level, s.held)
+	}
 	if o.status == 0 {
 		o.status = http.StatusOK
 	}
 	huma.Register(s.api, huma.Operation{
 		Method: o.method, Path: Base + o.path, OperationID: o.id, Summary: o.summary, Tags: []string{o.tag},
 		Description: "Needs level `" + string(o.level) + "`.", DefaultStatus: o.status, Middlewares: level,
-		MaxBodyBytes: min(s.MaxBody, maxJSON), BodyReadTimeout: 30 * time.Second, Errors: o.errors,
+		MaxBodyBytes: maxJSON + 1, BodyReadTimeout: -1, Errors: o.errors, // the door has read it
 	}, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := handle(ctx, c.principal, in)

@@ -49,6 +49,7 @@ type Config struct {
 	ObserveWindow time.Duration
 	Heartbeat     time.Duration
 	MaxBody       int64
+	BodyStall     time.Duration // how long a body may be silent; 0: half a minute
 	MaxStream     time.Duration // after this an NDJSON stream ends; 0: never
 	PublicURL     string
 	Callbacks     egress.Policy
@@ -72,6 +73,7 @@ type Server struct {
 	limiter ratelimit.Limiter
 	metrics *metrics
 	names   map[string]string // of operations, by pattern
+	bodies  bodies
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -83,6 +85,9 @@ type Server struct {
 // New makes the edge.
 func New(c Config) *Server {
 	setErrorShape()
+	if c.BodyStall == 0 {
+		c.BodyStall = bodyStall
+	}
 	s := &Server{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics)}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	config := huma.DefaultConfig("Agent Platform", "1")
