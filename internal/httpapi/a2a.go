@@ -48,7 +48,7 @@ func (s *Server) a2a(level tenant.Level, handle func(http.ResponseWriter, *http.
 		if err == nil {
 			err = handle(w, r, c)
 		}
-		if err != nil && r.Context().Err() == nil {
+		if err != nil {
 			s.answerFor(c, err).write(w)
 		}
 	}

@@ -83,9 +83,6 @@ func (s *Server) chatRoutes() {
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r.Context())
 	if err := s.postChat(w, r, c); err != nil {
-		if r.Context().Err() != nil {
-			return // nobody is there to be told
-		}
 		s.answerFor(c, err).write(w)
 	}
 }

@@ -130,11 +130,8 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, c *call) error {
 // unread says why a body could not be read.
 func unread(err error) error {
 	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
+	if _, known := problem.As(err); known || errors.As(err, &tooLarge) {
 		return err
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem.InvalidField("body", "did not come in time")
 	}
 	return problem.InvalidField("body", "ended before its length")
 }
@@ -218,8 +215,11 @@ func (b *steady) await() {
 func (b *steady) Read(p []byte) (int, error) {
 	b.await()
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		_ = b.set(time.Time{}) // from here on the server waits for the client to leave, for as long as the answer takes
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = problem.InvalidField("body", "did not come in time")
 	}
 	return n, err
 }

@@ -92,7 +92,7 @@ func (s *Server) raw(pattern string, level tenant.Level, handle func(w http.Resp
 			r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
 			err = handle(w, r, c.principal)
 		}
-		if err != nil && r.Context().Err() == nil {
+		if err != nil {
 			s.answerFor(c, err).write(w)
 		}
 	})

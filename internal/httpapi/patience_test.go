@@ -1,0 +1,161 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// served is the edge behind a real server: only connections have deadlines.
+func served(t *testing.T, e edge) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(e)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// say opens a connection and says something on it.
+func say(t *testing.T, s *httptest.Server, text string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(c, text)
+	require.NoError(t, err)
+	return c
+}
+
+func (e edge) head(method, path, more string) string {
+	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, e.key, more)
+}
+
+// A body that does not come has its connection closed, whoever sends it and wherever to.
+func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
+	e := newEdge(t)
+	e.BodyStall = 50 * time.Millisecond
+	s := served(t, e)
+	const (
+		known   = "Content-Type: application/json\r\nContent-Length: 1000\r\n"
+		chunked = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+		form    = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000\r\n"
+	)
+	keyless := e
+	keyless.key = "none"
+	for name, c := range map[string]struct {
+		text   string
+		status int
+	}{
+		"without a key":           {keyless.head("POST", "/api/v1/agents", known), 401},
+		"without a key, chunked":  {keyless.head("POST", "/api/v1/agents", chunked) + "5\r\n{\"a\":", 401},
+		"without a key, a form":   {keyless.head("POST", "/api/v1/chat", form) + "--b", 401},
+		"without a key, no route": {keyless.head("POST", "/api/v1/nothing", known), 401},
+		"without a key, open":     {keyless.head("POST", "/healthz", known), 404},
+		"without a key, health":   {keyless.head("GET", "/api/v1/healthz", known), 200},
+		"without a key, docs":     {keyless.head("GET", "/docs/", known), 200},
+		"JSON":                    {e.head("POST", "/api/v1/agents", known) + `{"name"`, 400},
+		"JSON, chunked":           {e.head("PATCH", "/api/v1/agents/"+e.agent, chunked) + "5\r\n{\"a\":", 400},
+		"a form":                  {e.head("POST", "/api/v1/chat", form) + "--b\r\n", 400},
+		"a file's form":           {e.head("POST", "/api/v1/files", form) + "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc", 400},
+		"a face":                  {e.head("POST", "/api/v1/a2a/"+e.agent, known), 404},
+		"a method that is not":    {e.head("PUT", "/api/v1/agents", known), 405},
+		"a body that nobody asks": {e.head("GET", "/api/v1/agents", known), 200},
+		"a malformed id":          {e.head("PATCH", "/api/v1/agents/x", known), 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connection := say(t, s, c.text)
+			r := bufio.NewReader(connection)
+			answer, err := http.ReadResponse(r, nil)
+			require.NoError(t, err)
+			assert.Equal(t, c.status, answer.StatusCode)
+			_, err = io.Copy(io.Discard, answer.Body)
+			require.NoError(t, err)
+			_, err = r.ReadByte()
+			require.ErrorIs(t, err, io.EOF, "the connection stays open")
+		})
+	}
+}
+
+// A request without a key is answered before its body has come.
+func TestAKeyComesBeforeABody(t *testing.T) {
+	e := newEdge(t)
+	e.BodyStall = time.Hour
+	s := served(t, e)
+	for _, path := range []string{"/agents", "/chat", "/files", "/mcp", "/a2a/" + e.agent} {
+		r := bufio.NewReader(say(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"))
+		answer, err := http.ReadResponse(r, nil)
+		require.NoError(t, err, path)
+		assert.Equal(t, http.StatusUnauthorized, answer.StatusCode, path)
+		assert.True(t, answer.Close, path)
+		_, err = io.Copy(io.Discard, r)
+		require.NoError(t, err, "%s: the connection stays open", path)
+	}
+}
+
+// What takes long to answer is not taken for a body that takes long to come.
+func TestABodyThatCameSetsNoDeadline(t *testing.T) {
+	e := newEdge(t)
+	e.BodyStall, e.ObserveWindow = 50*time.Millisecond, 300*time.Millisecond
+	s := served(t, e)
+	kind, form := chatForm(e.agent, "message", "hello")
+	for range 2 { // on one connection
+		r, err := http.NewRequest(http.MethodPost, s.URL+httpapi.Base+"/chat", strings.NewReader(string(form)))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+e.key)
+		r.Header.Set("Content-Type", kind)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		assert.Equal(t, http.StatusAccepted, answer.StatusCode)
+	}
+}
+
+// All bodies of JSON under way together have a bound, and one organization may take half of it.
+func TestBodiesUnderWayAreBounded(t *testing.T) {
+	e := newEdge(t)
+	s := served(t, e)
+	const mostOfOne, more = 32, 8 // of 1 MiB each
+	answers := make(chan int, mostOfOne+more)
+	var open []net.Conn
+	for range mostOfOne + more {
+		c := say(t, s, e.head("POST", "/api/v1/agents", "Content-Type: application/json\r\nContent-Length: 1048576\r\n")+`{"name":`)
+		open = append(open, c)
+		go func() {
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				return // closed below
+			}
+			assert.NotEmpty(t, answer.Header.Get("Retry-After"))
+			answers <- answer.StatusCode
+		}()
+	}
+	for range more {
+		select {
+		case status := <-answers:
+			assert.Equal(t, http.StatusServiceUnavailable, status)
+		case <-time.After(patience):
+			t.Fatal("more is held than may be")
+		}
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	require.Eventually(t, func() bool {
+		return e.send("POST", "/agents", `{"name":"a","x":"`+strings.Repeat("x", 1_000_000)+`"}`).Code == http.StatusCreated
+	}, patience, 10*time.Millisecond, "what was held is given back")
+}
