@@ -184,7 +184,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	}
 	var run string
 	if in.Message.TaskID != "" {
-		run, err = c.answer(ctx, in.Message.TaskID, text, decisions)
+		run, err = c.answer(ctx, in.Message.TaskID, in.Message.ContextID, text, decisions)
 	} else {
 		run, err = c.begin(ctx, in.Message, text, streamed)
 	}
@@ -210,9 +210,6 @@ func (c *call) begin(ctx context.Context, m message, text string, streamed bool)
 	if text == "" {
 		return "", &fault{invalidParams, "message.parts must have a text or data"}
 	}
-	if len(m.MessageID) > 200 {
-		return "", &fault{invalidParams, "message.messageId must have at most 200 characters"}
-	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent.ID, Text: text, ChatID: m.ContextID, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
 	})
@@ -228,12 +225,14 @@ func key(agent, message string) string {
 }
 
 // answer decides what a task waits for.
-func (c *call) answer(ctx context.Context, task, text string, decisions []record.Decision) (string, error) {
+func (c *call) answer(ctx context.Context, task, chat, text string, decisions []record.Decision) (string, error) {
 	e, err := c.run(ctx, task)
 	if err != nil {
 		return "", err
 	}
 	switch waits := e.Value.Interrupts; {
+	case chat != "" && chat != e.Value.Chat:
+		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
 	case e.Value.Status != lifecycle.AwaitingInput:
 		return "", &fault{unsupported, "the task is " + string(e.Value.Status) + " and takes no message; without taskId one goes on in its context"}
 	case decisions != nil:

@@ -221,6 +221,9 @@ func Malformed(text string) any {
 	return c.fault(&fault{parseError, text}).Message
 }
 
+// inOurWords names what is wrong with a message as the protocol names its fields.
+var inOurWords = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ", "message: ", "message.parts: ")
+
 // faultOf is how a problem is told; the texts of other errors are ours to know.
 func (f *Face) faultOf(err error) *fault {
 	var known *fault
@@ -234,7 +237,7 @@ func (f *Face) faultOf(err error) *fault {
 	}
 	switch p.Kind {
 	case problem.Invalid, problem.TooLarge:
-		return &fault{invalidParams, p.Message}
+		return &fault{invalidParams, inOurWords.Replace(p.Message)}
 	case problem.NotFound:
 		return &fault{taskNotFound, p.Message}
 	case problem.Conflict:

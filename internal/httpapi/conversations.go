@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentplatform/events"
+	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -78,7 +79,7 @@ func (s *Server) listChats(ctx context.Context, p tenant.Principal, in *Paging) 
 }
 
 func (s *Server) findChat(ctx context.Context, p tenant.Principal, id string) (record.ChatEntity, error) {
-	if !validChatID(id) {
+	if !intake.ValidChatID(id) {
 		return record.ChatEntity{}, problem.Missing("chat " + id)
 	}
 	return s.Store.Chat(ctx, p.Scope(), id)
@@ -93,7 +94,7 @@ func (s *Server) readChat(ctx context.Context, p tenant.Principal, in *ChatPath)
 }
 
 func (s *Server) deleteChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*struct{}, error) {
-	if !validChatID(in.ChatID) {
+	if !intake.ValidChatID(in.ChatID) {
 		return nil, problem.Missing("chat " + in.ChatID)
 	}
 	job, err := s.Intake.DeleteChat(ctx, p.Scope(), in.ChatID)

@@ -21,11 +21,11 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Limits of the chat form (API.md, Numbers).
+// What is read of the chat form; what a message may say is intake's to judge.
 const (
 	maxMessage  = intake.MaxMessage
 	maxScalar   = 16 << 10
-	maxFiles    = 10
+	maxFiles    = intake.MaxFiles
 	maxFileSize = 20 << 20
 	maxParts    = 200
 )
@@ -239,18 +239,6 @@ func (f *chatForm) fill(v map[string]string) error {
 	if len(f.files)+len(f.fileIDs) > maxFiles {
 		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
 	}
-	if f.message == "" && len(f.files)+len(f.fileIDs) == 0 {
-		return problem.InvalidField("message", "is required unless a file is sent")
-	}
-	if f.chatID != "" && !validChatID(f.chatID) {
-		return problem.InvalidField("chat_id", "must have 1 to 128 characters of A-Z a-z 0-9 . _ : -")
-	}
-	if len(f.title) > 200 {
-		return problem.InvalidField("title", "must have at most 200 characters")
-	}
-	if err := checkKey("idempotency_key", f.key); err != nil {
-		return err
-	}
 	return f.choices(v)
 }
 
@@ -300,36 +288,7 @@ func parseMetadata(v string) (map[string]string, error) {
 	if err := json.Unmarshal([]byte(v), &m); err != nil || m == nil {
 		return nil, problem.InvalidField("metadata", "must be a JSON object of strings")
 	}
-	if len(m) > 16 {
-		return nil, problem.InvalidField("metadata", "must have at most 16 members")
-	}
-	for k, value := range m {
-		if len(k) > 64 || len(value) > 1024 {
-			return nil, problem.InvalidField("metadata", "names may have 64 and values 1024 characters")
-		}
-	}
 	return m, nil
-}
-
-func checkKey(name, key string) error {
-	if len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return problem.InvalidField(name, "must have 1 to 255 printable ASCII characters")
-	}
-	return nil
-}
-
-func validChatID(id string) bool {
-	if len(id) == 0 || len(id) > 128 {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == ':' || c == '-'
-		if !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // attach resolves the files of a message: those sent before, and those that came with the form, whose rows are written

@@ -19,11 +19,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/a2aface"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
+	"agentplatform/internal/mcpface"
 	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/move"
 	"agentplatform/internal/provider"
@@ -67,9 +69,11 @@ func newEdge(t testing.TB) edge {
 	shell := &move.Shell{
 		Store: store, Queue: q, Timer: localtimer.New(q), Bell: bell, Host: machine, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour, Boot: "b",
 	}
+	in, live := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}, feed.New(memtable.New(machine.Now), bell, machine)
 	return edge{key: first.Key, agent: first.Agent.ID, Server: httpapi.New(httpapi.Config{
-		Intake: &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}, Tenants: tenants, Store: store,
-		Feed: feed.New(memtable.New(machine.Now), bell, machine), Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
+		Intake: in, Tenants: tenants, Store: store, Feed: live,
+		MCP: (&mcpface.Face{Intake: in, Store: store, Feed: live, Log: log}).For,
+		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log}, Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
 		Models:   &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},
 		Toolkits: &toolkit.Toolkits{Store: store, Known: store, Host: machine, Sealer: sealer, Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)}},
 		Host:     machine, Log: log, ObserveWindow: 0, Heartbeat: time.Second, MaxBody: 1 << 20, PublicURL: "http://localhost",

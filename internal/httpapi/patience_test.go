@@ -71,7 +71,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		"JSON, chunked":           {e.head("PATCH", "/api/v1/agents/"+e.agent, chunked) + "5\r\n{\"a\":", 400},
 		"a form":                  {e.head("POST", "/api/v1/chat", form) + "--b\r\n", 400},
 		"a file's form":           {e.head("POST", "/api/v1/files", form) + "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc", 400},
-		"a face":                  {e.head("POST", "/api/v1/a2a/"+e.agent, known), 404},
+		"a face":                  {e.head("POST", "/api/v1/a2a/"+e.agent, known), 200},
 		"a method that is not":    {e.head("PUT", "/api/v1/agents", known), 405},
 		"a body that nobody asks": {e.head("GET", "/api/v1/agents", known), 200},
 		"a malformed id":          {e.head("PATCH", "/api/v1/agents/x", known), 400},

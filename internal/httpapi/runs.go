@@ -132,9 +132,6 @@ func (s *Server) followup(ctx context.Context, p tenant.Principal, in *struct {
 	if !host.ValidID(in.RunID) {
 		return nil, problem.Missing("run " + in.RunID)
 	}
-	if err := checkKey("body.idempotency_key", in.Body.IdempotencyKey); err != nil {
-		return nil, err
-	}
 	posted, err := s.Intake.Followup(ctx, p, in.RunID, in.Body.Message, in.Body.IdempotencyKey)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,7 @@
 // caps (429), accept. A refusal after the first look is given only when the record, read again, is still not there: two
 // retries at once must not see "busy" with each other.
 //
-// intake.go turns messages into runs; runs.go is what clients do to runs that are there.
+// intake.go turns messages into runs; runs.go is what clients do to runs that are there; limits.go is what they may say.
 //
 // It must not know HTTP, models or leases. It imports move, record, lifecycle, tenant, problem and host.
 package intake
@@ -54,23 +54,12 @@ type Posted struct {
 	Replayed bool         // an earlier request with the same key had done it
 }
 
-// MaxMessage is how many bytes a message, or what is said with a decision, may have.
-const MaxMessage = 256 << 10
-
-// checkText refuses a text that is too long, whichever door it came through.
-func checkText(field, text string) error {
-	if len(text) > MaxMessage {
-		return problem.InvalidField(field, "must have at most %d bytes", MaxMessage)
-	}
-	return nil
-}
-
 // tries bounds how often a message is judged afresh because the world changed meanwhile.
 const tries = 32
 
 // Post judges a message.
 func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Posted, error) {
-	if err := checkText("message", m.Text); err != nil {
+	if err := m.check(""); err != nil {
 		return Posted{}, err
 	}
 	r := &request{Intake: in, who: p, message: m, runID: in.Host.NewID(), chatID: in.Host.NewID()}
@@ -459,10 +448,10 @@ func parkedFull(run string) error {
 
 // Followup parks a message on a run that the client names. It never answers a question.
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
-	if err := checkText("body.message", text); err != nil {
+	r := &request{Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(), followsUp: true}
+	if err := r.message.check("body."); err != nil {
 		return Posted{}, err
 	}
-	r := &request{Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(), followsUp: true}
 	if key != "" {
 		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, key)
 	}

@@ -43,6 +43,9 @@ func checkDecision(i int, d *record.Decision) (err error) {
 
 // Resume decides a pause.
 func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string, list []record.Decision) (record.RunEntity, error) {
+	if err := checkLength("body.decided_by", by, maxName); err != nil {
+		return record.RunEntity{}, err
+	}
 	list = slices.Clone(list)
 	for i := range list {
 		if err := checkDecision(i, &list[i]); err != nil {
@@ -119,6 +122,9 @@ func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *life
 
 // Cancel stops a run, and returns it as it then is. It is idempotent; a run that has ended is returned unchanged.
 func (in *Intake) Cancel(ctx context.Context, scope record.Scope, id, reason string) (record.RunEntity, error) {
+	if err := checkLength("body.reason", reason, maxReason); err != nil {
+		return record.RunEntity{}, err
+	}
 	e, err := in.Store.LiveRun(ctx, scope, id)
 	if err != nil {
 		return e, err

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/feed"
@@ -108,7 +109,7 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent), Meta: mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, _ *mcp.CallToolRequest, in asked) (*mcp.CallToolResult, *told, error) {
 			if strings.TrimSpace(in.Message) == "" {
-				return refused(problem.InvalidField("message", "is required"))
+				return failed("message: is required") // a tool's failure, which the model at the other end can mend
 			}
 			posted, err := f.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
 			if err != nil {
@@ -147,9 +148,17 @@ func describe(a record.Agent) string {
 // refused tells a problem as a tool tells its failures, so that the model at the other end can read it.
 func refused(err error) (*mcp.CallToolResult, *told, error) {
 	text := "the service could not do this right now"
-	if p, ok := problem.As(err); ok {
+	p, ok := problem.As(err)
+	switch {
+	case ok && p.Kind == problem.Invalid: // what was called is not what may be, which the protocol has a word for
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message}
+	case ok:
 		text = p.Message // anything else is ours to know
 	}
+	return failed(text)
+}
+
+func failed(text string) (*mcp.CallToolResult, *told, error) {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }
 

@@ -1,0 +1,90 @@
+package intake
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"agentplatform/internal/problem"
+)
+
+// Limits of what a client says, whichever door it comes through. Doors read; what may be said stands here.
+const (
+	MaxMessage = 256 << 10 // bytes of a message, or of what is said with a decision
+	MaxFiles   = 10
+
+	maxChatID       = 128
+	maxTitle        = 200 // characters, as below
+	maxKey          = 255
+	maxMetadata     = 16 // members
+	maxMetadataName = 64
+	maxMetadataText = 1024
+	maxReason       = 1000
+	maxName         = 200 // of who decided
+)
+
+// check refuses a message that is not as one may be. Its fields are named as POST /chat names them, after a prefix.
+func (m Message) check(prefix string) error {
+	if m.Text == "" && len(m.Files) == 0 {
+		return problem.InvalidField(prefix+"message", "is required unless a file is sent")
+	}
+	if err := checkText(prefix+"message", m.Text); err != nil {
+		return err
+	}
+	if m.ChatID != "" && !ValidChatID(m.ChatID) {
+		return problem.InvalidField(prefix+"chat_id", "must have 1 to %d characters of A-Z a-z 0-9 . _ : -", maxChatID)
+	}
+	if err := checkLength(prefix+"title", m.Title, maxTitle); err != nil {
+		return err
+	}
+	if len(m.Files) > MaxFiles {
+		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)
+	}
+	if len(m.Key) > maxKey || strings.ContainsFunc(m.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return problem.InvalidField(prefix+"idempotency_key", "must have 1 to %d printable ASCII characters", maxKey)
+	}
+	if len(m.Metadata) > maxMetadata {
+		return problem.InvalidField(prefix+"metadata", "must have at most %d members", maxMetadata)
+	}
+	for name, text := range m.Metadata {
+		if tooLong(name, maxMetadataName) || tooLong(text, maxMetadataText) {
+			return problem.InvalidField(prefix+"metadata", "names may have %d and values %d characters", maxMetadataName, maxMetadataText)
+		}
+	}
+	return nil
+}
+
+func checkText(field, text string) error {
+	if len(text) > MaxMessage {
+		return problem.InvalidField(field, "must have at most %d bytes", MaxMessage)
+	}
+	if !utf8.ValidString(text) {
+		return problem.InvalidField(field, "must be UTF-8")
+	}
+	return nil
+}
+
+func checkLength(field, text string, most int) error {
+	if tooLong(text, most) {
+		return problem.InvalidField(field, "must have at most %d characters", most)
+	}
+	return checkText(field, text)
+}
+
+func tooLong(text string, most int) bool {
+	return len(text) > most && utf8.RuneCountInString(text) > most
+}
+
+// ValidChatID says whether id has the form of a chat's id.
+func ValidChatID(id string) bool {
+	if len(id) == 0 || len(id) > maxChatID {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == ':' || c == '-'
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
