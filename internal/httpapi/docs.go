@@ -3,6 +3,7 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/swaggest/swgui/v5/static"
 	"github.com/vearutop/statigz"
@@ -21,21 +22,41 @@ const docsPage = `<!DOCTYPE html>
 <style>body { margin: 0 }</style>
 </head>
 <body>
-<div id="ui"></div>
+<div id="ui" data-document="` + Base + `/openapi.json"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
-<script>
-SwaggerUIBundle({url: "` + Base + `/openapi.json", dom_id: "#ui", deepLinking: true, presets: [SwaggerUIBundle.presets.apis]})
-</script>
+<script src="/docs/start.js"></script>
 </body>
 </html>
 `
 
+const docsScript = `SwaggerUIBundle({
+  url: document.getElementById("ui").dataset.document, dom_id: "#ui", deepLinking: true, presets: [SwaggerUIBundle.presets.apis],
+})
+`
+
+// docsPolicy is what the page needs: its own files, the pictures and styles that Swagger UI writes into it, and the address
+// at which requests are tried.
+func (s *Server) docsPolicy() string {
+	reached := ""
+	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
+		reached = " " + u.Scheme + "://" + u.Host
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
+		"connect-src 'self'" + reached + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
 func (s *Server) docsRoutes() {
 	files := http.StripPrefix("/docs", statigz.FileServer(static.FS))
 	s.mux.Handle("GET /docs", http.RedirectHandler("/docs/", http.StatusMovedPermanently))
+	policy := s.docsPolicy()
 	s.mux.HandleFunc("GET /docs/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", policy)
 		_, _ = io.WriteString(w, docsPage)
+	})
+	s.mux.HandleFunc("GET /docs/start.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		_, _ = io.WriteString(w, docsScript)
 	})
 	s.mux.Handle("GET /docs/", files)
 }

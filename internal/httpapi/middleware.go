@@ -43,6 +43,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	seen := &watcher{ResponseWriter: w}
 	seen.Header().Set("X-Request-Id", c.id)
+	secure(seen.Header(), r)
 	s.steadyBody(w, r)
 	began := s.Host.Elapsed()
 	pattern := s.pattern(r)
@@ -81,6 +82,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(seen, r)
 }
 
+// secure tells browsers what an answer is not: a page to show in a frame, anything but what it says it is, or, of the API, to
+// be kept. What is a page says itself what it needs.
+func secure(h http.Header, r *http.Request) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if ofTheAPI(r) {
+		h.Set("Cache-Control", "no-store")
+	}
+}
+
+func ofTheAPI(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, Base+"/") || r.URL.Path == Base
+}
+
 func (s *Server) pattern(r *http.Request) string {
 	_, pattern := s.mux.Handler(r)
 	return pattern
@@ -105,11 +122,10 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 
 // isOpen says whether a path answers without a key.
 func isOpen(r *http.Request) bool {
-	path := r.URL.Path
-	if !strings.HasPrefix(path, Base+"/") && path != Base {
+	if !ofTheAPI(r) {
 		return true // documents, metrics; they guard themselves
 	}
-	switch path {
+	switch r.URL.Path {
 	case Base + "/healthz", Base + "/openapi.json", Base + "/openapi.yaml":
 		return true
 	}
