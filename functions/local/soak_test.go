@@ -196,7 +196,10 @@ func (s *steady) live(ctx context.Context, d time.Duration) (l life) {
 
 // goroutines is how many the process has.
 func (p *program) goroutines() int {
-	response, err := http.Get(strings.TrimSuffix(p.url, "/api/v1") + "/metrics")
+	r, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(p.url, "/api/v1")+"/metrics", nil)
+	require.NoError(p.t, err)
+	r.Header.Set("Authorization", "Bearer "+p.key)
+	response, err := http.DefaultClient.Do(r)
 	require.NoError(p.t, err)
 	defer func() { _ = response.Body.Close() }()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -76,7 +77,7 @@ func newEdge(t testing.TB) edge {
 		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log}, Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
 		Models:   &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},
 		Toolkits: &toolkit.Toolkits{Store: store, Known: store, Host: machine, Sealer: sealer, Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)}},
-		Host:     machine, Log: log, ObserveWindow: 0, Heartbeat: time.Second, MaxBody: 1 << 20, PublicURL: "http://localhost",
+		Host:     machine, Log: log, ObserveWindow: 0, Heartbeat: time.Second, MaxBody: 1 << 20, Metrics: prometheus.NewRegistry(), Pprof: true, PublicURL: "http://localhost",
 	})}
 }
 

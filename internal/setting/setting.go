@@ -54,7 +54,7 @@ type Settings struct {
 	BedrockGuardrail string   `env:"BEDROCK_GUARDRAIL" help:"id:version of a guardrail for every call"`
 
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof to loopback callers"`
+	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof, as /metrics, to callers on this machine with an operator key"`
 }
 
 // Cloud names what a deployment on AWS has made for its functions. The infrastructure sets all of it.
