@@ -19,7 +19,7 @@ func (s *Server) toolkitRoutes() {
 	register(s, operation{method: "POST", path: "/toolkits", level: manage, status: http.StatusCreated, id: "create-toolkit", summary: "Create a toolkit from what its endpoint offers", tag: "toolkits"}, s.createToolkit)
 	register(s, operation{method: "GET", path: "/toolkits", level: read, id: "list-toolkits", summary: "List toolkits", tag: "toolkits"}, s.listToolkits)
 	register(s, operation{method: "GET", path: "/toolkits/{id}", level: read, id: "read-toolkit", summary: "Read a toolkit", tag: "toolkits"}, s.readToolkit)
-	register(s, operation{method: "PATCH", path: "/toolkits/{id}", level: manage, id: "edit-toolkit", summary: "Change a toolkit; refresh it to see what it then offers", tag: "toolkits"}, s.editToolkit)
+	register(s, operation{method: "PATCH", path: "/toolkits/{id}", level: manage, id: "edit-toolkit", summary: "Change a toolkit; refresh it to see what it then offers. When it moves to another server it loses its credentials, unless new ones come along", tag: "toolkits"}, s.editToolkit)
 	register(s, operation{method: "DELETE", path: "/toolkits/{id}", level: manage, status: http.StatusNoContent, id: "delete-toolkit", summary: "Delete a toolkit", tag: "toolkits"}, s.deleteToolkit)
 	register(s, operation{method: "POST", path: "/toolkits/{id}/refresh", level: manage, id: "refresh-toolkit", summary: "Look again at what the endpoint offers; what is new is not enabled", tag: "toolkits"}, s.refreshToolkit)
 	register(s, operation{method: "GET", path: "/toolkits/{id}/resources", level: read, id: "list-resources", summary: "What an MCP server offers beside tools: resources and prompts", tag: "toolkits"}, s.listResources)
@@ -78,6 +78,7 @@ type toolkitView struct {
 	Request         json.RawMessage `json:"request,omitempty"`
 	Command         []string        `json:"command,omitempty"`
 	CredentialsType *string         `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
+	Origins         []string        `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
 	ToolCount       int             `json:"tool_count"`
 	CreatedAt       *string         `json:"created_at"`
 	UpdatedAt       *string         `json:"updated_at"`
@@ -94,7 +95,8 @@ func optional(text string) *string {
 func viewToolkit(t record.Toolkit) toolkitView {
 	v := toolkitView{
 		ToolkitID: t.ID, OrganizationID: optionalOwner(t.Organization), Kind: t.Kind, Name: t.Name, URL: optional(t.URL), BaseURL: optional(t.BaseURL),
-		Request: t.Request, Command: t.Command, CredentialsType: optional(t.Lets), ToolCount: t.ToolCount,
+		Request: t.Request, Command: t.Command, CredentialsType: optional(t.Lets), Origins: append([]string{}, t.Origins...),
+		ToolCount: t.ToolCount,
 	}
 	if !t.CreatedAt.IsZero() { // the built-in one was never made
 		v.CreatedAt, v.UpdatedAt, v.RefreshedAt = optional(events.Time(t.CreatedAt)), optional(events.Time(t.UpdatedAt)), optional(events.Time(t.RefreshedAt))
@@ -189,7 +191,7 @@ func (s *Server) deleteToolkit(ctx context.Context, p tenant.Principal, in *IDPa
 type differenceView struct {
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
-	Changed []string `json:"changed" doc:"those that take other arguments than before are not enabled any more"`
+	Changed []string `json:"changed" doc:"those that say, take or call something else than before; they are not enabled any more"`
 }
 
 func (s *Server) refreshToolkit(ctx context.Context, p tenant.Principal, in *IDPath) (*answer[differenceView], error) {

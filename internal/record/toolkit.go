@@ -25,8 +25,9 @@ type Toolkit struct {
 	Request      json.RawMessage `json:"request,omitzero"`  // of a toolkit that is one request
 	Command      []string        `json:"command,omitzero"`  // of a server that is a program of this machine
 	Credentials  string          `json:"credentials,omitzero"`
-	Lets         string          `json:"credentials_type,omitzero"` // what sort of credentials they are
-	Tools        string          `json:"tools,omitzero"`            // the blob of the list
+	Lets         string          `json:"credentials_type,omitzero"`    // what sort of credentials they are
+	Origins      []string        `json:"credentials_origins,omitzero"` // the servers they are for, as it is also sealed within them
+	Tools        string          `json:"tools,omitzero"`               // the blob of the list
 	ToolCount    int             `json:"tool_count"`
 	CreatedAt    time.Time       `json:"created_at"`
 	UpdatedAt    time.Time       `json:"updated_at"`

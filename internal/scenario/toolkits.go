@@ -44,6 +44,13 @@ func (t *tools) set(path, method string, o object) {
 	paths[path] = object{method: o}
 }
 
+// lead has the document name another server.
+func (t *tools) lead(to string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.document["servers"] = []object{{"url": to}}
+}
+
 func (t *tools) count(name string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,6 +241,63 @@ func toolkitStories() []Story {
 			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_tides", object{"harbour": "Oslo"})).is(200).text("answer"), "is fine")
 			d = x.post("/toolkits/"+toolkit+"/refresh", nil).is(200)
 			assert.Equal(x, object{"added": []any{}, "removed": []any{}, "changed": []any{}}, d.body)
+		}},
+		{Name: "toolkit/credentials stay at the server they were given for", Tell: func(x *Teller) {
+			server, toolkit, agent := x.weather()
+			at := "/toolkits/" + toolkit
+			read := x.get(at).is(200)
+			assert.Equal(x, []any{x.receiver.url}, read.at("credentials_origins"))
+			url := read.text("url")
+			assert.Equal(x, "bearer", x.patch(at, object{"url": url + "?v=2", "name": "renamed"}).is(200).text("credentials_type"), "it has not moved")
+
+			server.lead("https://elsewhere.example.com/v1")
+			d := x.post(at+"/refresh", nil).is(200)
+			assert.Len(x, d.at("changed"), 7, "what is called elsewhere is not what was agreed to")
+			_, enabled := toolNames(x.get(at + "/tools").is(200))
+			assert.Empty(x, enabled)
+			x.patch(at+"/tools/get_weather", object{"enabled": true}).is(200)
+			tried := x.post(at+"/tools/get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
+			assert.Contains(x, tried.text("error"), "credentials must be given again")
+			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "credentials must be given again")
+
+			server.lead(".")
+			x.post(at+"/refresh", nil).is(200)
+			x.patch(at+"/tools/get_weather", object{"enabled": true}).is(200)
+			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
+			moved := x.patch(at, object{"url": "https://elsewhere.example.com/openapi.json"}).is(200)
+			assert.Nil(x, moved.at("credentials_type"))
+			assert.Empty(x, moved.at("credentials_origins"))
+			_, enabled = toolNames(x.get(at + "/tools").is(200))
+			assert.Empty(x, enabled)
+			assert.Nil(x, x.patch(at, object{"url": url}).is(200).at("credentials_type"), "they do not come back")
+			x.post(at+"/refresh", nil).problem(400, "toolkit_unusable")
+			back := x.patch(at, object{"url": url, "credentials": object{"type": "bearer", "token": toolToken}}).is(200)
+			assert.Equal(x, "bearer", back.text("credentials_type"))
+			x.post(at+"/refresh", nil).is(200)
+			x.patch(at+"/tools/get_weather", object{"enabled": true}).is(200)
+			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
+
+			own := object{"type": "bearer", "token": toolToken, "origins": []string{"https://elsewhere.example.com"}}
+			x.patch(at, object{"credentials": own}).problem(400, "invalid_request")
+			for _, secret := range []object{
+				{"url": url + "?api_key=x"}, {"request": object{"name": "a", "headers": object{"Authorization": "Bearer x"}}}, {"request": object{"name": "a", "headers": object{"X-Api-Key": "x"}}},
+			} {
+				body := object{"kind": "http", "name": "one", "url": url, "request": object{"name": "a"}}
+				for member, value := range secret {
+					body[member] = value
+				}
+				assert.Equal(x, 400, x.post("/toolkits", body).status, "%v: what lets in stands nowhere but in credentials", secret)
+				one := x.post("/toolkits", object{"kind": "http", "name": "one", "url": url, "request": object{"name": "a"}}).is(201).text("toolkit_id")
+				assert.Equal(x, 400, x.patch("/toolkits/"+one, secret).status, secret)
+				agent := x.post("/agents", object{"name": "One", "toolkit_ids": []string{one}}).is(201).text("agent_id")
+				document := x.get("/agents/" + agent + "/export").is(200).body
+				carried := document["toolkits"].([]any)[0].(object)
+				for member, value := range secret {
+					carried[member] = value
+				}
+				carried["name"] = "another"
+				assert.Equal(x, 400, x.post("/agents/import", document).status, secret)
+			}
 		}},
 		{Name: "toolkit/arguments that do not fit are told, and not for ever", Tell: func(x *Teller) {
 			server, _, agent := x.weather()

@@ -12,6 +12,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +32,20 @@ type Spec struct {
 type Definition struct {
 	Spec
 
-	Binding json.RawMessage `json:"binding,omitempty"` // what the kind needs to call it; nobody else reads it
+	// Binding is what the kind needs to call it. Nobody else reads of it more than url, which is there when calls go elsewhere than
+	// to the endpoint's URL.
+	Binding json.RawMessage `json:"binding,omitempty"`
+}
+
+// Origin names the server that calls go to; it is empty where that is the endpoint's own.
+func (d Definition) Origin() string {
+	var b struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(d.Binding, &b) != nil {
+		return ""
+	}
+	return Origin(b.URL)
 }
 
 // Endpoint is where tools are, and how to be let in. Which members a kind needs is its own matter.
@@ -43,7 +58,8 @@ type Endpoint struct {
 	Credentials Credentials
 }
 
-// Credentials are how to be let in; the zero value is not at all.
+// Credentials are how to be let in; the zero value is not at all. They are for the servers that they were given for, and are
+// shown to no other.
 type Credentials struct {
 	Type     string `json:"type"` // bearer, header, query or basic
 	Token    string `json:"token,omitempty"`
@@ -51,7 +67,39 @@ type Credentials struct {
 	Value    string `json:"value,omitempty"`
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
+
+	Origins []string `json:"origins,omitempty"` // those servers, as [Origin] names them
 }
+
+// For says whether they may be shown to the server of an address. No credentials may be shown to anybody.
+func (c Credentials) For(u *url.URL) bool {
+	return c.Type == "" || slices.Contains(c.Origins, origin(u))
+}
+
+// Origin names the server of an address: scheme, host and port. Of what is no address it is empty.
+func Origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return origin(u)
+}
+
+func origin(u *url.URL) string {
+	host, scheme := strings.ToLower(u.Hostname()), strings.ToLower(u.Scheme)
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[scheme]
+	}
+	return scheme + "://" + strings.TrimSuffix(net.JoinHostPort(host, port), map[string]string{"https": ":443", "http": ":80"}[scheme])
+}
+
+// authorizes are the names of headers and parameters that let somebody in.
+var authorizes = regexp.MustCompile(`(?i)auth([^o]|$)|authori[sz]|token|secret|passw|cookie|credential|session|signature|jwt|key$`)
+
+// Authorizes says whether a header or a parameter of this name is one that lets somebody in: its value is a secret, and stands
+// in credentials, which are sealed, and nowhere else.
+func Authorizes(name string) bool { return authorizes.MatchString(name) }
 
 // Invocation is a call of a tool.
 type Invocation struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 
 	"agentplatform/internal/problem"
@@ -52,7 +51,7 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 // endpoint, or one that is made as it was exported, without credentials.
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
 	for i, p := range list { // nothing is made before all of it is known to be good
-		if err := s.checkPortable(fmt.Sprintf("body.toolkits[%d]", i), p); err != nil {
+		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), p); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +79,7 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	return ids, nil
 }
 
-func (s *Toolkits) checkPortable(at string, p Portable) error {
+func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) error {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
@@ -89,6 +88,11 @@ func (s *Toolkits) checkPortable(at string, p Portable) error {
 	}
 	if p.URL == "" && p.Kind != "openapi" {
 		return problem.InvalidField(at+".url", "is required")
+	}
+	if p.Kind == "http" { // what it is can be told without asking anybody
+		if _, err := s.discover(ctx, p.Kind, tool.Endpoint{URL: p.URL, Request: p.Request}); err != nil {
+			return problem.InvalidField(at+".request", "%s", err)
+		}
 	}
 	if len(p.Tools) > tool.MaxTools {
 		return problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
@@ -107,22 +111,12 @@ func leadsTo(p Portable, t Tool) bool {
 	if p.Kind == "mcp" {
 		return true // a tool is but a name there
 	}
-	var binding struct {
-		URL string `json:"url"`
-	}
-	if json.Unmarshal(t.Binding, &binding) != nil {
-		return false
-	}
 	said := p.URL
 	if p.BaseURL != "" {
 		said = p.BaseURL
 	}
-	there, err := url.Parse(said)
-	if err != nil {
-		return false
-	}
-	leads, err := url.Parse(binding.URL)
-	return err == nil && leads.Scheme == there.Scheme && leads.Host == there.Host
+	at := tool.Origin(said)
+	return at != "" && t.Origin() == at
 }
 
 func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portable) (string, error) {

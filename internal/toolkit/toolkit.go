@@ -91,6 +91,11 @@ func (s *Toolkits) check(d Draft) error {
 			p.Fields = []problem.Field{{Location: at, Message: "this address may not be called"}}
 			return p
 		}
+		for name := range u.Query() {
+			if tool.Authorizes(name) { // it would be shown to all who may read the toolkit
+				return problem.InvalidField(at, "must not say %s: give it as credentials of the type query", name)
+			}
+		}
 	}
 	if d.Command != nil && !slices.Contains(s.Commands, strings.Join(d.Command, " ")) {
 		return problem.InvalidField("body.command", "this deployment does not allow this command: TOOL_COMMANDS names those that it does")
@@ -106,6 +111,9 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 func checkCredentials(c *tool.Credentials) error {
 	if c == nil {
 		return nil
+	}
+	if c.Origins != nil {
+		return problem.InvalidField("body.credentials.origins", "is not for clients to say")
 	}
 	bad := func(field, message string) error {
 		return problem.InvalidField("body.credentials."+field, "%s", message)
@@ -168,8 +176,19 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (re
 	if err := s.apply(ctx, &t, d); err != nil {
 		return none, err
 	}
-	found, err := s.discover(ctx, t)
+	e, err := s.endpoint(ctx, t)
 	if err != nil {
+		return none, err
+	}
+	if d.Credentials != nil {
+		e.Credentials = *d.Credentials
+		e.Credentials.Origins = places(t)
+	}
+	found, err := s.discover(ctx, t.Kind, e)
+	if err != nil {
+		return none, err
+	}
+	if err := s.give(ctx, &t, d.Credentials, found); err != nil {
 		return none, err
 	}
 	var tools []Tool
@@ -186,15 +205,15 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (re
 	if err := s.keep(ctx, &t, tools); err != nil {
 		return none, err
 	}
-	e := record.Fresh(t)
-	op, err := record.PutResource(e, t.ID)
+	made := record.Fresh(t)
+	op, err := record.PutResource(made, t.ID)
 	if err != nil {
 		return none, err
 	}
-	return e.Written(t, t.ID), s.Store.Commit(ctx, t.ID, op)
+	return made.Written(t, t.ID), s.Store.Commit(ctx, t.ID, op)
 }
 
-// apply takes a draft over.
+// apply takes a draft over, but for its credentials.
 func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) (err error) {
 	t.UpdatedAt = s.Host.Now()
 	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
@@ -209,21 +228,39 @@ func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) (err e
 		t.Command = d.Command
 	}
 	if len(d.Document) > 0 {
-		if t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", d.Document); err != nil {
-			return err
+		t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", d.Document)
+	}
+	return err
+}
+
+// places are the servers that a toolkit's owner names.
+func places(t record.Toolkit) (list []string) {
+	for _, address := range []string{t.URL, t.BaseURL} {
+		if at := tool.Origin(address); at != "" && !slices.Contains(list, at) {
+			list = append(list, at)
 		}
 	}
-	if d.Credentials == nil {
+	return list
+}
+
+// give gives a toolkit credentials, for the servers that its owner names and for those of these tools; none take away what it has.
+func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
+	t.Credentials, t.Lets, t.Origins = "", "", nil
+	if c == nil || c.Type == "" {
 		return nil
 	}
-	t.Credentials, t.Lets = "", d.Credentials.Type
-	if d.Credentials.Type == "" {
-		return nil
+	bound := *c
+	bound.Origins = places(*t)
+	for _, one := range tools {
+		if at := one.Origin(); at != "" && !slices.Contains(bound.Origins, at) {
+			bound.Origins = append(bound.Origins, at)
+		}
 	}
-	plain, err := json.Marshal(d.Credentials)
+	plain, err := json.Marshal(bound)
 	if err != nil {
 		return err
 	}
+	t.Lets, t.Origins = bound.Type, bound.Origins
 	t.Credentials, err = s.Sealer.Seal(ctx, sealedFor(*t), string(plain))
 	return err
 }
@@ -265,14 +302,10 @@ func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoin
 }
 
 // discover finds the tools of an endpoint, none of them enabled.
-func (s *Toolkits) discover(ctx context.Context, t record.Toolkit) ([]Tool, error) {
-	e, err := s.endpoint(ctx, t)
-	if err != nil {
-		return nil, err
-	}
+func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
-	found, err := s.Kinds[t.Kind].Discover(ctx, e)
+	found, err := s.Kinds[kind].Discover(ctx, e)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
 		p := problem.New(problem.Invalid, "toolkit_unusable", "the toolkit's tools cannot be found: %s", refused.Message)
@@ -385,12 +418,55 @@ func (s *Toolkits) change(
 	return e, nil
 }
 
-// Edit changes what is set. What the endpoint offers is looked at by Refresh alone.
+// Edit changes what is set. What the endpoint offers is looked at by Refresh alone. Credentials that are given are for the enabled
+// tools.
 func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
 	if err := s.check(d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}
-	return s.change(ctx, scope, id, match, func(t *record.Toolkit) error { return s.apply(ctx, t, d) })
+	return s.change(ctx, scope, id, match, func(t *record.Toolkit) error {
+		before := *t
+		if err := s.apply(ctx, t, d); err != nil {
+			return err
+		}
+		if t.Kind == "http" { // all may read the request: what must not stand there is refused before it does
+			if _, err := s.discover(ctx, t.Kind, tool.Endpoint{URL: t.URL, Request: t.Request}); err != nil {
+				return err
+			}
+		}
+		moved := !slices.Equal(places(before), places(*t)) || !slices.Equal(before.Command, t.Command)
+		if !moved && d.Credentials == nil {
+			return nil
+		}
+		tools, err := s.tools(ctx, *t)
+		if err != nil {
+			return err
+		}
+		if moved {
+			if err := s.leave(ctx, t, tools); err != nil {
+				return err
+			}
+		}
+		if d.Credentials == nil {
+			return nil
+		}
+		return s.give(ctx, t, d.Credentials, slices.DeleteFunc(tools, func(one Tool) bool { return !one.Enabled }))
+	})
+}
+
+// leave sees to a toolkit that has moved. What was agreed to was another place: tools that are not where the owner says are not
+// enabled any more, and credentials that were given for other servers are gone.
+func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
+	now := places(*t)
+	for i, one := range tools {
+		tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())
+	}
+	if slices.ContainsFunc(now, func(at string) bool { return !slices.Contains(t.Origins, at) }) || len(t.Command) > 0 {
+		if err := s.give(ctx, t, nil, nil); err != nil {
+			return err
+		}
+	}
+	return s.keep(ctx, t, tools)
 }
 
 // Remove takes a toolkit away; agents that name it go on without its tools.

@@ -102,11 +102,13 @@ func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {
 	s := newToolkits(t, k)
 	secret := tool.Credentials{Type: "bearer", Token: "open-sesame"}
 	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com"), Credentials: &secret})
-	assert.Equal(t, secret, k.let)
+	bound := secret
+	bound.Origins = []string{"https://a.example.com"}
+	assert.Equal(t, bound, k.let)
 	assert.NotContains(t, one.Credentials, "sesame")
 	_, err := opened(t, s, one.ID)["act"]()
 	require.NoError(t, err)
-	assert.Equal(t, secret, k.let)
+	assert.Equal(t, bound, k.let)
 
 	two := made(t, s, toolkit.Draft{Name: text("two"), URL: text("https://b.example.com")})
 	two.Credentials = one.Credentials // as whoever can write the store might do

@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,8 +86,8 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 // Difference is what a refresh found, by the tools' names.
 type Difference struct{ Added, Removed, Changed []string }
 
-// Refresh looks again at what the endpoint offers. What is new is not enabled; a tool that takes other arguments than it
-// did keeps its rules, but is not enabled any more, as what was agreed to was something else.
+// Refresh looks again at what the endpoint offers. What is new is not enabled. A tool that is not what it was keeps the rules
+// that bind it, but is not enabled any more, as what was agreed to was something else.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
@@ -95,7 +96,11 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 		if err != nil {
 			return err
 		}
-		now, err := s.discover(ctx, *t)
+		endpoint, err := s.endpoint(ctx, *t)
+		if err != nil {
+			return err
+		}
+		now, err := s.discover(ctx, t.Kind, endpoint)
 		if err != nil {
 			return err
 		}
@@ -106,13 +111,12 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 				continue
 			}
 			was := before[at]
-			now[i].Enabled, now[i].Approval, now[i].TimeoutMS, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.Approval, was.TimeoutMS, was.RetrySafe
-			if was.Description != now[i].Description || !sameJSON(was.Parameters, now[i].Parameters) {
+			now[i].Approval, now[i].TimeoutMS = was.Approval, was.TimeoutMS
+			if !was.same(now[i]) {
 				d.Changed = append(d.Changed, now[i].Name)
+				continue
 			}
-			if !sameJSON(was.Parameters, now[i].Parameters) {
-				now[i].Enabled = false
-			}
+			now[i].Enabled, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.RetrySafe
 		}
 		for _, was := range before {
 			if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
@@ -125,9 +129,15 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 	return d, err
 }
 
+// same says whether a tool is still what was found before: what it says of itself, what it takes, and where and how it is called.
+func (t Tool) same(now Tool) bool {
+	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe &&
+		sameJSON(t.Parameters, now.Parameters) && sameJSON(t.Binding, now.Binding)
+}
+
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+	return bytes.Equal(a, b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // Browse lists what a toolkit's endpoint offers now beside tools.

@@ -1,11 +1,13 @@
 // Package httptool is the kind of toolkit that is HTTP requests: a tool is a request whose parts are filled from the
 // arguments.
 //
-// Other kinds that end in a request (OpenAPI) make theirs with [Request] and [Do]. It knows no run. It imports its port.
+// Other kinds that end in a request (OpenAPI) make theirs with [Request] and [Do]; what else is fetched goes through [Send]. It
+// knows no run. It imports its port.
 package httptool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,8 +77,11 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	if d.Name == "" {
 		return nil, tool.Fail("the request needs a name")
 	}
-	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || placeholder.MatchString(u.RawQuery) {
-		return nil, tool.Fail("the URL must be absolute, with {arguments} in its path alone")
+	if err := CheckAddress(e.URL); err != nil {
+		return nil, err
+	}
+	if err := checkHeaders(d.Headers); err != nil {
+		return nil, err
 	}
 	if len(d.Parameters) == 0 {
 		d.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -119,10 +124,9 @@ func Do(ctx context.Context, client *http.Client, c tool.Credentials, binding js
 	if err != nil {
 		return none, err
 	}
-	Authorize(request, c)
-	answer, err := client.Do(request)
+	answer, err := Send(client, request, c)
 	if err != nil {
-		return none, Unreachable(err)
+		return none, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, tool.MaxResult+1))
@@ -174,8 +178,12 @@ func Unreachable(err error) error {
 	return tool.Fail("the server cannot be reached: %s", err)
 }
 
-// Authorize lets a request in.
-func Authorize(r *http.Request, c tool.Credentials) {
+// Authorize lets a request in. It is the only place where credentials become part of a request, and refuses where they were not
+// given for the request's server.
+func Authorize(r *http.Request, c tool.Credentials) error {
+	if !c.For(r.URL) {
+		return tool.Fail("the toolkit's credentials were not given for this server: the credentials must be given again")
+	}
 	switch c.Type {
 	case "bearer":
 		r.Header.Set("Authorization", "Bearer "+c.Token)
@@ -188,6 +196,27 @@ func Authorize(r *http.Request, c tool.Credentials) {
 		q.Set(c.Name, c.Value)
 		r.URL.RawQuery = q.Encode()
 	}
+	return nil
+}
+
+// Straight is a client that goes where it is sent and nowhere else: a redirect is an answer, as nobody agreed to where it leads.
+func Straight(client *http.Client) *http.Client {
+	straight := *client
+	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	straight.Jar = nil
+	return &straight
+}
+
+// Send makes a request with credentials.
+func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Response, error) {
+	if err := Authorize(r, c); err != nil {
+		return nil, err
+	}
+	answer, err := Straight(client).Do(r)
+	if err != nil {
+		return nil, Unreachable(err)
+	}
+	return answer, nil
 }
 
 func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, error) {
@@ -236,25 +265,31 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 	return request, nil
 }
 
-// address fills the path and the query.
-func (r Request) address(arguments map[string]any) (string, error) {
-	var missing string
-	filled := placeholder.ReplaceAllStringFunc(r.URL, func(p string) string {
-		name := p[1 : len(p)-1]
-		v, there := arguments[name]
-		text := textOfValue(v)
-		if !there || text == "" || text == "." || text == ".." {
-			missing = name
-			return ""
-		}
-		return url.PathEscape(text)
-	})
-	if missing != "" {
-		return "", tool.Fail("%s: is required, as a part of the path", missing)
+// CheckAddress says what is wrong with an address that arguments fill: they fill parts of its path, and nothing else.
+func CheckAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") ||
+		strings.ContainsAny(u.RawQuery+u.Fragment, "{}") {
+		return tool.Fail("the URL must be absolute, without user information, with {arguments} in its path alone")
 	}
-	u, err := url.Parse(filled)
-	if err != nil {
-		return "", tool.Fail("the arguments make no valid address")
+	return nil
+}
+
+// address fills the path and the query. An argument becomes a part of a segment of the path, whatever it says.
+func (r Request) address(arguments map[string]any) (string, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil || CheckAddress(r.URL) != nil {
+		return "", tool.Fail("the tool has no valid address: its toolkit must be refreshed")
+	}
+	template := u.RawPath // as it is written, if that is not how it would be written
+	if template == "" {
+		template = u.EscapedPath()
+	}
+	segments := strings.Split(template, "/")
+	for i, segment := range segments {
+		if segments[i], err = fill(segment, arguments); err != nil {
+			return "", err
+		}
 	}
 	q := u.Query()
 	for _, f := range r.Query {
@@ -262,9 +297,72 @@ func (r Request) address(arguments map[string]any) (string, error) {
 			q.Add(f.Name, v)
 		}
 	}
-	u.RawQuery = q.Encode()
-	return u.String(), nil
+	path := strings.Join(segments, "/")
+	filled := u.Scheme + "://" + u.Host + path
+	if len(q) > 0 {
+		filled += "?" + q.Encode()
+	}
+	if is, err := url.Parse(filled); err != nil || is.Scheme != u.Scheme || is.Host != u.Host || is.User != nil || is.EscapedPath() != path {
+		return "", tool.Fail("the arguments make no valid address")
+	}
+	return filled, nil
 }
+
+// fill fills a segment of a path.
+func fill(segment string, arguments map[string]any) (string, error) {
+	if !placeholder.MatchString(segment) {
+		return escape(segment, "%:@"), nil
+	}
+	var missing string
+	at, filled := 0, ""
+	for _, span := range placeholder.FindAllStringIndex(segment, -1) {
+		name := segment[span[0]+1 : span[1]-1]
+		text := textOfValue(arguments[name])
+		if text == "" && missing == "" {
+			missing = name
+		}
+		filled += escape(segment[at:span[0]], "%:@") + escape(text, "")
+		at = span[1]
+	}
+	filled += escape(segment[at:], "%:@")
+	if missing != "" || filled == "." || filled == ".." {
+		return "", tool.Fail("%s: is required, as a part of the path", strings.Trim(cmp.Or(missing, segment), "{}"))
+	}
+	return filled, nil
+}
+
+// escape escapes all that could end a segment of a path, or be taken for another part of an address, besides what is to be kept.
+func escape(text, keep string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_.~!$&'()*+,;="+keep, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// checkHeaders says what is wrong with headers that are always the same. They are shown to all who may read the toolkit.
+func checkHeaders(headers map[string]string) error {
+	for name, value := range headers {
+		switch {
+		case !headerName.MatchString(name):
+			return tool.Fail("headers: %q is no header's name", tool.Clip(name, 100))
+		case tool.Authorizes(name), letsIn.MatchString(value):
+			return tool.Fail("headers: %s lets somebody in: give it as credentials", name)
+		case len(value) > 8192 || strings.ContainsAny(value, "\r\n\x00"):
+			return tool.Fail("headers: %s must be a single line of at most 8192 characters", name)
+		}
+	}
+	return nil
+}
+
+var (
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
+	letsIn     = regexp.MustCompile(`(?i)^\s*(bearer|basic|digest|negotiate|token)\s+\S`)
+)
 
 func (r Request) body(arguments map[string]any) (io.Reader, string, error) {
 	v, there := arguments[r.Body]

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -45,7 +46,9 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer cancel()
 	}
 	r = r.Clone(ctx)
-	httptool.Authorize(r, l.Credentials)
+	if err := httptool.Authorize(r, l.Credentials); err != nil {
+		return nil, err
+	}
 	answer, err := l.RoundTripper.RoundTrip(r)
 	if err == nil {
 		answer.Body = &bounded{answer.Body, tool.MaxResult, &l.overflowed}
@@ -79,7 +82,10 @@ type session struct {
 }
 
 func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
-	client := *k.Client
+	if u, err := url.Parse(e.URL); err == nil && !e.Credentials.For(u) { // the library would not pass on why
+		return nil, httptool.Authorize(&http.Request{URL: u}, e.Credentials)
+	}
+	client := httptool.Straight(k.Client)
 	if client.Transport == nil {
 		client.Transport = http.DefaultTransport
 	}
@@ -87,7 +93,7 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 	client.Transport = s.line
 	var err error
 	var transport mcp.Transport = &mcp.StreamableClientTransport{
-		Endpoint: e.URL, HTTPClient: &client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1,
+		Endpoint: e.URL, HTTPClient: client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: -1,
 	}
 	if len(e.Command) > 0 {
 		program := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)

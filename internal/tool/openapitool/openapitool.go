@@ -62,10 +62,9 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	if err != nil {
 		return nil, tool.Fail("the URL of the document is none")
 	}
-	httptool.Authorize(request, e.Credentials)
-	answer, err := k.Client.Do(request)
+	answer, err := httptool.Send(k.Client, request, e.Credentials)
 	if err != nil {
-		return nil, httptool.Unreachable(err)
+		return nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
@@ -101,6 +100,9 @@ func baseOf(e tool.Endpoint, d *openapi3.T) (string, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return "", tool.Fail("the document's server must be an http or https URL")
 	}
+	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.ContainsAny(at, `{}\`) {
+		return "", tool.Fail("the document's server must be a URL of a host and a path, without open variables: base_url may say it")
+	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
@@ -109,6 +111,9 @@ func operations(d *openapi3.T, base string) ([]tool.Definition, error) {
 	names := map[string]bool{}
 	paths := d.Paths.Map()
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
+			return nil, tool.Fail("the path %q must begin with one slash", tool.Clip(path, 100))
+		}
 		item := paths[path]
 		of := item.Operations()
 		for _, method := range slices.Sorted(maps.Keys(of)) {
@@ -196,6 +201,9 @@ func operation(base, path, method string, item *openapi3.PathItem, o *openapi3.O
 		}
 	}
 	r.URL = base + path
+	if err := httptool.CheckAddress(r.URL); err != nil {
+		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(path, 100), err)
+	}
 	schema["properties"] = properties
 	if len(required) > 0 {
 		schema["required"] = required

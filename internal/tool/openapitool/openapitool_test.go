@@ -112,7 +112,7 @@ func TestContract(t *testing.T) {
 func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 	s := server(t)
 	k := &openapitool.Kind{Client: http.DefaultClient}
-	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1", Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame"}}
+	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1", Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame", Origins: []string{s.URL}}}
 	found, err := k.Discover(t.Context(), e)
 	require.NoError(t, err)
 	byName := map[string]tool.Definition{}
@@ -192,17 +192,25 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 		raw  []byte
 		says string
 	}{
-		"too large":      {document(200, 600), "over 10 MiB"},
-		"too many":       {document(501, 1), "over 500 operations"},
-		"no document":    {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
-		"no JSON":        {[]byte(`<html>`), "no OpenAPI 3 document"},
-		"Swagger 2":      {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`), "no OpenAPI 3 document"},
-		"no server":      {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
-		"other scheme":   {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"file:///etc"}],"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
-		"no operations":  {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
-		"reads a file":   {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
-		"reads the net":  {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
-		"aliases galore": {[]byte(bomb()), "no OpenAPI 3 document"},
+		"too large":              {document(200, 600), "over 10 MiB"},
+		"too many":               {document(501, 1), "over 500 operations"},
+		"no document":            {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
+		"no JSON":                {[]byte(`<html>`), "no OpenAPI 3 document"},
+		"Swagger 2":              {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`), "no OpenAPI 3 document"},
+		"no server":              {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
+		"other scheme":           {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"file:///etc"}],"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
+		"no operations":          {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
+		"reads a file":           {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
+		"reads the net":          {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
+		"a path without a slash": {pathed("{h}/steal"), "begin with one slash"}, "user information": {pathed("@evil.example.com/x"), "begin with one slash"},
+		"two slashes": {pathed("//evil.example.com/x"), "begin with one slash"}, "a backslash": {pathed(`/\\evil.example.com/x`), "begin with one slash"},
+		"a query that is filled":   {pathed("/x?{a}"), "in its path alone"},
+		"a server that is filled":  {served("https://{h}.example.com"), "is no URL"},
+		"a path that is filled":    {served("https://example.com/{a}"), "without open variables"},
+		"a server with a user":     {served("https://a:b@example.com"), "without open variables"},
+		"a server with a query":    {served("https://example.com/?x="), "without open variables"},
+		"a server with a fragment": {served("https://example.com/#x"), "without open variables"},
+		"aliases galore":           {[]byte(bomb()), "no OpenAPI 3 document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := discover(c.raw)
@@ -211,6 +219,16 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 			assert.Contains(t, err.Error(), c.says)
 		})
 	}
+}
+
+// pathed is a document with one operation, at a path.
+func pathed(path string) []byte {
+	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{"` + path + `":{"get":{"responses":{}}}}}`)
+}
+
+// served is a document with one operation, at a server.
+func served(server string) []byte {
+	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"` + server + `"}],"paths":{"/x":{"get":{"responses":{}}}}}`)
 }
 
 // bomb is a YAML document whose aliases unfold to thousands of millions of texts.

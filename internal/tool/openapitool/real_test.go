@@ -32,7 +32,7 @@ func TestAPublicAPIsRealDocument(t *testing.T) {
 	}))
 	defer server.Close()
 	k := &openapitool.Kind{Client: http.DefaultClient}
-	e := tool.Endpoint{URL: server.URL + "/openapi.yaml", BaseURL: server.URL, Credentials: tool.Credentials{Type: "header", Name: "X-Figma-Token", Value: "word"}}
+	e := tool.Endpoint{URL: server.URL + "/openapi.yaml", BaseURL: server.URL, Credentials: tool.Credentials{Type: "header", Name: "X-Figma-Token", Value: "word", Origins: []string{server.URL}}}
 	found, err := k.Discover(t.Context(), e)
 	require.NoError(t, err)
 	byName := map[string]tool.Definition{}

@@ -27,6 +27,7 @@ type Harness struct {
 
 // Run runs the contract.
 func Run(t *testing.T, h Harness) {
+	h.Endpoint.Credentials.Origins = []string{tool.Origin(h.Endpoint.URL)}
 	found, err := h.Kind.Discover(t.Context(), h.Endpoint)
 	require.NoError(t, err)
 	byName := map[string]tool.Definition{}
@@ -107,5 +108,14 @@ func Run(t *testing.T, h Harness) {
 		e.Credentials.Token, e.Credentials.Password, e.Credentials.Value = "hunter2", "hunter2", "hunter2"
 		_, err := h.Kind.Call(t.Context(), e, byName[h.Echo], tool.Invocation{Name: h.Echo, Arguments: json.RawMessage(`{"message":"x"}`)})
 		refused(t, err)
+	})
+	t.Run("credentials are for their server alone", func(t *testing.T) {
+		if h.Endpoint.Credentials.Type == "" {
+			t.Skip("the endpoint wants none")
+		}
+		e := h.Endpoint
+		e.Credentials.Origins = []string{"https://elsewhere.example.com"}
+		_, err := h.Kind.Call(t.Context(), e, byName[h.Echo], tool.Invocation{Name: h.Echo, Arguments: json.RawMessage(`{"message":"x"}`)})
+		assert.Contains(t, refused(t, err), "must be given again")
 	})
 }
