@@ -136,7 +136,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	last := s.lastModelStep()
 	bad := false
 	if last != nil && len(last.Calls) == 0 {
-		if r := s.answered(*last); r != nil {
+		if r := s.answered(ctx, *last); r != nil {
 			return r, nil
 		}
 		bad = true
@@ -205,7 +205,7 @@ func (s *session) allDone(last record.Step) bool {
 }
 
 // conversation is what the model is shown: the history, the message, and what this run has done so far.
-func (s *session) conversation() []model.Message {
+func (s *session) conversation(ctx context.Context) []model.Message {
 	messages := append(slices.Clone(s.History), s.Message)
 	for _, step := range s.steps {
 		if step.Kind != record.ModelStep {
@@ -224,7 +224,7 @@ func (s *session) conversation() []model.Message {
 		}
 		messages = append(messages, said)
 		if len(step.Calls) == 0 && s.wanted != nil { // an answer that was not good enough
-			_, fault := s.structured(step.Text)
+			_, fault := s.structured(ctx, step.Text)
 			messages = append(messages, model.Message{Role: model.User, Text: repair(fault)})
 		}
 		if len(results.Results) > 0 {
@@ -265,7 +265,7 @@ func (s *session) text() string {
 func (s *session) askModel(ctx context.Context) (*Result, error) {
 	request := model.Request{
 		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature, MaxTokens: s.Agent.Spec.Model.MaxTokens,
-		Instructions: s.instructions(), Messages: s.conversation(), Tools: s.specs(),
+		Instructions: s.instructions(), Messages: s.conversation(ctx), Tools: s.specs(),
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
 	reply, failure, err := s.converse(ctx, request, &step)

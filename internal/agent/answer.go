@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -11,12 +12,15 @@ import (
 
 // answered is the run's end when its last model step is a good answer, or one that is bad for good; nil when the model is
 // asked to mend it.
-func (s *session) answered(last record.Step) *Result {
+func (s *session) answered(ctx context.Context, last record.Step) *Result {
 	answer := &Answer{Text: s.text(), Finish: last.Finish}
 	if s.wanted == nil {
 		return &Result{Answer: answer}
 	}
-	output, fault := s.structured(last.Text)
+	output, fault := s.structured(ctx, last.Text)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if fault == nil {
 		answer.Output = output
 		return &Result{Answer: answer}
@@ -40,7 +44,7 @@ const repairs = 1
 var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}
 
 // structured is the JSON of a text, and what of it does not fit.
-func (s *session) structured(text string) (json.RawMessage, error) {
+func (s *session) structured(ctx context.Context, text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if inner, fenced := strings.CutPrefix(text, "```"); fenced { // as models like to have it
 		inner = strings.TrimPrefix(inner, "json")
@@ -50,7 +54,7 @@ func (s *session) structured(text string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return output, s.wanted.Check(output)
+	return output, s.wanted.Check(ctx, output)
 }
 
 func repair(fault error) string {

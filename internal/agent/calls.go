@@ -39,7 +39,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		if s.done(key) != nil {
 			continue
 		}
-		j := s.plan(&job{Call: c, key: key})
+		j := s.plan(ctx, &job{Call: c, key: key})
 		jobs = append(jobs, j)
 		switch {
 		case j.interrupt != nil:
@@ -47,6 +47,9 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		case j.run:
 			made = append(made, j)
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // what was planned may be for this reason
 	}
 	s.announceUnsafe(made)
 	index := s.next()
@@ -82,7 +85,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 }
 
 // plan decides what becomes of a call: it is run, answered from a decision, refused, or put before a human.
-func (s *session) plan(j *job) *job {
+func (s *session) plan(ctx context.Context, j *job) *job {
 	j.step = record.Step{
 		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name, Arguments: j.Arguments,
 	}
@@ -118,7 +121,7 @@ func (s *session) plan(j *job) *job {
 	if !j.run {
 		return j
 	}
-	if err := fits(offer.Parameters, j.step.Arguments); err != nil {
+	if err := fits(ctx, offer.Parameters, j.step.Arguments); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
 	if why, asks := s.needsApproval(offer, j.step.Arguments); asks && !decided {

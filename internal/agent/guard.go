@@ -90,10 +90,10 @@ func (s *session) cannotCall() string {
 }
 
 // fits says what of a call's arguments does not fit what the tool takes. A schema that cannot be read takes anything.
-func fits(parameters, arguments json.RawMessage) error {
+func fits(ctx context.Context, parameters, arguments json.RawMessage) error {
 	takes, err := schema.Compile(parameters)
 	if err != nil {
 		return nil //nolint:nilerr // the server at the other end judges
 	}
-	return takes.Check(arguments)
+	return takes.Check(ctx, arguments)
 }

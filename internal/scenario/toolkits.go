@@ -308,6 +308,21 @@ func toolkitStories() []Story {
 			assert.Contains(x, ended.text("message"), "get_weather 3 times one after another with arguments that do not fit")
 			assert.Zero(x, server.count("weather"))
 		}},
+		{Name: "toolkit/parameters that are too much work are told", Tell: func(x *Teller) {
+			_, address := x.serveTools()
+			levels := object{"l0": object{"type": "string"}}
+			for n := range 40 {
+				below := object{"$ref": fmt.Sprintf("#/$defs/l%d", n)}
+				levels[fmt.Sprintf("l%d", n+1)] = object{"anyOf": []object{below, below}}
+			}
+			doubled := object{"$ref": "#/$defs/l40", "$defs": levels}
+			toolkit := x.post("/toolkits", object{"kind": "http", "name": "doubled", "url": address + "/weather", "request": object{"name": "look", "parameters": doubled}}).is(201).text("toolkit_id")
+			refused := x.post("/toolkits/"+toolkit+"/tools/look/try", object{"arguments": object{}}).problem(400, "invalid_request")
+			assert.Contains(x, refused.raw, "too much work")
+			agent := x.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
+			assert.Contains(x, x.chat("agent_id", agent, "message", tool("look", object{})).is(200).text("answer"), "too much work")
+			x.post("/agents", object{"name": "a", "output_schema": object{"$ref": "#"}}).problem(400, "invalid_request")
+		}},
 		{Name: "toolkit/an agent that goes in circles is ended", Tell: func(x *Teller) {
 			var lines []string
 			for range 14 {

@@ -182,7 +182,7 @@ func (s *Toolkits) Try(ctx context.Context, scope record.Scope, id, name string,
 		return Attempt{}, missingTool(id, name)
 	}
 	if takes, err := schema.Compile(tools[at].Parameters); err == nil {
-		if err := takes.Check(arguments); err != nil {
+		if err := takes.Check(ctx, arguments); err != nil {
 			return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
 		}
 	}

@@ -51,8 +51,8 @@ func TestAPublicAPIsRealDocument(t *testing.T) {
 	} {
 		takes, err := schema.Compile(byName[name].Parameters)
 		require.NoError(t, err)
-		require.NoError(t, takes.Check(json.RawMessage(arguments)))
-		require.Error(t, takes.Check(json.RawMessage(`{}`)), "what is required is required")
+		require.NoError(t, takes.Check(t.Context(), json.RawMessage(arguments)))
+		require.Error(t, takes.Check(t.Context(), json.RawMessage(`{}`)), "what is required is required")
 		_, err = k.Call(t.Context(), e, byName[name], tool.Invocation{Arguments: json.RawMessage(arguments)})
 		require.NoError(t, err)
 	}

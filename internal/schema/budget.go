@@ -1,0 +1,342 @@
+package schema
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A schema of some hundred bytes may ask for any amount of work: each reference to a part of it is a visit of its own, and parts
+// that refer to parts double with each level. The library visits whatever it is told to, keeps every fault that it finds, and
+// cannot be stopped. So each part of a compiled schema is given a hook that the library calls before it looks into a value (the
+// check of its format, which it asks for first). The hook takes from a budget what the visits that follow will cost, and ends
+// the check by a panic when that is more than is left, or when nobody waits for it any more.
+const (
+	maxSteps    = 250_000 // of one check: visits of a part of the schema, or as much work; some tenths of a second
+	maxSchemas  = 4_000   // objects of a schema; the library looks each up among all
+	maxDepth    = 128     // of a schema or a value
+	maxDigits   = 100     // of a number; the library counts exactly
+	maxExponent = 400
+	maxInPlace  = 256    // parts of a schema that lead into one another at one place of a value
+	maxPattern  = 1_000  // bytes of a regular expression
+	maxPatterns = 64_000 // of all of a schema, each of which is read twice
+	maxProgram  = 20_000 // instructions of a regular expression
+	atOnce      = 8      // checks in this process
+)
+
+// turns are taken by checks, so that those that cost as much as they may do not add up.
+var turns = make(chan struct{}, atOnce)
+
+// errSteps is the fault of a schema, or a value, that is too much work.
+var errSteps = errors.New("to hold this value against the schema is too much work: the schema must be simpler, or the value smaller")
+
+// spent is a panic that ends a check.
+type spent struct{ error }
+
+// meter measures the checks of a schema. The budget is that of the check under way.
+type meter struct {
+	checking sync.Mutex
+	ctx      context.Context //nolint:containedctx // of the check under way: the library passes none on
+	left     int
+	each     int // steps of a visit: more where a value is deep, as each fault names its whole place
+	patterns int // bytes of all so far
+	unseen   bool
+}
+
+func (m *meter) begin(ctx context.Context, of form) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case turns <- struct{}{}:
+	default:
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	m.checking.Lock()
+	m.ctx, m.left, m.each = ctx, maxSteps, 1+of.depth/16
+	return nil
+}
+
+func (m *meter) end() {
+	m.checking.Unlock()
+	<-turns
+}
+
+// take takes from the budget.
+func (m *meter) take(steps int) {
+	if err := m.ctx.Err(); err != nil {
+		panic(spent{err})
+	}
+	if m.left -= steps * m.each; m.left < 0 {
+		panic(spent{errSteps})
+	}
+}
+
+// form is what a JSON value is like.
+type form struct{ nodes, schemas, depth int }
+
+// survey measures a value and refuses what costs too much however it is used.
+func survey(v any) (f form, err error) {
+	var look func(v any, depth int)
+	look = func(v any, depth int) {
+		if f.depth = max(f.depth, depth); f.depth > maxDepth {
+			err = fmt.Errorf("it is nested more than %d deep", maxDepth)
+		}
+		if f.nodes++; err != nil {
+			return
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			f.schemas++
+			for _, one := range v {
+				look(one, depth+1)
+			}
+		case []any:
+			for _, one := range v {
+				look(one, depth+1)
+			}
+		case bool:
+			f.schemas++
+		case json.Number:
+			digits, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
+			if n, _ := strconv.Atoi(exponent); len(digits) > maxDigits || len(exponent) > 9 || n < -maxExponent || n > maxExponent {
+				err = fmt.Errorf("a number has more than %d digits, or an exponent beyond %d", maxDigits, maxExponent)
+			}
+		}
+	}
+	look(v, 0)
+	return f, err
+}
+
+// counted is a regular expression whose use is measured.
+type counted struct {
+	*regexp.Regexp
+	meter *meter
+	size  int
+}
+
+func (c counted) MatchString(s string) bool {
+	c.meter.take(1 + c.size*len(s)/200)
+	return c.Regexp.MatchString(s)
+}
+
+// pattern compiles a regular expression.
+func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
+	if m.patterns += len(text); len(text) > maxPattern || m.patterns > maxPatterns {
+		panic(spent{fmt.Errorf("a regular expression has more than %d bytes, or all have more than %d", maxPattern, maxPatterns/2)})
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	size := program(tree)
+	if size > maxProgram {
+		panic(spent{fmt.Errorf("a regular expression repeats more than %d times", maxProgram)})
+	}
+	compiled, err := regexp.Compile(text)
+	return counted{compiled, m, size}, err
+}
+
+// program is about how many instructions a regular expression becomes.
+func program(r *syntax.Regexp) int {
+	size := 1 + len(r.Rune)
+	for _, sub := range r.Sub {
+		size += program(sub)
+	}
+	if r.Op == syntax.OpRepeat {
+		size *= max(r.Min, r.Max, 1)
+	}
+	return min(size, maxProgram+1)
+}
+
+// part is a part of a schema, with what visits of it lead to.
+type part struct {
+	*jsonschema.Schema
+	here  []*jsonschema.Schema // held against the same value
+	below []*jsonschema.Schema // held against each member of it
+	own   int                  // what is compared before the hook is asked
+	lists int                  // what is looked through for each object
+}
+
+// partsOf finds all parts of a compiled schema.
+func partsOf(root *jsonschema.Schema) map[*jsonschema.Schema]*part {
+	parts := map[*jsonschema.Schema]*part{}
+	for waiting := []*jsonschema.Schema{root}; len(waiting) > 0; {
+		s := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		if parts[s] != nil {
+			continue
+		}
+		p := partOf(s)
+		parts[s] = p
+		waiting = append(append(waiting, p.here...), p.below...)
+		for _, one := range s.Properties {
+			waiting = append(waiting, one)
+		}
+	}
+	return parts
+}
+
+// watch hooks all parts of a compiled schema.
+func (m *meter) watch(root *jsonschema.Schema) error {
+	parts := partsOf(root)
+	for s := range parts {
+		if s.DynamicRef != nil || s.RecursiveRef != nil {
+			return errors.New("it refers dynamically, which is not possible here: $ref is")
+		}
+		m.unseen = m.unseen || s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil
+	}
+	levels := map[*jsonschema.Schema]int{}
+	for s := range parts {
+		if inPlace(parts, levels, s) > maxInPlace {
+			return fmt.Errorf("it refers to itself without an end, or over more than %d steps", maxInPlace)
+		}
+	}
+	for s, p := range parts {
+		m.hook(s, p, parts)
+	}
+	return nil
+}
+
+// inPlace is how many parts lead into one another from a part on, at one place of a value; a circle leads without an end.
+func inPlace(parts map[*jsonschema.Schema]*part, levels map[*jsonschema.Schema]int, s *jsonschema.Schema) int {
+	if n, known := levels[s]; known {
+		return n
+	}
+	levels[s] = maxInPlace + 1 // until it is known: who comes here again has gone in a circle
+	deepest := 0
+	for _, next := range parts[s].here {
+		deepest = max(deepest, inPlace(parts, levels, next))
+	}
+	levels[s] = min(deepest+1, maxInPlace+1)
+	return levels[s]
+}
+
+func partOf(s *jsonschema.Schema) *part {
+	p := &part{Schema: s, own: 1, lists: len(s.Required)}
+	here := func(list ...*jsonschema.Schema) {
+		for _, one := range list {
+			if one != nil {
+				p.here = append(p.here, one)
+			}
+		}
+	}
+	below := func(list ...any) {
+		for _, one := range list {
+			switch one := one.(type) {
+			case *jsonschema.Schema:
+				if one != nil {
+					p.below = append(p.below, one)
+				}
+			case []*jsonschema.Schema:
+				p.below = append(p.below, one...)
+			}
+		}
+	}
+	here(s.Ref, s.Not, s.If, s.Then, s.Else, s.ContentSchema)
+	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf} {
+		here(list...)
+	}
+	for _, one := range s.DependentSchemas {
+		here(one)
+	}
+	for _, one := range s.Dependencies {
+		switch one := one.(type) {
+		case *jsonschema.Schema:
+			here(one)
+		case []string:
+			p.lists += 1 + len(one)
+		}
+	}
+	for _, one := range s.DependentRequired {
+		p.lists += 1 + len(one)
+	}
+	p.lists += len(s.DependentSchemas)
+	below(s.PropertyNames, s.AdditionalProperties, s.UnevaluatedProperties, s.Contains, s.Items, s.AdditionalItems, s.PrefixItems, s.Items2020, s.UnevaluatedItems)
+	for _, one := range s.PatternProperties {
+		below(one)
+	}
+	if s.Const != nil {
+		p.own += nodes(*s.Const)
+	}
+	if s.Enum != nil {
+		p.own += nodes(s.Enum.Values)
+	}
+	return p
+}
+
+func nodes(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, one := range v {
+			n += nodes(one)
+		}
+	case []any:
+		for _, one := range v {
+			n += nodes(one)
+		}
+	case string:
+		n += len(v) / 64
+	}
+	return n
+}
+
+// hook has the library ask before it goes on from a part.
+func (m *meter) hook(s *jsonschema.Schema, p *part, parts map[*jsonschema.Schema]*part) {
+	total := func(list []*jsonschema.Schema) (sum int) {
+		for _, one := range list {
+			sum += parts[one].own
+		}
+		return sum
+	}
+	here, below := total(p.here), total(p.below)
+	wanted := s.Format
+	hooked := &jsonschema.Format{Validate: func(v any) error {
+		steps := here
+		switch v := v.(type) {
+		case map[string]any:
+			steps += p.lists + len(v)*(1+below)
+			for name := range v {
+				if one := s.Properties[name]; one != nil {
+					steps += parts[one].own
+				}
+			}
+			if m.unseen {
+				steps += len(v) * len(p.here)
+			}
+		case []any:
+			steps += len(v) * (1 + below)
+			if m.unseen {
+				steps += len(v) * len(p.here)
+			}
+			if s.UniqueItems {
+				m.take(steps)
+				steps = 10 * nodes(v)
+			}
+		case string:
+			steps += len(v) / 64
+		}
+		m.take(steps)
+		if wanted == nil {
+			return nil
+		}
+		return wanted.Validate(v)
+	}}
+	if wanted != nil {
+		hooked.Name = wanted.Name
+	}
+	s.Format = hooked
+}
