@@ -1,12 +1,14 @@
 // Package openapitool is the kind of toolkit that an OpenAPI document describes: each operation is a tool.
 //
-// A document is not trusted: its size, its number of operations and the size of what they take are bounded, references
-// lead nowhere outside, and circles end. It knows no run. It imports its port, httptool and the OpenAPI library.
+// A document is not trusted: its size, its number of operations and the work of reading it are bounded (document.go), references
+// lead nowhere outside, and circles end. Of a document no more is read than what operations need. It knows no run. It imports its
+// port, httptool and a library that reads YAML.
 package openapitool
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,8 +16,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"agentplatform/internal/tool"
 	"agentplatform/internal/tool/httptool"
@@ -41,20 +41,19 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	if len(raw) > tool.MaxDocument {
 		return nil, tool.Fail("the document is over %d MiB", tool.MaxDocument>>20)
 	}
-	loader := openapi3.NewLoader()
-	loader.Context = ctx
-	document, err := loader.LoadFromData(raw)
-	if err != nil {
-		return nil, tool.Fail("the document is no OpenAPI 3 document: %s", tool.Clip(err.Error(), tool.EnoughText))
-	}
-	if document.OpenAPI == "" || !strings.HasPrefix(document.OpenAPI, "3.") {
-		return nil, tool.Fail("the document is no OpenAPI 3 document: openapi is %q", document.OpenAPI)
-	}
-	base, err := baseOf(e, document)
+	d, err := read(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
-	return operations(document, base)
+	items, err := itemsOf(d)
+	if err != nil {
+		return nil, err
+	}
+	base, err := baseOf(e, d)
+	if err != nil {
+		return nil, err
+	}
+	return operations(d, items, base)
 }
 
 func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
@@ -78,17 +77,25 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 }
 
 // baseOf is where the operations are: where the toolkit says, or the document, relative to where that is from.
-func baseOf(e tool.Endpoint, d *openapi3.T) (string, error) {
+func baseOf(e tool.Endpoint, d *document) (string, error) {
 	at := e.BaseURL
-	if at == "" && len(d.Servers) > 0 {
-		at = d.Servers[0].URL
-		for name, v := range d.Servers[0].Variables {
-			at = strings.ReplaceAll(at, "{"+name+"}", v.Default)
+	if servers := list(d.root["servers"]); at == "" && len(servers) > 0 {
+		server := d.object(servers[0])
+		at = text(server["url"])
+		variables := d.object(server["variables"])
+		if len(at) > maxAddress || len(variables) > maxVariables {
+			return "", tool.Fail("the document's server is no URL")
 		}
+		for _, name := range slices.Sorted(maps.Keys(variables)) {
+			at = strings.ReplaceAll(at, "{"+name+"}", text(d.object(variables[name])["default"]))
+		}
+	}
+	if len(at) > maxAddress {
+		return "", tool.Fail("the document's server is no URL")
 	}
 	u, err := url.Parse(at)
 	if err != nil {
-		return "", tool.Fail("the document's server %q is no URL", at)
+		return "", tool.Fail("the document's server %q is no URL", tool.Clip(at, 100))
 	}
 	if !u.IsAbs() {
 		from, err := url.Parse(e.URL)
@@ -106,36 +113,59 @@ func baseOf(e tool.Endpoint, d *openapi3.T) (string, error) {
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
-func operations(d *openapi3.T, base string) ([]tool.Definition, error) {
-	var list []tool.Definition
-	names := map[string]bool{}
-	paths := d.Paths.Map()
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
-			return nil, tool.Fail("the path %q must begin with one slash", tool.Clip(path, 100))
+// itemsOf are the paths of a document.
+func itemsOf(d *document) (map[string]map[string]any, error) {
+	paths, items := d.object(d.root["paths"]), map[string]map[string]any{}
+	if len(paths) > maxPaths {
+		return nil, tool.Fail("the document has over %d paths: name a smaller one", maxPaths)
+	}
+	for path, item := range paths {
+		if strings.HasPrefix(path, "x-") {
+			continue
 		}
-		item := paths[path]
-		of := item.Operations()
-		for _, method := range slices.Sorted(maps.Keys(of)) {
-			if method == http.MethodOptions || method == http.MethodTrace || method == http.MethodConnect {
+		if len(path) > maxAddress || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
+			return nil, tool.Fail("the path %q must begin with one slash and be no longer than an address", tool.Clip(path, 100))
+		}
+		items[path] = d.object(item)
+	}
+	return items, d.fault
+}
+
+func operations(d *document, items map[string]map[string]any, base string) ([]tool.Definition, error) {
+	var found []tool.Definition
+	names := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(items)) {
+		item := items[path]
+		for _, method := range methods {
+			one, there := item[strings.ToLower(method)]
+			if !there {
 				continue
 			}
-			if len(list) == tool.MaxTools {
+			if len(found) == tool.MaxTools {
 				return nil, tool.Fail("the document has over %d operations: name a smaller one", tool.MaxTools)
 			}
-			definition, err := operation(base, path, method, item, of[method])
+			definition, err := operation(d, base, path, method, item, d.object(one))
 			if err != nil {
 				return nil, err
 			}
 			definition.Name = unique(names, definition.Name)
-			list = append(list, definition)
+			found = append(found, definition)
+		}
+		if d.fault != nil {
+			return nil, d.fault
 		}
 	}
-	if len(list) == 0 {
+	if d.fault != nil {
+		return nil, d.fault
+	}
+	if len(found) == 0 {
 		return nil, tool.Fail("the document has no operations")
 	}
-	return list, nil
+	return found, nil
 }
+
+// methods are those of requests that do something, in order.
+var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
 
 // unique makes a name that is not taken: two operations may have ids that become one name.
 func unique(taken map[string]bool, name string) string {
@@ -148,56 +178,53 @@ func unique(taken map[string]bool, name string) string {
 	return candidate
 }
 
-func operation(base, path, method string, item *openapi3.PathItem, o *openapi3.Operation) (tool.Definition, error) {
-	name := o.OperationID
+func operation(d *document, base, path, method string, item, o map[string]any) (tool.Definition, error) {
+	name := text(o["operationId"])
 	if name == "" {
 		name = strings.ToLower(method) + path
 	}
 	r := httptool.Request{Method: method}
 	schema := map[string]any{"type": "object"}
 	properties, required := map[string]any{}, []string{}
-	take := func(argument string, ref *openapi3.SchemaRef, description string, must bool) {
-		one := inline(ref)
-		if description != "" {
-			if _, there := one["description"]; !there {
-				one["description"] = description
-			}
+	w := writer{document: d}
+	take := func(argument string, of any, description string, must bool) {
+		one := w.write(of, 0)
+		if _, there := one["description"]; !there && description != "" {
+			one["description"] = description
+			w.take(len(description))
 		}
 		properties[argument] = one
 		if must {
 			required = append(required, argument)
 		}
 	}
-	for _, p := range parameters(item, o) {
-		argument := p.Name
+	all, err := parameters(d, item, o)
+	if err != nil {
+		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(path, 100), err)
+	}
+	for _, p := range all {
+		argument := p.name
 		if _, taken := properties[argument]; taken || argument == bodyArgument {
-			argument = p.In + "_" + p.Name // one name in two places
+			argument = p.in + "_" + p.name // one name in two places
 		}
-		ref := p.Schema
-		if ref == nil {
-			for _, m := range p.Content {
-				ref = m.Schema
-			}
-		}
-		take(argument, ref, p.Description, p.Required || p.In == openapi3.ParameterInPath)
-		field := httptool.Field{Name: p.Name, Argument: argument, Joined: p.Explode != nil && !*p.Explode}
-		switch p.In {
-		case openapi3.ParameterInQuery:
+		take(argument, p.schema, p.description, p.required || p.in == "path")
+		field := httptool.Field{Name: p.name, Argument: argument, Joined: p.joined}
+		switch p.in {
+		case "query":
 			r.Query = append(r.Query, field)
-		case openapi3.ParameterInHeader:
+		case "header":
 			field.Joined = true
 			r.Header = append(r.Header, field)
-		case openapi3.ParameterInCookie:
+		case "cookie":
 			r.Cookie = append(r.Cookie, field)
-		case openapi3.ParameterInPath:
-			path = strings.ReplaceAll(path, "{"+p.Name+"}", "{"+argument+"}")
+		case "path":
+			path = strings.ReplaceAll(path, "{"+p.name+"}", "{"+argument+"}")
 		}
 	}
-	if o.RequestBody != nil && o.RequestBody.Value != nil {
-		body := o.RequestBody.Value
-		if content, media := bodyOf(body.Content); media != nil {
+	if body := d.object(o["requestBody"]); body != nil {
+		if content, media := bodyOf(d, d.object(body["content"])); media != nil {
 			r.Body, r.Content = bodyArgument, content
-			take(bodyArgument, media.Schema, body.Description, body.Required)
+			take(bodyArgument, media["schema"], text(body["description"]), body["required"] == true)
 		}
 	}
 	r.URL = base + path
@@ -208,12 +235,18 @@ func operation(base, path, method string, item *openapi3.PathItem, o *openapi3.O
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	encoded, err := json.Marshal(schema)
-	if err != nil {
-		return tool.Definition{}, err
+	encoded := shallow(properties, required) // better a tool that says less than none
+	if !w.over() {
+		whole, err := json.Marshal(schema)
+		if err != nil {
+			return tool.Definition{}, err
+		}
+		if len(whole) <= tool.MaxSchema {
+			encoded = whole
+		}
 	}
-	if len(encoded) > tool.MaxSchema { // better a tool that says less than none
-		encoded = shallow(properties, required)
+	if len(encoded) > tool.MaxSchema {
+		encoded = json.RawMessage(`{"type":"object"}`)
 	}
 	binding, err := json.Marshal(r)
 	return tool.Definition{
@@ -227,12 +260,12 @@ func operation(base, path, method string, item *openapi3.PathItem, o *openapi3.O
 // bodyArgument is the argument that is the body.
 const bodyArgument = "body"
 
-func describe(o *openapi3.Operation) string {
-	text := o.Summary
-	if o.Description != "" && o.Description != o.Summary {
-		text = strings.TrimSpace(text + "\n" + o.Description)
+func describe(o map[string]any) string {
+	said, more := text(o["summary"]), text(o["description"])
+	if more != "" && more != said {
+		said = strings.TrimSpace(tool.Clip(said, 1024) + "\n" + tool.Clip(more, 1024))
 	}
-	return tool.Clip(text, 1024) // as providers of models take it
+	return tool.Clip(said, 1024) // as providers of models take it
 }
 
 // shallow are parameters of which only the types are told.
@@ -249,31 +282,61 @@ func shallow(properties map[string]any, required []string) json.RawMessage {
 	return b
 }
 
+// parameter is one of an operation.
+type parameter struct {
+	name, in, description string
+	required, joined      bool
+	schema                any
+}
+
 // parameters are an operation's own and those of its path that it does not replace.
-func parameters(item *openapi3.PathItem, o *openapi3.Operation) (list []*openapi3.Parameter) {
-	for _, p := range o.Parameters {
-		if p.Value != nil {
-			list = append(list, p.Value)
+func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
+	type place struct{ in, name string }
+	there := map[place]bool{}
+	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
+		own := map[place]bool{}
+		if len(from) > maxParameters {
+			return nil, fmt.Errorf("it takes over %d parameters", maxParameters)
 		}
-	}
-	for _, p := range item.Parameters {
-		if p.Value != nil && o.Parameters.GetByInAndName(p.Value.In, p.Value.Name) == nil {
-			list = append(list, p.Value)
+		for _, one := range from {
+			m := d.object(one)
+			p := parameter{
+				name: text(m["name"]), in: text(m["in"]), description: text(m["description"]), required: m["required"] == true,
+				joined: m["explode"] == false, schema: m["schema"],
+			}
+			if p.name == "" || there[place{p.in, p.name}] {
+				continue
+			}
+			if p.schema == nil {
+				if content := d.object(m["content"]); len(content) == 1 {
+					for _, media := range content {
+						p.schema = d.object(media)["schema"]
+					}
+				}
+			}
+			own[place{p.in, p.name}] = true
+			if all = append(all, p); len(p.name) > maxAddress {
+				return nil, errors.New("a parameter has a name that is too long")
+			}
 		}
+		maps.Copy(there, own)
 	}
-	return list
+	return all, nil
 }
 
 // bodyOf chooses among the forms of a body the one that a model writes best.
-func bodyOf(content openapi3.Content) (string, *openapi3.MediaType) {
+func bodyOf(d *document, content map[string]any) (string, map[string]any) {
 	for _, kind := range []string{"application/json", "application/x-www-form-urlencoded", "text/plain"} {
-		if m := content[kind]; m != nil {
+		if m := d.object(content[kind]); m != nil {
 			return kind, m
 		}
 	}
+	if len(content) > maxParameters {
+		return "", nil
+	}
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		if strings.HasSuffix(kind, "+json") {
-			return kind, content[kind]
+		if m := d.object(content[kind]); m != nil && strings.HasSuffix(kind, "+json") {
+			return kind, m
 		}
 	}
 	return "", nil

@@ -1,101 +1,184 @@
 package openapitool
 
 import (
+	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
-	"github.com/getkin/kin-openapi/openapi3"
+	"agentplatform/internal/tool"
 )
 
-// The bounds of what is written out of a schema: below them it says "anything", which is true, if less helpful.
+// The bounds of what is written out of schemas: beyond them it says "anything", which is true, if less helpful.
 const (
 	maxDepth = 8
-	maxNodes = 2000
+	maxNodes = 2_000          // of an operation
+	maxBytes = tool.MaxSchema // of its texts
+	maxWork  = 400_000        // steps of a document
 )
 
-// inline writes a schema out as JSON schema, without references, of which providers of models know none.
-func inline(ref *openapi3.SchemaRef) map[string]any {
-	w := &writer{}
-	return w.write(ref, 0)
-}
-
+// writer writes the schemas of an operation out as JSON schema, without references, of which providers of models know none.
 type writer struct {
-	nodes int
-	above []*openapi3.Schema // those that are being written: one that comes again is a circle
+	*document
+
+	nodes, bytes int
+	above        []uintptr // those that are being written: one that comes again is a circle
 }
 
-func (w *writer) write(ref *openapi3.SchemaRef, depth int) map[string]any {
+// take counts what a text adds.
+func (w *writer) take(bytes int) {
+	w.bytes += bytes
+	w.step(bytes / 256)
+}
+
+// over says whether more was to be written than has room.
+func (w *writer) over() bool { return w.bytes > maxBytes }
+
+func (w *writer) write(v any, depth int) map[string]any {
 	out := map[string]any{}
 	w.nodes++
-	if ref == nil || ref.Value == nil || depth > maxDepth || w.nodes > maxNodes || slices.Contains(w.above, ref.Value) {
+	if depth > maxDepth || w.nodes > maxNodes || w.over() || w.work > maxWork || !w.step(1) {
 		return out
 	}
-	s := ref.Value
-	w.above = append(w.above, s)
+	s := w.object(v)
+	at := reflect.ValueOf(s).Pointer()
+	if s == nil || slices.Contains(w.above, at) {
+		return out
+	}
+	w.above = append(w.above, at)
 	defer func() { w.above = w.above[:len(w.above)-1] }()
-	set := func(name string, value any, there bool) {
-		if there {
-			out[name] = value
-		}
-	}
-	w.plain(s, set)
-	for name, list := range map[string]openapi3.SchemaRefs{"anyOf": s.AnyOf, "oneOf": s.OneOf, "allOf": s.AllOf} {
-		var each []any
-		for _, one := range list {
-			each = append(each, w.write(one, depth+1))
-		}
-		set(name, each, len(each) > 0)
-	}
-	if s.Items != nil {
-		out["items"] = w.write(s.Items, depth+1)
-	}
-	if len(s.Properties) > 0 {
-		properties := map[string]any{}
-		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			if p := s.Properties[name]; p.Value == nil || !p.Value.ReadOnly { // what only the server says
-				properties[name] = w.write(p, depth+1)
+	w.plain(s, out)
+	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
+		if of := list(s[name]); len(of) > 0 && w.room(len(of)) {
+			each := make([]any, 0, len(of))
+			for _, one := range of {
+				each = append(each, w.write(one, depth+1))
 			}
+			out[name] = each
 		}
-		out["properties"] = properties
-		var required []string
-		for _, name := range s.Required {
-			if _, there := properties[name]; there {
-				required = append(required, name)
-			}
-		}
-		set("required", required, len(required) > 0)
 	}
-	if more := s.AdditionalProperties; more.Schema != nil {
-		out["additionalProperties"] = w.write(more.Schema, depth+1)
-	} else if more.Has != nil {
-		out["additionalProperties"] = *more.Has
+	if items, there := s["items"]; there {
+		out["items"] = w.write(items, depth+1)
+	}
+	whole := w.properties(s, out, depth)
+	switch more := s["additionalProperties"].(type) {
+	case map[string]any:
+		if whole {
+			out["additionalProperties"] = w.write(more, depth+1)
+		}
+	case bool:
+		if whole {
+			out["additionalProperties"] = more
+		}
 	}
 	return out
 }
 
-// plain writes what has no schema within.
-func (w *writer) plain(s *openapi3.Schema, set func(string, any, bool)) {
-	if s.Type != nil {
-		types := slices.Clone(s.Type.Slice())
-		if s.Nullable {
-			types = append(types, "null")
-		}
-		switch len(types) {
-		case 0:
-		case 1:
-			set("type", types[0], true)
-		default:
-			set("type", types, true)
+// room says whether so many more may be written.
+func (w *writer) room(n int) bool { return w.nodes+n <= maxNodes && w.work <= maxWork }
+
+// properties writes those of an object, and says whether it could.
+func (w *writer) properties(s, out map[string]any, depth int) bool {
+	of, _ := s["properties"].(map[string]any)
+	if len(of) == 0 {
+		return true
+	}
+	if !w.room(len(of)) {
+		return false
+	}
+	properties := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		w.take(len(name))
+		if p, _ := of[name].(map[string]any); p["$ref"] != nil || p["readOnly"] != true { // what only the server says
+			if w.object(of[name])["readOnly"] != true {
+				properties[name] = w.write(of[name], depth+1)
+			}
 		}
 	}
-	set("description", s.Description, s.Description != "")
-	set("enum", s.Enum, len(s.Enum) > 0)
-	set("format", s.Format, s.Format != "")
-	set("default", s.Default, s.Default != nil)
-	set("minimum", s.Min, s.Min != nil)
-	set("maximum", s.Max, s.Max != nil)
-	set("minLength", s.MinLength, s.MinLength > 0)
-	set("maxLength", s.MaxLength, s.MaxLength != nil)
-	set("minItems", s.MinItems, s.MinItems > 0)
-	set("maxItems", s.MaxItems, s.MaxItems != nil)
+	out["properties"] = properties
+	var required []string
+	if must := list(s["required"]); w.room(len(must)) {
+		for _, name := range must {
+			if _, there := properties[text(name)]; there {
+				w.take(len(text(name)))
+				required = append(required, text(name))
+			}
+		}
+	}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	return true
+}
+
+// plain writes what has no schema within.
+func (w *writer) plain(s, out map[string]any) {
+	types := list(s["type"])
+	if one := text(s["type"]); one != "" {
+		types = []any{one}
+	}
+	if s["nullable"] == true && len(types) > 0 {
+		types = append(slices.Clone(types), "null")
+	}
+	switch {
+	case len(types) == 1:
+		out["type"] = types[0]
+	case len(types) > 1 && len(types) < 8:
+		out["type"] = types
+	}
+	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"} {
+		v, there := s[name]
+		if !there || !fitting(name, v) {
+			continue
+		}
+		size := w.size(v, maxBytes-w.bytes)
+		if w.take(size); !w.over() {
+			out[name] = v
+		}
+	}
+}
+
+// fitting says whether a keyword has a value of its sort: the document may say anything.
+func fitting(name string, v any) bool {
+	switch name {
+	case "description", "format":
+		return text(v) != ""
+	case "enum":
+		return len(list(v)) > 0
+	case "default":
+		return v != nil
+	}
+	n, ok := v.(json.Number)
+	if !ok {
+		return false
+	}
+	count, err := n.Int64()
+	return name == "minimum" || name == "maximum" || (err == nil && count >= 0)
+}
+
+// size is about how many bytes a value has as JSON; it stops where there are more than enough.
+func (w *writer) size(v any, enough int) (bytes int) {
+	if enough < 0 || !w.step(1) {
+		return 1
+	}
+	bytes = 2
+	switch v := v.(type) {
+	case string:
+		bytes += len(v)
+	case json.Number:
+		bytes += len(v)
+	case []any:
+		for _, one := range v {
+			if bytes += w.size(one, enough-bytes); bytes > enough {
+				break
+			}
+		}
+	case map[string]any:
+		for name, one := range v {
+			if bytes += len(name) + w.size(one, enough-bytes); bytes > enough {
+				break
+			}
+		}
+	}
+	return bytes
 }

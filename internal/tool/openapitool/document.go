@@ -1,0 +1,275 @@
+package openapitool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"agentplatform/internal/tool"
+)
+
+// The bounds of a document.
+const (
+	maxMarks      = 1_500_000 // characters that may begin a value
+	maxUnfolded   = 1_000_000 // values, with aliases written out
+	maxNesting    = 200
+	maxPaths      = 5_000
+	maxParameters = 200
+	maxVariables  = 100
+	maxAddress    = 2_048
+	maxHops       = 16 // of references that lead to references
+)
+
+// document is an OpenAPI document as JSON values, of which parts may be shared.
+type document struct {
+	ctx   context.Context //nolint:containedctx // of the one call that reads it
+	root  map[string]any
+	work  int   // steps so far
+	fault error // what ended the reading
+}
+
+// read reads JSON or YAML.
+func read(ctx context.Context, raw []byte) (*document, error) {
+	marks := bytes.Count(raw, []byte("- "))
+	for _, c := range []byte("\n,[{:") {
+		marks += bytes.Count(raw, []byte{c})
+	}
+	if marks > maxMarks {
+		return nil, tool.Fail("the document has too many parts: name a smaller one")
+	}
+	d := &document{ctx: ctx}
+	var root any
+	err := json.Unmarshal(raw, new(json.RawMessage))
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		err = decoder.Decode(&root)
+	} else {
+		root, err = d.yaml(raw)
+	}
+	if ctx.Err() != nil {
+		return nil, tool.Fail("the document could not be read in time")
+	}
+	if err != nil {
+		return nil, tool.Fail("the document is no OpenAPI 3 document: %s", tool.Clip(err.Error(), tool.EnoughText))
+	}
+	d.root, _ = root.(map[string]any)
+	version := text(d.root["openapi"])
+	if version == "" { // YAML reads 3.1 as a number
+		if n, ok := d.root["openapi"].(json.Number); ok {
+			version = n.String()
+		}
+	}
+	if !strings.HasPrefix(version, "3.") {
+		return nil, tool.Fail("the document is no OpenAPI 3 document: openapi is %q", tool.Clip(version, 100))
+	}
+	return d, nil
+}
+
+// lasting is a reader that ends with its context.
+type lasting struct {
+	io.Reader
+	ctx context.Context //nolint:containedctx // the library that reads knows none
+}
+
+func (l lasting) Read(p []byte) (int, error) {
+	if err := l.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return l.Reader.Read(p)
+}
+
+func (d *document) yaml(raw []byte) (any, error) {
+	var node yaml.Node
+	if err := yaml.NewDecoder(lasting{bytes.NewReader(raw), d.ctx}).Decode(&node); err != nil {
+		return nil, err
+	}
+	u := unfolding{known: map[*yaml.Node]unfolded{}}
+	v := u.value(&node, 0)
+	return v.value, u.fault
+}
+
+// unfolding makes JSON values of YAML. What an alias names is made once and shared, but counted each time, as whoever looks at it
+// comes by each time.
+type unfolding struct {
+	known map[*yaml.Node]unfolded
+	fault error
+}
+
+type unfolded struct {
+	value any
+	size  int
+	made  bool
+}
+
+func (u *unfolding) value(n *yaml.Node, depth int) (made unfolded) {
+	if u.fault != nil {
+		return made
+	}
+	if known, there := u.known[n]; there {
+		if !known.made {
+			u.fault = tool.Fail("an alias names what it is a part of")
+		}
+		return known
+	}
+	if depth > maxNesting {
+		u.fault = tool.Fail("it is nested more than %d deep", maxNesting)
+		return made
+	}
+	if n.Anchor != "" {
+		u.known[n] = unfolded{}
+		defer func() { u.known[n] = made }()
+	}
+	made = unfolded{size: 1, made: true}
+	part := func(n *yaml.Node) any {
+		one := u.value(n, depth+1)
+		if made.size += one.size; made.size > maxUnfolded && u.fault == nil {
+			u.fault = tool.Fail("its aliases unfold to more than %d values", maxUnfolded)
+		}
+		return one.value
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) > 0 {
+			made.value = part(n.Content[0])
+		}
+	case yaml.AliasNode:
+		made.value = part(n.Alias)
+	case yaml.SequenceNode:
+		all := make([]any, 0, len(n.Content))
+		for _, one := range n.Content {
+			all = append(all, part(one))
+		}
+		made.value = all
+	case yaml.MappingNode:
+		made.value = members(n, part)
+	default:
+		made.value = scalar(n)
+	}
+	return made
+}
+
+// members are those of a mapping, and those that it takes over from others (<<) and does not replace.
+func members(n *yaml.Node, part func(*yaml.Node) any) map[string]any {
+	all := make(map[string]any, len(n.Content)/2)
+	var others []any
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], part(n.Content[i+1])
+		switch {
+		case key.Kind == yaml.AliasNode:
+			all[key.Alias.Value] = value
+		case key.ShortTag() != "!!merge":
+			all[key.Value] = value
+		case len(list(value)) > 0:
+			others = append(others, list(value)...)
+		default:
+			others = append(others, value)
+		}
+	}
+	for _, other := range others {
+		from, _ := other.(map[string]any)
+		for name, value := range from {
+			if _, there := all[name]; !there {
+				all[name] = value
+			}
+		}
+	}
+	return all
+}
+
+func scalar(n *yaml.Node) any {
+	var v any
+	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float" || tag == "!!bool" || tag == "!!null") && n.Decode(&v) == nil {
+		switch v := v.(type) {
+		case nil, bool:
+			return v
+		case int:
+			return json.Number(strconv.Itoa(v))
+		case float64:
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				b, _ := json.Marshal(v)
+				return json.Number(b)
+			}
+		}
+	}
+	return n.Value
+}
+
+// step counts work, and says whether it may go on.
+func (d *document) step(n int) bool {
+	if d.work += n; d.fault == nil && d.ctx.Err() != nil {
+		d.fault = tool.Fail("the document could not be read in time")
+	}
+	return d.fault == nil
+}
+
+// object is a value as an object, there where references lead; nil if it is none.
+func (d *document) object(v any) map[string]any {
+	for range maxHops {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		ref, is := m["$ref"].(string)
+		if !is {
+			return m
+		}
+		if !d.step(1 + len(ref)/64) {
+			return nil
+		}
+		if v, ok = d.at(ref); !ok {
+			d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, which is not in it", tool.Clip(ref, 100))
+			return nil
+		}
+	}
+	d.fault = tool.Fail("the document is no OpenAPI 3 document: a reference leads in a circle")
+	return nil
+}
+
+func (d *document) at(ref string) (any, bool) {
+	path, inside := strings.CutPrefix(ref, "#/")
+	if !inside || len(ref) > maxAddress {
+		return nil, false
+	}
+	var v any = d.root
+	for name := range strings.SplitSeq(path, "/") {
+		if plain, err := url.PathUnescape(name); err == nil {
+			name = plain
+		}
+		name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+		switch in := v.(type) {
+		case map[string]any:
+			one, there := in[name]
+			if !there {
+				return nil, false
+			}
+			v = one
+		case []any:
+			n, err := strconv.Atoi(name)
+			if err != nil || n < 0 || n >= len(in) {
+				return nil, false
+			}
+			v = in[n]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
