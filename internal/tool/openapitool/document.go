@@ -18,6 +18,7 @@ import (
 // The bounds of a document.
 const (
 	maxMarks      = 1_500_000 // characters that may begin a value
+	maxYAML       = 600_000   // of them where it is YAML, which takes longer to read
 	maxUnfolded   = 1_000_000 // values, with aliases written out
 	maxNesting    = 200
 	maxPaths      = 5_000
@@ -51,6 +52,8 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.UseNumber()
 		err = decoder.Decode(&root)
+	} else if marks > maxYAML {
+		return nil, tool.Fail("the document has too many parts: name a smaller one, or give it as JSON")
 	} else {
 		root, err = d.yaml(raw)
 	}

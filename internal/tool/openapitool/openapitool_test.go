@@ -208,7 +208,7 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 		"a server with a user":     {served("https://a:b@example.com"), "without open variables"},
 		"a server with a query":    {served("https://example.com/?x="), "without open variables"},
 		"a server with a fragment": {served("https://example.com/#x"), "without open variables"},
-		"a document of marks":      {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 1_000_000) + "]"), "too many parts"},
+		"a document of marks":      {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 400_000) + "]"), "too many parts"},
 		"too many paths":           {many(5_001), "over 5000 paths"},
 		"too many parameters":      {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
 		"a circle of references":   {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
