@@ -318,6 +318,9 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	var tools []Tool
 	names := map[string]bool{}
 	for _, d := range found {
+		if err := ctx.Err(); err != nil {
+			return nil, problem.New(problem.Invalid, "toolkit_unusable", "the toolkit's tools cannot be read in time")
+		}
 		one := Tool{Definition: d, RetrySafe: d.RetrySafe}
 		if _, err := schema.Compile(d.Parameters); err != nil {
 			one.Problem = "its parameters are no JSON schema: " + err.Error()

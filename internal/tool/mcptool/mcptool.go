@@ -35,11 +35,18 @@ type line struct {
 	http.RoundTripper
 	tool.Credentials
 
-	overflowed atomic.Bool // the library does not pass on what a body failed with
+	asked      atomic.Int64 // requests so far
+	came       atomic.Int64 // bytes of answers so far
+	overflowed atomic.Bool  // the library does not pass on what a body failed with
+	endless    atomic.Bool  // nor why a request was not made
 }
 
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
+	if l.asked.Add(1) > maxRequests {
+		l.endless.Store(true)
+		return nil, errEndless
+	}
 	if r.Method == http.MethodDelete { // the goodbye, which a server that hangs would not answer
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, goodbyeTime)
@@ -51,7 +58,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := l.RoundTripper.RoundTrip(r)
 	if err == nil {
-		answer.Body = &bounded{answer.Body, tool.MaxResult, &l.overflowed}
+		answer.Body = &bounded{answer.Body, l}
 	}
 	return answer, err
 }
@@ -59,17 +66,24 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 // goodbyeTime bounds the end of a session.
 const goodbyeTime = time.Second
 
-// bounded is a body that fails when it is too large.
+// The bounds of a session, however many answers it takes.
+const (
+	maxRequests = tool.MaxTools + 10
+	maxBytes    = tool.MaxResult + 1<<20 // a result, and what is said around it
+)
+
+var errEndless = errors.New("mcptool: too many requests")
+
+// bounded is a body that fails when it is too large together with those before it.
 type bounded struct {
 	io.ReadCloser
-	left       int
-	overflowed *atomic.Bool
+	line *line
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		b.overflowed.Store(true)
+	if b.line.came.Add(int64(n)) > maxBytes {
+		b.line.overflowed.Store(true)
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -116,6 +130,9 @@ func (s *session) failure(ctx context.Context, err error) error {
 		return ctx.Err()
 	case s.line.overflowed.Load():
 		return tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
+	}
+	if s.line.endless.Load() {
+		return tool.Fail("the server lists without an end")
 	}
 	text := httptool.Unreachable(err).Error()
 	if strings.Contains(text, "://") { // the library names addresses in its texts

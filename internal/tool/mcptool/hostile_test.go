@@ -1,0 +1,118 @@
+package mcptool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/mcptool"
+)
+
+// scripted is a server that answers what it is told to, whatever the protocol says.
+func scripted(t *testing.T, answers map[string]func(params json.RawMessage) string) (address string, asked *atomic.Int64) {
+	t.Helper()
+	asked = &atomic.Int64{}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call struct {
+			ID     json.RawMessage
+			Method string
+			Params json.RawMessage
+		}
+		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&call) != nil {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		asked.Add(1)
+		result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}`
+		if answer := answers[call.Method]; answer != nil {
+			result = answer(call.Params)
+		}
+		if call.ID == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(call.ID)+`,"result":`+result+`}`)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web.URL, asked
+}
+
+func always(answer string) func(json.RawMessage) string {
+	return func(json.RawMessage) string { return answer }
+}
+
+func tools(schema string) string {
+	return `{"tools":[{"name":"act","description":"acts","inputSchema":` + schema + `}]}`
+}
+
+func TestWhatAServerListsIsBounded(t *testing.T) {
+	page := 0
+	for name, c := range map[string]struct {
+		tools func(json.RawMessage) string
+		says  string
+	}{
+		"pages without an end": {func(json.RawMessage) string {
+			page++
+			return fmt.Sprintf(`{"tools":[],"nextCursor":"c%d"}`, page)
+		}, "without an end"},
+		"one page again and again":   {always(`{"tools":[],"nextCursor":"c"}`), "without an end"},
+		"large pages without an end": {always(`{"tools":[],"nextCursor":"` + strings.Repeat("c", 1<<20) + `"}`), "over 20 MiB"},
+		"too many tools":             {always(`{"tools":[` + strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, 600) + `{"name":"a","inputSchema":{"type":"object"}}]}`), "over 500 tools"},
+		"a schema that is deep":      {always(tools(strings.Repeat(`{"not":`, 1_500_000) + `{}` + strings.Repeat(`}`, 1_500_000))), "nesting depth"},
+		"a list that is deep":        {always(strings.Repeat(`[`, 10_000_000) + strings.Repeat(`]`, 10_000_000)), "nesting depth"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, asked := scripted(t, map[string]func(json.RawMessage) string{"tools/list": c.tools})
+			_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
+			var failure *tool.Error
+			require.ErrorAs(t, err, &failure)
+			assert.Contains(t, err.Error(), c.says)
+			assert.LessOrEqual(t, asked.Load(), int64(tool.MaxTools+20))
+			assert.LessOrEqual(t, len(err.Error()), tool.EnoughText+10)
+		})
+	}
+}
+
+func TestASchemaThatIsTooLargeSaysLess(t *testing.T) {
+	address, _ := scripted(t, map[string]func(json.RawMessage) string{
+		"tools/list": always(tools(`{"type":"object","description":"` + strings.Repeat(`\u0001`, 100_000) + `"}`)),
+	})
+	found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"type":"object"}`, string(found[0].Parameters))
+}
+
+// FuzzAnswer has a server list anything as its tools.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{
+		tools(`{"type":"object"}`), tools(`null`), tools(`[]`), `{"tools":null}`, `{"tools":[null]}`, `null`, `[]`, `{"tools":[{}],"nextCursor":""}`, `{"tools":[{"name":1}]}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, answer string) {
+		address, _ := scripted(t, map[string]func(json.RawMessage) string{"tools/list": always(answer)})
+		found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
+		var failure *tool.Error
+		if err != nil && !assert.ErrorAs(t, err, &failure) {
+			t.Fatal(err)
+		}
+		for _, one := range found {
+			if tool.Name(one.Name) != one.Name || len(one.Parameters) > tool.MaxSchema || !json.Valid(one.Parameters) || len(one.Description) > tool.EnoughText+10 {
+				t.Fatalf("%+v", one)
+			}
+		}
+	})
+}
