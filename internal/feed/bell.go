@@ -16,6 +16,8 @@ type Bell interface {
 	Listen(what ...string) Listener
 	// Pace is after how long to look for something new although nothing rang, when nothing was new for the time quiet.
 	Pace(quiet time.Duration) time.Duration
+	// Gather is for how long frames are held back after one was stored: no longer than readers would notice.
+	Gather() time.Duration
 }
 
 // Listener hears the rings of one run.
@@ -60,6 +62,9 @@ func (b *LocalBell) Listen(what ...string) Listener {
 
 // Pace is slow: what happens in this process rings.
 func (b *LocalBell) Pace(time.Duration) time.Duration { return watchLife / 2 }
+
+// Gather is nothing: a frame costs little here, and is read at once.
+func (b *LocalBell) Gather() time.Duration { return 0 }
 
 type localListener struct {
 	bell *LocalBell
@@ -119,6 +124,9 @@ func (p Polling) Pace(quiet time.Duration) time.Duration {
 		return 8 * p.Every
 	}
 }
+
+// Gather is Every: nobody looks more often, and each frame stored is a write.
+func (p Polling) Gather() time.Duration { return p.Every }
 
 // Wait waits for d.
 func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {

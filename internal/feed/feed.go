@@ -2,7 +2,8 @@
 //
 // Frames are stored only while somebody watches. A reader says so by a watch row; the worker sees it, writes a snapshot
 // of the text so far and goes on with pieces. Readers pull at their own pace, so a slow one never slows a run and needs
-// no buffer; one that finds a gap gets a fresh snapshot. The readers of a run in one process share their looks at it.
+// no buffer; one that is far behind gets a fresh snapshot. The readers of a run in one process share their looks at it. The
+// work itself never waits for the feed: what it says is gathered, and stored beside it.
 //
 // It must not know HTTP or models. It imports the table port, record, view and host.
 package feed
@@ -60,10 +61,10 @@ func (f *Feed) Watch(ctx context.Context, run string) error {
 	return nil
 }
 
-// Watched says whether somebody watches a run.
-func (f *Feed) Watched(ctx context.Context, run string) bool {
+// watched says whether somebody watches a run.
+func (f *Feed) watched(ctx context.Context, run string) (bool, error) {
 	items, err := f.table.Get(ctx, watchKey(run))
-	return err == nil && items[0] != nil
+	return err == nil && items[0] != nil, err
 }
 
 func frameSort(attempt int, seq int64) string { return fmt.Sprintf("f/%06d/%012d", attempt, seq) }

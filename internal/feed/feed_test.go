@@ -29,11 +29,12 @@ import (
 type bench struct {
 	*testing.T
 
-	reads *reads
-	feed  *feed.Feed
-	store *record.Store
-	entry record.RunEntity
-	host  host.Host
+	reads  *reads
+	stores *stores
+	feed   *feed.Feed
+	store  *record.Store
+	entry  record.RunEntity
+	host   host.Host
 }
 
 // reads counts what is read of a table.
@@ -55,6 +56,40 @@ func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return r.Table.Get(ctx, keys...)
 }
 
+// stores is the feed's table: it counts what is written to it, and fails or hangs when told to.
+type stores struct {
+	table.Table
+	commits atomic.Int64
+	ops     atomic.Int64
+	trouble atomic.Int64 // 1: commits fail, 2: each call hangs
+}
+
+var errDown = &table.Error{Kind: table.Down, Err: errors.New("down")}
+
+func (s *stores) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if s.trouble.Load() == 2 {
+		<-ctx.Done()
+		return nil, errDown
+	}
+	return s.Table.Get(ctx, keys...)
+}
+
+func (s *stores) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if token != "frame" {
+		return s.Table.Commit(ctx, token, ops...)
+	}
+	switch s.trouble.Load() {
+	case 1:
+		return errDown
+	case 2:
+		<-ctx.Done()
+		return errDown
+	}
+	s.commits.Add(1)
+	s.ops.Add(int64(len(ops)))
+	return s.Table.Commit(ctx, token, ops...)
+}
+
 func newBench(t *testing.T, bell func(host.Host) feed.Bell) *bench {
 	h := host.System()
 	counted := &reads{Table: memtable.New(h.Now)}
@@ -63,7 +98,8 @@ func newBench(t *testing.T, bell func(host.Host) feed.Bell) *bench {
 	run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
 		lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000}, lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
-	b := &bench{T: t, reads: counted, feed: feed.New(memtable.New(h.Now), bell(h), h), store: store, host: h}
+	stored := &stores{Table: memtable.New(h.Now)}
+	b := &bench{T: t, reads: counted, stores: stored, feed: feed.New(stored, bell(h), h), store: store, host: h}
 	b.entry = record.Fresh(run)
 	b.save(func(*record.Run) {})
 	return b
@@ -92,6 +128,13 @@ func (b *bench) follow(ctx context.Context) <-chan feed.Event {
 		}
 	}()
 	return out
+}
+
+// writer is one whose attempt is watched from its start, at work beside the test.
+func (b *bench) writer(ctx context.Context, attempt int, text string) *feed.Writer {
+	w := b.feed.Writer(b.entry.Value.ID(), attempt, text, true)
+	go w.Run(ctx, time.Second)
+	return w
 }
 
 // next skips heartbeats.
@@ -124,21 +167,25 @@ func TestPiecesArriveInOrderWhileSomebodyWatches(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		assert.Equal(b, "so far", *func() *string {
-			e := next(b.T, out, feed.Init)
-			*e.Text += "so far" // nothing is journalled: the frames bring it
-			return e.Text
-		}())
-		w := b.feed.Writer(b.entry.Value.ID(), 1, "so far", false)
-		w.Append(ctx, " unseen") // nobody was known to watch
-		w.Watch(ctx)
+		assert.Empty(b, *next(b.T, out, feed.Init).Text)
+		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
+		w.Append(ctx, "unseen") // nobody is known to watch
+		go w.Run(ctx, time.Second)
+		time.Sleep(time.Second)
 		w.Append(ctx, " one")
 		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
 		w.Append(ctx, " two")
-		assert.Equal(b, "so far unseen", *next(b.T, out, feed.Delta).Text, "the snapshot")
-		assert.Equal(b, " one", *next(b.T, out, feed.Delta).Text)
-		assert.Equal(b, "t", next(b.T, out, feed.StepEvent).Step.Name)
-		assert.Equal(b, " two", *next(b.T, out, feed.Delta).Text)
+		text := ""
+		for text != "unseen one two" {
+			switch e := <-out; e.Event {
+			case feed.Delta:
+				text += *e.Text
+			case feed.StepEvent:
+				assert.Equal(b, "t", e.Step.Name)
+				assert.Equal(b, "unseen one", text)
+			}
+			require.Contains(b, "unseen one two", text)
+		}
 		cancel()
 		for range out {
 		}
@@ -150,7 +197,7 @@ func TestATakenBackTextSupersedes(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
 		next(b.T, out, feed.Init)
-		w := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+		w := b.writer(ctx, 1, "")
 		w.Append(ctx, "wrong")
 		assert.Equal(b, "wrong", *next(b.T, out, feed.Delta).Text)
 		w.Replace(ctx, "")
@@ -168,13 +215,13 @@ func TestAnotherAttemptBeginsAnewAndTheOldOneIsIgnored(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
 		next(b.T, out, feed.Init)
-		old := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+		old := b.writer(ctx, 1, "")
 		old.Append(ctx, "old")
 		assert.Equal(b, "old", *next(b.T, out, feed.Delta).Text)
 		b.save(func(r *record.Run) { r.Attempt = 2 })
 		next(b.T, out, feed.Init)
 		old.Append(ctx, " zombie")
-		b.feed.Writer(b.entry.Value.ID(), 2, "", true).Append(ctx, "new")
+		b.writer(ctx, 2, "").Append(ctx, "new")
 		assert.Equal(b, "new", *next(b.T, out, feed.Delta).Text)
 		cancel()
 		for range out {
@@ -220,7 +267,7 @@ func TestOnePollServesAllReadersAndSlowsDownInSilence(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		assert.InDelta(t, 30, within(time.Minute), 2, "every other second")
 
-		b.feed.Writer(b.entry.Value.ID(), 1, "", true).Append(ctx, "again")
+		b.writer(ctx, 1, "").Append(ctx, "again")
 		for _, s := range streams {
 			assert.Equal(t, "again", *next(t, s, feed.Delta).Text)
 		}
@@ -245,7 +292,7 @@ func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
 		synctest.Wait()
 		before := b.reads.n.Load()
 		b.reads.gate = make(chan struct{})
-		b.feed.Writer(b.entry.Value.ID(), 1, "", true).Append(ctx, "news")
+		b.writer(ctx, 1, "").Append(ctx, "news")
 		synctest.Wait() // one of them looks; the others have heard the bell meanwhile
 		close(b.reads.gate)
 		for _, s := range streams {
@@ -287,7 +334,7 @@ func TestALookThatPanicsHoldsNobodyUp(t *testing.T) {
 func TestWhatStalledReadersHaveNotShownIsHeldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
-		w := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+		w := b.writer(t.Context(), 1, "")
 		heap := func() int {
 			synctest.Wait()
 			runtime.GC()
@@ -350,7 +397,7 @@ func TestAReaderThatIsRefusedKeepsNothingFromTheOthers(t *testing.T) {
 				_ = b.host.Sleep(ctx, 100*time.Millisecond)
 			}
 		}()
-		b.feed.Writer(b.entry.Value.ID(), 1, "", true).Append(ctx, "news")
+		b.writer(ctx, 1, "").Append(ctx, "news")
 		began := time.Now()
 		assert.Equal(t, "news", *next(t, out, feed.Delta).Text)
 		assert.Less(t, time.Since(began), time.Second)

@@ -129,8 +129,8 @@ type attempt struct {
 	number  int
 	base    time.Duration // active time of earlier attempts
 	claimed time.Duration // monotonic reading once the claim was through: active time begins
-	live    *feed.Writer
 	stop    context.CancelCauseFunc
+	others  []func()    // wait for what goes on beside the work
 	leaving atomic.Bool // no step may begin any more
 	unsure  bool        // whether the last steps are journalled is not known; the work's own
 
@@ -186,28 +186,27 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	limited, cancel := a.Host.WithTimeout(work, run.ActiveLimit()-a.base)
 	defer cancel()
 
-	changes, readers := a.Feed.Bell().Listen(a.id), a.Feed.Bell().Listen(a.id) // before the work begins, which rings
-	defer changes.Close()
-	defer readers.Close()
-	defer host.Wait(
-		a.beside(func() { a.keepLease(work) }),
-		a.beside(func() { a.seeCancel(work, changes) }),
-		a.beside(func() { a.seeReaders(work, readers) }),
-		a.beside(func() { a.leave(work, stopping, run.ActiveLimit()) }),
-	)
-	defer stop(nil)
-	p.Result, p.err = a.work(limited, run)
+	ear := a.Feed.Bell().Listen(a.id) // before the work begins
+	defer ear.Close()
+	defer func() {
+		stop(nil)
+		host.Wait(a.others...)
+	}()
+	a.beside(func() { a.keepLease(work) })
+	a.beside(func() { a.seeCancel(work, ear) })
+	a.beside(func() { a.leave(work, stopping, run.ActiveLimit()) })
+	p.Result, p.err = a.work(limited, work, run)
 	p.timedOut = p.err != nil && work.Err() == nil && limited.Err() != nil
 	p.cause = context.Cause(work)
 	return p
 }
 
-// beside has f go on beside the work, which must not go on without it.
-func (a *attempt) beside(f func()) (wait func()) {
-	return a.Host.Go(func() {
+// beside has f go on beside the work, until that ends; the work must not go on without it.
+func (a *attempt) beside(f func()) {
+	a.others = append(a.others, a.Host.Go(func() {
 		defer a.stop(errAlone)
 		f()
-	})
+	}))
 }
 
 // conclude reports how the work ended.
@@ -251,8 +250,8 @@ func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
 }
 
-// work gathers what the agent loop needs and runs it.
-func (a *attempt) work(ctx context.Context, run record.Run) (agent.Result, error) {
+// work gathers what the agent loop needs and runs it. Its live output goes out until stopped ends.
+func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Result, error) {
 	version, failure, err := a.prepare(ctx, run)
 	if err != nil || failure != "" {
 		return agent.Result{Failure: failure}, err
@@ -296,22 +295,10 @@ func (a *attempt) work(ctx context.Context, run record.Run) (agent.Result, error
 		return agent.Result{}, err
 	}
 	said, _ := view.Progress(t.Steps)
-	a.setLive(a.Feed.Writer(a.id, a.number, said, run.Watched))
-	t.Live = a.live
-	a.Feed.Bell().Ring(a.id) // we look for readers: at once where there is a bell, else at its next tick
+	live := a.Feed.Writer(a.id, a.number, said, run.Watched)
+	a.beside(func() { live.Run(stopped, a.Tick) })
+	t.Live = live
 	return a.Loop.Work(ctx, t)
-}
-
-func (a *attempt) setLive(live *feed.Writer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.live = live
-}
-
-func (a *attempt) getLive() *feed.Writer {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.live
 }
 
 // prepare finds the agent's version. A turn that was parked may have lost its user, its key or its agent meanwhile; then
@@ -601,20 +588,6 @@ func (a *attempt) standing() error {
 		return errCancel
 	default:
 		return nil
-	}
-}
-
-// seeReaders looks whether somebody watches.
-func (a *attempt) seeReaders(ctx context.Context, ear feed.Listener) {
-	for {
-		if _, err := ear.Wait(ctx, a.Tick); err != nil {
-			return
-		}
-		if live := a.getLive(); live != nil {
-			limited, cancel := a.Host.WithTimeout(ctx, lookTime)
-			live.Watch(limited)
-			cancel()
-		}
 	}
 }
 

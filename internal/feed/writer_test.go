@@ -1,0 +1,244 @@
+package feed_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/table"
+)
+
+func slow(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} }
+
+func TestTenThousandDeltasAreFewWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		out := b.follow(ctx)
+		next(t, out, feed.Init)
+		w := b.writer(ctx, 1, "")
+		var said strings.Builder
+		for n := range 10_000 { // in ten seconds, about five bytes each
+			piece := fmt.Sprint(n, " ")
+			said.WriteString(piece)
+			w.Append(ctx, piece)
+			time.Sleep(time.Millisecond)
+		}
+		text := ""
+		for text != said.String() {
+			text += *next(t, out, feed.Delta).Text
+			require.True(t, strings.HasPrefix(said.String(), text))
+		}
+		assert.LessOrEqual(t, b.stores.commits.Load(), int64(40+said.Len()/1024+2), "four times a second, and once a KB")
+		assert.GreaterOrEqual(t, b.stores.commits.Load(), int64(40))
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestTheFirstPieceIsStoredAtOnce(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		w := b.writer(ctx, 1, "")
+		synctest.Wait()
+		began := time.Now()
+		w.Append(ctx, "first")
+		synctest.Wait()
+		assert.Zero(b, time.Since(began))
+		assert.EqualValues(b, 1, b.stores.commits.Load())
+	})
+}
+
+func TestAFeedThatHangsDelaysNobodyAndLosesNothing(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		w := b.writer(ctx, 1, "")
+		b.stores.trouble.Store(2)
+		began := time.Now()
+		w.Append(ctx, "a")
+		time.Sleep(10 * time.Second)
+		for range 1000 {
+			w.Append(ctx, "b")
+		}
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
+		w.Append(ctx, "c")
+		assert.Equal(b, 10*time.Second, time.Since(began))
+		b.stores.trouble.Store(0)
+		text := ""
+		for !strings.HasSuffix(text, "c") {
+			switch e := <-out; e.Event {
+			case feed.Delta:
+				text += *e.Text
+			case feed.StepEvent:
+				assert.Equal(b, "a"+strings.Repeat("b", 1000), text)
+			}
+		}
+		assert.Equal(b, "a"+strings.Repeat("b", 1000)+"c", text)
+		assert.LessOrEqual(b, b.stores.ops.Load(), int64(3), "they have joined")
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestTheRestIsStoredWhenTheAttemptEnds(t *testing.T) {
+	both(t, func(b *bench) {
+		for _, trouble := range []int64{0, 1, 2} {
+			ctx, cancel := context.WithCancel(b.Context())
+			w := b.feed.Writer(b.entry.Value.ID(), 1, "", true)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				w.Run(ctx, time.Second)
+			}()
+			w.Append(ctx, "first")
+			synctest.Wait()
+			before := b.stores.ops.Load()
+			b.stores.trouble.Store(trouble)
+			w.Append(ctx, "rest")
+			w.Step(ctx, events.StepEvent{Index: 1, State: "started"})
+			cancel()
+			began := time.Now()
+			<-ended
+			assert.LessOrEqual(b, time.Since(began), 2*time.Second, "whatever the feed does")
+			if trouble == 0 {
+				assert.EqualValues(b, 2, b.stores.ops.Load()-before)
+			}
+			b.stores.trouble.Store(0)
+		}
+	})
+}
+
+func TestALongTextIsStoredInFramesThatFitAndWholeCharacters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		out := b.follow(ctx)
+		next(t, out, feed.Init)
+		w := b.writer(ctx, 1, "")
+		said := strings.Repeat("ein Ü und ein €. ", 60_000) // about a megabyte
+		w.Append(ctx, said)
+		text := ""
+		for len(text) < len(said) {
+			text += *next(t, out, feed.Delta).Text
+		}
+		assert.Equal(t, said, text)
+		assert.GreaterOrEqual(t, b.stores.ops.Load(), int64(len(said)>>15))
+		cancel()
+		for range out {
+		}
+	})
+}
+
+// TestWhateverHappensReadersSeeTheText has a model speak, take back what it said since its last step, and call tools, over a
+// feed that fails and hangs. In the end a reader has the text as it is, and has never been shown a step before what stands
+// before it.
+func TestWhateverHappensReadersSeeTheText(t *testing.T) {
+	for seed := range uint64(100) {
+		both(t, func(b *bench) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			ctx, cancel := context.WithCancel(b.Context())
+			w := b.feed.Writer(b.entry.Value.ID(), 1, "", r.IntN(2) == 0)
+			go w.Run(ctx, time.Second)
+			out := b.follow(ctx)
+			text, kept := "", ""
+			var at sync.Map // what a step stands behind
+			shown, want := "", make(chan string, 1)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				whole := ""
+				for e := range out {
+					switch e.Event {
+					case feed.Init:
+						shown = *e.Text
+					case feed.Delta:
+						shown += *e.Text
+					case feed.StepEvent:
+						if before, _ := at.Load(e.Step.Index); before != shown {
+							b.Errorf("seed %d: step %d was shown behind %q", seed, e.Step.Index, shown)
+						}
+					}
+					select {
+					case whole = <-want:
+					default:
+					}
+					if whole != "" && shown == whole {
+						return
+					}
+				}
+			}()
+			for n := range 200 {
+				switch r.IntN(20) {
+				case 0:
+					text = kept
+					w.Replace(ctx, text)
+				case 1:
+					kept = text
+					at.Store(n, text)
+					w.Step(ctx, events.StepEvent{Index: n, Kind: "tool", Name: "t", State: "started"})
+				case 2:
+					b.stores.trouble.Store(r.Int64N(3))
+				case 3:
+					time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+				default:
+					piece := strings.Repeat(string(rune('a'+n%26)), 1+r.IntN(300))
+					text += piece
+					w.Append(ctx, piece)
+				}
+				if r.IntN(3) == 0 {
+					time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
+				}
+			}
+			b.stores.trouble.Store(0)
+			w.Append(ctx, ".")
+			want <- text + "."
+			select {
+			case <-done:
+			case <-time.After(time.Minute):
+				b.Errorf("seed %d: a reader has %d bytes of %d", seed, len(shown), len(text)+1)
+			}
+			cancel()
+			for range out {
+			}
+			<-done
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestAnAttemptThatBeginsWithTextSaysOnlyWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := b.writer(ctx, 1, "journalled")
+		w.Append(ctx, " new")
+		synctest.Wait()
+		items, err := b.stores.Query(ctx, framesOf(b.entry.Value.ID()))
+		require.NoError(t, err)
+		require.Len(t, items, 1)
+		assert.Contains(t, string(items[0].Body), `"text":" new","offset":10`)
+	})
+}
+
+func framesOf(run string) table.Range {
+	return table.Range{Part: "run/" + run, Prefix: "f/", Limit: 1000}
+}
