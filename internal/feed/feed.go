@@ -27,6 +27,9 @@ const (
 	frameLife = 5 * time.Minute
 )
 
+// callTime bounds each call of the feed's table: nobody's work or stream waits longer for what may be lost.
+const callTime = time.Second
+
 // Feed is the frames of all runs.
 type Feed struct {
 	table table.Table
@@ -54,6 +57,8 @@ func (f *Feed) Watch(ctx context.Context, run string) error {
 	item := table.Item{
 		Key: watchKey(run), Owner: record.Nobody, Move: "watch", Expires: f.host.Now().Add(watchLife), Body: []byte(`{}`),
 	}
+	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+	defer cancel()
 	if err := f.table.Commit(ctx, "watch", table.Put(item, table.Always())); err != nil {
 		return err
 	}
@@ -63,6 +68,8 @@ func (f *Feed) Watch(ctx context.Context, run string) error {
 
 // watched says whether somebody watches a run.
 func (f *Feed) watched(ctx context.Context, run string) (bool, error) {
+	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+	defer cancel()
 	items, err := f.table.Get(ctx, watchKey(run))
 	return err == nil && items[0] != nil, err
 }
@@ -82,6 +89,8 @@ func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) e
 			Expires: expires, Body: body,
 		}, table.Always()))
 	}
+	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+	defer cancel()
 	if err := f.table.Commit(ctx, "frame", ops...); err != nil {
 		return err
 	}
@@ -94,6 +103,8 @@ const pageOfFrames = 200
 
 // frames reads frames of an attempt after a sequence number, and whether there are more.
 func (f *Feed) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
+	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+	defer cancel()
 	items, err := f.table.Query(ctx, table.Range{
 		Part: framesPart(run), Prefix: fmt.Sprintf("f/%06d/", attempt), After: frameSort(attempt, after), Limit: pageOfFrames,
 	})

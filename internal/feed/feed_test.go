@@ -74,8 +74,16 @@ func (s *stores) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, err
 	return s.Table.Get(ctx, keys...)
 }
 
+func (s *stores) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	if s.trouble.Load() == 2 {
+		<-ctx.Done()
+		return nil, errDown
+	}
+	return s.Table.Query(ctx, r)
+}
+
 func (s *stores) Commit(ctx context.Context, token string, ops ...table.Op) error {
-	if token != "frame" {
+	if token != "frame" && s.trouble.Load() != 2 {
 		return s.Table.Commit(ctx, token, ops...)
 	}
 	switch s.trouble.Load() {
@@ -421,4 +429,20 @@ func TestABellForgetsWhoHasGone(t *testing.T) {
 	b.Ring("b")
 	two.Close()
 	b.Ring("a")
+}
+
+func TestAFeedThatHangsHoldsUpNoStream(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		b.stores.trouble.Store(2)
+		began := time.Now()
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		b.save(func(r *record.Run) { r.Attempt = 2 })
+		next(b.T, out, feed.Init)
+		assert.LessOrEqual(b, time.Since(began), 10*time.Second)
+		cancel()
+		for range out {
+		}
+	})
 }

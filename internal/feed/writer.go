@@ -16,7 +16,6 @@ const (
 	chunk        = 32 << 10          // bytes of text in a frame at the most
 	framesAtOnce = 20                // in a commit
 	waitingSteps = 256               // that no frame has brought yet; readers find older ones in the journal
-	flushTime    = time.Second       // that a commit or a look may take; another follows
 	refreshed    = frameLife * 3 / 4 // after which text is stored again, for those who come later
 )
 
@@ -173,8 +172,6 @@ func (w *Writer) ready(now time.Duration) bool {
 
 // look looks whether somebody watches. Who begins to is told all, but for what the journal tells.
 func (w *Writer) look(ctx context.Context) {
-	ctx, cancel := w.feed.host.WithTimeout(ctx, flushTime)
-	defer cancel()
 	watched, err := w.feed.watched(ctx, w.run)
 	if err != nil {
 		return
@@ -198,9 +195,7 @@ func (w *Writer) flush(ctx context.Context) {
 		if len(list) == 0 {
 			return
 		}
-		limited, cancel := w.feed.host.WithTimeout(context.WithoutCancel(ctx), flushTime)
-		err := w.feed.append(limited, w.run, list...)
-		cancel()
+		err := w.feed.append(context.WithoutCancel(ctx), w.run, list...)
 		if w.stored(sending, err); err != nil {
 			return
 		}
@@ -266,7 +261,7 @@ func (w *Writer) stored(sent frames, err error) {
 	defer w.mu.Unlock()
 	pause := w.feed.bell.Gather()
 	if w.failed = err != nil; w.failed {
-		pause = max(pause, flushTime)
+		pause = max(pause, callTime)
 		f := &w.frames
 		f.from, f.reach = min(f.from, sent.from), max(f.reach, sent.reach)
 		f.steps = slices.Concat(sent.steps, f.steps)

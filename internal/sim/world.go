@@ -62,6 +62,7 @@ type world struct {
 	secret    []byte
 	quiet     bool // faults have stopped
 	queueDown bool
+	feedBack  time.Time // until then the feed hangs
 	queue     *bag
 	checker   *checker
 	pushes    map[string][]received
@@ -182,7 +183,11 @@ func (w *world) deploy(name string) {
 	log := slog.New(slog.DiscardHandler)
 	d.store = record.New(faulty, w.blobs, m)
 	tenants := w.tenants(m, d.store)
-	frames := &faulttable.Table{Inner: w.frames, After: func(c faulttable.Call) { w.checker.shown(c.Ops) }}
+	frames := &faulttable.Table{
+		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // nobody waits that long: it hangs
+		Before: func(c faulttable.Call) faulttable.Fault { return w.feedFault(p, c) },
+		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
+	}
 	d.feed = feed.New(frames, feed.Polling{Host: m, Every: time.Second}, m)
 	d.shell = &move.Shell{
 		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline,
@@ -266,6 +271,29 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 	w.count("table " + f.String())
 	w.note(f.String(), len(c.Ops))
 	return f
+}
+
+// feedFault has the feed hang for minutes, for all its readers and writers, or fail once. Only who writes frames and looks for
+// readers meets it: what readers do about it is seen by the text that they are shown in the end.
+func (w *world) feedFault(p *process, c faulttable.Call) faulttable.Fault {
+	if p.dead {
+		die()
+	}
+	if !w.quiet && w.chance.Float64() < w.rate/20 {
+		w.count("feed hangs")
+		w.note("feed hangs", 0)
+		w.feedBack = w.now.Add(time.Duration(w.chance.Int64N(int64(3 * lease))))
+	}
+	switch {
+	case w.quiet:
+		return faulttable.None
+	case w.feedBack.After(w.now):
+		return faulttable.Slow
+	case w.maybe("feed down"):
+		return faulttable.Down
+	default:
+		return faulttable.None
+	}
 }
 
 // bag is the queue: messages come late, twice, out of order, or not at all.
