@@ -101,6 +101,8 @@ func Bugs() []Bug {
 		}},
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
+		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
+		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
 		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
 			"	s.tell(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
