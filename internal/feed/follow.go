@@ -191,8 +191,9 @@ func (w *follower) pieces(ctx context.Context) error {
 func (w *follower) piece(ctx context.Context, frame events.Frame) error {
 	switch frame.Kind {
 	case events.FrameStep:
-		if w.steps[stepKey(*frame.Step)] {
-			return nil
+		if w.steps[stepKey(*frame.Step)] || w.steps[stepKey(events.StepEvent{Index: frame.Step.Index, State: "finished"})] ||
+			w.steps[stepKey(events.StepEvent{Index: frame.Step.Index, State: "failed"})] {
+			return nil // shown already, or it has begun what is shown as ended
 		}
 		w.steps[stepKey(*frame.Step)] = true
 		return w.emit(Event{Event: StepEvent, Step: frame.Step})

@@ -42,7 +42,12 @@ type found struct {
 	// frames of the run's attempt. Looks only ever append, one look at a time, so that those who hold an earlier slice
 	// of the array are not disturbed.
 	frames []events.Frame
+	join   int // how many frames there may be before they are joined
 }
+
+// framesHeld is how many frames are held for slow readers before they are joined: what is left then is bounded by the run's
+// text and steps, however many pieces they came in.
+const framesHeld = 1000
 
 // enter makes the caller a reader of a run; leave when done.
 func (f *Feed) enter(s *record.Store, at place) *room {
@@ -157,16 +162,19 @@ func (r *room) read(ctx context.Context, known found) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	f := found{run: e}
+	f := found{run: e, join: framesHeld}
 	if e.Value.Attempt == known.run.Value.Attempt {
-		f.frames = known.frames
+		f.frames, f.join = known.frames, known.join
 	}
 	for {
 		frames, more, err := r.feed.frames(ctx, r.place.run, e.Value.Attempt, f.last())
 		if err != nil {
 			return f, nil // the feed will be back, or the end brings what is missing
 		}
-		f.frames = append(f.frames, frames...)
+		if f.frames = append(f.frames, frames...); len(f.frames) > f.join {
+			f.frames = joined(f.frames)
+			f.join = 2*len(f.frames) + framesHeld
+		}
 		if !more {
 			return f, nil
 		}

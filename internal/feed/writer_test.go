@@ -242,3 +242,48 @@ func TestAnAttemptThatBeginsWithTextSaysOnlyWhatIsNew(t *testing.T) {
 func framesOf(run string) table.Range {
 	return table.Range{Part: "run/" + run, Prefix: "f/", Limit: 1000}
 }
+
+func TestWhatIsHeldForReadersDoesNotGrowWithThePieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		ctx, cancel := context.WithCancel(t.Context())
+		out := b.follow(ctx)
+		next(t, out, feed.Init)
+		w := b.writer(ctx, 1, "")
+		text := ""
+		for range 5000 {
+			w.Append(ctx, "x")
+			text += *next(t, out, feed.Delta).Text
+		}
+		assert.Len(t, text, 5000)
+		assert.GreaterOrEqual(t, b.stores.ops.Load(), int64(5000))
+		assert.Less(t, b.feed.Held(), 1100)
+		late := b.follow(ctx)
+		next(t, late, feed.Init)
+		for got := ""; got != text; {
+			got += *next(t, late, feed.Delta).Text
+		}
+		cancel()
+		for range out {
+		}
+		for range late {
+		}
+	})
+}
+
+func TestWhatHasEndedDoesNotBeginAfterwards(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		w := b.writer(ctx, 1, "")
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "finished"})
+		assert.Equal(b, "finished", next(b.T, out, feed.StepEvent).Step.State)
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
+		w.Append(ctx, "on")
+		assert.Equal(b, "on", *next(b.T, out, feed.Delta).Text)
+		cancel()
+		for range out {
+		}
+	})
+}
