@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -43,6 +44,7 @@ const (
 	tryTime      = 10 * time.Second
 	claimTime    = 30 * time.Second
 	excerptBytes = 1024
+	maxURL       = 2048
 	settleTries  = 4
 	maxAttempts  = 50                    // remembered in the row, redeliveries included
 	overtaken    = 50 * time.Millisecond // until the next look, when another's write came first
@@ -69,18 +71,36 @@ type Sender struct {
 
 // CheckURL judges a callback URL before anything is stored.
 func CheckURL(policy egress.Policy, raw string) error {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" || u.Host == "" {
-		p := problem.New(problem.Invalid, "callback_url_not_https", "callback_url: must be an https URL")
-		p.Fields = []problem.Field{{Location: "callback_url", Message: "must be an https URL"}}
+	refuse := func(code, why string) error {
+		p := problem.InvalidField("callback_url", "%s", why)
+		p.Code = code
 		return p
 	}
-	if err := policy.CheckURL(u); err != nil || len(raw) > 2048 {
-		p := problem.New(problem.Invalid, "callback_url_forbidden", "callback_url: this address may not be called")
-		p.Fields = []problem.Field{{Location: "callback_url", Message: "this address may not be called"}}
-		return p
+	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return refuse("invalid_request", "must not have spaces")
+	}
+	if scheme, _, _ := strings.Cut(raw, ":"); !strings.EqualFold(scheme, "https") {
+		return refuse("callback_url_not_https", "must be an https URL")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || len(raw) > maxURL:
+		return refuse("invalid_request", fmt.Sprintf("must be a URL of at most %d characters", maxURL))
+	case u.Hostname() == "":
+		return refuse("callback_url_not_https", "must be an https URL, with a host")
+	case strings.ContainsAny(u.Hostname(), " %"):
+		return refuse("invalid_request", "must name a host without spaces")
+	case strings.HasSuffix(u.Host, ":") || !validPort(u.Port()):
+		return refuse("invalid_request", "must have a port between 1 and 65535, or none")
+	case policy.CheckURL(u) != nil:
+		return refuse("callback_url_forbidden", "this address may not be called")
 	}
 	return nil
+}
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // Handle looks at a delivery and tries it if it is time. It returns after how long to look again, 0 for not at all.
