@@ -8,6 +8,7 @@ package extract
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ const (
 var ErrKind = errors.New("extract: no text is read from this kind of file")
 
 // Text is the text of a file. A longer one is cut, and says so at its end. The name helps where the type says nothing.
-func Text(contentType, name string, data []byte) (string, error) {
+func Text(ctx context.Context, contentType, name string, data []byte) (string, error) {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch extension := strings.ToLower(path.Ext(name)); {
 	case media == "text/html", media == "application/xhtml+xml", extension == ".html", extension == ".htm":
@@ -40,7 +41,7 @@ func Text(contentType, name string, data []byte) (string, error) {
 	case media == "application/vnd.openxmlformats-officedocument.wordprocessingml.document", extension == ".docx":
 		return ofWord(data)
 	case media == "application/pdf", bytes.HasPrefix(data, []byte("%PDF-")):
-		return ofPDF(data)
+		return ofPDF(ctx, data)
 	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
 		return "", ErrKind
 	case utf8.Valid(data) && !bytes.ContainsRune(data, 0):

@@ -4,11 +4,16 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/zlib"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,7 +53,7 @@ func TestText(t *testing.T) {
 		"broken html":  {"text/html", "a", []byte(`<p>open <b`), "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := extract.Text(c.kind, c.file, c.data)
+			got, err := extract.Text(t.Context(), c.kind, c.file, c.data)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
 		})
@@ -60,7 +65,7 @@ func TestALongTextIsCut(t *testing.T) {
 		"text/plain": bytes.Repeat([]byte("ä"), extract.MaxText), "text/html": []byte("<p>" + strings.Repeat("word ", extract.MaxText)),
 		"application/vnd.openxmlformats-officedocument.wordprocessingml.document": word(t, body("<w:p><w:t>"+strings.Repeat("word ", extract.MaxText)+"</w:t></w:p>")),
 	} {
-		got, err := extract.Text(kind, "", data)
+		got, err := extract.Text(t.Context(), kind, "", data)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(got), extract.MaxText+100)
 		assert.Contains(t, got, "[cut: the text ")
@@ -87,7 +92,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"a deep one": {"a.docx", word(t, body(strings.Repeat("<w:p>", 10_000))), "nested too deeply"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := extract.Text("", c.file, c.data)
+			_, err := extract.Text(t.Context(), "", c.file, c.data)
 			assert.ErrorContains(t, err, c.says)
 		})
 	}
@@ -132,11 +137,11 @@ func TestPDF(t *testing.T) {
 	} {
 		data, err := os.ReadFile("testdata/" + file)
 		require.NoError(t, err)
-		got, err := extract.Text("application/pdf", file, data)
+		got, err := extract.Text(t.Context(), "application/pdf", file, data)
 		require.NoError(t, err)
 		assert.True(t, strings.HasPrefix(got, want), got)
 	}
-	got, err := extract.Text("", "a.pdf", onePage(content(func(w io.Writer) {
+	got, err := extract.Text(t.Context(), "", "a.pdf", onePage(content(func(w io.Writer) {
 		for range extract.MaxText / 4 {
 			_, _ = io.WriteString(w, "BT /F 12 Tf (word ) Tj ET\n")
 		}
@@ -158,18 +163,88 @@ func TestPDFsThatAreBombs(t *testing.T) {
 				_, _ = w.Write(shown)
 			}
 		})), "takes more than"},
-		"a table of 10^9 objects":    {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< /Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 512 MiB"},
+		"a table of 10^9 objects":    {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< /Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 256 MiB"},
 		"pages that hold themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
 		"tables in a circle":         {circle(), "takes more than"},
 		"no text":                    {onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "0 0 10 10 re f") })), "no text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := extract.Text("application/pdf", "", c.data)
+			_, err := extract.Text(t.Context(), "application/pdf", "", c.data)
 			assert.ErrorContains(t, err, c.says)
 			assert.Less(t, len(err.Error()), 300)
 		})
 	}
+}
+
+// TestPDFsAtOnce: however many PDFs come at once, few processes read them, and what these take together is bounded.
+func TestPDFsAtOnce(t *testing.T) {
+	if _, err := os.Stat("/proc/self/task"); err != nil {
+		t.Skip("children are counted in /proc")
+	}
+	shown := []byte("BT /F 12 Tf (" + strings.Repeat("x", 1<<20) + ") Tj ET\n")
+	bomb := onePage(content(func(w io.Writer) {
+		for range 64 {
+			_, _ = w.Write(shown)
+		}
+	}))
+	require.Less(t, len(bomb), 70_000)
+	var reading sync.WaitGroup
+	read := make(chan struct{})
+	for range 4 {
+		reading.Go(func() {
+			_, err := extract.Text(t.Context(), "application/pdf", "", bomb)
+			assert.Error(t, err)
+		})
+	}
+	go func() {
+		reading.Wait()
+		close(read)
+	}()
+	most, memory := 0, 0
+	for done := false; !done; {
+		select {
+		case <-read:
+			done = true
+		case <-time.After(time.Millisecond):
+		}
+		children, resident := childrenOf(os.Getpid())
+		most, memory = max(most, children), max(memory, resident)
+	}
+	t.Logf("at most %d at once, with %d MiB", most, memory>>10)
+	assert.LessOrEqual(t, most, 2)
+	assert.Less(t, memory, 600<<10, "KiB")
+}
+
+// TestAPDFIsNotWaitedForInVain: whoever gives up does not wait for others' PDFs.
+func TestAPDFIsNotWaitedForInVain(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := extract.Text(gone, "application/pdf", "", []byte("%PDF-1.7"))
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// childrenOf counts a process's children, and the KiB that they have in memory.
+func childrenOf(parent int) (children, resident int) {
+	for _, task := range glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) {
+		list, _ := os.ReadFile(task)
+		for _, child := range strings.Fields(string(list)) {
+			status, _ := os.ReadFile("/proc/" + child + "/status")
+			children++
+			for line := range strings.Lines(string(status)) {
+				if kib, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+					n, _ := strconv.Atoi(strings.Fields(kib)[0])
+					resident += n
+				}
+			}
+		}
+	}
+	return children, resident
+}
+
+func glob(pattern string) []string {
+	list, _ := filepath.Glob(pattern)
+	return list
 }
 
 // circle is a PDF whose table of objects says that it continues itself.
@@ -182,7 +257,7 @@ func FuzzText(f *testing.F) {
 	f.Add("", "a.docx", word(f, body("<w:p><w:t>a</w:t></w:p>")))
 	f.Add("text/plain", "a", []byte("a"))
 	f.Fuzz(func(t *testing.T, kind, name string, data []byte) {
-		text, err := extract.Text(kind, name, data)
+		text, err := extract.Text(t.Context(), kind, name, data)
 		if err == nil {
 			assert.LessOrEqual(t, len(text), extract.MaxText+100)
 		}

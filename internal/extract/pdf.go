@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -19,10 +20,15 @@ import (
 // A PDF is a program, and its reader trusts it: a few bytes may ask for any amount of memory and time. So it is read by a process of
 // its own, this very program with nothing in its environment but apart, which is ended when it takes too much of either.
 const (
-	apart     = "AGENTPLATFORM_READS_A_PDF"
-	pdfTime   = 10 * time.Second
-	pdfMemory = 512 << 20 // bytes on top of what the process begins with
+	apart      = "AGENTPLATFORM_READS_A_PDF"
+	pdfTime    = 10 * time.Second
+	pdfMemory  = 256 << 20 // bytes on top of what the process begins with
+	pdfsAtOnce = 2         // in the whole process, whoever sent them
+	pdfWait    = time.Minute
 )
+
+// reading has a place for each PDF that is being read.
+var reading = make(chan struct{}, pdfsAtOnce)
 
 func init() {
 	if os.Getenv(apart) != "" {
@@ -33,6 +39,7 @@ func init() {
 // readApart is the other process: a PDF comes in, its text goes out, or why there is none.
 func readApart() {
 	runtime.GOMAXPROCS(1)
+	debug.SetMemoryLimit(pdfMemory / 2) // the collector is in no hurry otherwise
 	err := limitMemory(pdfMemory)
 	var data []byte
 	if err == nil {
@@ -53,14 +60,22 @@ func readApart() {
 }
 
 // ofPDF reads the text of a PDF's pages.
-func ofPDF(data []byte) (string, error) {
+func ofPDF(ctx context.Context, data []byte) (string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("extract: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pdfTime)
+	wait, stop := context.WithTimeout(ctx, pdfWait)
+	defer stop()
+	select {
+	case reading <- struct{}{}:
+		defer func() { <-reading }()
+	case <-wait.Done():
+		return "", errors.Join(errors.New("extract: too many PDFs are being read"), ctx.Err())
+	}
+	limited, cancel := context.WithTimeout(ctx, pdfTime)
 	defer cancel()
-	reader := exec.CommandContext(ctx, program)
+	reader := exec.CommandContext(limited, program)
 	reader.Env = []string{apart + "=1"}
 	reader.Stdin = bytes.NewReader(data)
 	out, err := reader.Output()
@@ -68,7 +83,9 @@ func ofPDF(data []byte) (string, error) {
 	switch {
 	case err == nil:
 		return string(out), nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil: // whoever asked has given up
+		return "", fmt.Errorf("extract: %w", ctx.Err())
+	case limited.Err() != nil:
 		return "", fmt.Errorf("extract: the PDF takes more than %s to read", pdfTime)
 	case !errors.As(err, &ended):
 		return "", fmt.Errorf("extract: %w", err)

@@ -36,14 +36,14 @@ func message(ctx context.Context, s *record.Store, in record.Input) (model.Messa
 		case picture:
 			m.Images = append(m.Images, model.Image{ContentType: f.ContentType, Data: data})
 		default:
-			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: textOf(f, data)})
+			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: textOf(ctx, f, data)})
 		}
 	}
 	return m, nil
 }
 
-func textOf(f record.FileRef, data []byte) string {
-	text, err := extract.Text(f.ContentType, f.Name, data)
+func textOf(ctx context.Context, f record.FileRef, data []byte) string {
+	text, err := extract.Text(ctx, f.ContentType, f.Name, data)
 	switch {
 	case errors.Is(err, extract.ErrKind):
 		return fmt.Sprintf("[%d bytes of %s, which cannot be shown]", f.Size, f.ContentType)
