@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"agentplatform/internal/boot"
@@ -46,14 +47,20 @@ func run() error {
 	return err
 }
 
+// greet says how to begin. The key itself is said at the first start alone: what a process prints is kept in logs.
 func greet(l *boot.Local) {
+	file := filepath.Join(l.Settings.DataDir, "operator.key")
+	key, shown := "$(cat '"+strings.ReplaceAll(file, "'", `'\''`)+"')", "kept in "+file
+	if l.First {
+		key, shown = l.Key, fmt.Sprintf("%s   (kept in %s, and not shown again)", l.Key, file)
+	}
 	fmt.Printf(`Agent Platform at %s
   documentation   %s/docs
-  operator key    %s   (kept in %s)
+  operator key    %s
 
 Send the first message:
 
   curl -s %s/chat -H "Authorization: Bearer %s" -F agent_id=%s -F message="Hello there"
 
-`, l.URL, l.Settings.PublicURL, l.Key, filepath.Join(l.Settings.DataDir, "operator.key"), l.URL, l.Key, l.AgentID)
+`, l.URL, l.Settings.PublicURL, shown, l.URL, key, l.AgentID)
 }

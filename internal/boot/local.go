@@ -59,6 +59,7 @@ import (
 type Local struct {
 	Settings setting.Settings
 	Key      string       // the operator key's text
+	First    bool         // the key was made at this start
 	AgentID  string       // of the agent Demo, if it is still there
 	URL      string       // of the API
 	Server   *http.Server // serving
@@ -212,7 +213,7 @@ func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *te
 		if err != nil {
 			return fmt.Errorf("the first organization could not be made: %w", err)
 		}
-		l.Key = first.Key
+		l.Key, l.First = first.Key, true
 		if err := writeSecretFile(file, l.Key+"\n"); err != nil {
 			return err
 		}
