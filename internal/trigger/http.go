@@ -106,29 +106,13 @@ func (w *streamWriter) Write(b []byte) (int, error) {
 // Flush does nothing: the pipe holds nothing back.
 func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// request mends what API Gateway changes of a request: the stage that it takes off the path, and the client's address.
+// request mends what API Gateway changes of a request: the stage that it takes off the path. The client's address is the one
+// that the gateway saw itself. Through CloudFront that is one of CloudFront's; what CloudFront wrote of its client cannot be
+// told from what a client wrote who came to the gateway directly, and a limit must not rest on that.
 func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxyRequest {
 	if r.Path == "/v1" || strings.HasPrefix(r.Path, "/v1/") {
 		r.Path = "/api" + r.Path // the stage is named api, see infra
 	}
-	r.RequestContext.Identity.SourceIP = net.JoinHostPort(client(r), "0")
+	r.RequestContext.Identity.SourceIP = net.JoinHostPort(r.RequestContext.Identity.SourceIP, "0")
 	return r
-}
-
-// client is the address of the client: of a request that came through CloudFront, what CloudFront wrote, which is the
-// entry before the last; the last is CloudFront's own, as API Gateway saw it, and what stands before anybody may have
-// written.
-func client(r lambdaevents.APIGatewayProxyRequest) string {
-	for name, value := range r.Headers {
-		if !strings.EqualFold(name, "X-Forwarded-For") {
-			continue
-		}
-		hops := strings.Split(value, ",")
-		if len(hops) >= 2 {
-			if a := strings.TrimSpace(hops[len(hops)-2]); net.ParseIP(a) != nil {
-				return a
-			}
-		}
-	}
-	return r.RequestContext.Identity.SourceIP
 }

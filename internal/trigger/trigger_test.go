@@ -45,7 +45,7 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, "/api/v1/me", seen.URL.Path, "the stage is part of the path")
 	assert.Equal(t, "2", seen.URL.Query().Get("limit"))
 	assert.Equal(t, "Bearer ap_example", seen.Header.Get("Authorization"))
-	assert.Equal(t, "198.51.100.23:0", seen.RemoteAddr, "what CloudFront saw, not what a client wrote")
+	assert.Equal(t, "130.176.1.2:0", seen.RemoteAddr, "what the gateway saw: it can be reached without CloudFront, too, and then a client wrote the rest")
 	assert.Equal(t, http.StatusTeapot, answer.StatusCode)
 	assert.Equal(t, "answer", answer.Body)
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
