@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -41,10 +39,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Addr: p.Settings.Addr, Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn),
-	}
+	server := handler.HTTP()
+	server.Addr = p.Settings.Addr
 	served := make(chan error, 1)
 	go func() { served <- server.ListenAndServe() }()
 	reporting := p.Host.Go(func() { report(ctx, p, handler) })

@@ -186,6 +186,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		A2A:    &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow, URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base},
 		Intake: in, Tenants: tenants, Store: store, Feed: live, Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, PublicURL: s.PublicURL, Callbacks: policy, Pprof: s.Pprof,
+		Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Hook) {
 			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
@@ -309,10 +310,7 @@ func (l *Local) sweep(ctx context.Context, sweep func(context.Context) error) {
 
 func (l *Local) serve(listener net.Listener) {
 	l.URL = "http://" + listener.Addr().String() + httpapi.Base
-	l.Server = &http.Server{
-		Handler: l.edge, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelWarn),
-	}
+	l.Server = l.edge.HTTP()
 	go func() { l.served <- l.Server.Serve(listener) }()
 }
 

@@ -73,6 +73,9 @@ func (s *Server) a2aCall(w http.ResponseWriter, r *http.Request, c *call) error 
 	if reply.Run == "" {
 		return writeJSON(w, http.StatusOK, reply.Message)
 	}
+	if err := s.seat(c); err != nil {
+		return err // the same message, sent again, finds its task
+	}
 	c.run = reply.Run
 	c.release()
 	streamHeaders(w, "text/event-stream", c.run)

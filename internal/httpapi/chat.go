@@ -103,6 +103,12 @@ func (s *Server) postChat(w http.ResponseWriter, r *http.Request, c *call) error
 			return err
 		}
 	}
+	if f.streaming {
+		if err := s.seat(c); err != nil {
+			s.dropFiles(ctx, f.files)
+			return err
+		}
+	}
 	posted, err := s.post(ctx, p, f)
 	if err != nil {
 		return err

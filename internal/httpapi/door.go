@@ -172,11 +172,8 @@ func (b *bodies) give(organization string, n int64) {
 	}
 }
 
-// How a body must come: something each bodyStall, and all of it at bodyRate at least.
-const (
-	bodyStall = 30 * time.Second
-	bodyRate  = 64 << 10 // bytes a second
-)
+// bodyRate is how fast a body must come at least, on the whole, in bytes a second.
+const bodyRate = 64 << 10
 
 // steady is a body that must go on coming: each read has a deadline, and so has the whole. Without, a client that sends a
 // head and then nothing would keep its connection for ever.
@@ -198,7 +195,7 @@ func (s *Server) steadyBody(w http.ResponseWriter, r *http.Request) {
 	if size < 0 || size > s.MaxBody {
 		size = s.MaxBody
 	}
-	b := &steady{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, stall: s.BodyStall}
+	b := &steady{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, stall: s.Stall}
 	b.end = time.Now().Add(b.stall + time.Duration(size/bodyRate)*time.Second)
 	b.await()
 	r.Body = b

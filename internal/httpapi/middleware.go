@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -25,6 +26,7 @@ type call struct {
 	principal tenant.Principal
 	run       string // the run it concerns, for the log
 	release   func() // gives back what its body takes of what all may; see hold
+	seated    bool   // it has taken a place for a stream
 }
 
 type callKey struct{}
@@ -39,9 +41,13 @@ func callOf(ctx context.Context) *call {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{id: s.Host.NewID(), release: func() {}}
-	defer func() { c.release() }()
+	defer func() {
+		c.release()
+		s.unseat(c)
+	}()
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
-	seen := &watcher{ResponseWriter: w}
+	seen := &watcher{ResponseWriter: w, stall: s.Stall, deadline: http.NewResponseController(w).SetWriteDeadline}
+	_ = seen.deadline(time.Time{}) // of the answer before, on this connection
 	seen.Header().Set("X-Request-Id", c.id)
 	secure(seen.Header(), r)
 	s.steadyBody(w, r)
@@ -57,6 +63,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				(&apiError{status: 500, code: "internal", message: "something went wrong on our side", requestID: c.id}).write(seen)
 			}
 		}
+		// What is left of the answer goes out when this returns, after a rest of the body that the server waits for.
+		_ = seen.deadline(time.Now().Add(2 * s.Stall))
 		took := s.Host.Elapsed() - began
 		s.metrics.observe(r.Method, pattern, seen.status, took)
 		s.Log.Debug("request", "request_id", c.id, "run_id", c.run, "method", r.Method, "route", pattern, "status", seen.status,
@@ -144,6 +152,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
 		return err
 	}
 	c.principal = p
+	s.strangers.known(r.Context())
 	perMinute, burst := s.Tenants.Rate(p.Organization)
 	return s.limit(w, "key "+p.Key.ID, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
 }
@@ -170,24 +179,39 @@ func (s *Server) limit(w http.ResponseWriter, key string, l ratelimit.Limit) err
 	return p
 }
 
-// watcher remembers the status that was answered.
+// watcher remembers the status that was answered, and gives the client its time to take each piece of the answer.
 type watcher struct {
 	http.ResponseWriter
-	status int
+	status   int
+	stall    time.Duration
+	deadline func(time.Time) error // not every writer has one
 }
 
 func (w *watcher) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
+	if w.status >= 200 {
+		return // it has been answered, and the answer broke off
 	}
+	w.status = status
+	_ = w.deadline(time.Now().Add(w.stall))
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *watcher) Write(b []byte) (int, error) {
+// pieceSize is how much of an answer a client must take within its time.
+const pieceSize = 256 << 10
+
+func (w *watcher) Write(b []byte) (n int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	for first := true; err == nil && (first || len(b) > 0); first = false {
+		piece := b[:min(len(b), pieceSize)]
+		b = b[len(piece):]
+		_ = w.deadline(time.Now().Add(w.stall))
+		var taken int
+		taken, err = w.ResponseWriter.Write(piece)
+		n += taken
+	}
+	return n, err
 }
 
 // Unwrap lets http.ResponseController through.

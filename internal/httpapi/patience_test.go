@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -47,7 +49,7 @@ func (e edge) head(method, path, more string) string {
 // A body that does not come has its connection closed, whoever sends it and wherever to.
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	e := newEdge(t)
-	e.BodyStall = 50 * time.Millisecond
+	e.Stall = 50 * time.Millisecond
 	s := served(t, e)
 	const (
 		known   = "Content-Type: application/json\r\nContent-Length: 1000\r\n"
@@ -93,7 +95,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 // A request without a key is answered before its body has come.
 func TestAKeyComesBeforeABody(t *testing.T) {
 	e := newEdge(t)
-	e.BodyStall = time.Hour
+	e.Stall = time.Hour
 	s := served(t, e)
 	for _, path := range []string{"/agents", "/chat", "/files", "/mcp", "/a2a/" + e.agent} {
 		r := bufio.NewReader(say(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"))
@@ -109,7 +111,7 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 // What takes long to answer is not taken for a body that takes long to come.
 func TestABodyThatCameSetsNoDeadline(t *testing.T) {
 	e := newEdge(t)
-	e.BodyStall, e.ObserveWindow = 50*time.Millisecond, 300*time.Millisecond
+	e.Stall, e.ObserveWindow = 50*time.Millisecond, 300*time.Millisecond
 	s := served(t, e)
 	kind, form := chatForm(e.agent, "message", "hello")
 	for range 2 { // on one connection
@@ -158,4 +160,118 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return e.send("POST", "/agents", `{"name":"a","x":"`+strings.Repeat("x", 1_000_000)+`"}`).Code == http.StatusCreated
 	}, patience, 10*time.Millisecond, "what was held is given back")
+}
+
+// An answer that nobody takes is not held for ever, whoever asked for it.
+func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
+	e := newEdge(t)
+	e.Stall = 50 * time.Millisecond
+	closed := make(chan struct{})
+	s := httptest.NewUnstartedServer(e)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(closed)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	say(t, s, strings.Repeat("GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n", 60)) // more than any buffer between takes
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Fatal("the connection stays open")
+	}
+}
+
+// limited is the edge behind the server that programs use.
+func limited(t *testing.T, e edge) *httptest.Server {
+	t.Helper()
+	s := &httptest.Server{Config: e.HTTP()}
+	var err error
+	s.Listener, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(s.CloseClientConnections)
+	return s
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	e := newEdge(t)
+	e.KeyStreams, e.Streams = 2, 3
+	s := limited(t, e)
+	kind, form := chatForm(e.agent, "message", "x", "wait", "false")
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", strings.NewReader(string(form)))
+	r.Header.Set("Content-Type", kind)
+	run := e.do(r).Header().Get("X-Agent-Run-Id")
+	var made struct{ Key string }
+	require.NoError(t, json.Unmarshal(e.send("POST", "/api-keys", `{"name":"k","level":"run"}`).Body.Bytes(), &made))
+	other := e
+	other.key = made.Key
+	open := func(e edge) (net.Conn, *http.Response) {
+		c := say(t, s, e.head("GET", "/api/v1/runs/"+run+"/stream", ""))
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		return c, answer
+	}
+	first, answer := open(e)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	_, answer = open(e)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	_, answer = open(e)
+	require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
+	require.NotEmpty(t, answer.Header.Get("Retry-After"))
+	_, answer = open(other)
+	require.Equal(t, http.StatusOK, answer.StatusCode, "another key has places of its own")
+	_, answer = open(other)
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	require.NotEmpty(t, answer.Header.Get("Retry-After"))
+
+	kind, form = chatForm(e.agent, "message", "streamed", "streaming", "true")
+	r = httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", strings.NewReader(string(form)))
+	r.Header.Set("Content-Type", kind)
+	require.Equal(t, http.StatusTooManyRequests, e.do(r).Code)
+	assert.NotContains(t, e.send("GET", "/chats", "").Body.String(), "streamed", "a refusal starts nothing")
+
+	_ = first.Close()
+	require.Eventually(t, func() bool {
+		c, answer := open(e)
+		if answer.StatusCode != http.StatusOK {
+			_ = c.Close()
+		}
+		return answer.StatusCode == http.StatusOK
+	}, patience, 10*time.Millisecond, "a place is given back")
+}
+
+func TestConnectionsWithoutAKeyAreLimited(t *testing.T) {
+	e := newEdge(t)
+	s := httptest.NewUnstartedServer(nil)
+	c := e.Config
+	c.Strangers, c.Metrics = 3, nil
+	s.Config = httpapi.New(c).HTTP()
+	s.Start()
+	t.Cleanup(s.CloseClientConnections)
+	for range 10 { // with a key they do not count, and stay open
+		answer, err := http.ReadResponse(bufio.NewReader(say(t, s, e.head("GET", "/api/v1/me", ""))), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+	}
+	var silent []net.Conn
+	for range 3 {
+		silent = append(silent, say(t, s, "GET /docs/ HTTP/1.1\r\n"))
+	}
+	over, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, over.SetReadDeadline(time.Now().Add(patience)))
+	_, err = over.Read(make([]byte, 1))
+	var late net.Error
+	require.Error(t, err)
+	require.False(t, errors.As(err, &late) && late.Timeout(), "it stays open")
+	_ = silent[0].Close()
+	require.Eventually(t, func() bool {
+		answer, err := http.Get(s.URL + httpapi.Base + "/healthz")
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err == nil && answer.StatusCode == http.StatusOK
+	}, patience, 10*time.Millisecond, "a place is given back")
 }

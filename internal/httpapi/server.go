@@ -49,7 +49,10 @@ type Config struct {
 	ObserveWindow time.Duration
 	Heartbeat     time.Duration
 	MaxBody       int64
-	BodyStall     time.Duration // how long a body may be silent; 0: half a minute
+	Stall         time.Duration // how long a client may neither send nor take anything; 0: half a minute
+	Streams       int           // open at once; 0: no limit, as below
+	KeyStreams    int           // of one key
+	Strangers     int           // connections of one address that have shown no key
 	MaxStream     time.Duration // after this an NDJSON stream ends; 0: never
 	PublicURL     string
 	Callbacks     egress.Policy
@@ -74,6 +77,9 @@ type Server struct {
 	metrics *metrics
 	names   map[string]string // of operations, by pattern
 	bodies  bodies
+	seats   seats
+
+	strangers strangers
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -85,10 +91,10 @@ type Server struct {
 // New makes the edge.
 func New(c Config) *Server {
 	setErrorShape()
-	if c.BodyStall == 0 {
-		c.BodyStall = bodyStall
+	if c.Stall == 0 {
+		c.Stall = stallTime
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics)}
+	s := &Server{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), strangers: strangers{limit: c.Strangers}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	config := huma.DefaultConfig("Agent Platform", "1")
 	config.Info.Description = "Durable runs of agents: post a message, then wait, poll, stream or be called back."

@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/view"
 )
 
-// Streams: a stalled reader is cut off after stallTime and comes back to a fresh init; a key is looked at again at
-// keyCheck, and a stream whose key has gone ends.
+// A client that neither sends nor takes anything for stallTime is cut off; the reader of a stream comes back to a fresh init.
+// A stream's key is looked at again at keyCheck, and a stream whose key has gone ends.
 const (
 	stallTime = 30 * time.Second
 	keyCheck  = time.Minute
@@ -61,6 +61,9 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c *call) erro
 	scope := c.principal.Scope()
 	if _, err := s.Store.LiveRun(r.Context(), scope, c.run); err != nil {
 		return err // while a plain answer is still possible
+	}
+	if err := s.seat(c); err != nil {
+		return err
 	}
 	streamHeaders(w, "text/event-stream", c.run)
 	s.stream(r.Context(), w, scope, c, writeEvent, func(out *sink) { out.put([]byte("retry: 1000\n\n")) })
@@ -105,12 +108,11 @@ type sink struct {
 	checked    time.Duration
 }
 
-// put writes and flushes; the reader has stallTime to take it.
+// put writes and flushes; the reader has its time to take it, as of every answer.
 func (o *sink) put(b []byte) {
 	if o.failed != nil {
 		return
 	}
-	_ = o.controller.SetWriteDeadline(time.Now().Add(stallTime)) // not every writer has deadlines
 	if _, o.failed = o.w.Write(b); o.failed == nil {
 		o.failed = o.controller.Flush()
 	}

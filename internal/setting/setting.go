@@ -42,6 +42,10 @@ type Settings struct {
 	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may be, word for word, comma-separated; on a laptop only"`
 	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
 
+	Streams            int `env:"STREAMS" envDefault:"50000" help:"open streams of this process, 1 to 1000000"`
+	KeyStreams         int `env:"KEY_STREAMS" envDefault:"20000" help:"open streams of a key, 1 to 1000000"`
+	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" help:"connections of an address that have shown no key, 1 to 1000000"`
+
 	MaxBody int64 `env:"MAX_BODY" envDefault:"52428800" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
 
 	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
@@ -175,6 +179,9 @@ func (s Settings) validate() error {
 		{"RATE_LIMIT", int64(s.RateLimit), 1, 10_000_000},
 		{"RATE_BURST", int64(s.RateBurst), 1, 10_000_000},
 		{"WORKERS", int64(s.Workers), 1, 10_000},
+		{"STREAMS", int64(s.Streams), 1, 1_000_000},
+		{"KEY_STREAMS", int64(s.KeyStreams), 1, 1_000_000},
+		{"ADDRESS_CONNECTIONS", int64(s.AddressConnections), 1, 1_000_000},
 		{"MAX_BODY", s.MaxBody, 1 << 10, 1 << 30},
 	} {
 		if n.value < n.low || n.value > n.high {

@@ -39,6 +39,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 		Tenants: p.Tenants, Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits, Host: p.Host, Log: p.Log,
 		Webhooks:      &webhook.Sender{Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret, Sealer: p.Sealer},
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, MaxStream: maxStream, PublicURL: s.PublicURL, Callbacks: policy,
+		Streams: s.Streams, KeyStreams: s.KeyStreams,
 		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Hook) {
 			nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"agentplatform/internal/problem"
+)
+
+// HTTP makes the server that the edge is reached through, with its limits on connections.
+func (s *Server) HTTP() *http.Server {
+	return &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
+	}
+}
+
+// strangers counts the connections of each address that have shown no good key yet. An address has so many; what it opens
+// beyond is closed. The others are bounded by what their keys may.
+type strangers struct {
+	limit int // 0: none
+
+	mu   sync.Mutex
+	of   map[string]int
+	from map[net.Conn]string
+}
+
+type strangerKey struct{}
+
+func (s *strangers) enter(ctx context.Context, c net.Conn) context.Context {
+	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil || s.limit == 0 {
+		return ctx
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[address] >= s.limit {
+		_ = c.Close()
+		return ctx
+	}
+	if s.of == nil {
+		s.of, s.from = map[string]int{}, map[net.Conn]string{}
+	}
+	s.of[address]++
+	s.from[c] = address
+	return context.WithValue(ctx, strangerKey{}, c)
+}
+
+func (s *strangers) seen(c net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		s.forget(c)
+	}
+}
+
+// known is called when the connection of a request has shown a good key.
+func (s *strangers) known(ctx context.Context) {
+	if c, ok := ctx.Value(strangerKey{}).(net.Conn); ok {
+		s.forget(c)
+	}
+}
+
+func (s *strangers) forget(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	address, there := s.from[c]
+	if !there {
+		return
+	}
+	delete(s.from, c)
+	if s.of[address]--; s.of[address] == 0 {
+		delete(s.of, address)
+	}
+}
+
+// seats counts the streams that are open, of all and of each key.
+type seats struct {
+	mu  sync.Mutex
+	all int
+	of  map[string]int
+}
+
+// seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there is
+// another answer when there is none.
+func (s *Server) seat(c *call) error {
+	key := c.principal.Key.ID
+	s.seats.mu.Lock()
+	defer s.seats.mu.Unlock()
+	var p *problem.Error
+	switch {
+	case c.seated:
+		return nil
+	case s.KeyStreams > 0 && s.seats.of[key] >= s.KeyStreams:
+		p = problem.New(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
+	case s.Streams > 0 && s.seats.all >= s.Streams:
+		p = problem.New(problem.Unavailable, "unavailable", "too many streams are open; try again")
+	}
+	if p != nil {
+		p.RetryAfter = 5 * time.Second
+		return p
+	}
+	if s.seats.of == nil {
+		s.seats.of = map[string]int{}
+	}
+	s.seats.all++
+	s.seats.of[key]++
+	c.seated = true
+	return nil
+}
+
+func (s *Server) unseat(c *call) {
+	if !c.seated {
+		return
+	}
+	s.seats.mu.Lock()
+	defer s.seats.mu.Unlock()
+	key := c.principal.Key.ID
+	s.seats.all--
+	if s.seats.of[key]--; s.seats.of[key] == 0 {
+		delete(s.seats.of, key)
+	}
+}
