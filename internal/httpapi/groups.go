@@ -173,7 +173,7 @@ func (s *Server) addMember(ctx context.Context, p tenant.Principal, in *struct {
 	if !host.ValidID(in.Body.UserID) {
 		return nil, problem.InvalidField("body.user_id", "must be an identifier of 24 hex digits")
 	}
-	e, err := s.Tenants.SetMember(ctx, p.Scope(), in.ID, in.Body.UserID, true)
+	e, err := s.Tenants.SetMember(ctx, p, p.Scope(), in.ID, in.Body.UserID, true)
 	return userAnswer(e), err
 }
 
@@ -187,6 +187,6 @@ func (s *Server) removeMember(ctx context.Context, p tenant.Principal, in *struc
 	if !host.ValidID(in.UserID) {
 		return nil, problem.Missing("user " + in.UserID)
 	}
-	_, err := s.Tenants.SetMember(ctx, p.Scope(), in.ID, in.UserID, false)
+	_, err := s.Tenants.SetMember(ctx, p, p.Scope(), in.ID, in.UserID, false)
 	return nil, err
 }

@@ -138,7 +138,7 @@ func (s *Server) editKey(ctx context.Context, p tenant.Principal, in *struct {
 	if in.Body.ExpiresAt != nil || isNull(in.RawBody, "expires_at") {
 		expiresAt = &in.Body.ExpiresAt
 	}
-	e, err := s.Tenants.EditKey(ctx, s.reach(p), in.ID, in.precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody))
+	e, err := s.Tenants.EditKey(ctx, p, s.reach(p), in.ID, in.precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Server) rotateKey(ctx context.Context, p tenant.Principal, in *struct {
 	if err := in.check("api key"); err != nil {
 		return nil, err
 	}
-	e, text, err := s.Tenants.RotateKey(ctx, s.reach(p), in.ID, in.Body.duration())
+	e, text, err := s.Tenants.RotateKey(ctx, p, s.reach(p), in.ID, in.Body.duration())
 	return &answer[newKeyView]{ETag: etag(e.Version()), Body: newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text}}, err
 }
 
@@ -160,5 +160,5 @@ func (s *Server) revokeKey(ctx context.Context, p tenant.Principal, in *IDPath) 
 	if err := in.check("api key"); err != nil {
 		return nil, err
 	}
-	return nil, s.Tenants.RevokeKey(ctx, s.reach(p), in.ID)
+	return nil, s.Tenants.RevokeKey(ctx, p, s.reach(p), in.ID)
 }

@@ -74,7 +74,7 @@ func (s *Server) createUser(ctx context.Context, p tenant.Principal, in *UserInp
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.CreateUser(ctx, organization, in.edit())
+	e, err := s.Tenants.CreateUser(ctx, p, organization, in.edit())
 	return userAnswer(e), err
 }
 
@@ -110,7 +110,7 @@ func (s *Server) editUser(ctx context.Context, p tenant.Principal, in *struct {
 	if err := in.check("user"); err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.EditUser(ctx, s.reach(p), in.ID, in.precondition(), in.edit())
+	e, err := s.Tenants.EditUser(ctx, p, s.reach(p), in.ID, in.precondition(), in.edit())
 	return userAnswer(e), err
 }
 
@@ -118,7 +118,7 @@ func (s *Server) deleteUser(ctx context.Context, p tenant.Principal, in *IDPath)
 	if err := in.check("user"); err != nil {
 		return nil, err
 	}
-	job, err := s.Tenants.RemoveUser(ctx, s.reach(p), in.ID)
+	job, err := s.Tenants.RemoveUser(ctx, p, s.reach(p), in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,12 @@ func DeleteResource[T Resourceful](e Entity[T]) table.Op {
 	return deleteResource(e.Value, table.VersionIs(e.version))
 }
 
+// Unchanged is the condition that a resource is still as it was read.
+func Unchanged[T Resourceful](e Entity[T]) table.Op {
+	kind, id, _ := e.Value.placed()
+	return table.Check(resourceKey(kind, id), table.VersionIs(e.version))
+}
+
 // deleteResource names the owner, for the audit log.
 func deleteResource[T Resourceful](v T, cond table.Condition) table.Op {
 	kind, id, owner := v.placed()
@@ -108,6 +114,7 @@ type User struct {
 	GroupIDs     []string  `json:"group_ids,omitzero"`
 	Cap          int       `json:"concurrency_cap,omitzero"` // 0: the organisation's
 	Budget       *Budget   `json:"budget,omitzero"`
+	OperatorKeys *int      `json:"operator_keys,omitzero"` // how many keys of level operator it has; nil: they were never counted
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }

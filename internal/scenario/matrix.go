@@ -18,7 +18,8 @@ import (
 
 // The authorisation matrix: every route of the document × who asks × at which level × for whose object. What must come is not
 // read from the service but follows from the row: who is not known gets 401; whose level is too low 403, whatever the object;
-// then an object that is nowhere 404, and one of another scope 403. What is refused changes nothing and tells nothing.
+// then an object that is nowhere 404, and one of another scope 403, and what stands above the one who asks, 403. What is refused
+// changes nothing and tells nothing.
 
 // right is a route's row.
 type right struct {
@@ -297,6 +298,7 @@ func Matrix(t *testing.T, h Harness) {
 	assert.Empty(t, missing, "rows without a route")
 	m := &matrix{home: home, other: newTeller(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{}, made: map[string]thing{}}
 	m.people()
+	m.operators()
 	t.Run("what is refused", m.refused)
 	t.Run("what is allowed", m.allowed)
 }
@@ -340,6 +342,26 @@ func (m *matrix) people() {
 	m.keys["of a colleague"] = x.colleague("admin", "admin").Key
 	m.keys["of another organization"] = m.other.Key
 	m.keys["of nobody"] = m.nobody.Key
+}
+
+// operators makes what stands above an admin of its own organization, by the kind of object that it is.
+func (m *matrix) operators() {
+	boss := m.home.operator()
+	m.made["operator's key"] = thing{"id": boss.keyID}
+	m.made["operator's user"] = thing{"id": boss.User}
+	group := m.home.post("/groups", object{"name": "of operators"}).is(201).text("group_id")
+	m.home.with(m.home.world.Key).patch("/users/"+boss.User, object{"group_ids": []string{group}}).is(200)
+	m.made["operator's group"] = thing{"id": group, "user_id": boss.User}
+}
+
+// names says whether a route's path or body has a gap for a member of things.
+func (r right) names(route, gap string) bool {
+	return strings.Contains(route+jsonOf(r.body), "{"+gap+"}")
+}
+
+// changes says whether a route changes a key or a user, by itself or as a member of a group.
+func (r right) changes(route string) bool {
+	return !strings.HasPrefix(route, "GET ") && (r.object == "key" || r.object == "user" || r.names(route, "user_id"))
 }
 
 // things makes one of each kind in each place, that nothing may change.
@@ -386,7 +408,7 @@ func (m *matrix) refused(t *testing.T) {
 		if r.level == "" {
 			continue
 		}
-		for _, c := range m.cells(r, token) {
+		for _, c := range m.cells(route, r, token) {
 			asked++
 			a := m.home.with(c.key).ask(route, r, c.o)
 			assert.Equal(t, c.status, a.status, "%s %s: %s", route, c.what, a.raw)
@@ -402,7 +424,7 @@ func (m *matrix) refused(t *testing.T) {
 }
 
 // cells are the requests that a route must refuse.
-func (m *matrix) cells(r right, token string) (list []cell) {
+func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	own := m.made["own "+r.object]
 	add := func(what, key string, o thing, status int, code string) {
 		list = append(list, cell{what, key, o, status, code})
@@ -444,6 +466,10 @@ func (m *matrix) cells(r right, token string) (list []cell) {
 	if r.level == "operator" {
 		return list // it may do that everywhere
 	}
+	if r.changes(route) {
+		add("of an operator's", good, m.made["operator's "+r.object], 403, "insufficient_permission")
+		add("of an operator's, by a colleague", m.keys["of a colleague"], m.made["operator's "+r.object], 403, "insufficient_permission")
+	}
 	for _, whose := range []string{"other ", "nobody's "} {
 		add("of "+whose+"organization", good, m.made[whose+r.object], 403, "outside_organization")
 	}
@@ -470,6 +496,9 @@ func (m *matrix) allowed(t *testing.T) {
 				continue
 			}
 			asked++
+			if above, there := m.made["operator's "+r.object]; there && strings.HasPrefix(route, "GET ") && !strings.HasPrefix(name, "level operator") {
+				assert.Equal(t, 200, m.home.with(key).ask(route, r, above).status, "%s of an operator's, as %s", route, name)
+			}
 			a := m.home.with(key).ask(route, r, m.home.make(r.object))
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as %s: %s", route, name, a.raw)
 		}

@@ -133,9 +133,9 @@ func (w *world) found() {
 			}
 			for range users {
 				email, role := "a@example.com", string(tenant.Admin)
-				u, err := tenants.CreateUser(ctx, o.Value.ID, tenant.UserEdit{Email: &email, Role: &role, Budget: plenty})
+				u, err := tenants.CreateUser(ctx, tenant.Platform(), o.Value.ID, tenant.UserEdit{Email: &email, Role: &role, Budget: plenty})
 				must(err)
-				_, text, err := tenants.CreateKey(ctx, tenant.Principal{}, record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+				_, text, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
 				must(err)
 				p, err := tenants.Authenticate(ctx, text)
 				must(err)

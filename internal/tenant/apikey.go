@@ -31,58 +31,80 @@ func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scop
 	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.host.Now()) {
 		return none, "", problem.InvalidField("body.expires_at", "must be in the future")
 	}
-	user, err := record.Resource[record.User](ctx, t.store, scope, k.UserID)
-	if problem.Is(err, "not_found") {
-		return none, "", problem.InvalidField("body.user_id", "user %s does not exist", k.UserID)
+	if err := by.MayManage("the key", k.Level); err != nil {
+		return none, "", err
 	}
+	for range drawTries {
+		user, err := record.Resource[record.User](ctx, t.store, scope, k.UserID)
+		if problem.Is(err, "not_found") {
+			return none, "", problem.InvalidField("body.user_id", "user %s does not exist", k.UserID)
+		}
+		if err == nil {
+			err = t.mayHaveKey(ctx, by, user.Value, k.Level)
+		}
+		if err != nil {
+			return none, "", err
+		}
+		e, text, err := t.createKey(ctx, user, k)
+		if !errors.Is(err, record.ErrStale) { // else the 8 digits are taken, or the user has changed: draw others, look again
+			return e, text, err
+		}
+	}
+	return none, "", problem.Retry(errors.New("no free key id"))
+}
+
+// mayHaveKey is nil when a principal may make a key of a level for a user. Whoever administers may make keys for its own user, even
+// where that stands higher by other keys: the new one stands no higher than the one that makes it.
+func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, level Level) error {
+	if u.ID != by.User.ID {
+		if err := t.mayManageUser(ctx, by, &u); err != nil {
+			return err
+		}
+	}
+	if most := Role(u.Role).Most(); !most.Covers(level) {
+		return problem.New(problem.Forbidden, "insufficient_permission", "a %s may have keys up to level %s, and %s was asked for", u.Role, most, level)
+	}
+	return nil
+}
+
+// drawTries bounds how often a key is tried to be made afresh.
+const drawTries = 16
+
+// createKey makes a key of a user that is still as it was read.
+func (t *Tenants) createKey(ctx context.Context, user record.Entity[record.User], n NewKey) (record.Entity[record.APIKey], string, error) {
+	none, now, u := record.Entity[record.APIKey]{}, t.host.Now(), user.Value
+	var budget *record.Budget
+	if err := n.Budget.apply(&budget); err != nil {
+		return none, "", err
+	}
+	public := newPublic(t.host)
+	text := newKeyText(t.host, public)
+	k := record.APIKey{
+		ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name, Level: string(n.Level),
+		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now, UpdatedAt: now,
+	}
+	pointer, err := record.PutResource(record.Fresh(record.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}), k.ID)
 	if err != nil {
 		return none, "", err
 	}
-	most := Role(user.Value.Role).Most()
-	if most == LevelOperator && !by.Level.Covers(LevelOperator) {
-		most = LevelAdmin
+	owner := record.Unchanged(user)
+	if n.Level == LevelOperator {
+		if owner, err = t.holds(ctx, user, 1, k.ID); err != nil {
+			return none, "", err
+		}
 	}
-	if !most.Covers(k.Level) {
-		return none, "", problem.New(problem.Forbidden, "insufficient_permission",
-			"a %s may have keys up to level %s, and %s was asked for", user.Value.Role, most, k.Level)
-	}
-	return t.createKey(ctx, user.Value, k)
-}
-
-// drawTries bounds how often other digits are drawn because a key has them.
-const drawTries = 16
-
-func (t *Tenants) createKey(ctx context.Context, u record.User, n NewKey) (record.Entity[record.APIKey], string, error) {
-	for range drawTries {
-		now := t.host.Now()
-		var budget *record.Budget
-		if err := n.Budget.apply(&budget); err != nil {
-			return record.Entity[record.APIKey]{}, "", err
-		}
-		public := newPublic(t.host)
-		text := newKeyText(t.host, public)
-		k := record.APIKey{
-			ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name, Level: string(n.Level),
-			Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now, UpdatedAt: now,
-		}
-		pointer, err := record.PutResource(record.Fresh(record.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}), k.ID)
-		if err != nil {
-			return record.Entity[record.APIKey]{}, "", err
-		}
-		e, err := record.Create(ctx, t.store, k, k.ID, pointer)
-		if errors.Is(err, record.ErrStale) {
-			continue // the 8 digits are taken: draw others
-		}
-		return e, text, err
-	}
-	return record.Entity[record.APIKey]{}, "", problem.Retry(errors.New("no free key id"))
+	e, err := record.Create(ctx, t.store, k, k.ID, pointer, owner)
+	return e, text, err
 }
 
 // RotateKey gives a key a new text. The old one stays good for the overlap.
 func (t *Tenants) RotateKey(
-	ctx context.Context, scope record.Scope, id string, overlap time.Duration,
+	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
 ) (after record.Entity[record.APIKey], text string, err error) {
 	after, err = record.Change(ctx, t.store, scope, id, 0, func(k *record.APIKey, _ string) ([]table.Op, error) {
+		if err := by.MayManage("the key", Level(k.Level)); err != nil {
+			return nil, err
+		}
 		text = newKeyText(t.host, k.Public)
 		k.PreviousHash, k.PreviousUntil = "", time.Time{}
 		if overlap > 0 {
@@ -96,9 +118,12 @@ func (t *Tenants) RotateKey(
 
 // EditKey renames a key, or changes when it ends or its budget.
 func (t *Tenants) EditKey(
-	ctx context.Context, scope record.Scope, id string, match record.Match, name *string, expiresAt **time.Time, budget BudgetEdit,
+	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string, expiresAt **time.Time, budget BudgetEdit,
 ) (record.Entity[record.APIKey], error) {
 	return record.Change(ctx, t.store, scope, id, match, func(k *record.APIKey, _ string) ([]table.Op, error) {
+		if err := by.MayManage("the key", Level(k.Level)); err != nil {
+			return nil, err
+		}
 		if name != nil {
 			if *name == "" || len(*name) > 200 {
 				return nil, problem.InvalidField("body.name", "must have 1 to 200 characters")
@@ -117,9 +142,25 @@ func (t *Tenants) EditKey(
 }
 
 // RevokeKey ends a key at once.
-func (t *Tenants) RevokeKey(ctx context.Context, scope record.Scope, id string) error {
-	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.APIKey], _ string) ([]table.Op, error) {
+func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scope, id string) error {
+	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.APIKey], move string) ([]table.Op, error) {
+		if err := by.MayManage("the key", Level(e.Value.Level)); err != nil {
+			return nil, err
+		}
 		ops := []table.Op{record.DeleteKeyUse(e.Value.ID)}
+		if Level(e.Value.Level) == LevelOperator {
+			user, err := record.Resource[record.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
+			if err != nil && !isGone(err) {
+				return nil, err
+			}
+			if err == nil {
+				op, err := t.holds(ctx, user, -1, move)
+				if err != nil {
+					return nil, err
+				}
+				ops = append(ops, op)
+			}
+		}
 		pointer, err := record.Resource[record.KeyPointer](ctx, t.store, record.System(), e.Value.Public)
 		if isGone(err) {
 			return ops, nil

@@ -23,7 +23,7 @@ func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
 	}
 	f.Organization = organization.Value
 	email, person, role := "operator@localhost", "Operator", string(Admin)
-	user, err := t.CreateUser(ctx, f.Organization.ID, UserEdit{Email: &email, Name: &person, Role: &role})
+	user, err := t.CreateUser(ctx, Platform(), f.Organization.ID, UserEdit{Email: &email, Name: &person, Role: &role})
 	if err != nil {
 		return f, err
 	}
@@ -35,6 +35,6 @@ func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
 		return f, err
 	}
 	f.Agent = agent.Value
-	_, f.Key, err = t.createKey(ctx, user.Value, NewKey{Name: "operator", UserID: user.Value.ID, Level: LevelOperator})
+	_, f.Key, err = t.CreateKey(ctx, Platform(), record.Of(f.Organization.ID), NewKey{Name: "operator", UserID: user.Value.ID, Level: LevelOperator})
 	return f, err
 }

@@ -81,12 +81,17 @@ func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string
 }
 
 // SetMember has a user belong to a group, or not.
-func (t *Tenants) SetMember(ctx context.Context, scope record.Scope, group, user string, member bool) (record.Entity[record.User], error) {
+func (t *Tenants) SetMember(
+	ctx context.Context, by Principal, scope record.Scope, group, user string, member bool,
+) (record.Entity[record.User], error) {
 	g, err := record.Resource[record.Group](ctx, t.store, scope, group)
 	if err != nil {
 		return record.Entity[record.User]{}, err
 	}
 	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(u *record.User, _ string) ([]table.Op, error) {
+		if err := t.mayManageUser(ctx, by, u); err != nil {
+			return nil, err
+		}
 		without := slices.DeleteFunc(slices.Clone(u.GroupIDs), func(id string) bool { return id == group })
 		switch {
 		case member && len(without) >= maxGroups:

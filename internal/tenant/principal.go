@@ -32,6 +32,20 @@ const (
 	Admin   Role = "admin"
 )
 
+// Level is what a user of the role stands for by itself.
+func (r Role) Level() Level {
+	switch r {
+	case Admin:
+		return LevelAdmin
+	case Manager:
+		return LevelManage
+	case Member:
+		return LevelRun
+	default:
+		return ""
+	}
+}
+
 // Most is the highest level that a key of such a user may have.
 func (r Role) Most() Level {
 	switch r {

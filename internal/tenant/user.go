@@ -53,14 +53,19 @@ func (e UserEdit) apply(u *record.User) error {
 }
 
 // CreateUser makes a user of an organisation, or of nobody.
-func (t *Tenants) CreateUser(ctx context.Context, organization string, edit UserEdit) (record.Entity[record.User], error) {
+func (t *Tenants) CreateUser(ctx context.Context, by Principal, organization string, edit UserEdit) (record.Entity[record.User], error) {
 	now := t.host.Now()
-	u := record.User{ID: t.host.NewID(), Organization: organization, Role: string(Member), CreatedAt: now, UpdatedAt: now}
+	u := record.User{
+		ID: t.host.NewID(), Organization: organization, Role: string(Member), OperatorKeys: new(int), CreatedAt: now, UpdatedAt: now,
+	}
 	none := record.Entity[record.User]{}
 	if edit.Email == nil {
 		return none, problem.InvalidField("body.email", "is required")
 	}
 	if err := t.applyUser(ctx, edit, &u); err != nil {
+		return none, err
+	}
+	if err := by.MayManage("the user", standing(u)); err != nil {
 		return none, err
 	}
 	return record.Create(ctx, t.store, u, u.ID)
@@ -78,17 +83,26 @@ func (t *Tenants) applyUser(ctx context.Context, edit UserEdit, u *record.User) 
 
 // EditUser changes a user.
 func (t *Tenants) EditUser(
-	ctx context.Context, scope record.Scope, id string, match record.Match, edit UserEdit,
+	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit UserEdit,
 ) (record.Entity[record.User], error) {
 	return record.Change(ctx, t.store, scope, id, match, func(u *record.User, _ string) ([]table.Op, error) {
+		if err := t.mayManageUser(ctx, by, u); err != nil {
+			return nil, err
+		}
 		u.UpdatedAt = t.host.Now()
-		return nil, t.applyUser(ctx, edit, u)
+		if err := t.applyUser(ctx, edit, u); err != nil {
+			return nil, err
+		}
+		return nil, by.MayManage("the user", standing(*u)) // as it is to be
 	})
 }
 
 // RemoveUser refuses the user's keys at once and has what it owns removed.
-func (t *Tenants) RemoveUser(ctx context.Context, scope record.Scope, id string) (job string, err error) {
+func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.User], move string) ([]table.Op, error) {
+		if err := t.mayManageUser(ctx, by, &e.Value); err != nil {
+			return nil, err
+		}
 		job = move
 		return t.removalJob(job, e.Value.Organization, record.RemoveUser, id)
 	})

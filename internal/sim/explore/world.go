@@ -138,11 +138,11 @@ func (w *world) found() error {
 		return err
 	}
 	w.agent = a.Value.ID
-	u, err := tenants.CreateUser(ctx, o.Value.ID, tenant.UserEdit{Email: &email, Role: &role})
+	u, err := tenants.CreateUser(ctx, tenant.Platform(), o.Value.ID, tenant.UserEdit{Email: &email, Role: &role})
 	if err != nil {
 		return err
 	}
-	_, key, err := tenants.CreateKey(ctx, tenant.Principal{}, record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+	_, key, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,182 @@
+package tenant_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+var (
+	levels = []tenant.Level{tenant.LevelRead, tenant.LevelRun, tenant.LevelManage, tenant.LevelAdmin, tenant.LevelOperator}
+	roles  = []tenant.Role{tenant.Member, tenant.Manager, tenant.Admin}
+)
+
+func forbidden(err error) bool { return problem.Is(err, "insufficient_permission") }
+
+// Every level of a key asks for every level, by itself and as a run's token: it takes an admin at least, and nobody reaches above itself.
+func TestMayManage(t *testing.T) {
+	for has, level := range levels {
+		for stands, wanted := range append(levels, "", "archangel") {
+			may := has >= 3 && stands <= has // admins begin at 3; what is not known stands above all
+			p := tenant.Principal{Level: level}
+			assert.Equal(t, may, p.MayManage("it", wanted) == nil, "%s over %q", level, wanted)
+			p.Run = "a run"
+			assert.Error(t, p.MayManage("it", wanted), "a run's token of %s over %q", level, wanted)
+		}
+	}
+}
+
+// world is an organization in a store of its own.
+type world struct {
+	*testing.T
+	*tenant.Tenants
+
+	items *faulttable.Table
+	store *record.Store
+	home  record.Scope
+	name  string // of the organization
+}
+
+func newWorld(t *testing.T) *world {
+	machine := host.System()
+	w := &world{T: t, items: &faulttable.Table{Inner: memtable.New(machine.Now)}}
+	w.store = record.New(w.items, &memblob.Store{}, machine)
+	w.Tenants = tenant.New(w.store, w.store, machine, tenant.Defaults{UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10}, nil, nil)
+	name := "home"
+	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: &name})
+	require.NoError(t, err)
+	w.name, w.home = o.Value.ID, record.Of(o.Value.ID)
+	return w
+}
+
+// person makes a user with a key of a level.
+func (w *world) person(email string, role tenant.Role, level tenant.Level) (p tenant.Principal, key string) {
+	w.Helper()
+	as := string(role)
+	u, err := w.CreateUser(w.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email, Role: &as})
+	require.NoError(w, err)
+	return w.key(u.Value.ID, level)
+}
+
+func (w *world) key(user string, level tenant.Level) (tenant.Principal, string) {
+	w.Helper()
+	_, text, err := w.CreateKey(w.Context(), tenant.Platform(), w.home, tenant.NewKey{Name: "k", UserID: user, Level: level})
+	require.NoError(w, err)
+	p, err := w.Authenticate(w.Context(), text)
+	require.NoError(w, err)
+	return p, text
+}
+
+// attempts are all that one may try on a key and on its user, by name.
+func (w *world) attempts(by, on tenant.Principal) map[string]func() error {
+	ctx := w.Context()
+	name, zero := "other", 1
+	edit := func(e tenant.UserEdit) func() error {
+		return func() error { _, err := w.EditUser(ctx, by, w.home, on.User.ID, 0, e); return err }
+	}
+	role := string(tenant.Member)
+	return map[string]func() error{
+		"rotate the key": func() error { _, _, err := w.RotateKey(ctx, by, w.home, on.Key.ID, 0); return err },
+		"edit the key":   func() error { _, err := w.EditKey(ctx, by, w.home, on.Key.ID, 0, &name, nil, nil); return err },
+		"revoke the key": func() error { return w.RevokeKey(ctx, by, w.home, on.Key.ID) },
+		"name the user":  edit(tenant.UserEdit{Name: &name}),
+		"demote it":      edit(tenant.UserEdit{Role: &role}),
+		"cap it":         edit(tenant.UserEdit{Cap: &zero}),
+		"remove it":      func() error { _, err := w.RemoveUser(ctx, by, w.home, on.User.ID); return err },
+		"make a key for it": func() error {
+			_, _, err := w.CreateKey(ctx, by, w.home, tenant.NewKey{Name: "k", UserID: on.User.ID, Level: tenant.LevelRead})
+			return err
+		},
+	}
+}
+
+// Every key of every user tries everything on every other: the outcome follows from the levels alone.
+func TestPower(t *testing.T) {
+	ofKey := map[string]bool{"rotate the key": true, "edit the key": true, "revoke the key": true}
+	at := func(l tenant.Level) int {
+		for i, level := range levels {
+			if level == l {
+				return i
+			}
+		}
+		return -1
+	}
+	both := func(f func(role tenant.Role, level tenant.Level)) {
+		for _, role := range roles {
+			for _, level := range levels {
+				if role.Most().Covers(level) {
+					f(role, level)
+				}
+			}
+		}
+	}
+	both(func(hisRole tenant.Role, his tenant.Level) {
+		both(func(herRole tenant.Role, her tenant.Level) {
+			for _, name := range []string{
+				"rotate the key", "edit the key", "revoke the key", "name the user", "demote it", "cap it", "remove it", "make a key for it",
+			} {
+				w := newWorld(t)
+				by, _ := w.person("a@example.com", hisRole, his)
+				on, _ := w.person("b@example.com", herRole, her)
+				stands := at(her)
+				if !ofKey[name] { // keys below its role do not lower a user
+					stands = max(at(herRole.Level()), stands)
+				}
+				err := w.attempts(by, on)[name]()
+				what := []any{"%s %s: %s of a %s's %s", hisRole, his, name, herRole, her}
+				if at(his) >= 3 && at(his) >= stands {
+					assert.NoError(t, err, what...)
+				} else {
+					assert.True(t, forbidden(err), what...)
+				}
+			}
+		})
+	})
+}
+
+// The user becomes an operator's between the look at it and the write.
+func TestNobodyGetsInBetween(t *testing.T) {
+	for _, name := range []string{"name the user", "demote it", "cap it", "remove it", "make a key for it"} {
+		w := newWorld(t)
+		admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+		on, _ := w.person("b@example.com", tenant.Admin, tenant.LevelRead)
+		w.items.Overtake(func() { w.key(on.User.ID, tenant.LevelOperator) })
+		assert.True(t, forbidden(w.attempts(admin, on)[name]()), name)
+		_, err := record.Resource[record.User](t.Context(), w.store, w.home, on.User.ID)
+		require.NoError(t, err, name)
+	}
+}
+
+// A user of a store from before operators' keys were counted has them counted when somebody asks.
+func TestOperatorsOfEarlierStores(t *testing.T) {
+	w := newWorld(t)
+	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	boss, _ := w.person("b@example.com", tenant.Admin, tenant.LevelOperator)
+	second, _ := w.key(boss.User.ID, tenant.LevelOperator)
+	forget := func() {
+		user, err := record.Resource[record.User](t.Context(), w.store, w.home, boss.User.ID)
+		require.NoError(t, err)
+		user.Value.OperatorKeys = nil
+		op, err := record.PutResource(user, "forget")
+		require.NoError(t, err)
+		require.NoError(t, w.store.Commit(context.WithoutCancel(t.Context()), "forget", op))
+	}
+	forget()
+	assert.True(t, forbidden(w.attempts(admin, boss)["demote it"]()))
+	forget()
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key.ID))
+	assert.True(t, forbidden(w.attempts(admin, boss)["remove it"]()), "one is left")
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, second.Key.ID))
+	assert.NoError(t, w.attempts(admin, boss)["remove it"]())
+}
+
