@@ -154,7 +154,7 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 	case what == cancel && e.Value.Status.Terminal():
 		return Reply{}, &fault{notCancelable, "the task has ended"}
 	case what == cancel:
-		if e, err = c.Intake.Cancel(ctx, c.who.Scope(), in.ID, "cancelled through A2A"); err != nil {
+		if e, err = c.Intake.Cancel(ctx, c.who, in.ID, "cancelled through A2A"); err != nil {
 			return Reply{}, err
 		}
 	case what == resubscribe && e.Value.Status.Terminal():
@@ -170,7 +170,7 @@ func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 	if !host.ValidID(id) {
 		return record.RunEntity{}, &fault{taskNotFound, "there is no such task"}
 	}
-	e, err := c.Store.LiveRun(ctx, c.who.Scope(), id)
+	e, err := c.Intake.Run(ctx, c.who, id)
 	if ours, ok := problem.As(err); ok && ours.Kind == problem.NotFound || err == nil && e.Value.Agent != c.agent.ID {
 		return e, &fault{taskNotFound, "there is no such task"}
 	}
@@ -199,6 +199,9 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 		window = 0
 	}
 	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window, func(r record.Run) bool { return r.Status.Rests() })
+	if err == nil {
+		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
+	}
 	if err != nil {
 		return Reply{}, err
 	}

@@ -73,15 +73,11 @@ func (s *Server) a2aCall(w http.ResponseWriter, r *http.Request, c *call) error 
 	if reply.Run == "" {
 		return writeJSON(w, http.StatusOK, reply.Message)
 	}
-	if err := s.seat(c); err != nil {
-		return err // the same message, sent again, finds its task
-	}
 	c.run = reply.Run
 	c.release()
-	streamHeaders(w, "text/event-stream", c.run)
 	ctx, cancel := s.bounded(r.Context())
 	defer cancel()
-	s.stream(ctx, w, c.principal.Scope(), c, func(out *sink, e feed.Event) error {
+	return s.stream(ctx, w, "text/event-stream", c, func(out *sink, e feed.Event) error {
 		if e.Event == feed.Heartbeat {
 			out.put([]byte(": heartbeat\n\n"))
 			return out.failed
@@ -99,5 +95,4 @@ func (s *Server) a2aCall(w http.ResponseWriter, r *http.Request, c *call) error 
 		}
 		return out.failed
 	}, func(*sink) {}) // the connection ends without a last word: the client subscribes anew
-	return nil
 }

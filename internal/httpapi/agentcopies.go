@@ -20,7 +20,7 @@ func (s *Server) publishAgent(ctx context.Context, p tenant.Principal, in *struc
 	if err := in.check("agent"); err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.PublishAgent(ctx, p.Scope(), in.ID, in.precondition(), in.Body.Version)
+	e, err := s.Tenants.PublishAgent(ctx, p, in.ID, in.precondition(), in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Server) duplicateAgent(ctx context.Context, p tenant.Principal, in *str
 	if err := in.check("agent"); err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.Agent(ctx, p.Scope(), in.ID)
+	e, err := s.Tenants.Agent(ctx, p, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Server) duplicateAgent(ctx context.Context, p tenant.Principal, in *str
 	} else if spec.Name += " (copy)"; len(spec.Name) > 200 {
 		return nil, problem.InvalidField("body.name", "is required: with (copy) the agent's name has more than 200 characters")
 	}
-	made, err := s.Tenants.CreateAgent(ctx, p.Organization.ID, spec, true) // its model was checked with the other
+	made, err := s.Tenants.DuplicateAgent(ctx, e.Value, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Server) exportAgent(ctx context.Context, p tenant.Principal, in *struct
 	if err := in.check("agent"); err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.Agent(ctx, p.Scope(), in.ID)
+	e, err := s.Tenants.Agent(ctx, p, in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ type agentBody struct {
 		MaxSteps         *int `json:"max_steps,omitempty" nullable:"true" minimum:"1" maximum:"1000"`
 		MaxTokens        *int `json:"max_tokens,omitempty" nullable:"true" minimum:"1" doc:"of a run's model calls together, in and out"`
 	} `json:"limits,omitempty"`
-	GroupIDs         *[]string               `json:"group_ids,omitempty" doc:"who may use it, in all its versions; empty: the whole organization"`
+	GroupIDs         *[]string               `json:"group_ids,omitempty" doc:"whose members may see it, use it, and have to do with its runs, besides admins; empty: the whole organization"`
 	ApproverGroupIDs *[]string               `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins; empty: whoever may resume the run"`
 	Budget           nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
 	CallbackURL      *string                 `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
@@ -135,7 +135,9 @@ func (s *Server) listAgents(ctx context.Context, p tenant.Principal, in *Paging)
 	}
 	list := agentList{Agents: []agentView{}, NextCursor: encodeCursor(page.Next)}
 	for _, e := range page.Rows {
-		list.Agents = append(list.Agents, viewAgent(e.Value))
+		if p.MayUse(e.Value) == nil {
+			list.Agents = append(list.Agents, viewAgent(e.Value))
+		}
 	}
 	return &answer[agentList]{Body: list}, nil
 }
@@ -144,7 +146,7 @@ func (s *Server) readAgent(ctx context.Context, p tenant.Principal, in *IDPath) 
 	if err := in.check("agent"); err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.Agent(ctx, p.Scope(), in.ID)
+	e, err := s.Tenants.Agent(ctx, p, in.ID)
 	return agentAnswer(e), err
 }
 
@@ -157,7 +159,7 @@ func (s *Server) editAgent(ctx context.Context, p tenant.Principal, in *struct {
 	if err := in.check("agent"); err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.EditAgent(ctx, p.Scope(), in.ID, in.precondition(), in.Body.SkipCheck, in.Body.Publish == nil || *in.Body.Publish, func(current record.AgentSpec) (record.AgentSpec, error) {
+	e, err := s.Tenants.EditAgent(ctx, p, in.ID, in.precondition(), in.Body.SkipCheck, in.Body.Publish == nil || *in.Body.Publish, func(current record.AgentSpec) (record.AgentSpec, error) {
 		return s.merged(p.Organization.ID, current, in.RawBody)
 	})
 	return agentAnswer(e), err
@@ -167,7 +169,7 @@ func (s *Server) deleteAgent(ctx context.Context, p tenant.Principal, in *IDPath
 	if err := in.check("agent"); err != nil {
 		return nil, err
 	}
-	return nil, s.Tenants.RemoveAgent(ctx, p.Scope(), in.ID)
+	return nil, s.Tenants.RemoveAgent(ctx, p, in.ID)
 }
 
 type versionList struct {
@@ -186,7 +188,7 @@ func (s *Server) listVersions(ctx context.Context, p tenant.Principal, in *struc
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Tenants.Agent(ctx, p.Scope(), in.ID); err != nil {
+	if _, err := s.Tenants.Agent(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
 	page, err := s.Store.AgentVersions(ctx, in.ID, after, in.Limit)

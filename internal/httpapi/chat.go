@@ -123,11 +123,11 @@ func (s *Server) postChat(w http.ResponseWriter, r *http.Request, c *call) error
 	case waiting:
 		return s.handle(ctx, w, posted.Run, posted.Parked)
 	case f.streaming:
-		return s.streamLines(ctx, w, p.Scope(), c.run)
+		return s.streamLines(ctx, w, c)
 	case f.wait != nil && !*f.wait:
-		return s.settled(ctx, w, p.Scope(), posted, 0)
+		return s.settled(ctx, w, p, posted, 0)
 	default:
-		return s.settled(ctx, w, p.Scope(), posted, s.ObserveWindow)
+		return s.settled(ctx, w, p, posted, s.ObserveWindow)
 	}
 }
 
@@ -159,10 +159,10 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, f chatForm) (inta
 }
 
 // settled waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
-func (s *Server) settled(ctx context.Context, w http.ResponseWriter, scope record.Scope, posted intake.Posted, window time.Duration) error {
+func (s *Server) settled(ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration) error {
 	r := posted.Run
 	if window > 0 && !r.Status.Rests() {
-		e, err := s.wait(ctx, scope, r.ID(), window, func(r record.Run) bool { return r.Status.Rests() })
+		e, err := s.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.Rests() })
 		if err != nil {
 			return err
 		}
@@ -180,14 +180,17 @@ func (s *Server) settled(ctx context.Context, w http.ResponseWriter, scope recor
 	}
 }
 
-// wait is feed.Until, cut short when the server stops.
-func (s *Server) wait(ctx context.Context, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool) (record.RunEntity, error) {
+// wait is feed.Until, cut short when the server stops, for one who may still read the run when it is over.
+func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, d time.Duration, enough func(record.Run) bool) (record.RunEntity, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	e, err := s.Feed.Until(waiting, s.Store, scope, run, d, enough)
+	e, err := s.Feed.Until(waiting, s.Store, p.Scope(), run, d, enough)
 	if err != nil && s.stopping.Err() != nil && errors.Is(err, context.Canceled) {
-		return s.Store.LiveRun(ctx, scope, run)
+		e, err = s.Store.LiveRun(ctx, p.Scope(), run)
+	}
+	if err == nil {
+		_, err = s.Tenants.Still(ctx, p, e.Value.Agent)
 	}
 	return e, err
 }

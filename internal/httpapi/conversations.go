@@ -71,8 +71,12 @@ func (s *Server) listChats(ctx context.Context, p tenant.Principal, in *Paging) 
 	}
 	list := chatList{Chats: []chatView{}, NextCursor: encodeCursor(page.Next)}
 	for _, e := range page.Rows {
-		if !e.Value.Deleted {
-			list.Chats = append(list.Chats, viewChat(e.Value))
+		seen, may, err := s.Intake.Seen(ctx, p, e.Value)
+		if err != nil {
+			return nil, err
+		}
+		if may && !seen.Deleted {
+			list.Chats = append(list.Chats, viewChat(seen))
 		}
 	}
 	return &answer[chatList]{Body: list}, nil
@@ -82,7 +86,7 @@ func (s *Server) findChat(ctx context.Context, p tenant.Principal, id string) (r
 	if !intake.ValidChatID(id) {
 		return record.ChatEntity{}, problem.Missing("chat " + id)
 	}
-	return s.Store.Chat(ctx, p.Scope(), id)
+	return s.Intake.Chat(ctx, p, id)
 }
 
 func (s *Server) readChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*answer[chatView], error) {
@@ -97,7 +101,7 @@ func (s *Server) deleteChat(ctx context.Context, p tenant.Principal, in *ChatPat
 	if !intake.ValidChatID(in.ChatID) {
 		return nil, problem.Missing("chat " + in.ChatID)
 	}
-	job, err := s.Intake.DeleteChat(ctx, p.Scope(), in.ChatID)
+	job, err := s.Intake.DeleteChat(ctx, p, in.ChatID)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +140,9 @@ func (s *Server) listChatRuns(ctx context.Context, p tenant.Principal, in *struc
 			return nil, err
 		}
 		rows, list.NextCursor = page.Rows, encodeCursor(page.Next)
+	}
+	if rows, err = s.Intake.RunsFor(ctx, p, rows); err != nil {
+		return nil, err
 	}
 	for _, e := range rows {
 		v, err := view.Of(ctx, s.Store, e)
@@ -210,7 +217,15 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 		return nil, err
 	}
 	list := messageList{Messages: []messageView{}}
+	reachable := s.Intake.Reachable(ctx, p)
 	for _, e := range page.Rows {
+		may, err := reachable(e.Value.Agent)
+		if err != nil {
+			return nil, err
+		}
+		if !may {
+			continue
+		}
 		both, err := s.messagesOf(ctx, e.Value)
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ func (s *Server) groupRoutes() {
 	register(s, operation{method: "GET", path: "/groups", level: admin, id: "list-groups", summary: "List groups", tag: "groups"}, s.listGroups)
 	register(s, operation{method: "GET", path: "/groups/{id}", level: admin, id: "read-group", summary: "Read a group", tag: "groups"}, s.readGroup)
 	register(s, operation{method: "PATCH", path: "/groups/{id}", level: admin, id: "edit-group", summary: "Change a group", tag: "groups"}, s.editGroup)
-	register(s, operation{method: "DELETE", path: "/groups/{id}", level: admin, status: http.StatusNoContent, id: "delete-group", summary: "Delete a group, and take it out of the users and agents that name it; an agent that named no other is then the whole organization's", tag: "groups"}, s.deleteGroup)
+	register(s, operation{method: "DELETE", path: "/groups/{id}", level: admin, status: http.StatusNoContent, id: "delete-group", summary: "Delete a group; what was for its members alone is closed to all but admins until it is changed", tag: "groups"}, s.deleteGroup)
 	register(s, operation{method: "GET", path: "/groups/{id}/members", level: admin, id: "list-members", summary: "List the users who belong to a group", tag: "groups"}, s.listMembers)
 	register(s, operation{method: "POST", path: "/groups/{id}/members", level: admin, status: http.StatusCreated, id: "add-member", summary: "Have a user belong to a group", tag: "groups"}, s.addMember)
 	register(s, operation{method: "DELETE", path: "/groups/{id}/members/{user_id}", level: admin, status: http.StatusNoContent, id: "remove-member", summary: "Have a user belong to a group no more", tag: "groups"}, s.removeMember)

@@ -311,6 +311,9 @@ func register[I, O any](s *Server, o operation, handle func(context.Context, ten
 	}, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		out, err := handle(ctx, c.principal, in)
+		if o.level.Covers(tenant.LevelManage) && o.method != http.MethodGet {
+			s.Tenants.Change() // also after an error: what was done then is not always known
+		}
 		if err != nil {
 			return nil, s.answerFor(c, err)
 		}

@@ -47,13 +47,13 @@ func (s *Server) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	WaitMS      int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status"`
 	IfNoneMatch string `header:"If-None-Match"`
 }) (*notModified, error) {
-	e, err := s.Store.LiveRun(ctx, p.Scope(), in.RunID)
+	e, err := s.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
 	if in.WaitMS > 0 && !e.Value.Status.Rests() {
 		before := e.Value.Status
-		e, err = s.wait(ctx, p.Scope(), in.RunID, time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
+		e, err = s.wait(ctx, p, in.RunID, time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (s *Server) cancel(ctx context.Context, p tenant.Principal, in *struct {
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	e, err := s.Intake.Cancel(ctx, p.Scope(), in.RunID, reason)
+	e, err := s.Intake.Cancel(ctx, p, in.RunID, reason)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ type parkedList struct {
 }
 
 func (s *Server) listParked(ctx context.Context, p tenant.Principal, in *RunPath) (*answer[parkedList], error) {
-	e, err := s.Store.LiveRun(ctx, p.Scope(), in.RunID)
+	e, err := s.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *Server) withdraw(ctx context.Context, p tenant.Principal, in *struct {
 	if !host.ValidID(in.RunID) || !host.ValidID(in.ParkedID) {
 		return nil, problem.Missing("parked message " + in.ParkedID)
 	}
-	return nil, s.Intake.Withdraw(ctx, p.Scope(), in.RunID, in.ParkedID)
+	return nil, s.Intake.Withdraw(ctx, p, in.RunID, in.ParkedID)
 }
 
 type stepView struct {
@@ -195,7 +195,7 @@ type stepList struct {
 }
 
 func (s *Server) listSteps(ctx context.Context, p tenant.Principal, in *RunPath) (*answer[stepList], error) {
-	run, err := s.Store.LiveRun(ctx, p.Scope(), in.RunID)
+	run, err := s.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (s *Server) runToken(ctx context.Context, p tenant.Principal, in *struct {
 	if !host.ValidID(in.RunID) {
 		return nil, problem.Missing("run " + in.RunID)
 	}
-	if _, err := s.Store.LiveRun(ctx, p.Scope(), in.RunID); err != nil {
+	if _, err := s.Intake.Run(ctx, p, in.RunID); err != nil {
 		return nil, err
 	}
 	life := tenant.MaxRunToken
@@ -281,6 +281,7 @@ func (s *Server) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 	}
 	f := runFilter{Status: in.Status, AgentID: in.AgentID, ChatID: in.ChatID, CreatedAfter: in.CreatedAfter}
 	list := runList{Runs: []view.Run{}}
+	reachable := s.Intake.Reachable(ctx, p)
 	for looked := 0; looked < scanned; {
 		page, err := s.Store.RunsOfOrganization(ctx, p.Scope(), after, in.Limit)
 		if err != nil {
@@ -290,6 +291,13 @@ func (s *Server) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 		for _, e := range page.Rows {
 			after = e.Value.ID()
 			if !f.matches(e.Value) {
+				continue
+			}
+			may, err := reachable(e.Value.Agent)
+			if err != nil {
+				return nil, err
+			}
+			if !may {
 				continue
 			}
 			live, err := s.Store.LiveRun(ctx, p.Scope(), after)
@@ -343,7 +351,7 @@ func (s *Server) cancelMany(ctx context.Context, p tenant.Principal, in *struct 
 	}
 }) (*answer[cancelledList], error) {
 	f := runFilter{AgentID: in.Body.Filter.AgentID, ChatID: in.Body.Filter.ChatID, UserID: in.Body.Filter.UserID, Status: in.Body.Filter.Status}
-	runs, err := s.activeRuns(ctx, p.Scope())
+	runs, err := s.activeRuns(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +362,7 @@ func (s *Server) cancelMany(ctx context.Context, p tenant.Principal, in *struct 
 	}
 	out := cancelledList{Matched: len(runs), Runs: []view.Run{}}
 	for _, e := range runs {
-		after, err := s.Intake.Cancel(ctx, p.Scope(), e.Value.ID(), "stopped by an operator")
+		after, err := s.Intake.Cancel(ctx, p, e.Value.ID(), "stopped by an operator")
 		if problem.Is(err, "not_found") {
 			continue
 		}
@@ -370,14 +378,17 @@ func (s *Server) cancelMany(ctx context.Context, p tenant.Principal, in *struct 
 	return &answer[cancelledList]{Body: out}, nil
 }
 
-// activeRuns reads the heads of the organisation's active runs.
-func (s *Server) activeRuns(ctx context.Context, scope record.Scope) ([]record.RunEntity, error) {
-	ids, err := s.Store.ActiveRuns(ctx, scope.Organization())
+// activeRuns reads the heads of the organisation's active runs, as far as the principal may have to do with them.
+func (s *Server) activeRuns(ctx context.Context, p tenant.Principal) ([]record.RunEntity, error) {
+	ids, err := s.Store.ActiveRuns(ctx, p.Scope().Organization())
 	if err != nil {
 		return nil, err
 	}
-	runs, err := s.Store.Runs(ctx, scope, ids...)
-	return slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !e.Value.Status.Active() }), err
+	runs, err := s.Store.Runs(ctx, p.Scope(), ids...)
+	if err != nil {
+		return nil, err
+	}
+	return s.Intake.RunsFor(ctx, p, slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !e.Value.Status.Active() }))
 }
 
 type inboxRow struct {
@@ -403,7 +414,7 @@ func (s *Server) listInterrupts(ctx context.Context, p tenant.Principal, in *str
 	if err != nil {
 		return nil, err
 	}
-	runs, err := s.activeRuns(ctx, p.Scope())
+	runs, err := s.activeRuns(ctx, p)
 	if err != nil {
 		return nil, err
 	}

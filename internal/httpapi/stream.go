@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,17 +16,13 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/view"
 )
 
-// A client that neither sends nor takes anything for stallTime is cut off; the reader of a stream comes back to a fresh init.
-// A stream's key is looked at again at keyCheck, and a stream whose key has gone ends.
-const (
-	stallTime = 30 * time.Second
-	keyCheck  = time.Minute
-)
+// stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes back to a fresh
+// init.
+const stallTime = 30 * time.Second
 
 func (s *Server) streamRoutes() {
 	schemas := s.api.OpenAPI().Components.Schemas
@@ -58,29 +55,18 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c *call) erro
 	if !host.ValidID(c.run) {
 		return problem.Missing("run " + c.run)
 	}
-	scope := c.principal.Scope()
-	if _, err := s.Store.LiveRun(r.Context(), scope, c.run); err != nil {
-		return err // while a plain answer is still possible
-	}
-	if err := s.seat(c); err != nil {
-		return err
-	}
-	streamHeaders(w, "text/event-stream", c.run)
-	s.stream(r.Context(), w, scope, c, writeEvent, func(out *sink) { out.put([]byte("retry: 1000\n\n")) })
-	return nil
+	return s.stream(r.Context(), w, "text/event-stream", c, writeEvent, func(out *sink) { out.put([]byte("retry: 1000\n\n")) })
 }
 
 // streamLines answers POST /chat with NDJSON.
-func (s *Server) streamLines(ctx context.Context, w http.ResponseWriter, scope record.Scope, run string) error {
-	streamHeaders(w, "application/x-ndjson", run)
+func (s *Server) streamLines(ctx context.Context, w http.ResponseWriter, c *call) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	s.stream(ctx, w, scope, callOf(ctx), writeLine, func(out *sink) {
+	return s.stream(ctx, w, "application/x-ndjson", c, writeLine, func(out *sink) {
 		// The connection ends, the run goes on: the last line says so.
-		last := feed.Event{Event: feed.Status, RunID: run, Seq: out.seq + 1, Status: string(lifecycle.Running)}
+		last := feed.Event{Event: feed.Status, RunID: c.run, Seq: out.seq + 1, Status: string(lifecycle.Running)}
 		_ = writeLine(out, last)
 	})
-	return nil
 }
 
 func streamHeaders(w http.ResponseWriter, contentType, run string) {
@@ -105,7 +91,6 @@ type sink struct {
 	controller *http.ResponseController
 	failed     error
 	seq        int64
-	checked    time.Duration
 }
 
 // put writes and flushes; the reader has its time to take it, as of every answer.
@@ -120,36 +105,48 @@ func (o *sink) put(b []byte) {
 
 type writer func(o *sink, e feed.Event) error
 
-// stream follows a run until its end, the reader's, or the server's; farewell is written in the last case.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, scope record.Scope, c *call, write writer, farewell func(*sink)) {
+// stream follows a run until its end, the reader's or that of its right, or the server's; farewell is written in the last case. An
+// error is one of before the stream began, which can be answered.
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, contentType string, c *call, write writer, farewell func(*sink)) error {
+	run, err := s.Intake.Run(ctx, c.principal, c.run)
+	if err == nil {
+		err = s.seat(c)
+	}
+	if err != nil {
+		return err
+	}
+	streamHeaders(w, contentType, c.run)
 	if !s.beginStream() {
 		farewell(&sink{w: w, controller: http.NewResponseController(w)})
-		return
+		return nil
 	}
 	defer s.streams.Done()
 	s.open.Add(1)
 	defer s.open.Add(-1)
 	s.metrics.streams.Inc()
 	defer s.metrics.streams.Dec()
-	out := &sink{w: w, controller: http.NewResponseController(w), checked: s.Host.Elapsed()}
+	out := &sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
 	out.put(nil) // the headers, before the first event
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	err := s.Feed.Follow(following, s.Store, scope, c.run, s.Heartbeat, func(e feed.Event) error {
+	right := &right{server: s, principal: c.principal, agent: run.Value.Agent, seen: -1}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { right.watch(following, cancel) })
+	err = s.Feed.Follow(following, s.Store, c.principal.Scope(), c.run, s.Heartbeat, func(e feed.Event) error {
 		out.seq = e.Seq
-		if s.Host.Elapsed()-out.checked >= keyCheck {
-			out.checked = s.Host.Elapsed()
-			if !s.Tenants.StillValid(following, c.principal) {
-				return feed.ErrStop
-			}
+		if !right.lasts(following) {
+			return feed.ErrStop
 		}
 		return write(out, e)
 	})
 	if err != nil && out.failed == nil && (s.stopping.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		farewell(out)
 	}
+	return nil
 }
 
 // writeEvent writes an event as SSE. JSON holds no line break, so one data line is enough.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/host"
@@ -75,6 +76,9 @@ func (s *Server) listDeliveries(ctx context.Context, p tenant.Principal, in *str
 	list := deliveryList{Deliveries: []deliveryView{}}
 	keep := func(h record.Hook) bool { return in.State == "" || string(h.State) == in.State }
 	if in.RunID != "" {
+		if _, err := s.Intake.Run(ctx, p, in.RunID); problem.Is(err, "insufficient_permission") {
+			return nil, err
+		}
 		rows, err := s.Store.DeliveriesOfRun(ctx, p.Scope(), in.RunID)
 		if err != nil {
 			return nil, err
@@ -91,7 +95,11 @@ func (s *Server) listDeliveries(ctx context.Context, p tenant.Principal, in *str
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range page.Rows {
+		seen, err := s.deliveriesFor(ctx, p, page.Rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range seen {
 			if keep(e.Value) {
 				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
 			}
@@ -104,6 +112,29 @@ func (s *Server) listDeliveries(ctx context.Context, p tenant.Principal, in *str
 	return &answer[deliveryList]{Body: list}, nil
 }
 
+// deliveriesFor leaves out the deliveries of runs that the principal may have nothing to do with.
+func (s *Server) deliveriesFor(ctx context.Context, p tenant.Principal, rows []record.HookEntity) ([]record.HookEntity, error) {
+	ids := make([]string, 0, len(rows))
+	for _, e := range rows {
+		ids = append(ids, e.Value.RunID)
+	}
+	runs, err := s.Store.Runs(ctx, p.Scope(), ids...)
+	if err != nil {
+		return nil, err
+	}
+	hidden := map[string]bool{}
+	for _, e := range runs {
+		hidden[e.Value.ID()] = true
+	}
+	if runs, err = s.Intake.RunsFor(ctx, p, runs); err != nil {
+		return nil, err
+	}
+	for _, e := range runs {
+		delete(hidden, e.Value.ID())
+	}
+	return slices.DeleteFunc(rows, func(e record.HookEntity) bool { return hidden[e.Value.RunID] }), nil
+}
+
 func (s *Server) redeliver(ctx context.Context, p tenant.Principal, in *struct {
 	IDPath
 	Body *struct {
@@ -112,6 +143,13 @@ func (s *Server) redeliver(ctx context.Context, p tenant.Principal, in *struct {
 }) (*answer[deliveryView], error) {
 	if !host.ValidID(in.ID) {
 		return nil, problem.Missing("delivery " + in.ID)
+	}
+	e, err := s.Store.Delivery(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Intake.Run(ctx, p, e.Value.RunID); err != nil {
+		return nil, err
 	}
 	h, err := s.Webhooks.Redeliver(ctx, p.Scope(), in.ID, in.Body != nil && in.Body.Force)
 	if err != nil {

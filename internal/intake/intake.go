@@ -104,6 +104,9 @@ func (r *request) judge(ctx context.Context) (Posted, error) {
 		return r.refused(ctx, err)
 	}
 	chat, err := r.chat(ctx)
+	if err == nil {
+		err = r.mayJoin(ctx, r.who, chat.Value)
+	}
 	if err != nil {
 		return r.refused(ctx, err)
 	}
@@ -134,6 +137,9 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	if problem.Is(err, "not_found") { // what it led to has been removed: the key is free, and its record is replaced
 		r.stale = known
 		return Posted{}, false, nil
+	}
+	if err == nil {
+		err = r.Tenants.MayReach(ctx, r.who, posted.Run.Agent)
 	}
 	return posted, true, err
 }
@@ -468,7 +474,14 @@ func (r *request) followup(ctx context.Context, run string) (Posted, error) {
 	if posted, found, err := r.replay(ctx); found || err != nil {
 		return posted, err
 	}
-	e, err := r.Store.LiveRun(ctx, r.who.Scope(), run)
+	e, err := r.Run(ctx, r.who, run)
+	if err != nil {
+		return r.refused(ctx, err)
+	}
+	chat, _, err := r.Store.ChatOf(ctx, e.Value.Ticket)
+	if err == nil {
+		err = r.mayJoin(ctx, r.who, chat.Value)
+	}
 	if err != nil {
 		return r.refused(ctx, err)
 	}
@@ -476,12 +489,9 @@ func (r *request) followup(ctx context.Context, run string) (Posted, error) {
 		return r.refused(ctx, problem.New(problem.Conflict, "run_not_active", "run %s has ended as %s; send the message through POST /chat", run, e.Value.Status).
 			With("run_status", e.Value.Status))
 	}
-	standing, err := r.Tenants.Standing(ctx, r.who.Scope(), e.Value.Agent, e.Value.AgentVersion)
-	if err == nil {
-		err = r.who.MayUse(standing)
-	}
+	standing, err := r.Tenants.Standing(ctx, r.who.Scope(), e.Value.Agent)
 	if err != nil {
-		return r.refused(ctx, err)
+		return Posted{}, err
 	}
 	if r.agent, err = r.Store.AgentVersion(ctx, r.who.Scope(), e.Value.Agent, e.Value.AgentVersion); err != nil {
 		return Posted{}, err

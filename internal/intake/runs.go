@@ -52,7 +52,7 @@ func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string,
 			return record.RunEntity{}, err
 		}
 	}
-	e, err := in.Store.LiveRun(ctx, p.Scope(), id)
+	e, err := in.Run(ctx, p, id)
 	if err != nil {
 		return e, err
 	}
@@ -84,16 +84,12 @@ func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string,
 	return after, err
 }
 
-// mayDecide is nil unless tool calls wait that only an agent's approvers may decide about.
+// mayDecide is nil unless tool calls wait about which only an agent's approvers decide.
 func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.Run) error {
 	if !slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }) {
 		return nil
 	}
-	agent, err := in.Tenants.Standing(ctx, p.Scope(), run.Agent, run.AgentVersion)
-	if err != nil {
-		return err
-	}
-	return p.MayApprove(agent)
+	return in.Tenants.MayApprove(ctx, p, run.Agent, run.PausedAt)
 }
 
 func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *lifecycle.Refusal) error {
@@ -121,11 +117,11 @@ func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *life
 }
 
 // Cancel stops a run, and returns it as it then is. It is idempotent; a run that has ended is returned unchanged.
-func (in *Intake) Cancel(ctx context.Context, scope record.Scope, id, reason string) (record.RunEntity, error) {
+func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason string) (record.RunEntity, error) {
 	if err := checkLength("body.reason", reason, maxReason); err != nil {
 		return record.RunEntity{}, err
 	}
-	e, err := in.Store.LiveRun(ctx, scope, id)
+	e, err := in.Run(ctx, who, id)
 	if err != nil {
 		return e, err
 	}
@@ -133,14 +129,15 @@ func (in *Intake) Cancel(ctx context.Context, scope record.Scope, id, reason str
 		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}}, nil
 	})
 	if errors.Is(err, lifecycle.ErrRefused) {
-		return in.Store.LiveRun(ctx, scope, id)
+		return in.Store.LiveRun(ctx, who.Scope(), id)
 	}
 	return after, err
 }
 
 // Withdraw takes a parked message back.
-func (in *Intake) Withdraw(ctx context.Context, scope record.Scope, run, parked string) error {
-	e, err := in.Store.LiveRun(ctx, scope, run)
+func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parked string) error {
+	scope := who.Scope()
+	e, err := in.Run(ctx, who, run)
 	if err != nil {
 		return err
 	}
@@ -150,6 +147,9 @@ func (in *Intake) Withdraw(ctx context.Context, scope record.Scope, run, parked 
 	}
 	if p.Ticket.Chat != e.Value.Chat || p.Ticket.Organization != e.Value.Organization || !p.Ticket.Waited {
 		return problem.Missing("parked message " + parked)
+	}
+	if err := in.Tenants.MayReach(ctx, who, p.Ticket.Agent); err != nil {
+		return err
 	}
 	for range tries {
 		holder, _, err := in.waitsOn(ctx, scope, p)
@@ -177,9 +177,12 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 }
 
 // DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed.
-func (in *Intake) DeleteChat(ctx context.Context, scope record.Scope, id string) (job string, err error) {
+func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id string) (job string, err error) {
 	for range tries {
-		chat, err := in.Store.Chat(ctx, scope, id)
+		chat, err := in.Store.Chat(ctx, who.Scope(), id)
+		if err == nil {
+			err = in.mayJoin(ctx, who, chat.Value)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -203,7 +206,7 @@ func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (strin
 	bury := func(c *lifecycle.Chat) {
 		c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
 		c.Epoch++
-		c.Turn = 0
+		c.Turn, c.Agents = 0, nil
 	}
 	if c.ActiveRun == "" {
 		bury(&chat.Value)

@@ -1,6 +1,9 @@
 package lifecycle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Status is where a run stands.
 type Status string
@@ -207,6 +210,7 @@ type Chat struct {
 	ActiveRun    string    `json:"active_run_id,omitzero"` // the lock
 	LastRun      string    `json:"last_run_id,omitzero"`
 	Turn         int       `json:"turn"`
+	Agents       []string  `json:"agents,omitzero"` // that took part, in their order; none where that was not noted from the first turn on
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }
@@ -216,6 +220,12 @@ func (c Chat) Next() Place { return Place{Epoch: c.Epoch, Turn: c.Turn + 1, Prev
 
 // Begin gives the chat to a run.
 func (c Chat) Begin(r Run, now time.Time) Chat {
+	switch {
+	case c.Turn == 0:
+		c.Agents = []string{r.Agent}
+	case len(c.Agents) > 0 && !slices.Contains(c.Agents, r.Agent):
+		c.Agents = append(slices.Clone(c.Agents), r.Agent)
+	}
 	c.ActiveRun, c.LastRun, c.Turn, c.UpdatedAt = r.ID(), r.ID(), r.Turn, now
 	return c
 }

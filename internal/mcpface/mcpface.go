@@ -164,7 +164,13 @@ func failed(text string) (*mcp.CallToolResult, *told, error) {
 
 // wait tells how a run stands once it has ended or needs a human, or when the window is over.
 func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *told, error) {
+	if _, err := f.Intake.Run(ctx, p, run); err != nil {
+		return refused(err)
+	}
 	e, err := f.Feed.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool { return r.Status.Rests() })
+	if err == nil {
+		_, err = f.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+	}
 	if err != nil {
 		return refused(err)
 	}

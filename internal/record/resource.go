@@ -37,6 +37,30 @@ func Resource[T Resourceful](ctx context.Context, s *Store, scope Scope, id stri
 	return decode[T](item)
 }
 
+// There says which of some resources are there, within the scope.
+func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var none T
+	kind, _, _ := none.placed()
+	keys := make([]table.Key, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, resourceKey(kind, id))
+	}
+	items, err := s.read(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	var there []string
+	for i, item := range items {
+		if item != nil && scope.admits(item.Owner) {
+			there = append(there, ids[i])
+		}
+	}
+	return there, nil
+}
+
 // PutResource is the write of a resource.
 func PutResource[T Resourceful](e Entity[T], move string) (table.Op, error) {
 	kind, id, owner := e.Value.placed()

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"agentplatform/internal/host"
@@ -391,34 +390,15 @@ func dropAll[T record.Resourceful](ctx context.Context, r *Remover, scope record
 	}
 }
 
-// group takes a group that is gone out of the users and agents that name it. Versions of agents keep what they said: who may
-// use an agent, or decide for it, is a matter of how it stands now.
+// group takes a group that is gone out of the users who belonged to it. Agents that name it go on to do so: there it opens nothing.
 func (r *Remover) group(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
 	gone := func(id string) bool { return id == j.Subject }
-	scope := record.Of(j.Organization)
-	const agents = "agents:"
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
-		if after, yes := strings.CutPrefix(after, agents); yes {
-			next, err := eachOf(ctx, r, scope, after, func(a *record.Agent) bool {
-				before := len(a.Spec.GroupIDs) + len(a.Spec.ApproverGroupIDs)
-				a.Spec.GroupIDs = slices.DeleteFunc(slices.Clone(a.Spec.GroupIDs), gone)
-				a.Spec.ApproverGroupIDs = slices.DeleteFunc(slices.Clone(a.Spec.ApproverGroupIDs), gone)
-				return len(a.Spec.GroupIDs)+len(a.Spec.ApproverGroupIDs) < before
-			})
-			if next != "" {
-				next = agents + next
-			}
-			return next, err
-		}
-		next, err := eachOf(ctx, r, scope, after, func(u *record.User) bool {
+		return eachOf(ctx, r, record.Of(j.Organization), after, func(u *record.User) bool {
 			before := len(u.GroupIDs)
 			u.GroupIDs = slices.DeleteFunc(slices.Clone(u.GroupIDs), gone)
 			return len(u.GroupIDs) < before
 		})
-		if next == "" {
-			next = agents
-		}
-		return next, err
 	})
 }
 

@@ -29,9 +29,10 @@ func groupStories() []Story {
 			x.delete("/groups/" + id).is(204)
 			x.get("/groups/"+id).problem(404, "not_found")
 			x.eventually("the group to be taken out", func() bool {
-				a, u := x.get("/agents/"+agent), x.get("/users/"+y.User)
-				return len(a.at("group_ids").([]any)) == 0 && len(a.at("approver_group_ids").([]any)) == 0 && len(u.at("group_ids").([]any)) == 0
+				return len(x.get("/users/"+y.User).at("group_ids").([]any)) == 0
 			})
+			assert.Equal(x, []any{id}, x.get("/agents/"+agent).at("group_ids"), "what was for the group alone stays closed")
+			assert.Equal(x, []any{id}, x.get("/agents/"+agent).at("approver_group_ids"))
 		}},
 		{Name: "group/one that is not there, or another's, is named", Tell: func(x *Teller) {
 			nowhere := "0123456789abcdef01234567"

@@ -18,8 +18,8 @@ import (
 
 // The authorisation matrix: every route of the document × who asks × at which level × for whose object. What must come is not
 // read from the service but follows from the row: who is not known gets 401; whose level is too low 403, whatever the object;
-// then an object that is nowhere 404, and one of another scope 403, and what stands above the one who asks, 403. What is refused
-// changes nothing and tells nothing.
+// then an object that is nowhere 404, one of another scope 403, what stands above the one who asks 403, and so what an agent that works
+// for other groups is and did. What is refused changes nothing and tells nothing.
 
 // right is a route's row.
 type right struct {
@@ -299,6 +299,7 @@ func Matrix(t *testing.T, h Harness) {
 	m := &matrix{home: home, other: newTeller(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{}, made: map[string]thing{}}
 	m.people()
 	m.operators()
+	m.outsiders()
 	t.Run("what is refused", m.refused)
 	t.Run("what is allowed", m.allowed)
 }
@@ -352,6 +353,16 @@ func (m *matrix) operators() {
 	group := m.home.post("/groups", object{"name": "of operators"}).is(201).text("group_id")
 	m.home.with(m.home.world.Key).patch("/users/"+boss.User, object{"group_ids": []string{group}}).is(200)
 	m.made["operator's group"] = thing{"id": group, "user_id": boss.User}
+}
+
+// outsiders makes an agent that works for a group, with what it did, and somebody who does not belong to that.
+func (m *matrix) outsiders() {
+	r := m.home.restrict()
+	run := thing{"run_id": r.asks, "chat_id": r.chat, "parked_id": r.parked}
+	m.made["restricted agent"] = thing{"id": r.agent, "agent_id": r.agent}
+	m.made["restricted run"], m.made["restricted chat"] = run, run
+	m.made["restricted delivery"] = thing{"id": r.delivery, "chat_id": r.chat}
+	m.keys["of an outsider"] = m.home.colleague("manager", "manage").Key
 }
 
 // names says whether a route's path or body has a gap for a member of things.
@@ -465,6 +476,9 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	}
 	if r.level == "operator" {
 		return list // it may do that everywhere
+	}
+	if closed, there := m.made["restricted "+r.object]; there {
+		add("of an agent of other groups", m.keys["of an outsider"], closed, 403, "insufficient_permission")
 	}
 	if r.changes(route) {
 		add("of an operator's", good, m.made["operator's "+r.object], 403, "insufficient_permission")

@@ -295,7 +295,7 @@ func (c *client) cancel(a *actor) {
 		return
 	}
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		_, err := d.intake.Cancel(ctx, c.who.Scope(), run, "")
+		_, err := d.intake.Cancel(ctx, c.who, run, "")
 		c.there(run, err)
 		c.expect(err, "not_found", "unavailable")
 	})
@@ -308,7 +308,7 @@ func (c *client) withdraw(a *actor) {
 	p := c.parked[c.work.IntN(len(c.parked))]
 	c.checker.withdrawn[p[1]] = c.checker.withdrawn[p[1]] || !c.checker.started[p[1]] // from now on it may be gone
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		err := d.intake.Withdraw(ctx, c.who.Scope(), p[0], p[1])
+		err := d.intake.Withdraw(ctx, c.who, p[0], p[1])
 		c.expect(err, "not_found", "already_started", "unavailable")
 	})
 }
@@ -316,7 +316,7 @@ func (c *client) withdraw(a *actor) {
 func (c *client) deleteChat(a *actor) {
 	chat := c.any(c.chats)
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		_, err := d.intake.DeleteChat(ctx, c.who.Scope(), chat)
+		_, err := d.intake.DeleteChat(ctx, c.who, chat)
 		c.expect(err, "not_found", "unavailable")
 	})
 }
@@ -385,7 +385,7 @@ func (c *client) trespass(a *actor) {
 		return
 	}
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		_, cancelled := d.intake.Cancel(ctx, c.who.Scope(), run, "")
+		_, cancelled := d.intake.Cancel(ctx, c.who, run, "")
 		_, followed := d.intake.Followup(ctx, c.who, run, "x", "")
 		_, read := d.store.LiveRun(ctx, c.who.Scope(), run)
 		for _, err := range []error{cancelled, followed, read} {

@@ -61,10 +61,14 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	for i, id := range s.KnowledgeBaseIDs {
 		return problem.InvalidField(fmt.Sprintf("body.knowledge_base_ids[%d]", i), "knowledge base %s does not exist", id)
 	}
-	if err := t.checkGroups(ctx, organization, "body.group_ids", s.GroupIDs); err != nil {
+	var kept record.AgentSpec
+	if before != nil {
+		kept = *before
+	}
+	if err := t.checkGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
 		return err
 	}
-	if err := t.checkGroups(ctx, organization, "body.approver_group_ids", s.ApproverGroupIDs); err != nil {
+	if err := t.checkGroups(ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs); err != nil {
 		return err
 	}
 	if err := checkBudget(s.Budget); err != nil {
@@ -111,8 +115,19 @@ func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec reco
 func (t *Tenants) CreateAgent(
 	ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool,
 ) (record.Entity[record.Agent], error) {
+	return t.createAgent(ctx, organization, nil, spec, skipCheck)
+}
+
+// DuplicateAgent makes an agent of another's spec, which may be edited. Its model is not asked for again.
+func (t *Tenants) DuplicateAgent(ctx context.Context, of record.Agent, spec record.AgentSpec) (record.Entity[record.Agent], error) {
+	return t.createAgent(ctx, of.Organization, &of.Spec, spec, true)
+}
+
+func (t *Tenants) createAgent(
+	ctx context.Context, organization string, before *record.AgentSpec, spec record.AgentSpec, skipCheck bool,
+) (record.Entity[record.Agent], error) {
 	a := record.Agent{ID: t.host.NewID(), Organization: organization, CreatedAt: t.host.Now()}
-	if err := t.checkSpec(ctx, organization, nil, &spec, skipCheck); err != nil {
+	if err := t.checkSpec(ctx, organization, before, &spec, skipCheck); err != nil {
 		return record.Entity[record.Agent]{}, err
 	}
 	version, err := t.nextVersion(&a, a.ID, spec, true)
@@ -135,9 +150,13 @@ func (t *Tenants) nextVersion(a *record.Agent, move string, spec record.AgentSpe
 	return []table.Op{op}, err
 }
 
-// Agent reads an agent in its current version.
-func (t *Tenants) Agent(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Agent], error) {
-	return record.Resource[record.Agent](ctx, t.store, scope, id)
+// Agent reads an agent in its current version, for one who may use it.
+func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Entity[record.Agent], error) {
+	e, err := record.Resource[record.Agent](ctx, t.store, p.Scope(), id)
+	if err == nil {
+		err = p.MayUse(e.Value)
+	}
+	return e, err
 }
 
 // Runnable is the agent of a principal's new run: as it is published, or in the version that is asked for. An edit of some
@@ -166,20 +185,13 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 	return a, err
 }
 
-// Standing is the agent of a run as it stands now, or, when it has been deleted, as it was when the run began. An edit of some
-// seconds ago may be missing.
-func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string, version int) (record.Agent, error) {
-	e, err := record.Resource[record.Agent](ctx, t.known, scope, id)
-	if isGone(err) {
-		return t.known.AgentVersion(ctx, scope, id, version)
-	}
-	return e.Value, err
-}
-
 // PublishAgent has new runs begin with a version of the agent: a newer one, or an older one again.
-func (t *Tenants) PublishAgent(ctx context.Context, scope record.Scope, id string, match record.Match, version int) (record.Entity[record.Agent], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(a *record.Agent, _ string) ([]table.Op, error) {
-		if _, err := t.store.AgentVersion(ctx, scope, id, version); isGone(err) {
+func (t *Tenants) PublishAgent(ctx context.Context, p Principal, id string, match record.Match, version int) (record.Entity[record.Agent], error) {
+	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, _ string) ([]table.Op, error) {
+		if err := p.MayUse(*a); err != nil {
+			return nil, err
+		}
+		if _, err := t.store.AgentVersion(ctx, p.Scope(), id, version); isGone(err) {
 			return nil, problem.InvalidField("body.version", "the agent has no version %d", version)
 		} else if err != nil {
 			return nil, err
@@ -191,10 +203,13 @@ func (t *Tenants) PublishAgent(ctx context.Context, scope record.Scope, id strin
 
 // EditAgent makes an agent's next version from what edit does to its current one.
 func (t *Tenants) EditAgent(
-	ctx context.Context, scope record.Scope, id string, match record.Match, skipCheck, publish bool,
+	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
 	edit func(record.AgentSpec) (record.AgentSpec, error),
 ) (record.Entity[record.Agent], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(a *record.Agent, move string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, move string) ([]table.Op, error) {
+		if err := p.MayUse(*a); err != nil {
+			return nil, err
+		}
 		spec, err := edit(a.Spec)
 		if err != nil {
 			return nil, err
@@ -206,8 +221,10 @@ func (t *Tenants) EditAgent(
 	})
 }
 
-// RemoveAgent removes an agent. Its versions stay for the runs that began with them.
-func (t *Tenants) RemoveAgent(ctx context.Context, scope record.Scope, id string) error {
-	_, err := record.Remove[record.Agent](ctx, t.store, scope, id, nil)
+// RemoveAgent removes an agent. Its versions stay: for the runs that began with them, and to say whose those runs are.
+func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error {
+	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], _ string) ([]table.Op, error) {
+		return nil, p.MayUse(e.Value)
+	})
 	return err
 }

@@ -36,12 +36,15 @@ func (e GroupEdit) apply(g *record.Group) error {
 	return e.Budget.apply(&g.Budget)
 }
 
-// checkGroups says which of the groups that a member names is not there.
-func (t *Tenants) checkGroups(ctx context.Context, organization, member string, ids []string) error {
+// checkGroups says which of the groups that a member names is not there. One that it named before may have gone since.
+func (t *Tenants) checkGroups(ctx context.Context, organization, member string, before, ids []string) error {
 	if len(ids) > maxGroups {
 		return problem.InvalidField(member, "must name at most %d groups", maxGroups)
 	}
 	for i, id := range ids {
+		if slices.Contains(before, id) {
+			continue
+		}
 		if _, err := record.Resource[record.Group](ctx, t.store, record.Of(organization), id); isGone(err) {
 			return problem.InvalidField(fmt.Sprintf("%s[%d]", member, i), "group %s does not exist", id)
 		} else if err != nil {
@@ -71,7 +74,8 @@ func (t *Tenants) EditGroup(
 	})
 }
 
-// RemoveGroup removes a group, and has it taken out of the users and agents that name it.
+// RemoveGroup removes a group, and has it taken out of the users who belong to it. Agents that name it go on to do so: there it opens
+// nothing, so that what was for the group alone is closed to all but admins.
 func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], move string) ([]table.Op, error) {
 		job = move
@@ -104,29 +108,4 @@ func (t *Tenants) SetMember(
 		u.GroupIDs, u.UpdatedAt = without, t.host.Now()
 		return nil, nil
 	})
-}
-
-// in says whether the principal's user belongs to one of the groups.
-func (p Principal) in(groups []string) bool {
-	return slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.User.GroupIDs, id) })
-}
-
-// MayUse is nil when the principal may have an agent work: an agent with groups works for their members alone. It is the agent as
-// it stands now that says so, whatever version of it a run has.
-func (p Principal) MayUse(a record.Agent) error {
-	if len(a.Spec.GroupIDs) == 0 || p.in(a.Spec.GroupIDs) {
-		return nil
-	}
-	return problem.New(problem.Forbidden, "insufficient_permission", "the agent works for members of its groups alone").
-		With("group_ids", a.Spec.GroupIDs)
-}
-
-// MayApprove is nil when the principal may decide about tool calls of an agent: one with approver groups has them decided by
-// their members and by admins.
-func (p Principal) MayApprove(a record.Agent) error {
-	if len(a.Spec.ApproverGroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.ApproverGroupIDs) {
-		return nil
-	}
-	return problem.New(problem.Forbidden, "insufficient_permission", "tool calls of this agent are decided by members of its approver groups, or by admins").
-		With("approver_group_ids", a.Spec.ApproverGroupIDs)
 }

@@ -179,4 +179,3 @@ func TestOperatorsOfEarlierStores(t *testing.T) {
 	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, second.Key.ID))
 	assert.NoError(t, w.attempts(admin, boss)["remove it"]())
 }
-

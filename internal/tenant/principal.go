@@ -1,6 +1,8 @@
 package tenant
 
 import (
+	"time"
+
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -72,6 +74,10 @@ type Principal struct {
 	Key          record.APIKey
 	Level        Level
 	Run          string // not empty: a run token, good for this run alone
+
+	text  string    // the hash of the key's text that it came with, or the hash's beginning
+	ends  time.Time // when that text ends by itself; zero: never
+	until time.Time // a run token's own end
 }
 
 // Scope is whose data the principal may see.

@@ -31,6 +31,8 @@ type Tenants struct {
 	sealer   seal.Sealer
 	secret   []byte // signs run tokens
 
+	changes changes // of rights, in this process
+
 	usedMu sync.Mutex
 	used   map[string]time.Time // when a key's use was last written
 }
@@ -51,9 +53,9 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if token == "" {
 		return Principal{}, errNoKey
 	}
-	if run, keyID, ok := t.openRunToken(token); ok {
-		p, err := t.principalOf(ctx, keyID)
-		p.Run = run
+	if c, ok := t.openRunToken(token); ok {
+		p, err := t.principalOf(ctx, t.known, c.Key, c.Text)
+		p.Run, p.until = c.Run, time.Unix(c.End, 0)
 		return p, err
 	}
 	public, ok := parseKeyText(token)
@@ -64,17 +66,11 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if err != nil {
 		return Principal{}, hide(err)
 	}
-	p, err := t.principalOf(ctx, pointer.Value.KeyID)
+	p, err := t.principalOf(ctx, t.known, pointer.Value.KeyID, hashText(token))
 	if err != nil {
 		return Principal{}, err
 	}
-	now, hash := t.host.Now(), hashText(token)
-	current := sameHash(p.Key.Hash, hash)
-	previous := sameHash(p.Key.PreviousHash, hash) && now.Before(p.Key.PreviousUntil)
-	if !current && !previous {
-		return Principal{}, errBadKey
-	}
-	t.noteUse(ctx, p.Key, now)
+	t.noteUse(ctx, p.Key, t.host.Now())
 	return p, nil
 }
 
@@ -86,22 +82,33 @@ func hide(err error) error {
 	return err
 }
 
-func (t *Tenants) principalOf(ctx context.Context, keyID string) (Principal, error) {
-	var p Principal
-	key, err := record.Resource[record.APIKey](ctx, t.known, record.System(), keyID)
+// principalOf is the one whom a text of a key stands for now: the key's own, or the one before during its overlap.
+func (t *Tenants) principalOf(ctx context.Context, s *record.Store, keyID, text string) (Principal, error) {
+	p := Principal{text: text}
+	key, err := record.Resource[record.APIKey](ctx, s, record.System(), keyID)
 	if err != nil {
 		return p, hide(err)
 	}
-	p.Key = key.Value
-	if !p.Key.ExpiresAt.IsZero() && !t.host.Now().Before(p.Key.ExpiresAt) {
+	p.Key, p.ends = key.Value, key.Value.ExpiresAt
+	switch {
+	case sameText(p.Key.Hash, text):
+	case sameText(p.Key.PreviousHash, text):
+		p.ends = earlier(p.ends, p.Key.PreviousUntil)
+	default:
 		return p, errBadKey
 	}
-	user, err := record.Resource[record.User](ctx, t.known, record.Of(p.Key.Organization), p.Key.UserID)
+	if !p.ends.IsZero() && !t.host.Now().Before(p.ends) {
+		return p, errBadKey
+	}
+	user, err := record.Resource[record.User](ctx, s, record.Of(p.Key.Organization), p.Key.UserID)
 	if err != nil {
 		return p, hide(err)
 	}
 	p.User = user.Value
-	p.Organization, err = t.Organization(ctx, p.Key.Organization)
+	if p.User.GroupIDs, err = record.There[record.Group](ctx, s, record.Of(p.Key.Organization), p.User.GroupIDs); err != nil {
+		return p, err
+	}
+	p.Organization, err = organization(ctx, s, p.Key.Organization)
 	if err != nil {
 		return p, hide(err)
 	}
@@ -112,10 +119,25 @@ func (t *Tenants) principalOf(ctx context.Context, keyID string) (Principal, err
 	return p, nil
 }
 
-// StillValid says whether a key that began a stream may go on.
-func (t *Tenants) StillValid(ctx context.Context, p Principal) bool {
-	_, err := t.principalOf(ctx, p.Key.ID)
-	return err == nil || problem.Is(err, "unavailable")
+// earlier is the first of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Still is nil while the right lasts that somebody came with, to a run of an agent: the key and its text, their owner, a token's own
+// time, the access to the agent. It says when that ends by itself; zero: never. Nothing of what it reads is old.
+func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends time.Time, err error) {
+	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
+		return p.until, errBadKey
+	}
+	now, err := t.principalOf(ctx, t.store, p.Key.ID, p.text)
+	if err != nil {
+		return ends, err
+	}
+	return earlier(now.ends, p.until), mayReach(ctx, t.store, now, agent)
 }
 
 // useEvery is how often a key's last use is written at most: it is a write for each request otherwise.
@@ -138,10 +160,14 @@ func (t *Tenants) noteUse(ctx context.Context, k record.APIKey, now time.Time) {
 
 // Organization reads an organisation; that of nobody is made up on the spot.
 func (t *Tenants) Organization(ctx context.Context, id string) (record.Organization, error) {
+	return organization(ctx, t.known, id)
+}
+
+func organization(ctx context.Context, s *record.Store, id string) (record.Organization, error) {
 	if id == record.Nobody {
 		return record.Organization{ID: record.Nobody}, nil
 	}
-	e, err := record.Resource[record.Organization](ctx, t.known, record.System(), id)
+	e, err := record.Resource[record.Organization](ctx, s, record.System(), id)
 	return e.Value, err
 }
 

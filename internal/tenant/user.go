@@ -74,7 +74,7 @@ func (t *Tenants) CreateUser(ctx context.Context, by Principal, organization str
 // applyUser makes an edit whose groups are there.
 func (t *Tenants) applyUser(ctx context.Context, edit UserEdit, u *record.User) error {
 	if edit.GroupIDs != nil {
-		if err := t.checkGroups(ctx, u.Organization, "body.group_ids", *edit.GroupIDs); err != nil {
+		if err := t.checkGroups(ctx, u.Organization, "body.group_ids", nil, *edit.GroupIDs); err != nil {
 			return err
 		}
 	}

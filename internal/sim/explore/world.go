@@ -303,7 +303,7 @@ func (c *Client) Cancel(chat string) {
 		return
 	}
 	c.request(func(ctx context.Context, d *deployment) {
-		e, err := d.intake.Cancel(ctx, c.world.who.Scope(), c.run, "")
+		e, err := d.intake.Cancel(ctx, c.world.who, c.run, "")
 		c.expect(err)
 		if e.Value.Status.Active() || e.Value.Status == lifecycle.Cancelled {
 			c.told.cancelled = append(c.told.cancelled, c.run)
@@ -317,7 +317,7 @@ func (c *Client) Withdraw() {
 		return
 	}
 	c.request(func(ctx context.Context, d *deployment) {
-		err := d.intake.Withdraw(ctx, c.world.who.Scope(), c.parked[0], c.parked[1])
+		err := d.intake.Withdraw(ctx, c.world.who, c.parked[0], c.parked[1])
 		// It may have gone before: by a process that died, by a commit of which nobody knew, or with the chat.
 		mayHaveGone := c.again || c.world.Faults.Unanswered > 0 || c.world.Deletes
 		if !mayHaveGone || !problem.Is(err, "not_found") {
@@ -335,7 +335,7 @@ func (c *Client) Delete(chat string) {
 		return
 	}
 	c.request(func(ctx context.Context, d *deployment) {
-		_, err := d.intake.DeleteChat(ctx, c.world.who.Scope(), chat)
+		_, err := d.intake.DeleteChat(ctx, c.world.who, chat)
 		if !c.again || !problem.Is(err, "not_found") { // the process that died may have done it
 			c.expect(err)
 		}

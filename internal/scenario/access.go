@@ -1,0 +1,362 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// restricted is an agent that works for one group, and what it did for a member of that: a run that has ended and one that asks.
+type restricted struct {
+	*Teller // an admin, who belongs to no group
+
+	member                    *Teller
+	group, agent              string
+	ended, asks, parked, chat string
+	question, delivery        string
+	token                     string // of the run that asks, made by the member
+}
+
+func (x *Teller) restrict() restricted {
+	x.Helper()
+	r := restricted{Teller: x, member: x.colleague("manager", "manage"), chat: "closed"}
+	r.group = x.post("/groups", object{"name": "g"}).is(201).text("group_id")
+	x.post("/groups/"+r.group+"/members", object{"user_id": r.member.User}).is(201)
+	r.agent = x.post("/agents", object{"name": "Closed", "group_ids": []string{r.group}}).is(201).text("agent_id")
+	done := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", r.chat, "callback_url", x.address("ok"), "idempotency_key", "once").is(200)
+	r.ended = done.text("run_id")
+	asks := r.member.chat("agent_id", r.agent, "message", "/ask "+secretWord, "chat_id", r.chat).is(202)
+	r.asks, r.question = asks.text("run_id"), asks.interrupt(0)
+	r.parked = r.member.post("/runs/"+r.asks+"/followups", object{"message": secretWord}).is(202).text("parked", "parked_id")
+	r.token = r.member.post("/runs/"+r.asks+"/token", nil).is(201).text("token")
+	x.eventually("the delivery", func() bool {
+		list := x.get("/webhooks/deliveries?run_id=" + r.ended).is(200)
+		if len(list.list("deliveries")) == 0 || list.text("deliveries", 0, "state") != "delivered" {
+			return false
+		}
+		r.delivery = list.text("deliveries", 0, "delivery_id")
+		return true
+	})
+	return r
+}
+
+func (r restricted) answer() object {
+	return object{"decisions": []object{{"interrupt_id": r.question, "decision": "answer", "message": "no business of yours"}}}
+}
+
+// closed: somebody tries every door to what the agent did. By its id it is refused, and no list has it.
+func (r restricted) closed(who *Teller) {
+	r.Helper()
+	before := r.get("/runs/" + r.asks).is(200).raw
+	for what, a := range map[string]reply{
+		"read":            who.get("/runs/" + r.ended),
+		"read, waiting":   who.get("/runs/" + r.asks + "?wait_ms=10"),
+		"stream":          who.get("/runs/" + r.ended + "/stream"),
+		"steps":           who.get("/runs/" + r.ended + "/steps"),
+		"parked":          who.get("/runs/" + r.asks + "/parked"),
+		"withdraw":        who.delete("/runs/" + r.asks + "/parked/" + r.parked),
+		"resume":          who.post("/runs/"+r.asks+"/resume", r.answer()),
+		"cancel":          who.post("/runs/"+r.asks+"/cancel", nil),
+		"followup":        who.post("/runs/"+r.asks+"/followups", object{"message": "x"}),
+		"token":           who.post("/runs/"+r.asks+"/token", nil),
+		"chat":            who.get("/chats/" + r.chat),
+		"runs of chat":    who.get("/chats/" + r.chat + "/runs"),
+		"active run":      who.get("/chats/" + r.chat + "/runs?active=true"),
+		"messages":        who.get("/chats/" + r.chat + "/messages"),
+		"delete chat":     who.delete("/chats/" + r.chat),
+		"answer":          who.chat("message", "x", "chat_id", r.chat),
+		"enqueue":         who.chat("message", "x", "chat_id", r.chat, "on_conflict", "enqueue"),
+		"redeliver":       who.post("/webhooks/deliveries/"+r.delivery+"/redeliver", object{"force": true}),
+		"deliveries":      who.get("/webhooks/deliveries?run_id=" + r.ended),
+		"a token, read":   who.with(r.token).get("/runs/" + r.asks),
+		"a token, answer": who.with(r.token).post("/runs/"+r.asks+"/resume", r.answer()),
+		"a token, cancel": who.with(r.token).post("/runs/"+r.asks+"/cancel", nil),
+		"a token, stream": who.with(r.token).get("/runs/" + r.asks + "/stream"),
+	} {
+		assert.Equal(r, 403, a.status, "%s: %s", what, a.raw)
+		assert.Equal(r, "insufficient_permission", a.body["code"], "%s: %s", what, a.raw)
+		assert.NotContains(r, a.raw, secretWord, what)
+	}
+	for _, list := range []string{"/runs", "/runs?chat_id=" + r.chat, "/chats", "/interrupts", "/webhooks/deliveries", "/agents"} {
+		raw := who.get(list).is(200).raw
+		assert.NotContains(r, raw, secretWord, list)
+		assert.NotContains(r, raw, r.agent, list)
+		assert.NotContains(r, raw, r.ended, list)
+	}
+	assert.Equal(r, 0.0, who.post("/runs/cancel", object{"filter": object{"agent_id": r.agent}, "confirm_count": 0}).is(200).number("matched"))
+	session, err := who.mcpClient()
+	require.NoError(r, err)
+	told, err := session.CallTool(r.Context(), &mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": r.ended}})
+	require.NoError(r, err)
+	assert.True(r, told.IsError)
+	assert.NotContains(r, jsonOf(told), secretWord)
+	assert.NoError(r, session.Close())
+	assert.Equal(r, before, r.get("/runs/"+r.asks).is(200).raw, "what is refused changes nothing")
+}
+
+// closedAgent: nor may the agent itself be read, used or changed, while it is there.
+func (r restricted) closedAgent(who *Teller) {
+	r.Helper()
+	task := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": r.ended}}
+	for what, a := range map[string]reply{
+		"read":      who.get("/agents/" + r.agent),
+		"versions":  who.get("/agents/" + r.agent + "/versions"),
+		"export":    who.get("/agents/" + r.agent + "/export"),
+		"duplicate": who.post("/agents/"+r.agent+"/duplicate", nil),
+		"publish":   who.post("/agents/"+r.agent+"/publish", object{"version": 1}),
+		"change":    who.patch("/agents/"+r.agent, object{"group_ids": []string{}}),
+		"delete":    who.delete("/agents/" + r.agent),
+		"card":      who.get("/a2a/" + r.agent + "/.well-known/agent-card.json"),
+		"task":      who.post("/a2a/"+r.agent, task),
+		"chat":      who.chat("agent_id", r.agent, "message", "x"),
+		"again":     who.chat("agent_id", r.agent, "message", secretWord, "chat_id", r.chat, "idempotency_key", "once"),
+	} {
+		assert.Equal(r, 403, a.status, "%s: %s", what, a.raw)
+		assert.Equal(r, "insufficient_permission", a.body["code"], "%s: %s", what, a.raw)
+	}
+}
+
+// accessStories: what an agent with groups did is its groups' alone, for as long as they have it.
+func accessStories() []Story {
+	stories := []Story{
+		{Name: "access/outsiders find every door closed, members and admins open", Tell: func(x *Teller) {
+			r := x.restrict()
+			for _, role := range []string{"manager", "member"} {
+				level := map[string]string{"manager": "manage", "member": "run"}[role]
+				outsider := x.colleague(role, level)
+				if role == "manager" {
+					r.closedAgent(outsider)
+				}
+				r.token = outsider.Key // it has no token of that run
+				r.closed(outsider)
+			}
+			for _, who := range []*Teller{r.member, x} {
+				assert.Contains(x, who.get("/runs").is(200).raw, r.ended)
+				assert.Contains(x, who.get("/chats/"+r.chat+"/messages").is(200).raw, secretWord)
+				who.get("/agents/" + r.agent).is(200)
+			}
+			x.post("/runs/"+r.asks+"/resume", r.answer()).is(200)
+			x.await(r.asks, "completed")
+			outsider := x.colleague("member", "run")
+			outsider.chat("message", "what did they say?", "chat_id", r.chat, "on_conflict", "enqueue").problem(403, "insufficient_permission")
+		}},
+		{Name: "access/a chat of several agents shows each reader what is theirs", Tell: func(x *Teller) {
+			r := x.restrict()
+			x.post("/runs/"+r.asks+"/resume", r.answer()).is(200)
+			x.awaitTurn(r.parked, "completed")
+			open := r.member.chat("message", "open words", "chat_id", r.chat).is(200).text("run_id")
+			outsider := x.colleague("member", "run")
+			list := outsider.get("/chats/" + r.chat + "/messages").is(200)
+			assert.Equal(x, []string{"user", "assistant"}, ids(list, "messages", "role"))
+			assert.Equal(x, []string{open, open}, ids(list, "messages", "run_id"))
+			assert.Equal(x, []string{open}, ids(outsider.get("/chats/"+r.chat+"/runs").is(200), "runs", "run_id"))
+			assert.NotContains(x, outsider.get("/chats/"+r.chat).is(200).raw, secretWord, "its title is of the first message")
+			assert.NotContains(x, outsider.get("/chats").is(200).raw, secretWord)
+			// A message there would have a model read what the outsider may not, and a deletion would take it away.
+			outsider.chat("message", "x", "chat_id", r.chat).problem(403, "insufficient_permission")
+			outsider.delete("/chats/"+r.chat).problem(403, "insufficient_permission")
+			r.member.delete("/chats/" + r.chat).is(204)
+			outsider.chat("message", "x", "chat_id", r.chat).is(200) // another conversation under its name
+		}},
+		{Name: "access/deleting a group leaves its agents closed", Tell: func(x *Teller) {
+			r := x.restrict()
+			x.delete("/groups/" + r.group).is(204)
+			r.closedAgent(r.member)
+			x.eventually("the group to leave its members", func() bool {
+				return len(x.get("/users/"+r.member.User).is(200).list("group_ids")) == 0
+			})
+			assert.Equal(x, []any{r.group}, x.get("/agents/"+r.agent).is(200).at("group_ids"), "where it opens nothing")
+			// What is kept is not refused, what is named anew is.
+			x.patch("/agents/"+r.agent, object{"description": "x"}).is(200)
+			x.patch("/agents/"+r.agent, object{"group_ids": []string{r.group}}).is(200)
+			x.post("/agents/"+r.agent+"/duplicate", nil).is(201)
+			x.patch("/agents/"+x.Agent, object{"group_ids": []string{r.group}}).names("group_ids[0]")
+			r.closed(r.member)
+			x.patch("/agents/"+r.agent, object{"group_ids": []string{}}).is(200)
+			r.member.get("/runs/" + r.asks).is(200)
+		}},
+		{Name: "approvers/lifting them does not decide what is pending", Tell: func(x *Teller) {
+			for _, lift := range []func(manager *Teller, agent string){
+				func(m *Teller, agent string) {
+					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
+				},
+				func(m *Teller, agent string) { m.patch("/agents/"+agent, object{"approver_group_ids": nil}).is(200) },
+				func(m *Teller, agent string) {
+					own := x.post("/groups", object{"name": "own"}).is(201).text("group_id")
+					x.post("/groups/"+own+"/members", object{"user_id": m.User}).is(201)
+					m.patch("/agents/"+agent, object{"approver_group_ids": []string{own}, "publish": false}).is(200)
+				},
+				func(m *Teller, agent string) { m.delete("/agents/" + agent).is(204) },
+				func(m *Teller, agent string) {
+					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
+					m.delete("/agents/" + agent).is(204)
+				},
+			} {
+				manager, approver := x.colleague("manager", "manage"), x.colleague("member", "run")
+				group := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
+				x.post("/groups/"+group+"/members", object{"user_id": approver.User}).is(201)
+				agent := manager.post("/agents", object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
+				early := manager.begin("agent_id", agent, "message", "/sleep 200ms\n"+tool("echo", object{"text": "a"}))
+				manager.patch("/agents/"+agent, object{"approver_group_ids": []string{group}}).is(200) // after the run began, before it asks
+				paused := x.await(early, "awaiting_input")
+				lift(manager, agent)
+				manager.post("/runs/"+early+"/resume", decide(paused.interrupt(0), "approve")).problem(403, "insufficient_permission")
+				x.post("/runs/"+early+"/resume", decide(paused.interrupt(0), "approve")).is(200)
+			}
+		}},
+		{Name: "approvers/those of a deleted group are admins alone", Tell: func(x *Teller) {
+			approver := x.colleague("member", "run")
+			group := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
+			x.post("/groups/"+group+"/members", object{"user_id": approver.User}).is(201)
+			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"}, "approver_group_ids": []string{group}}).is(201).text("agent_id")
+			a := approver.chat("agent_id", agent, "message", tool("echo", object{"text": "a"})).is(202)
+			x.delete("/groups/" + group).is(204)
+			approver.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).problem(403, "insufficient_permission")
+			x.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).is(200)
+		}},
+	}
+	for name, end := range map[string]func(r restricted){
+		"leaves the group":                func(r restricted) { r.delete("/groups/" + r.group + "/members/" + r.member.User).is(204) },
+		"is taken out of all groups":      func(r restricted) { r.patch("/users/"+r.member.User, object{"group_ids": []string{}}).is(200) },
+		"loses it as its groups change":   func(r restricted) { r.regroup() },
+		"loses it, and the agent goes":    func(r restricted) { r.regroup(); r.delete("/agents/" + r.agent).is(204) },
+		"loses the group, the agent goes": func(r restricted) { r.delete("/groups/" + r.group).is(204); r.delete("/agents/" + r.agent).is(204) },
+		"is demoted, and leaves the group": func(r restricted) {
+			r.patch("/users/"+r.member.User, object{"role": "member", "group_ids": []string{}}).is(200)
+		},
+	} {
+		stories = append(stories, Story{Name: fmt.Sprintf("access/a member who %s has no run of it any more", name), Tell: func(x *Teller) {
+			r := x.restrict()
+			end(r)
+			r.closed(r.member)
+		}})
+	}
+	return stories
+}
+
+// ends is a way in which the right of a member to the run that it follows ends, in a story of its own.
+type end struct {
+	what string
+	do   func(x, member *Teller, keyID, group, agent string)
+}
+
+var ends = []end{
+	{"the key is revoked", func(x, _ *Teller, keyID, _, _ string) { x.delete("/api-keys/" + keyID).is(204) }},
+	{"the key's text is rotated away", func(x, _ *Teller, keyID, _, _ string) {
+		x.post("/api-keys/"+keyID+"/rotate", object{"overlap_seconds": 0}).is(200)
+	}},
+	{"the overlap of the key's text ends", func(x, _ *Teller, keyID, _, _ string) {
+		x.post("/api-keys/"+keyID+"/rotate", object{"overlap_seconds": 1}).is(200)
+	}},
+	{"the key's text is rotated twice", func(x, _ *Teller, keyID, _, _ string) {
+		x.post("/api-keys/"+keyID+"/rotate", nil).is(200)
+		x.post("/api-keys/"+keyID+"/rotate", nil).is(200)
+	}},
+	{"the key expires", func(x, _ *Teller, keyID, _, _ string) {
+		x.patch("/api-keys/"+keyID, object{"expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(200)
+	}},
+	{"its user leaves the group", func(x, m *Teller, _, group, _ string) { x.delete("/groups/" + group + "/members/" + m.User).is(204) }},
+	{"the group is deleted", func(x, _ *Teller, _, group, _ string) { x.delete("/groups/" + group).is(204) }},
+	{"the agent's groups change", func(x, _ *Teller, _, _, agent string) {
+		other := x.post("/groups", object{"name": "others"}).is(201).text("group_id")
+		x.patch("/agents/"+agent, object{"group_ids": []string{other}}).is(200)
+	}},
+}
+
+// soon is longer than anything takes that happens at once, and shorter than it is until a right is looked at without a reason.
+const soon = 15 * time.Second
+
+// rightStories: streams, waits and run tokens end with the right to them.
+func rightStories() (stories []Story) {
+	for _, e := range ends {
+		stories = append(stories, Story{Name: "right/streams, waits and tokens end when " + e.what, Tell: func(x *Teller) {
+			member := x.colleague("manager", "manage")
+			group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
+			x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
+			agent := x.post("/agents", object{"name": "A", "group_ids": []string{group}}).is(201).text("agent_id")
+			run := x.hold("agent_id", agent)
+			token := member.with(member.post("/runs/"+run+"/token", nil).is(201).text("token"))
+			task := object{"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": object{"id": run}}
+			ctx, cancel := context.WithTimeout(x.Context(), soon)
+			defer cancel()
+			open := map[string]*http.Response{}
+			begin := func(name string, r *http.Request) {
+				response, err := http.DefaultClient.Do(r.WithContext(ctx))
+				require.NoError(x, err)
+				x.Cleanup(func() { _ = response.Body.Close() })
+				require.Equal(x, 200, response.StatusCode, name)
+				_, err = response.Body.Read(make([]byte, 1))
+				require.NoError(x, err)
+				open[name] = response
+			}
+			begin("SSE", member.request(http.MethodGet, "/runs/"+run+"/stream", nil))
+			begin("SSE by token", token.request(http.MethodGet, "/runs/"+run+"/stream", nil))
+			begin("NDJSON", member.chatRequest("agent_id", agent, "message", "/sleep 2m", "streaming", "true"))
+			begin("A2A", member.request(http.MethodPost, "/a2a/"+agent, strings.NewReader(jsonOf(task)), "Content-Type", "application/json"))
+			waiting := make(chan int, 1)
+			poll := member.request(http.MethodGet, "/runs/"+run+"?wait_ms=5000", nil)
+			go func() {
+				status := 0
+				if response, err := http.DefaultClient.Do(poll); err == nil {
+					status = response.StatusCode
+					_ = response.Body.Close()
+				}
+				waiting <- status
+			}()
+			e.do(x, member, member.keyID(x), group, agent)
+			for name, response := range open {
+				_, err := io.Copy(io.Discard, response.Body)
+				assert.NoError(x, err, "%s goes on", name)
+			}
+			assert.Contains(x, []int{401, 403}, <-waiting)
+			assert.Contains(x, []int{401, 403}, token.get("/runs/"+run).status)
+			assert.Equal(x, "running", x.get("/runs/"+run).is(200).text("status"))
+			x.post("/runs/cancel", object{"filter": object{"user_id": member.User}, "confirm_count": 1}).is(200)
+		}})
+	}
+	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Tell: func(x *Teller) {
+		run := x.hold()
+		made := x.post("/runs/"+run+"/token", object{"expires_in": 2}).is(201)
+		stream := x.with(made.text("token")).follow(run)
+		stream.until("init")
+		for _, e := range stream.rest() {
+			assert.NotEqual(x, "done", e.name)
+		}
+		assert.Equal(x, "running", x.get("/runs/"+run).is(200).text("status"))
+		x.with(made.text("token")).get("/runs/"+run).problem(401, "invalid_api_key")
+	}}, Story{Name: "right/streams go on through changes that are none of theirs", Tell: func(x *Teller) {
+		run := x.begin("message", "/sleep 1s\nafter all")
+		stream := x.follow(run)
+		stream.until("init")
+		x.post("/api-keys/"+x.keyID(x)+"/rotate", nil).is(200) // the text goes on to be good for a day
+		x.post("/groups", object{"name": "g"}).is(201)
+		x.patch("/agents/"+x.Agent, object{"description": "x"}).is(200)
+		stream.until("done")
+	}})
+}
+
+// keyID is the id of the teller's key.
+func (x *Teller) keyID(admin *Teller) string {
+	x.Helper()
+	for _, k := range admin.get("/api-keys?limit=100").is(200).list("api_keys") {
+		if k := k.(object); strings.HasPrefix(x.Key, k["prefix"].(string)) {
+			return k["api_key_id"].(string)
+		}
+	}
+	require.Fail(x, "the key is nowhere")
+	return ""
+}
+
+// regroup gives the agent to another group.
+func (r restricted) regroup() {
+	r.Helper()
+	other := r.post("/groups", object{"name": "others"}).is(201).text("group_id")
+	r.patch("/agents/"+r.agent, object{"group_ids": []string{other}}).is(200)
+}

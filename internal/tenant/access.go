@@ -1,0 +1,118 @@
+package tenant
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// Who may use an agent, and have to do with what it did, is decided here: an agent that names groups is for their members, and for
+// admins. It is the agent as it stands now that says so, whatever version of it a run has, and the groups that are there now.
+
+// in says whether the principal's user belongs to one of the groups.
+func (p Principal) in(groups []string) bool {
+	return slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.User.GroupIDs, id) })
+}
+
+// MayUse is nil when the principal may see an agent, have it work, and, where its level allows that, change it.
+func (p Principal) MayUse(a record.Agent) error {
+	if len(a.Spec.GroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.GroupIDs) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "the agent works for members of its groups alone").
+		With("group_ids", a.Spec.GroupIDs)
+}
+
+// mayApprove is nil when the principal may decide about tool calls of an agent: one with approver groups has them decided by their
+// members and by admins.
+func (p Principal) mayApprove(a record.Agent) error {
+	if len(a.Spec.ApproverGroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.ApproverGroupIDs) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "tool calls of this agent are decided by members of its approver groups, or by admins").
+		With("approver_group_ids", a.Spec.ApproverGroupIDs)
+}
+
+// MayReach is nil when the principal may read what agents did, and answer, resume, follow or cancel what they do. An edit of an agent
+// of some seconds ago may be missing.
+func (t *Tenants) MayReach(ctx context.Context, p Principal, agents ...string) error {
+	return mayReach(ctx, t.known, p, agents...)
+}
+
+func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...string) error {
+	if p.Level.Covers(LevelAdmin) {
+		return nil
+	}
+	for _, id := range agents {
+		a, err := standingAgent(ctx, s, p.Scope(), id)
+		if err == nil {
+			err = p.MayUse(a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it has now and
+// those it had when the pause began, so that an edit does not decide what is pending.
+func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, paused time.Time) error {
+	if p.Level.Covers(LevelAdmin) {
+		return nil
+	}
+	now, err := standingAgent(ctx, t.store, p.Scope(), agent)
+	if err == nil {
+		err = p.mayApprove(now)
+	}
+	if err != nil {
+		return err
+	}
+	then, err := agentAt(ctx, t.store, p.Scope(), agent, paused)
+	if err != nil {
+		return err
+	}
+	return p.mayApprove(then)
+}
+
+// Standing is an agent as it stands now, or as it last stood. An edit of some seconds ago may be missing.
+func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (record.Agent, error) {
+	return standingAgent(ctx, t.known, scope, id)
+}
+
+func standingAgent(ctx context.Context, s *record.Store, scope record.Scope, id string) (record.Agent, error) {
+	e, err := record.Resource[record.Agent](ctx, s, scope, id)
+	if problem.Is(err, "not_found") {
+		return agentAt(ctx, s, scope, id, time.Time{})
+	}
+	return e.Value, err
+}
+
+// agentAt is the newest version that an agent had at a time, or at all; also of one that has been deleted. Each edit makes a version,
+// published or not; so the newest says how the agent stood.
+func agentAt(ctx context.Context, s *record.Store, scope record.Scope, id string, at time.Time) (record.Agent, error) {
+	var last record.Agent
+	for after := ""; ; {
+		page, err := s.AgentVersions(ctx, id, after, 1)
+		if err != nil {
+			return last, err
+		}
+		for _, a := range page.Rows {
+			if a.Organization != scope.Organization() {
+				return last, problem.Outside("agent " + id)
+			}
+			if last = a; at.IsZero() || !a.UpdatedAt.After(at) {
+				return last, nil
+			}
+		}
+		if after = page.Next; after == "" && last.ID == "" {
+			return last, problem.Missing("agent " + id)
+		}
+		if after == "" {
+			return last, nil
+		}
+	}
+}
