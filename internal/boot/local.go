@@ -126,9 +126,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	store := record.New(l.table, blobs, machine)
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret)
-	if secret, err = store.EnsureSecret(ctx, secret); err != nil {
+	if err := store.EnsureDeployment(ctx); err != nil {
 		return err
 	}
 	sealer, err := sealerOf(filepath.Join(s.DataDir, "sealing.key"))
@@ -143,7 +141,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	tenants := tenant.New(store, store, machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		ActiveLimit: s.ActiveLimit, CheckModel: known.Check,
-	}, secret, sealer)
+	}, sealer)
 	if err := l.firstStart(ctx, store, tenants); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ package cloud
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -111,7 +110,7 @@ const (
 	pollEvery = 250 * time.Millisecond
 )
 
-// Open reads the environment and makes the clients and use cases. It makes one call, for the deployment's secret.
+// Open reads the environment and makes the clients and use cases. It makes one call, to see that the table is there.
 func Open(ctx context.Context) (*Platform, error) {
 	settings, err := setting.Read(os.Environ())
 	if err != nil {
@@ -147,10 +146,7 @@ func New(ctx context.Context, account aws.Config, s setting.Settings, c setting.
 		life := cachetable.Life{Found: c.CacheLife, Missing: min(c.CacheLife, missingLife)}
 		known = record.New(cachetable.New(core, life, machine.Elapsed), blobs, machine)
 	}
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret)
-	secret, err := store.EnsureSecret(ctx, secret)
-	if err != nil {
+	if err := store.EnsureDeployment(ctx); err != nil {
 		return nil, fmt.Errorf("the table %s cannot be used: %w", c.CoreTable, err)
 	}
 	models := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
@@ -161,7 +157,7 @@ func New(ctx context.Context, account aws.Config, s setting.Settings, c setting.
 		Tenants: tenant.New(store, known, machine, tenant.Defaults{
 			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 			ActiveLimit: s.ActiveLimit, CheckModel: models.Check,
-		}, secret, sealer),
+		}, sealer),
 		Queues: Queues{
 			events.NudgeRun: sqsqueue.New(queues, c.RunQueue), events.NudgeWebhook: sqsqueue.New(queues, c.WebhookQueue),
 			events.NudgeJob: sqsqueue.New(queues, c.JobQueue),

@@ -60,7 +60,7 @@ func newEdge(t testing.TB) edge {
 	require.NoError(t, err)
 	tenants := tenant.New(store, store, machine, tenant.Defaults{
 		UserCap: 1_000_000, OrganizationCap: 1_000_000, RateLimit: 10_000_000, RateBurst: 10_000_000, ActiveLimit: time.Minute,
-	}, []byte("secret"), sealer)
+	}, sealer)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
 	q := localqueue.New()

@@ -242,7 +242,10 @@ func (s *Server) runToken(ctx context.Context, p tenant.Principal, in *struct {
 	if in.Body != nil && in.Body.ExpiresIn > 0 {
 		life = time.Duration(in.Body.ExpiresIn) * time.Second
 	}
-	token, end := s.Tenants.RunToken(p, in.RunID, life)
+	token, end, err := s.Tenants.RunToken(ctx, p, in.RunID, life)
+	if err != nil {
+		return nil, err
+	}
 	return &answer[tokenBody]{Body: tokenBody{Token: token, RunID: in.RunID, ExpiresAt: events.Time(end)}}, nil
 }
 

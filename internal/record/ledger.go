@@ -94,11 +94,11 @@ func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int
 func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
 	if scope.organization == Nobody {
-		item, err := s.read(ctx, secretKey())
+		item, err := s.read(ctx, deploymentKey())
 		if err != nil || item[0] == nil {
 			return began, err
 		}
-		e, err := decode[Secret](item[0])
+		e, err := decode[deployment](item[0])
 		if err != nil {
 			return began, err
 		}

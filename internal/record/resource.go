@@ -413,32 +413,67 @@ func (s *Store) Job(ctx context.Context, id string) (e JobEntity, found bool, er
 	return e, err == nil, err
 }
 
-// Secret is the deployment's own secret, with which it signs tokens.
-type Secret struct {
-	Bytes     []byte    `json:"bytes"`
-	CreatedAt time.Time `json:"created_at"`
+// RunToken is a token that is good for one run, as it is stored: never its text. It is gone when its time is over.
+type RunToken struct {
+	RunID        string    `json:"run_id"`
+	Organization string    `json:"-"`
+	KeyID        string    `json:"api_key_id"`
+	KeyHash      string    `json:"key_hash"` // of the text of the key with which it was asked for
+	End          time.Time `json:"end"`
 }
 
-func secretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
+func runTokenKey(hash string) table.Key { return table.Key{Part: "run_token/" + hash, Sort: headSort} }
 
-// EnsureSecret reads the deployment's secret, making it the first time.
-func (s *Store) EnsureSecret(ctx context.Context, made []byte) ([]byte, error) {
+// PutRunToken is the write of a token under the hash of its text.
+func PutRunToken(hash string, t RunToken, move string) (table.Op, error) {
+	return put(Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Move: move, Expires: t.End})
+}
+
+// RunToken reads the token that has a hash.
+func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
+	item, err := s.get(ctx, System(), "run token", runTokenKey(hash))
+	if err != nil {
+		return RunToken{}, err
+	}
+	e, err := decode[RunToken](item)
+	e.Value.Organization = item.Owner
+	return e.Value, err
+}
+
+// deployment says since when there is one.
+type deployment struct {
+	CreatedAt time.Time `json:"created_at"`
+	// Signed run tokens, in programs before tokens had rows. It is dropped where it is found; no such token is taken any more.
+	Bytes []byte `json:"bytes,omitzero"`
+}
+
+func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
+
+// EnsureDeployment notes when the deployment began, the first time.
+func (s *Store) EnsureDeployment(ctx context.Context) error {
 	for range 3 {
-		items, err := s.read(ctx, secretKey())
+		items, err := s.read(ctx, deploymentKey())
 		if err != nil {
-			return nil, err
+			return err
 		}
+		e := Fresh(deployment{CreatedAt: s.host.Now()})
 		if items[0] != nil {
-			e, err := decode[Secret](items[0])
-			return e.Value.Bytes, err
+			if e, err = decode[deployment](items[0]); err != nil || e.Value.Bytes == nil {
+				return err
+			}
+			e.Value.Bytes = nil
 		}
-		op, err := put(Fresh(Secret{Bytes: made, CreatedAt: s.host.Now()}), table.Item{Key: secretKey(), Owner: Nobody, Move: "secret"})
+		op, err := put(e, table.Item{Key: deploymentKey(), Owner: Nobody, Move: s.host.NewID()})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := s.Commit(ctx, "secret", op); err != nil && !isStale(err) {
-			return nil, err
+		err = s.Commit(ctx, op.Item.Move, op)
+		if items[0] != nil {
+			return nil //nolint:nilerr // not every process may write; another one drops it
+		}
+		if !isStale(err) {
+			return err
 		}
 	}
-	return nil, problem.Retry(nil)
+	return problem.Retry(nil)
 }

@@ -59,7 +59,6 @@ type world struct {
 	inner     *memtable.Table
 	blobs     *memblob.Store
 	frames    *memtable.Table
-	secret    []byte
 	quiet     bool // faults have stopped
 	queueDown bool
 	feedBack  time.Time // until then the feed hangs
@@ -95,8 +94,7 @@ func newWorld(seed uint64, rate float64) *world {
 	s := newScheduler(seed)
 	w := &world{
 		scheduler: s, seed: seed, rate: rate, work: rand.New(rand.NewPCG(seed, 2)), chance: rand.New(rand.NewPCG(seed, 3)),
-		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, secret: []byte("a secret of the simulation"),
-		pushes: map[string][]received{}, effects: map[string]int{},
+		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{}, effects: map[string]int{},
 	}
 	clock := func() time.Time { return s.now }
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
@@ -108,7 +106,7 @@ func newWorld(seed uint64, rate float64) *world {
 func (w *world) tenants(m *machine, store *record.Store) *tenant.Tenants {
 	return tenant.New(store, store, m, tenant.Defaults{
 		UserCap: userCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: activeLimit,
-	}, w.secret, nil) // nobody sets a secret here
+	}, nil) // nobody sets a secret here
 }
 
 // found makes the tenants: two organisations, the first with two users, each with two agents.

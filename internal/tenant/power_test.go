@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	machine := host.System()
 	w := &world{T: t, items: &faulttable.Table{Inner: memtable.New(machine.Now)}}
 	w.store = record.New(w.items, &memblob.Store{}, machine)
-	w.Tenants = tenant.New(w.store, w.store, machine, tenant.Defaults{UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10}, nil, nil)
+	w.Tenants = tenant.New(w.store, w.store, machine, tenant.Defaults{UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10}, nil)
 	name := "home"
 	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: &name})
 	require.NoError(t, err)

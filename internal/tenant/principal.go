@@ -75,7 +75,7 @@ type Principal struct {
 	Level        Level
 	Run          string // not empty: a run token, good for this run alone
 
-	text  string    // the hash of the key's text that it came with, or the hash's beginning
+	text  string    // the hash of the key's text that it came with
 	ends  time.Time // when that text ends by itself; zero: never
 	until time.Time // a run token's own end
 }

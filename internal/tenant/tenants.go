@@ -29,7 +29,6 @@ type Tenants struct {
 	host     host.Host
 	defaults Defaults
 	sealer   seal.Sealer
-	secret   []byte // signs run tokens
 
 	changes changes // of rights, in this process
 
@@ -37,10 +36,10 @@ type Tenants struct {
 	used   map[string]time.Time // when a key's use was last written
 }
 
-// New makes the use case; secret signs tokens. Known is the same store, or one that answers for a while from what it read
+// New makes the use case. Known is the same store, or one that answers for a while from what it read
 // before: who a key belongs to, caps, and the agents of new runs come from it. The sealer keeps the secrets of organisations.
-func New(s, known *record.Store, h host.Host, d Defaults, secret []byte, sealer seal.Sealer) *Tenants {
-	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, secret: secret, used: map[string]time.Time{}}
+func New(s, known *record.Store, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
+	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: map[string]time.Time{}}
 }
 
 var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key", "an API key is needed: Authorization: Bearer <API_KEY>")
@@ -53,10 +52,8 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if token == "" {
 		return Principal{}, errNoKey
 	}
-	if c, ok := t.openRunToken(token); ok {
-		p, err := t.principalOf(ctx, t.known, c.Key, c.Text)
-		p.Run, p.until = c.Run, time.Unix(c.End, 0)
-		return p, err
+	if isRunToken(token) {
+		return t.ofRunToken(ctx, token)
 	}
 	public, ok := parseKeyText(token)
 	if !ok {
@@ -91,8 +88,8 @@ func (t *Tenants) principalOf(ctx context.Context, s *record.Store, keyID, text 
 	}
 	p.Key, p.ends = key.Value, key.Value.ExpiresAt
 	switch {
-	case sameText(p.Key.Hash, text):
-	case sameText(p.Key.PreviousHash, text):
+	case sameHash(p.Key.Hash, text):
+	case sameHash(p.Key.PreviousHash, text):
 		p.ends = earlier(p.ends, p.Key.PreviousUntil)
 	default:
 		return p, errBadKey

@@ -1,61 +1,56 @@
 package tenant
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
+	"context"
+	"math/big"
 	"strings"
 	"time"
+
+	"agentplatform/internal/record"
 )
 
-// A run token is "rt_", its claims, ".", their HMAC. It needs no row: it ends by itself within the hour, and at once
-// when the key that made it ends, or the text with which that was asked to.
+// A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. Like a key's it is stored nowhere: its row has its hash,
+// so that whoever reads the store can make none. It ends by itself within the hour, and at once when the key that asked for it ends, or
+// the text of that key.
 const runTokenPrefix = "rt_"
 
 // MaxRunToken is the longest that a run token may live.
 const MaxRunToken = time.Hour
 
-type runClaims struct {
-	Run  string `json:"run"`
-	Key  string `json:"key"`
-	Text string `json:"text"` // the beginning of the hash of the key's text
-	End  int64  `json:"end"`  // unix seconds
-}
-
 // RunToken makes a token that is good for one run.
-func (t *Tenants) RunToken(p Principal, run string, life time.Duration) (token string, end time.Time) {
-	end = t.host.Now().Add(min(life, MaxRunToken)).Truncate(time.Second)
-	claims, _ := json.Marshal(runClaims{Run: run, Key: p.Key.ID, Text: p.text[:min(len(p.text), textName)], End: end.Unix()})
-	body := base64.RawURLEncoding.EncodeToString(claims)
-	return runTokenPrefix + body + "." + base64.RawURLEncoding.EncodeToString(t.sign(body)), end
-}
-
-func (t *Tenants) sign(body string) []byte {
-	mac := hmac.New(sha256.New, t.secret)
-	mac.Write([]byte("run token " + body))
-	return mac.Sum(nil)
-}
-
-func (t *Tenants) openRunToken(token string) (c runClaims, ok bool) {
-	rest, ok := strings.CutPrefix(token, runTokenPrefix)
-	if !ok {
-		return c, false
-	}
-	body, signature, ok := strings.Cut(rest, ".")
-	if !ok {
-		return c, false
-	}
-	sum, err := base64.RawURLEncoding.DecodeString(signature)
-	if err != nil || !hmac.Equal(sum, t.sign(body)) {
-		return c, false
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(body)
+func (t *Tenants) RunToken(ctx context.Context, p Principal, run string, life time.Duration) (token string, end time.Time, err error) {
+	end = t.host.Now().Add(min(life, MaxRunToken)).UTC().Truncate(time.Millisecond)
+	token = runTokenPrefix + encode62(new(big.Int).SetBytes(randomBytes(t.host, 32)), secretSize)
+	token += checksum(token)
+	move := t.host.NewID()
+	op, err := record.PutRunToken(hashText(token), record.RunToken{
+		RunID: run, Organization: p.Organization.ID, KeyID: p.Key.ID, KeyHash: p.text, End: end,
+	}, move)
 	if err != nil {
-		return c, false
+		return "", end, err
 	}
-	if err := json.Unmarshal(raw, &c); err != nil || c.End <= t.host.Now().Unix() {
-		return c, false
+	return token, end, t.store.Commit(ctx, move, op)
+}
+
+// isRunToken says whether a text may be that of a run token.
+func isRunToken(text string) bool {
+	if !strings.HasPrefix(text, runTokenPrefix) || len(text) != len(runTokenPrefix)+secretSize+sumSize {
+		return false
 	}
-	return c, true
+	body, sum := text[:len(text)-sumSize], text[len(text)-sumSize:]
+	return checksum(body) == sum
+}
+
+// ofRunToken is the one whom a run token stands for.
+func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error) {
+	token, err := t.known.RunToken(ctx, hashText(text))
+	if err != nil {
+		return Principal{}, hide(err)
+	}
+	if !t.host.Now().Before(token.End) {
+		return Principal{}, errBadKey
+	}
+	p, err := t.principalOf(ctx, t.known, token.KeyID, token.KeyHash)
+	p.Run, p.until = token.RunID, token.End
+	return p, err
 }

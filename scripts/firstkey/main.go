@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -51,13 +50,11 @@ func run(ctx context.Context, name string, again bool) error {
 		return fmt.Errorf("organization %s is there already: its operator key is with whoever deployed this first; -again makes another organization with a key of its own",
 			there.Rows[0].Value.ID)
 	}
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret)
-	if secret, err = store.EnsureSecret(ctx, secret); err != nil {
+	if err := store.EnsureDeployment(ctx); err != nil {
 		return err
 	}
 	// It sets no secret that would have to be sealed.
-	first, err := tenant.New(store, store, machine, tenant.Defaults{}, secret, nil).Bootstrap(ctx)
+	first, err := tenant.New(store, store, machine, tenant.Defaults{}, nil).Bootstrap(ctx)
 	if err != nil {
 		return err
 	}

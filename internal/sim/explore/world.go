@@ -118,7 +118,7 @@ func (toolbox) Open(context.Context, string, []string) ([]tool.Offer, error) { r
 func (w *world) tenants(store *record.Store, h host.Host) *tenant.Tenants {
 	return tenant.New(store, store, h, tenant.Defaults{
 		UserCap: w.UserCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: 5 * time.Minute,
-	}, []byte("a secret of the small world"), nil)
+	}, nil)
 }
 
 // found makes an organization with a user and an agent: they stay as they are.

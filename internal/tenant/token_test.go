@@ -1,0 +1,93 @@
+package tenant_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+// Whoever reads the store finds no token there, and nothing to make one with: neither that of today nor that of earlier stores, which
+// kept what signed their tokens in the clear.
+func TestTheStoreGivesNoTokenAway(t *testing.T) {
+	w := newWorld(t)
+	p, key := w.person("a@example.com", tenant.Admin, tenant.LevelRun)
+	token, _, err := w.RunToken(t.Context(), p, "a run", time.Hour)
+	require.NoError(t, err)
+	of, err := w.Authenticate(t.Context(), token)
+	require.NoError(t, err)
+	assert.Equal(t, "a run", of.Run)
+
+	secret := []byte("what an earlier program signed with")
+	body, err := json.Marshal(map[string]any{"bytes": secret, "created_at": "2020-01-01T00:00:00Z"})
+	require.NoError(t, err)
+	old := table.Key{Part: "deployment", Sort: "secret"}
+	require.NoError(t, w.items.Commit(t.Context(), "old", table.Put(table.Item{Key: old, Owner: "-", Move: "old", Schema: 1, Body: body}, table.Absent())))
+	claims := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"run":"a run","key":%q,"end":4102444800}`, p.Key.ID))
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("run token " + claims))
+	_, err = w.Authenticate(t.Context(), "rt_"+claims+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)))
+	assert.True(t, problem.Is(err, "invalid_api_key"), "%v", err)
+
+	for range 2 {
+		require.NoError(t, w.store.EnsureDeployment(t.Context()))
+	}
+	looked := 0
+	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
+		looked++
+		if i.Key == old {
+			assert.Contains(t, string(i.Body), "2020-01-01", "when the deployment began is still known")
+		}
+		for _, text := range []string{token, key, base64.StdEncoding.EncodeToString(secret)} {
+			assert.NotContains(t, i.Key.Part+i.Key.Sort+string(i.Body), text)
+		}
+		for _, hash := range strings.Split(i.Key.Part, "/") {
+			_, err := w.Authenticate(t.Context(), "rt_"+hash)
+			assert.Error(t, err)
+		}
+	})
+	assert.Greater(t, looked, 3)
+}
+
+// A token ends with the text of the key that asked for it, however the key is rotated.
+func TestATokenEndsWithTheTextThatAskedForIt(t *testing.T) {
+	w := newWorld(t)
+	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	ask := func(by tenant.Principal) string {
+		token, _, err := w.RunToken(t.Context(), by, "a run", time.Hour)
+		require.NoError(t, err)
+		return token
+	}
+	good := func(token string) bool {
+		_, err := w.Authenticate(t.Context(), token)
+		return err == nil
+	}
+	rotate := func(overlap time.Duration) tenant.Principal {
+		_, text, err := w.RotateKey(t.Context(), admin, w.home, admin.Key.ID, overlap)
+		require.NoError(t, err)
+		p, err := w.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		return p
+	}
+	first := ask(admin)
+	second := ask(rotate(time.Hour))
+	assert.True(t, good(first), "during the overlap")
+	third := ask(rotate(time.Hour))
+	assert.False(t, good(first))
+	assert.True(t, good(second))
+	rotate(0)
+	assert.False(t, good(second))
+	assert.False(t, good(third))
+}
