@@ -122,8 +122,8 @@ func (s Service) people(ctx context.Context, clients, limit int, organization bo
 		caps, users = object{"user": 1000, "organization": limit}, min(clients, 4)
 	}
 	home := made("", "/organizations", object{"name": "caps", "caps": caps}, "organization_id")
-	for range users {
-		user := made("", "/users", object{"email": "a@example.com", "role": "admin", "organization_id": home}, "user_id")
+	for i := range users {
+		user := made("", "/users", object{"email": fmt.Sprintf("u%d@example.com", i), "role": "admin", "organization_id": home}, "user_id")
 		keys = append(keys, made("", "/api-keys", object{"name": "k", "user_id": user, "level": "admin", "organization_id": home}, "key"))
 	}
 	return keys, made(keys[0], "/agents", object{"name": "a"}, "agent_id"), err

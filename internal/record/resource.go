@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"agentplatform/internal/problem"
@@ -113,6 +114,8 @@ type Organization struct {
 	RateLimit int    `json:"rate_limit,omitzero"`       // requests a minute and key; 0: the deployment's default
 	RateBurst int    `json:"rate_burst,omitzero"`
 
+	Ceilings Limits `json:"ceilings,omitzero"` // that operators have set; 0: none
+
 	RetentionDays int     `json:"run_retention_days,omitzero"` // 0: runs are kept
 	Budget        *Budget `json:"budget,omitzero"`
 
@@ -127,6 +130,14 @@ type Organization struct {
 }
 
 func (o Organization) placed() (string, string, string) { return "organization", o.ID, o.ID }
+
+// Limits are the numbers of an organisation that bound what it may use.
+type Limits struct {
+	UserCap   int `json:"user_cap,omitzero"`
+	Cap       int `json:"organization_cap,omitzero"`
+	RateLimit int `json:"rate_limit,omitzero"`
+	RateBurst int `json:"rate_burst,omitzero"`
+}
 
 // User is somebody who owns keys and runs.
 type User struct {
@@ -144,6 +155,22 @@ type User struct {
 }
 
 func (u User) placed() (string, string, string) { return "user", u.ID, u.Organization }
+
+// Email says whose an e-mail address is in an organisation. It is written and removed with its user.
+type Email struct {
+	Address      string `json:"address"` // as it is compared
+	Organization string `json:"organization_id"`
+	UserID       string `json:"user_id"`
+}
+
+func (e Email) placed() (string, string, string) {
+	return "email", EmailID(e.Organization, e.Address), e.Organization
+}
+
+// EmailID is where an address of an organisation is found. Letters' case makes no difference.
+func EmailID(organization, address string) string {
+	return DerivedID("email/"+strings.ToLower(address), organization)
+}
 
 // Group is some of an organisation's users. Who belongs to it stands with the users.
 type Group struct {

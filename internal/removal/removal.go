@@ -316,6 +316,9 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 	if err := dropAll(ctx, r, scope, func(e record.Entity[record.User]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
 		return err
 	}
+	if err := dropAll(ctx, r, scope, func(e record.Entity[record.Email]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
+		return err
+	}
 	err := dropAll(ctx, r, scope, func(e record.Entity[record.Agent]) []table.Op {
 		ops := []table.Op{record.DeleteResource(e)}
 		for v := max(1, e.Value.Version-90); v <= e.Value.Version; v++ {

@@ -152,11 +152,11 @@ func (x *Teller) make(kind string) thing {
 			"kind": "http", "name": secretWord, "url": address + "/weather", "request": object{"name": secretWord, "method": "GET"},
 		}).is(201).text("toolkit_id")}
 	case "user":
-		return thing{"id": x.post("/users", object{"email": secretWord + "@example.com"}).is(201).text("user_id")}
+		return thing{"id": x.post("/users", object{"email": secretWord + freshEmail()}).is(201).text("user_id")}
 	case "key":
 		return thing{"id": x.post("/api-keys", object{"name": secretWord}).is(201).text("api_key_id")}
 	case "group":
-		member := x.post("/users", object{"email": "m@example.com"}).is(201).text("user_id")
+		member := x.post("/users", object{"email": freshEmail()}).is(201).text("user_id")
 		id := x.post("/groups", object{"name": secretWord}).is(201).text("group_id")
 		x.post("/groups/"+id+"/members", object{"user_id": member}).is(201)
 		return thing{"id": id, "user_id": member}

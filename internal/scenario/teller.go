@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,10 +132,15 @@ func (x *Teller) with(key string) *Teller {
 // colleague is another user of the same organisation, with a key of a level.
 func (x *Teller) colleague(role, level string) *Teller {
 	y := *x
-	y.User = x.post("/users", object{"email": "b@example.com", "role": role}).is(201).text("user_id")
+	y.User = x.post("/users", object{"email": freshEmail(), "role": role}).is(201).text("user_id")
 	y.Key = x.post("/api-keys", object{"name": "k", "user_id": y.User, "level": level}).is(201).text("key")
 	return &y
 }
+
+var emails atomic.Int64
+
+// freshEmail is an address that nobody else has.
+func freshEmail() string { return fmt.Sprintf("u%d@example.com", emails.Add(1)) }
 
 type object = map[string]any
 

@@ -130,7 +130,7 @@ func (w *world) found() {
 				w.modes[a.Value.ID] = mode
 			}
 			for range users {
-				email, role := "a@example.com", string(tenant.Admin)
+				email, role := fmt.Sprintf("u%d@example.com", len(w.people)), string(tenant.Admin)
 				u, err := tenants.CreateUser(ctx, tenant.Platform(), o.Value.ID, tenant.UserEdit{Email: &email, Role: &role, Budget: plenty})
 				must(err)
 				_, text, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})

@@ -2,7 +2,9 @@ package tenant
 
 import (
 	"context"
+	"errors"
 	"net/mail"
+	"strings"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -21,8 +23,9 @@ type UserEdit struct {
 
 func (e UserEdit) apply(u *record.User) error {
 	if e.Email != nil {
-		if _, err := mail.ParseAddress(*e.Email); err != nil || len(*e.Email) > 320 {
-			return problem.InvalidField("body.email", "must be an e-mail address")
+		// A name beside the address, or quotes that it does not need, would make another text of the same address.
+		if a, err := mail.ParseAddress(*e.Email); err != nil || a.Address != *e.Email || len(*e.Email) > 320 {
+			return problem.InvalidField("body.email", "must be an e-mail address, and nothing else")
 		}
 		u.Email = *e.Email
 	}
@@ -62,17 +65,71 @@ func (t *Tenants) CreateUser(ctx context.Context, by Principal, organization str
 	if edit.Email == nil {
 		return none, problem.InvalidField("body.email", "is required")
 	}
-	if err := t.applyUser(ctx, edit, &u); err != nil {
+	if err := t.applyUser(ctx, by, edit, &u); err != nil {
 		return none, err
 	}
 	if err := by.MayManage("the user", standing(u)); err != nil {
 		return none, err
 	}
-	return record.Create(ctx, t.store, u, u.ID)
+	for range drawTries {
+		ops, err := t.changeEmail(ctx, record.User{}, u, u.ID)
+		if err != nil {
+			return none, err
+		}
+		e, err := record.Create(ctx, t.store, u, u.ID, ops...)
+		if !errors.Is(err, record.ErrStale) { // else somebody took the address meanwhile
+			return e, err
+		}
+	}
+	return none, problem.Retry(errors.New("the e-mail address kept changing hands"))
 }
 
-// applyUser makes an edit whose groups are there.
-func (t *Tenants) applyUser(ctx context.Context, edit UserEdit, u *record.User) error {
+// changeEmail is the writes by which a user has its e-mail address, which is nobody else's in the organisation, and no other any more.
+// Those who belong to none have theirs as they like.
+func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, move string) (ops []table.Op, err error) {
+	held := func(u record.User) (record.Entity[record.Email], bool, error) {
+		id := record.EmailID(u.Organization, u.Email)
+		e, err := record.Resource[record.Email](ctx, t.store, record.System(), id)
+		return e, err == nil, ignoreGone(err)
+	}
+	same := before.Organization == after.Organization && strings.EqualFold(before.Email, after.Email)
+	if after.Email != "" && !same && after.Organization != record.Nobody {
+		e, there, err := held(after)
+		switch {
+		case err != nil:
+			return nil, err
+		case there && e.Value.UserID != after.ID:
+			return nil, problem.New(problem.Conflict, "conflict", "another user of the organization has the e-mail address %s", after.Email)
+		case !there:
+			e := record.Fresh(record.Email{Address: strings.ToLower(after.Email), Organization: after.Organization, UserID: after.ID})
+			op, err := record.PutResource(e, move)
+			if err != nil {
+				return nil, err
+			}
+			ops = append(ops, op)
+		}
+	}
+	if before.Email != "" && !same {
+		e, there, err := held(before)
+		if err != nil {
+			return nil, err
+		}
+		if there && e.Value.UserID == before.ID {
+			ops = append(ops, record.DeleteResource(e))
+		}
+	}
+	return ops, nil
+}
+
+func ignoreGone(err error) error {
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// applyUser makes an edit whose groups are there, and whose cap is within what an operator has left to the organisation.
+func (t *Tenants) applyUser(ctx context.Context, _ Principal, edit UserEdit, u *record.User) error {
 	if edit.GroupIDs != nil {
 		if err := t.checkGroups(ctx, u.Organization, "body.group_ids", nil, *edit.GroupIDs); err != nil {
 			return err
@@ -85,15 +142,19 @@ func (t *Tenants) applyUser(ctx context.Context, edit UserEdit, u *record.User) 
 func (t *Tenants) EditUser(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit UserEdit,
 ) (record.Entity[record.User], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(u *record.User, _ string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, scope, id, match, func(u *record.User, move string) ([]table.Op, error) {
 		if err := t.mayManageUser(ctx, by, u); err != nil {
 			return nil, err
 		}
+		before := *u
 		u.UpdatedAt = t.host.Now()
-		if err := t.applyUser(ctx, edit, u); err != nil {
+		if err := t.applyUser(ctx, by, edit, u); err != nil {
 			return nil, err
 		}
-		return nil, by.MayManage("the user", standing(*u)) // as it is to be
+		if err := by.MayManage("the user", standing(*u)); err != nil { // as it is to be
+			return nil, err
+		}
+		return t.changeEmail(ctx, before, *u, move)
 	})
 }
 
@@ -104,7 +165,12 @@ func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Sco
 			return nil, err
 		}
 		job = move
-		return t.removalJob(job, e.Value.Organization, record.RemoveUser, id)
+		free, err := t.changeEmail(ctx, e.Value, record.User{}, move)
+		if err != nil {
+			return nil, err
+		}
+		begin, err := t.removalJob(job, e.Value.Organization, record.RemoveUser, id)
+		return append(begin, free...), err
 	})
 	return job, err
 }
