@@ -33,11 +33,17 @@ type rateView struct {
 	Burst             *int `json:"burst,omitempty" nullable:"true"`
 }
 
+type ceilingsView struct {
+	Caps      *capsView `json:"caps,omitempty"`
+	RateLimit *rateView `json:"rate_limit,omitempty"`
+}
+
 type organizationView struct {
 	OrganizationID          string                  `json:"organization_id"`
 	Name                    string                  `json:"name"`
 	Caps                    capsView                `json:"caps"`
 	RateLimit               rateView                `json:"rate_limit"`
+	Ceilings                ceilingsView            `json:"ceilings" doc:"up to which admins may set caps and rates"`
 	RunRetentionDays        *int                    `json:"run_retention_days" doc:"null: runs are kept"`
 	Budget                  nullable[record.Budget] `json:"budget"`
 	WebhookSecretConfigured bool                    `json:"webhook_secret_configured"`
@@ -48,7 +54,9 @@ type organizationView struct {
 func (s *Server) viewOrganization(o record.Organization) organizationView {
 	userCap, organizationCap := s.Tenants.CapsOf(o, record.User{})
 	perMinute, burst := s.Tenants.Rate(o)
+	most := s.Tenants.Ceilings(o)
 	v := organizationView{
+		Ceilings:       ceilingsView{&capsView{&most.UserCap, &most.Cap}, &rateView{&most.RateLimit, &most.RateBurst}},
 		OrganizationID: o.ID, Name: o.Name, Caps: capsView{User: &userCap, Organization: &organizationCap},
 		RateLimit: rateView{RequestsPerMinute: &perMinute, Burst: &burst}, WebhookSecretConfigured: o.Secret != "", Budget: nullable[record.Budget]{o.Budget},
 		CreatedAt: events.Time(o.CreatedAt), UpdatedAt: events.Time(o.UpdatedAt),
@@ -64,6 +72,7 @@ type organizationBody struct {
 	Name             *string                 `json:"name,omitempty" maxLength:"200"`
 	Caps             *capsView               `json:"caps,omitempty"`
 	RateLimit        *rateView               `json:"rate_limit,omitempty"`
+	Ceilings         nullable[ceilingsView]  `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
 	RunRetentionDays *int                    `json:"run_retention_days,omitempty" minimum:"1" maximum:"36500" nullable:"true"`
 	Budget           nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
 	WebhookSecret    *string                 `json:"webhook_secret,omitempty" maxLength:"4096" nullable:"true" doc:"write-only; any text"`
@@ -78,10 +87,15 @@ type OrganizationInput struct {
 
 // edit tells a member that is null (reset) from one that is absent (leave).
 func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
+	type limits struct {
+		Caps      map[string]*int `json:"caps"`
+		RateLimit map[string]*int `json:"rate_limit"`
+	}
 	var raw struct {
-		Caps      map[string]*int            `json:"caps"`
-		RateLimit map[string]*int            `json:"rate_limit"`
-		Rest      map[string]json.RawMessage `json:"-"`
+		limits
+
+		Ceilings limits                     `json:"ceilings"`
+		Rest     map[string]json.RawMessage `json:"-"`
 	}
 	if err := json.Unmarshal(in.RawBody, &raw); err != nil {
 		return tenant.OrganizationEdit{}, problem.InvalidField("body", "%s", err)
@@ -100,6 +114,10 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		{raw.Caps, "organization", "body.caps.organization", &e.Cap},
 		{raw.RateLimit, "requests_per_minute", "body.rate_limit.requests_per_minute", &e.RateLimit},
 		{raw.RateLimit, "burst", "body.rate_limit.burst", &e.RateBurst},
+		{raw.Ceilings.Caps, "user", "body.ceilings.caps.user", &e.Ceilings.UserCap},
+		{raw.Ceilings.Caps, "organization", "body.ceilings.caps.organization", &e.Ceilings.Cap},
+		{raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute", &e.Ceilings.RateLimit},
+		{raw.Ceilings.RateLimit, "burst", "body.ceilings.rate_limit.burst", &e.Ceilings.RateBurst},
 	} {
 		v, there := m.from[m.name]
 		if !there {
@@ -111,6 +129,9 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 			return e, problem.InvalidField(m.at, "must be at least 1, or null for the default")
 		}
 		*m.to = v
+	}
+	if string(raw.Rest["ceilings"]) == "null" {
+		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
 	}
 	if string(raw.Rest["run_retention_days"]) == "null" {
 		e.RetentionDays = new(int)
@@ -161,7 +182,7 @@ func (s *Server) readOrganization(ctx context.Context, _ tenant.Principal, in *I
 	return s.organizationAnswer(e), err
 }
 
-func (s *Server) editOrganization(ctx context.Context, _ tenant.Principal, in *struct {
+func (s *Server) editOrganization(ctx context.Context, p tenant.Principal, in *struct {
 	IDPath
 	OrganizationInput
 }) (*answer[organizationView], error) {
@@ -172,7 +193,7 @@ func (s *Server) editOrganization(ctx context.Context, _ tenant.Principal, in *s
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.EditOrganization(ctx, in.ID, in.precondition(), edit)
+	e, err := s.Tenants.EditOrganization(ctx, p, in.ID, in.precondition(), edit)
 	return s.organizationAnswer(e), err
 }
 
@@ -206,7 +227,7 @@ func (s *Server) editOwnOrganization(ctx context.Context, p tenant.Principal, in
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Tenants.EditOrganization(ctx, id, in.precondition(), edit)
+	e, err := s.Tenants.EditOrganization(ctx, p, id, in.precondition(), edit)
 	return s.organizationAnswer(e), err
 }
 

@@ -97,7 +97,7 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "hello")
 	days := 2
 	administer(t, w, 36*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
-		_, err := tenants.EditOrganization(ctx, w.people[0].Organization.ID, 0, tenant.OrganizationEdit{RetentionDays: &days})
+		_, err := tenants.EditOrganization(ctx, tenant.Platform(), w.people[0].Organization.ID, 0, tenant.OrganizationEdit{RetentionDays: &days})
 		must(err)
 	})
 	assert.False(t, w.checker.isGone(run), "not yet")

@@ -20,6 +20,64 @@ type OrganizationEdit struct {
 	RetentionDays *int
 	Secret        *string
 	Budget        BudgetEdit
+	Ceilings      LimitsEdit // for operators
+}
+
+// LimitsEdit changes what is set; pointers to zero take a limit back.
+type LimitsEdit struct {
+	UserCap   *int
+	Cap       *int
+	RateLimit *int
+	RateBurst *int
+}
+
+// limit is one of an organisation's limits: what an edit says about it and its ceiling, and where both stand.
+type limit struct {
+	name        string
+	to, from    *int // from is nil where the edit leaves it
+	over, above *int // the ceiling, and what the edit says about that
+	most        int
+	deployed    int
+}
+
+func (t *Tenants) limits(e OrganizationEdit, o *record.Organization) []limit {
+	c, d := &o.Ceilings, t.defaults
+	return []limit{
+		{"caps.user", &o.UserCap, e.UserCap, &c.UserCap, e.Ceilings.UserCap, 1_000_000, d.UserCap},
+		{"caps.organization", &o.Cap, e.Cap, &c.Cap, e.Ceilings.Cap, 1_000_000, d.OrganizationCap},
+		{"rate_limit.requests_per_minute", &o.RateLimit, e.RateLimit, &c.RateLimit, e.Ceilings.RateLimit, 10_000_000, d.RateLimit},
+		{"rate_limit.burst", &o.RateBurst, e.RateBurst, &c.RateBurst, e.Ceilings.RateBurst, 10_000_000, d.RateBurst},
+	}
+}
+
+// apply sets a limit, and its ceiling. Operators alone set ceilings; others are held to the deployment's settings where none is set.
+func (l limit) apply(by Principal) error {
+	operator := by.Level.Covers(LevelOperator)
+	shown := firstSet(*l.over, l.deployed)
+	switch {
+	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // it says back what it was shown
+	case !operator:
+		return problem.New(problem.Forbidden, "insufficient_permission", "ceilings are set by operators").With("level_needed", LevelOperator)
+	case *l.above < 0 || *l.above > l.most:
+		return problem.InvalidField("body.ceilings."+l.name, "must be between 1 and %d", l.most)
+	default:
+		*l.over = *l.above
+	}
+	if l.from == nil || *l.from == *l.to {
+		return nil
+	}
+	if *l.from < 0 || *l.from > l.most {
+		return problem.InvalidField("body."+l.name, "must be between 1 and %d", l.most)
+	}
+	ceiling := *l.over
+	if !operator {
+		ceiling = firstSet(ceiling, l.deployed)
+	}
+	if ceiling > 0 && *l.from > ceiling {
+		return problem.InvalidField("body."+l.name, "must be at most %d, the ceiling that operators set", ceiling)
+	}
+	*l.to = *l.from
+	return nil
 }
 
 func (e OrganizationEdit) apply(o *record.Organization) error {
@@ -29,25 +87,11 @@ func (e OrganizationEdit) apply(o *record.Organization) error {
 		}
 		o.Name = *e.Name
 	}
-	for _, n := range []struct {
-		name string
-		from *int
-		to   *int
-		most int
-	}{
-		{"body.caps.user", e.UserCap, &o.UserCap, 1_000_000},
-		{"body.caps.organization", e.Cap, &o.Cap, 1_000_000},
-		{"body.rate_limit.requests_per_minute", e.RateLimit, &o.RateLimit, 10_000_000},
-		{"body.rate_limit.burst", e.RateBurst, &o.RateBurst, 10_000_000},
-		{"body.run_retention_days", e.RetentionDays, &o.RetentionDays, 36_500},
-	} {
-		if n.from == nil {
-			continue
+	if n := e.RetentionDays; n != nil {
+		if *n < 0 || *n > 36_500 {
+			return problem.InvalidField("body.run_retention_days", "must be between 1 and 36500")
 		}
-		if *n.from < 0 || *n.from > n.most {
-			return problem.InvalidField(n.name, "must be between 1 and %d", n.most)
-		}
-		*n.to = *n.from
+		o.RetentionDays = *n
 	}
 	if err := e.Budget.apply(&o.Budget); err != nil {
 		return err
@@ -61,8 +105,13 @@ func (e OrganizationEdit) apply(o *record.Organization) error {
 	return nil
 }
 
-// apply makes an edit, and seals the secret that it brings.
-func (t *Tenants) apply(ctx context.Context, e OrganizationEdit, o *record.Organization) error {
+// apply makes a principal's edit, and seals the secret that it brings.
+func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o *record.Organization) error {
+	for _, l := range t.limits(e, o) {
+		if err := l.apply(by); err != nil {
+			return err
+		}
+	}
 	if err := e.apply(o); err != nil || e.Secret == nil || o.Secret == "" {
 		return err
 	}
@@ -78,7 +127,7 @@ func (t *Tenants) CreateOrganization(ctx context.Context, e OrganizationEdit) (r
 	if e.Name == nil {
 		return record.Entity[record.Organization]{}, problem.InvalidField("body.name", "is required")
 	}
-	if err := t.apply(ctx, e, &o); err != nil {
+	if err := t.apply(ctx, Platform(), e, &o); err != nil {
 		return record.Entity[record.Organization]{}, err
 	}
 	return t.createOrganization(ctx, o)
@@ -108,10 +157,10 @@ func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entit
 
 // EditOrganization changes an organisation.
 func (t *Tenants) EditOrganization(
-	ctx context.Context, id string, match record.Match, edit OrganizationEdit,
+	ctx context.Context, by Principal, id string, match record.Match, edit OrganizationEdit,
 ) (record.Entity[record.Organization], error) {
 	return t.changeOrganization(ctx, id, match, func(o *record.Organization, _ string) ([]table.Op, error) {
-		return nil, t.apply(ctx, edit, o)
+		return nil, t.apply(ctx, by, edit, o)
 	})
 }
 

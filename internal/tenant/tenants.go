@@ -187,12 +187,30 @@ func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, 
 
 // CapsOf are the caps of a user of an organisation, both read already.
 func (t *Tenants) CapsOf(o record.Organization, u record.User) (ofUser, ofOrganization int) {
-	return firstSet(u.Cap, o.UserCap, t.defaults.UserCap), firstSet(o.Cap, t.defaults.OrganizationCap)
+	return under(o.Ceilings.UserCap, u.Cap, o.UserCap, t.defaults.UserCap), under(o.Ceilings.Cap, o.Cap, t.defaults.OrganizationCap)
 }
 
 // Rate is the rate limit of an organisation's keys.
 func (t *Tenants) Rate(o record.Organization) (perMinute, burst int) {
-	return firstSet(o.RateLimit, t.defaults.RateLimit), firstSet(o.RateBurst, t.defaults.RateBurst)
+	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit), under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
+}
+
+// Ceilings are the limits up to which an organisation's admins may go: what an operator has set, or the deployment's settings.
+func (t *Tenants) Ceilings(o record.Organization) record.Limits {
+	c, d := o.Ceilings, t.defaults
+	return record.Limits{
+		UserCap: firstSet(c.UserCap, d.UserCap), Cap: firstSet(c.Cap, d.OrganizationCap),
+		RateLimit: firstSet(c.RateLimit, d.RateLimit), RateBurst: firstSet(c.RateBurst, d.RateBurst),
+	}
+}
+
+// under is the first value that is set, or the ceiling that an operator has set where that is lower.
+func under(ceiling int, values ...int) int {
+	v := firstSet(values...)
+	if ceiling > 0 && v > ceiling {
+		return ceiling
+	}
+	return v
 }
 
 func firstSet(values ...int) int {

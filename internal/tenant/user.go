@@ -129,7 +129,16 @@ func ignoreGone(err error) error {
 }
 
 // applyUser makes an edit whose groups are there, and whose cap is within what an operator has left to the organisation.
-func (t *Tenants) applyUser(ctx context.Context, _ Principal, edit UserEdit, u *record.User) error {
+func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u *record.User) error {
+	if edit.Cap != nil && *edit.Cap != u.Cap && !by.Level.Covers(LevelOperator) {
+		o, err := organization(ctx, t.store, u.Organization)
+		if err != nil {
+			return err
+		}
+		if most := t.Ceilings(o).UserCap; *edit.Cap > most && most > 0 {
+			return problem.InvalidField("body.concurrency_cap", "must be at most %d, the ceiling that operators set", most)
+		}
+	}
 	if edit.GroupIDs != nil {
 		if err := t.checkGroups(ctx, u.Organization, "body.group_ids", nil, *edit.GroupIDs); err != nil {
 			return err
