@@ -86,6 +86,9 @@ func (s *Server) exportAgent(ctx context.Context, p tenant.Principal, in *struct
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Store.NoteDeed(ctx, p.Organization.ID, "agent", in.ID); err != nil {
+		return nil, err
+	}
 	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{} // they are this organization's
 	return &answer[agentDocument]{Body: d}, nil
 }

@@ -25,7 +25,7 @@ type auditView struct {
 }
 
 type auditSubject struct {
-	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,run"`
+	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,run,chat,delivery"`
 	ID   string `json:"id"`
 }
 

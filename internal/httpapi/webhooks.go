@@ -155,6 +155,9 @@ func (s *Server) redeliver(ctx context.Context, p tenant.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Store.NoteDeed(ctx, h.Organization, "delivery", h.DeliveryID); err != nil {
+		return nil, err
+	}
 	s.nudgeHook(ctx, h)
 	return &answer[deliveryView]{Body: viewDelivery(h)}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/strictjson"
-	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
 )
 
@@ -125,8 +124,9 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	if err != nil {
 		return e, err
 	}
-	after, _, err := in.Shell.From(ctx, e, func(record.Run, string) (move.Change, error) {
-		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}}, nil
+	after, _, err := in.Shell.From(ctx, e, func(run record.Run, name string) (move.Change, error) {
+		entry, err := in.Store.AuditDeed(ctx, run.Organization, "run", id, name)
+		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}, Ops: entry}, err
 	})
 	if errors.Is(err, lifecycle.ErrRefused) {
 		return in.Store.LiveRun(ctx, who.Scope(), id)
@@ -203,6 +203,10 @@ func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (strin
 	if err != nil {
 		return "", err
 	}
+	entry, err := in.Store.AuditDeed(ctx, c.Organization, "chat", c.ID, name)
+	if err != nil {
+		return "", err
+	}
 	bury := func(c *lifecycle.Chat) {
 		c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
 		c.Epoch++
@@ -214,13 +218,13 @@ func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (strin
 		if err != nil {
 			return "", err
 		}
-		return name, in.Store.Commit(ctx, name, put, begin)
+		return name, in.Store.Commit(ctx, name, append(entry, put, begin)...)
 	}
 	e, err := in.Store.Run(ctx, record.System(), c.ActiveRun)
 	if err != nil {
 		return "", err
 	}
-	ops := []table.Op{begin}
+	ops := append(entry, begin)
 	for _, id := range e.Value.Parked {
 		p, err := in.Store.StillParked(ctx, id)
 		if err != nil {

@@ -121,3 +121,26 @@ func (s *Store) AuditDecisions(ctx context.Context, r Run, move string, d Decisi
 	op, err := PutResource(Fresh(entry), move)
 	return []table.Op{op}, err
 }
+
+// AuditDeed is the audit log's entry of what is done to a thing that is no resource, such as a run that is cancelled. It is one of the
+// writes of the commit that does it.
+func (s *Store) AuditDeed(ctx context.Context, owner, kind, subject, move string) ([]table.Op, error) {
+	by, authored := ctx.Value(authorKey{}).(Author)
+	if !authored {
+		return nil, nil
+	}
+	entry := by.entry(s.host.Now(), move, kind, subject)
+	entry.Organization = owner
+	op, err := PutResource(Fresh(entry), move)
+	return []table.Op{op}, err
+}
+
+// NoteDeed writes the entry of what changes nothing here, such as an export, by itself.
+func (s *Store) NoteDeed(ctx context.Context, owner, kind, subject string) error {
+	move := s.host.NewID()
+	ops, err := s.AuditDeed(ctx, owner, kind, subject, move)
+	if err != nil || ops == nil {
+		return err
+	}
+	return s.Commit(ctx, move, ops...)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func groupStories() []Story {
@@ -89,6 +90,44 @@ func groupStories() []Story {
 			// A question is for whoever is asked.
 			asked := other.chat("agent_id", agent, "message", "/ask Which?").is(202)
 			other.post("/runs/"+asked.text("run_id")+"/resume", object{"decisions": []object{{"interrupt_id": asked.interrupt(0), "decision": "answer", "message": "this"}}}).is(200)
+		}},
+		{Name: "audit/who stopped, deleted, sent again, took out or tried what", Tell: func(x *Teller) {
+			y := x.colleague("manager", "manage")
+			logged := func(operation, kind, subject string, done reply) {
+				x.Helper()
+				require.Less(x, done.status, 300, done.raw)
+				var entry object
+				x.eventually("the entry of "+operation, func() bool { // a listing
+					for _, e := range x.get("/audit-log").is(200).list("entries") {
+						if e := e.(object); e["operation"] == operation && e["subject"].(object)["id"] == subject {
+							entry = e
+						}
+					}
+					return entry != nil
+				})
+				assert.Equal(x, kind, entry["subject"].(object)["kind"])
+				assert.Equal(x, y.User, entry["user_id"])
+			}
+			run := y.hold()
+			logged("cancel-run", "run", run, y.post("/runs/"+run+"/cancel", object{"reason": "secret words"}))
+			run = y.hold("chat_id", "stopped")
+			logged("cancel-runs", "run", run, y.post("/runs/cancel", object{"filter": object{"chat_id": "stopped"}, "confirm_count": 1}))
+			y.hold("chat_id", "gone")
+			logged("delete-chat", "chat", "gone", y.delete("/chats/gone"))
+			idle := y.chat("message", "x", "callback_url", x.address("ok")).is(200)
+			logged("delete-chat", "chat", idle.text("chat_id"), y.delete("/chats/"+idle.text("chat_id")))
+			pushed := y.chat("message", "x", "callback_url", x.address("ok")).is(200).text("run_id")
+			x.eventually("the delivery", func() bool { return len(x.get("/webhooks/deliveries?run_id="+pushed).list("deliveries")) == 1 })
+			delivery := x.get("/webhooks/deliveries?run_id="+pushed).is(200).text("deliveries", 0, "delivery_id")
+			logged("redeliver", "delivery", delivery, y.post("/webhooks/deliveries/"+delivery+"/redeliver", object{"force": true}))
+			logged("export-agent", "agent", x.Agent, y.get("/agents/"+x.Agent+"/export"))
+			builtin := x.get("/toolkits").is(200).text("toolkits", 0, "toolkit_id")
+			logged("try-tool", "toolkit", builtin, y.post("/toolkits/"+builtin+"/tools/echo/try", object{"arguments": object{"text": "secret words"}}))
+			before := x.get("/audit-log").is(200).raw
+			assert.NotContains(x, before, "secret words")
+			y.post("/runs/"+run+"/cancel", nil).is(200) // it had ended: nothing was done
+			y.delete("/chats/gone").is(404)
+			assert.Equal(x, before, x.get("/audit-log").is(200).raw)
 		}},
 		{Name: "audit/who changed or decided what", Tell: func(x *Teller) {
 			y := x.colleague("manager", "manage")
