@@ -26,6 +26,8 @@ type Store interface {
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// Delete removes a value; removing none is no error.
 	Delete(ctx context.Context, key string) error
+	// DeleteAll removes all values whose keys begin with below, which ends with a slash.
+	DeleteAll(ctx context.Context, below string) error
 }
 
 // Direct is a store that clients may send values to, and read them from, without us in between.

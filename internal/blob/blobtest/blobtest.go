@@ -60,6 +60,27 @@ func Run(t *testing.T, open func(*testing.T) blob.Store) {
 		_, err = s.Get(t.Context(), "k")
 		require.ErrorIs(t, err, blob.ErrMissing)
 	})
+	t.Run("all below a place go, and nothing beside it", func(t *testing.T) {
+		s := open(t)
+		for _, key := range []string{"run/1/input/a", "run/1/step/000001/b", "run/1/c", "run/10/input/a", "run/2", "other/run/1/a"} {
+			require.NoError(t, blob.PutBytes(t.Context(), s, key, []byte(key)))
+		}
+		require.NoError(t, s.DeleteAll(t.Context(), "run/1/"))
+		require.NoError(t, s.DeleteAll(t.Context(), "run/1/"), "removing none is no error")
+		for _, key := range []string{"run/1/input/a", "run/1/step/000001/b", "run/1/c"} {
+			_, err := s.Get(t.Context(), key)
+			require.ErrorIs(t, err, blob.ErrMissing, key)
+		}
+		for _, key := range []string{"run/10/input/a", "run/2", "other/run/1/a"} {
+			got, err := blob.GetBytes(t.Context(), s, key)
+			require.NoError(t, err, key)
+			assert.Equal(t, key, string(got))
+		}
+		require.NoError(t, blob.PutBytes(t.Context(), s, "run/1/c", []byte("again")))
+		got, err := blob.GetBytes(t.Context(), s, "run/1/c")
+		require.NoError(t, err)
+		assert.Equal(t, "again", string(got))
+	})
 	t.Run("readers see a whole value, old or new", func(t *testing.T) {
 		s := open(t)
 		a, b := bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<16)

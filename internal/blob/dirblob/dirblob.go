@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"agentplatform/internal/blob"
 )
@@ -105,6 +106,18 @@ func (s *Store) Delete(_ context.Context, key string) error {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dirblob: %w", err)
+	}
+	return nil
+}
+
+// DeleteAll removes all values of a folder, and the folder.
+func (s *Store) DeleteAll(_ context.Context, below string) error {
+	path, err := s.path(strings.TrimSuffix(below, "/"))
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(path); err != nil {
 		return fmt.Errorf("dirblob: %w", err)
 	}
 	return nil

@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"agentplatform/internal/blob"
@@ -51,4 +54,19 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	defer s.mu.Unlock()
 	delete(s.values, key)
 	return nil
+}
+
+// DeleteAll removes all values whose keys begin with below.
+func (s *Store) DeleteAll(_ context.Context, below string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.values, func(key string, _ []byte) bool { return strings.HasPrefix(key, below) })
+	return nil
+}
+
+// Keys lists what is stored, for who checks it.
+func (s *Store) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.values))
 }

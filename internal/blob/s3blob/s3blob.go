@@ -65,6 +65,23 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return err
 }
 
+// DeleteAll removes all values whose keys begin with below, a listing's page at a time.
+func (s *Store) DeleteAll(ctx context.Context, below string) error {
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &below})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, object := range page.Contents {
+			if err := s.Delete(ctx, aws.ToString(object.Key)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Size says how large a value is.
 func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
