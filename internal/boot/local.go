@@ -28,6 +28,7 @@ import (
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
@@ -182,7 +183,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	l.edge = httpapi.New(httpapi.Config{
 		MCP:    face.For,
 		A2A:    &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow, URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base},
-		Intake: in, Tenants: tenants, Store: store, Feed: live, Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
+		Intake: in, Tenants: tenants, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live, Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, PublicURL: s.PublicURL, Callbacks: policy, Pprof: s.Pprof,
 		Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },

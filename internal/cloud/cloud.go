@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"agentplatform/events"
+	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/s3blob"
 	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
@@ -51,6 +52,7 @@ type Platform struct {
 	Log      *slog.Logger
 	Host     host.Host
 	Store    *record.Store
+	Direct   blob.Direct   // the bucket, as clients reach it
 	Known    *record.Store // answers for a while from what it read before
 	Tenants  *tenant.Tenants
 	Shell    *move.Shell
@@ -153,7 +155,7 @@ func New(ctx context.Context, account aws.Config, s setting.Settings, c setting.
 	sealer := kmsseal.New(kms.NewFromConfig(account), c.SealingKey)
 	p := &Platform{
 		Sealer: sealer, Models: models, Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine, Sealer: sealer}, secrets: secretsmanager.NewFromConfig(account),
-		Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known, Metrics: NewMetrics(out, c.Stage, machine.Now),
+		Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Direct: blobs, Known: known, Metrics: NewMetrics(out, c.Stage, machine.Now),
 		Tenants: tenant.New(store, known, machine, tenant.Defaults{
 			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 			ActiveLimit: s.ActiveLimit, CheckModel: models.Check,

@@ -99,13 +99,13 @@ func (s *Server) postChat(w http.ResponseWriter, r *http.Request, c *call) error
 	}
 	if f.callbackURL != "" {
 		if err := webhook.CheckURL(s.Callbacks, f.callbackURL); err != nil {
-			s.dropFiles(ctx, f.files)
+			s.Files.Drop(ctx, f.files...)
 			return err
 		}
 	}
 	if f.streaming {
 		if err := s.seat(c); err != nil {
-			s.dropFiles(ctx, f.files)
+			s.Files.Drop(ctx, f.files...)
 			return err
 		}
 	}
@@ -149,11 +149,7 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, f chatForm) (inta
 		})
 	}
 	if err != nil || posted.Replayed {
-		for _, file := range f.files {
-			if e := s.Store.EraseFile(context.WithoutCancel(ctx), file.ID, s.Host.NewID()); e != nil {
-				s.Log.Warn("an uploaded file could not be removed", "file_id", file.ID, "error", e)
-			}
-		}
+		s.Files.Drop(ctx, f.files...)
 	}
 	return posted, err
 }

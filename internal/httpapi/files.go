@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,12 +8,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -34,7 +32,7 @@ type fileView struct {
 type upload struct {
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
+	Headers map[string]string `json:"headers" doc:"to be sent as they are; an address of this API wants the client's own Authorization beside them"`
 }
 
 func viewFile(f record.File) fileView {
@@ -109,8 +107,8 @@ func (s *Server) createFile(w http.ResponseWriter, r *http.Request, p tenant.Pri
 	if err != nil {
 		return err
 	}
-	var files []record.File
-	for count := 0; len(files) == 0; count++ {
+	var taken []record.File
+	for count := 0; len(taken) == 0; count++ {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) || count >= maxParts {
 			return problem.InvalidField("file", "is required")
@@ -121,28 +119,11 @@ func (s *Server) createFile(w http.ResponseWriter, r *http.Request, p tenant.Pri
 		if !isFile(part) {
 			continue
 		}
-		if err := s.takeFile(r.Context(), p, part, &files); err != nil {
+		if err := s.takeFile(r.Context(), p, part, &taken); err != nil {
 			return err
 		}
 	}
-	return s.storeFile(r.Context(), w, record.Fresh(files[0]), http.StatusCreated, nil)
-}
-
-func (s *Server) storeFile(ctx context.Context, w http.ResponseWriter, e record.Entity[record.File], status int, up *upload) error {
-	move := s.Host.NewID()
-	op, err := record.PutResource(e, move)
-	if err != nil {
-		return err
-	}
-	if err := s.Store.Commit(ctx, move, op); err != nil {
-		if e.Version() == 0 {
-			s.dropFiles(ctx, []record.File{e.Value})
-		}
-		return err
-	}
-	v := viewFile(e.Value)
-	v.Upload = up
-	return writeJSON(w, status, v)
+	return writeJSON(w, http.StatusCreated, viewFile(taken[0]))
 }
 
 func (s *Server) announceFile(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
@@ -153,124 +134,77 @@ func (s *Server) announceFile(w http.ResponseWriter, r *http.Request, p tenant.P
 	if a.Name == "" || len(a.Name) > 255 {
 		return problem.InvalidField("body.name", "must have 1 to 255 characters")
 	}
-	if a.Size < 0 || a.Size > maxFileSize {
-		return problem.InvalidField("body.size", "must be between 1 and %d", maxFileSize)
+	if a.Size < 0 || a.Size > files.MaxSize {
+		return problem.InvalidField("body.size", "must be between 1 and %d", files.MaxSize)
 	}
-	f := record.File{
-		ID: s.Host.NewID(), Organization: p.Organization.ID, UserID: p.User.ID, Name: fileName(a.Name), ContentType: contentType(a.ContentType),
-		CreatedAt: s.Host.Now(),
-	}
-	if direct, ok := s.Store.Blobs().(blob.Direct); ok && a.Size > 0 {
-		f.Size = a.Size
-		url, headers, err := direct.PresignPut(r.Context(), f.BlobKey(), f.ContentType, f.Size, uploadLife)
-		if err != nil {
-			return err
-		}
-		return s.storeFile(r.Context(), w, record.Fresh(f), http.StatusCreated, &upload{Method: http.MethodPut, URL: url, Headers: headers})
-	}
-	return s.storeFile(r.Context(), w, record.Fresh(f), http.StatusCreated, &upload{
-		Method: http.MethodPut, URL: strings.TrimSuffix(s.PublicURL, "/") + Base + "/files/" + f.ID + "/content",
-		Headers: map[string]string{"Authorization": r.Header.Get("Authorization"), "Content-Type": f.ContentType},
+	f, address, err := s.Files.Announce(r.Context(), files.New{
+		Organization: p.Organization.ID, User: p.User.ID, Name: fileName(a.Name), ContentType: contentType(a.ContentType), Size: a.Size,
 	})
+	if err != nil {
+		return err
+	}
+	v := viewFile(f)
+	v.Upload = &upload{
+		Method: http.MethodPut, URL: strings.TrimSuffix(s.PublicURL, "/") + Base + "/files/" + f.ID + "/content",
+		Headers: map[string]string{"Content-Type": f.ContentType},
+	}
+	if address != nil {
+		v.Upload.URL, v.Upload.Headers = address.URL, address.Headers
+	}
+	return writeJSON(w, http.StatusCreated, v)
 }
 
 func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
-	e, err := s.findFile(r, p)
+	id, err := fileID(r)
 	if err != nil {
 		return err
 	}
-	if e.Value.Uploaded {
-		return problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
-	}
-	n, err := s.Store.Blobs().Put(r.Context(), e.Value.BlobKey(), r.Body, maxFileSize)
-	if errors.Is(err, blob.ErrTooLarge) {
-		return problem.New(problem.TooLarge, "payload_too_large", "a file may have %d bytes", maxFileSize)
+	f, err := s.Files.Send(r.Context(), p.Scope(), id, r.Body)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return problem.InvalidField("body", "it ended too early: %s", err)
 	}
 	if err != nil {
 		return err
 	}
-	e.Value.Size, e.Value.Uploaded = n, true
-	return s.storeFile(r.Context(), w, e, http.StatusOK, nil)
+	return writeJSON(w, http.StatusOK, viewFile(f))
 }
 
-func (s *Server) findFile(r *http.Request, p tenant.Principal) (record.Entity[record.File], error) {
+func fileID(r *http.Request) (string, error) {
 	id := r.PathValue("id")
 	if !host.ValidID(id) {
-		return record.Entity[record.File]{}, problem.Missing("file " + id)
+		return "", problem.Missing("file " + id)
 	}
-	e, err := record.Resource[record.File](r.Context(), s.Store, p.Scope(), id)
-	if err != nil {
-		return e, err
-	}
-	return s.arrived(r.Context(), e)
-}
-
-// Files that go past us: how long their addresses are good.
-const (
-	uploadLife   = time.Hour
-	downloadLife = 5 * time.Minute
-)
-
-// arrived looks whether an announced file was sent to the store directly meanwhile, which nobody tells us.
-func (s *Server) arrived(ctx context.Context, e record.Entity[record.File]) (record.Entity[record.File], error) {
-	direct, ok := s.Store.Blobs().(blob.Direct)
-	if !ok || e.Value.Uploaded || e.Value.Size == 0 {
-		return e, nil
-	}
-	n, err := direct.Size(ctx, e.Value.BlobKey())
-	if errors.Is(err, blob.ErrMissing) {
-		return e, nil
-	}
-	if err != nil {
-		return e, problem.Retry(err)
-	}
-	f, move := e.Value, s.Host.NewID()
-	f.Size, f.Uploaded = n, true
-	e.Value = f
-	op, err := record.PutResource(e, move)
-	if err != nil {
-		return e, err
-	}
-	if err := s.Store.Commit(ctx, move, op); err != nil && !errors.Is(err, record.ErrStale) { // somebody else saw it, too
-		return e, err
-	}
-	return e.Written(f, move), nil
+	return id, nil
 }
 
 func (s *Server) readFile(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
-	e, err := s.findFile(r, p)
+	id, err := fileID(r)
+	if err != nil {
+		return err
+	}
+	f, err := s.Files.File(r.Context(), p.Scope(), id)
 	if err != nil {
 		return err
 	}
 	if strings.HasPrefix(r.Header.Get("Accept"), "application/json") {
-		return writeJSON(w, http.StatusOK, viewFile(e.Value))
+		return writeJSON(w, http.StatusOK, viewFile(f))
 	}
-	if !e.Value.Uploaded {
-		return problem.Missing("the content of file " + e.Value.ID)
-	}
-	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": e.Value.Name})
-	if direct, ok := s.Store.Blobs().(blob.Direct); ok { // a function's answer is small, and its gateway garbles what is no text
-		url, err := direct.PresignGet(r.Context(), e.Value.BlobKey(), disposition, e.Value.ContentType, downloadLife)
-		if err != nil {
-			return err
-		}
-		http.Redirect(w, r, url, http.StatusTemporaryRedirect)
-		return nil
-	}
-	body, err := s.Store.Blobs().Get(r.Context(), e.Value.BlobKey())
-	if errors.Is(err, blob.ErrMissing) {
-		return problem.Missing("the content of file " + e.Value.ID)
-	}
+	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": f.Name})
+	content, err := s.Files.Open(r.Context(), p.Scope(), f, disposition)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }()
+	if content.URL != "" { // a function's answer is small, and its gateway garbles what is no text
+		http.Redirect(w, r, content.URL, http.StatusTemporaryRedirect)
+		return nil
+	}
+	defer func() { _ = content.Bytes.Close() }()
 	h := w.Header()
-	h.Set("Content-Type", e.Value.ContentType)
-	h.Set("Content-Length", strconv.FormatInt(e.Value.Size, 10))
+	h.Set("Content-Type", f.ContentType)
+	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 	h.Set("Content-Disposition", disposition)
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, err = io.Copy(w, body)
+	_, err = io.Copy(w, content.Bytes)
 	return ignoreGone(err)
 }
 

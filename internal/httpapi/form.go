@@ -1,10 +1,10 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/blob"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/problem"
@@ -23,11 +23,10 @@ import (
 
 // What is read of the chat form; what a message may say is intake's to judge.
 const (
-	maxMessage  = intake.MaxMessage
-	maxScalar   = 16 << 10
-	maxFiles    = intake.MaxFiles
-	maxFileSize = 20 << 20
-	maxParts    = 200
+	maxMessage = intake.MaxMessage
+	maxScalar  = 16 << 10
+	maxFiles   = intake.MaxFiles
+	maxParts   = 200
 )
 
 // chatForm is POST /chat's form, read and checked.
@@ -44,7 +43,7 @@ type chatForm struct {
 	metadata     map[string]string
 	fileIDs      []string
 	agentVersion int
-	files        []record.File // uploaded with the form; their bytes are stored, their rows not yet
+	files        []record.File // uploaded with the form; nobody holds them yet
 }
 
 // scalars are the parts that are no files. A part that is not listed is ignored.
@@ -65,7 +64,7 @@ func (s *Server) readChatForm(ctx context.Context, p tenant.Principal, r *http.R
 	}
 	defer func() {
 		if err != nil {
-			s.dropFiles(ctx, f.files)
+			s.Files.Drop(ctx, f.files...)
 			f.files = nil
 		}
 	}()
@@ -151,18 +150,17 @@ func maybeMalformed(err error) error {
 }
 
 // takeFile streams an uploaded file to the blob store.
-func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipart.Part, files *[]record.File) error {
-	if len(*files) >= maxFiles {
+func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipart.Part, taken *[]record.File) error {
+	if len(*taken) >= maxFiles {
 		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
 	}
-	f := record.File{
-		ID: s.Host.NewID(), Organization: p.Organization.ID, UserID: p.User.ID, Name: fileName(part.FileName()),
-		ContentType: contentType(part.Header.Get("Content-Type")), Uploaded: true, CreatedAt: s.Host.Now(),
+	content := bufio.NewReader(part)
+	if _, err := content.Peek(1); errors.Is(err, io.EOF) && part.FileName() == "" { // a browser's empty file input
+		return nil
 	}
-	n, err := s.Store.Blobs().Put(ctx, f.BlobKey(), part, maxFileSize)
-	if errors.Is(err, blob.ErrTooLarge) {
-		return problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, maxFileSize)
-	}
+	f, err := s.Files.Take(ctx, files.New{
+		Organization: p.Organization.ID, User: p.User.ID, Name: fileName(part.FileName()), ContentType: contentType(part.Header.Get("Content-Type")),
+	}, content)
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return malformed(err)
@@ -170,12 +168,7 @@ func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipa
 	if err != nil {
 		return err
 	}
-	f.Size = n
-	if n == 0 && part.FileName() == "" { // a browser's empty file input
-		s.dropFiles(ctx, []record.File{f})
-		return nil
-	}
-	*files = append(*files, f)
+	*taken = append(*taken, f)
 	return nil
 }
 
@@ -200,16 +193,6 @@ func contentType(s string) string {
 		return "application/octet-stream"
 	}
 	return s
-}
-
-// dropFiles removes the bytes of files that no row names. What cannot be removed now is a stray value and harms nobody.
-func (s *Server) dropFiles(ctx context.Context, files []record.File) {
-	ctx = context.WithoutCancel(ctx)
-	for _, f := range files {
-		if err := s.Store.Blobs().Delete(ctx, f.BlobKey()); err != nil {
-			s.Log.Warn("an uploaded file could not be removed", "file_id", f.ID, "error", err)
-		}
-	}
 }
 
 func (f *chatForm) fill(v map[string]string) error {
@@ -291,32 +274,11 @@ func parseMetadata(v string) (map[string]string, error) {
 	return m, nil
 }
 
-// attach resolves the files of a message: those sent before, and those that came with the form, whose rows are written
-// now.
+// attach resolves the files of a message: those sent before, and those that came with the form.
 func (s *Server) attach(ctx context.Context, p tenant.Principal, f chatForm) ([]record.FileRef, error) {
-	var refs []record.FileRef
-	for i, id := range f.fileIDs {
-		e, err := record.Resource[record.File](ctx, s.Store, p.Scope(), id)
-		if err != nil {
-			return nil, err
-		}
-		if e, err = s.arrived(ctx, e); err != nil {
-			return nil, err
-		}
-		if !e.Value.Uploaded {
-			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i), "file %s has not been uploaded yet", id)
-		}
-		refs = append(refs, e.Value.Ref())
-	}
+	refs, err := s.Files.Attach(ctx, p.Scope(), f.fileIDs)
 	for _, file := range f.files {
-		op, err := record.PutResource(record.Fresh(file), file.ID)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.Store.Commit(ctx, file.ID, op); err != nil {
-			return nil, err
-		}
 		refs = append(refs, file.Ref())
 	}
-	return refs, nil
+	return refs, err
 }

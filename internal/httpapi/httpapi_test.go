@@ -23,6 +23,7 @@ import (
 	"agentplatform/internal/a2aface"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
@@ -72,7 +73,7 @@ func newEdge(t testing.TB) edge {
 	}
 	in, live := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}, feed.New(memtable.New(machine.Now), bell, machine)
 	return edge{key: first.Key, agent: first.Agent.ID, Server: httpapi.New(httpapi.Config{
-		Intake: in, Tenants: tenants, Store: store, Feed: live,
+		Intake: in, Tenants: tenants, Store: store, Feed: live, Files: &files.Files{Store: store, Log: log},
 		MCP: (&mcpface.Face{Intake: in, Store: store, Feed: live, Log: log}).For,
 		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log}, Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
 		Models:   &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},

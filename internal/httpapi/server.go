@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/a2aface"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/provider"
@@ -38,6 +39,7 @@ type Config struct {
 	Intake   *intake.Intake
 	Tenants  *tenant.Tenants
 	Store    *record.Store
+	Files    *files.Files
 	Feed     *feed.Feed
 	Webhooks *webhook.Sender
 	Models   *provider.Set

@@ -103,6 +103,7 @@ var allowed = []struct {
 	{"internal/agent", "events internal/host internal/lifecycle internal/model internal/record internal/schema internal/strictjson internal/tool", "the loop knows no lease and no store"},
 	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host internal/lifecycle internal/model internal/move internal/problem internal/record internal/table internal/tool internal/view", "the worker drives the loop"},
 	{"internal/sweep", "events internal/host internal/lifecycle internal/move internal/problem internal/queue internal/record internal/table", "a use case imports no other"},
+	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
 	{"internal/webhook", "events internal/egress internal/host internal/problem internal/record internal/seal", "a use case imports no other"},
 	{"internal/mcpface", "internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
 	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/view", "a face knows runs as clients do"},
@@ -172,7 +173,7 @@ func TestProgramsDoNotLinkWhatTheyNeedNot(t *testing.T) {
 }
 
 func TestUseCasesReadNoClock(t *testing.T) {
-	for _, room := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "move", "record", "tenant", "feed"} {
+	for _, room := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "move", "record", "tenant", "feed", "files"} {
 		out, err := exec.Command("grep", "-nE", `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, "-r", "--include=*.go", "--exclude=*_test.go", "../"+room).Output()
 		if len(out) > 0 {
 			for line := range strings.Lines(string(out)) {

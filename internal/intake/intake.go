@@ -12,6 +12,8 @@ package intake
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"agentplatform/internal/host"
@@ -286,8 +288,12 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if err != nil {
 		return r.refused(ctx, err)
 	}
+	held, err := r.hold(ctx, r.runID, r.runID)
+	if err != nil {
+		return r.refused(ctx, err)
+	}
 	a := move.Acceptance{
-		Ops: spent, Ticket: r.ticket(chat.Value), Input: r.input(), Chat: chat,
+		Ops: append(spent, held...), Ticket: r.ticket(chat.Value), Input: r.input(), Chat: chat,
 		Slots: lifecycle.Slots{User: user.Row(r.runID), Organization: organization.Row(r.runID)},
 	}
 	if r.record != "" {
@@ -299,6 +305,26 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 		return Posted{}, errAgain
 	}
 	return Posted{Run: run}, err
+}
+
+// hold has a run, or a parked message, take hold of the message's files.
+func (r *request) hold(ctx context.Context, run, move string) ([]table.Op, error) {
+	ops, err := r.Store.Hold(ctx, r.who.Organization.ID, run, move, r.message.Files)
+	var none *record.NoFile
+	if errors.As(err, &none) {
+		return nil, errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool { return f.FileID == none.ID }), none.ID))
+	}
+	return ops, err
+}
+
+// errNoFile says that one of the message's files is not there.
+var errNoFile = errors.New("intake: a file is not there")
+
+// NoFile is the answer for a message whose nth file is not there.
+func NoFile(n int, id string) error {
+	p := problem.Missing("file " + id)
+	p.Fields = []problem.Field{{Location: fmt.Sprintf("file_ids[%d]", n), Message: p.Message}}
+	return p
 }
 
 // spend looks at the budgets that hold for the message, and counts its run; it notes those that its tokens will count against.
@@ -377,6 +403,10 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		if err != nil {
 			return move.Change{}, err
 		}
+		held, err := r.hold(ctx, run.ID(), name)
+		if err != nil {
+			return move.Change{}, err
+		}
 		slots, err := r.Shell.Slots(ctx, run.Ticket)
 		if err != nil {
 			return move.Change{}, err
@@ -387,9 +417,12 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 			Decisions: &record.Decisions{By: r.who.User.ID, At: now, Idempotency: r.record, List: []record.Decision{{
 				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text, Files: r.message.Files,
 			}}},
-			Ops: ops,
+			Ops: append(ops, held...),
 		}, nil
 	})
+	if errors.Is(err, errNoFile) {
+		return r.refused(ctx, err)
+	}
 	if errors.Is(err, lifecycle.ErrRefused) || problem.Is(err, "not_found") {
 		return Posted{}, errAgain
 	}
@@ -430,12 +463,18 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 		if err != nil {
 			return move.Change{}, err
 		}
-		op, err := r.Store.PutInput(ctx, name, ticket, input, now)
-		return move.Change{Event: lifecycle.Park{ID: r.runID}, Ops: append(append(ops, op), spent...)}, err
+		held, err := r.hold(ctx, r.runID, name)
+		if err != nil {
+			return move.Change{}, err
+		}
+		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)
+		return move.Change{Event: lifecycle.Park{ID: r.runID}, Ops: slices.Concat(ops, held, kept, spent)}, err
 	})
 	switch {
-	case problem.Is(err, "budget_exhausted"):
+	case problem.Is(err, "budget_exhausted"), errors.Is(err, errNoFile):
 		return r.refused(ctx, err)
+	case errors.Is(err, record.ErrStale):
+		return Posted{}, errAgain
 	case lifecycle.RefusedFor(err, lifecycle.ParkedFull):
 		return r.refused(ctx, parkedFull(e.Value.ID()))
 	case errors.Is(err, lifecycle.ErrRefused), problem.Is(err, "not_found"):

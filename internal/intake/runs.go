@@ -159,8 +159,9 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(record.Run, string) (move.Change, error) {
-			return move.Change{Event: lifecycle.Withdraw{ID: parked}, Ops: record.DropParked(p)}, nil
+		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(_ record.Run, name string) (move.Change, error) {
+			ops, err := in.Store.DropParked(ctx, p, name)
+			return move.Change{Event: lifecycle.Withdraw{ID: parked}, Ops: ops}, err
 		})
 		if !errors.Is(err, lifecycle.ErrRefused) {
 			return err
@@ -224,14 +225,6 @@ func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (strin
 	if err != nil {
 		return "", err
 	}
-	ops := append(entry, begin)
-	for _, id := range e.Value.Parked {
-		p, err := in.Store.StillParked(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		ops = append(ops, record.DropParked(p)...)
-	}
-	_, _, err = in.Shell.Make(ctx, e, name, move.Change{Event: lifecycle.Remove{}, Chat: bury, Ops: ops})
+	_, _, err = in.Shell.Make(ctx, e, name, move.Change{Event: lifecycle.Remove{}, Chat: bury, Ops: append(entry, begin)})
 	return name, err
 }

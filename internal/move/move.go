@@ -95,7 +95,7 @@ func (m *Shell) From(
 		if !errors.Is(err, record.ErrStale) {
 			return after, o, err
 		}
-		if err := m.pause(ctx, try); err != nil {
+		if err := m.Pause(ctx, try); err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
 		if e, err = m.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
@@ -108,7 +108,8 @@ func (m *Shell) From(
 	return e, lifecycle.Outcome{}, problem.Retry(fmt.Errorf("run %s changed %d times while it was being moved", e.Value.ID(), attempts))
 }
 
-func (m *Shell) pause(ctx context.Context, try int) error {
+// Pause is a moment to wait before the next try, when another came first.
+func (m *Shell) Pause(ctx context.Context, try int) error {
 	return m.Host.Sleep(ctx, host.Jitter(m.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
@@ -158,7 +159,10 @@ func (m *Shell) commitOf(
 	}
 	ops = append(ops, slots...)
 	if o.After.Status.Terminal() {
-		after.PassedOn, after.Parked = after.Parked, nil // they wait on the promoted run now, or are gone
+		after.PassedOn, after.Parked = after.Parked, nil // they wait on the promoted run now
+		if o.Promote == "" {
+			after.Dropped = o.Before.Parked
+		}
 	}
 	e.Value = *after
 	head, err := record.PutRun(e, name)
@@ -353,11 +357,11 @@ func (m *Shell) Accept(ctx context.Context, a Acceptance) (record.Run, error) {
 	if record.FitsHead(a.Input) {
 		r.Input = &a.Input
 	} else {
-		op, err := m.Store.PutInput(ctx, name, a.Ticket, a.Input, now)
+		input, err := m.Store.PutInput(ctx, name, a.Ticket, a.Input, now)
 		if err != nil {
 			return r, err
 		}
-		ops = append(ops, op)
+		ops = append(ops, input...)
 	}
 	a.Chat.Value = a.Chat.Value.Begin(r.Run, now)
 	chat, err := record.PutChat(a.Chat, name)

@@ -25,6 +25,9 @@ const (
 	documentLimit = 64 << 20
 )
 
+// documentBlobs is where the large documents of a partition are. What a refused write has put there goes with them.
+func documentBlobs(part string) string { return "documents/" + part + "/" }
+
 // Document writes v under key, as something that must not be there yet.
 func (s *Store) document(ctx context.Context, owner, move string, key table.Key, v any) (table.Op, error) {
 	b, err := json.Marshal(v)
@@ -36,7 +39,7 @@ func (s *Store) document(ctx context.Context, owner, move string, key table.Key,
 		return table.Op{}, &table.Error{Kind: table.TooLarge, Err: fmt.Errorf("%s has %d bytes", key, len(b))}
 	}
 	if len(b) > inlineLimit {
-		d = document{Blob: "documents/" + key.Part + "/" + key.Sort + "/" + move}
+		d = document{Blob: documentBlobs(key.Part) + key.Sort + "/" + move}
 		if err := s.putBlob(ctx, d.Blob, b); err != nil {
 			return table.Op{}, err
 		}
@@ -84,15 +87,6 @@ func (s *Store) getBlob(ctx context.Context, key string) (b []byte, err error) {
 		}
 	}
 	return nil, err
-}
-
-// dropBlob removes the large part of a document, if it has one.
-func (s *Store) dropBlob(ctx context.Context, item *table.Item) error {
-	e, err := decode[document](item)
-	if err != nil || e.Value.Blob == "" {
-		return err
-	}
-	return s.blobs.Delete(ctx, e.Value.Blob)
 }
 
 // Input is what a request brought, beside its ticket.

@@ -84,7 +84,7 @@ func (h Hook) Claimed(now time.Time, boot string) bool {
 // NewHook makes the row of a delivery; the body goes to the blob store when it is large.
 func (s *Store) NewHook(ctx context.Context, h Hook, move string) (table.Op, error) {
 	if len(h.Body) > inlineLimit {
-		h.BodyBlob = fmt.Sprintf("documents/hook/%s/%d/%s", h.RunID, h.Sequence, move)
+		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, move)
 		if err := s.putBlob(ctx, h.BodyBlob, []byte(h.Body)); err != nil {
 			return table.Op{}, err
 		}
@@ -190,6 +190,9 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 
 // EraseHooks removes a run's deliveries.
 func (s *Store) EraseHooks(ctx context.Context, run, move string) error {
+	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
+		return err
+	}
 	for {
 		items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 90})
 		if err != nil || len(items) == 0 {
@@ -197,11 +200,6 @@ func (s *Store) EraseHooks(ctx context.Context, run, move string) error {
 		}
 		var ops []table.Op
 		for _, item := range items {
-			if e, err := decode[Hook](item); err == nil && e.Value.BodyBlob != "" {
-				if err := s.blobs.Delete(ctx, e.Value.BodyBlob); err != nil {
-					return err
-				}
-			}
 			ops = append(ops, table.Delete(item.Key, table.Always()))
 		}
 		if err := s.Commit(ctx, move, ops...); err != nil {

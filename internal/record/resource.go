@@ -65,10 +65,14 @@ func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []stri
 // PutResource is the write of a resource.
 func PutResource[T Resourceful](e Entity[T], move string) (table.Op, error) {
 	kind, id, owner := e.Value.placed()
-	return put(e, table.Item{
+	item := table.Item{
 		Key: resourceKey(kind, id), Owner: owner, Move: move,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: listPart(kind, owner), Sort: id}},
-	})
+	}
+	if v, may := any(e.Value).(interface{ due() time.Time }); may {
+		item.Due = v.due()
+	}
+	return put(e, item)
 }
 
 // listPart is the listing that a resource stands in. Organisations belong to themselves and are listed together.
@@ -324,10 +328,30 @@ func PutAgentVersion(a Agent, move string) (table.Op, error) {
 	return put(Fresh(a), table.Item{Key: agentVersionKey(a.ID, a.Version), Owner: a.Organization, Move: move})
 }
 
-// DeleteAgentVersion is the removal of a version.
-func DeleteAgentVersion(id string, version int) table.Op {
-	return table.Delete(agentVersionKey(id, version), table.Always())
+// EraseAgentVersions removes all versions of an agent.
+func (s *Store) EraseAgentVersions(ctx context.Context, id string) error {
+	for {
+		items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", Limit: table.MaxOps})
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		var ops []table.Op
+		for _, item := range items {
+			ops = append(ops, table.Delete(item.Key, table.Always()))
+		}
+		if err := s.Commit(ctx, s.host.NewID(), ops...); err != nil {
+			return err
+		}
+	}
 }
+
+// RemovedAgent says that versions of an agent are kept though the agent is gone: runs began with them.
+type RemovedAgent struct {
+	ID           string `json:"agent_id"`
+	Organization string `json:"organization_id"`
+}
+
+func (a RemovedAgent) placed() (string, string, string) { return "removed_agent", a.ID, a.Organization }
 
 // AgentVersion reads a version of an agent, also of one that has been deleted since.
 func (s *Store) AgentVersion(ctx context.Context, scope Scope, id string, version int) (Agent, error) {
@@ -360,36 +384,6 @@ func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) 
 	return page, nil
 }
 
-// File is a stored file's description; its bytes are in the blob store.
-type File struct {
-	ID           string    `json:"file_id"`
-	Organization string    `json:"organization_id"`
-	UserID       string    `json:"user_id"`
-	Name         string    `json:"name"`
-	ContentType  string    `json:"content_type"`
-	Size         int64     `json:"size"`
-	Uploaded     bool      `json:"uploaded"` // the bytes are there
-	CreatedAt    time.Time `json:"created_at"`
-}
-
-func (f File) placed() (string, string, string) { return "file", f.ID, f.Organization }
-
-// BlobKey is where the file's bytes are.
-func (f File) BlobKey() string { return "files/" + f.ID }
-
-// Ref is the file as a run names it.
-func (f File) Ref() FileRef {
-	return FileRef{FileID: f.ID, Name: f.Name, ContentType: f.ContentType, Size: f.Size}
-}
-
-// EraseFile removes a file, if it is there.
-func (s *Store) EraseFile(ctx context.Context, id, move string) error {
-	if err := s.blobs.Delete(ctx, File{ID: id}.BlobKey()); err != nil {
-		return err
-	}
-	return s.Commit(ctx, move, table.Delete(resourceKey("file", id), table.Always()))
-}
-
 // Job is work that goes on after the request that began it: it is due until it is done.
 type Job struct {
 	ID           string    `json:"job_id"`
@@ -411,7 +405,8 @@ const (
 	RemoveUser         JobKind = "remove_user"
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
-	Retention          JobKind = "retention" // comes back every day
+	RemoveBody         JobKind = "remove_body" // of a message that did not become a run
+	Retention          JobKind = "retention"   // comes back every day
 )
 
 // JobEntity is a job with what is needed to write it again.

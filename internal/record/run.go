@@ -28,6 +28,8 @@ type Run struct {
 	// PassedOn lists the messages that were still parked when the run ended: the first became the next run, on which the
 	// others wait.
 	PassedOn []string `json:"passed_on,omitzero"`
+	// Dropped lists those that were parked when the run ended with its chat, and that nothing comes of: they are removed with it.
+	Dropped []string `json:"dropped,omitzero"`
 }
 
 // RunEntity is a run with what is needed to write it again.
@@ -233,6 +235,9 @@ type Parked struct {
 	Ticket lifecycle.Ticket
 	Input  Input
 	At     time.Time
+
+	version int64
+	outside bool // it is too large for its item
 }
 
 func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.Ticket, Input, error) {
@@ -253,8 +258,9 @@ func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 	if err := s.open(ctx, items[0], &p); err != nil {
 		return Parked{}, err
 	}
+	d, err := decode[document](items[0])
 	p.Ticket.RunID, p.Ticket.Organization = id, items[0].Owner
-	return Parked(p), nil
+	return Parked{Ticket: p.Ticket, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != ""}, err
 }
 
 // StillParked reads a message that a run names as parked. One that is not there was taken back, or has started, since the run was
@@ -267,18 +273,104 @@ func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	return p, err
 }
 
-// PutInput is the write of a request under its run's id.
-func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, in Input, at time.Time) (table.Op, error) {
-	return s.document(ctx, t.Organization, move, inputKey(t.RunID), parkedRequest{Ticket: t, Input: in, At: at})
+// PutInput is the writes of a request under its run's id. One that goes to the blob store is announced first, by the job that
+// takes it away unless these writes are made: so a message that is refused, or forgotten in a crash, leaves nothing.
+func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, in Input, at time.Time) ([]table.Op, error) {
+	v := parkedRequest{Ticket: t, Input: in, At: at}
+	var ops []table.Op
+	if b, err := json.Marshal(v); err == nil && len(b) > inlineLimit {
+		job, err := s.announceBody(ctx, t.Organization, t.RunID)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, DeleteJob(job))
+	}
+	op, err := s.document(ctx, t.Organization, move, inputKey(t.RunID), v)
+	return append(ops, op), err
 }
 
-// DropParked is the removal of a parked message with its idempotency record.
-func DropParked(p Parked) []table.Op {
-	ops := []table.Op{table.Delete(inputKey(p.Ticket.RunID), table.Always())}
-	if p.Input.Idempotency != "" {
-		ops = append(ops, table.Delete(idempotencyKey(p.Input.Idempotency), table.Always()))
+// bodyLife is how long the body of a message may be in the blob store before somebody asks whether it became a run's.
+const bodyLife = 30 * time.Second
+
+// announceBody stores that there will be a body of a run that may never be.
+func (s *Store) announceBody(ctx context.Context, organization, run string) (JobEntity, error) {
+	e, op, err := s.bodyJob(ctx, organization, run, s.host.Now().Add(bodyLife))
+	if err == nil && e.Value.Cursor != "" {
+		err = problem.Retry(errors.New("the body of a try before is being removed"))
 	}
-	return ops
+	if err != nil {
+		return e, err
+	}
+	return e.Written(e.Value, op.Item.Move), s.Commit(ctx, op.Item.Move, op)
+}
+
+// bodyJob is the write of the job that takes away the large body of a message that is not there.
+func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.Time) (JobEntity, table.Op, error) {
+	id := DerivedID("body", run)
+	e, found, err := s.Job(ctx, id)
+	if err != nil {
+		return e, table.Op{}, err
+	}
+	if !found {
+		e = Fresh(Job{ID: id, Organization: organization, Kind: RemoveBody, Subject: run})
+	}
+	e.Value.Due = due
+	op, err := PutJob(e, s.host.NewID())
+	return e, op, err
+}
+
+// HasBody says whether a run, or a parked message, is there, whose body the blob store keeps.
+func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
+	items, err := s.read(ctx, RunKey(run), inputKey(run))
+	return err == nil && (items[0] != nil || items[1] != nil), err
+}
+
+// DropBodies removes all that the blob store keeps of a run.
+func (s *Store) DropBodies(ctx context.Context, run string) error {
+	return s.dropBlobs(ctx, documentBlobs(runPart(run)))
+}
+
+// DropParked is the removal of a parked message with its idempotency record and its hold of files. Its body goes soon after, when
+// it is large.
+func (s *Store) DropParked(ctx context.Context, p Parked, move string) ([]table.Op, error) {
+	id := p.Ticket.RunID
+	ops := []table.Op{table.Delete(inputKey(id), table.VersionIs(p.version))}
+	if p.Input.Idempotency != "" {
+		names, err := s.dropNames(ctx, id, p.Input.Idempotency)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, names...)
+	}
+	freed, err := s.releases(ctx, id, move)
+	if err != nil {
+		return nil, err
+	}
+	ops = append(ops, freed...)
+	if p.outside {
+		_, job, err := s.bodyJob(ctx, p.Ticket.Organization, id, s.host.Now())
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, job)
+	}
+	return ops, nil
+}
+
+// EraseParked removes a parked message, if it is there.
+func (s *Store) EraseParked(ctx context.Context, id string) error {
+	p, err := s.Parked(ctx, id)
+	if err == nil {
+		var ops []table.Op
+		move := s.host.NewID()
+		if ops, err = s.DropParked(ctx, p, move); err == nil {
+			err = s.Commit(ctx, move, ops...)
+		}
+	}
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	return err
 }
 
 // FitsHead says whether a request is small enough to ride in the run's head.
@@ -435,22 +527,29 @@ func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decis
 }
 
 // EraseRun removes all that is stored of a run; with keepLinks its head stays as a link in its chat. What names other
-// things (the request, the decisions) goes last, in one commit with the head, so that a crash forgets none of them and a
-// repetition, which finds the head gone, touches nothing that has been written anew since.
+// things (the request, the decisions) goes with what it names in one commit, which a repetition finds made: so a crash forgets
+// none of them, and nothing is touched that has been written anew since. The head goes last.
 func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLinks bool) error {
 	r := e.Value
-	if r.Input != nil { // a small request stands in the head
-		for _, f := range r.Input.Files {
-			if err := s.EraseFile(ctx, f.FileID, move); err != nil {
-				return err
-			}
+	for _, id := range r.Dropped {
+		if err := s.EraseParked(ctx, id); err != nil {
+			return err
 		}
 	}
-	if err := s.eraseBeside(ctx, r.ID(), move); err != nil {
+	if err := s.releaseAll(ctx, r.ID()); err != nil {
 		return err
 	}
-	ops, err := s.eraseNames(ctx, r, move)
+	if err := s.eraseBeside(ctx, r.ID()); err != nil {
+		return err
+	}
+	if err := s.eraseDecisions(ctx, r.ID()); err != nil {
+		return err
+	}
+	ops, err := s.eraseInput(ctx, r)
 	if err != nil {
+		return err
+	}
+	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
 	if !keepLinks {
@@ -467,28 +566,13 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLink
 	return s.Commit(ctx, move, append(ops, op)...)
 }
 
-// eraseFilesOf removes the files that a step made.
-func (s *Store) eraseFilesOf(ctx context.Context, item *table.Item, move string) error {
-	if !strings.HasPrefix(item.Sort, "step/") {
-		return nil
-	}
-	var step Step
-	if s.open(ctx, item, &step) != nil {
-		return nil //nolint:nilerr // what cannot be read names nothing
-	}
-	for _, f := range step.Files {
-		if err := s.EraseFile(ctx, f.FileID, move); err != nil {
-			return err
-		}
-	}
-	return nil
+// naming says whether an item names other things, which must not be forgotten.
+func naming(sort string) bool {
+	return sort == "input" || strings.HasPrefix(sort, "decision/") || strings.HasPrefix(sort, holdPrefix)
 }
 
-// naming says whether an item names an idempotency record.
-func naming(sort string) bool { return sort == "input" || strings.HasPrefix(sort, "decision/") }
-
 // eraseBeside removes a run's items but for its head and what names other things.
-func (s *Store) eraseBeside(ctx context.Context, id, move string) error {
+func (s *Store) eraseBeside(ctx context.Context, id string) error {
 	after := ""
 	for {
 		items, err := s.query(ctx, table.Range{Part: runPart(id), After: after, Limit: 90})
@@ -501,85 +585,71 @@ func (s *Store) eraseBeside(ctx context.Context, id, move string) error {
 			if item.Sort == headSort || naming(item.Sort) {
 				continue
 			}
-			if err := s.eraseFilesOf(ctx, item, move); err != nil {
-				return err
-			}
-			if err := s.dropBlob(ctx, item); err != nil {
-				return err
-			}
 			ops = append(ops, table.Delete(item.Key, table.Always()))
 		}
 		if len(ops) == 0 {
 			continue
 		}
-		if err := s.Commit(ctx, move, ops...); err != nil {
+		if err := s.Commit(ctx, s.host.NewID(), ops...); err != nil {
 			return err
 		}
 	}
 }
 
-// eraseNames is the removal of a run's request and decisions, with the files that came with them, and of the idempotency records that still speak of the run.
-func (s *Store) eraseNames(ctx context.Context, r Run, move string) ([]table.Op, error) {
-	const most = 40 // decisions; a run with more leaves their records, which harm nobody
-	names := map[string]bool{}
-	if r.Input != nil {
-		names[r.Input.Idempotency] = true
-	}
-	var ops []table.Op
-	for _, prefix := range []string{"input", "decision/"} {
-		items, err := s.query(ctx, table.Range{Part: runPart(r.ID()), Prefix: prefix, Limit: most})
-		if err != nil {
-			return nil, err
+// eraseDecisions removes a run's decisions, each with the idempotency record that it names.
+func (s *Store) eraseDecisions(ctx context.Context, id string) error {
+	for {
+		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "decision/", Limit: 40})
+		if err != nil || len(items) == 0 {
+			return err
 		}
+		names := map[string]bool{}
+		var ops []table.Op
 		for _, item := range items {
-			name, files, err := s.namedIn(ctx, item)
-			if err != nil {
-				return nil, err
+			var d Decisions
+			if err := s.open(ctx, item, &d); err != nil && !errors.Is(err, blob.ErrMissing) {
+				return err
 			}
-			names[name] = true
-			for _, f := range files {
-				if err := s.EraseFile(ctx, f.FileID, move); err != nil {
-					return nil, err
-				}
-			}
-			if err := s.dropBlob(ctx, item); err != nil {
-				return nil, err
-			}
-			ops = append(ops, table.Delete(item.Key, table.Always()))
+			names[d.Idempotency] = true
+			ops = append(ops, table.Delete(item.Key, table.VersionIs(item.Version)))
+		}
+		records, err := s.dropNames(ctx, id, slices.Sorted(maps.Keys(names))...)
+		if err != nil {
+			return err
+		}
+		if err := s.Commit(ctx, s.host.NewID(), append(ops, records...)...); err != nil {
+			return err
 		}
 	}
-	delete(names, "")
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+}
+
+// eraseInput is the removal of a run's request with the idempotency record that it names. A large part that is gone already means
+// that an earlier removal got that far.
+func (s *Store) eraseInput(ctx context.Context, r Run) ([]table.Op, error) {
+	in, err := s.Input(ctx, r)
+	if err != nil && !errors.Is(err, blob.ErrMissing) && !problem.Is(err, "not_found") {
+		return nil, err
+	}
+	ops, err := s.dropNames(ctx, r.ID(), in.Idempotency)
+	return append(ops, table.Delete(inputKey(r.ID()), table.Always())), err
+}
+
+// dropNames is the removal of those idempotency records that speak of a run.
+func (s *Store) dropNames(ctx context.Context, run string, names ...string) ([]table.Op, error) {
+	var ops []table.Op
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
 		known, found, err := s.Idempotency(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if found && (known.RunID == r.ID() || known.Parked == r.ID()) {
+		if found && (known.RunID == run || known.Parked == run) {
 			ops = append(ops, table.Delete(idempotencyKey(name), table.VersionIs(known.version)))
 		}
 	}
 	return ops, nil
-}
-
-// namedIn is what a request or decisions name: the idempotency record and the files that they came with. A large part that is
-// gone already means that an earlier removal got that far.
-func (s *Store) namedIn(ctx context.Context, item *table.Item) (idempotency string, files []FileRef, err error) {
-	if item.Sort == "input" {
-		var p parkedRequest
-		err = s.open(ctx, item, &p)
-		idempotency, files = p.Input.Idempotency, p.Input.Files
-	} else {
-		var d Decisions
-		err = s.open(ctx, item, &d)
-		idempotency = d.Idempotency
-		for _, one := range d.List {
-			files = append(files, one.Files...)
-		}
-	}
-	if errors.Is(err, blob.ErrMissing) {
-		return "", nil, nil
-	}
-	return idempotency, files, err
 }
 
 // ParseHookID splits the id of a webhook nudge into its run and its transition.

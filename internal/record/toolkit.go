@@ -45,9 +45,12 @@ func DerivedID(what, organization string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
+// toolkitBlobs is where all values of a toolkit are.
+func toolkitBlobs(id string) string { return "toolkits/" + id + "/" }
+
 // PutToolkitBlob keeps a value of a toolkit and returns where.
 func (s *Store) PutToolkitBlob(ctx context.Context, id, what string, v []byte) (string, error) {
-	key := fmt.Sprintf("toolkits/%s/%s/%s", id, what, s.host.NewID())
+	key := toolkitBlobs(id) + what + "/" + s.host.NewID()
 	return key, s.putBlob(ctx, key, v)
 }
 
@@ -69,12 +72,8 @@ func (s *Store) DropToolkitBlob(ctx context.Context, key string) {
 
 // EraseToolkit removes a toolkit with all that it keeps.
 func (s *Store) EraseToolkit(ctx context.Context, t Toolkit, move string) error {
-	for _, key := range []string{t.Tools, t.Document} {
-		if key != "" {
-			if err := s.blobs.Delete(ctx, key); err != nil {
-				return err
-			}
-		}
+	if err := s.dropBlobs(ctx, toolkitBlobs(t.ID)); err != nil {
+		return err
 	}
 	return s.Commit(ctx, move, deleteResource(t, table.Always()))
 }

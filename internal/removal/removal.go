@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"agentplatform/internal/host"
@@ -40,6 +41,9 @@ const (
 
 // Handle does a piece of a job. It returns after how long to look again, 0 for not at all.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
+	if file, is := record.FileOfNudge(id); is {
+		return 0, ignore(r.file(ctx, file))
+	}
 	e, found, err := r.Store.Job(ctx, id)
 	if err != nil || !found {
 		return 0, err
@@ -59,6 +63,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		wait, done, err = r.organization(ctx, &e.Value)
 	case record.RemoveGroup:
 		wait, done, err = r.group(ctx, &e.Value)
+	case record.RemoveBody:
+		wait, done, err = r.body(ctx, &e.Value)
 	case record.Retention:
 		wait, done, err = r.retention(ctx, &e.Value)
 	}
@@ -162,7 +168,11 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (time.Duration, bool,
 		}
 	}
 	scope := record.Of(j.Organization)
+	const files = "files:"
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		if after, yes := strings.CutPrefix(after, files); yes {
+			return r.filesOf(ctx, scope, after, files, func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
+		}
 		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
 		if err != nil {
 			return "", err
@@ -182,6 +192,9 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (time.Duration, bool,
 			if err := r.erase(ctx, e, true); err != nil {
 				return "", err
 			}
+		}
+		if page.Next == "" {
+			return files, nil
 		}
 		return page.Next, nil
 	})
@@ -206,8 +219,9 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 			if err != nil {
 				return err
 			}
-			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(record.Run, string) (move.Change, error) {
-				return move.Change{Event: lifecycle.Withdraw{ID: id}, Ops: record.DropParked(p)}, nil
+			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(_ record.Run, name string) (move.Change, error) {
+				ops, err := r.Store.DropParked(ctx, p, name)
+				return move.Change{Event: lifecycle.Withdraw{ID: id}, Ops: ops}, err
 			})
 			if err := ignore(err); err != nil {
 				return err
@@ -308,67 +322,61 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 	return r.dropKeys(ctx, organization, "")
 }
 
+// dropResources removes what an organisation has beside its runs, and what its own row says of it.
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
-	if err := r.dropChats(ctx, scope); err != nil {
-		return err
-	}
-	if err := dropAll(ctx, r, scope, func(e record.Entity[record.User]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
-		return err
-	}
-	if err := dropAll(ctx, r, scope, func(e record.Entity[record.Email]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
-		return err
-	}
-	err := dropAll(ctx, r, scope, func(e record.Entity[record.Agent]) []table.Op {
-		ops := []table.Op{record.DeleteResource(e)}
-		for v := max(1, e.Value.Version-90); v <= e.Value.Version; v++ {
-			ops = append(ops, record.DeleteAgentVersion(e.Value.ID, v))
-		}
-		return ops
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.dropToolkits(ctx, scope); err != nil {
-		return err
-	}
-	if err := dropAll(ctx, r, scope, func(e record.Entity[record.Group]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
-		return err
-	}
-	if err := dropAll(ctx, r, scope, func(e record.Entity[record.AuditEntry]) []table.Op { return []table.Op{record.DeleteResource(e)} }); err != nil {
-		return err
-	}
-	for {
-		page, err := record.Resources[record.File](ctx, r.Store, scope, "", pageSize)
-		if err != nil || len(page.Rows) == 0 {
+	for _, drop := range []func(context.Context, record.Scope) error{
+		r.dropChats, dropAll[record.User](r), dropAll[record.Email](r), r.dropAgents, r.dropRemovedAgents, r.dropToolkits, dropAll[record.Group](r),
+		dropAll[record.AuditEntry](r), r.dropFiles,
+	} {
+		if err := drop(ctx, scope); err != nil {
 			return err
 		}
-		for _, e := range page.Rows {
-			if err := r.Store.EraseFile(ctx, e.Value.ID, r.Host.NewID()); err != nil {
-				return err
-			}
-		}
 	}
+	_, err := record.Change(ctx, r.Store, record.System(), organization, 0, func(o *record.Organization, _ string) ([]table.Op, error) {
+		*o = record.Organization{ID: o.ID, Deleted: true, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt}
+		return nil, nil
+	})
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	return err
+}
+
+func (r *Remover) dropAgents(ctx context.Context, scope record.Scope) error {
+	return each(ctx, r, scope, func(e record.Entity[record.Agent]) error {
+		if err := r.Store.EraseAgentVersions(ctx, e.Value.ID); err != nil {
+			return err
+		}
+		return ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteResource(e)))
+	})
+}
+
+func (r *Remover) dropRemovedAgents(ctx context.Context, scope record.Scope) error {
+	return each(ctx, r, scope, func(e record.Entity[record.RemovedAgent]) error {
+		if err := r.Store.EraseAgentVersions(ctx, e.Value.ID); err != nil {
+			return err
+		}
+		return ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteResource(e)))
+	})
 }
 
 func (r *Remover) dropToolkits(ctx context.Context, scope record.Scope) error {
-	for {
-		page, err := record.Resources[record.Toolkit](ctx, r.Store, scope, "", pageSize)
-		if err != nil || len(page.Rows) == 0 {
-			return err
-		}
-		for _, e := range page.Rows {
-			if err := r.Store.EraseToolkit(ctx, e.Value, r.Host.NewID()); err != nil {
-				return err
-			}
-		}
-	}
+	return each(ctx, r, scope, func(e record.Entity[record.Toolkit]) error {
+		return r.Store.EraseToolkit(ctx, e.Value, r.Host.NewID())
+	})
+}
+
+func (r *Remover) dropFiles(ctx context.Context, scope record.Scope) error {
+	return each(ctx, r, scope, func(e record.Entity[record.File]) error {
+		return r.Store.RemoveFile(ctx, e.Value.ID, func(record.File) bool { return false })
+	})
 }
 
 func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
-	for {
-		page, err := r.Store.Chats(ctx, scope, "", pageSize)
-		if err != nil || len(page.Rows) == 0 {
+	for after := ""; ; {
+		page, err := r.Store.Chats(ctx, scope, after, pageSize)
+		if err != nil {
 			return err
 		}
 		for _, e := range page.Rows {
@@ -376,19 +384,36 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 				return err
 			}
 		}
+		if after = page.Next; after == "" {
+			return nil
+		}
 	}
 }
 
-func dropAll[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, ops func(record.Entity[T]) []table.Op) error {
-	for {
-		page, err := record.Resources[T](ctx, r.Store, scope, "", pageSize)
-		if err != nil || len(page.Rows) == 0 {
+// dropAll removes all of an organisation's resources of a kind that nothing hangs on.
+func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
+	return func(ctx context.Context, scope record.Scope) error {
+		return each(ctx, r, scope, func(e record.Entity[T]) error {
+			return ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteResource(e)))
+		})
+	}
+}
+
+// each takes an organisation's resources of a kind one after the other. A page may be empty and have another after it: the listing
+// lags behind.
+func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, do func(record.Entity[T]) error) error {
+	for after := ""; ; {
+		page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
+		if err != nil {
 			return err
 		}
 		for _, e := range page.Rows {
-			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), ops(e)...)); err != nil {
+			if err := do(e); err != nil {
 				return err
 			}
+		}
+		if after = page.Next; after == "" {
+			return nil
 		}
 	}
 }

@@ -90,7 +90,9 @@ func Visit(t *testing.T, w World) {
 func Stories() []Story {
 	var all []Story
 	for _, part := range [][]Story{
-		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(), tenantStories(), webhookStories(), toolkitStories(), agentStories(), groupStories(), budgetStories(), mcpStories(), a2aStories(), powerStories(), accessStories(), rightStories(), hazardStories(),
+		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(), tenantStories(), webhookStories(),
+		toolkitStories(), agentStories(), groupStories(), budgetStories(), fileStories(), mcpStories(), a2aStories(), powerStories(), accessStories(),
+		rightStories(), hazardStories(),
 	} {
 		all = append(all, part...)
 	}

@@ -103,6 +103,8 @@ func (s *Sweeper) look(ctx context.Context, key table.Key) error {
 		return s.hook(ctx, key, id)
 	case "job":
 		return s.job(ctx, id)
+	case "file":
+		return s.file(ctx, id)
 	default:
 		return nil
 	}
@@ -192,6 +194,16 @@ func (s *Sweeper) job(ctx context.Context, id string) error {
 		return err
 	}
 	return ignoreStale(s.Store.Commit(ctx, name, op))
+}
+
+// file has a file removed that nobody holds.
+func (s *Sweeper) file(ctx context.Context, id string) error {
+	e, err := record.Resource[record.File](ctx, s.Store, record.System(), id)
+	if err != nil || e.Value.Due.IsZero() || e.Value.Due.After(s.Host.Now()) {
+		return nil // gone, held, or not due yet
+	}
+	at := s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, record.FileNudge(id), e.Value.Organization))
+	return ignoreStale(s.Store.LookAgainAtFile(ctx, e, at))
 }
 
 func ignoreStale(err error) error {

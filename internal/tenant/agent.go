@@ -221,10 +221,15 @@ func (t *Tenants) EditAgent(
 	})
 }
 
-// RemoveAgent removes an agent. Its versions stay: for the runs that began with them, and to say whose those runs are.
+// RemoveAgent removes an agent. Its versions stay as long as its organization does: for the runs that began with them, and to say
+// whose those runs are.
 func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error {
-	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], _ string) ([]table.Op, error) {
-		return nil, p.MayUse(e.Value)
+	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], move string) ([]table.Op, error) {
+		if err := p.MayUse(e.Value); err != nil {
+			return nil, err
+		}
+		op, err := record.PutResource(record.Fresh(record.RemovedAgent{ID: id, Organization: e.Value.Organization}), move)
+		return []table.Op{op}, err
 	})
 	return err
 }

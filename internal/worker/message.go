@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"agentplatform/internal/blob"
 	"agentplatform/internal/extract"
+	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
@@ -55,7 +57,10 @@ func textOf(ctx context.Context, f record.FileRef, data []byte) string {
 
 // content reads a file, up to what is looked at.
 func content(ctx context.Context, s *record.Store, f record.FileRef) ([]byte, error) {
-	r, err := s.Blobs().Get(ctx, record.File{ID: f.FileID}.BlobKey())
+	r, err := s.OpenFile(ctx, record.System(), f.FileID)
+	if isGone(err) {
+		return nil, blob.ErrMissing
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,23 +68,38 @@ func content(ctx context.Context, s *record.Store, f record.FileRef) ([]byte, er
 	return data, errors.Join(err, r.Close())
 }
 
-// keepFile stores a file that the run has made, once for each key.
+// keepFile stores a file that the run has made. The run holds it before its bytes are stored, so that they go with the run
+// whatever becomes of this attempt.
 func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
-	run := a.current().Value
-	f := record.File{
-		ID: record.DerivedID("file/"+key, a.id), Organization: run.Organization, UserID: run.User, Name: file.Name, ContentType: file.ContentType,
-		Size: int64(len(file.Data)), Uploaded: true, CreatedAt: a.Host.Now(),
+	for try := range keepTries {
+		e, err := a.Store.Run(ctx, record.System(), a.id)
+		if err != nil {
+			return record.FileRef{}, err
+		}
+		r := e.Value
+		if r.Status != lifecycle.Running || r.Attempt != a.number || r.Lease.Holder != a.holder {
+			return record.FileRef{}, errLost
+		}
+		f := a.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)
+		f.ID = record.DerivedID(fmt.Sprintf("file/%s/%d", key, a.number), a.id)
+		name := a.Host.NewID()
+		ops, err := record.NewHeldFile(f, e, name)
+		if err != nil {
+			return record.FileRef{}, err
+		}
+		if err = a.Store.Commit(ctx, name, ops...); err == nil {
+			f, err = a.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
+			return f.Ref(), err
+		}
+		if !errors.Is(err, record.ErrStale) { // the heartbeat may have come first
+			return record.FileRef{}, err
+		}
+		if err := a.Shell.Pause(ctx, try); err != nil {
+			return record.FileRef{}, err
+		}
 	}
-	if err := blob.PutBytes(ctx, a.Store.Blobs(), f.BlobKey(), file.Data); err != nil {
-		return record.FileRef{}, err
-	}
-	op, err := record.PutResource(record.Fresh(f), f.ID)
-	if err != nil {
-		return record.FileRef{}, err
-	}
-	err = a.Store.Commit(ctx, f.ID, op)
-	if errors.Is(err, record.ErrStale) { // an attempt before has kept it
-		err = nil
-	}
-	return f.Ref(), err
+	return record.FileRef{}, errors.New("worker: the run kept changing")
 }
+
+// keepTries bounds how often a file is kept afresh because the run has changed meanwhile.
+const keepTries = 16

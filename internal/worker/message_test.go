@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
@@ -19,8 +18,12 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	file := func(id, name, kind string, data []byte) record.FileRef {
-		f := record.File{ID: id, Name: name, ContentType: kind, Size: int64(len(data))}
-		require.NoError(t, blob.PutBytes(t.Context(), store.Blobs(), f.BlobKey(), data))
+		f := store.NewFile("o", "u", name, kind)
+		f.ID = id
+		_, err := record.Create(t.Context(), store, f, id)
+		require.NoError(t, err)
+		f, err = store.FillFile(t.Context(), record.Of("o"), id, bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
 		return f.Ref()
 	}
 	m, err := message(t.Context(), store, record.Input{Message: "look", Files: []record.FileRef{

@@ -12,6 +12,7 @@ import (
 	"agentplatform/internal/a2aface"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/egress"
+	"agentplatform/internal/files"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/queue"
@@ -36,6 +37,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 	}
 	c := httpapi.Config{
 		Intake:  &intake.Intake{Shell: p.Shell, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
+		Files:   &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
 		Tenants: p.Tenants, Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits, Host: p.Host, Log: p.Log,
 		Webhooks:      &webhook.Sender{Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret, Sealer: p.Sealer},
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, MaxStream: maxStream, PublicURL: s.PublicURL, Callbacks: policy,

@@ -137,7 +137,7 @@ func Bugs() []Bug {
 		one("failed runs are billed", lifecycleMove, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
 		one("cancelled runs have no ledger entry", moveMove, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
 		one("budgets do not count what failed runs used", moveMove, "		ops = append(ops, spent...)\n", "		if o.After.Status != lifecycle.Failed {\n			ops = append(ops, spent...)\n		}\n"),
-		one("budgets do not count parked messages", intakeIntake, `Ops: append(append(ops, op), spent...)}, err`, `Ops: append(append(ops, op), spent[:0]...)}, err`),
+		one("budgets do not count parked messages", intakeIntake, `slices.Concat(ops, held, kept, spent)}, err`, `slices.Concat(ops, held, kept)}, err`),
 
 		// Slots and caps.
 		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),
@@ -166,11 +166,11 @@ func Bugs() []Bug {
 
 		// Idempotency.
 		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
-		one("a parked message's key is not kept", intakeIntake, "		op, err := r.Store.PutInput(ctx, name, ticket, input, now)\n", "		ops = nil\n		op, err := r.Store.PutInput(ctx, name, ticket, input, now)\n"),
+		one("a parked message's key is not kept", intakeIntake, "		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n", "		ops = nil\n		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n"),
 		one("an answer's key is not kept", intakeIntake, "			Ops: ops,\n		}, nil", "			Ops: ops[:0],\n		}, nil"),
 		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n", "	if user, _, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Admits() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
-		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == r.ID() || known.Parked == r.ID()) {`, `if found {`),
+		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
 
 		// Commits.
 		one("what a later version wrote is dropped", "internal/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),

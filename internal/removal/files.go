@@ -1,0 +1,50 @@
+package removal
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/record"
+)
+
+// file removes a file that nobody holds: the last who did has let go of it, or nobody ever took it.
+func (r *Remover) file(ctx context.Context, id string) error {
+	now := r.Host.Now()
+	return r.Store.RemoveFile(ctx, id, func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
+}
+
+// filesOf removes a page of an organisation's files but for those that are wanted; the next page is named after a mark.
+func (r *Remover) filesOf(
+	ctx context.Context, scope record.Scope, after, mark string, wanted func(record.File) bool,
+) (next string, err error) {
+	page, err := record.Resources[record.File](ctx, r.Store, scope, after, pageSize)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range page.Rows {
+		if wanted(e.Value) {
+			continue
+		}
+		if err := r.Store.RemoveFile(ctx, e.Value.ID, wanted); err != nil {
+			return "", err
+		}
+	}
+	if page.Next == "" {
+		return "", nil
+	}
+	return mark + page.Next, nil
+}
+
+// body removes what the blob store keeps of a message that did not become a run. The write that says so comes first: a message that
+// is still being judged cannot become one after it.
+func (r *Remover) body(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+	there, err := r.Store.HasBody(ctx, j.Subject)
+	if err != nil || there {
+		return 0, there, err
+	}
+	if j.Cursor == "" {
+		j.Cursor = "removing"
+		return 0, false, nil
+	}
+	return 0, true, r.Store.DropBodies(ctx, j.Subject)
+}

@@ -1,0 +1,150 @@
+package scenario
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fileStories: who owns the bytes of files, and when they go.
+func fileStories() []Story {
+	return []Story{
+		{Name: "files/one that two chats share goes with the second of them", Tell: func(x *Teller) {
+			file := x.file("the word is swordfish")
+			last := x.file("of the first chat alone")
+			x.chat("message", "one", "file_ids", file+","+last, "chat_id", "one").is(200)
+			x.chat("message", "two", "file_ids", file, "chat_id", "two").is(200)
+			x.forget("one", last)
+			assert.Equal(x, "the word is swordfish", x.get("/files/"+file).is(200).raw)
+			x.forget("two", file)
+		}},
+		{Name: "files/one that two turns of a chat share, and one that stands twice in a message", Tell: func(x *Teller) {
+			file := x.file("twice")
+			a := x.chat("message", "one", "file_ids", file+","+file, "chat_id", "c").is(200)
+			last := x.file("of the second turn alone")
+			x.chat("message", "two", "file_ids", file+","+last, "chat_id", "c").is(200)
+			list := x.get("/chats/" + a.text("chat_id") + "/messages").is(200)
+			assert.Len(x, list.list("messages", 0, "files"), 1)
+			x.chat("message", "x", "file_ids", file, "chat_id", "other").is(200)
+			x.forget("c", last)
+			assert.Equal(x, "twice", x.get("/files/"+file).is(200).raw)
+			x.forget("other", file)
+		}},
+		{Name: "files/one that another user uses outlives the user who sent it", Tell: func(x *Teller) {
+			y := x.colleague("member", "run")
+			file, unused := y.file("shared"), y.file("unused")
+			last := y.file("of the user's run alone")
+			y.chat("message", "mine", "file_ids", file+","+last).is(200)
+			x.chat("message", "ours", "file_ids", file, "chat_id", "ours").is(200)
+			x.delete("/users/" + y.User).is(204)
+			x.eventually("the end of what the user's runs used", func() bool { return x.gone("/files/" + last) })
+			x.eventually("the end of what nobody uses", func() bool { return x.gone("/files/" + unused) })
+			assert.Equal(x, "shared", x.get("/files/"+file).is(200).raw)
+			x.forget("ours", file)
+		}},
+		{Name: "files/of a parked message that is taken back", Tell: func(x *Teller) {
+			file, alone := x.file("shared"), x.file("of the parked message alone")
+			x.chat("message", "keep", "file_ids", file, "chat_id", "keep").is(200)
+			run := x.hold("chat_id", "busy")
+			parked := x.chat("message", "later", "file_ids", file+","+alone, "chat_id", "busy", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			x.delete("/runs/" + run + "/parked/" + parked).is(204)
+			x.eventually("the end of what nobody uses", func() bool { return x.gone("/files/" + alone) })
+			assert.Equal(x, "shared", x.get("/files/"+file).is(200).raw)
+			x.stop(run)
+		}},
+		{Name: "files/of parked messages go with their chat, and of cancelled turns with theirs", Tell: func(x *Teller) {
+			shared := x.file("shared")
+			x.chat("message", "keep", "file_ids", shared, "chat_id", "keep").is(200)
+			run := x.hold("chat_id", "busy")
+			var alone []string
+			for i := range 5 {
+				pairs := []string{"message", "later", "chat_id", "busy", "on_conflict", "enqueue"}
+				for range 9 {
+					file := x.file("of parked message " + string(rune('0'+i)))
+					alone = append(alone, file)
+					pairs = append(pairs, "file_ids", file)
+				}
+				x.chat(append(pairs, "file_ids", shared)...).is(202)
+			}
+			x.forget("busy", alone[0])
+			for _, file := range alone {
+				x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
+			}
+			assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
+			x.get("/runs/"+run).problem(404, "not_found")
+
+			run = x.hold("chat_id", "again")
+			last := x.file("of the cancelled turn alone")
+			parked := x.chat("message", "/sleep 1m", "file_ids", shared+","+last, "chat_id", "again", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			x.stop(run)
+			x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })
+			x.stop(parked)
+			x.forget("again", last)
+			assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
+			x.forget("keep", shared)
+		}},
+		{Name: "files/a message that is refused or replayed takes nothing that others use", Tell: func(x *Teller) {
+			file := x.file("shared")
+			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
+			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
+			run := x.hold("chat_id", "busy")
+			x.chat("message", "two", "file_ids", file, "chat_id", "busy").problem(409, "chat_busy")
+			x.chat("message", "two", "file_ids", file, "chat_id", "not a name").names("chat_id")
+			x.stop(run)
+			assert.Equal(x, "shared", x.get("/files/"+file).is(200).raw)
+			x.forget("c", file)
+			a := x.chat("message", "x", "file_ids", file).problem(404, "not_found")
+			assert.Equal(x, "file_ids[0]", a.text("errors", 0, "location"))
+		}},
+		{Name: "files/the address to send one to gives no key away", Tell: func(x *Teller) {
+			a := x.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201)
+			assert.NotContains(x, a.raw, x.Key)
+			assert.Equal(x, object{"Content-Type": "text/plain"}, a.at("upload", "headers"))
+			x.put(a.text("file_id"), strings.NewReader("hello")).is(200)
+			assert.Equal(x, "hello", x.get("/files/"+a.text("file_id")).is(200).raw)
+			x.put(a.text("file_id"), strings.NewReader("again")).problem(409, "conflict")
+			assert.Equal(x, "hello", x.get("/files/"+a.text("file_id")).is(200).raw)
+		}},
+		{Name: "files/a body that stalls cannot change what another has sent", Tell: func(x *Teller) {
+			for _, good := range []string{"the good one, which is longer", "short"} {
+				id := x.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201).text("file_id")
+				body, stalled := io.Pipe()
+				late := make(chan reply)
+				go func() { late <- x.put(id, body) }()
+				_, err := io.WriteString(stalled, "a body ")
+				require.NoError(x, err)
+				sent := x.put(id, strings.NewReader(good)).is(200)
+				assert.Equal(x, float64(len(good)), sent.number("size"))
+				_, _ = io.WriteString(stalled, "that comes late")
+				require.NoError(x, stalled.Close())
+				(<-late).problem(409, "conflict")
+				read := x.get("/files/" + id).is(200)
+				assert.Equal(x, good, read.raw)
+				assert.Equal(x, float64(len(good)), x.get("/files/"+id, "Accept", "application/json").is(200).number("size"))
+			}
+		}},
+	}
+}
+
+// file sends a file and returns its id.
+func (x *Teller) file(content string) string {
+	x.Helper()
+	body, kind := form("file", "file:"+content)
+	return x.do(x.request(http.MethodPost, "/files", body, "Content-Type", kind)).is(201).text("file_id")
+}
+
+// put sends the bytes of an announced file.
+func (x *Teller) put(file string, body io.Reader) reply {
+	x.Helper()
+	return x.do(x.request(http.MethodPut, "/files/"+file+"/content", body, "Content-Type", "application/octet-stream"))
+}
+
+// forget deletes a chat, and waits until its runs are removed: what of them goes last is a file that nobody else uses.
+func (x *Teller) forget(chat, last string) {
+	x.Helper()
+	x.delete("/chats/" + chat).is(204)
+	x.eventually("the chat's end", func() bool { return x.gone("/files/" + last) })
+}
