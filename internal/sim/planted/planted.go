@@ -167,7 +167,7 @@ func Bugs() []Bug {
 		// Idempotency.
 		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
 		one("a parked message's key is not kept", intakeIntake, "		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n", "		ops = nil\n		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n"),
-		one("an answer's key is not kept", intakeIntake, "			Ops: ops,\n		}, nil", "			Ops: ops[:0],\n		}, nil"),
+		one("an answer's key is not kept", intakeIntake, "			Ops: append(ops, held...),\n		}, nil", "			Ops: held,\n		}, nil"),
 		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n", "	if user, _, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Admits() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
