@@ -290,7 +290,7 @@ func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, i
 }
 
 // bodyLife is how long the body of a message may be in the blob store before somebody asks whether it became a run's.
-const bodyLife = 30 * time.Second
+const bodyLife = 10 * time.Second
 
 // announceBody stores that there will be a body of a run that may never be.
 func (s *Store) announceBody(ctx context.Context, organization, run string) (JobEntity, error) {

@@ -168,10 +168,17 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (time.Duration, bool,
 		}
 	}
 	scope := record.Of(j.Organization)
-	const files = "files:"
+	const files, chats = "files:", "chats:"
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		if after, yes := strings.CutPrefix(after, chats); yes {
+			return r.untitle(ctx, scope, after, chats, j.Subject)
+		}
 		if after, yes := strings.CutPrefix(after, files); yes {
-			return r.filesOf(ctx, scope, after, files, func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
+			next, err := r.filesOf(ctx, scope, after, files, func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
+			if err == nil && next == "" {
+				next = chats
+			}
+			return next, err
 		}
 		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
 		if err != nil {
@@ -198,6 +205,32 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (time.Duration, bool,
 		}
 		return page.Next, nil
 	})
+}
+
+// untitle takes from a page of chats the titles that a user gave them: they are the user's words.
+func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, mark, user string) (next string, err error) {
+	page, err := r.Store.Chats(ctx, scope, after, pageSize)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range page.Rows {
+		if e.Value.User != user || e.Value.Title == "" {
+			continue
+		}
+		e.Value.Title = ""
+		name := r.Host.NewID()
+		op, err := record.PutChat(e, name)
+		if err != nil {
+			return "", err
+		}
+		if err := r.Store.Commit(ctx, name, op); err != nil {
+			return "", err
+		}
+	}
+	if page.Next == "" {
+		return "", nil
+	}
+	return mark + page.Next, nil
 }
 
 // stopUser withdraws what the user has parked and ends its active runs.
@@ -283,7 +316,7 @@ func (r *Remover) organization(ctx context.Context, j *record.Job) (time.Duratio
 		}
 	}
 	scope := record.Of(j.Organization)
-	wait, done, err := r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
 		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
 		if err != nil {
 			return "", err
@@ -301,12 +334,11 @@ func (r *Remover) organization(ctx context.Context, j *record.Job) (time.Duratio
 				return "", err
 			}
 		}
+		if page.Next == "" {
+			return "", r.dropResources(ctx, j.Organization)
+		}
 		return page.Next, nil
 	})
-	if err != nil || !done {
-		return wait, done, err
-	}
-	return 0, true, r.dropResources(ctx, j.Organization)
 }
 
 func (r *Remover) stopOrganization(ctx context.Context, organization string) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"slices"
@@ -54,15 +55,7 @@ func Run(t *testing.T, h Harness) {
 		t.Run("world="+name, func(t *testing.T) {
 			t.Parallel()
 			receiver := newReceiver(t)
-			full := map[string]string{
-				"WEBHOOK_ALLOW_HOSTS": receiver.host, "WEBHOOK_CA_FILE": receiver.caFile, "WEBHOOK_SECRET": "a plain secret",
-				"TOOL_ALLOW_HOSTS": receiver.host, "TOOL_CA_FILE": receiver.caFile,
-				"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "20", "ORGANIZATION_CAP": "40",
-			}
-			for k, v := range settings {
-				full[k] = v
-			}
-			world := h.Start(t, full)
+			world := h.Start(t, receiver.settings(settings))
 			for _, s := range stories {
 				if s.Settings != name {
 					continue
@@ -74,6 +67,17 @@ func Run(t *testing.T, h Harness) {
 			}
 		})
 	}
+}
+
+// settings are those of a world whose pushes and tools go to the receiver, with further ones.
+func (r *receiver) settings(more map[string]string) map[string]string {
+	full := map[string]string{
+		"WEBHOOK_ALLOW_HOSTS": r.host, "WEBHOOK_CA_FILE": r.caFile, "WEBHOOK_SECRET": "a plain secret",
+		"TOOL_ALLOW_HOSTS": r.host, "TOOL_CA_FILE": r.caFile,
+		"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "20", "ORGANIZATION_CAP": "40",
+	}
+	maps.Copy(full, more)
+	return full
 }
 
 // Visit tells a deployed service, one after the other, the stories that need no settings of their own and no receiver:
@@ -91,8 +95,8 @@ func Stories() []Story {
 	var all []Story
 	for _, part := range [][]Story{
 		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(), tenantStories(), webhookStories(),
-		toolkitStories(), agentStories(), groupStories(), budgetStories(), fileStories(), mcpStories(), a2aStories(), powerStories(), accessStories(),
-		rightStories(), hazardStories(),
+		toolkitStories(), agentStories(), groupStories(), budgetStories(), fileStories(), deletionStories(), mcpStories(), a2aStories(), powerStories(),
+		accessStories(), rightStories(), hazardStories(),
 	} {
 		all = append(all, part...)
 	}

@@ -1,0 +1,183 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// deletionStories: what was deleted can be read nowhere.
+func deletionStories() []Story {
+	var all []Story
+	for _, d := range deletions {
+		all = append(all, Story{Name: "deletion/of " + d.of, Tell: func(x *Teller) { d.tell(newGarden(x, nil)) }})
+	}
+	return all
+}
+
+// Deletion tells those stories, one after the other, to a service whose blob store can be looked into: left lists the values that hold
+// a word. In the end, when their organisations are deleted, too, nothing must be left there at all.
+func Deletion(t *testing.T, h Harness, left func(word string) []string) {
+	receiver := newReceiver(t)
+	world := h.Start(t, receiver.settings(nil))
+	for _, d := range deletions {
+		t.Run(d.of, func(t *testing.T) {
+			g := newGarden(newTeller(t, world, receiver), left)
+			d.tell(g)
+			g.operator().delete("/organizations/" + g.Organization)
+			g.emptied("", left)
+		})
+	}
+}
+
+var deletions = []struct {
+	of   string
+	tell func(g *garden)
+}{
+	{"a chat", func(g *garden) {
+		chats := g.converse(g.Teller)
+		g.sown()
+		for _, chat := range chats {
+			g.delete("/chats/" + chat).is(204)
+		}
+		g.forgotten(g.Teller)
+	}},
+	{"a user", func(g *garden) {
+		y := g.colleague("member", "run")
+		g.converse(y)
+		y.file(g.plant("file nobody uses"))
+		g.sown()
+		g.delete("/users/" + y.User).is(204)
+		g.forgotten(g.Teller)
+	}},
+	{"an organization", func(g *garden) {
+		g.converse(g.Teller)
+		g.provide()
+		g.file(g.plant("file nobody uses"))
+		g.post("/files", object{"name": g.plant("file that never comes")}).is(201)
+		for n := range 100 { // more versions than a commit has operations
+			g.patch("/agents/"+g.Agent, object{"instructions": g.plant(fmt.Sprintf("version %d", n))}).is(200)
+		}
+		g.sown()
+		g.operator().delete("/organizations/" + g.Organization).is(204)
+		g.forgotten(g.operator())
+	}},
+	{"an agent and a toolkit", func(g *garden) {
+		agent, toolkit := g.provide()
+		g.sown()
+		g.delete("/agents/" + agent).is(204)
+		g.delete("/toolkits/" + toolkit).is(204)
+		g.forgotten(g.Teller)
+	}},
+}
+
+// garden is a teller who plants words, and looks where they come up.
+type garden struct {
+	*Teller
+	left  func(word string) []string // nil: the blob store cannot be looked into
+	words []string
+}
+
+func newGarden(x *Teller, left func(string) []string) *garden { return &garden{Teller: x, left: left} }
+
+func (g *garden) operator() *Teller { return g.with(g.world.Key) }
+
+// plant makes up a word that stands nowhere else.
+func (g *garden) plant(what string) string {
+	word := fmt.Sprintf("%s-of-%s", strings.ReplaceAll(what, " ", "-"), g.Organization)
+	g.words = append(g.words, word)
+	return word
+}
+
+// long is a text with the word that is too large for an item of the table.
+func (g *garden) long(what string) string {
+	return g.plant(what) + strings.Repeat(" lorem ipsum", 1000)
+}
+
+// converse has conversations in which everything is said that can be, by the client y. It returns their chats.
+func (g *garden) converse(y *Teller) (chats []string) {
+	in := func(name string) string {
+		chats = append(chats, name+"-"+g.Organization)
+		return chats[len(chats)-1]
+	}
+	metadata, _ := json.Marshal(object{"note": g.plant("metadata")})
+	y.chat("message", g.plant("message"), "title", g.plant("title"), "note", "file:"+g.plant("file"), "metadata", string(metadata), "chat_id", in("small")).is(200)
+	y.chat("message", g.long("long message"), "chat_id", in("large"), "callback_url", y.address("ok"), "idempotency_key", "k").is(200)
+	y.chat("message", tool("echo", object{"text": g.long("long result")}), "chat_id", chats[1], "callback_url", y.address("ok")).is(200)
+	y.chat("message", "/ask "+g.long("long question"), "chat_id", in("asked"), "callback_url", y.address("ok")).is(202)
+	y.chat("message", g.long("long answer"), "note", "file:"+g.plant("file of an answer"), "chat_id", chats[2]).is(200)
+	paused := y.chat("message", tool("echo", object{"text": g.plant("arguments")}), "agent_id", g.careful(), "chat_id", in("decided")).is(202)
+	decisions := decide(paused.interrupt(0), "reject")
+	decisions["decisions"].([]object)[0]["message"] = g.plant("decision")
+	g.post("/runs/"+paused.text("run_id")+"/resume", decisions).is(200)
+	y.await(paused.text("run_id"), "completed")
+
+	run := y.hold("chat_id", in("busy"), "note", "file:"+g.plant("file of a run that is cut short"))
+	park := func(pairs ...string) string {
+		return y.chat(append(pairs, "chat_id", chats[4], "on_conflict", "enqueue")...).is(202).text("parked", "parked_id")
+	}
+	taken := park("message", g.long("message taken back"), "note", "file:"+g.plant("file taken back"))
+	y.delete("/runs/" + run + "/parked/" + taken).is(204)
+	for n := range 5 {
+		park("message", g.long(fmt.Sprintf("parked message %d", n)), "note", "file:"+g.plant(fmt.Sprintf("parked file %d", n)), "idempotency_key", fmt.Sprint(n))
+	}
+	y.chat("message", g.long("one too many"), "note", "file:"+g.plant("file too many"), "chat_id", chats[4], "on_conflict", "enqueue").problem(409, "parked_queue_full")
+	y.chat("message", g.long("refused"), "note", "file:"+g.plant("file refused"), "chat_id", chats[4]).problem(409, "chat_busy")
+	y.awaitPushes("ok", 4)
+	return chats
+}
+
+// provide makes an agent and a toolkit with words in them.
+func (g *garden) provide() (agent, toolkit string) {
+	document := func(word string) string {
+		return `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"` + g.receiver.url + `"}],"paths":{"/x":{"get":{"operationId":"x",
+			"summary":"` + word + `","responses":{"200":{"description":"ok"}}}}}}`
+	}
+	toolkit = g.post("/toolkits", object{"kind": "openapi", "name": g.plant("toolkit"), "document": document(g.plant("document"))}).is(201).text("toolkit_id")
+	g.patch("/toolkits/"+toolkit, object{"document": document(g.plant("second document"))}).is(200)
+	agent = g.post("/agents", object{"name": g.plant("agent"), "instructions": g.plant("instructions"), "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
+	g.patch("/agents/"+agent, object{"instructions": g.plant("later instructions")}).is(200)
+	return agent, toolkit
+}
+
+// sown checks that some of the words are in the blob store: else it would prove nothing that they are not.
+func (g *garden) sown() {
+	if g.left == nil {
+		return
+	}
+	found := 0
+	for _, word := range g.words {
+		found += len(g.left(word))
+	}
+	assert.Positive(g, found)
+}
+
+// lists are the places where a client finds what it does not know by name.
+var lists = []string{"/chats", "/runs", "/agents", "/toolkits", "/users", "/webhooks/deliveries", "/interrupts", "/audit-log", "/analytics/usage"}
+
+// forgotten waits until no word can be read any more, by x, or stands in the blob store.
+func (g *garden) forgotten(x *Teller) {
+	for _, path := range lists {
+		g.eventually("the end of every word in "+path, func() bool {
+			a := x.get(path + "?limit=100")
+			return a.status == 200 && !strings.Contains(a.raw, "-of-"+g.Organization)
+		})
+	}
+	if g.left != nil {
+		g.emptied("-of-"+g.Organization, g.left)
+	}
+}
+
+// emptied waits until the blob store has no value with the word.
+func (x *Teller) emptied(word string, left func(string) []string) {
+	x.Helper()
+	defer func() {
+		if x.Failed() {
+			x.Logf("what is left: %q", left(word))
+		}
+	}()
+	x.eventually("the end of what the blob store has", func() bool { return len(left(word)) == 0 })
+}
