@@ -1,0 +1,236 @@
+package removal_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// office is a store with who sweeps and who removes, on a clock that the test moves.
+type office struct {
+	*testing.T
+	host.Host
+	ahead   time.Duration
+	blobs   *memblob.Store
+	store   *record.Store
+	shell   *move.Shell
+	remover *removal.Remover
+	sent    *kept
+}
+
+func (o *office) Now() time.Time { return o.Host.Now().Add(o.ahead) }
+
+// kept is a queue of the ids of jobs.
+type kept struct{ ids []string }
+
+func (k *kept) Send(_ context.Context, m queue.Message) error {
+	if m.Nudge.Kind == events.NudgeJob {
+		k.ids = append(k.ids, m.Nudge.ID)
+	}
+	return nil
+}
+
+func (k *kept) take() []string {
+	ids := k.ids
+	k.ids = nil
+	return ids
+}
+
+type silent struct{}
+
+func (silent) Ring(string) {}
+
+func newOffice(t *testing.T) *office {
+	o := &office{T: t, Host: host.System(), blobs: &memblob.Store{}, sent: &kept{}}
+	o.store = record.New(memtable.New(o.Now), o.blobs, o)
+	o.shell = &move.Shell{Store: o.store, Queue: o.sent, Bell: silent{}, Host: o, Log: slog.New(slog.DiscardHandler), StartDeadline: time.Hour}
+	o.remover = &removal.Remover{Shell: o.shell, Store: o.store, Host: o}
+	return o
+}
+
+// settle sweeps, and does what the sweeps ask for, until they ask for nothing.
+func (o *office) settle() {
+	sweeper := &sweep.Sweeper{Shell: o.shell, Store: o.store, Queue: o.sent, Host: o, Log: o.shell.Log}
+	for range 10 {
+		require.NoError(o, sweeper.Sweep(o.Context()))
+		ids := o.sent.take()
+		for _, id := range ids {
+			for again := time.Millisecond; again > 0 && again <= time.Second; {
+				var err error
+				again, err = o.remover.Handle(o.Context(), id)
+				require.NoError(o, err)
+			}
+		}
+	}
+}
+
+func (o *office) file(content string) record.File {
+	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
+	_, err := record.Create(o.Context(), o.store, f, f.ID)
+	require.NoError(o, err)
+	f, err = o.store.FillFile(o.Context(), record.Of("o"), f.ID, strings.NewReader(content), 100)
+	require.NoError(o, err)
+	return f
+}
+
+// run has a run with files, and ends it.
+func (o *office) run(chat string, files ...record.File) {
+	input := record.Input{Message: "look"}
+	for _, f := range files {
+		input.Files = append(input.Files, f.Ref())
+	}
+	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
+	held, err := o.store.Hold(o.Context(), "o", ticket.RunID, ticket.RunID, input.Files)
+	require.NoError(o, err)
+	_, err = o.shell.Accept(o.Context(), move.Acceptance{
+		Ops: held, Ticket: ticket, Input: input, Chat: record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
+		Slots: lifecycle.Slots{User: "over/" + ticket.RunID, Organization: "over/" + ticket.RunID},
+	})
+	require.NoError(o, err)
+	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(record.Run, string) (move.Change, error) {
+		return move.Change{Event: lifecycle.Remove{}}, nil
+	})
+	require.NoError(o, err)
+}
+
+func (o *office) there(f record.File) bool {
+	_, err := o.store.File(o.Context(), record.Of("o"), f.ID)
+	if problem.Is(err, "not_found") {
+		return false
+	}
+	require.NoError(o, err)
+	r, err := o.store.OpenFile(o.Context(), record.Of("o"), f.ID)
+	require.NoError(o, err)
+	return r.Close() == nil
+}
+
+func TestAFileThatNobodyTakesHoldOfGoesAfterADay(t *testing.T) {
+	o := newOffice(t)
+	unused, used := o.file("unused"), o.file("used")
+	o.run("chat", used)
+	announced := o.store.NewFile("o", "u", "never.txt", "text/plain")
+	_, err := record.Create(t.Context(), o.store, announced, announced.ID)
+	require.NoError(t, err)
+	o.ahead = 23 * time.Hour
+	o.settle()
+	assert.True(t, o.there(unused))
+	o.ahead = 25 * time.Hour
+	o.settle()
+	assert.False(t, o.there(unused))
+	assert.True(t, o.there(used))
+	_, err = record.Resource[record.File](t.Context(), o.store, record.System(), announced.ID)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	assert.Equal(t, []string{used.Blob}, o.blobs.Keys())
+}
+
+func TestAFileGoesWithTheLastRunThatRetentionTakes(t *testing.T) {
+	o := newOffice(t)
+	op, err := record.PutResource(record.Fresh(record.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}), "made")
+	require.NoError(t, err)
+	job := record.Job{ID: o.NewID(), Organization: "o", Kind: record.Retention, Subject: "o", Due: o.Now().Add(24 * time.Hour)}
+	begun, err := record.PutJob(record.Fresh(job), "made")
+	require.NoError(t, err)
+	require.NoError(t, o.store.Commit(t.Context(), "made", op, begun))
+	shared := o.file("shared")
+	alone := o.file("alone")
+	o.run("old", shared, alone)
+	o.ahead = 9 * 24 * time.Hour
+	o.run("young", shared)
+	o.ahead = 11 * 24 * time.Hour
+	o.settle()
+	assert.False(t, o.there(alone))
+	assert.True(t, o.there(shared), "the younger chat uses it")
+	o.ahead = 21 * 24 * time.Hour
+	o.settle()
+	assert.False(t, o.there(shared))
+	assert.Empty(t, o.blobs.Keys())
+}
+
+// A removal that is broken off after the file became out of reach goes on; bytes that come meanwhile are dropped.
+func TestBytesThatComeTooLateAreDropped(t *testing.T) {
+	o := newOffice(t)
+	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
+	_, err := record.Create(t.Context(), o.store, f, f.ID)
+	require.NoError(t, err)
+	late := &whenRead{Reader: bytes.NewReader([]byte("late")), first: func() {
+		require.NoError(t, o.store.RemoveFile(t.Context(), f.ID, func(record.File) bool { return false }))
+	}}
+	_, err = o.store.FillFile(t.Context(), record.Of("o"), f.ID, late, 100)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	assert.Empty(t, o.blobs.Keys())
+}
+
+// Bytes that a client may still send to the store by itself are removed once its address is no good any more.
+func TestWhatIsSentToTheStoreAfterTheFileIsGoneGoesToo(t *testing.T) {
+	o := newOffice(t)
+	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
+	f.Blob, f.OpenUntil = f.DirectBlob(), o.Now().Add(time.Hour)
+	_, err := record.Create(t.Context(), o.store, f, f.ID)
+	require.NoError(t, err)
+	require.NoError(t, o.store.RemoveFile(t.Context(), f.ID, func(record.File) bool { return false }))
+	assert.False(t, o.there(f))
+	_, err = o.blobs.Put(t.Context(), f.Blob, strings.NewReader("late"), 100)
+	require.NoError(t, err)
+	o.ahead = time.Hour + time.Minute
+	o.settle()
+	assert.Empty(t, o.blobs.Keys())
+	_, err = record.Resource[record.File](t.Context(), o.store, record.System(), f.ID)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+}
+
+// The large body of a message that became no run goes, unless the write that makes it one comes first.
+func TestTheBodyOfAMessageThatBecameNoRunGoes(t *testing.T) {
+	o := newOffice(t)
+	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
+	put := func() []table.Op {
+		ops, err := o.store.PutInput(t.Context(), "move", ticket, record.Input{Message: strings.Repeat("long ", 5000)}, o.Now())
+		require.NoError(t, err)
+		return ops
+	}
+	late := put()
+	assert.NotEmpty(t, o.blobs.Keys())
+	o.ahead = time.Minute
+	o.settle()
+	assert.Empty(t, o.blobs.Keys())
+	require.ErrorIs(t, o.store.Commit(t.Context(), "move", late...), record.ErrStale, "its body is gone")
+	require.NoError(t, o.store.Commit(t.Context(), "again", put()...))
+	o.ahead = time.Hour
+	o.settle()
+	assert.NotEmpty(t, o.blobs.Keys())
+	require.NoError(t, o.store.EraseParked(t.Context(), ticket.RunID))
+	o.settle()
+	assert.Empty(t, o.blobs.Keys())
+}
+
+// whenRead does something at the first read.
+type whenRead struct {
+	*bytes.Reader
+	first func()
+}
+
+func (r *whenRead) Read(p []byte) (int, error) {
+	if r.first != nil {
+		r.first()
+		r.first = nil
+	}
+	return r.Reader.Read(p)
+}
