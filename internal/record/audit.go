@@ -17,11 +17,19 @@ type Audit struct {
 	Hooks   []Hook
 	Decided map[string][]string // the interrupts that a pause's end named, by run
 	Counts  map[table.Key]int64 // what has been used of budgets
+	Files   []File
 }
 
 // NewAudit makes an empty audit.
 func NewAudit() *Audit {
 	return &Audit{Runs: map[string]Run{}, Slots: map[table.Key]string{}, Ledger: map[string][]Entry{}, Counts: map[table.Key]int64{}, Decided: map[string][]string{}}
+}
+
+// Held is the run and the file of a row by which the one holds the other, if it is such a row.
+func Held(key table.Key) (run, file string, is bool) {
+	run, isRun := strings.CutPrefix(key.Part, runPart(""))
+	file, isHold := strings.CutPrefix(key.Sort, holdPrefix)
+	return run, file, isRun && isHold
 }
 
 // Add takes an item in. Items of other kinds are passed over.
@@ -59,6 +67,10 @@ func (a *Audit) Add(item *table.Item) error {
 	case kind == "spent":
 		e, err := decode[tally](item)
 		a.Counts[item.Key] = e.Value.N
+		return err
+	case kind == "file":
+		e, err := decode[File](item)
+		a.Files = append(a.Files, e.Value)
 		return err
 	case kind == "hook":
 		e, err := decode[Hook](item)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -51,6 +52,10 @@ type checker struct {
 	delivered map[string]bool    // by delivery id, recorded as delivered
 	later     map[table.Key]bool // heads with the member of a later version
 	begins    map[string]int     // how often a run was begun since its last step
+	sender    map[string]string  // of parked messages
+	files     map[string]record.File
+	holds     map[string]map[string]bool // who holds a file
+	needed    map[string][]string        // files that a message brought, by its run
 }
 
 func newChecker(w *world) *checker {
@@ -60,6 +65,7 @@ func newChecker(w *world) *checker {
 		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
 		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{}, counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{}, waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
+		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{}, needed: map[string][]string{},
 	}
 }
 
@@ -100,6 +106,90 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	}
 	c.fresh = c.fresh[:0]
 	c.standing()
+	for _, op := range ops {
+		if _, file, is := record.Held(op.Item.Key); is {
+			c.file(file)
+		} else if kind, id, _ := strings.Cut(op.Item.Part, "/"); kind == "file" {
+			c.file(id)
+		}
+	}
+}
+
+// file checks a file against who holds it.
+func (c *checker) file(id string) {
+	f, there := c.files[id]
+	holds := len(c.holds[id])
+	switch {
+	case there && f.Holds != holds:
+		c.violated(17, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
+	case holds > 0 && (!there || f.Removed):
+		for run := range c.holds[id] {
+			if !c.isGone(run) { // an organisation's files may go before the last of its runs
+				c.violated(17, "file %s is held by run %s and is not there", id, run)
+			}
+		}
+	case there && !f.Removed && f.Uploaded:
+		if _, err := c.world.blobs.Get(context.Background(), f.Blob); err != nil {
+			c.violated(17, "file %s is there without its bytes: %v", id, err)
+		}
+	}
+}
+
+// dropped checks that bytes go only after nobody can reach them.
+func (c *checker) dropped(below string) {
+	id, is := strings.CutPrefix(strings.TrimSuffix(below, "/"), "files/")
+	if f, there := c.files[id]; is && there && !f.Removed {
+		c.violated(17, "the bytes of file %s are removed, and it can be reached", id)
+	}
+}
+
+// needs notes the files that a message brought, which its run must hold as long as it is there.
+func (c *checker) needs(p intake.Posted, files []record.FileRef) {
+	id := p.Run.RunID
+	if p.Parked != nil {
+		id = p.Parked.ParkedID
+	}
+	for _, f := range files {
+		c.needed[id] = append(c.needed[id], f.FileID)
+	}
+}
+
+// kept checks that files are there which somebody needs, and in the end, that no others are.
+func (c *checker) kept() {
+	for _, id := range sortedKeys(c.runs) {
+		var made struct {
+			Files []record.FileRef `json:"files"`
+		}
+		_ = json.Unmarshal(c.runs[id].Output, &made)
+		for _, f := range made.Files {
+			c.needed[id] = append(c.needed[id], f.FileID)
+		}
+		for _, file := range c.needed[id] {
+			if f, there := c.files[file]; !there || f.Removed || !c.holds[file][id] {
+				c.violated(17, "run %s needs file %s, which is not there", id, file)
+			}
+		}
+	}
+	for _, id := range sortedKeys(c.files) {
+		if c.files[id].Holds == 0 {
+			c.violated(17, "file %s is held by nobody and still there: %+v", id, c.files[id])
+		}
+	}
+	for _, file := range sortedKeys(c.holds) {
+		for run := range c.holds[file] {
+			if _, there := c.runs[run]; !there {
+				c.violated(17, "file %s is held by run %s, which is not there", file, run)
+			}
+		}
+	}
+	for _, key := range c.world.blobs.Keys() {
+		place := strings.Split(key, "/")
+		_, run := c.runs[place[min(2, len(place)-1)]]
+		_, file := c.files[place[1]]
+		if place[0] == "files" && !file || place[0] == "documents" && !run {
+			c.violated(17, "%s is nobody's", key)
+		}
+	}
 }
 
 // shown checks frames as they are written: who sees that a call has ended may count on it, so it is journalled by then.
@@ -191,6 +281,18 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.accepted[rest] = true
 	case kind == "run" && strings.HasPrefix(key.Sort, "decision/") && item != nil:
 		c.decided[rest] = a.Decided[rest]
+	case kind == "run" && strings.HasPrefix(key.Sort, "file/"):
+		run, file, _ := record.Held(key)
+		if c.holds[file] == nil {
+			c.holds[file] = map[string]bool{}
+		}
+		if delete(c.holds[file], run); item != nil {
+			c.holds[file][run] = true
+		}
+	case kind == "file" && item == nil:
+		delete(c.files, rest)
+	case kind == "file":
+		c.files[rest] = a.Files[0]
 	case kind == "spent":
 		c.counts[key] = a.Counts[key]
 	case kind == "chat" && item != nil:
@@ -439,11 +541,12 @@ func (c *checker) final() {
 			c.violated(7, "run %s entered %d states that want a push and has %d rows", id, c.entered[id], rows)
 		}
 	}
+	c.kept()
 	if len(c.slots) > 0 {
 		c.violated(4, "%d slots are held by nobody", len(c.slots))
 	}
 	for _, id := range sortedKeys(c.parkedOK) {
-		if !c.started[id] && !c.withdrawn[id] && !c.isGone(id) {
+		if !c.started[id] && !c.withdrawn[id] && !c.isGone(id) && !c.world.left[c.sender[id]] {
 			c.violated(5, "the parked message %s was accepted and forgotten", id)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -43,7 +44,7 @@ func (w *world) client(n int) {
 	w.spawn(c.own, c.name, func(a *actor) {
 		defer func() { w.clients-- }()
 		end := w.now.Add(trouble)
-		for w.now.Before(end) {
+		for w.now.Before(end) && !w.left[c.who.User.ID] {
 			c.act(a)
 			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(90*time.Second))))
 		}
@@ -81,9 +82,15 @@ var messages = []string{
 // many has more calls in one turn than one commit holds. It is rare, as it takes as many steps as all the others together.
 var many = strings.Repeat("/tool effect {}\n", 120)
 
+// large is a message whose body the blob store keeps.
+var large = strings.Repeat("x", 10_000)
+
 func (c *client) text() string {
-	if c.work.IntN(200) == 0 {
+	switch c.work.IntN(200) {
+	case 0:
 		return many
+	case 1, 2, 3, 4:
+		return large
 	}
 	return c.any(messages)
 }
@@ -102,11 +109,79 @@ func (c *client) act(a *actor) {
 		c.withdraw(a)
 	case n < 90:
 		c.deleteChat(a)
-	case n < 95:
+	case n < 93:
 		c.watch(a)
-	default:
+	case n < 95:
 		c.trespass(a)
+	case n < 99 || c.work.IntN(3) > 0:
+		c.upload(a)
+	default:
+		c.leave(a)
 	}
+}
+
+// upload sends a file, which all of the organisation may use.
+func (c *client) upload(a *actor) (f record.File, ok bool) {
+	var err error
+	n := files.New{Organization: c.who.Organization.ID, User: c.who.User.ID, Name: "a.txt", ContentType: "text/plain"}
+	if !c.ask(a, func(ctx context.Context, d *deployment) { f, err = d.files.Take(ctx, n, strings.NewReader("content")) }) {
+		return f, false
+	}
+	c.expect(err, "unavailable", "not_found")
+	if err == nil {
+		c.files[n.Organization] = append(c.files[n.Organization], f.ID)
+	}
+	return f, err == nil
+}
+
+// sendWith sends a message with a file that comes with it, and is dropped when the message is not taken.
+func (c *client) sendWith(a *actor, m intake.Message) {
+	f, ok := c.upload(a)
+	if !ok {
+		return
+	}
+	m.Files = append(m.Files, f.Ref())
+	if taken := c.post(a, m); !taken {
+		c.ask(a, func(ctx context.Context, d *deployment) { d.files.Drop(ctx, f) })
+	}
+}
+
+// attached are some of the organisation's files, as a message names them.
+func (c *client) attached(a *actor) (refs []record.FileRef) {
+	var ids []string
+	for range c.work.IntN(3) {
+		if id := c.any(c.files[c.who.Organization.ID]); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var err error
+	if !c.ask(a, func(ctx context.Context, d *deployment) { refs, err = d.files.Attach(ctx, c.who.Scope(), ids) }) {
+		return nil
+	}
+	c.expect(err, "unavailable", "not_found")
+	return refs
+}
+
+// leave has the client's user deleted, or now and then all of the organisation.
+func (c *client) leave(a *actor) {
+	all := c.work.IntN(3) == 0
+	c.ask(a, func(ctx context.Context, d *deployment) {
+		for _, p := range c.people {
+			if p.User.ID == c.who.User.ID || all && p.Organization.ID == c.who.Organization.ID {
+				c.left[p.User.ID] = true // from now on, as nobody knows what becomes of a request without an answer
+			}
+		}
+		var err error
+		if all {
+			_, err = d.tenants.RemoveOrganization(ctx, c.who.Organization.ID)
+		} else {
+			_, err = d.tenants.RemoveUser(ctx, c.who, c.who.Scope(), c.who.User.ID)
+		}
+		c.expect(err, "unavailable", "not_found")
+	})
 }
 
 func (c *client) any(list []string) string {
@@ -133,9 +208,16 @@ func (c *client) send(a *actor) {
 		m.CallbackURL = "https://receiver.example/hook"
 	}
 	if c.work.IntN(2) == 0 {
+		m.Files = c.attached(a)
+	}
+	if c.work.IntN(2) == 0 {
 		m.Key = fmt.Sprintf("%s-%d", c.names, len(c.keys))
 		c.keys[m.Key] = ""
 		c.sent[m.Key] = m
+	}
+	if c.work.IntN(4) == 0 {
+		c.sendWith(a, m)
+		return
 	}
 	if m.Key != "" && c.work.IntN(4) == 0 { // an impatient client: twice at once
 		c.spawn(c.own, c.name+" again", func(b *actor) { c.post(b, m) })
@@ -147,7 +229,8 @@ func (c *client) send(a *actor) {
 	}
 }
 
-func (c *client) post(a *actor, m intake.Message) {
+// post sends a message; taken is false when it was certainly not, or had been before.
+func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	var posted intake.Posted
 	var err error
 	for range 3 {
@@ -155,18 +238,22 @@ func (c *client) post(a *actor, m intake.Message) {
 			break
 		}
 		if m.Key == "" {
-			return // nobody knows what became of it
+			return true // nobody knows what became of it
 		}
 	}
 	if err != nil || posted.Run.RunID == "" {
 		if before := strings.Fields(c.keys[m.Key]); m.Key != "" && len(before) > 0 && isRefusal(err) &&
-			!c.checker.isGone(before[1]) && !c.checker.withdrawn[before[1]] {
+			!c.checker.isGone(before[1]) && !c.checker.withdrawn[before[1]] && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
 		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap", "unavailable", "not_found")
-		return
+		return false
 	}
 	c.accepted(m.Key, posted)
+	if !posted.Replayed {
+		c.checker.needs(posted, m.Files)
+	}
+	return !posted.Replayed
 }
 
 func (c *client) accepted(key string, p intake.Posted) {
@@ -174,10 +261,11 @@ func (c *client) accepted(key string, p intake.Posted) {
 	if p.Parked != nil {
 		said = "parked " + p.Parked.ParkedID
 		c.checker.parkedOK[p.Parked.ParkedID] = true
+		c.checker.sender[p.Parked.ParkedID] = c.who.User.ID
 		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
 	}
 	if key != "" {
-		if before := c.keys[key]; before != "" && before != said && !c.checker.isGone(strings.Fields(before)[1]) && !c.checker.withdrawn[strings.Fields(before)[1]] {
+		if before := c.keys[key]; before != "" && before != said && !c.checker.isGone(strings.Fields(before)[1]) && !c.checker.withdrawn[strings.Fields(before)[1]] && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
 		}
 		c.keys[key] = said

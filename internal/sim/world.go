@@ -18,6 +18,7 @@ import (
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
@@ -69,8 +70,10 @@ type world struct {
 
 	processes []*deployment
 	people    []tenant.Principal
-	agents    []string          // by organisation: never, always
-	modes     map[string]string // of approval, by agent
+	left      map[string]bool     // users who were deleted, themselves or with their organisation
+	files     map[string][]string // what was sent, by organisation
+	agents    []string            // by organisation: never, always
+	modes     map[string]string   // of approval, by agent
 	clients   int
 	touched   []table.Op
 }
@@ -87,6 +90,8 @@ type deployment struct {
 	remover  *removal.Remover
 	feed     *feed.Feed
 	shell    *move.Shell
+	files    *files.Files
+	tenants  *tenant.Tenants
 	replaced bool
 }
 
@@ -95,6 +100,7 @@ func newWorld(seed uint64, rate float64) *world {
 	w := &world{
 		scheduler: s, seed: seed, rate: rate, work: rand.New(rand.NewPCG(seed, 2)), chance: rand.New(rand.NewPCG(seed, 3)),
 		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{}, effects: map[string]int{},
+		left: map[string]bool{}, files: map[string][]string{},
 	}
 	clock := func() time.Time { return s.now }
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
@@ -179,8 +185,9 @@ func (w *world) deploy(name string) {
 		},
 	}
 	log := slog.New(slog.DiscardHandler)
-	d.store = record.New(faulty, w.blobs, m)
+	d.store = record.New(faulty, &bucket{w.blobs, w, p}, m)
 	tenants := w.tenants(m, d.store)
+	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
 	frames := &faulttable.Table{
 		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // nobody waits that long: it hangs
 		Before: func(c faulttable.Call) faulttable.Fault { return w.feedFault(p, c) },
@@ -206,6 +213,33 @@ func (w *world) deploy(name string) {
 	}
 	w.spawn(p, name+" sweeper", func(a *actor) { w.sweep(a, d) })
 	w.processes = append(w.processes, d)
+}
+
+// bucket is a process's way to the blob store.
+type bucket struct {
+	*memblob.Store
+	world   *world
+	process *process
+}
+
+func (b *bucket) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
+	b.world.port(b.process, "blob")
+	n, err := b.Store.Put(ctx, key, r, limit)
+	b.world.port(b.process, "blob done")
+	return n, err
+}
+
+func (b *bucket) DeleteAll(ctx context.Context, below string) error {
+	b.world.port(b.process, "blobs")
+	if b.world.maybe("blob store unreachable") {
+		return errUnreachable
+	}
+	if err := b.Store.DeleteAll(ctx, below); err != nil {
+		return err
+	}
+	b.world.checker.dropped(below)
+	b.world.port(b.process, "blobs done")
+	return nil
 }
 
 // later is the table as a later version of the program uses it: that has a member more in the heads of runs and chats. Processes of
@@ -574,5 +608,9 @@ func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation
 	if behaviour == 3 {
 		return tool.Result{}, tool.Fail("the server answered 500") // after all
 	}
-	return tool.Said("done"), nil
+	done := tool.Said("done")
+	if behaviour > 8 && !t.world.quiet {
+		done.Files = []tool.File{{Name: "made.txt", ContentType: "text/plain", Data: []byte("made")}}
+	}
+	return done, nil
 }

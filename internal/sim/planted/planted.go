@@ -84,6 +84,7 @@ const (
 	sweepSweep     = "internal/sweep/sweep.go"
 	recordStore    = "internal/record/store.go"
 	recordRun      = "internal/record/run.go"
+	recordFile     = "internal/record/file.go"
 	recordSlot     = "internal/record/slot.go"
 	recordLedger   = "internal/record/ledger.go"
 	feedFollow     = "internal/feed/follow.go"
@@ -163,6 +164,19 @@ func Bugs() []Bug {
 		one("some of the decisions are enough", lifecycleEvent, `if len(decided) != len(kinds) {`, `if len(decided) == 0 {`),
 		one("a pause expires at any nudge", lifecycleEvent, "	case AwaitingInput:\n		if !now.Before(r.ExpiresAt) {", "	case AwaitingInput:\n		if now.After(r.PausedAt.Add(time.Minute)) {").and(lifecycleEvent, "	if now.Before(r.ExpiresAt) {\n		return o.refuse(TooEarly)\n	}\n	r.CancelReason", "	r.CancelReason"),
 		one("nobody looks at a paused run", lifecycleEvent, `e.Interrupts, now, e.ExpiresAt, e.ExpiresAt, 0`, `e.Interrupts, now, e.ExpiresAt, time.Time{}, 0`),
+
+		// Files.
+		one("a run that is removed keeps its files", recordRun, "	if err := s.releaseAll(ctx, r.ID()); err != nil {\n		return err\n	}\n", ""),
+		one("a file is let go of twice", recordFile, "	ops := []table.Op{table.Delete(holdKey(run, file), table.VersionIs(items[0].Version))}\n", "	var ops []table.Op\n"),
+		one("a file is removed though it is needed", recordFile, `if !f.Removed && wanted(*f) {`, `if false {`),
+		one("a file's bytes go while it can be reached", recordFile, "	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {\n		if !f.Removed && wanted(*f) {", "	if err := s.dropBlobs(ctx, fileBlobs(id)); err != nil {\n		return err\n	}\n	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {\n		if !f.Removed && wanted(*f) {"),
+		one("a file that goes can still be taken", recordFile, `if e.Value.Removed || !e.Value.Uploaded {`, `if !e.Value.Uploaded {`).and(recordFile, "	if err == nil && e.Value.Removed {\n", "	if false {\n"),
+		one("a file that nobody uses stays", recordFile, `CreatedAt: now, Due: now.Add(UnusedLife),`, `CreatedAt: now,`),
+		one("a parked message does not hold its files", intakeIntake, `slices.Concat(ops, held, kept, spent)}, err`, `slices.Concat(ops, held[:0], kept, spent)}, err`),
+		one("parked messages that go with their chat leave their files", moveMove, "			after.Dropped = o.Before.Parked\n", "			after.Dropped = nil\n"),
+		one("a message taken back leaves its files", recordRun, "	ops = append(ops, freed...)\n", ""),
+		one("a run that has ended makes files", recordFile, `table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version))`, `table.Check(RunKey(run.Value.ID()+"-"), table.Absent())`),
+		one("a message that is refused leaves its body", recordRun, `err == nil && len(b) > inlineLimit {`, `err == nil && len(b) > documentLimit {`),
 
 		// Idempotency.
 		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
