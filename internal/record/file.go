@@ -44,6 +44,14 @@ func fileBlobs(id string) string { return "files/" + id + "/" }
 // DirectBlob is where a client sends a file's bytes by itself.
 func (f File) DirectBlob() string { return fileBlobs(f.ID) + "direct" }
 
+// Place is where a file's bytes are. Descriptions that name no place were written when each file had one place for ever.
+func (f File) Place() string {
+	if f.Blob == "" {
+		return "files/" + f.ID
+	}
+	return f.Blob
+}
+
 // Ref is the file as a run names it.
 func (f File) Ref() FileRef {
 	return FileRef{FileID: f.ID, Name: f.Name, ContentType: f.ContentType, Size: f.Size}
@@ -121,7 +129,7 @@ func (s *Store) OpenFile(ctx context.Context, scope Scope, id string) (io.ReadCl
 	if !e.Value.Uploaded {
 		return nil, problem.Missing("the content of file " + id)
 	}
-	return s.blobs.Get(ctx, e.Value.Blob)
+	return s.blobs.Get(ctx, e.Value.Place())
 }
 
 // hold is the row by which a run, or a parked message, holds a file.

@@ -405,6 +405,7 @@ const (
 	RemoveUser         JobKind = "remove_user"
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
+	RemoveToolkit      JobKind = "remove_toolkit"
 	RemoveBody         JobKind = "remove_body" // of a message that did not become a run
 	Retention          JobKind = "retention"   // comes back every day
 )

@@ -63,16 +63,28 @@ func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// DropToolkitBlob removes a value that no toolkit names any more. What cannot be removed now stays, and costs its room.
+// DropToolkitBlob removes a value that no toolkit names any more. What cannot be removed now stays as long as the toolkit.
 func (s *Store) DropToolkitBlob(ctx context.Context, key string) {
 	if key != "" {
 		_ = s.blobs.Delete(ctx, key)
 	}
 }
 
+// BeginToolkitRemoval is the write of the job that removes what a toolkit kept, once it is gone itself.
+func (s *Store) BeginToolkitRemoval(t Toolkit, move string) ([]table.Op, error) {
+	job := Job{ID: DerivedID("toolkit", t.ID), Organization: t.Organization, Kind: RemoveToolkit, Subject: t.ID, Due: s.host.Now()}
+	op, err := PutJob(Fresh(job), move)
+	return []table.Op{op}, err
+}
+
+// DropToolkit removes all values of a toolkit.
+func (s *Store) DropToolkit(ctx context.Context, id string) error {
+	return s.dropBlobs(ctx, toolkitBlobs(id))
+}
+
 // EraseToolkit removes a toolkit with all that it keeps.
 func (s *Store) EraseToolkit(ctx context.Context, t Toolkit, move string) error {
-	if err := s.dropBlobs(ctx, toolkitBlobs(t.ID)); err != nil {
+	if err := s.DropToolkit(ctx, t.ID); err != nil {
 		return err
 	}
 	return s.Commit(ctx, move, deleteResource(t, table.Always()))

@@ -150,7 +150,7 @@ func checkCredentials(c *tool.Credentials) error {
 }
 
 // Create makes a toolkit from what is found at its endpoint.
-func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (record.Entity[record.Toolkit], error) {
+func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (made record.Entity[record.Toolkit], err error) {
 	var none record.Entity[record.Toolkit]
 	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
 		return none, problem.InvalidField("body.kind", "must be openapi, mcp or http")
@@ -173,6 +173,12 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (re
 	}
 	now := s.Host.Now()
 	t := record.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
+	defer func() {
+		if _, refused := problem.As(err); refused {
+			s.Store.DropToolkitBlob(ctx, t.Document)
+			s.Store.DropToolkitBlob(ctx, t.Tools)
+		}
+	}()
 	if err := s.apply(ctx, &t, d); err != nil {
 		return none, err
 	}
@@ -477,10 +483,8 @@ func (s *Toolkits) Remove(ctx context.Context, scope record.Scope, id string) er
 	if err := fixed(scope.Organization(), id); err != nil {
 		return err
 	}
-	e, err := record.Remove[record.Toolkit](ctx, s.Store, scope, id, nil)
-	if err == nil {
-		s.Store.DropToolkitBlob(ctx, e.Value.Tools)
-		s.Store.DropToolkitBlob(ctx, e.Value.Document)
-	}
+	_, err := record.Remove(ctx, s.Store, scope, id, func(e record.Entity[record.Toolkit], move string) ([]table.Op, error) {
+		return s.Store.BeginToolkitRemoval(e.Value, move)
+	})
 	return err
 }
