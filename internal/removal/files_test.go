@@ -93,7 +93,7 @@ func (o *office) file(content string) record.File {
 }
 
 // run has a run with files, and ends it.
-func (o *office) run(chat string, files ...record.File) {
+func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	input := record.Input{Message: "look"}
 	for _, f := range files {
 		input.Files = append(input.Files, f.Ref())
@@ -110,6 +110,9 @@ func (o *office) run(chat string, files ...record.File) {
 		return move.Change{Event: lifecycle.Remove{}}, nil
 	})
 	require.NoError(o, err)
+	e, err := o.store.Run(o.Context(), record.System(), ticket.RunID)
+	require.NoError(o, err)
+	return e
 }
 
 func (o *office) there(f record.File) bool {
@@ -177,6 +180,16 @@ func TestBytesThatComeTooLateAreDropped(t *testing.T) {
 	_, err = o.store.FillFile(t.Context(), record.Of("o"), f.ID, late, 100)
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 	assert.Empty(t, o.blobs.Keys())
+}
+
+// A worker may learn late that its run is gone: what its tools made then must not be kept for it, as nobody would remove it.
+func TestARunThatIsGoneKeepsNoFile(t *testing.T) {
+	o := newOffice(t)
+	run := o.run("chat")
+	ops, err := record.NewHeldFile(o.store.NewFile("o", "u", "made.txt", "text/plain"), run, "late")
+	require.NoError(t, err)
+	require.NoError(t, o.store.EraseRun(t.Context(), run, o.NewID(), false))
+	require.ErrorIs(t, o.store.Commit(t.Context(), "late", ops...), record.ErrStale)
 }
 
 // Bytes that a client may still send to the store by itself are removed once its address is no good any more.
