@@ -211,7 +211,7 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 	if err := s.keep(ctx, &t, tools); err != nil {
 		return none, err
 	}
-	made := record.Fresh(t)
+	made = record.Fresh(t)
 	op, err := record.PutResource(made, t.ID)
 	if err != nil {
 		return none, err
