@@ -155,7 +155,9 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, f chatForm) (inta
 }
 
 // settled waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
-func (s *Server) settled(ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration) error {
+func (s *Server) settled(
+	ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration,
+) error {
 	r := posted.Run
 	if window > 0 && !r.Status.Rests() {
 		e, err := s.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.Rests() })

@@ -9,11 +9,12 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// lookAgain is after how long a stream's right is looked at where nothing was heard of a change: other processes change rights, too.
+// lookAgain is after how long a stream's right is looked at where nothing was heard of a change: other processes
+// change rights, too.
 const lookAgain = 20 * time.Second
 
-// right is that of a reader to a stream. It is looked at again when rights have changed in this process, when it ends by itself, and
-// now and then.
+// right is that of a reader to a stream. It is looked at again when rights have changed in this process, when it ends
+// by itself, and now and then.
 type right struct {
 	server    *Server
 	principal tenant.Principal
@@ -46,25 +47,37 @@ func (r *right) lasts(ctx context.Context) bool {
 	return true
 }
 
-// watch calls end when the right has ended; it returns with the context at the latest.
+// due says after how long the next look is due, unless rights change before.
+func (r *right) due(changes int64) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen != changes {
+		return 0
+	}
+	return r.next - r.server.Host.Elapsed()
+}
+
+// watch calls end when the right has ended; it returns with the context at the latest. It waits beside every stream, so
+// that it must stay small: a look, whose stack is large, has a goroutine of its own.
 func (r *right) watch(ctx context.Context, end func()) {
-	for {
-		_, changed := r.server.Tenants.Changes()
-		if !r.lasts(ctx) {
-			end()
-			return
+	for ctx.Err() == nil {
+		changes, changed := r.server.Tenants.Changes()
+		wait := r.due(changes)
+		if wait <= 0 {
+			lasts := make(chan bool, 1)
+			go func() { lasts <- r.lasts(ctx) }()
+			if !<-lasts {
+				end()
+				return
+			}
+			continue
 		}
-		r.mu.Lock()
-		due := time.NewTimer(max(time.Millisecond, r.next-r.server.Host.Elapsed()))
-		r.mu.Unlock()
+		due := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-changed:
 		case <-due.C:
 		}
 		due.Stop()
-		if ctx.Err() != nil {
-			return
-		}
 	}
 }

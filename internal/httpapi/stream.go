@@ -105,8 +105,8 @@ func (o *sink) put(b []byte) {
 
 type writer func(o *sink, e feed.Event) error
 
-// stream follows a run until its end, the reader's or that of its right, or the server's; farewell is written in the last case. An
-// error is one of before the stream began, which can be answered.
+// stream follows a run until its end, the reader's or that of its right, or the server's; farewell is written in the
+// last case. An error is one of before the stream began, which can be answered.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, contentType string, c *call, write writer, farewell func(*sink)) error {
 	run, err := s.Intake.Run(ctx, c.principal, c.run)
 	if err == nil {
@@ -132,6 +132,9 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, contentType 
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	right := &right{server: s, principal: c.principal, agent: run.Value.Agent, seen: -1}
+	if !right.lasts(following) {
+		return nil
+	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()

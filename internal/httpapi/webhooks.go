@@ -113,7 +113,9 @@ func (s *Server) listDeliveries(ctx context.Context, p tenant.Principal, in *str
 }
 
 // deliveriesFor leaves out the deliveries of runs that the principal may have nothing to do with.
-func (s *Server) deliveriesFor(ctx context.Context, p tenant.Principal, rows []record.HookEntity) ([]record.HookEntity, error) {
+func (s *Server) deliveriesFor(
+	ctx context.Context, p tenant.Principal, rows []record.HookEntity,
+) ([]record.HookEntity, error) {
 	ids := make([]string, 0, len(rows))
 	for _, e := range rows {
 		ids = append(ids, e.Value.RunID)

@@ -9,8 +9,8 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whatever a client has to do with a run or a chat that is there goes through here, whichever door it came by: an agent that works for
-// groups shows what it did to nobody else.
+// Whatever a client has to do with a run or a chat that is there goes through here, whichever door it came by: an
+// agent that works for groups shows what it did to nobody else.
 
 // Run reads a run for a client who may have to do with it.
 func (in *Intake) Run(ctx context.Context, p tenant.Principal, id string) (record.RunEntity, error) {
@@ -43,7 +43,9 @@ func (in *Intake) Reachable(ctx context.Context, p tenant.Principal) func(agent 
 }
 
 // RunsFor leaves out the runs that a client may have nothing to do with.
-func (in *Intake) RunsFor(ctx context.Context, p tenant.Principal, runs []record.RunEntity) ([]record.RunEntity, error) {
+func (in *Intake) RunsFor(
+	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
+) ([]record.RunEntity, error) {
 	reachable := in.Reachable(ctx, p)
 	kept := runs[:0]
 	for _, e := range runs {
@@ -75,9 +77,11 @@ func (in *Intake) Chat(ctx context.Context, p tenant.Principal, id string) (reco
 	return e, nil
 }
 
-// Seen is a chat as a client may see it, and whether it may at all. The title is of the first message, so it belongs to the first
-// agent.
-func (in *Intake) Seen(ctx context.Context, p tenant.Principal, c lifecycle.Chat) (seen lifecycle.Chat, may bool, err error) {
+// Seen is a chat as a client may see it, and whether it may at all. The title is of the first message, so it belongs
+// to the first agent.
+func (in *Intake) Seen(
+	ctx context.Context, p tenant.Principal, c lifecycle.Chat,
+) (seen lifecycle.Chat, may bool, err error) {
 	if p.Level.Covers(tenant.LevelAdmin) {
 		return c, true, nil
 	}
@@ -99,8 +103,8 @@ func (in *Intake) Seen(ctx context.Context, p tenant.Principal, c lifecycle.Chat
 	return c, may, nil
 }
 
-// mayJoin is nil when a client may speak in a chat, or take it away: it must reach every agent that took part, as the next one is told
-// what they said.
+// mayJoin is nil when a client may speak in a chat, or take it away: it must reach every agent that took part, as the
+// next one is told what they said.
 func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.Chat) error {
 	if p.Level.Covers(tenant.LevelAdmin) {
 		return nil

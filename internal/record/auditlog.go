@@ -122,8 +122,8 @@ func (s *Store) AuditDecisions(ctx context.Context, r Run, move string, d Decisi
 	return []table.Op{op}, err
 }
 
-// AuditDeed is the audit log's entry of what is done to a thing that is no resource, such as a run that is cancelled. It is one of the
-// writes of the commit that does it.
+// AuditDeed is the audit log's entry of what is done to a thing that is no resource, such as a run that is cancelled.
+// It is one of the writes of the commit that does it.
 func (s *Store) AuditDeed(ctx context.Context, owner, kind, subject, move string) ([]table.Op, error) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {

@@ -466,7 +466,8 @@ func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
 // deployment says since when there is one.
 type deployment struct {
 	CreatedAt time.Time `json:"created_at"`
-	// Signed run tokens, in programs before tokens had rows. It is dropped where it is found; no such token is taken any more.
+	// Signed run tokens, in programs before tokens had rows. It is dropped where it is found; no such token is taken
+	// any more.
 	Bytes []byte `json:"bytes,omitzero"`
 }
 

@@ -452,7 +452,8 @@ func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Sc
 	}
 }
 
-// group takes a group that is gone out of the users who belonged to it. Agents that name it go on to do so: there it opens nothing.
+// group takes a group that is gone out of the users who belonged to it. Agents that name it go on to do so: there it
+// opens nothing.
 func (r *Remover) group(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
 	gone := func(id string) bool { return id == j.Subject }
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restricted is an agent that works for one group, and what it did for a member of that: a run that has ended and one that asks.
+// restricted is an agent that works for one group, and what it did for a member of that: a run that has ended and one
+// that asks.
 type restricted struct {
 	*Teller // an admin, who belongs to no group
 
@@ -270,7 +271,8 @@ var ends = []end{
 	}},
 }
 
-// soon is longer than anything takes that happens at once, and shorter than it is until a right is looked at without a reason.
+// soon is longer than anything takes that happens at once, and shorter than it is until a right is looked at without
+// a reason.
 const soon = 15 * time.Second
 
 // rightStories: streams, waits and run tokens end with the right to them.

@@ -16,10 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The authorisation matrix: every route of the document × who asks × at which level × for whose object. What must come is not
-// read from the service but follows from the row: who is not known gets 401; whose level is too low 403, whatever the object;
-// then an object that is nowhere 404, one of another scope 403, what stands above the one who asks 403, and so what an agent that works
-// for other groups is and did. What is refused changes nothing and tells nothing.
+// The authorisation matrix: every route of the document × who asks × at which level × for whose object. What must
+// come is not read from the service but follows from the row: who is not known gets 401; whose level is too low 403,
+// whatever the object; then an object that is nowhere 404, one of another scope 403, what stands above the one who
+// asks 403, and so what an agent that works for other groups is and did. What is refused changes nothing and tells
+// nothing.
 
 // right is a route's row.
 type right struct {

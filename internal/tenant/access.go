@@ -9,8 +9,9 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Who may use an agent, and have to do with what it did, is decided here: an agent that names groups is for their members, and for
-// admins. It is the agent as it stands now that says so, whatever version of it a run has, and the groups that are there now.
+// Who may use an agent, and have to do with what it did, is decided here: an agent that names groups is for their
+// members, and for admins. It is the agent as it stands now that says so, whatever version of it a run has, and the
+// groups that are there now.
 
 // in says whether the principal's user belongs to one of the groups.
 func (p Principal) in(groups []string) bool {
@@ -26,18 +27,19 @@ func (p Principal) MayUse(a record.Agent) error {
 		With("group_ids", a.Spec.GroupIDs)
 }
 
-// mayApprove is nil when the principal may decide about tool calls of an agent: one with approver groups has them decided by their
-// members and by admins.
+// mayApprove is nil when the principal may decide about tool calls of an agent: one with approver groups has them
+// decided by their members and by admins.
 func (p Principal) mayApprove(a record.Agent) error {
 	if len(a.Spec.ApproverGroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.ApproverGroupIDs) {
 		return nil
 	}
-	return problem.New(problem.Forbidden, "insufficient_permission", "tool calls of this agent are decided by members of its approver groups, or by admins").
+	return problem.New(problem.Forbidden, "insufficient_permission",
+		"tool calls of this agent are decided by members of its approver groups, or by admins").
 		With("approver_group_ids", a.Spec.ApproverGroupIDs)
 }
 
-// MayReach is nil when the principal may read what agents did, and answer, resume, follow or cancel what they do. An edit of an agent
-// of some seconds ago may be missing.
+// MayReach is nil when the principal may read what agents did, and answer, resume, follow or cancel what they do. An
+// edit of an agent of some seconds ago may be missing.
 func (t *Tenants) MayReach(ctx context.Context, p Principal, agents ...string) error {
 	return mayReach(ctx, t.known, p, agents...)
 }
@@ -58,8 +60,8 @@ func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...strin
 	return nil
 }
 
-// MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it has now and
-// those it had when the pause began, so that an edit does not decide what is pending.
+// MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it
+// has now and those it had when the pause began, so that an edit does not decide what is pending.
 func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, paused time.Time) error {
 	if p.Level.Covers(LevelAdmin) {
 		return nil
@@ -91,8 +93,8 @@ func standingAgent(ctx context.Context, s *record.Store, scope record.Scope, id 
 	return e.Value, err
 }
 
-// agentAt is the newest version that an agent had at a time, or at all; also of one that has been deleted. Each edit makes a version,
-// published or not; so the newest says how the agent stood.
+// agentAt is the newest version that an agent had at a time, or at all; also of one that has been deleted. Each edit
+// makes a version, published or not; so the newest says how the agent stood.
 func agentAt(ctx context.Context, s *record.Store, scope record.Scope, id string, at time.Time) (record.Agent, error) {
 	var last record.Agent
 	for after := ""; ; {

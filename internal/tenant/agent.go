@@ -119,7 +119,9 @@ func (t *Tenants) CreateAgent(
 }
 
 // DuplicateAgent makes an agent of another's spec, which may be edited. Its model is not asked for again.
-func (t *Tenants) DuplicateAgent(ctx context.Context, of record.Agent, spec record.AgentSpec) (record.Entity[record.Agent], error) {
+func (t *Tenants) DuplicateAgent(
+	ctx context.Context, of record.Agent, spec record.AgentSpec,
+) (record.Entity[record.Agent], error) {
 	return t.createAgent(ctx, of.Organization, &of.Spec, spec, true)
 }
 
@@ -186,7 +188,9 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 }
 
 // PublishAgent has new runs begin with a version of the agent: a newer one, or an older one again.
-func (t *Tenants) PublishAgent(ctx context.Context, p Principal, id string, match record.Match, version int) (record.Entity[record.Agent], error) {
+func (t *Tenants) PublishAgent(
+	ctx context.Context, p Principal, id string, match record.Match, version int,
+) (record.Entity[record.Agent], error) {
 	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, _ string) ([]table.Op, error) {
 		if err := p.MayUse(*a); err != nil {
 			return nil, err

@@ -53,8 +53,8 @@ func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scop
 	return none, "", problem.Retry(errors.New("no free key id"))
 }
 
-// mayHaveKey is nil when a principal may make a key of a level for a user. Whoever administers may make keys for its own user, even
-// where that stands higher by other keys: the new one stands no higher than the one that makes it.
+// mayHaveKey is nil when a principal may make a key of a level for a user. Whoever administers may make keys for its
+// own user, even where that stands higher by other keys: the new one stands no higher than the one that makes it.
 func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, level Level) error {
 	if u.ID != by.User.ID {
 		if err := t.mayManageUser(ctx, by, &u); err != nil {
@@ -62,7 +62,8 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, l
 		}
 	}
 	if most := Role(u.Role).Most(); !most.Covers(level) {
-		return problem.New(problem.Forbidden, "insufficient_permission", "a %s may have keys up to level %s, and %s was asked for", u.Role, most, level)
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"a %s may have keys up to level %s, and %s was asked for", u.Role, most, level)
 	}
 	return nil
 }
@@ -71,7 +72,9 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, l
 const drawTries = 16
 
 // createKey makes a key of a user that is still as it was read.
-func (t *Tenants) createKey(ctx context.Context, user record.Entity[record.User], n NewKey) (record.Entity[record.APIKey], string, error) {
+func (t *Tenants) createKey(
+	ctx context.Context, user record.Entity[record.User], n NewKey,
+) (record.Entity[record.APIKey], string, error) {
 	none, now, u := record.Entity[record.APIKey]{}, t.host.Now(), user.Value
 	var budget *record.Budget
 	if err := n.Budget.apply(&budget); err != nil {

@@ -74,8 +74,8 @@ func (t *Tenants) EditGroup(
 	})
 }
 
-// RemoveGroup removes a group, and has it taken out of the users who belong to it. Agents that name it go on to do so: there it opens
-// nothing, so that what was for the group alone is closed to all but admins.
+// RemoveGroup removes a group, and has it taken out of the users who belong to it. Agents that name it go on to do
+// so: there it opens nothing, so that what was for the group alone is closed to all but admins.
 func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], move string) ([]table.Op, error) {
 		job = move

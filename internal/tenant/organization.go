@@ -50,14 +50,16 @@ func (t *Tenants) limits(e OrganizationEdit, o *record.Organization) []limit {
 	}
 }
 
-// apply sets a limit, and its ceiling. Operators alone set ceilings; others are held to the deployment's settings where none is set.
+// apply sets a limit, and its ceiling. Operators alone set ceilings; others are held to the deployment's settings
+// where none is set.
 func (l limit) apply(by Principal) error {
 	operator := by.Level.Covers(LevelOperator)
 	shown := firstSet(*l.over, l.deployed)
 	switch {
 	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // it says back what it was shown
 	case !operator:
-		return problem.New(problem.Forbidden, "insufficient_permission", "ceilings are set by operators").With("level_needed", LevelOperator)
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"ceilings are set by operators").With("level_needed", LevelOperator)
 	case *l.above < 0 || *l.above > l.most:
 		return problem.InvalidField("body.ceilings."+l.name, "must be between 1 and %d", l.most)
 	default:

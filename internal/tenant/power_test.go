@@ -23,7 +23,8 @@ var (
 
 func forbidden(err error) bool { return problem.Is(err, "insufficient_permission") }
 
-// Every level of a key asks for every level, by itself and as a run's token: it takes an admin at least, and nobody reaches above itself.
+// Every level of a key asks for every level, by itself and as a run's token: it takes an admin at least, and nobody
+// reaches above itself.
 func TestMayManage(t *testing.T) {
 	for has, level := range levels {
 		for stands, wanted := range append(levels, "", "archangel") {

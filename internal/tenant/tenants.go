@@ -124,8 +124,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still is nil while the right lasts that somebody came with, to a run of an agent: the key and its text, their owner, a token's own
-// time, the access to the agent. It says when that ends by itself; zero: never. Nothing of what it reads is old.
+// Still is nil while the right lasts that somebody came with, to a run of an agent: the key and its text, their
+// owner, a token's own time, the access to the agent. It says when that ends by itself; zero: never. Nothing of what
+// it reads is old.
 func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
@@ -195,7 +196,8 @@ func (t *Tenants) Rate(o record.Organization) (perMinute, burst int) {
 	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit), under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
 }
 
-// Ceilings are the limits up to which an organisation's admins may go: what an operator has set, or the deployment's settings.
+// Ceilings are the limits up to which an organisation's admins may go: what an operator has set, or the deployment's
+// settings.
 func (t *Tenants) Ceilings(o record.Organization) record.Limits {
 	c, d := o.Ceilings, t.defaults
 	return record.Limits{

@@ -9,16 +9,18 @@ import (
 	"agentplatform/internal/record"
 )
 
-// A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. Like a key's it is stored nowhere: its row has its hash,
-// so that whoever reads the store can make none. It ends by itself within the hour, and at once when the key that asked for it ends, or
-// the text of that key.
+// A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. Like a key's it is stored nowhere: its
+// row has its hash, so that whoever reads the store can make none. It ends by itself within the hour, and at once
+// when the key that asked for it ends, or the text of that key.
 const runTokenPrefix = "rt_"
 
 // MaxRunToken is the longest that a run token may live.
 const MaxRunToken = time.Hour
 
 // RunToken makes a token that is good for one run.
-func (t *Tenants) RunToken(ctx context.Context, p Principal, run string, life time.Duration) (token string, end time.Time, err error) {
+func (t *Tenants) RunToken(
+	ctx context.Context, p Principal, run string, life time.Duration,
+) (token string, end time.Time, err error) {
 	end = t.host.Now().Add(min(life, MaxRunToken)).UTC().Truncate(time.Millisecond)
 	token = runTokenPrefix + encode62(new(big.Int).SetBytes(randomBytes(t.host, 32)), secretSize)
 	token += checksum(token)

@@ -19,8 +19,8 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whoever reads the store finds no token there, and nothing to make one with: neither that of today nor that of earlier stores, which
-// kept what signed their tokens in the clear.
+// Whoever reads the store finds no token there, and nothing to make one with: neither that of today nor that of
+// earlier stores, which kept what signed their tokens in the clear.
 func TestTheStoreGivesNoTokenAway(t *testing.T) {
 	w := newWorld(t)
 	p, key := w.person("a@example.com", tenant.Admin, tenant.LevelRun)

@@ -56,7 +56,9 @@ func (e UserEdit) apply(u *record.User) error {
 }
 
 // CreateUser makes a user of an organisation, or of nobody.
-func (t *Tenants) CreateUser(ctx context.Context, by Principal, organization string, edit UserEdit) (record.Entity[record.User], error) {
+func (t *Tenants) CreateUser(
+	ctx context.Context, by Principal, organization string, edit UserEdit,
+) (record.Entity[record.User], error) {
 	now := t.host.Now()
 	u := record.User{
 		ID: t.host.NewID(), Organization: organization, Role: string(Member), OperatorKeys: new(int), CreatedAt: now, UpdatedAt: now,
@@ -84,8 +86,8 @@ func (t *Tenants) CreateUser(ctx context.Context, by Principal, organization str
 	return none, problem.Retry(errors.New("the e-mail address kept changing hands"))
 }
 
-// changeEmail is the writes by which a user has its e-mail address, which is nobody else's in the organisation, and no other any more.
-// Those who belong to none have theirs as they like.
+// changeEmail is the writes by which a user has its e-mail address, which is nobody else's in the organisation, and
+// no other any more. Those who belong to none have theirs as they like.
 func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, move string) (ops []table.Op, err error) {
 	held := func(u record.User) (record.Entity[record.Email], bool, error) {
 		id := record.EmailID(u.Organization, u.Email)
@@ -99,7 +101,8 @@ func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, mo
 		case err != nil:
 			return nil, err
 		case there && e.Value.UserID != after.ID:
-			return nil, problem.New(problem.Conflict, "conflict", "another user of the organization has the e-mail address %s", after.Email)
+			return nil, problem.New(problem.Conflict, "conflict",
+				"another user of the organization has the e-mail address %s", after.Email)
 		case !there:
 			e := record.Fresh(record.Email{Address: strings.ToLower(after.Email), Organization: after.Organization, UserID: after.ID})
 			op, err := record.PutResource(e, move)
@@ -128,7 +131,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// applyUser makes an edit whose groups are there, and whose cap is within what an operator has left to the organisation.
+// applyUser makes an edit whose groups are there, and whose cap is within what an operator has left to the
+// organisation.
 func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u *record.User) error {
 	if edit.Cap != nil && *edit.Cap != u.Cap && !by.Level.Covers(LevelOperator) {
 		o, err := organization(ctx, t.store, u.Organization)
