@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -58,21 +60,32 @@ func (s *Server) readRun(ctx context.Context, p tenant.Principal, in *struct {
 			return nil, err
 		}
 	}
-	out := &notModified{Status: http.StatusOK, ETag: etag(e.Version())}
+	seen, err := s.viewed(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	out := &notModified{Status: http.StatusOK, ETag: seen.ETag, Body: &seen.Body}
 	for tag := range strings.SplitSeq(in.IfNoneMatch, ",") {
 		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == out.ETag {
-			out.Status = http.StatusNotModified
-			return out, nil
+			out.Status, out.Body = http.StatusNotModified, nil
 		}
 	}
-	v, err := view.Of(ctx, s.Store, e)
-	out.Body = &v
-	return out, err
+	return out, nil
 }
 
+// viewed is a run as clients see it. Its tag is one of all that is shown: some of that is told by other runs, so that it may
+// change while this one's version stays.
 func (s *Server) viewed(ctx context.Context, e record.RunEntity) (*answer[view.Run], error) {
 	v, err := view.Of(ctx, s.Store, e)
-	return &answer[view.Run]{ETag: etag(e.Version()), Body: v}, err
+	if err != nil {
+		return nil, err
+	}
+	shown, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(shown)
+	return &answer[view.Run]{ETag: fmt.Sprintf(`"%x"`, sum[:12]), Body: v}, nil
 }
 
 type decisionBody struct {

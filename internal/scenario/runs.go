@@ -34,6 +34,21 @@ func runStories() []Story {
 			assert.Empty(x, same.raw)
 			x.get("/runs/"+run, "If-None-Match", `"0"`).is(200)
 		}},
+		{Name: "runs/ETag changes with what other runs tell of a run", Tell: func(x *Teller) {
+			run := x.hold("chat_id", "c")
+			second := x.chat("message", "/sleep 2m", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			third := x.chat("message", "x", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			x.stop(run)
+			x.awaitTurn(second, "running")
+			before := x.get("/runs/" + run).is(200)
+			assert.Nil(x, before.at("parked", 1, "run_id"))
+			x.stop(second)
+			x.awaitTurn(third, "completed")
+			after := x.get("/runs/"+run, "If-None-Match", before.header.Get("ETag")).is(200)
+			assert.Equal(x, third, after.text("parked", 1, "run_id"))
+			assert.Equal(x, before.number("version"), after.number("version"), "it is another run that has changed")
+			x.get("/runs/"+run, "If-None-Match", after.header.Get("ETag")).is(304)
+		}},
 		{Name: "runs/wait_ms waits for a change of status", Tell: func(x *Teller) {
 			run := x.begin("message", "/sleep 3s")
 			x.await(run, "running")
