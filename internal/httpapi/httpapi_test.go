@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"log/slog"
 	"mime/multipart"
@@ -13,6 +14,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +38,7 @@ import (
 	"agentplatform/internal/seal"
 	"agentplatform/internal/seal/keyseal"
 	"agentplatform/internal/setting"
+	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/timer/localtimer"
@@ -51,12 +54,31 @@ var update = flag.Bool("update", false, "rewrite golden files")
 type edge struct {
 	*httpapi.Server
 	key, agent string
+	items      *broken
+	log        *bytes.Buffer
+}
+
+// broken is a table in which, from some time on, a part cannot be read.
+type broken struct {
+	table.Table
+
+	part atomic.Pointer[string]
+}
+
+func (b *broken) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	for _, k := range keys {
+		if part := b.part.Load(); part != nil && strings.HasPrefix(k.Part+"/"+k.Sort, *part) {
+			return nil, errors.New("an item that cannot be read")
+		}
+	}
+	return b.Table.Get(ctx, keys...)
 }
 
 func newEdge(t testing.TB) edge {
 	t.Helper()
 	machine := host.System()
-	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
+	items := &broken{Table: memtable.New(machine.Now)}
+	store := record.New(items, &memblob.Store{}, machine)
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
 	tenants := tenant.New(store, store, machine, tenant.Defaults{
@@ -67,12 +89,13 @@ func newEdge(t testing.TB) edge {
 	q := localqueue.New()
 	t.Cleanup(q.Close)
 	bell := feed.NewLocalBell()
-	log := slog.New(slog.DiscardHandler)
+	var written bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	shell := &move.Shell{
 		Store: store, Queue: q, Timer: localtimer.New(q), Bell: bell, Host: machine, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour, Boot: "b",
 	}
 	in, live := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}, feed.New(memtable.New(machine.Now), bell, machine)
-	return edge{key: first.Key, agent: first.Agent.ID, Server: httpapi.New(httpapi.Config{
+	return edge{items: items, log: &written, key: first.Key, agent: first.Agent.ID, Server: httpapi.New(httpapi.Config{
 		Intake: in, Tenants: tenants, Store: store, Feed: live, Files: &files.Files{Store: store, Log: log},
 		MCP: (&mcpface.Face{Intake: in, Store: store, Feed: live, Log: log}).For,
 		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log}, Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
@@ -299,4 +322,74 @@ func FuzzCallbackURL(f *testing.F) {
 			t.Fatalf("%q was accepted", u)
 		}
 	})
+}
+
+// begin posts a message to a chat and tells its run, which stays queued, and where a busy chat has parked it.
+func (e edge) begin(t *testing.T) (run, parked string) {
+	t.Helper()
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	for name, value := range map[string]string{"agent_id": e.agent, "message": "m", "wait": "false", "chat_id": "c", "on_conflict": "enqueue"} {
+		require.NoError(t, w.WriteField(name, value))
+	}
+	require.NoError(t, w.Close())
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", &form)
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	posted := e.do(r)
+	require.Equal(t, http.StatusAccepted, posted.Code, posted.Body)
+	var handle struct {
+		RunID  string `json:"run_id"`
+		Parked struct {
+			ParkedID string `json:"parked_id"`
+		} `json:"parked"`
+	}
+	require.NoError(t, json.Unmarshal(posted.Body.Bytes(), &handle))
+	return handle.RunID, handle.Parked.ParkedID
+}
+
+func TestAParkedMessageThatCannotBeReadIsNotOneThatIsNotThere(t *testing.T) {
+	e := newEdge(t)
+	run, _ := e.begin(t)
+	_, parked := e.begin(t)
+	get := func() *httptest.ResponseRecorder {
+		return e.do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/runs/"+run, nil))
+	}
+	assert.Contains(t, get().Body.String(), parked)
+	part := "run/" + parked + "/input"
+	e.items.part.Store(&part)
+	assert.Equal(t, http.StatusInternalServerError, get().Code)
+	assert.Contains(t, e.log.String(), "an item that cannot be read")
+}
+
+// breaking breaks a table when something is written.
+type breaking struct {
+	*httptest.ResponseRecorder
+
+	when string
+	then func()
+}
+
+func (b breaking) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(b.when)) {
+		b.then()
+	}
+	return b.ResponseRecorder.Write(p)
+}
+
+func TestAStreamThatFailsSaysSoInTheLog(t *testing.T) {
+	e := newEdge(t)
+	run, _ := e.begin(t)
+	r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/runs/"+run+"/stream", nil)
+	r.Header.Set("Authorization", "Bearer "+e.key)
+	part := "run/"
+	w := breaking{httptest.NewRecorder(), "event: init", func() { // what happens next rings, and then cannot be read
+		cancelled := e.do(httptest.NewRequest(http.MethodPost, httpapi.Base+"/runs/"+run+"/cancel", nil))
+		require.Equal(t, http.StatusOK, cancelled.Code, cancelled.Body)
+		e.items.part.Store(&part)
+	}}
+	e.ServeHTTP(w, r)
+	assert.Equal(t, http.StatusOK, w.Code, "it had begun")
+	assert.Contains(t, e.log.String(), "a stream failed")
+	assert.Contains(t, e.log.String(), run)
+	assert.Contains(t, e.log.String(), "an item that cannot be read")
 }

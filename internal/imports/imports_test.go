@@ -93,7 +93,7 @@ var allowed = []struct {
 	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/table internal/tool", "where tools come from, not what calls them"},
 	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table", "stored shapes know the core and the store's ports"},
 	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record internal/table internal/timer", "the shell knows what it commits and what it sends"},
-	{"internal/view", "events internal/lifecycle internal/record", "public shapes are built from stored ones"},
+	{"internal/view", "events internal/lifecycle internal/problem internal/record", "public shapes are built from stored ones"},
 	{"internal/feed", "events internal/host internal/lifecycle internal/problem internal/record internal/table internal/view", "streams show views of what is stored"},
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},

@@ -1,6 +1,6 @@
 // Package view is what clients see of a run: the public shapes of the specification, built from what is stored.
 //
-// It must not know HTTP. It imports record, lifecycle and events.
+// It must not know HTTP. It imports record, lifecycle, problem and events.
 package view
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
 
@@ -145,8 +146,11 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 	}
 	for i, id := range ids {
 		p, err := s.Parked(ctx, id)
-		if err != nil {
+		if problem.Is(err, "not_found") {
 			continue // withdrawn, or removed with its user
+		}
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, ParkedRecord(id, i+1, p.Input.Message, p.At, started[id]))
 	}
