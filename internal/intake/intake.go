@@ -73,11 +73,16 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 		if !errors.Is(err, errAgain) {
 			return posted, err
 		}
-		if err := in.Host.Sleep(ctx, host.Jitter(in.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond))); err != nil {
+		if err := in.pause(ctx, try); err != nil {
 			return Posted{}, err
 		}
 	}
 	return Posted{}, problem.Retry(errors.New("the chat kept changing"))
+}
+
+// pause is what lies between two tries: whoever is faster gets through meanwhile.
+func (in *Intake) pause(ctx context.Context, try int) error {
+	return in.Host.Sleep(ctx, host.Jitter(in.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
 // errAgain says that what a decision rested on has changed.
@@ -500,10 +505,13 @@ func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, k
 	if key != "" {
 		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, key)
 	}
-	for range tries {
+	for try := range tries {
 		posted, err := r.followup(ctx, run)
 		if !errors.Is(err, errAgain) {
 			return posted, err
+		}
+		if err := in.pause(ctx, try); err != nil {
+			return Posted{}, err
 		}
 	}
 	return Posted{}, problem.Retry(errors.New("the run kept changing"))

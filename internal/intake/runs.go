@@ -151,7 +151,7 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 	if err := in.Tenants.MayReach(ctx, who, p.Ticket.Agent); err != nil {
 		return err
 	}
-	for range tries {
+	for try := range tries {
 		holder, _, err := in.waitsOn(ctx, scope, p)
 		if problem.Is(err, "not_found") {
 			return in.notWaiting(ctx, scope, parked)
@@ -164,6 +164,9 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 			return move.Change{Event: lifecycle.Withdraw{ID: parked}, Ops: ops}, err
 		})
 		if !errors.Is(err, lifecycle.ErrRefused) {
+			return err
+		}
+		if err := in.pause(ctx, try); err != nil {
 			return err
 		}
 	}
@@ -179,7 +182,7 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 
 // DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed.
 func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id string) (job string, err error) {
-	for range tries {
+	for try := range tries {
 		chat, err := in.Store.Chat(ctx, who.Scope(), id)
 		if err == nil {
 			err = in.mayJoin(ctx, who, chat.Value)
@@ -190,6 +193,9 @@ func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id strin
 		job, err = in.deleteChat(ctx, chat)
 		if !errors.Is(err, record.ErrStale) && !errors.Is(err, lifecycle.ErrRefused) {
 			return job, err
+		}
+		if err := in.pause(ctx, try); err != nil {
+			return "", err
 		}
 	}
 	return "", problem.Retry(errors.New("the chat kept changing"))
