@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"agentplatform/internal/blob"
 	"agentplatform/internal/extract"
@@ -29,6 +30,10 @@ func message(ctx context.Context, s *record.Store, in record.Input) (model.Messa
 	m := model.Message{Role: model.User, Text: in.Message}
 	for _, f := range in.Files {
 		picture := slices.Contains(model.ImageTypes, f.ContentType) && f.Size <= maxImage && len(m.Images) < maxImages
+		if !picture && wordless(f) {
+			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: unshown(f)})
+			continue
+		}
 		data, err := content(ctx, s, f)
 		switch {
 		case errors.Is(err, blob.ErrMissing):
@@ -44,11 +49,22 @@ func message(ctx context.Context, s *record.Store, in record.Input) (model.Messa
 	return m, nil
 }
 
+// wordless says, without a look into it, that a file is nothing to be read: pictures, sounds and films need not be fetched
+// for that.
+func wordless(f record.FileRef) bool {
+	media, _, _ := strings.Cut(f.ContentType, "/")
+	return f.ContentType != "image/svg+xml" && (media == "image" || media == "audio" || media == "video")
+}
+
+func unshown(f record.FileRef) string {
+	return fmt.Sprintf("[%d bytes of %s, which cannot be shown]", f.Size, f.ContentType)
+}
+
 func textOf(ctx context.Context, f record.FileRef, data []byte) string {
 	text, err := extract.Text(ctx, f.ContentType, f.Name, data)
 	switch {
 	case errors.Is(err, extract.ErrKind):
-		return fmt.Sprintf("[%d bytes of %s, which cannot be shown]", f.Size, f.ContentType)
+		return unshown(f)
 	case err != nil:
 		return "[the file cannot be read: " + err.Error() + "]"
 	}

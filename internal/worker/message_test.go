@@ -2,6 +2,8 @@ package worker
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,9 +16,22 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
+// fetched remembers what is read of a store.
+type fetched struct {
+	blob.Store
+
+	read []string
+}
+
+func (f *fetched) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	f.read = append(f.read, key)
+	return f.Store.Get(ctx, key)
+}
+
 func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 	machine := host.System()
-	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
+	blobs := &fetched{Store: &memblob.Store{}}
+	store := record.New(memtable.New(machine.Now), blobs, machine)
 	file := func(id, name, kind string, data []byte) record.FileRef {
 		f := store.NewFile("o", "u", name, kind)
 		f.ID = id
@@ -32,6 +47,7 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		file("3", "huge.png", "image/png", bytes.Repeat([]byte{0}, maxImage+1)),
 		file("4", "a.docx", "application/octet-stream", []byte("no document")),
 		{FileID: "5", Name: "gone.txt", ContentType: "text/plain", Size: 3},
+		{FileID: "6", Name: "song.mp3", ContentType: "audio/mpeg", Size: 3}, // nobody looks whether it is there
 	}})
 	require.NoError(t, err)
 	assert.Equal(t, "look", m.Text, "what the user wrote stays apart from what files say")
@@ -41,6 +57,8 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		{Name: "huge.png", Text: "[5242881 bytes of image/png, which cannot be shown]"},
 		{Name: "a.docx", Text: "[the file cannot be read: extract: it is no Word document: zip: not a valid zip file]"},
 		{Name: "gone.txt", Text: "[the file is not there]"},
+		{Name: "song.mp3", Text: "[3 bytes of audio/mpeg, which cannot be shown]"},
 	}, m.Texts)
+	assert.NotContains(t, blobs.read, "files/3", "a picture that is too large is not fetched to say so")
 	assert.Contains(t, m.Whole(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
 }
