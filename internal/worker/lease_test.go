@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
 )
 
 // bells runs a test with the bell of one process, and without one.
@@ -183,6 +185,33 @@ func TestWhatIsUnderWayEndsBeforeAHandOver(t *testing.T) {
 		assert.Equal(s, lifecycle.Completed, s.run(id).Status)
 		assert.Equal(s, 2, asked)
 		assert.EqualValues(s, 2, s.run(id).Usage.ModelCalls)
+	})
+}
+
+// A tool that must not be called twice has answered when the process stops, and another is still at it: neither is called
+// again, and nobody is asked about them.
+func TestCallsThatEndBeforeAHandOverAreNotMadeAgain(t *testing.T) {
+	leaving(t, func(s *stage, leave func()) {
+		var made atomic.Int64
+		s.said = talks("quick", "steady")
+		for name, takes := range map[string]time.Duration{"quick": 0, "steady": drain - time.Second} {
+			o := offer(name, func(ctx context.Context) (tool.Result, error) {
+				made.Add(1)
+				return tool.Said("fine"), s.host.Sleep(ctx, takes)
+			})
+			o.RetrySafe = false
+			s.tools = append(s.tools, o)
+		}
+		id := s.post()
+		done := s.begin(s.context, id)
+		time.Sleep(time.Second)
+		leave()
+		<-done
+		assert.Equal(s, 1, s.run(id).Hops)
+		s.worker.HandOverAfter = 0
+		s.handle(s.Context(), id)
+		assert.Equal(s, lifecycle.Completed, s.run(id).Status, s.log.String())
+		assert.EqualValues(s, 2, made.Load())
 	})
 }
 
