@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"agentplatform/internal/boot"
+	"agentplatform/internal/logline"
 	"agentplatform/internal/setting"
 )
 
@@ -31,7 +32,7 @@ func run() error {
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := logline.New(os.Stderr, level)
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	local, err := boot.StartLocal(ctx, s, log)

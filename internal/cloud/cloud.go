@@ -29,6 +29,7 @@ import (
 	"agentplatform/internal/blob/s3blob"
 	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
+	"agentplatform/internal/logline"
 	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/move"
 	"agentplatform/internal/provider"
@@ -126,7 +127,7 @@ func Open(ctx context.Context) (*Platform, error) {
 	if err := level.UnmarshalText([]byte(settings.LogLevel)); err != nil {
 		return nil, err
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: level}))
+	log := logline.New(os.Stdout, level)
 	account, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)))
 	if err != nil {
 		return nil, err

@@ -112,7 +112,8 @@ var allowed = []struct {
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
 	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue", "turns Lambda's shapes into ours and knows no run"},
 	{"infra/stage", "", "values alone, checked before anything is made"},
-	{"functions/local", "internal/boot internal/setting", "a main makes a value, runs and stops it"},
+	{"internal/logline", "", "knows lines, not what they say"},
+	{"functions/local", "internal/boot internal/logline internal/setting", "a main makes a value, runs and stops it"},
 }
 
 func TestRoomsImportWhatTheyMay(t *testing.T) {

@@ -1,0 +1,41 @@
+// Package logline makes the log: JSON, a line for each entry, each line bounded. What a client sends or a server answers may
+// stand in an error's text, and must not fill the disk with it.
+//
+// It must not know what is logged. It imports the standard library alone.
+package logline
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// maxValue is how many bytes of a value are kept. A stack is longer than most, and fits.
+const maxValue = 16 << 10
+
+// New makes a logger that writes to w.
+func New(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Value.Kind() {
+		case slog.KindString:
+			a.Value = slog.StringValue(bounded(a.Value.String()))
+		case slog.KindAny:
+			switch v := a.Value.Any().(type) {
+			case error:
+				a.Value = slog.StringValue(bounded(v.Error()))
+			case slog.Level, *slog.Source:
+			default:
+				a.Value = slog.StringValue(bounded(fmt.Sprint(v)))
+			}
+		}
+		return a
+	}}))
+}
+
+func bounded(s string) string {
+	if len(s) <= maxValue {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxValue], "\uFFFD") + fmt.Sprintf("… (%d bytes)", len(s))
+}
