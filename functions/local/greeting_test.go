@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheKeyIsPrintedOnce: what a process prints is kept in logs, so the key stands there once; later starts say where it is.
+// TestTheKeyIsPrintedOnce: what a process prints is kept in logs, so the key stands there once; later starts say
+// where it is.
 func TestTheKeyIsPrintedOnce(t *testing.T) {
 	p := built(t)
 	p.dir = filepath.Join(t.TempDir(), "it's a folder")

@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNobodyNeedsACompilerForC: on a machine with Go and make alone everything is built without cgo, and the tests say
-// that they run without the race detector, the one thing that needs such a compiler. (.ci/run builds the programs so.)
+// TestNobodyNeedsACompilerForC: on a machine with Go and make alone everything is built without cgo, and the tests
+// say that they run without the race detector, the one thing that needs such a compiler. (.ci/run builds the programs
+// so.)
 func TestNobodyNeedsACompilerForC(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")

@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// What a request must be before anything looks at it. A body that does not come has its connection closed; JSON is held
-// whole within what all of it may have, and judged once, so that no reader behind the door meets a body that costs more
-// than it weighs.
+// What a request must be before anything looks at it. A body that does not come has its connection closed; JSON is
+// held whole within what all of it may have, and judged once, so that no reader behind the door meets a body that
+// costs more than it weighs.
 
 // Bounds of JSON (its size: maxJSON). An OpenAPI document of 5 MiB has about 250,000 values, 20 deep.
 const (
@@ -26,8 +26,8 @@ const (
 	maxValues = 300_000
 )
 
-// checkJSON refuses JSON that is no JSON, is not UTF-8, goes too deep, has too many values, or says one member twice; which
-// of the two was meant, two readers could tell differently. Its work is one pass.
+// checkJSON refuses JSON that is no JSON, is not UTF-8, goes too deep, has too many values, or says one member twice;
+// which of the two was meant, two readers could tell differently. Its work is one pass.
 func checkJSON(at string, body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body)) // a buffer is read in place
 	for values := 0; ; values++ {
@@ -42,7 +42,8 @@ func checkJSON(at string, body []byte) error {
 		case d.StackDepth() == 0 && values > 0 && token.Kind() != '}' && token.Kind() != ']':
 			return problem.InvalidField(at, "must be one JSON value, with nothing after it")
 		case d.StackDepth() > maxDepth:
-			return problem.InvalidField(location(at, d.StackPointer()), "must not have values nested more than %d deep", maxDepth)
+			at = location(at, d.StackPointer())
+			return problem.InvalidField(at, "must not have values nested more than %d deep", maxDepth)
 		case values > maxValues:
 			return problem.InvalidField(at, "must have at most %d values", maxValues)
 		}
@@ -120,9 +121,11 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, c *call) error {
 	if len(body) == 0 {
 		return nil
 	}
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if r.Header.Get("Content-Type") != "" && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
-		return frameworkError(http.StatusUnsupportedMediaType, "", nil)
+	if said := r.Header.Get("Content-Type"); said != "" {
+		kind, _, err := mime.ParseMediaType(said)
+		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+			return frameworkError(http.StatusUnsupportedMediaType, "", nil)
+		}
 	}
 	return checkJSON("body", body)
 }
@@ -175,8 +178,8 @@ func (b *bodies) give(organization string, n int64) {
 // bodyRate is how fast a body must come at least, on the whole, in bytes a second.
 const bodyRate = 64 << 10
 
-// steady is a body that must go on coming: each read has a deadline, and so has the whole. Without, a client that sends a
-// head and then nothing would keep its connection for ever.
+// steady is a body that must go on coming: each read has a deadline, and so has the whole. Without, a client that
+// sends a head and then nothing would keep its connection for ever.
 type steady struct {
 	io.ReadCloser
 
@@ -185,8 +188,8 @@ type steady struct {
 	end   time.Time // of the whole
 }
 
-// steadyBody gives a request's body its deadlines. They hold for a body that nobody reads, too: the server itself reads on
-// before it answers.
+// steadyBody gives a request's body its deadlines. They hold for a body that nobody reads, too: the server itself
+// reads on before it answers.
 func (s *Server) steadyBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return

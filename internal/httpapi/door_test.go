@@ -75,7 +75,8 @@ func TestJSONIsJudgedAtTheDoor(t *testing.T) {
 	assert.Equal(t, http.StatusCreated, e.send("POST", "/agents", `{"name":"a","x":`+strings.Repeat(`[`, 63)+strings.Repeat(`]`, 63)+`}`).Code, "as deep as may be")
 }
 
-// work is how many bytes are allocated on the way: a count of what a body makes a server do that no busy machine changes.
+// work is how many bytes are allocated on the way: a count of what a body makes a server do that no busy machine
+// changes.
 func work(do func()) uint64 {
 	var before, after runtime.MemStats
 	do() // what is made once

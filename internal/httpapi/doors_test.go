@@ -16,8 +16,8 @@ import (
 // A message as each door takes it.
 type words struct{ chat, text, key string }
 
-// doors are the ways in for a message. Each says whether it was accepted, and else how it was refused, which must be as that
-// door refuses what a client got wrong.
+// doors are the ways in for a message. Each says whether it was accepted, and else how it was refused, which must be
+// as that door refuses what a client got wrong.
 var doors = map[string]func(t *testing.T, e edge, w words) (accepted bool, why string){
 	"REST": func(t *testing.T, e edge, w words) (bool, string) {
 		kind, body := chatForm(e.agent, "message", w.text, "chat_id", w.chat, "idempotency_key", w.key, "wait", "false", "on_conflict", "enqueue")

@@ -50,8 +50,8 @@ func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
 	}
 }
 
-// Numbers about the process are for its operator, who shows the key: that a caller is on the same machine, a proxy there makes
-// true of everybody, and what else a request says, anybody may write.
+// Numbers about the process are for its operator, who shows the key: that a caller is on the same machine, a proxy
+// there makes true of everybody, and what else a request says, anybody may write.
 func TestNumbersAreForTheOperatorOnThisMachine(t *testing.T) {
 	e := newEdge(t)
 	admin := e.send("POST", "/api-keys", `{"name":"k","level":"admin"}`)

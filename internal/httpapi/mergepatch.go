@@ -7,7 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// merge applies a merge patch (RFC 7396) to an object. Both are read once; members keep their order, new ones come last.
+// merge applies a merge patch (RFC 7396) to an object. Both are read once; members keep their order, new ones come
+// last.
 func merge(object, patch []byte) ([]byte, error) {
 	target, err := readMember(jsontext.NewDecoder(bytes.NewBuffer(object)))
 	if err != nil {
@@ -20,8 +21,8 @@ func merge(object, patch []byte) ([]byte, error) {
 	return target.merged(change).append(nil), nil
 }
 
-// member is a value in an object: an object, whose members a patch may change one by one, or anything else, which a patch
-// takes whole.
+// member is a value in an object: an object, whose members a patch may change one by one, or anything else, which a
+// patch takes whole.
 type member struct {
 	names []string // of an object, in order
 	of    map[string]*member

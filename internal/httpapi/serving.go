@@ -15,12 +15,13 @@ import (
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+		ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
 	}
 }
 
-// strangers counts the connections of each address that have shown no good key yet. An address has so many; what it opens
-// beyond is closed. The others are bounded by what their keys may.
+// strangers counts the connections of each address that have shown no good key yet. An address has so many; what it
+// opens beyond is closed. The others are bounded by what their keys may.
 type strangers struct {
 	limit int // 0: none
 
@@ -83,8 +84,8 @@ type seats struct {
 	of  map[string]int
 }
 
-// seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there is
-// another answer when there is none.
+// seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
+// is another answer when there is none.
 func (s *Server) seat(c *call) error {
 	key := c.principal.Key.ID
 	s.seats.mu.Lock()

@@ -47,7 +47,8 @@ func (m Message) check(prefix string) error {
 	}
 	for name, text := range m.Metadata {
 		if tooLong(name, maxMetadataName) || tooLong(text, maxMetadataText) {
-			return problem.InvalidField(prefix+"metadata", "names may have %d and values %d characters", maxMetadataName, maxMetadataText)
+			return problem.InvalidField(prefix+"metadata", "names may have %d and values %d characters",
+				maxMetadataName, maxMetadataText)
 		}
 	}
 	return nil
@@ -81,8 +82,8 @@ func ValidChatID(id string) bool {
 	}
 	for i := range len(id) {
 		c := id[i]
-		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == ':' || c == '-'
-		if !ok {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '.' && c != '_' && c != ':' && c != '-' {
 			return false
 		}
 	}

@@ -1,5 +1,5 @@
-// Package logline makes the log: JSON, a line for each entry, each line bounded. What a client sends or a server answers may
-// stand in an error's text, and must not fill the disk with it.
+// Package logline makes the log: JSON, a line for each entry, each line bounded. What a client sends or a server
+// answers may stand in an error's text, and must not fill the disk with it.
 //
 // It must not know what is logged. It imports the standard library alone.
 package logline
