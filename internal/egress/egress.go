@@ -57,13 +57,23 @@ var special = func() []netip.Prefix {
 	var list []netip.Prefix
 	for _, p := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32",
-		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+		"203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24",
+		"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(p))
 	}
 	return list
 }()
+
+// global is all that IPv6 has of the public internet. What lies outside of it is of some other use: translated and mapped IPv4,
+// among others.
+var global = netip.MustParsePrefix("2000::/3")
+
+// tunnels says whether an address leads to an IPv4 address behind a tunnel's end (ISATAP), which any network may have.
+func tunnels(a netip.Addr) bool {
+	b := a.As16()
+	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
+}
 
 // Public says whether an address is on the public internet.
 func Public(a netip.Addr) bool {
@@ -72,7 +82,7 @@ func Public(a netip.Addr) bool {
 		a.IsMulticast() || a.IsInterfaceLocalMulticast() || a.IsLinkLocalMulticast() {
 		return false
 	}
-	if a.Is6() && netip.MustParsePrefix("::/96").Contains(a) { // IPv4 in its oldest disguise
+	if a.Is6() && (!global.Contains(a) || tunnels(a)) {
 		return false
 	}
 	for _, p := range special {
@@ -200,7 +210,7 @@ func (p Policy) Client(timeout time.Duration) *http.Client {
 func control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !Public(at.Addr()) {
-		return fmt.Errorf("%w: %s", ErrForbidden, address)
+		return ErrForbidden // whoever is told learns no address
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func TestEverySpellingOfAnInsideAddressIsRefusedBeforeADial(t *testing.T) {
 		10.0.0.1 10.1 172.16.0.1 172.31.255.255 192.168.0.1 192.168.1 169.254.169.254 0xa9fea9fe 2852039166 100.64.0.1 198.18.0.1
 		224.0.0.1 255.255.255.255 240.0.0.1 256.1.1.1 1.2.3.256 99999999999
 		[::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [::127.0.0.1] [fe80::1] [fc00::1] [fd00:ec2::254] [ff02::1] [64:ff9b::7f00:1]
-		[2002:7f00:1::] [2001:db8::1] [fec0::1]`) {
+		[2002:7f00:1::] [2001:db8::1] [fec0::1] [::ffff:0:127.0.0.1] [100::1] [100:0:0:1::1] [5f00::1] [3fff::1] [4000::1] [1::1] [e000::1]
+		[2606:4700::5efe:10.0.0.1] [2606:4700::200:5efe:127.0.0.1]`) {
 		u, err := url.Parse("https://" + host + "/hook")
 		if err != nil {
 			continue // not even a URL
@@ -58,6 +59,7 @@ func spellings(a netip.Addr) []string {
 		fmt.Sprintf("%#x.%#x.%#x.%#x", b[0], b[1], b[2], b[3]), fmt.Sprintf("0%03o.0%03o.0%03o.0%03o", b[0], b[1], b[2], b[3]),
 		fmt.Sprintf("%d.%d", b[0], n&0xffffff), fmt.Sprintf("%d.%d.%d", b[0], b[1], low), fmt.Sprintf("%#x.%d.%d.%#o", b[0], b[1], b[2], b[3]),
 		fmt.Sprintf("[::ffff:%s]", a), fmt.Sprintf("[::ffff:%x:%x]", high, low), fmt.Sprintf("[0:0:0:0:0:ffff:%x:%x]", high, low),
+		fmt.Sprintf("[::ffff:0:%x:%x]", high, low), fmt.Sprintf("[64:ff9b:1::%x:%x]", high, low), fmt.Sprintf("[2001:0:1:2:3:4:%x:%x]", high, low),
 		fmt.Sprintf("[64:ff9b::%x:%x]", high, low), fmt.Sprintf("[2002:%x:%x::]", high, low), fmt.Sprintf("[::%x:%x]", high, low),
 	}
 }

@@ -3,7 +3,7 @@
 // What the caller guarantees: messages in order, beginning with a user's; a context whose end aborts the call. What the
 // adapter guarantees: the pieces given to emit, joined, equal the reply's text; a failure is an [Error] with its kind.
 //
-// The port must not know runs. It imports the standard library.
+// The port must not know runs. It imports egress, for how to say that a network failed.
 package model
 
 import (
@@ -11,13 +11,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"agentplatform/internal/egress"
 )
 
 // Role says whose message it is.
@@ -210,15 +210,8 @@ func FromHTTP(status int, wait time.Duration, err error) error {
 // Unreachable makes the error of a call that was not answered, or whose answer broke off. Where the provider is, is not
 // the client's business.
 func Unreachable(err error) error {
-	var named *url.Error
-	if errors.As(err, &named) {
-		err = named.Err
-	}
-	var dialled *net.OpError
-	if errors.As(err, &dialled) {
-		err = dialled.Err
-	}
-	return &Error{Kind: Retryable, Err: fmt.Errorf("the model cannot be reached: %w", err)}
+	failure, _ := egress.Plain(err)
+	return &Error{Kind: Retryable, Err: fmt.Errorf("the model cannot be reached: %w", failure)}
 }
 
 // tooLong is how providers say, in their own words, that a conversation does not fit: none has a code for it that the

@@ -253,7 +253,8 @@ func (s *Sender) try(ctx context.Context, h record.Hook) (o outcome) {
 	}
 	response, err := s.post(ctx, h, body, secrets)
 	if err != nil {
-		o.Error, o.final = clip(err.Error()), errors.Is(err, egress.ErrForbidden)
+		failure, _ := egress.Plain(err)
+		o.Error, o.final = failure.Error(), errors.Is(err, egress.ErrForbidden)
 		return o
 	}
 	defer func() { _ = response.Body.Close() }()

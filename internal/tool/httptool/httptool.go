@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentplatform/internal/egress"
 	"agentplatform/internal/tool"
 )
 
@@ -157,25 +157,14 @@ func resultOf(kind string, body []byte) tool.Result {
 
 // Unreachable is a failure to reach a server, in words that name no address: a model is told, and so is its user.
 func Unreachable(err error) error {
-	var named *url.Error
-	if errors.As(err, &named) {
-		err = named.Err
-	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return tool.Fail("the server did not answer in time")
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	var dialled *net.OpError
-	if errors.As(err, &dialled) {
-		err = dialled.Err
-	}
-	var looked *net.DNSError
-	if errors.As(err, &looked) {
-		return tool.Fail("the server's name cannot be resolved")
-	}
-	return tool.Fail("the server cannot be reached: %s", err)
+	failure, _ := egress.Plain(err)
+	return tool.Fail("the server cannot be reached: %s", failure)
 }
 
 // Authorize lets a request in. It is the only place where credentials become part of a request, and refuses where they were not

@@ -17,12 +17,14 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"agentplatform/internal/egress"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/tool/httptool"
 )
@@ -134,12 +136,18 @@ func (s *session) failure(ctx context.Context, err error) error {
 	if s.line.endless.Load() {
 		return tool.Fail("the server lists without an end")
 	}
-	text := httptool.Unreachable(err).Error()
-	if strings.Contains(text, "://") { // the library names addresses in its texts
+	if _, known := egress.Plain(err); known {
+		return httptool.Unreachable(err)
+	}
+	text := err.Error() // the protocol's: what the server said is wrong
+	if place.MatchString(text) {
 		text = "the server cannot be reached, or speaks no MCP over streamable HTTP"
 	}
 	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
 }
+
+// place is what names an address; the library does so in some of its texts.
+var place = regexp.MustCompile(`://|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.%]*\]:|\blookup\b`)
 
 // environ is what a program is told of ours: where to find programs and its home, and nothing that is secret.
 func environ() (list []string) {

@@ -1,0 +1,72 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/egress"
+)
+
+var place = regexp.MustCompile(`\d+\.\d+|::|localhost|example|lookup|dial|://|:\d+`)
+
+func TestAFailureNamesNoPlace(t *testing.T) {
+	plain, secured := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+	breaks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	for _, s := range []*httptest.Server{plain, secured, breaks} {
+		t.Cleanup(s.Close)
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	refused := closed.Addr().String()
+	require.NoError(t, closed.Close())
+	port := plain.URL[strings.LastIndex(plain.URL, ":"):]
+	open := egress.Policy{Allow: []string{refused, host(plain.URL), host(secured.URL), host(breaks.URL)}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for address, c := range map[string]struct {
+		ctx context.Context //nolint:containedctx // a case of a test
+		why string
+	}{
+		"http://localhost" + port:       {t.Context(), "this address may not be reached"},
+		"http://127.0.0.1" + port + "/": {ended, "it was given up"},
+		"http://" + refused:             {t.Context(), "the connection was refused"},
+		breaks.URL:                      {t.Context(), "the connection broke off"},
+		secured.URL:                     {t.Context(), "its certificate is of an unknown authority"},
+		"https://" + host(plain.URL):    {t.Context(), "it speaks no TLS"},
+		"http://nowhere.invalid":        {t.Context(), "its name cannot be resolved"},
+	} {
+		request, err := http.NewRequestWithContext(c.ctx, http.MethodGet, address, nil)
+		require.NoError(t, err)
+		response, err := open.Client(0).Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		require.Error(t, err, address)
+		failure, known := egress.Plain(err)
+		assert.True(t, known, "%s: %v", address, err)
+		assert.Equal(t, c.why, failure.Error(), address)
+		assert.NotRegexp(t, place, failure.Error())
+		assert.ErrorIs(t, failure, err, "the log may know")
+	}
+	for _, err := range []error{
+		&net.DNSError{Err: "no such host", Name: "db.example.com", Server: "10.0.0.2:53"}, &net.OpError{Op: "dial", Err: errors.New("10.1.2.3: odd")},
+		&url.Error{Op: "Get", URL: "http://10.0.0.1/", Err: io.EOF}, fmt.Errorf("reading from 10.0.0.1:80: %w", errors.New("odd")),
+	} {
+		failure, _ := egress.Plain(err)
+		assert.NotRegexp(t, place, failure.Error())
+	}
+}
+
+func host(address string) string { return address[strings.Index(address, "://")+3:] }
