@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"agentplatform/internal/egress"
@@ -27,14 +26,13 @@ import (
 
 // Toolkits is the use case.
 type Toolkits struct {
-	Store  *record.Store
-	Known  *record.Store // what workers read; it may be some seconds old
-	Host   host.Host
-	Sealer seal.Sealer
-	Policy egress.Policy
-	Kinds  map[string]tool.Kind // by name; "builtin" is there
-	// Commands are the programs that toolkits may be, word for word; empty: none.
-	Commands []string
+	Store    *record.Store
+	Known    *record.Store // what workers read; it may be some seconds old
+	Host     host.Host
+	Sealer   seal.Sealer
+	Policy   egress.Policy
+	Kinds    map[string]tool.Kind // by name; "builtin" is there
+	Commands [][]string           // the programs that toolkits may be, word for word
 }
 
 // Builtin is the kind that every organisation has one toolkit of.
@@ -97,13 +95,18 @@ func (s *Toolkits) check(d Draft) error {
 			}
 		}
 	}
-	if d.Command != nil && !slices.Contains(s.Commands, strings.Join(d.Command, " ")) {
+	if d.Command != nil && !s.allows(d.Command) {
 		return problem.InvalidField("body.command", "this deployment does not allow this command: TOOL_COMMANDS names those that it does")
 	}
 	if len(d.Document) > tool.MaxDocument {
 		return problem.InvalidField("body.document", "must have at most %d MiB", tool.MaxDocument>>20)
 	}
 	return checkCredentials(d.Credentials)
+}
+
+// allows says whether a toolkit may be a program.
+func (s *Toolkits) allows(command []string) bool {
+	return len(command) > 0 && slices.ContainsFunc(s.Commands, func(one []string) bool { return slices.Equal(one, command) })
 }
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
@@ -287,7 +290,7 @@ func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) er
 
 // endpoint is where a toolkit's tools are.
 func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoint, error) {
-	if len(t.Command) > 0 && !slices.Contains(s.Commands, strings.Join(t.Command, " ")) {
+	if len(t.Command) > 0 && !s.allows(t.Command) {
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict", "this deployment does not allow the toolkit's command any more")
 	}
 	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command}

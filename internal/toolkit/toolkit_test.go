@@ -52,7 +52,7 @@ func newToolkits(t *testing.T, k *kind) *toolkit.Toolkits {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	return &toolkit.Toolkits{
-		Store: store, Known: store, Host: machine, Sealer: sealer(t, 1), Commands: []string{"serve tools"},
+		Store: store, Known: store, Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve", "tools"}, {"python3", "serve.py", "a", "b"}},
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{names: []string{"echo"}}, "mcp": k},
 	}
 }
@@ -131,7 +131,7 @@ func TestAToolkitThatCannotBeOpenedIsToldToTheModelAndStopsNoRun(t *testing.T) {
 
 func TestACommandMustBeOneThatIsAllowed(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
-	for _, command := range [][]string{{"serve"}, {"serve", "tools", "--more"}, {"sh", "-c", "serve tools"}} {
+	for _, command := range [][]string{{}, {"serve"}, {"serve tools"}, {"serve", "tools", "--more"}, {"sh", "-c", "serve tools"}, {"python3", "serve.py", "a b"}, {"python3 serve.py", "a", "b"}} {
 		_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "mcp", Name: text("n"), Command: command})
 		assert.ErrorContains(t, err, "does not allow this command", command)
 	}

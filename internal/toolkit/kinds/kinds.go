@@ -4,6 +4,8 @@
 package kinds
 
 import (
+	"strings"
+
 	"agentplatform/internal/egress"
 	"agentplatform/internal/setting"
 	"agentplatform/internal/tool"
@@ -21,7 +23,10 @@ func Make(t *toolkit.Toolkits, s setting.Settings) error {
 		return err
 	}
 	client := policy.Client(0)
-	t.Policy, t.Commands = policy, s.ToolCommands
+	t.Policy = policy
+	for _, line := range s.ToolCommands { // its words are told apart here, and nowhere else
+		t.Commands = append(t.Commands, strings.Fields(line))
+	}
 	t.Kinds = map[string]tool.Kind{
 		toolkit.Builtin: builtintool.New(t.Host), "openapi": &openapitool.Kind{Client: client}, "mcp": &mcptool.Kind{Client: client},
 		"http": &httptool.Kind{Client: client},
