@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"strings"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -76,6 +78,22 @@ func agentStories() []Story {
 			empty.post("/agents/import", document.body).problem(400, "invalid_request")
 			agentOf["toolkit_ids"] = keys
 			assert.Len(x, empty.get("/toolkits").is(200).list("toolkits"), 1, "an import that is refused leaves no toolkits")
+
+			for field, value := range map[string]any{ // an import is held to what a creation is
+				"model":    object{"provider": "demo", "temperature": 99},
+				"metadata": object{"a": strings.Repeat("x", 200_000)},
+			} {
+				was, there := agentOf[field]
+				agentOf[field] = value
+				assert.Contains(x, empty.post("/agents/import", document.body).problem(400, "invalid_request").raw, field)
+				if agentOf[field] = was; !there {
+					delete(agentOf, field)
+				}
+			}
+			agentOf["model"] = object{"provider": "demo", "max_tokens": -5}
+			empty.post("/agents/import", document.body).problem(400, "invalid_request")
+			agentOf["model"] = model
+			x.post("/agents", object{"name": "a", "metadata": object{"a": strings.Repeat("x", 200_000)}}).problem(400, "invalid_request")
 
 			evil := newTeller(x.T, x.world, x.receiver)
 			body := document.body

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -16,6 +17,11 @@ const (
 	minActive = 10 * time.Second
 	maxActive = 4 * time.Hour
 	maxSchema = 64 << 10 // bytes of an agent's output schema
+
+	maxToolkits     = 100
+	maxMetadata     = 16 // members
+	maxMetadataName = 64 // characters, as below
+	maxMetadataText = 1024
 )
 
 // DefaultSpec is what a client that says nothing gets.
@@ -41,6 +47,9 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	}
 	if len(s.Instructions) > 256<<10 {
 		return problem.InvalidField("body.instructions", "must have at most 256 KiB")
+	}
+	if err := checkBounds(s); err != nil {
+		return err
 	}
 	same := before != nil && before.Model.Provider == s.Model.Provider && before.Model.Name == s.Model.Name
 	if t.defaults.CheckModel != nil && !same {
@@ -94,6 +103,28 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	}
 	if n := s.Limits.MaxSteps; n != nil && (*n < 1 || *n > 1000) {
 		return problem.InvalidField("body.limits.max_steps", "must be between 1 and 1000")
+	}
+	return nil
+}
+
+// checkBounds holds what an agent says to its bounds, whichever way it came.
+func checkBounds(s *record.AgentSpec) error {
+	if n := s.Model.Temperature; n != nil && (*n < 0 || *n > 2) {
+		return problem.InvalidField("body.model.temperature", "must be between 0 and 2")
+	}
+	if n := s.Model.MaxTokens; n != nil && *n < 1 {
+		return problem.InvalidField("body.model.max_tokens", "must be at least 1")
+	}
+	if len(s.ToolkitIDs) > maxToolkits {
+		return problem.InvalidField("body.toolkit_ids", "must be at most %d", maxToolkits)
+	}
+	if len(s.Metadata) > maxMetadata {
+		return problem.InvalidField("body.metadata", "must have at most %d members", maxMetadata)
+	}
+	for name, text := range s.Metadata {
+		if utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText {
+			return problem.InvalidField("body.metadata", "names may have %d and values %d characters", maxMetadataName, maxMetadataText)
+		}
 	}
 	return nil
 }
