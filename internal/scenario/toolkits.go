@@ -207,6 +207,25 @@ func toolkitStories() []Story {
 			assert.Contains(x, done.text("answer"), `there is no tool "get_weather"`)
 			assert.Equal(x, before, server.count("weather"))
 
+			// Who tries a tool is its own approver only where an admin would be one.
+			before = server.count("weather")
+			y := x.colleague("manager", "manage")
+			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "^O"}}).is(200)
+			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Oslo"}}).problem(403, "insufficient_permission")
+			assert.Equal(x, before, server.count("weather"))
+			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
+			x.patch(rules+"get_weather", object{"approval": "always"}).is(200)
+			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).problem(403, "insufficient_permission")
+			assert.Equal(x, before+1, server.count("weather"))
+			x.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
+			var log reply
+			x.eventually("both tries in the log", func() bool {
+				log = x.get("/audit-log").is(200)
+				return strings.Count(log.raw, `"try-tool"`) == 2
+			})
+			assert.Equal(x, toolkit, log.text("entries", 0, "subject", "id"))
+			assert.Equal(x, []any{"get_weather"}, log.at("entries", 0, "used"))
+
 			x.patch(rules+"get_weather", object{"approval": "when"}).problem(400, "invalid_request")
 			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "("}}).problem(400, "invalid_request")
 			x.patch(rules+"get_weather", object{"timeout_ms": 0}).problem(400, "invalid_request")

@@ -134,7 +134,7 @@ func useAll(t *testing.T, s *toolkit.Toolkits, id string) {
 	t.Helper()
 	scope, yes := record.Of("o"), true
 	for range 2 {
-		_, _ = s.Try(t.Context(), scope, id, "act", []byte(`{}`))
+		_, _ = s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
 		_, _ = s.SetRules(t.Context(), scope, id, "act", toolkit.Rules{Enabled: &yes})
 		offers, err := s.Open(t.Context(), "o", []string{id})
 		require.NoError(t, err)
@@ -248,7 +248,7 @@ func TestADocumentThatNamesAnotherServerLosesTheTool(t *testing.T) {
 	useAll(t, s, id)
 	_, words := other.seen()
 	assert.Empty(t, words)
-	tried, err := s.Try(t.Context(), scope, id, "act", []byte(`{}`))
+	tried, err := s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
 	require.NoError(t, err)
 	assert.Contains(t, tried.Error, "credentials must be given again")
 
@@ -257,7 +257,7 @@ func TestADocumentThatNamesAnotherServerLosesTheTool(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Edit(t.Context(), scope, id, 0, toolkit.Draft{Credentials: &secret})
 	require.NoError(t, err)
-	tried, err = s.Try(t.Context(), scope, id, "act", []byte(`{}`))
+	tried, err = s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
 	require.NoError(t, err)
 	assert.Equal(t, "done", tried.Result)
 	_, words = other.seen()

@@ -171,8 +171,11 @@ type Attempt struct {
 	Elapsed time.Duration
 }
 
-// Try calls a tool at once, enabled or not, as its owner would see what it does.
-func (s *Toolkits) Try(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage) (Attempt, error) {
+// Try calls a tool at once, enabled or not, as its owner would see what it does, and writes that down first. A call that would
+// wait for a human's approval needs that of whoever tries: approve says whether they may give it.
+func (s *Toolkits) Try(
+	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
+) (Attempt, error) {
 	t, tools, err := s.Offered(ctx, scope, id)
 	if err != nil {
 		return Attempt{}, err
@@ -186,8 +189,16 @@ func (s *Toolkits) Try(ctx context.Context, scope record.Scope, id, name string,
 			return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
 		}
 	}
+	if _, asks := tools[at].Approval.Asks(arguments); asks {
+		if err := approve(); err != nil {
+			return Attempt{}, err
+		}
+	}
 	endpoint, err := s.endpoint(ctx, t)
 	if err != nil {
+		return Attempt{}, err
+	}
+	if err := s.Store.AuditUse(ctx, "toolkit", id, name); err != nil {
 		return Attempt{}, err
 	}
 	began := s.Host.Elapsed()
