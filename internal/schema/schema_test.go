@@ -51,7 +51,7 @@ func TestASchemaThatIsTooMuchWorkIsRefusedByCountedSteps(t *testing.T) {
 		"not doubles":                {doubled(40, `{"not":{"anyOf":[X,X]}}`, `{"type":"string"}`), `1`},
 		"if doubles":                 {doubled(40, `{"if":X,"then":X,"else":X}`, `{"type":"string"}`), `1`},
 		"dependentSchemas doubles":   {doubled(40, `{"dependentSchemas":{"a":X,"b":X}}`, `{"type":"string"}`), `{"a":1,"b":1}`},
-		"dependencies doubles":       {strings.Replace(doubled(40, `{"dependencies":{"a":X,"b":X}}`, `{"type":"string"}`), `{"$ref"`, `{"$schema":"http://json-schema.org/draft-07/schema#","allOf":[{"$ref"`, 1)[:0] + seventh(40), `{"a":1,"b":1}`},
+		"dependencies doubles":       {seventh(40), `{"a":1,"b":1}`},
 		"unevaluated and anyOf":      {doubled(40, `{"anyOf":[X,X],"unevaluatedProperties":false}`, `{"type":"object"}`), `{"a":1}`},
 		"two ways to each member":    {`{"properties":{"a":{"$ref":"#"}},"patternProperties":{"a":{"$ref":"#"}},"type":"object"}`, nested(100, `{"a":X}`, `1`)},
 		"so, where faults are not":   {`{"not":{"$ref":"#/$defs/x"},"$defs":{"x":{"properties":{"a":{"$ref":"#/$defs/x"}},"patternProperties":{"a":{"$ref":"#/$defs/x"}},"type":"object"}}}`, nested(100, `{"a":X}`, `1`)},
@@ -61,7 +61,7 @@ func TestASchemaThatIsTooMuchWorkIsRefusedByCountedSteps(t *testing.T) {
 		"a long pattern for each":    {`{"items":{"pattern":"^(a|b|ab){1,200}$"}}`, "[" + strings.Repeat(`"`+strings.Repeat("ab", 200)+`",`, 400) + `""]`},
 		"names by patterns":          {`{"patternProperties":{"(a|b|ab){1,200}$":true}}`, `{"` + strings.Repeat("ab", 40_000) + `":1}`},
 		"unique items at each level": {`{"uniqueItems":true,"items":{"$ref":"#"}}`, nested(100, `[X,`+strings.Repeat(`"a",`, 300)+`1]`, `1`)},
-		"names of each member":       {`{"propertyNames":` + doubled(30, `{"anyOf":[X,X]}`, `{"maxLength":1}`)[0:0] + `{"allOf":[` + strings.Repeat(`{"maxLength":1},`, 1500) + `true]}}`, members(1000)},
+		"names of each member":       {`{"propertyNames":{"allOf":[` + strings.Repeat(`{"maxLength":1},`, 1500) + `true]}}`, members(1000)},
 		"many that are required":     {`{"items":{"required":[` + names(3000) + `]}}`, "[" + strings.Repeat(`{},`, 1000) + `{}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,8 @@ func TestASchemaThatIsTooMuchWorkIsRefusedByCountedSteps(t *testing.T) {
 // seventh is what dependencies that double look like in an older draft.
 func seventh(levels int) string {
 	s := doubled(levels, `{"dependencies":{"a":X,"b":X}}`, `{"type":"string"}`)
-	return `{"$schema":"http://json-schema.org/draft-07/schema#","allOf":[` + fmt.Sprintf(`{"$ref":"#/$defs/l%d"}`, levels) + `],` + s[strings.Index(s, `"$defs"`):]
+	first := fmt.Sprintf(`"allOf":[{"$ref":"#/$defs/l%d"}],`, levels) // beside a $ref nothing counts there
+	return `{"$schema":"http://json-schema.org/draft-07/schema#",` + first + s[strings.Index(s, `"$defs"`):]
 }
 
 func names(n int) string {
@@ -177,8 +178,10 @@ func FuzzCheck(f *testing.F) {
 		if visits() > most {
 			t.Fatalf("%d visits", visits())
 		}
-		if err != nil && (strings.Contains(err.Error(), "too much work") || strings.Contains(err.Error(), "nested") || strings.Contains(err.Error(), "exponent beyond")) {
-			return
+		for _, bound := range []string{"too much work", "nested", "exponent beyond"} {
+			if err != nil && strings.Contains(err.Error(), bound) {
+				return
+			}
 		}
 		if alone := plainly(wanted, value); (err == nil) != (alone == nil) {
 			t.Fatalf("with a budget: %v; without: %v", err, alone)
