@@ -20,7 +20,6 @@ type auditView struct {
 	APIKeyID  string                 `json:"api_key_id"`
 	Subject   auditSubject           `json:"subject"`
 	Changed   []string               `json:"changed" doc:"the members that an edit changed"`
-	Used      []string               `json:"used,omitempty" doc:"what of it was used: the tool of a toolkit that was tried"`
 	DecidedBy *string                `json:"decided_by" doc:"as the client said"`
 	Decisions []record.AuditDecision `json:"decisions"`
 }
@@ -45,7 +44,7 @@ func (s *Server) auditLog(ctx context.Context, p tenant.Principal, in *Paging) (
 		a := e.Value
 		v := auditView{
 			EntryID: a.ID, At: events.Time(a.At), Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Subject: auditSubject{a.Kind, a.Subject},
-			Changed: append([]string{}, a.Changed...), Used: a.Used, Decisions: append([]record.AuditDecision{}, a.Decisions...),
+			Changed: append([]string{}, a.Changed...), Decisions: append([]record.AuditDecision{}, a.Decisions...),
 		}
 		if a.DecidedBy != "" {
 			v.DecidedBy = &a.DecidedBy

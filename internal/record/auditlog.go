@@ -22,7 +22,6 @@ type AuditEntry struct {
 	Kind         string          `json:"kind"` // of what was changed: agent, user, run, …
 	Subject      string          `json:"subject"`
 	Changed      []string        `json:"changed,omitzero"`    // the members that an edit changed
-	Used         []string        `json:"used,omitzero"`       // what of it was used: a tool of a toolkit
 	DecidedBy    string          `json:"decided_by,omitzero"` // as the client says
 	Decisions    []AuditDecision `json:"decisions,omitzero"`
 }
@@ -106,21 +105,6 @@ func (a Author) entry(at time.Time, move, kind, subject string) AuditEntry {
 	return AuditEntry{
 		ID: move, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
 	}
-}
-
-// AuditUse writes that something was used, which changes nothing of it: the names say what of it. It does nothing without an author.
-func (s *Store) AuditUse(ctx context.Context, kind, subject string, names ...string) error {
-	by, authored := ctx.Value(authorKey{}).(Author)
-	if !authored {
-		return nil
-	}
-	entry := by.entry(s.host.Now(), s.host.NewID(), kind, subject)
-	entry.Used = names
-	op, err := PutResource(Fresh(entry), entry.ID)
-	if err != nil {
-		return err
-	}
-	return s.Commit(ctx, entry.ID, op)
 }
 
 // AuditDecisions is the audit log's entry of a decided pause, if the decision has an author.

@@ -198,7 +198,7 @@ func (s *Toolkits) Try(
 	if err != nil {
 		return Attempt{}, err
 	}
-	if err := s.Store.AuditUse(ctx, "toolkit", id, name); err != nil {
+	if err := s.Store.NoteDeed(ctx, scope.Organization(), "toolkit", id); err != nil {
 		return Attempt{}, err
 	}
 	began := s.Host.Elapsed()
