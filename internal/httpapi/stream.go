@@ -148,9 +148,9 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, contentType 
 	})
 	if err != nil && out.failed == nil && (s.stopping.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		farewell(out)
-		return
+		return nil
 	}
-	if err != nil && out.failed == nil && ctx.Err() == nil { // it ends short of what happened, with nobody to tell but the log
+	if err != nil && out.failed == nil && following.Err() == nil { // it ends short of what happened, with nobody to tell but the log
 		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.run, "error", err)
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 func TestAToolThatPanicsIsARefusal(t *testing.T) {
 	h := host.System()
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
-	tenants := tenant.New(store, store, h, tenant.Defaults{UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, []byte("s"), nil)
+	tenants := tenant.New(store, store, h, tenant.Defaults{UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
 	p, err := tenants.Authenticate(t.Context(), first.Key)

@@ -129,7 +129,7 @@ func TestACancelEndsACallAtOnce(t *testing.T) {
 		done := s.begin(s.Context(), id)
 		time.Sleep(time.Second)
 		began := time.Now()
-		_, err := s.intake.Cancel(s.Context(), s.who.Scope(), id, "enough")
+		_, err := s.intake.Cancel(s.Context(), s.who, id, "enough")
 		require.NoError(s, err)
 		<-done
 		assert.Error(s, why)

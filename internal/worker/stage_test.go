@@ -132,7 +132,7 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 	s.store = record.New(s.table, &memblob.Store{}, h)
 	tenants := tenant.New(s.store, s.store, h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
-	}, []byte("a secret of the tests"), nil)
+	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
 	s.who, err = tenants.Authenticate(t.Context(), first.Key)
