@@ -97,6 +97,6 @@ func TestAQueueThatCannotBeReadIsNotAskedAllTheTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // between two rests
 		defer cancel()
 		dispatch.Run(ctx, q, 2, slog.New(slog.DiscardHandler), nil)
-		assert.LessOrEqual(t, q.received, 5)
+		assert.LessOrEqual(t, q.received, 6) // each two seconds, and perhaps once more at the end
 	})
 }
