@@ -254,7 +254,7 @@ func (p *program) tell(models *hostileModels, hands *hostileTools, l lie) {
 	}
 	var run map[string]any
 	for {
-		if status, run, err = p.call(ctx, http.MethodGet, "/runs/"+id+"?wait_ms=5000", "", nil); !assert.NoError(p.t, err, l.name) {
+		if _, run, err = p.call(ctx, http.MethodGet, "/runs/"+id+"?wait_ms=5000", "", nil); !assert.NoError(p.t, err, l.name) {
 			return
 		}
 		if run["status"] != "awaiting_input" {

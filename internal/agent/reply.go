@@ -17,7 +17,7 @@ import (
 // which it is told.
 const (
 	maxReply     = 4 << 20 // bytes of text
-	maxCalls     = 128
+	maxCalls     = 256
 	maxArguments = 2 << 20   // bytes, of all calls together
 	maxTokens    = 100 << 20 // that a reply may claim to have used
 	maxQuestion  = 16 << 10  // bytes of a question to the user

@@ -77,7 +77,8 @@ func (j *joiner) whole(frame events.Frame) {
 		case events.FrameDelta:
 		}
 	}
-	j.out = append(kept, frame)
+	kept = append(kept, frame)
+	j.out = kept
 	if n := len(frame.Text); n < len(rest.Text) {
 		j.piece(events.Frame{Attempt: frame.Attempt, Seq: frame.Seq, Kind: events.FrameDelta, Text: rest.Text[n:], Offset: n})
 	}

@@ -2,7 +2,6 @@ package removal
 
 import (
 	"context"
-	"time"
 
 	"agentplatform/internal/record"
 )
@@ -37,14 +36,14 @@ func (r *Remover) filesOf(
 
 // body removes what the blob store keeps of a message that did not become a run. The write that says so comes first: a message that
 // is still being judged cannot become one after it.
-func (r *Remover) body(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+func (r *Remover) body(ctx context.Context, j *record.Job) (done bool, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {
-		return 0, there, err
+		return there, err
 	}
 	if j.Cursor == "" {
 		j.Cursor = "removing"
-		return 0, false, nil
+		return false, nil
 	}
-	return 0, true, r.Store.DropBodies(ctx, j.Subject)
+	return true, r.Store.DropBodies(ctx, j.Subject)
 }

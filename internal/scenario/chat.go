@@ -147,7 +147,7 @@ func chatStories() []Story {
 			require.Len(x, lines, 9, a.raw)
 			assert.Equal(x, []string{
 				"You said: before", "after", "echo → A", "calculate → 14", `none → error: there is no tool "none"`, "search → error: no knowledge base", "1 2 3",
-				"echo → error: the arguments do not fit: they are no JSON object",
+				"echo → error: the arguments do not fit: it is no valid JSON (at byte 1)",
 			}, lines[:8])
 			assert.Regexp(x, `^current_time → 20\d\d-`, lines[8])
 			assert.Len(x, a.list("steps"), 6)

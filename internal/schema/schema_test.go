@@ -79,7 +79,8 @@ func TestASchemaThatIsTooMuchWorkIsRefusedByCountedSteps(t *testing.T) {
 func seventh(levels int) string {
 	s := doubled(levels, `{"dependencies":{"a":X,"b":X}}`, `{"type":"string"}`)
 	first := fmt.Sprintf(`"allOf":[{"$ref":"#/$defs/l%d"}],`, levels) // beside a $ref nothing counts there
-	return `{"$schema":"http://json-schema.org/draft-07/schema#",` + first + s[strings.Index(s, `"$defs"`):]
+	_, rest, _ := strings.Cut(s, `"$defs"`)
+	return `{"$schema":"http://json-schema.org/draft-07/schema#",` + first + `"$defs"` + rest
 }
 
 func names(n int) string {

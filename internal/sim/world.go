@@ -190,7 +190,7 @@ func (w *world) deploy(name string) {
 	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
 	frames := &faulttable.Table{
 		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // nobody waits that long: it hangs
-		Before: func(c faulttable.Call) faulttable.Fault { return w.feedFault(p, c) },
+		Before: func(faulttable.Call) faulttable.Fault { return w.feedFault(p) },
 		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
 	}
 	d.feed = feed.New(frames, feed.Polling{Host: m, Every: time.Second}, m)
@@ -307,7 +307,7 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 
 // feedFault has the feed hang for minutes, for all its readers and writers, or fail once. Only who writes frames and looks for
 // readers meets it: what readers do about it is seen by the text that they are shown in the end.
-func (w *world) feedFault(p *process, c faulttable.Call) faulttable.Fault {
+func (w *world) feedFault(p *process) faulttable.Fault {
 	if p.dead {
 		die()
 	}

@@ -51,9 +51,9 @@ func TestTheStoreGivesNoTokenAway(t *testing.T) {
 			assert.Contains(t, string(i.Body), "2020-01-01", "when the deployment began is still known")
 		}
 		for _, text := range []string{token, key, base64.StdEncoding.EncodeToString(secret)} {
-			assert.NotContains(t, i.Key.Part+i.Key.Sort+string(i.Body), text)
+			assert.NotContains(t, i.Part+i.Sort+string(i.Body), text)
 		}
-		for _, hash := range strings.Split(i.Key.Part, "/") {
+		for _, hash := range strings.Split(i.Part, "/") {
 			_, err := w.Authenticate(t.Context(), "rt_"+hash)
 			assert.Error(t, err)
 		}

@@ -366,10 +366,10 @@ func (a *attempt) lost() error {
 
 // report writes something that the worker has to say about the run, renewing the lease by it.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
-	return a.reportBy(a.Shell, ctx, change)
+	return a.reportBy(ctx, a.Shell, change)
 }
 
-func (a *attempt) reportBy(shell *move.Shell, ctx context.Context, change func(lifecycle.Work) move.Change) error {
+func (a *attempt) reportBy(ctx context.Context, shell *move.Shell, change func(lifecycle.Work) move.Change) error {
 	var began time.Duration
 	var until time.Time
 	e, _, err := shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
@@ -537,7 +537,7 @@ func (a *attempt) renew(ctx context.Context, within time.Duration) error {
 	shell.Store = a.Store.Within(within)
 	ctx, cancel := a.Host.WithTimeout(ctx, within)
 	defer cancel()
-	err := a.reportBy(&shell, ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Beat{Work: w}} })
+	err := a.reportBy(ctx, &shell, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Beat{Work: w}} })
 	if err != nil {
 		return err
 	}

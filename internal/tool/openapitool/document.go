@@ -47,14 +47,15 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 	}
 	d := &document{ctx: ctx}
 	var root any
-	err := json.Unmarshal(raw, new(json.RawMessage))
-	if err == nil {
+	var err error
+	switch {
+	case json.Valid(raw):
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.UseNumber()
 		err = decoder.Decode(&root)
-	} else if marks > maxYAML {
+	case marks > maxYAML:
 		return nil, tool.Fail("the document has too many parts: name a smaller one, or give it as JSON")
-	} else {
+	default:
 		root, err = d.yaml(raw)
 	}
 	if ctx.Err() != nil {
