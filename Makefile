@@ -14,6 +14,7 @@ REQUESTS ?= 50000
 ENTRIES ?= 10000
 SOAK ?= 1h
 PAIRS ?= 7
+HOSTILE_MB ?= 512
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
 FUZZTIME ?= 30000x
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
@@ -27,7 +28,7 @@ LOCALSTACK := scripts/localstack.sh
 CDK_VERSION := 2.1148.1
 CDK := .cache/cdk/node_modules/.bin/cdk
 
-.PHONY: neighbours soak chaos requests explore linearize cuts planted record peers help run build test simulate crash bench fuzz lint vulncheck golden clean functions synth integration deploy destroy smoke invoke templates cost
+.PHONY: hostile neighbours soak chaos requests explore linearize cuts planted record peers help run build test simulate crash bench fuzz lint vulncheck golden clean functions synth integration deploy destroy smoke invoke templates cost
 
 help: ## print this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +56,9 @@ linearize: ## hold HISTORIES histories of the real process to the models of a ch
 
 explore: ## visit up to STATES states of each small world, with each set of faults
 	$(GO) test -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
+
+hostile: ## hold the real process, with HOSTILE_MB of memory, to what models, tools and clients may send to do harm
+	$(GO) test -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB)
 
 neighbours: ## measure what an organization far above its cap, and receivers that never answer, do to others, in PAIRS pairs of rounds
 	$(GO) test -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)

@@ -121,16 +121,16 @@ func (c *checker) file(id string) {
 	holds := len(c.holds[id])
 	switch {
 	case there && f.Holds != holds:
-		c.violated(17, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
+		c.violated(20, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
 	case holds > 0 && (!there || f.Removed):
 		for run := range c.holds[id] {
 			if !c.isGone(run) { // an organisation's files may go before the last of its runs
-				c.violated(17, "file %s is held by run %s and is not there", id, run)
+				c.violated(20, "file %s is held by run %s and is not there", id, run)
 			}
 		}
 	case there && !f.Removed && f.Uploaded:
 		if _, err := c.world.blobs.Get(context.Background(), f.Blob); err != nil {
-			c.violated(17, "file %s is there without its bytes: %v", id, err)
+			c.violated(20, "file %s is there without its bytes: %v", id, err)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (c *checker) file(id string) {
 func (c *checker) dropped(below string) {
 	id, is := strings.CutPrefix(strings.TrimSuffix(below, "/"), "files/")
 	if f, there := c.files[id]; is && there && !f.Removed {
-		c.violated(17, "the bytes of file %s are removed, and it can be reached", id)
+		c.violated(20, "the bytes of file %s are removed, and it can be reached", id)
 	}
 }
 
@@ -166,19 +166,19 @@ func (c *checker) kept() {
 		}
 		for _, file := range c.needed[id] {
 			if f, there := c.files[file]; !there || f.Removed || !c.holds[file][id] {
-				c.violated(17, "run %s needs file %s, which is not there", id, file)
+				c.violated(20, "run %s needs file %s, which is not there", id, file)
 			}
 		}
 	}
 	for _, id := range sortedKeys(c.files) {
 		if c.files[id].Holds == 0 {
-			c.violated(17, "file %s is held by nobody and still there: %+v", id, c.files[id])
+			c.violated(20, "file %s is held by nobody and still there: %+v", id, c.files[id])
 		}
 	}
 	for _, file := range sortedKeys(c.holds) {
 		for run := range c.holds[file] {
 			if _, there := c.runs[run]; !there {
-				c.violated(17, "file %s is held by run %s, which is not there", file, run)
+				c.violated(20, "file %s is held by run %s, which is not there", file, run)
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (c *checker) kept() {
 		_, run := c.runs[place[min(2, len(place)-1)]]
 		_, file := c.files[place[1]]
 		if place[0] == "files" && !file || place[0] == "documents" && !run {
-			c.violated(17, "%s is nobody's", key)
+			c.violated(20, "%s is nobody's", key)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func (c *checker) shown(ops []table.Op) {
 func (c *checker) left(worker *actor, run string) {
 	for _, a := range c.world.actors {
 		if a.process == worker.process && !a.done && strings.HasPrefix(a.name, worker.name+"+") {
-			c.violated(17, "%s has left run %s, and %s goes on", worker.name, run, a.name)
+			c.violated(19, "%s has left run %s, and %s goes on", worker.name, run, a.name)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func (c *checker) head(id string, r record.Run) {
 		c.begins[id] = 0
 	case r.Attempt > before.Attempt:
 		if c.begins[id]++; c.begins[id] > lifecycle.MaxCrashes {
-			c.violated(17, "run %s was begun %d times since its last step", id, c.begins[id])
+			c.violated(19, "run %s was begun %d times since its last step", id, c.begins[id])
 		}
 	}
 	if before.Status.Terminal() && (r.Status != before.Status || r.Error != before.Error || string(r.Output) != string(before.Output)) {
