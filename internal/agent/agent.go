@@ -129,6 +129,7 @@ type session struct {
 	wanted  *schema.Schema // of the answer; nil: any text
 	steps   []record.Step
 	unsaved []record.Step // the last of them, not journalled yet
+	ahead   int           // the index behind those that are kept for calls of the round
 }
 
 // round makes the next model call, or sees to the calls that the last one asked for. A nil result means: go on.
@@ -193,7 +194,11 @@ func (s *session) done(key string) *record.Step {
 // begun counts how often a call was begun that must not be made twice.
 func (s *session) begun(key string) (n int) {
 	for _, p := range s.steps {
-		if p.Kind == record.StartStep && p.CallID == key {
+		switch {
+		case p.Kind != record.StartStep || p.CallID != key:
+		case p.Outcome == notBegun:
+			n--
+		default:
 			n++
 		}
 	}
@@ -334,9 +339,9 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 // next is the index of the next step. An index may be left out: that of a call that was lost with its attempt.
 func (s *session) next() int {
 	if len(s.steps) == 0 {
-		return 0
+		return s.ahead
 	}
-	return s.steps[len(s.steps)-1].Index + 1
+	return max(s.ahead, s.steps[len(s.steps)-1].Index+1)
 }
 
 // add puts steps into their places: calls that run beside each other end in any order.

@@ -26,6 +26,7 @@ type job struct {
 	offer     tool.Offer
 	run       bool
 	repeat    bool // may be called twice
+	begun     bool
 }
 
 // callTools sees to the calls of a reply: what is decided without a call is journalled with the reply, and each result as its
@@ -51,7 +52,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	if err := ctx.Err(); err != nil {
 		return nil, err // what was planned may be for this reason
 	}
-	s.announceUnsafe(made)
+	s.announceUnsafe(made[:min(len(made), parallelCalls)])
 	index := s.next()
 	for _, j := range jobs {
 		if j.interrupt != nil {
@@ -63,6 +64,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 			ended = append(ended, j.step)
 		}
 	}
+	s.ahead = index
 	s.add(ended...)
 	// What was only decided can be told from the decisions again: beside a question it is journalled with the pause.
 	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
@@ -238,15 +240,40 @@ func (s *session) announceUnsafe(jobs []*job) {
 func (s *session) makeAll(ctx context.Context, jobs []*job) error {
 	calling, end := context.WithCancel(ctx)
 	defer end()
-	for len(jobs) > 0 {
+	for first := true; len(jobs) > 0; first = false {
 		n := min(len(jobs), parallelCalls)
-		if err := s.makeSome(calling, jobs[:n], end); err != nil {
+		if !first { // the others are announced when their turn comes
+			if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+				return err
+			}
+			s.announceUnsafe(jobs[:n])
+			if err := s.save(ctx); err != nil {
+				return err
+			}
+		}
+		err := s.makeSome(calling, jobs[:n], end)
+		s.takeBack(jobs[:n])
+		if err != nil {
 			return err
 		}
 		jobs = jobs[n:]
 	}
 	return nil
 }
+
+// takeBack has the journal say which calls that were announced were not begun after all, so that nobody is asked about them.
+func (s *session) takeBack(jobs []*job) {
+	for _, j := range jobs {
+		if !j.repeat && !j.begun {
+			s.add(record.Step{
+				Index: s.next(), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name, Outcome: notBegun,
+			})
+		}
+	}
+}
+
+// notBegun is the outcome of a step that takes an announcement back.
+const notBegun = "not begun"
 
 func (s *session) makeSome(ctx context.Context, jobs []*job, end func()) (err error) {
 	var mu sync.Mutex
@@ -312,6 +339,7 @@ func (s *session) call(ctx context.Context, j *job) {
 	}
 	call, cancel := s.Host.WithTimeout(ctx, limit)
 	defer cancel()
+	j.begun = true
 	result, err := j.offer.Call(call, tool.Invocation{
 		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
 	})

@@ -343,3 +343,52 @@ func TestAFullRoundIsJournalledInOrderWhoeverEndsFirst(t *testing.T) {
 		assert.Equal(t, fmt.Sprintf(`{"n":%d}`, n), step.Output)
 	}
 }
+
+// A hand-over between the announcement of calls that must not be made twice and their making: nobody is asked about those.
+func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
+	for name, stopAt := range map[string]int{"before the first": 0, "among the first ten": 3, "before the others": 10} {
+		t.Run(name, func(t *testing.T) {
+			var calls []model.Call
+			for n := range 12 {
+				calls = append(calls, act("", fmt.Sprintf(`{"n":%d}`, n)))
+			}
+			m := &script{says: []turn{replies(calls...), says("done")}}
+			var mu sync.Mutex
+			made, asked, leaving := map[string]int{}, 0, errors.New("leaving")
+			s := newStage(m, func(task *agent.Task) {
+				offers(func(_ context.Context, i tool.Invocation) (string, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					made[i.IdempotencyKey]++
+					return "ok", nil
+				})(task)
+				task.Tools[0].RetrySafe = false
+			})
+			s.task.Go = func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				if asked++; asked > 2+stopAt { // once for each round, then for each call
+					return leaving
+				}
+				return nil
+			}
+			r, err := s.Work(t.Context(), s.task)
+			require.ErrorIs(t, err, leaving)
+			assert.Less(t, len(made), 12)
+			s.journal = append(s.journal, r.Last...) // as a hand-over does
+			slices.SortFunc(s.journal, func(a, b record.Step) int { return a.Index - b.Index })
+			s.task.Go, s.task.Steps = func() error { return nil }, slices.Clone(s.journal)
+			r = s.work(t)
+			require.NotNil(t, r.Answer, "nobody is asked: %v", r.Interrupts)
+			assert.Len(t, made, 12)
+			for key, n := range made {
+				assert.Equal(t, 1, n, key)
+			}
+			seen := map[int]bool{}
+			for _, step := range r.All {
+				assert.False(t, seen[step.Index], "each step has an index of its own")
+				seen[step.Index] = true
+			}
+		})
+	}
+}
