@@ -180,6 +180,9 @@ func (s *Store) Hold(ctx context.Context, organization, run, move string, files 
 		if e.Value.Removed || !e.Value.Uploaded {
 			return nil, &NoFile{e.Value.ID}
 		}
+		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
+			e.Value.Holds++ // it was sent before holds were counted: who else needs it is not known, so it stays
+		}
 		e.Value.Holds++
 		e.Value.Due = time.Time{}
 		count, err := PutResource(e, move)
@@ -291,11 +294,11 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 		return nil, nil
 	})
 	if err == nil {
-		err = s.dropBlobs(ctx, fileBlobs(id))
+		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.Place()))
 	}
 	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: once more when none can
 		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {
-			f.Due, f.OpenUntil = e.Value.OpenUntil, time.Time{}
+			f.Due = f.OpenUntil
 			return nil, nil
 		})
 	} else if err == nil {

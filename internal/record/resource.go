@@ -466,34 +466,45 @@ func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
 // deployment says since when there is one.
 type deployment struct {
 	CreatedAt time.Time `json:"created_at"`
-	// Signed run tokens, in programs before tokens had rows. It is dropped where it is found; no such token is taken
-	// any more.
-	Bytes []byte `json:"bytes,omitzero"`
 }
 
-func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
+func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "began"} }
 
-// EnsureDeployment notes when the deployment began, the first time.
+// oldSecretKey is where programs before run tokens had rows keep the secret that they sign them with, and when they began. It goes
+// whole: such a program, when it comes back, makes itself a new one.
+func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
+
+// EnsureDeployment notes when the deployment began, the first time, and removes what signed run tokens once.
 func (s *Store) EnsureDeployment(ctx context.Context) error {
 	for range 3 {
-		items, err := s.read(ctx, deploymentKey())
+		items, err := s.read(ctx, deploymentKey(), oldSecretKey())
 		if err != nil {
 			return err
 		}
-		e := Fresh(deployment{CreatedAt: s.host.Now()})
-		if items[0] != nil {
-			if e, err = decode[deployment](items[0]); err != nil || e.Value.Bytes == nil {
+		began, old := Fresh(deployment{CreatedAt: s.host.Now()}), items[1]
+		var ops []table.Op
+		if old != nil {
+			e, err := decode[deployment](old)
+			if err != nil {
 				return err
 			}
-			e.Value.Bytes = nil
+			began.Value = e.Value
+			ops = append(ops, table.Delete(oldSecretKey(), table.VersionIs(old.Version)))
 		}
-		op, err := put(e, table.Item{Key: deploymentKey(), Owner: Nobody, Move: s.host.NewID()})
-		if err != nil {
-			return err
+		move := s.host.NewID()
+		if items[0] == nil {
+			op, err := put(began, table.Item{Key: deploymentKey(), Owner: Nobody, Move: move})
+			if err != nil {
+				return err
+			}
+			ops = append(ops, op)
 		}
-		err = s.Commit(ctx, op.Item.Move, op)
+		if len(ops) == 0 {
+			return nil
+		}
+		err = s.Commit(ctx, move, ops...)
 		if items[0] != nil {
-			return nil //nolint:nilerr // not every process may write; another one drops it
+			return nil //nolint:nilerr // not every process may write; another one removes it
 		}
 		if !isStale(err) {
 			return err

@@ -69,6 +69,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		done, err = r.body(ctx, &e.Value)
 	case record.Retention:
 		wait, done, err = r.retention(ctx, &e.Value)
+	default:
+		return 0, nil // a later program's, which will come by it
 	}
 	if err != nil {
 		return 0, ignore(err) // the due time stands: the sweeper comes back

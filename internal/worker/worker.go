@@ -218,7 +218,7 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 		return a.settle(ctx, p.Result)
 	case isUnstorable(p.err):
 		return a.unstorable(ctx)
-	case errors.Is(p.cause, errCancel):
+	case errors.Is(p.err, errCancel), errors.Is(p.cause, errCancel):
 		return a.cancelled(ctx)
 	case errors.Is(p.err, errLost), errors.Is(p.cause, errLost):
 		return errLost
