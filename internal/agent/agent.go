@@ -298,6 +298,7 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
 		said := 0
 		reply, err = s.model.Converse(call, r, func(text string) {
+			text = strings.ToValidUTF8(text, "\uFFFD")
 			if said += len(text); said > maxReply {
 				cancel() // nobody reads on; take says why
 				return

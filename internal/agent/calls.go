@@ -111,6 +111,8 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
+	case j.Source != "" && j.Source != offer.Source: // what was asked for, and maybe approved, was another tool
+		return j.end(s, model.Failed, fmt.Sprintf("the tool %q is not there any more; another one has its name", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
 	case decided && decision.Decision == string(lifecycle.Edit):

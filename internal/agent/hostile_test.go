@@ -392,3 +392,41 @@ func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
 		})
 	}
 }
+
+// Between a call and its approval the tools may change: another tool that has the name by then is not what was approved.
+func TestACallIsMadeAtTheToolThatWasAskedFor(t *testing.T) {
+	m := &script{says: []turn{replies(act("a", `{"n":1}`)), says("done")}}
+	var made []string
+	s := newStage(m, approved(&made))
+	s.task.Tools[0].Source = "A/act"
+	r := s.work(t)
+	s.task.Tools[0].Source = "B/act"
+	r = s.decide(t, r, "approve")
+	require.NotNil(t, r.Answer)
+	assert.Empty(t, made)
+	assert.Contains(t, r.All[1].Output, "another one has its name")
+}
+
+func TestTextThatIsNoUnicodeCanBeStored(t *testing.T) {
+	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
+		return model.Reply{Text: "a\xffb", Finish: "\xfe", RequestID: "\x80", InputTokens: 1, OutputTokens: 1}, nil
+	}}}
+	s := newStage(m, nil)
+	var shown strings.Builder
+	s.task.Live = heard{text: &shown}
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Equal(t, "a\uFFFDb", r.Answer.Text)
+	assert.Equal(t, r.Answer.Text, shown.String())
+	assert.Equal(t, "\uFFFD", r.All[0].Finish)
+	assert.Equal(t, "\uFFFD", r.All[0].RequestID)
+}
+
+// heard hears what is shown of an answer.
+type heard struct {
+	silent
+
+	text *strings.Builder
+}
+
+func (h heard) Append(_ context.Context, text string) { h.text.WriteString(text) }

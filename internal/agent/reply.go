@@ -36,7 +36,8 @@ var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 // take checks a reply and makes it the journal's next step. It says why the run cannot go on with it, if it cannot; what the
 // reply has used counts all the same.
 func (s *session) take(step *record.Step, request model.Request, reply model.Reply) (failure string) {
-	step.Text, step.Finish, step.RequestID = reply.Text, tool.Clip(reply.Finish, maxFinish), tool.Clip(reply.RequestID, maxRequestID)
+	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
+	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
 	step.InputTokens, step.OutputTokens = used(request, reply)
 	size := 0
 	for _, c := range reply.Calls {
@@ -44,7 +45,7 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 	}
 	switch {
 	case len(reply.Text) > maxReply:
-		step.Text, failure = strings.ToValidUTF8(reply.Text[:maxReply], ""), tooMuchText
+		step.Text, failure = strings.ToValidUTF8(reply.Text[:maxReply], "\uFFFD"), tooMuchText
 	case len(reply.Calls) > maxCalls:
 		failure = fmt.Sprintf("the model asked for %d calls at once, it may for %d", len(reply.Calls), maxCalls)
 	case size > maxArguments:
@@ -52,16 +53,23 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 	default:
 		labels := s.labels()
 		for n, c := range reply.Calls {
-			step.Calls = append(step.Calls, callOf(n, c, labels))
+			call := callOf(n, c, labels)
+			if offer, known := s.find(call.Name); known {
+				call.Source = offer.Source
+			}
+			step.Calls = append(step.Calls, call)
 		}
 	}
 	s.add(*step)
 	return failure
 }
 
+// short is a word of a provider, as it can be stored.
+func short(word string, most int) string { return tool.Clip(strings.ToValidUTF8(word, "\uFFFD"), most) }
+
 // callOf is a call as it is journalled: under an id that is ours, with arguments that have one meaning.
 func callOf(n int, c model.Call, labels map[string]bool) record.Call {
-	call := record.Call{ID: strconv.Itoa(n), Name: tool.Clip(strings.ToValidUTF8(c.Name, ""), maxName)}
+	call := record.Call{ID: strconv.Itoa(n), Name: short(c.Name, maxName)}
 	if wellFormed.MatchString(c.ID) && !oursAlike.MatchString(c.ID) && !labels[c.ID] {
 		call.Label = c.ID
 		labels[c.ID] = true
@@ -69,7 +77,7 @@ func callOf(n int, c model.Call, labels map[string]bool) record.Call {
 	var err error
 	if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {
 		call.Fault = err.Error()
-		call.Arguments, _ = json.Marshal(tool.Clip(string(c.Arguments), maxShown)) // for people to see
+		call.Arguments, _ = json.Marshal(short(string(c.Arguments), maxShown)) // for people to see
 	}
 	return call
 }

@@ -249,10 +249,12 @@ func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	for n > 1 && !utf8.RuneStart(text[n]) {
-		n--
+	for at := n; at > max(0, n-utf8.UTFMax); at-- {
+		if utf8.RuneStart(text[at]) {
+			return text[:at]
+		}
 	}
-	return text[:n]
+	return text[:n] // no text has so long a character
 }
 
 // stored notes what came of frames. Those of which it is not known wait again, with what has come since.

@@ -101,22 +101,13 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, c *call) error {
 		return &http.MaxBytesError{Limit: limit}
 	}
 	organization := c.principal.Organization.ID
-	whole := r.ContentLength
-	if whole < 0 {
-		whole = limit // nobody knows yet
-	}
-	if !s.bodies.take(organization, whole) {
-		p := problem.New(problem.Unavailable, "unavailable", "too many large bodies are under way at once; try again")
-		p.RetryAfter = time.Second
-		return p
-	}
-	c.release = sync.OnceFunc(func() { s.bodies.give(organization, whole) })
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	coming := &counted{Reader: http.MaxBytesReader(w, r.Body, limit), bodies: &s.bodies, organization: organization}
+	c.release = sync.OnceFunc(coming.give)
+	body, err := io.ReadAll(coming)
 	if err != nil {
+		hangUp(w, r) // what has not come is not waited for
 		return unread(err)
 	}
-	s.bodies.give(organization, whole-int64(len(body)))
-	whole = int64(len(body))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if len(body) == 0 {
 		return nil
@@ -128,6 +119,32 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request, c *call) error {
 		}
 	}
 	return checkJSON("body", body)
+}
+
+// counted is a body whose bytes count as they come, not as they are announced: a body that does not come takes no room.
+type counted struct {
+	io.Reader
+
+	bodies       *bodies
+	organization string
+	taken        int64
+}
+
+func (b *counted) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if n > 0 && !b.bodies.take(b.organization, int64(n)) {
+		full := problem.New(problem.Unavailable, "unavailable", "too many large bodies are under way at once; try again")
+		full.RetryAfter = time.Second
+		return 0, full
+	}
+	b.taken += int64(n)
+	return n, err
+}
+
+func (b *counted) give() {
+	if b.taken > 0 {
+		b.bodies.give(b.organization, b.taken)
+	}
 }
 
 // unread says why a body could not be read.

@@ -312,7 +312,9 @@ func register[I, O any](s *Server, o operation, handle func(context.Context, ten
 		c := callOf(ctx)
 		out, err := handle(ctx, c.principal, in)
 		if o.level.Covers(tenant.LevelManage) && o.method != http.MethodGet {
-			s.Tenants.Change() // also after an error: what was done then is not always known
+			if p, ok := problem.As(err); !ok || p.Kind == problem.Internal || p.Kind == problem.Unavailable {
+				s.Tenants.Change(c.principal) // also after an error of ours: what was done then is not always known
+			}
 		}
 		if err != nil {
 			return nil, s.answerFor(c, err)

@@ -30,7 +30,7 @@ type right struct {
 func (r *right) lasts(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, _ := r.server.Tenants.Changes()
+	n, _ := r.server.Tenants.Changes(r.principal)
 	now := r.server.Host.Elapsed()
 	if r.ended || n == r.seen && now < r.next {
 		return !r.ended
@@ -61,7 +61,7 @@ func (r *right) due(changes int64) time.Duration {
 // that it must stay small: a look, whose stack is large, has a goroutine of its own.
 func (r *right) watch(ctx context.Context, end func()) {
 	for ctx.Err() == nil {
-		changes, changed := r.server.Tenants.Changes()
+		changes, changed := r.server.Tenants.Changes(r.principal)
 		wait := r.due(changes)
 		if wait <= 0 {
 			lasts := make(chan bool, 1)

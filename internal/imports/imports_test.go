@@ -90,7 +90,7 @@ var allowed = []struct {
 	{"internal/extract", "", "reads files, whosever they are"},
 	{"internal/strictjson", "", "reads JSON, whosever it is"},
 	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
-	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/table internal/tool", "where tools come from, not what calls them"},
+	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson internal/table internal/tool", "where tools come from, not what calls them"},
 	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table", "stored shapes know the core and the store's ports"},
 	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record internal/table internal/timer", "the shell knows what it commits and what it sends"},
 	{"internal/view", "events internal/lifecycle internal/problem internal/record", "public shapes are built from stored ones"},

@@ -120,6 +120,9 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: getRun, Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in looked) (*mcp.CallToolResult, *told, error) {
+			if !host.ValidID(in.RunID) {
+				return refused(problem.Missing("the run"))
+			}
 			return f.wait(ctx, p, in.RunID)
 		})
 	return s, nil

@@ -182,6 +182,7 @@ const (
 type Offer struct {
 	Spec
 
+	Source   string // which tool it is, whatever name it is offered under; empty: its name says
 	Approval Approval
 	Timeout  time.Duration
 	Call     func(ctx context.Context, i Invocation) (Result, error)

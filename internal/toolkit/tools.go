@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/schema"
 	"agentplatform/internal/seal"
+	"agentplatform/internal/strictjson"
 	"agentplatform/internal/tool"
 )
 
@@ -164,6 +165,9 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	return found, err
 }
 
+// tryLimits are those of the arguments of a try.
+var tryLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+
 // Attempt is what came of trying a tool.
 type Attempt struct {
 	Result  string
@@ -173,6 +177,8 @@ type Attempt struct {
 
 // Try calls a tool at once, enabled or not, as its owner would see what it does, and writes that down first. A call that would
 // wait for a human's approval needs that of whoever tries: approve says whether they may give it.
+//
+// The arguments are read as those of a model are: policies, the schema and the tool see the one normal form.
 func (s *Toolkits) Try(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (Attempt, error) {
@@ -183,6 +189,9 @@ func (s *Toolkits) Try(
 	at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
 	if at < 0 {
 		return Attempt{}, missingTool(id, name)
+	}
+	if arguments, err = strictjson.Object(arguments, tryLimits); err != nil {
+		return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
 	}
 	if takes, err := schema.Compile(tools[at].Parameters); err == nil {
 		if err := takes.Check(ctx, arguments); err != nil {
@@ -247,12 +256,12 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 		}
 		endpoint.Document = nil // known by now
 		for _, one := range tools {
+			name := free(names, one.Name, t.Name) // also of a tool that is off: no other one is to answer to it
 			if !one.Enabled {
 				continue
 			}
-			o := tool.Offer{Spec: one.Spec, Approval: one.Approval, Timeout: one.limit()}
-			o.RetrySafe = one.RetrySafe
-			o.Name = free(names, one.Name, t.Name)
+			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Approval: one.Approval, Timeout: one.limit()}
+			o.Name, o.RetrySafe = name, one.RetrySafe
 			kind := s.Kinds[t.Kind]
 			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 				if broken != "" {

@@ -93,6 +93,9 @@ func baseOf(e tool.Endpoint, d *document) (string, error) {
 	if len(at) > maxAddress {
 		return "", tool.Fail("the document's server is no URL")
 	}
+	if at == "" {
+		at = "/" // as the standard has it where a document names no server
+	}
 	u, err := url.Parse(at)
 	if err != nil {
 		return "", tool.Fail("the document's server %q is no URL", tool.Clip(at, 100))
