@@ -2,6 +2,7 @@ package removal
 
 import (
 	"context"
+	"time"
 
 	"agentplatform/internal/record"
 )
@@ -36,14 +37,24 @@ func (r *Remover) filesOf(
 
 // body removes what the blob store keeps of a message that did not become a run. The write that says so comes first: a message that
 // is still being judged cannot become one after it.
-func (r *Remover) body(ctx context.Context, j *record.Job) (done bool, err error) {
+//
+// A process that stood still between that write and its own of the body comes late; so the place is looked at once more.
+func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, done bool, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {
-		return there, err
+		return 0, there, err
 	}
-	if j.Cursor == "" {
+	switch j.Cursor {
+	case "":
 		j.Cursor = "removing"
-		return false, nil
+		return 0, false, nil
+	case "removing":
+		j.Cursor = "removed"
+		return late, false, r.Store.DropBodies(ctx, j.Subject)
+	default:
+		return 0, true, r.Store.DropBodies(ctx, j.Subject)
 	}
-	return true, r.Store.DropBodies(ctx, j.Subject)
 }
+
+// late is for how long a process may have stood still.
+const late = time.Hour

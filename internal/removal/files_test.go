@@ -225,8 +225,13 @@ func TestTheBodyOfAMessageThatBecameNoRunGoes(t *testing.T) {
 	o.settle()
 	assert.Empty(t, o.blobs.Keys())
 	require.ErrorIs(t, o.store.Commit(t.Context(), "move", late...), record.ErrStale, "its body is gone")
+	_, err := o.blobs.Put(t.Context(), "documents/run/"+ticket.RunID+"/input/move", strings.NewReader("of a process that stood still"), 100)
+	require.NoError(t, err)
+	o.ahead = time.Hour + 2*time.Minute
+	o.settle()
+	assert.Empty(t, o.blobs.Keys(), "the place is looked at once more")
 	require.NoError(t, o.store.Commit(t.Context(), "again", put()...))
-	o.ahead = time.Hour
+	o.ahead = 3 * time.Hour
 	o.settle()
 	assert.NotEmpty(t, o.blobs.Keys())
 	require.NoError(t, o.store.EraseParked(t.Context(), ticket.RunID))

@@ -66,7 +66,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	case record.RemoveToolkit:
 		done, err = true, r.Store.DropToolkit(ctx, e.Value.Subject)
 	case record.RemoveBody:
-		done, err = r.body(ctx, &e.Value)
+		wait, done, err = r.body(ctx, &e.Value)
 	case record.Retention:
 		wait, done, err = r.retention(ctx, &e.Value)
 	default:

@@ -113,7 +113,7 @@ func (c *client) act(a *actor) {
 		c.watch(a)
 	case n < 95:
 		c.trespass(a)
-	case n < 99 || c.work.IntN(3) > 0:
+	case n < 99 || !c.strange || c.work.IntN(3) > 0:
 		c.upload(a)
 	default:
 		c.leave(a)

@@ -21,7 +21,7 @@ var unreadable = []string{`{"n":1,"n":2}`, `{"n":"\ud800"}`, `{"n":1`, `[]`, ``,
 
 func (l *liar) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	reply, err := l.Model.Converse(ctx, r, emit)
-	if err != nil || l.world.quiet {
+	if err != nil || l.world.quiet || !l.world.strange {
 		return reply, err
 	}
 	work := l.world.work

@@ -95,8 +95,8 @@ func Bugs() []Bug {
 	one := func(name, file, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{file, old, new}}} }
 	return []Bug{
 		// Leases and fences.
-		one("a lease that is alive protects nobody", lifecycleRun, `return l.Holder == "" || !l.Until.After(now)`, `return true || l.Holder == "" || !l.Until.After(now)`),
-		{Name: "reports of an attempt that is gone are taken", Edits: []Edit{
+		one("a lease that is alive protects nobody", lifecycleRun, `return l.Holder == "" || !l.Until.After(now)`, `return true || l.Holder == "" || !l.Until.After(now)`).explored(),
+		{Name: "reports of an attempt that is gone are taken", Explored: true, Edits: []Edit{
 			{lifecycleEvent, `if r.Attempt != w.Attempt || r.Lease.Holder == "" {`, `if false {`},
 			{workerWorker, `if r.Attempt != a.number || r.Lease.Holder != a.holder {`, `if false {`},
 		}},
@@ -126,7 +126,7 @@ func Bugs() []Bug {
 
 		// The end of runs.
 		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
-		one("a pause wins over a cancel", lifecycleEvent, "	if r.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.enter(AwaitingInput, now)", "	o.enter(AwaitingInput, now)"),
+		one("a pause wins over a cancel", lifecycleEvent, "	if r.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.enter(AwaitingInput, now)", "	o.enter(AwaitingInput, now)").explored(),
 		one("a cancelled run without a worker is executed again", lifecycleEvent, "	case r.CancelRequested:\n		return &ending{Cancelled, \"\"}\n", ""),
 		one("a failed run keeps its chat", moveMove, `if o.After.Status.Terminal() || c.Chat != nil {`, `if (o.After.Status.Terminal() && o.After.Status != lifecycle.Failed) || c.Chat != nil {`),
 		one("a queued run fails before its deadline", lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if !now.Add(9 * time.Minute).Before(r.StartBy) {\n			r.StartBy = now\n			return PendingWork{Event: Unstartable{}}\n		}\n		if !now.Before(r.StartBy) {"),
@@ -138,7 +138,7 @@ func Bugs() []Bug {
 		one("failed runs are billed", lifecycleMove, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
 		one("cancelled runs have no ledger entry", moveMove, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
 		one("budgets do not count what failed runs used", moveMove, "		ops = append(ops, spent...)\n", "		if o.After.Status != lifecycle.Failed {\n			ops = append(ops, spent...)\n		}\n"),
-		one("budgets do not count parked messages", intakeIntake, `slices.Concat(ops, held, kept, spent)}, err`, `slices.Concat(ops, held, kept)}, err`),
+		one("budgets do not count parked messages", intakeIntake, `slices.Concat(ops, held, kept, spent)}, err`, `slices.Concat(ops, held, kept, spent[len(spent):])}, err`),
 
 		// Slots and caps.
 		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),
@@ -180,7 +180,7 @@ func Bugs() []Bug {
 		// Idempotency.
 		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
 		one("a parked message's key is not kept", intakeIntake, "		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n", "		ops = nil\n		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n"),
-		one("an answer's key is not kept", intakeIntake, "			Ops: append(ops, held...),\n		}, nil", "			Ops: held,\n		}, nil"),
+		one("an answer's key is not kept", intakeIntake, "			Ops: append(ops, held...),\n		}, nil", "			Ops: append(ops[:0:0], held...),\n		}, nil"),
 		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n", "	if user, _, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Admits() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	var err error\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
