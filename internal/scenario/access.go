@@ -183,7 +183,7 @@ func accessStories() []Story {
 			x.patch("/agents/"+r.agent, object{"group_ids": []string{}}).is(200)
 			r.member.get("/runs/" + r.asks).is(200)
 		}},
-		{Name: "approvers/lifting them does not decide what is pending", Tell: func(x *Teller) {
+		{Name: "approvers/lifting them does not decide what is pending", AtOnce: true, Tell: func(x *Teller) {
 			for _, lift := range []func(manager *Teller, agent string){
 				func(m *Teller, agent string) {
 					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
@@ -278,7 +278,7 @@ const soon = 15 * time.Second
 // rightStories: streams, waits and run tokens end with the right to them.
 func rightStories() (stories []Story) {
 	for _, e := range ends {
-		stories = append(stories, Story{Name: "right/streams, waits and tokens end when " + e.what, Tell: func(x *Teller) {
+		stories = append(stories, Story{Name: "right/streams, waits and tokens end when " + e.what, AtOnce: true, Tell: func(x *Teller) {
 			member := x.colleague("manager", "manage")
 			group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 			x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
