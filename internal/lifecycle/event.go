@@ -132,6 +132,7 @@ type Pause struct {
 	Work
 	Interrupts []Pending
 	ExpiresAt  time.Time
+	Agent      int // the newest version of the agent, published or not
 }
 
 // Move names the move.
@@ -149,6 +150,7 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	o.enter(AwaitingInput, now)
 	r.Pause++
 	r.Interrupts, r.PausedAt, r.ExpiresAt, r.Due, r.Crashes = e.Interrupts, now, e.ExpiresAt, e.ExpiresAt, 0
+	r.PausedAgent = e.Agent
 	row := PausedRow(r.ID())
 	r.Slots = Slots{User: row, Organization: row}
 	o.Arm = &Alarm{Pause: r.Pause, At: e.ExpiresAt}

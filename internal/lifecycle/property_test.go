@@ -156,9 +156,9 @@ func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
 			case "fail":
 				e = Fail{w, "x"}
 			case "ask":
-				e = Pause{w, []Pending{{"q", Clarification}}, at}
+				e = Pause{Work: w, Interrupts: []Pending{{"q", Clarification}}, ExpiresAt: at}
 			case "approval":
-				e = Pause{w, []Pending{{"a", Approval}}, at}
+				e = Pause{Work: w, Interrupts: []Pending{{"a", Approval}}, ExpiresAt: at, Agent: 1}
 			case "answer":
 				e = AnswerMessage{StartBy: far}
 			case "approve":

@@ -103,11 +103,15 @@ type Run struct {
 	ActiveMS int64 `json:"active_ms,omitzero"`
 	Steps    int   `json:"steps,omitzero"` // journalled ones
 
-	CreatedAt  time.Time `json:"created_at,omitzero"`
-	QueuedAt   time.Time `json:"queued_at,omitzero"`
-	StartBy    time.Time `json:"start_by,omitzero"`
-	StartedAt  time.Time `json:"started_at,omitzero"`
-	PausedAt   time.Time `json:"paused_at,omitzero"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	QueuedAt  time.Time `json:"queued_at,omitzero"`
+	StartBy   time.Time `json:"start_by,omitzero"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	PausedAt  time.Time `json:"paused_at,omitzero"`
+	// PausedAgent is the newest version that the agent had when the pause began: no later edit decides who approves.
+	// 0: nobody is to approve, or the pause was written by an earlier program.
+	PausedAgent int `json:"paused_agent,omitzero"`
+
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	UpdatedAt  time.Time `json:"updated_at,omitzero"`

@@ -52,7 +52,7 @@ func happy() map[string]func(r *Run) Event {
 		"hand_over": func(*Run) Event { return HandOver{work} },
 		"crash":     func(*Run) Event { return Crash{work} },
 		"pause": func(*Run) Event {
-			return Pause{work, []Pending{{ID: "i1", Kind: Approval}}, t0.Add(72 * time.Hour)}
+			return Pause{work, []Pending{{ID: "i1", Kind: Approval}}, t0.Add(72 * time.Hour), 1}
 		},
 		"complete": func(*Run) Event { return Complete{work} },
 		"fail":     func(*Run) Event { return Fail{work, "broken"} },
@@ -150,7 +150,7 @@ func TestTheSpecificationsRows(t *testing.T) {
 }
 
 func TestAnAcknowledgedCancelAlwaysEndsCancelled(t *testing.T) {
-	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work}, Pause{work, []Pending{{"i", Approval}}, now}} {
+	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work}, Pause{work, []Pending{{"i", Approval}}, now, 1}} {
 		o, err := Apply(sample(Running), Cancel{Reason: "stop"}, now)
 		require.NoError(t, err)
 		assert.Equal(t, Running, o.After.Status)

@@ -363,6 +363,21 @@ func (s *Store) AgentVersion(ctx context.Context, scope Scope, id string, versio
 	return e.Value, err
 }
 
+// LastAgent is an agent in its newest version, also one that has been deleted. Each edit makes a version, published or
+// not; so the newest says how the agent stands, or last stood.
+func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, error) {
+	page, err := s.AgentVersions(ctx, id, "", 1)
+	switch {
+	case err != nil:
+		return Agent{}, err
+	case len(page.Rows) == 0:
+		return Agent{}, problem.Missing("agent " + id)
+	case !scope.admits(page.Rows[0].Organization):
+		return Agent{}, problem.Outside("agent " + id)
+	}
+	return page.Rows[0], nil
+}
+
 // AgentVersions pages through an agent's versions, newest first.
 func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) (Page[Agent], error) {
 	items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1})

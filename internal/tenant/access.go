@@ -3,7 +3,6 @@ package tenant
 import (
 	"context"
 	"slices"
-	"time"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -61,8 +60,9 @@ func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...strin
 }
 
 // MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it
-// has now and those it had when the pause began, so that an edit does not decide what is pending.
-func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, paused time.Time) error {
+// has now and those of the version that was its newest when the pause began, so that an edit does not decide what is
+// pending. No clock says which came first. 0: the pause does not know, and those of now decide.
+func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, paused int) error {
 	if p.Level.Covers(LevelAdmin) {
 		return nil
 	}
@@ -70,10 +70,10 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, pau
 	if err == nil {
 		err = p.mayApprove(now)
 	}
-	if err != nil {
+	if err != nil || paused == 0 {
 		return err
 	}
-	then, err := agentAt(ctx, t.store, p.Scope(), agent, paused)
+	then, err := t.store.AgentVersion(ctx, p.Scope(), agent, paused)
 	if err != nil {
 		return err
 	}
@@ -88,33 +88,7 @@ func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (
 func standingAgent(ctx context.Context, s *record.Store, scope record.Scope, id string) (record.Agent, error) {
 	e, err := record.Resource[record.Agent](ctx, s, scope, id)
 	if problem.Is(err, "not_found") {
-		return agentAt(ctx, s, scope, id, time.Time{})
+		return s.LastAgent(ctx, scope, id)
 	}
 	return e.Value, err
-}
-
-// agentAt is the newest version that an agent had at a time, or at all; also of one that has been deleted. Each edit
-// makes a version, published or not; so the newest says how the agent stood.
-func agentAt(ctx context.Context, s *record.Store, scope record.Scope, id string, at time.Time) (record.Agent, error) {
-	var last record.Agent
-	for after := ""; ; {
-		page, err := s.AgentVersions(ctx, id, after, 1)
-		if err != nil {
-			return last, err
-		}
-		for _, a := range page.Rows {
-			if a.Organization != scope.Organization() {
-				return last, problem.Outside("agent " + id)
-			}
-			if last = a; at.IsZero() || !a.UpdatedAt.After(at) {
-				return last, nil
-			}
-		}
-		if after = page.Next; after == "" && last.ID == "" {
-			return last, problem.Missing("agent " + id)
-		}
-		if after == "" {
-			return last, nil
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -426,11 +427,29 @@ func (a *attempt) count(steps []record.Step) {
 // settle writes how the loop ended. There is always an ending that fits: what cannot be stored fails the run.
 func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 	a.count(r.Last)
-	err := a.report(ctx, a.ending(r))
+	standing, err := a.standingVersion(ctx, r.Interrupts)
+	if err != nil {
+		return err
+	}
+	err = a.report(ctx, a.ending(r, standing))
 	if isUnstorable(err) {
 		return a.unstorable(ctx)
 	}
 	return err
+}
+
+// standingVersion is the newest version of the agent, where somebody is to approve a call: the pause notes it, as it
+// says who may. It is read before the pause begins, so that no edit that lifts approvers comes between.
+func (a *attempt) standingVersion(ctx context.Context, interrupts []record.Interrupt) (int, error) {
+	if !slices.ContainsFunc(interrupts, func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) }) {
+		return 0, nil
+	}
+	run := a.current().Value
+	standing, err := a.Store.LastAgent(ctx, record.Of(run.Organization), run.Agent)
+	if isGone(err) {
+		err = nil // its organization goes, and the run with it
+	}
+	return standing.Version, err
 }
 
 // untold leaves out a last step that the completed run tells itself.
@@ -448,7 +467,7 @@ func (a *attempt) unstorable(ctx context.Context) error {
 	})
 }
 
-func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
+func (a *attempt) ending(r agent.Result, standing int) func(lifecycle.Work) move.Change {
 	switch {
 	case r.Answer != nil:
 		return func(w lifecycle.Work) move.Change {
@@ -456,7 +475,7 @@ func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
 		}
 	case len(r.Interrupts) > 0:
 		return func(w lifecycle.Work) move.Change {
-			e := lifecycle.Pause{Work: w, ExpiresAt: a.Host.Now().Add(a.PauseExpiry)}
+			e := lifecycle.Pause{Work: w, ExpiresAt: a.Host.Now().Add(a.PauseExpiry), Agent: standing}
 			for _, i := range r.Interrupts {
 				e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
 			}
