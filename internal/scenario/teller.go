@@ -37,13 +37,12 @@ type Harness interface {
 type Story struct {
 	Name     string
 	Settings string // name of the world it needs; empty: the usual one
-	AtOnce   bool   // it tells of rights that change at once, as they do within one process
 	Tell     func(*Teller)
 }
 
 // worlds are the settings that stories need.
 var worlds = map[string]map[string]string{
-	"":       {"OBSERVE_WINDOW": "10s"},
+	"":       {"OBSERVE_WINDOW": "25s"},
 	"hasty":  {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s", "MAX_BODY": "1048576"},
 	"brief":  {"OBSERVE_WINDOW": "300ms"},
 	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // long enough for a slow machine to start the two
@@ -65,9 +64,6 @@ func Run(t *testing.T, h Harness) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
-					if s.AtOnce && world.Spread {
-						t.Skip("rights change within 30 s here, and the story is told as if at once")
-					}
 					s.Tell(newTeller(t, world, receiver))
 				})
 			}
