@@ -136,6 +136,7 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	if r.record == "" {
 		return Posted{}, false, nil
 	}
+	r.stale = record.Idempotency{} // of an earlier look: it may be gone by now
 	known, found, err := r.Store.Idempotency(ctx, r.record)
 	if err != nil || !found {
 		return Posted{}, false, err

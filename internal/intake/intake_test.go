@@ -11,15 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/timer/localtimer"
 )
 
 // contested is a table in which somebody else is always faster.
@@ -32,6 +36,58 @@ type contested struct {
 func (c *contested) Commit(context.Context, string, ...table.Op) error {
 	c.commits++
 	return &table.Refused{Conflicts: []table.Conflict{{}}}
+}
+
+// world is an organization with the demo agent, and somebody of it.
+type world struct {
+	*intake.Intake
+
+	items *faulttable.Table
+	who   tenant.Principal
+	agent string
+}
+
+func newWorld(t *testing.T) *world {
+	h := host.System()
+	w := &world{items: &faulttable.Table{Inner: memtable.New(h.Now)}}
+	store := record.New(w.items, &memblob.Store{}, h)
+	tenants := tenant.New(store, store, h, tenant.Defaults{UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
+	first, err := tenants.Bootstrap(t.Context())
+	require.NoError(t, err)
+	w.who, err = tenants.Authenticate(t.Context(), first.Key)
+	require.NoError(t, err)
+	w.agent = first.Agent.ID
+	nudges := localqueue.New()
+	w.Intake = &intake.Intake{
+		Shell: &move.Shell{
+			Store: store, Host: h, Log: slog.New(slog.DiscardHandler), Caps: tenants.Caps, StartDeadline: time.Minute,
+			Bell: feed.NewLocalBell(), Queue: nudges, Timer: localtimer.New(nudges),
+		},
+		Store: store, Host: h, Tenants: tenants,
+	}
+	return w
+}
+
+// A key whose run has been deleted is free. Its record goes a little later, maybe while a message with it is judged.
+func TestAKeyIsFreeWhileTheRecordOfADeletedRunGoes(t *testing.T) {
+	w := newWorld(t)
+	message := intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Key: "k"}
+	first, err := w.Post(t.Context(), w.who, message)
+	require.NoError(t, err)
+	_, err = w.DeleteChat(t.Context(), w.who, "c")
+	require.NoError(t, err)
+	name := record.IdempotencyName(w.who.Organization.ID, w.who.User.ID, "k")
+	w.items.Overtake(func() {
+		key := table.Key{Part: "idem/" + name, Sort: "head"}
+		require.NoError(t, w.items.Inner.Commit(t.Context(), "removed", table.Delete(key, table.Always())))
+	})
+	message.ChatID = "d"
+	second, err := w.Post(t.Context(), w.who, message)
+	require.NoError(t, err)
+	assert.NotEqual(t, first.Run.ID(), second.Run.ID())
+	again, err := w.Post(t.Context(), w.who, message)
+	require.NoError(t, err)
+	assert.Equal(t, second.Run.ID(), again.Run.ID())
 }
 
 func TestWhatKeepsChangingIsTriedAgainAfterAPause(t *testing.T) {
