@@ -212,13 +212,13 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 		half = rest
 		turn-- // the turn itself is read again, for its other half
 	}
-	page, err := s.Store.TurnsOfChat(ctx, p.Scope(), chat.Value, turn, in.Limit+1)
+	runs, next, err := s.Store.TurnsOfChat(ctx, p.Scope(), chat.Value, turn, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	list := messageList{Messages: []messageView{}}
 	reachable := s.Intake.Reachable(ctx, p)
-	for _, e := range page.Rows {
+	for _, e := range runs {
 		may, err := reachable(e.Value.Agent)
 		if err != nil {
 			return nil, err
@@ -236,13 +236,21 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 			}
 			if len(list.Messages) == in.Limit {
 				last := list.Messages[in.Limit-1]
-				list.NextCursor = encodeCursor(fmt.Sprintf("%d/%s", last.Turn, last.Role))
+				list.NextCursor = placeInChat(last.Turn, last.Role)
 				return &answer[messageList]{Body: list}, nil
 			}
 			list.Messages = append(list.Messages, m)
 		}
 	}
+	if next > 0 { // runs were left out that are not for this client: the page is short, and not the last
+		list.NextCursor = placeInChat(next, "assistant")
+	}
 	return &answer[messageList]{Body: list}, nil
+}
+
+// placeInChat is the cursor behind a message, told by its turn and its role.
+func placeInChat(turn int, role string) *string {
+	return encodeCursor(fmt.Sprintf("%d/%s", turn, role))
 }
 
 func (s *Server) messagesOf(ctx context.Context, r record.Run) ([]messageView, error) {

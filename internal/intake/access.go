@@ -124,14 +124,14 @@ func (in *Intake) agentsOf(ctx context.Context, c lifecycle.Chat) ([]string, err
 	const page = 100
 	var agents []string
 	for turn := 0; ; {
-		runs, err := in.Store.TurnsOfChat(ctx, record.System(), c, turn, page)
+		runs, next, err := in.Store.TurnsOfChat(ctx, record.System(), c, turn, page)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range runs.Rows {
-			agents, turn = append(agents, e.Value.Agent), e.Value.Turn
+		for _, e := range runs {
+			agents = append(agents, e.Value.Agent)
 		}
-		if runs.Next == "" || len(runs.Rows) == 0 {
+		if turn = next; turn == 0 {
 			return agents, nil
 		}
 	}

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,59 @@ func TestAKeyIsFreeWhileTheRecordOfADeletedRunGoes(t *testing.T) {
 	again, err := w.Post(t.Context(), w.who, message)
 	require.NoError(t, err)
 	assert.Equal(t, second.Run.ID(), again.Run.ID())
+}
+
+// A chat may be made again under its own name while the first one's runs are still being removed. Both count turns
+// from 1: page by page, each one's runs are found and no others.
+func TestAChatMadeAgainHasItsOwnRuns(t *testing.T) {
+	w := newWorld(t)
+	var chats [2]lifecycle.Chat
+	var wanted [2][]string
+	for i := range chats {
+		for range 3 {
+			posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: "c"})
+			require.NoError(t, err)
+			_, err = w.Cancel(t.Context(), w.who, posted.Run.ID(), "")
+			require.NoError(t, err)
+			wanted[i] = append(wanted[i], posted.Run.ID())
+		}
+		e, err := w.Store.Chat(t.Context(), w.who.Scope(), "c")
+		require.NoError(t, err)
+		chats[i] = e.Value
+		if i == 0 {
+			_, err = w.DeleteChat(t.Context(), w.who, "c")
+			require.NoError(t, err)
+		}
+	}
+	for i, chat := range chats {
+		var newest, oldest []string
+		for after := ""; ; {
+			page, err := w.Store.RunsOfChat(t.Context(), record.System(), chat, after, 1)
+			require.NoError(t, err)
+			newest = append(newest, idsOf(page.Rows)...)
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		for turn := 0; ; {
+			runs, next, err := w.Store.TurnsOfChat(t.Context(), record.System(), chat, turn, 1)
+			require.NoError(t, err)
+			oldest = append(oldest, idsOf(runs)...)
+			if turn = next; turn == 0 {
+				break
+			}
+		}
+		assert.Equal(t, wanted[i], oldest)
+		slices.Reverse(newest)
+		assert.Equal(t, wanted[i], newest)
+	}
+}
+
+func idsOf(runs []record.RunEntity) (ids []string) {
+	for _, e := range runs {
+		ids = append(ids, e.Value.ID())
+	}
+	return ids
 }
 
 func TestWhatKeepsChangingIsTriedAgainAfterAPause(t *testing.T) {

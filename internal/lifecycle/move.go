@@ -209,7 +209,8 @@ func (o Outcome) Inherit(slots Slots) Place {
 func (o *Outcome) requeue(slots Slots, startBy, now time.Time) {
 	o.enter(Queued, now)
 	r := &o.After
-	r.Slots, r.QueuedAt, r.StartBy, r.PausedAt, r.PausedAgent = slots, now, startBy, time.Time{}, 0
+	r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}
+	r.PausedAgent = 0
 	r.Due, r.Crashes = dispatchDue(now, startBy), 0
 	o.Nudge = true
 }

@@ -56,8 +56,15 @@ func decisionKey(id string, n int) table.Key {
 	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("decision/%06d", n)}
 }
 
-func runsOfChat(t lifecycle.Ticket) string { return "runs/" + chatKeyOf(t).Part }
-func runsOfOwner(owner string) string      { return "runs/" + owner }
+// runsOfChat is where a chat's runs are listed. One that is made again under its own name counts turns from 1 again, so
+// each epoch has a listing of its own.
+func runsOfChat(chat table.Key, epoch int) string {
+	if epoch == 0 {
+		return "runs/" + chat.Part
+	}
+	return fmt.Sprintf("runs/%s/epoch/%d", chat.Part, epoch)
+}
+func runsOfOwner(owner string) string { return "runs/" + owner }
 
 // PutRun is the write of a run's head.
 func PutRun(e RunEntity, move string) (table.Op, error) {
@@ -66,7 +73,7 @@ func PutRun(e RunEntity, move string) (table.Op, error) {
 		Key: RunKey(r.ID()), Owner: r.Organization, Move: move, Due: r.Due,
 		Lists: []table.Listing{
 			{Index: table.ByOwner, Part: runsOfOwner(r.Organization), Sort: r.ID()},
-			{Index: table.ByChat, Part: runsOfChat(r.Ticket), Sort: fmt.Sprintf("%010d", r.Turn)},
+			{Index: table.ByChat, Part: runsOfChat(chatKeyOf(r.Ticket), r.Epoch), Sort: placeOfTurn(r.Turn)},
 		},
 	}
 	if r.Removed {
@@ -168,31 +175,28 @@ func (s *Store) OldRunsOfOrganization(ctx context.Context, owner, after string, 
 
 // RunsOfChat pages through a chat's runs, newest first. The listing may lag; the chat itself says which is active.
 func (s *Store) RunsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int) (Page[RunEntity], error) {
-	page, err := s.runPage(ctx, scope, table.ByChat, table.Range{Part: "runs/" + ChatKey(c).Part, After: after, Reverse: true, Limit: limit})
-	page.Rows = ofEpoch(page.Rows, c.Epoch)
-	return page, err
+	r := table.Range{Part: runsOfChat(ChatKey(c), c.Epoch), After: after, Reverse: true, Limit: limit}
+	return s.runPage(ctx, scope, table.ByChat, r)
 }
 
-// TurnsOfChat reads a chat's runs oldest first, from the turn after.
-func (s *Store) TurnsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after, limit int) (Page[RunEntity], error) {
-	r := table.Range{Part: "runs/" + ChatKey(c).Part, Limit: limit}
+// TurnsOfChat reads a chat's runs oldest first, from the turn after. next is the turn to go on after; 0: these were
+// the last.
+func (s *Store) TurnsOfChat(
+	ctx context.Context, scope Scope, c lifecycle.Chat, after, limit int,
+) (runs []RunEntity, next int, err error) {
+	r := table.Range{Part: runsOfChat(ChatKey(c), c.Epoch), Limit: limit}
 	if after > 0 {
-		r.After = fmt.Sprintf("%010d", after)
+		r.After = placeOfTurn(after)
 	}
 	page, err := s.runPage(ctx, scope, table.ByChat, r)
-	page.Rows = ofEpoch(page.Rows, c.Epoch)
-	return page, err
+	if err != nil || page.Next == "" {
+		return page.Rows, 0, err
+	}
+	next, err = strconv.Atoi(page.Next)
+	return page.Rows, next, err
 }
 
-func ofEpoch(rows []RunEntity, epoch int) []RunEntity {
-	kept := rows[:0]
-	for _, r := range rows {
-		if r.Value.Epoch == epoch {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
+func placeOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
 
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
 	limit := r.Limit

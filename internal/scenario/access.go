@@ -158,6 +158,16 @@ func accessStories() []Story {
 			list := outsider.get("/chats/" + r.chat + "/messages").is(200)
 			assert.Equal(x, []string{"user", "assistant"}, ids(list, "messages", "role"))
 			assert.Equal(x, []string{open, open}, ids(list, "messages", "run_id"))
+			var paged []string
+			for next := "?limit=1"; next != ""; {
+				page := outsider.get("/chats/" + r.chat + "/messages" + next).is(200)
+				paged = append(paged, ids(page, "messages", "role")...)
+				next = ""
+				if cursor, more := page.body["next_cursor"].(string); more {
+					next = "?limit=1&cursor=" + cursor
+				}
+			}
+			assert.Equal(x, []string{"user", "assistant"}, paged, "a page may be short without being the last")
 			assert.Equal(x, []string{open}, ids(outsider.get("/chats/"+r.chat+"/runs").is(200), "runs", "run_id"))
 			assert.NotContains(x, outsider.get("/chats/"+r.chat).is(200).raw, secretWord, "its title is of the first message")
 			assert.NotContains(x, outsider.get("/chats").is(200).raw, secretWord)
