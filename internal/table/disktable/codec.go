@@ -15,6 +15,7 @@ const (
 	itemPrefix = 'i'
 	listPrefix = 'l'
 	duePrefix  = 'd'
+	endPrefix  = 'e' // by the time an item expires
 	metaPrefix = 'm'
 )
 
@@ -46,6 +47,21 @@ func appendDueKey(b []byte, due time.Time, k table.Key) []byte {
 	b = append(b, k.Part...)
 	b = append(b, 0)
 	return append(b, k.Sort...)
+}
+
+func appendEndKey(b []byte, end time.Time, k table.Key) []byte {
+	b = append(b, endPrefix)
+	b = binary.BigEndian.AppendUint64(b, uint64(end.UnixMilli()))
+	return appendItemKey(b, k)
+}
+
+// splitEndKey undoes appendEndKey.
+func splitEndKey(b []byte) (end time.Time, k table.Key, ok bool) {
+	if len(b) < 10 {
+		return end, k, false
+	}
+	k, ok = splitItemKey(b[9:])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b[1:]))).UTC(), k, ok
 }
 
 // appendItem encodes everything but the key: fixed numbers, then length-prefixed strings, then the body.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,7 @@ type Table struct {
 	queue   chan *request
 	closing chan struct{}
 	stopped sync.WaitGroup
+	nextEnd time.Time // no item expires before it; the committing goroutine's
 
 	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
 	closed bool
@@ -473,6 +475,9 @@ func (t *Table) commitBatch(requests []*request) {
 		}
 	}
 	if accepted > 0 {
+		if err := b.purge(); err != nil {
+			t.log.Error("the store could not remove what has expired", "error", err)
+		}
 		if err := b.write.Commit(pebble.Sync); err != nil {
 			t.log.Error("the store could not write", "error", err)
 			for i := range replies {
@@ -523,9 +528,7 @@ func (b *batch) add(ops []table.Op) error {
 			if current[i] == nil {
 				continue
 			}
-			b.unindex(current[i], nil)
-			_ = b.write.Delete(appendItemKey(nil, op.Item.Key), nil)
-			b.queued[op.Item.Key] = nil
+			b.remove(current[i])
 		case table.CheckOp:
 		}
 	}
@@ -553,6 +556,10 @@ func (b *batch) put(old, item *table.Item) {
 	if !item.Due.IsZero() && (old == nil || !old.Due.Equal(item.Due)) {
 		_ = b.write.Set(appendDueKey(nil, item.Due, item.Key), nil, nil)
 	}
+	if !item.Expires.IsZero() {
+		_ = b.write.Set(appendEndKey(nil, item.Expires, item.Key), nil, nil)
+		b.table.nextEnd = earlier(b.table.nextEnd, item.Expires)
+	}
 }
 
 func (b *batch) unindex(old, next *table.Item) {
@@ -567,6 +574,71 @@ func (b *batch) unindex(old, next *table.Item) {
 	if !old.Due.IsZero() && (next == nil || !next.Due.Equal(old.Due)) {
 		_ = b.write.Delete(appendDueKey(nil, old.Due, old.Key), nil)
 	}
+	if !old.Expires.IsZero() {
+		_ = b.write.Delete(appendEndKey(nil, old.Expires, old.Key), nil)
+	}
+}
+
+// maxPurged bounds how many expired items go with one batch.
+const maxPurged = 8
+
+// never is when nothing expires.
+var never = time.UnixMilli(math.MaxInt64)
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// purge removes a few expired items along with a batch, so that they take no room for long and nobody waits for a
+// commit of their own. What a program wrote that kept no index of ends stays.
+func (b *batch) purge() error {
+	t := b.table
+	now := t.now()
+	if now.Before(t.nextEnd) {
+		return nil
+	}
+	it, err := t.db.NewIter(&pebble.IterOptions{LowerBound: []byte{endPrefix}, UpperBound: []byte{endPrefix + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }()
+	t.nextEnd = never
+	ok := it.First()
+	for n := 0; ok; ok, n = it.Next(), n+1 {
+		end, key, valid := splitEndKey(it.Key())
+		if !valid {
+			return errCorrupt
+		}
+		if n == maxPurged || end.After(now) {
+			t.nextEnd = end
+			break
+		}
+		item, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		switch {
+		case item == nil || item.Expires.UnixMilli() != end.UnixMilli():
+			_ = b.write.Delete(it.Key(), nil) // the batch itself has put or deleted the item
+		case t.live(item) == nil:
+			b.remove(item)
+		}
+	}
+	for _, item := range b.queued {
+		if item != nil && !item.Expires.IsZero() {
+			t.nextEnd = earlier(t.nextEnd, item.Expires)
+		}
+	}
+	return it.Error()
+}
+
+func (b *batch) remove(item *table.Item) {
+	b.unindex(item, nil)
+	_ = b.write.Delete(appendItemKey(nil, item.Key), nil)
+	b.queued[item.Key] = nil
 }
 
 func lists(i *table.Item, l table.Listing) bool {

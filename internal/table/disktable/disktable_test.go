@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -60,6 +61,65 @@ func TestACommitOutlivesTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, items[0])
 	require.True(t, table.IsKind(d.Commit(t.Context(), "t", table.Put(i, table.Absent())), table.Down))
+}
+
+// TestWhatHasExpiredIsRemoved counts the rows of a store: what is past its time goes with the commits that follow, its
+// places in indexes too, and nothing else does.
+func TestWhatHasExpiredIsRemoved(t *testing.T) {
+	fs, now := vfs.NewMem(), atomic.Int64{}
+	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
+	reopen := func() *disktable.Table {
+		d, err := disktable.Open("store", disktable.Options{FS: fs, Now: func() time.Time { return time.UnixMilli(now.Load()) }})
+		require.NoError(t, err)
+		return d
+	}
+	d := reopen()
+	const items = 100
+	put := func(n int, lasts time.Duration) {
+		sort := fmt.Sprintf("%03d", n)
+		i := table.Item{
+			Key: table.Key{Part: "p", Sort: sort}, Owner: "-", Body: []byte(`{}`), Due: time.UnixMilli(now.Load()),
+			Lists: []table.Listing{{Index: table.ByOwner, Part: "l", Sort: sort}},
+		}
+		if lasts > 0 {
+			i.Expires = time.UnixMilli(now.Load()).Add(lasts)
+		}
+		require.NoError(t, d.Commit(t.Context(), "t", table.Put(i, table.Always())))
+	}
+	for n := range items {
+		put(n, time.Hour)
+	}
+	put(0, 3*time.Hour) // it lasts longer now
+	put(1, 0)           // and this one for ever
+	rows := func() (n int) {
+		require.NoError(t, d.Close())
+		db, err := pebble.Open("store", &pebble.Options{FS: fs})
+		require.NoError(t, err)
+		it, err := db.NewIter(nil)
+		require.NoError(t, err)
+		for ok := it.First(); ok; ok = it.Next() {
+			n++
+		}
+		require.NoError(t, it.Close())
+		require.NoError(t, db.Close())
+		d = reopen()
+		return n
+	}
+	const each = 3 // rows of an item without an end: itself, its listing, its due time
+	require.Equal(t, 1+items*(each+1)-1, rows())
+	now.Add(2 * time.Hour.Milliseconds())
+	for range items {
+		put(1, 0)
+	}
+	assert.Equal(t, 1+2*each+1, rows())
+	list, err := d.List(t.Context(), table.ByOwner, table.Range{Part: "l", Limit: items})
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
+	now.Add(2 * time.Hour.Milliseconds())
+	put(2, time.Minute) // put anew after its end
+	put(1, 0)
+	assert.Equal(t, 1+2*each+1, rows())
+	require.NoError(t, d.Close())
 }
 
 // TestACommitIsSeenWhole: who has seen one item of a commit sees the others, whether the cache knows them or not.
