@@ -225,9 +225,18 @@ type KeyUse struct {
 
 func keyUseKey(id string) table.Key { return table.Key{Part: "api_key/" + id, Sort: "use"} }
 
-// PutKeyUse is the write of a key's last use.
-func PutKeyUse(k APIKey, at time.Time) (table.Op, error) {
-	return blind(KeyUse{At: at}, table.Item{Key: keyUseKey(k.ID), Owner: k.Organization, Move: "use"})
+// keyUseTime is how long a request that comes with a key may wait for the note of it.
+const keyUseTime = time.Second
+
+// NoteKeyUse notes when a key was last used. It tries once, and tells nobody how that went: a request waits for it.
+func (s *Store) NoteKeyUse(ctx context.Context, k APIKey, at time.Time) {
+	op, err := blind(KeyUse{At: at}, table.Item{Key: keyUseKey(k.ID), Owner: k.Organization, Move: "use"})
+	if err != nil {
+		return
+	}
+	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), keyUseTime)
+	defer cancel()
+	_ = s.table.Commit(ctx, "use", op)
 }
 
 // DeleteKeyUse is the removal of a key's last use.

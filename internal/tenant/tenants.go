@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -33,13 +35,14 @@ type Tenants struct {
 	changes changes // of rights, in this process
 
 	usedMu sync.Mutex
-	used   map[string]time.Time // when a key's use was last written
+	used   *simplelru.LRU[string, time.Time] // when a key's use was last written
 }
 
 // New makes the use case. Known is the same store, or one that answers for a while from what it read
 // before: who a key belongs to, caps, and the agents of new runs come from it. The sealer keeps the secrets of organisations.
 func New(s, known *record.Store, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
-	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: map[string]time.Time{}}
+	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // errs only on a size below 1
+	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: used}
 }
 
 var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key", "an API key is needed: Authorization: Bearer <API_KEY>")
@@ -141,18 +144,19 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends ti
 // useEvery is how often a key's last use is written at most: it is a write for each request otherwise.
 const useEvery = time.Minute
 
+// keysInUse is of how many keys a process remembers that; the use of others is written more often.
+const keysInUse = 10_000
+
 func (t *Tenants) noteUse(ctx context.Context, k record.APIKey, now time.Time) {
 	t.usedMu.Lock()
-	due := now.Sub(t.used[k.ID]) >= useEvery
+	last, noted := t.used.Get(k.ID)
+	due := !noted || now.Sub(last) >= useEvery
 	if due {
-		t.used[k.ID] = now
+		t.used.Add(k.ID, now)
 	}
 	t.usedMu.Unlock()
-	if !due {
-		return
-	}
-	if op, err := record.PutKeyUse(k, now); err == nil {
-		_ = t.store.Commit(ctx, "use", op) // worth no more than a try
+	if due {
+		t.store.NoteKeyUse(ctx, k, now)
 	}
 }
 
