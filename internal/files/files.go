@@ -121,8 +121,11 @@ func (s *Files) File(ctx context.Context, scope record.Scope, id string) (record
 	})
 }
 
-// Attach is what a message says of files that were sent before it, each once.
-func (s *Files) Attach(ctx context.Context, scope record.Scope, ids []string) ([]record.FileRef, error) {
+// Attach is what a message says of files that were sent before it, each once. may says why its sender may not read one,
+// if so.
+func (s *Files) Attach(
+	ctx context.Context, scope record.Scope, ids []string, may func(record.File) error,
+) ([]record.FileRef, error) {
 	var refs []record.FileRef
 	seen := map[string]bool{}
 	for i, id := range ids {
@@ -131,6 +134,9 @@ func (s *Files) Attach(ctx context.Context, scope record.Scope, ids []string) ([
 		}
 		seen[id] = true
 		f, err := s.File(ctx, scope, id)
+		if err == nil {
+			err = may(f)
+		}
 		if p, is := problem.As(err); is && p.Kind != problem.Unavailable {
 			p.Fields = []problem.Field{{Location: fmt.Sprintf("file_ids[%d]", i), Message: p.Message}}
 		}

@@ -183,6 +183,9 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, p tenant.Princ
 		return err
 	}
 	f, err := s.Files.File(r.Context(), p.Scope(), id)
+	if err == nil {
+		err = s.Tenants.MayRead(r.Context(), p, f)
+	}
 	if err != nil {
 		return err
 	}

@@ -294,7 +294,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if err != nil {
 		return r.refused(ctx, err)
 	}
-	held, err := r.hold(ctx, r.runID, r.runID)
+	held, err := r.hold(ctx, r.agent.ID, r.runID, r.runID)
 	if err != nil {
 		return r.refused(ctx, err)
 	}
@@ -313,9 +313,9 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	return Posted{Run: run}, err
 }
 
-// hold has a run, or a parked message, take hold of the message's files.
-func (r *request) hold(ctx context.Context, run, move string) ([]table.Op, error) {
-	ops, err := r.Store.Hold(ctx, r.who.Organization.ID, run, move, r.message.Files)
+// hold has a run of an agent, or a parked message for it, take hold of the message's files.
+func (r *request) hold(ctx context.Context, agent, run, move string) ([]table.Op, error) {
+	ops, err := r.Store.Hold(ctx, r.who.Organization.ID, agent, run, move, r.message.Files)
 	var none *record.NoFile
 	if errors.As(err, &none) {
 		return nil, errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool { return f.FileID == none.ID }), none.ID))
@@ -409,7 +409,7 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		if err != nil {
 			return move.Change{}, err
 		}
-		held, err := r.hold(ctx, run.ID(), name)
+		held, err := r.hold(ctx, run.Agent, run.ID(), name)
 		if err != nil {
 			return move.Change{}, err
 		}
@@ -469,7 +469,7 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 		if err != nil {
 			return move.Change{}, err
 		}
-		held, err := r.hold(ctx, r.runID, name)
+		held, err := r.hold(ctx, r.agent.ID, r.runID, name)
 		if err != nil {
 			return move.Change{}, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type File struct {
 	Due          time.Time `json:"due_at,omitzero"`
 	Removed      bool      `json:"removed,omitzero"`    // it is gone for everybody; its bytes are being removed
 	OpenUntil    time.Time `json:"open_until,omitzero"` // how long the address is good to which a client sends the bytes by itself
+	Agents       []string  `json:"agents,omitzero"`     // those whose runs have held it, at most maxFileAgents
 	CreatedAt    time.Time `json:"created_at"`
 }
 
@@ -150,9 +152,22 @@ type NoFile struct{ ID string }
 
 func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
 
-// Hold is the writes by which a run, or the parked message that will be one, takes hold of files; those that it holds already
-// are passed over. [NoFile] says that one is not there.
-func (s *Store) Hold(ctx context.Context, organization, run, move string, files []FileRef) ([]table.Op, error) {
+// maxFileAgents bounds how many agents a file names.
+const maxFileAgents = 64
+
+// with is the file as one more agent's.
+func (f File) with(agent string) File {
+	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, agent) {
+		f.Agents = append(slices.Clip(f.Agents), agent)
+	}
+	return f
+}
+
+// Hold is the writes by which a run of an agent, or the parked message that will be one, takes hold of files; those
+// that it holds already are passed over. [NoFile] says that one is not there.
+func (s *Store) Hold(
+	ctx context.Context, organization, agent, run, move string, files []FileRef,
+) ([]table.Op, error) {
 	var keys []table.Key
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -183,6 +198,7 @@ func (s *Store) Hold(ctx context.Context, organization, run, move string, files 
 		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
 			e.Value.Holds++ // it was sent before holds were counted: who else needs it is not known, so it stays
 		}
+		e.Value = e.Value.with(agent)
 		e.Value.Holds++
 		e.Value.Due = time.Time{}
 		count, err := PutResource(e, move)
@@ -201,7 +217,7 @@ func (s *Store) Hold(ctx context.Context, organization, run, move string, files 
 // NewHeldFile is the writes of the description of a file that a run makes, which holds it from the start. The run must still be
 // as it was read: what is made for a run that has ended would be nobody's.
 func NewHeldFile(f File, run RunEntity, move string) ([]table.Op, error) {
-	f.Holds, f.Due = 1, time.Time{}
+	f.Holds, f.Due, f.Agents = 1, time.Time{}, []string{run.Value.Agent}
 	head, err := PutResource(Fresh(f), move)
 	if err != nil {
 		return nil, err

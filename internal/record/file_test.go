@@ -25,7 +25,7 @@ func TestAFileFromBeforeHoldsWereCountedStaysForOthers(t *testing.T) {
 	require.NoError(t, blob.PutBytes(t.Context(), blobs, f.Place(), []byte("hello")))
 	_, err := record.Create(t.Context(), s, f, id)
 	require.NoError(t, err)
-	ops, err := s.Hold(t.Context(), "o", run, "holding", []record.FileRef{f.Ref()})
+	ops, err := s.Hold(t.Context(), "o", "a", run, "holding", []record.FileRef{f.Ref()})
 	require.NoError(t, err)
 	require.NoError(t, s.Commit(t.Context(), "holding", ops...))
 

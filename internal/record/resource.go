@@ -372,6 +372,15 @@ func (s *Store) AgentVersion(ctx context.Context, scope Scope, id string, versio
 	return e.Value, err
 }
 
+// StandingAgent is an agent as it stands, or as it last stood when it has been deleted.
+func (s *Store) StandingAgent(ctx context.Context, scope Scope, id string) (Agent, error) {
+	e, err := Resource[Agent](ctx, s, scope, id)
+	if problem.Is(err, "not_found") {
+		return s.LastAgent(ctx, scope, id)
+	}
+	return e.Value, err
+}
+
 // LastAgent is an agent in its newest version, also one that has been deleted. Each edit makes a version, published or
 // not; so the newest says how the agent stands, or last stood.
 func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, error) {

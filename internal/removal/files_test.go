@@ -99,7 +99,7 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 		input.Files = append(input.Files, f.Ref())
 	}
 	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
-	held, err := o.store.Hold(o.Context(), "o", ticket.RunID, ticket.RunID, input.Files)
+	held, err := o.store.Hold(o.Context(), "o", ticket.Agent, ticket.RunID, ticket.RunID, input.Files)
 	require.NoError(o, err)
 	_, err = o.shell.Accept(o.Context(), move.Acceptance{
 		Ops: held, Ticket: ticket, Input: input, Chat: record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),

@@ -22,7 +22,7 @@ type restricted struct {
 	member                    *Teller
 	group, agent              string
 	ended, asks, parked, chat string
-	question, delivery        string
+	question, delivery, file  string
 	token                     string // of the run that asks, made by the member
 }
 
@@ -32,8 +32,10 @@ func (x *Teller) restrict() restricted {
 	r.group = x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 	x.post("/groups/"+r.group+"/members", object{"user_id": r.member.User}).is(201)
 	r.agent = x.post("/agents", object{"name": "Closed", "group_ids": []string{r.group}}).is(201).text("agent_id")
-	done := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", r.chat, "callback_url", x.address("ok"), "idempotency_key", "once").is(200)
+	done := r.member.chat("agent_id", r.agent, "message", secretWord, "file", "file:"+secretWord, "chat_id", r.chat,
+		"callback_url", x.address("ok"), "idempotency_key", "once").is(200)
 	r.ended = done.text("run_id")
+	r.file = r.member.get("/chats/"+r.chat+"/messages").is(200).text("messages", 0, "files", 0, "file_id")
 	asks := r.member.chat("agent_id", r.agent, "message", "/ask "+secretWord, "chat_id", r.chat).is(202)
 	r.asks, r.question = asks.text("run_id"), asks.interrupt(0)
 	r.parked = r.member.post("/runs/"+r.asks+"/followups", object{"message": secretWord}).is(202).text("parked", "parked_id")
@@ -75,6 +77,8 @@ func (r restricted) closed(who *Teller) {
 		"delete chat":     who.delete("/chats/" + r.chat),
 		"answer":          who.chat("message", "x", "chat_id", r.chat),
 		"enqueue":         who.chat("message", "x", "chat_id", r.chat, "on_conflict", "enqueue"),
+		"file":            who.get("/files/" + r.file),
+		"attach":          who.chat("message", "x", "file_ids", r.file),
 		"redeliver":       who.post("/webhooks/deliveries/"+r.delivery+"/redeliver", object{"force": true}),
 		"deliveries":      who.get("/webhooks/deliveries?run_id=" + r.ended),
 		"a token, read":   who.with(r.token).get("/runs/" + r.asks),
@@ -142,6 +146,7 @@ func accessStories() []Story {
 			for _, who := range []*Teller{r.member, x} {
 				assert.Contains(x, who.get("/runs").is(200).raw, r.ended)
 				assert.Contains(x, who.get("/chats/"+r.chat+"/messages").is(200).raw, secretWord)
+				assert.Equal(x, secretWord, who.get("/files/"+r.file).is(200).raw)
 				who.get("/agents/" + r.agent).is(200)
 			}
 			x.post("/runs/"+r.asks+"/resume", r.answer()).is(200)
@@ -176,6 +181,23 @@ func accessStories() []Story {
 			outsider.delete("/chats/"+r.chat).problem(403, "insufficient_permission")
 			r.member.delete("/chats/" + r.chat).is(204)
 			outsider.chat("message", "x", "chat_id", r.chat).is(200) // another conversation under its name
+		}},
+		{Name: "access/a message parked for an agent keeps its words to those who reach it", Tell: func(x *Teller) {
+			r := x.restrict()
+			open := r.member.hold("chat_id", "open")
+			parked := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", "open", "on_conflict", "enqueue").is(202)
+			assert.Equal(x, secretWord, parked.text("parked", "message"), "to whom it is said")
+			outsider := x.colleague("member", "run")
+			for _, path := range []string{"/runs/" + open, "/runs/" + open + "/parked", "/chats/open/runs", "/runs?chat_id=open"} {
+				seen := outsider.get(path).is(200).raw
+				assert.Contains(x, seen, parked.text("parked", "parked_id"), path)
+				assert.NotContains(x, seen, secretWord, path)
+			}
+			own := r.member.post("/runs/"+open+"/followups", object{"message": "for the open agent"}).is(202).text("parked", "parked_id")
+			seen := outsider.get("/runs/" + open + "/parked").is(200)
+			assert.Equal(x, []string{parked.text("parked", "parked_id"), own}, ids(seen, "parked", "parked_id"))
+			assert.Equal(x, []string{"", "for the open agent"}, ids(seen, "parked", "message"))
+			x.stop(open)
 		}},
 		{Name: "access/deleting a group leaves its agents closed", Tell: func(x *Teller) {
 			r := x.restrict()

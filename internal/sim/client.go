@@ -158,7 +158,9 @@ func (c *client) attached(a *actor) (refs []record.FileRef) {
 		return nil
 	}
 	var err error
-	if !c.ask(a, func(ctx context.Context, d *deployment) { refs, err = d.files.Attach(ctx, c.who.Scope(), ids) }) {
+	if !c.ask(a, func(ctx context.Context, d *deployment) {
+		refs, err = d.files.Attach(ctx, c.who.Scope(), ids, func(record.File) error { return nil })
+	}) {
 		return nil
 	}
 	c.expect(err, "unavailable", "not_found")

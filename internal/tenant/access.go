@@ -48,7 +48,7 @@ func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...strin
 		return nil
 	}
 	for _, id := range agents {
-		a, err := standingAgent(ctx, s, p.Scope(), id)
+		a, err := s.StandingAgent(ctx, p.Scope(), id)
 		if err == nil {
 			err = p.MayUse(a)
 		}
@@ -59,6 +59,23 @@ func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...strin
 	return nil
 }
 
+// MayRead is nil when the principal may have a file: it must reach one of the agents whose runs have held it. One that
+// no run has held yet is for its whole organization.
+func (t *Tenants) MayRead(ctx context.Context, p Principal, f record.File) error {
+	var refusal error
+	for _, agent := range f.Agents {
+		err := t.MayReach(ctx, p, agent)
+		if err == nil {
+			return nil
+		}
+		if refused, is := problem.As(err); !is || refused.Kind != problem.Forbidden && refused.Kind != problem.NotFound {
+			return err
+		}
+		refusal = err
+	}
+	return refusal
+}
+
 // MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it
 // has now and those of the version that was its newest when the pause began, so that an edit does not decide what is
 // pending. No clock says which came first. 0: the pause does not know, and those of now decide.
@@ -66,7 +83,7 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, pau
 	if p.Level.Covers(LevelAdmin) {
 		return nil
 	}
-	now, err := standingAgent(ctx, t.store, p.Scope(), agent)
+	now, err := t.store.StandingAgent(ctx, p.Scope(), agent)
 	if err == nil {
 		err = p.mayApprove(now)
 	}
@@ -82,13 +99,5 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, pau
 
 // Standing is an agent as it stands now, or as it last stood. An edit of some seconds ago may be missing.
 func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (record.Agent, error) {
-	return standingAgent(ctx, t.known, scope, id)
-}
-
-func standingAgent(ctx context.Context, s *record.Store, scope record.Scope, id string) (record.Agent, error) {
-	e, err := record.Resource[record.Agent](ctx, s, scope, id)
-	if problem.Is(err, "not_found") {
-		return s.LastAgent(ctx, scope, id)
-	}
-	return e.Value, err
+	return t.known.StandingAgent(ctx, scope, id)
 }

@@ -129,7 +129,8 @@ func HandleOf(ctx context.Context, s *record.Store, r record.Run, parked *Parked
 	return Handle{RunID: r.ID(), Status: string(r.Status), Interrupts: interrupts, ChatID: r.Chat, AgentID: r.Agent, Parked: parked}, err
 }
 
-// ParkedOf lists a run's parked messages, those included that were passed on when it ended; never nil.
+// ParkedOf lists a run's parked messages, those included that were passed on when it ended; never nil. The words of one
+// for another agent, which is for some groups alone, are left out: not all who may read the run may read them.
 func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, error) {
 	list := []Parked{}
 	ids := append(append([]string{}, r.Parked...), r.PassedOn...)
@@ -152,7 +153,17 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, ParkedRecord(id, i+1, p.Input.Message, p.At, started[id]))
+		message := p.Input.Message
+		if p.Ticket.Agent != r.Agent {
+			other, err := s.StandingAgent(ctx, record.Of(r.Organization), p.Ticket.Agent)
+			if err != nil && !problem.Is(err, "not_found") {
+				return nil, err
+			}
+			if err != nil || len(other.Spec.GroupIDs) > 0 {
+				message = ""
+			}
+		}
+		list = append(list, ParkedRecord(id, i+1, message, p.At, started[id]))
 	}
 	return list, nil
 }
