@@ -379,18 +379,16 @@ func (x *Teller) await(run, status string) reply {
 	return last
 }
 
-// eventually asks until ok says so.
+// eventually asks until ok says so, ever more seldom: a deployment on one machine is kept busy by the questions.
 func (x *Teller) eventually(what string, ok func() bool) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
+	for pause := 20 * time.Millisecond; !ok(); pause = min(pause*3/2, time.Second) {
 		select {
 		case <-ctx.Done():
 			require.Fail(x, what+" never happened")
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
