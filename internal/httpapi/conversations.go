@@ -242,7 +242,7 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 			list.Messages = append(list.Messages, m)
 		}
 	}
-	if next > 0 { // runs were left out that are not for this client: the page is short, and not the last
+	if next > 0 { // a page may be short without being the last: what is not for this client is left out
 		list.NextCursor = placeInChat(next, "assistant")
 	}
 	return &answer[messageList]{Body: list}, nil

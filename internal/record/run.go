@@ -56,15 +56,10 @@ func decisionKey(id string, n int) table.Key {
 	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("decision/%06d", n)}
 }
 
-// runsOfChat is where a chat's runs are listed. One that is made again under its own name counts turns from 1 again, so
-// each epoch has a listing of its own.
-func runsOfChat(chat table.Key, epoch int) string {
-	if epoch == 0 {
-		return "runs/" + chat.Part
-	}
-	return fmt.Sprintf("runs/%s/epoch/%d", chat.Part, epoch)
-}
-func runsOfOwner(owner string) string { return "runs/" + owner }
+// runsOfChat is where a chat's runs are listed, by their turn. One that is made again under its own name counts turns
+// from 1 again: until the runs of the one before are removed, those of all its epochs stand there.
+func runsOfChat(chat table.Key) string { return "runs/" + chat.Part }
+func runsOfOwner(owner string) string  { return "runs/" + owner }
 
 // PutRun is the write of a run's head.
 func PutRun(e RunEntity, move string) (table.Op, error) {
@@ -73,7 +68,7 @@ func PutRun(e RunEntity, move string) (table.Op, error) {
 		Key: RunKey(r.ID()), Owner: r.Organization, Move: move, Due: r.Due,
 		Lists: []table.Listing{
 			{Index: table.ByOwner, Part: runsOfOwner(r.Organization), Sort: r.ID()},
-			{Index: table.ByChat, Part: runsOfChat(chatKeyOf(r.Ticket), r.Epoch), Sort: placeOfTurn(r.Turn)},
+			{Index: table.ByChat, Part: runsOfChat(chatKeyOf(r.Ticket)), Sort: placeOfTurn(r.Turn)},
 		},
 	}
 	if r.Removed {
@@ -175,8 +170,8 @@ func (s *Store) OldRunsOfOrganization(ctx context.Context, owner, after string, 
 
 // RunsOfChat pages through a chat's runs, newest first. The listing may lag; the chat itself says which is active.
 func (s *Store) RunsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int) (Page[RunEntity], error) {
-	r := table.Range{Part: runsOfChat(ChatKey(c), c.Epoch), After: after, Reverse: true, Limit: limit}
-	return s.runPage(ctx, scope, table.ByChat, r)
+	r := table.Range{Part: runsOfChat(ChatKey(c)), After: after, Reverse: true, Limit: limit}
+	return s.chatPage(ctx, scope, c, r)
 }
 
 // TurnsOfChat reads a chat's runs oldest first, from the turn after. next is the turn to go on after; 0: these were
@@ -184,11 +179,11 @@ func (s *Store) RunsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, a
 func (s *Store) TurnsOfChat(
 	ctx context.Context, scope Scope, c lifecycle.Chat, after, limit int,
 ) (runs []RunEntity, next int, err error) {
-	r := table.Range{Part: runsOfChat(ChatKey(c), c.Epoch), Limit: limit}
+	r := table.Range{Part: runsOfChat(ChatKey(c)), Limit: limit}
 	if after > 0 {
 		r.After = placeOfTurn(after)
 	}
-	page, err := s.runPage(ctx, scope, table.ByChat, r)
+	page, err := s.chatPage(ctx, scope, c, r)
 	if err != nil || page.Next == "" {
 		return page.Rows, 0, err
 	}
@@ -198,17 +193,36 @@ func (s *Store) TurnsOfChat(
 
 func placeOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
 
+// chatPage is a page of a chat's runs, without those of its other epochs: it may be short without being the last.
+func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {
+	page, err := s.runPage(ctx, scope, table.ByChat, r)
+	page.Rows = slices.DeleteFunc(page.Rows, func(e RunEntity) bool { return e.Value.Epoch != c.Epoch })
+	return page, err
+}
+
+// maxTies is how many more runs than asked for a page may have that stand at one place: of a turn of a chat, one for each
+// time that the chat was made again within the seconds that a removal takes.
+const maxTies = 32
+
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
 	limit := r.Limit
-	r.Limit++ // one more tells whether there is another page
+	if r.Limit++; index == table.ByChat { // one more tells whether there is another page
+		r.Limit += maxTies
+	}
 	entries, err := s.list(ctx, index, r)
 	if err != nil {
 		return Page[RunEntity]{}, err
 	}
 	var page Page[RunEntity]
 	if len(entries) > limit {
+		// The next page begins behind a place, so all that stand at one are in one page.
+		for limit < len(entries) && entries[limit].At == entries[limit-1].At {
+			limit++
+		}
+		if limit < len(entries) || len(entries) == r.Limit {
+			page.Next = entries[limit-1].At
+		}
 		entries = entries[:limit]
-		page.Next = entries[limit-1].At
 	}
 	keys := make([]table.Key, 0, len(entries))
 	for _, e := range entries {
