@@ -88,7 +88,7 @@ func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.
 	if !slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }) {
 		return nil
 	}
-	return in.Tenants.MayApprove(ctx, p, run.Agent, run.PausedAgent)
+	return in.Tenants.MayApprove(ctx, p, run.Agent, run.PausedAgentVersion)
 }
 
 func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *lifecycle.Refusal) error {

@@ -130,9 +130,9 @@ func (e Crash) apply(o *Outcome, now time.Time) error {
 // Pause stops the run until humans have decided.
 type Pause struct {
 	Work
-	Interrupts []Pending
-	ExpiresAt  time.Time
-	Agent      int // the newest version of the agent, published or not
+	Interrupts   []Pending
+	ExpiresAt    time.Time
+	AgentVersion int // the newest one, published or not
 }
 
 // Move names the move.
@@ -150,7 +150,7 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	o.enter(AwaitingInput, now)
 	r.Pause++
 	r.Interrupts, r.PausedAt, r.ExpiresAt, r.Due, r.Crashes = e.Interrupts, now, e.ExpiresAt, e.ExpiresAt, 0
-	r.PausedAgent = e.Agent
+	r.PausedAgentVersion = e.AgentVersion
 	row := PausedRow(r.ID())
 	r.Slots = Slots{User: row, Organization: row}
 	o.Arm = &Alarm{Pause: r.Pause, At: e.ExpiresAt}

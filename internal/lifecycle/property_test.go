@@ -158,7 +158,7 @@ func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
 			case "ask":
 				e = Pause{Work: w, Interrupts: []Pending{{"q", Clarification}}, ExpiresAt: at}
 			case "approval":
-				e = Pause{Work: w, Interrupts: []Pending{{"a", Approval}}, ExpiresAt: at, Agent: 1}
+				e = Pause{Work: w, Interrupts: []Pending{{"a", Approval}}, ExpiresAt: at, AgentVersion: 1}
 			case "answer":
 				e = AnswerMessage{StartBy: far}
 			case "approve":

@@ -108,9 +108,9 @@ type Run struct {
 	StartBy   time.Time `json:"start_by,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	PausedAt  time.Time `json:"paused_at,omitzero"`
-	// PausedAgent is the newest version that the agent had when the pause began: no later edit decides who approves.
+	// PausedAgentVersion is the newest version that the agent had when the pause began: no later edit decides who approves.
 	// 0: nobody is to approve, or the pause was written by an earlier program.
-	PausedAgent int `json:"paused_agent,omitzero"`
+	PausedAgentVersion int `json:"paused_agent_version,omitzero"`
 
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`

@@ -396,6 +396,11 @@ func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, e
 	return page.Rows[0], nil
 }
 
+// StillLast is the check that no edit has come since an agent was read in its newest version.
+func StillLast(a Agent) table.Op {
+	return table.Check(agentVersionKey(a.ID, a.Version+1), table.Absent())
+}
+
 // AgentVersions pages through an agent's versions, newest first.
 func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) (Page[Agent], error) {
 	items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1})

@@ -367,10 +367,13 @@ func (a *attempt) lost() error {
 
 // report writes something that the worker has to say about the run, renewing the lease by it.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
-	return a.reportBy(ctx, a.Shell, change)
+	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work) (move.Change, error) { return change(w), nil })
 }
 
-func (a *attempt) reportBy(ctx context.Context, shell *move.Shell, change func(lifecycle.Work) move.Change) error {
+// reportBy has change asked again for each try.
+func (a *attempt) reportBy(
+	ctx context.Context, shell *move.Shell, change func(lifecycle.Work) (move.Change, error),
+) error {
 	var began time.Duration
 	var until time.Time
 	e, _, err := shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
@@ -381,7 +384,7 @@ func (a *attempt) reportBy(ctx context.Context, shell *move.Shell, change func(l
 		a.mu.Lock()
 		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps, Until: until}
 		a.mu.Unlock()
-		return change(w), nil
+		return change(w)
 	})
 	if isGone(err) || lifecycle.RefusedFor(err, lifecycle.Ended) || lifecycle.RefusedFor(err, lifecycle.LeaseLost) {
 		return errLost
@@ -427,29 +430,43 @@ func (a *attempt) count(steps []record.Step) {
 // settle writes how the loop ended. There is always an ending that fits: what cannot be stored fails the run.
 func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 	a.count(r.Last)
-	standing, err := a.standingVersion(ctx, r.Interrupts)
-	if err != nil {
-		return err
+	var err error
+	if r.Answer == nil && len(r.Interrupts) > 0 {
+		err = a.pause(ctx, r)
+	} else {
+		err = a.report(ctx, a.ending(r))
 	}
-	err = a.report(ctx, a.ending(r, standing))
 	if isUnstorable(err) {
 		return a.unstorable(ctx)
 	}
 	return err
 }
 
-// standingVersion is the newest version of the agent, where somebody is to approve a call: the pause notes it, as it
-// says who may. It is read before the pause begins, so that no edit that lifts approvers comes between.
-func (a *attempt) standingVersion(ctx context.Context, interrupts []record.Interrupt) (int, error) {
-	if !slices.ContainsFunc(interrupts, func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) }) {
-		return 0, nil
-	}
-	run := a.current().Value
-	standing, err := a.Store.LastAgent(ctx, record.Of(run.Organization), run.Agent)
-	if isGone(err) {
-		err = nil // its organization goes, and the run with it
-	}
-	return standing.Version, err
+// pause has the run wait for people. Where one is to approve a call, the pause notes the newest version of the agent,
+// as it says who may, and is written only while that is the newest: so no edit of that moment decides who it is.
+func (a *attempt) pause(ctx context.Context, r agent.Result) error {
+	approval := slices.ContainsFunc(r.Interrupts, func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
+	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work) (move.Change, error) {
+		e := lifecycle.Pause{Work: w}
+		for _, i := range r.Interrupts {
+			e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
+		}
+		c := move.Change{Steps: r.Last, Interrupts: r.Interrupts}
+		if approval {
+			run := a.current().Value
+			last, err := a.Store.LastAgent(ctx, record.Of(run.Organization), run.Agent)
+			switch {
+			case err == nil:
+				e.AgentVersion = last.Version
+				c.Ops = append(c.Ops, record.StillLast(last))
+			case !isGone(err): // else its organization goes, and the run with it
+				return c, err
+			}
+		}
+		e.ExpiresAt = a.Host.Now().Add(a.PauseExpiry)
+		c.Event = e
+		return c, nil
+	})
 }
 
 // untold leaves out a last step that the completed run tells itself.
@@ -467,19 +484,11 @@ func (a *attempt) unstorable(ctx context.Context) error {
 	})
 }
 
-func (a *attempt) ending(r agent.Result, standing int) func(lifecycle.Work) move.Change {
+func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
 	switch {
 	case r.Answer != nil:
 		return func(w lifecycle.Work) move.Change {
 			return move.Change{Event: lifecycle.Complete{Work: w}, Steps: untold(r.Last), Result: a.result(w, *r.Answer, r.All)}
-		}
-	case len(r.Interrupts) > 0:
-		return func(w lifecycle.Work) move.Change {
-			e := lifecycle.Pause{Work: w, ExpiresAt: a.Host.Now().Add(a.PauseExpiry), Agent: standing}
-			for _, i := range r.Interrupts {
-				e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
-			}
-			return move.Change{Event: e, Steps: r.Last, Interrupts: r.Interrupts}
 		}
 	default:
 		return func(w lifecycle.Work) move.Change {
@@ -556,7 +565,9 @@ func (a *attempt) renew(ctx context.Context, within time.Duration) error {
 	shell.Store = a.Store.Within(within)
 	ctx, cancel := a.Host.WithTimeout(ctx, within)
 	defer cancel()
-	err := a.reportBy(ctx, &shell, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Beat{Work: w}} })
+	err := a.reportBy(ctx, &shell, func(w lifecycle.Work) (move.Change, error) {
+		return move.Change{Event: lifecycle.Beat{Work: w}}, nil
+	})
 	if err != nil {
 		return err
 	}

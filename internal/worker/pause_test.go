@@ -1,0 +1,53 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
+)
+
+// Who may approve is said by the agent's newest version when the pause begins; an edit that comes while the pause is
+// being written has it written anew.
+func TestAPauseNotesTheAgentAsItStandsInThatMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		edit := func(change func(*record.AgentSpec)) {
+			_, err := s.intake.Tenants.EditAgent(t.Context(), s.who, s.agent, 0, true, true,
+				func(spec record.AgentSpec) (record.AgentSpec, error) {
+					change(&spec)
+					return spec, nil
+				})
+			require.NoError(t, err)
+		}
+		edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" }) // version 2
+		s.said = talks("act")
+		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
+		id := s.post()
+		edits := 0
+		s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
+			pauses := slices.ContainsFunc(ops, func(op table.Op) bool {
+				return bytes.Contains(op.Item.Body, []byte(`"awaiting_input"`))
+			})
+			if commit && pauses && edits < 2 {
+				edits++
+				edit(func(spec *record.AgentSpec) { spec.Description += "." }) // versions 3 and 4
+			}
+		}
+		s.drive()
+		assert.Equal(t, 2, edits)
+		run := s.run(id)
+		assert.Equal(t, lifecycle.AwaitingInput, run.Status)
+		assert.Equal(t, 4, run.PausedAgentVersion)
+		assert.Equal(t, 1, run.Pause)
+	})
+}
