@@ -184,7 +184,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request, p tenant.Princ
 	}
 	f, err := s.Files.File(r.Context(), p.Scope(), id)
 	if err == nil {
-		err = s.Tenants.MayRead(r.Context(), p, f)
+		err = s.Tenants.MayReadFile(r.Context(), p, f)
 	}
 	if err != nil {
 		return err

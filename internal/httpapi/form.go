@@ -277,7 +277,7 @@ func parseMetadata(v string) (map[string]string, error) {
 // attach resolves the files of a message: those sent before, and those that came with the form.
 func (s *Server) attach(ctx context.Context, p tenant.Principal, f chatForm) ([]record.FileRef, error) {
 	refs, err := s.Files.Attach(ctx, p.Scope(), f.fileIDs, func(file record.File) error {
-		return s.Tenants.MayRead(ctx, p, file)
+		return s.Tenants.MayReadFile(ctx, p, file)
 	})
 	for _, file := range f.files {
 		refs = append(refs, file.Ref())

@@ -32,7 +32,8 @@ type File struct {
 	Due          time.Time `json:"due_at,omitzero"`
 	Removed      bool      `json:"removed,omitzero"`    // it is gone for everybody; its bytes are being removed
 	OpenUntil    time.Time `json:"open_until,omitzero"` // how long the address is good to which a client sends the bytes by itself
-	Agents       []string  `json:"agents,omitzero"`     // those whose runs have held it, at most maxFileAgents
+	Agents       []string  `json:"agents,omitzero"`     // those whose runs have held it, at most maxFileAgents; none: not known
+	Made         bool      `json:"made,omitzero"`       // by a run
 	CreatedAt    time.Time `json:"created_at"`
 }
 
@@ -198,7 +199,9 @@ func (s *Store) Hold(
 		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
 			e.Value.Holds++ // it was sent before holds were counted: who else needs it is not known, so it stays
 		}
-		e.Value = e.Value.with(agent)
+		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 { // else it was held before files named agents: which, nobody knows
+			e.Value = e.Value.with(agent)
+		}
 		e.Value.Holds++
 		e.Value.Due = time.Time{}
 		count, err := PutResource(e, move)
@@ -217,7 +220,7 @@ func (s *Store) Hold(
 // NewHeldFile is the writes of the description of a file that a run makes, which holds it from the start. The run must still be
 // as it was read: what is made for a run that has ended would be nobody's.
 func NewHeldFile(f File, run RunEntity, move string) ([]table.Op, error) {
-	f.Holds, f.Due, f.Agents = 1, time.Time{}, []string{run.Value.Agent}
+	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
 	head, err := PutResource(Fresh(f), move)
 	if err != nil {
 		return nil, err

@@ -32,10 +32,10 @@ func (x *Teller) restrict() restricted {
 	r.group = x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 	x.post("/groups/"+r.group+"/members", object{"user_id": r.member.User}).is(201)
 	r.agent = x.post("/agents", object{"name": "Closed", "group_ids": []string{r.group}}).is(201).text("agent_id")
-	done := r.member.chat("agent_id", r.agent, "message", secretWord, "file", "file:"+secretWord, "chat_id", r.chat,
+	r.file = x.file(secretWord)
+	done := r.member.chat("agent_id", r.agent, "message", secretWord, "file_ids", r.file, "chat_id", r.chat,
 		"callback_url", x.address("ok"), "idempotency_key", "once").is(200)
 	r.ended = done.text("run_id")
-	r.file = r.member.get("/chats/"+r.chat+"/messages").is(200).text("messages", 0, "files", 0, "file_id")
 	asks := r.member.chat("agent_id", r.agent, "message", "/ask "+secretWord, "chat_id", r.chat).is(202)
 	r.asks, r.question = asks.text("run_id"), asks.interrupt(0)
 	r.parked = r.member.post("/runs/"+r.asks+"/followups", object{"message": secretWord}).is(202).text("parked", "parked_id")
@@ -164,7 +164,8 @@ func accessStories() []Story {
 			assert.Equal(x, []string{"user", "assistant"}, ids(list, "messages", "role"))
 			assert.Equal(x, []string{open, open}, ids(list, "messages", "run_id"))
 			var paged []string
-			for next := "?limit=1"; next != ""; {
+			for next, pages := "?limit=1", 0; next != ""; pages++ {
+				require.Less(x, pages, 20)
 				page := outsider.get("/chats/" + r.chat + "/messages" + next).is(200)
 				paged = append(paged, ids(page, "messages", "role")...)
 				next = ""
@@ -181,6 +182,17 @@ func accessStories() []Story {
 			outsider.delete("/chats/"+r.chat).problem(403, "insufficient_permission")
 			r.member.delete("/chats/" + r.chat).is(204)
 			outsider.chat("message", "x", "chat_id", r.chat).is(200) // another conversation under its name
+		}},
+		{Name: "access/a file stays its sender's, whoever has an agent read it", Tell: func(x *Teller) {
+			r := x.restrict()
+			sender, colleague := x.colleague("member", "run"), x.colleague("member", "run")
+			file := sender.file("mine")
+			assert.Equal(x, "mine", colleague.get("/files/"+file).is(200).raw)
+			r.member.chat("agent_id", r.agent, "message", "x", "file_ids", file).is(200)
+			colleague.get("/files/"+file).problem(403, "insufficient_permission")
+			assert.Equal(x, "mine", sender.get("/files/"+file).is(200).raw)
+			sender.chat("message", "x", "file_ids", file).is(200)
+			assert.Equal(x, "mine", colleague.get("/files/"+file).is(200).raw, "the sender has an open agent read it, too")
 		}},
 		{Name: "access/a message parked for an agent keeps its words to those who reach it", Tell: func(x *Teller) {
 			r := x.restrict()

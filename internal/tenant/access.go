@@ -59,9 +59,12 @@ func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...strin
 	return nil
 }
 
-// MayRead is nil when the principal may have a file: it must reach one of the agents whose runs have held it. One that
-// no run has held yet is for its whole organization.
-func (t *Tenants) MayRead(ctx context.Context, p Principal, f record.File) error {
+// MayReadFile is nil when the principal may have a file: it has sent it, or reaches one of the agents whose runs have
+// held it. One that no run has held yet is for its whole organization.
+func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
+	if f.UserID == p.User.ID && !f.Made {
+		return nil
+	}
 	var refusal error
 	for _, agent := range f.Agents {
 		err := t.MayReach(ctx, p, agent)

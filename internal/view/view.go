@@ -59,7 +59,7 @@ type Usage struct {
 type Parked struct {
 	ParkedID  string  `json:"parked_id"`
 	Position  int     `json:"position"`
-	Message   string  `json:"message"`
+	Message   string  `json:"message" doc:"empty where it is for another agent than the run's, which is for some groups alone"`
 	CreatedAt string  `json:"created_at"`
 	RunID     *string `json:"run_id" doc:"equal to parked_id once the message has started as its own turn"`
 }

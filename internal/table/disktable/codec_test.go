@@ -32,5 +32,6 @@ func FuzzStoredKeys(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		_, _ = splitItemKey(b)
 		_, _ = splitEntry(b)
+		_, _, _ = splitEndKey(b)
 	})
 }

@@ -480,6 +480,7 @@ func (t *Table) commitBatch(requests []*request) {
 		}
 		if err := b.write.Commit(pebble.Sync); err != nil {
 			t.log.Error("the store could not write", "error", err)
+			t.nextEnd = time.Time{} // what was to be removed is still there
 			for i := range replies {
 				if replies[i] == nil {
 					replies[i] = &table.Error{Kind: table.Unknown, Err: err}
@@ -605,34 +606,37 @@ func (b *batch) purge() error {
 		return err
 	}
 	defer func() { _ = it.Close() }()
-	t.nextEnd = never
+	next := never
 	ok := it.First()
 	for n := 0; ok; ok, n = it.Next(), n+1 {
 		end, key, valid := splitEndKey(it.Key())
-		if !valid {
-			return errCorrupt
-		}
-		if n == maxPurged || end.After(now) {
-			t.nextEnd = end
+		if n == maxPurged || valid && end.After(now) {
+			next = end
 			break
 		}
 		item, err := b.read(key)
-		if err != nil {
-			return err
-		}
 		switch {
+		case !valid || err != nil:
+			t.log.Error("the store cannot read what has expired, and leaves it", "key", key, "error", err)
+			_ = b.write.Delete(it.Key(), nil)
 		case item == nil || item.Expires.UnixMilli() != end.UnixMilli():
 			_ = b.write.Delete(it.Key(), nil) // the batch itself has put or deleted the item
-		case t.live(item) == nil:
+		case item.Expires.After(now): // within its last millisecond
+			next = earlier(next, item.Expires)
+		default:
 			b.remove(item)
 		}
 	}
 	for _, item := range b.queued {
 		if item != nil && !item.Expires.IsZero() {
-			t.nextEnd = earlier(t.nextEnd, item.Expires)
+			next = earlier(next, item.Expires)
 		}
 	}
-	return it.Error()
+	if err := it.Error(); err != nil {
+		return err
+	}
+	t.nextEnd = next
+	return nil
 }
 
 func (b *batch) remove(item *table.Item) {
