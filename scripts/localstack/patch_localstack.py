@@ -35,6 +35,38 @@ P = [
                 LOG.debug("Error while polling: %s", e)
                 self._shutdown_event.wait(1)
 """),
+    # stacks were listed (for an import, say) while another was added: "dictionary changed size", which ended a creation ...
+    ("services/cloudformation/stores.py", "    stacks_v2: dict[str, StackV2] = LocalAttribute(default=dict)\n", """    class _Stacks(dict):
+        def values(self):
+            return list(super().values())
+
+        def items(self):
+            return list(super().items())
+
+    stacks_v2: dict[str, StackV2] = LocalAttribute(default=_Stacks)
+"""),
+    # ... and a creation that had ended early was called complete, as what it had made was; its exports came after its status
+    ("services/cloudformation/v2/provider.py", """                stack.resolved_outputs = result.outputs
+                if all(
+                    resource["ResourceStatus"] == ResourceStatus.CREATE_COMPLETE
+                    for resource in stack.resolved_resources.values()
+                ):
+                    stack.set_stack_status(StackStatus.CREATE_COMPLETE)
+                else:
+                    stack.set_stack_status(StackStatus.CREATE_FAILED)
+""", """                stack.resolved_outputs = result.outputs
+                stack.resolved_exports = {
+                    o["ExportName"]: o["OutputValue"] for o in result.outputs if o.get("ExportName")
+                }
+                if result.failure_message is None and all(
+                    resource["ResourceStatus"] == ResourceStatus.CREATE_COMPLETE
+                    for resource in stack.resolved_resources.values()
+                ):
+                    stack.set_stack_status(StackStatus.CREATE_COMPLETE)
+                else:
+                    LOG.error("stack %s is not complete: %s", stack.stack_name, result.failure_message)
+                    stack.set_stack_status(StackStatus.CREATE_FAILED, result.failure_message)
+"""),
     # CloudFormation repeated a CreateFunction that had taken over a minute on a busy machine, and found it made
     ("aws/connect.py", "else Config()\n", "else Config(read_timeout=600)\n"),
     ("services/lambda_/event_source_mapping/pollers/sqs_poller.py", "WaitTimeSeconds=min(self.maximum_batching_window, DEFAULT_MAX_WAIT_TIME_SECONDS)", "WaitTimeSeconds=20"),
