@@ -3,6 +3,7 @@ package toolkit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,13 +15,14 @@ import (
 
 // Portable is a toolkit without its organisation and its credentials. Its key is what the agent of the document calls it.
 type Portable struct {
-	Key     string          `json:"key"`
-	Kind    string          `json:"kind"`
-	Name    string          `json:"name"`
-	URL     string          `json:"url,omitempty"`
-	BaseURL string          `json:"base_url,omitempty"`
-	Request json.RawMessage `json:"request,omitempty"`
-	Tools   []Tool          `json:"tools"`
+	Key      string          `json:"key"`
+	Kind     string          `json:"kind"`
+	Name     string          `json:"name"`
+	URL      string          `json:"url,omitempty"`
+	BaseURL  string          `json:"base_url,omitempty"`
+	Document string          `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
+	Request  json.RawMessage `json:"request,omitempty"`
+	Tools    []Tool          `json:"tools"`
 }
 
 // Export makes toolkits portable; keys take the place of their ids. The built-in one goes by its name.
@@ -41,10 +43,27 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 		if len(t.Command) > 0 {
 			continue // a program of this machine goes nowhere
 		}
+		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Tools: tools}
+		p.Document, err = s.document(ctx, t)
+		if errors.Is(err, record.ErrStale) {
+			err = problem.Retry(err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 		keys = append(keys, t.ID)
-		list = append(list, Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Tools: tools})
+		list = append(list, p)
 	}
 	return list, keys, nil
+}
+
+// document is the one that a toolkit was given, if it was.
+func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, error) {
+	if t.Document == "" {
+		return "", nil
+	}
+	raw, err := s.Store.ToolkitBlob(ctx, t.Document)
+	return string(raw), err
 }
 
 // Import finds the toolkits that keys name: the built-in one, one of the organisation that has the same kind, name and
@@ -83,15 +102,18 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) err
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
-	if err := s.check(Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL}); err != nil {
+	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}); err != nil {
 		return err
+	}
+	if p.Document != "" && (p.Kind != "openapi" || p.URL != "") {
+		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi that have no url")
 	}
 	if p.URL == "" && p.Kind != "openapi" {
 		return problem.InvalidField(at+".url", "is required")
 	}
-	if p.Kind == "http" { // what it is can be told without asking anybody
-		if _, err := s.discover(ctx, p.Kind, tool.Endpoint{URL: p.URL, Request: p.Request}); err != nil {
-			return problem.InvalidField(at+".request", "%s", err)
+	if field := p.whole(); field != "" {
+		if _, err := s.discover(ctx, p.Kind, p.endpoint()); err != nil {
+			return problem.InvalidField(at+"."+field, "%s", err)
 		}
 	}
 	if len(p.Tools) > tool.MaxTools {
@@ -105,9 +127,27 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) err
 	return nil
 }
 
+// whole names the field from which the tools can be told without asking anybody; empty where none is.
+func (p Portable) whole() string {
+	switch {
+	case p.Kind == "http":
+		return "request"
+	case p.Document != "":
+		return "document"
+	}
+	return ""
+}
+
+func (p Portable) endpoint() tool.Endpoint {
+	return tool.Endpoint{URL: p.URL, BaseURL: p.BaseURL, Request: p.Request, Document: []byte(p.Document)}
+}
+
 // leadsTo says whether an imported tool leads where its toolkit says: the toolkit may be given credentials later, and nobody
-// looks at each tool then.
-func leadsTo(p Portable, t Tool) bool {
+// looks at each tool then. Found are the tools of the document that came with it.
+func leadsTo(p Portable, t Tool, found []Tool) bool {
+	if p.Document != "" {
+		return slices.ContainsFunc(found, func(one Tool) bool { return one.Name == t.Name && one.same(t) })
+	}
 	if p.Kind == "mcp" {
 		return true // a tool is but a name there
 	}
@@ -127,11 +167,24 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 		}
 		for _, e := range page.Rows {
 			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL {
-				return t.ID, nil
+				document, err := s.document(ctx, t)
+				if err == nil && document == p.Document {
+					return t.ID, nil
+				}
+				if err != nil && !errors.Is(err, record.ErrStale) { // it is being changed into another
+					return "", err
+				}
 			}
 		}
 		if after = page.Next; after == "" {
 			break
+		}
+	}
+	var found []Tool
+	if p.Document != "" {
+		var err error
+		if found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
+			return "", err
 		}
 	}
 	now := s.Host.Now()
@@ -141,8 +194,14 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 	}
 	tools := slices.Clone(p.Tools)
 	for i := range tools {
-		if !leadsTo(p, tools[i]) {
+		if !leadsTo(p, tools[i], found) {
 			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
+		}
+	}
+	if p.Document != "" {
+		var err error
+		if t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", []byte(p.Document)); err != nil {
+			return "", err
 		}
 	}
 	if err := s.keep(ctx, &t, tools); err != nil {

@@ -72,11 +72,12 @@ type Draft struct {
 	Enabled     []string          // at creation; nil: all that are found
 }
 
-func (s *Toolkits) check(d Draft) error {
+// check holds a draft, which stands at some place of the body, to what can be told without asking anybody.
+func (s *Toolkits) check(place string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || len(*d.Name) > 200) {
-		return problem.InvalidField("body.name", "must have 1 to 200 characters")
+		return problem.InvalidField(place+".name", "must have 1 to 200 characters")
 	}
-	for at, address := range map[string]*string{"body.url": d.URL, "body.base_url": d.BaseURL} {
+	for at, address := range map[string]*string{place + ".url": d.URL, place + ".base_url": d.BaseURL} {
 		if address == nil || *address == "" {
 			continue
 		}
@@ -96,10 +97,10 @@ func (s *Toolkits) check(d Draft) error {
 		}
 	}
 	if d.Command != nil && !s.allows(d.Command) {
-		return problem.InvalidField("body.command", "this deployment does not allow this command: TOOL_COMMANDS names those that it does")
+		return problem.InvalidField(place+".command", "this deployment does not allow this command: TOOL_COMMANDS names those that it does")
 	}
 	if len(d.Document) > tool.MaxDocument {
-		return problem.InvalidField("body.document", "must have at most %d MiB", tool.MaxDocument>>20)
+		return problem.InvalidField(place+".document", "must have at most %d MiB", tool.MaxDocument>>20)
 	}
 	return checkCredentials(d.Credentials)
 }
@@ -161,7 +162,7 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 	if d.Name == nil {
 		return none, problem.InvalidField("body.name", "is required")
 	}
-	if err := s.check(d); err != nil {
+	if err := s.check("body", d); err != nil {
 		return none, err
 	}
 	switch {
@@ -433,7 +434,7 @@ func (s *Toolkits) change(
 // Edit changes what is set. What the endpoint offers is looked at by Refresh alone. Credentials that are given are for the enabled
 // tools.
 func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
-	if err := s.check(d); err != nil {
+	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}
 	return s.change(ctx, scope, id, match, func(t *record.Toolkit) error {
