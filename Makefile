@@ -121,7 +121,9 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; exit $$status
 
 peers: .cache/peers/package-lock.json .cache/peers/venv/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
-	$(GO) test -tags peers -skip RequestsMadeFromTheDocument -count 1 -timeout 10m $$(grep -rl --include='*_test.go' '^//go:build peers' . | xargs -n1 dirname | sort -u)
+	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
+	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v RequestsMadeFromTheDocument | sort -u | paste -sd '|'); \
+	echo "$$tests"; $(GO) test -tags peers -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
 
 requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
 	$(GO) test -tags peers -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
