@@ -45,23 +45,24 @@ func TestHostile(t *testing.T) {
 	other, agent := p.organization(10)
 	aside := &bystander{program: other, agent: agent}
 	aside.ask(t.Context(), 200)
-	quiet := aside.p99()
-	aside.times = nil
-	ctx, cancel := context.WithCancel(t.Context())
-	var beside sync.WaitGroup
-	beside.Go(func() { aside.ask(ctx, 1_000_000) })
-
+	alone := aside.p99()
 	theirs, _ := p.organization(100_000)
+	// What hostility costs others is told from what as many ordinary requests of the same clients cost them.
+	honest := aside.beside(func() {
+		theirs.honestReplies(models, hands, tools.URL)
+		theirs.honestBodies()
+	})
 	count := 0
-	count += theirs.hostileReplies(models, hands, tools.URL)
-	count += theirs.hostileResults(models, hands, tools.URL)
-	count += theirs.hostileBodies()
-	cancel()
-	beside.Wait()
-	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside them (%d messages, all answered)",
-		count, p.memory(), quiet, aside.p99(), len(aside.times))
+	hostile := aside.beside(func() {
+		count += theirs.hostileReplies(models, hands, tools.URL)
+		count += theirs.hostileResults(models, hands, tools.URL)
+		count += theirs.hostileBodies()
+	})
+	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside ordinary cases, %s beside hostile ones (%d messages, all answered): %.2f of the ordinary",
+		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest))
 	assert.GreaterOrEqual(t, count, 300)
-	assert.NotEmpty(t, aside.times)
+	// The aim is 1.5. A machine with other work moves a p99 of a few milliseconds by more; a case that holds up others does it by seconds.
+	assert.Less(t, hostile, 10*honest)
 }
 
 // confined has the program run with so many MB of memory.
@@ -77,8 +78,22 @@ func confined(p *program, mb int) *program {
 type bystander struct {
 	*program
 
-	agent string
-	times []time.Duration
+	agent    string
+	times    []time.Duration
+	answered int
+}
+
+// beside is the p99 of a tenant's messages while something else goes on.
+func (b *bystander) beside(what func()) time.Duration {
+	b.times = nil
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() { b.ask(ctx, 1_000_000) })
+	what()
+	cancel()
+	asking.Wait()
+	assert.NotEmpty(b.t, b.times)
+	return b.p99()
 }
 
 func (b *bystander) ask(ctx context.Context, n int) {
@@ -92,6 +107,7 @@ func (b *bystander) ask(ctx context.Context, n int) {
 			return
 		}
 		b.times = append(b.times, time.Since(began))
+		b.answered++
 	}
 }
 
@@ -442,12 +458,54 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 	return p.tellAll(models, hands, lies)
 }
 
+// honestReplies are as many as the hostile ones, and ask for as many calls.
+func (p *program) honestReplies(models *hostileModels, hands *hostileTools, address string) {
+	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
+	say := saying(speech{calls: [][3]string{{"a", "act", `{"body":1}`}, {"b", "act", `{"body":2}`}, {"c", "act", `{"body":3}`}}})
+	var lies []lie
+	for range 80 {
+		lies = append(lies,
+			lie{name: "honest, decided", agent: guarded, say: say, verbs: []string{"approve", "reject"}},
+			lie{name: "honest", agent: free, say: say, allowed: []string{"1", "2", "3"}},
+		)
+	}
+	p.tellAll(models, hands, lies)
+}
+
+func (p *program) honestBodies() {
+	bodies := map[string]string{}
+	for n := range 19 {
+		bodies[fmt.Sprint("ordinary ", n)] = fmt.Sprintf(`{"name":"x%d"}`, n)
+	}
+	p.sendBodies(bodies)
+}
+
 // hostileBodies are what clients send as JSON: each is answered, as a mistake of theirs where it is one.
 func (p *program) hostileBodies() int {
+	deep := func(open, middle, shut string, n int) string {
+		return strings.Repeat(open, n) + middle + strings.Repeat(shut, n)
+	}
+	patterns := make([]string, 24)
+	for n := range patterns {
+		patterns[n] = fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, n, n+1, n+1)
+	}
+	return p.sendBodies(map[string]string{
+		"nothing": "", "no JSON": "hello", "null": "null", "a list": "[]", "a text": `"x"`, "a mark of order": "\ufeff{}", "zeros": "\x00\x00", "two values": `{"name":"x"} {"name":"y"}`,
+		"invalid UTF-8": "{\"name\":\"\xff\"}", "a lone surrogate": `{"name":"\ud800"}`, "a repeated member": `{"name":"x","name":"y"}`,
+		"a repeated member within": `{"name":"x","output_schema":{"type":"object","type":"string"},"request":{"a":1,"a":2},"arguments":{"a":1,"a":2}}`,
+		"deep lists":               `{"name":"x","more":` + deep("[", "1", "]", 100_000) + `}`, "deep objects": `{"name":"x","more":` + deep(`{"a":`, "1", "}", 100_000) + `}`,
+		"a deep patch": deep(`{"model":`, "{}", "}", 30_000), "a huge number": `{"name":"x","concurrency_cap":1e999999,"confirm_count":1e999999}`,
+		"a number of a megabyte": `{"name":"x","more":` + strings.Repeat("9", 1<<20) + `}`, "many members": `{"name":"x"` + strings.Repeat(`,"m`+"ore"+`":1`, 1) + manyMembers(200_000) + `}`,
+		"a schema that doubles": `{"name":"x","output_schema":{"$ref":"#/$defs/d0","$defs":{` + strings.Join(patterns, ",") + `,"d24":{"type":"string"}}}}`,
+	})
+}
+
+// sendBodies sends each to every route that reads one.
+func (p *program) sendBodies(bodies map[string]string) int {
 	p.t.Helper()
 	toolkit := p.make("/toolkits", `{"kind":"http","name":"t","url":"https://example.com/x","request":{"name":"act","method":"GET"}}`)["toolkit_id"]
 	agent := p.make("/agents", `{"name":"a","can_ask":true}`)["agent_id"]
-	user := p.make("/users", `{"email":"b@example.com"}`)["user_id"]
+	user := p.make("/users", fmt.Sprintf(`{"email":"%v@example.com"}`, agent))["user_id"]
 	group := p.make("/groups", `{"name":"g"}`)["group_id"]
 	_, run, err := p.post(p.t.Context(), "agent_id", fmt.Sprint(agent), "message", "/ask Which?", "wait", "false")
 	require.NoError(p.t, err)
@@ -456,22 +514,6 @@ func (p *program) hostileBodies() int {
 		"POST /toolkits/" + fmt.Sprint(toolkit) + "/tools/act/try", "POST /users", "PATCH /users/" + fmt.Sprint(user), "POST /groups", "PATCH /groups/" + fmt.Sprint(group),
 		"POST /api-keys", "PATCH /organization", "POST /runs/" + fmt.Sprint(run["run_id"]) + "/resume", "POST /runs/" + fmt.Sprint(run["run_id"]) + "/followups",
 		"POST /runs/cancel", "POST /files", "POST /mcp", "POST /a2a/" + fmt.Sprint(agent),
-	}
-	deep := func(open, middle, shut string, n int) string {
-		return strings.Repeat(open, n) + middle + strings.Repeat(shut, n)
-	}
-	patterns := make([]string, 24)
-	for n := range patterns {
-		patterns[n] = fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, n, n+1, n+1)
-	}
-	bodies := map[string]string{
-		"nothing": "", "no JSON": "hello", "null": "null", "a list": "[]", "a text": `"x"`, "a mark of order": "\ufeff{}", "zeros": "\x00\x00", "two values": `{"name":"x"} {"name":"y"}`,
-		"invalid UTF-8": "{\"name\":\"\xff\"}", "a lone surrogate": `{"name":"\ud800"}`, "a repeated member": `{"name":"x","name":"y"}`,
-		"a repeated member within": `{"name":"x","output_schema":{"type":"object","type":"string"},"request":{"a":1,"a":2},"arguments":{"a":1,"a":2}}`,
-		"deep lists":               `{"name":"x","more":` + deep("[", "1", "]", 100_000) + `}`, "deep objects": `{"name":"x","more":` + deep(`{"a":`, "1", "}", 100_000) + `}`,
-		"a deep patch": deep(`{"model":`, "{}", "}", 30_000), "a huge number": `{"name":"x","concurrency_cap":1e999999,"confirm_count":1e999999}`,
-		"a number of a megabyte": `{"name":"x","more":` + strings.Repeat("9", 1<<20) + `}`, "many members": `{"name":"x"` + strings.Repeat(`,"m`+"ore"+`":1`, 1) + manyMembers(200_000) + `}`,
-		"a schema that doubles": `{"name":"x","output_schema":{"$ref":"#/$defs/d0","$defs":{` + strings.Join(patterns, ",") + `,"d24":{"type":"string"}}}}`,
 	}
 	client := &http.Client{Timeout: time.Minute}
 	slowest, worst := time.Duration(0), ""
@@ -496,7 +538,7 @@ func (p *program) hostileBodies() int {
 			}
 		}
 	}
-	p.t.Logf("the slowest answer to a hostile body took %s: %s", slowest.Round(time.Millisecond), worst)
+	p.t.Logf("the slowest answer to a body took %s: %s", slowest.Round(time.Millisecond), worst)
 	return len(routes) * len(bodies)
 }
 
