@@ -217,7 +217,7 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 		return nil, err
 	}
 	list := messageList{Messages: []messageView{}}
-	reachable := s.Intake.Reachable(ctx, p)
+	reachable := s.Tenants.Reachable(ctx, p)
 	for _, e := range runs {
 		may, err := reachable(e.Value.Agent)
 		if err != nil {

@@ -297,7 +297,7 @@ func (s *Server) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 	}
 	f := runFilter{Status: in.Status, AgentID: in.AgentID, ChatID: in.ChatID, CreatedAfter: in.CreatedAfter}
 	list := runList{Runs: []view.Run{}}
-	reachable := s.Intake.Reachable(ctx, p)
+	reachable := s.Tenants.Reachable(ctx, p)
 	for looked := 0; looked < scanned; {
 		page, err := s.Store.RunsOfOrganization(ctx, p.Scope(), after, in.Limit)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 )
@@ -24,29 +23,11 @@ func (in *Intake) Run(ctx context.Context, p tenant.Principal, id string) (recor
 	return e, nil
 }
 
-// Reachable says which of some agents a client may have to do with, and asks once for each.
-func (in *Intake) Reachable(ctx context.Context, p tenant.Principal) func(agent string) (bool, error) {
-	known := map[string]bool{}
-	return func(agent string) (bool, error) {
-		if may, asked := known[agent]; asked {
-			return may, nil
-		}
-		err := in.Tenants.MayReach(ctx, p, agent)
-		if refusal, ok := problem.As(err); ok && (refusal.Kind == problem.Forbidden || refusal.Kind == problem.NotFound) {
-			err = nil
-			known[agent] = false
-		} else if err == nil {
-			known[agent] = true
-		}
-		return known[agent], err
-	}
-}
-
 // RunsFor leaves out the runs that a client may have nothing to do with.
 func (in *Intake) RunsFor(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) ([]record.RunEntity, error) {
-	reachable := in.Reachable(ctx, p)
+	reachable := in.Tenants.Reachable(ctx, p)
 	kept := runs[:0]
 	for _, e := range runs {
 		may, err := reachable(e.Value.Agent)
@@ -89,7 +70,7 @@ func (in *Intake) Seen(
 	if err != nil {
 		return c, false, err
 	}
-	reachable := in.Reachable(ctx, p)
+	reachable := in.Tenants.Reachable(ctx, p)
 	may = len(agents) == 0
 	for i, agent := range agents {
 		yes, err := reachable(agent)

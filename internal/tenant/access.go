@@ -67,16 +67,34 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 	}
 	var refusal error
 	for _, agent := range f.Agents {
-		err := t.MayReach(ctx, p, agent)
-		if err == nil {
-			return nil
+		if refusal = t.MayReach(ctx, p, agent); !refuses(refusal) {
+			return refusal
 		}
-		if refused, is := problem.As(err); !is || refused.Kind != problem.Forbidden && refused.Kind != problem.NotFound {
-			return err
-		}
-		refusal = err
 	}
 	return refusal
+}
+
+// Reachable says which of some agents a principal may have to do with, and asks once for each.
+func (t *Tenants) Reachable(ctx context.Context, p Principal) func(agent string) (bool, error) {
+	known := map[string]bool{}
+	return func(agent string) (bool, error) {
+		may, asked := known[agent]
+		if asked {
+			return may, nil
+		}
+		err := t.MayReach(ctx, p, agent)
+		if err != nil && !refuses(err) {
+			return false, err
+		}
+		known[agent] = err == nil
+		return err == nil, nil
+	}
+}
+
+// refuses tells an error that says no from one that says nothing.
+func refuses(err error) bool {
+	p, is := problem.As(err)
+	return is && (p.Kind == problem.Forbidden || p.Kind == problem.NotFound)
 }
 
 // MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it
