@@ -84,6 +84,7 @@ type Frame struct {
 	Text    string     `json:"text,omitempty"`
 	Offset  int        `json:"offset"` // delta: bytes of text before it, so that a reader can see a gap
 	Step    *StepEvent `json:"step,omitempty"`
+	Asked   string     `json:"asked,omitempty"` // by a reader who came: all that was said before stands before this
 }
 
 // StepEvent is a tool call or search as the stream shows it.

@@ -1,13 +1,8 @@
 package feed
 
-// Held counts the frames that are held for readers.
-func (f *Feed) Held() (n int) {
+// Groups counts the runs that somebody reads.
+func (f *Feed) Groups() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range f.rooms {
-		r.mu.Lock()
-		n += len(r.found.frames)
-		r.mu.Unlock()
-	}
-	return n
+	return len(f.groups)
 }

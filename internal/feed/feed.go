@@ -1,9 +1,10 @@
 // Package feed carries a run's live output from its worker to whoever watches: frames in a short-lived table, and a bell.
 //
 // Frames are stored only while somebody watches. A reader says so by a watch row; the worker sees it, writes a snapshot
-// of the text so far and goes on with pieces. Readers pull at their own pace, so a slow one never slows a run and needs
-// no buffer; one that is far behind gets a fresh snapshot. The readers of a run in one process share their looks at it. The
-// work itself never waits for the feed: what it says is gathered, and stored beside it.
+// of the text so far and goes on with pieces. A frame of text grows until it is full, so that there are as many as the text
+// is long, however small its pieces were. The readers of a run in one process are a group: one of them reads for all, what was
+// said so far is held once, and each is shown the difference to what it was shown, at its own pace: a slow one never slows a
+// run and needs no buffer. The work itself never waits for the feed: what it says is gathered, and stored beside it.
 //
 // It must not know HTTP or models. It imports the table port, record, view and host.
 package feed
@@ -36,13 +37,13 @@ type Feed struct {
 	bell  Bell
 	host  host.Host
 
-	mu    sync.Mutex
-	rooms map[place]*room
+	mu     sync.Mutex
+	groups map[place]*group
 }
 
 // New makes a feed over a table of its own.
 func New(t table.Table, b Bell, h host.Host) *Feed {
-	return &Feed{table: t, bell: b, host: h, rooms: map[place]*room{}}
+	return &Feed{table: t, bell: b, host: h, groups: map[place]*group{}}
 }
 
 // Bell is the bell that rings for runs.
@@ -52,10 +53,21 @@ func framesPart(run string) string { return "run/" + run }
 
 func watchKey(run string) table.Key { return table.Key{Part: framesPart(run), Sort: "watch"} }
 
+// watching is the row that says that somebody watches a run.
+type watching struct {
+	Asks string `json:"asks,omitempty"` // to be answered in a frame
+}
+
 // Watch says that somebody watches a run, for a while.
-func (f *Feed) Watch(ctx context.Context, run string) error {
+func (f *Feed) Watch(ctx context.Context, run string) error { return f.watch(ctx, run, "") }
+
+func (f *Feed) watch(ctx context.Context, run, asks string) error {
+	body, err := json.Marshal(watching{asks})
+	if err != nil {
+		return err
+	}
 	item := table.Item{
-		Key: watchKey(run), Owner: record.Nobody, Move: "watch", Expires: f.host.Now().Add(watchLife), Body: []byte(`{}`),
+		Key: watchKey(run), Owner: record.Nobody, Move: "watch", Expires: f.host.Now().Add(watchLife), Body: body,
 	}
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -66,12 +78,16 @@ func (f *Feed) Watch(ctx context.Context, run string) error {
 	return nil
 }
 
-// watched says whether somebody watches a run.
-func (f *Feed) watched(ctx context.Context, run string) (bool, error) {
+// watched says whether somebody watches a run, and what they ask.
+func (f *Feed) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	items, err := f.table.Get(ctx, watchKey(run))
-	return err == nil && items[0] != nil, err
+	if err != nil || items[0] == nil {
+		return false, "", err
+	}
+	var row watching
+	return true, row.Asks, json.Unmarshal(items[0].Body, &row)
 }
 
 func frameSort(attempt int, seq int64) string { return fmt.Sprintf("f/%06d/%012d", attempt, seq) }

@@ -27,7 +27,8 @@ import (
 
 // bench is a feed and a store with one running run.
 type bench struct {
-	*testing.T
+	testing.TB
+	T *testing.T // of a test, not of a benchmark
 
 	reads  *reads
 	stores *stores
@@ -40,9 +41,15 @@ type bench struct {
 // reads counts what is read of a table.
 type reads struct {
 	table.Table
-	n    atomic.Int64
-	gate chan struct{} // each read waits for it; nil: none does
-	bad  atomic.Bool   // the next read panics
+	n       atomic.Int64
+	queries atomic.Int64
+	gate    chan struct{} // each read waits for it; nil: none does
+	bad     atomic.Bool   // the next read panics
+}
+
+func (r *reads) Query(ctx context.Context, of table.Range) ([]*table.Item, error) {
+	r.queries.Add(1)
+	return r.Table.Query(ctx, of)
 }
 
 func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
@@ -61,6 +68,7 @@ type stores struct {
 	table.Table
 	commits atomic.Int64
 	ops     atomic.Int64
+	rows    atomic.Int64 // that were read
 	trouble atomic.Int64 // 1: commits fail, 2: each call hangs
 }
 
@@ -79,7 +87,9 @@ func (s *stores) Query(ctx context.Context, r table.Range) ([]*table.Item, error
 		<-ctx.Done()
 		return nil, errDown
 	}
-	return s.Table.Query(ctx, r)
+	items, err := s.Table.Query(ctx, r)
+	s.rows.Add(int64(len(items)))
+	return items, err
 }
 
 func (s *stores) Commit(ctx context.Context, token string, ops ...table.Op) error {
@@ -98,7 +108,7 @@ func (s *stores) Commit(ctx context.Context, token string, ops ...table.Op) erro
 	return s.Table.Commit(ctx, token, ops...)
 }
 
-func newBench(t *testing.T, bell func(host.Host) feed.Bell) *bench {
+func newBench(t testing.TB, bell func(host.Host) feed.Bell) *bench {
 	h := host.System()
 	counted := &reads{Table: memtable.New(h.Now)}
 	store := record.New(counted, &memblob.Store{}, h)
@@ -107,7 +117,8 @@ func newBench(t *testing.T, bell func(host.Host) feed.Bell) *bench {
 		lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000}, lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
 	stored := &stores{Table: memtable.New(h.Now)}
-	b := &bench{T: t, reads: counted, stores: stored, feed: feed.New(stored, bell(h), h), store: store, host: h}
+	b := &bench{TB: t, reads: counted, stores: stored, feed: feed.New(stored, bell(h), h), store: store, host: h}
+	b.T, _ = t.(*testing.T)
 	b.entry = record.Fresh(run)
 	b.save(func(*record.Run) {})
 	return b
@@ -140,9 +151,15 @@ func (b *bench) follow(ctx context.Context) <-chan feed.Event {
 
 // writer is one whose attempt is watched from its start, at work beside the test.
 func (b *bench) writer(ctx context.Context, attempt int, text string) *feed.Writer {
-	w := b.feed.Writer(b.entry.Value.ID(), attempt, text, true)
+	w := b.watched(attempt, text)
 	go w.Run(ctx, time.Second)
 	return w
+}
+
+func (b *bench) watched(attempt int, text string) *feed.Writer {
+	b.Helper()
+	require.NoError(b, b.feed.Watch(b.Context(), b.entry.Value.ID()))
+	return b.feed.Writer(b.entry.Value.ID(), attempt, text, true)
 }
 
 // next skips heartbeats.
@@ -297,10 +314,11 @@ func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
 			streams[i] = b.follow(ctx)
 			next(t, streams[i], feed.Init)
 		}
+		w := b.writer(ctx, 1, "")
 		synctest.Wait()
 		before := b.reads.n.Load()
 		b.reads.gate = make(chan struct{})
-		b.writer(ctx, 1, "").Append(ctx, "news")
+		w.Append(ctx, "news")
 		synctest.Wait() // one of them looks; the others have heard the bell meanwhile
 		close(b.reads.gate)
 		for _, s := range streams {

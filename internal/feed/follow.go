@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"strconv"
 	"time"
 
 	"agentplatform/events"
@@ -45,45 +44,43 @@ var ErrStop = errors.New("feed: enough")
 // follower reads one run's stream.
 type follower struct {
 	feed  *Feed
-	store *record.Store
-	scope record.Scope
+	group *group
 	run   string
 	sink  func(Event) error
 	idle  time.Duration // silence after which a heartbeat is sent
 
-	room     *room
-	found    found
-	seq      int64
-	shown    record.RunEntity
-	begun    bool
-	attempt  int // whose frames are being read
-	frameSeq int64
-	text     int // bytes of text shown
-	steps    map[string]bool
-	parked   map[string]view.Parked
+	seq    int64
+	begun  bool
+	shown  state // the run that is shown, and how often something was taken back
+	text   int   // bytes of text shown
+	steps  int   // how many of the steps
+	parked map[string]view.Parked
 }
 
 // Follow streams a run to sink: init, then what happens, done at the end. It returns nil after done or when sink said
 // [ErrStop]; otherwise ctx's error, sink's, or a problem.
 func (f *Feed) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration, sink func(Event) error) error {
-	w := &follower{feed: f, store: s, scope: scope, run: run, sink: sink, idle: idle}
-	err := w.follow(ctx)
+	w := &follower{feed: f, run: run, sink: sink, idle: idle}
+	err := w.follow(ctx, s, scope)
 	if errors.Is(err, ErrStop) {
 		return nil
 	}
 	return err
 }
 
-func (w *follower) follow(ctx context.Context) error {
+func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Scope) error {
 	// Listen first, then look: whatever happens after the look rings.
 	ear := w.feed.bell.Listen(w.run, framesPart(w.run))
 	defer ear.Close()
-	w.room = w.feed.enter(w.store, place{w.scope, w.run})
-	defer w.room.leave()
+	w.group = w.feed.join(s, place{scope, w.run})
+	defer w.group.leave()
+	w.group.keepWatch(ctx)
+	if err := w.greet(ctx, ear); err != nil {
+		return err
+	}
 	last := w.feed.host.Elapsed()
 	rung := false
 	for {
-		w.room.keepWatch(ctx)
 		before := w.seq
 		ended, err := w.look(ctx, rung)
 		if err != nil || ended {
@@ -99,7 +96,28 @@ func (w *follower) follow(ctx context.Context) error {
 			}
 			last = now
 		}
-		if rung, err = ear.Wait(ctx, min(w.idle-(now-last), w.room.pace(), watchLife/2)); err != nil {
+		if rung, err = ear.Wait(ctx, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
+			return err
+		}
+		w.group.keepWatch(ctx)
+	}
+}
+
+// greeting is how long a reader that comes first waits for the worker to tell what no journal has yet.
+const greeting = 250 * time.Millisecond
+
+// greet waits for the worker's answer where a ring reaches it at once. Elsewhere the first deltas bring what is missing.
+func (w *follower) greet(ctx context.Context, ear Listener) error {
+	if w.feed.bell.Gather() > 0 {
+		return nil
+	}
+	for began := w.feed.host.Elapsed(); ; {
+		now, err := w.group.look(ctx, true)
+		left := greeting - (w.feed.host.Elapsed() - began)
+		if err != nil || now.run.Value.Status != lifecycle.Running || now.asked == w.group.asks || left <= 0 {
+			return nil //nolint:nilerr // the first look tells it
+		}
+		if _, err := ear.Wait(ctx, left); err != nil {
 			return err
 		}
 	}
@@ -113,60 +131,48 @@ func (w *follower) emit(e Event) error {
 
 // look shows what has changed since the last look, and says whether the run has ended.
 func (w *follower) look(ctx context.Context, rung bool) (ended bool, err error) {
-	now, err := w.room.look(ctx, rung || !w.begun)
+	now, err := w.group.look(ctx, rung || !w.begun)
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
 			return false, nil // the store will be back
 		}
 		return false, err
 	}
-	w.found = now
-	e := now.run
-	r := e.Value
-	if !w.begun || r.Attempt < w.attempt || (r.Attempt > w.attempt && r.Attempt > w.shown.Value.Attempt && w.shown.Value.Attempt > 0) {
-		return w.snapshot(ctx, e)
+	if !w.begun || now.cut != w.shown.cut {
+		return w.snapshot(now)
 	}
-	w.attempt = r.Attempt
+	before := w.shown.run
+	w.shown = now
+	if now.run.Version() == before.Version() {
+		return false, w.pieces(now)
+	}
 	// That a run began stands before what it says; that it paused or ended stands after.
-	began := e.Version() != w.shown.Version() && (r.Status == lifecycle.Queued || r.Status == lifecycle.Running)
-	if began {
-		if _, err := w.changes(ctx, e); err != nil {
+	if status := now.run.Value.Status; status == lifecycle.Queued || status == lifecycle.Running {
+		if err := w.changes(now, before.Value); err != nil {
 			return false, err
 		}
+		return false, w.pieces(now)
 	}
-	if err := w.pieces(ctx); err != nil {
+	if err := w.pieces(now); err != nil {
 		return false, err
 	}
-	if e.Version() == w.shown.Version() {
-		return false, nil
+	if err := w.changes(now, before.Value); err != nil || !now.run.Value.Status.Terminal() {
+		return false, err
 	}
-	return w.changes(ctx, e)
+	return true, w.emit(Event{Event: Done, Run: &now.view})
 }
 
 // snapshot sends an init, which supersedes all before it.
-func (w *follower) snapshot(ctx context.Context, e record.RunEntity) (ended bool, err error) {
-	r := e.Value
-	steps, err := w.store.Steps(ctx, r)
-	if err != nil {
+func (w *follower) snapshot(now state) (ended bool, err error) {
+	told := w.group.snapshot(now)
+	w.begun, w.shown, w.text, w.steps, w.parked = true, now, len(now.text), len(now.steps), byID(now.view.Parked)
+	if err := w.emit(Event{Event: Init, Run: &now.view, Text: &told.text, Steps: &told.calls}); err != nil {
 		return false, err
 	}
-	v, err := view.Of(ctx, w.store, e)
-	if err != nil {
-		return false, err
+	if now.run.Value.Status.Terminal() {
+		return true, w.emit(Event{Event: Done, Run: &now.view})
 	}
-	text, calls := view.Progress(steps)
-	w.begun, w.shown, w.attempt, w.frameSeq, w.text = true, e, r.Attempt, 0, len(text)
-	w.parked, w.steps = byID(v.Parked), map[string]bool{}
-	for _, c := range calls {
-		w.steps[stepKey(c)] = true
-	}
-	if err := w.emit(Event{Event: Init, Run: &v, Text: &text, Steps: &calls}); err != nil {
-		return false, err
-	}
-	if r.Status.Terminal() {
-		return true, w.emit(Event{Event: Done, Run: &v})
-	}
-	return false, w.pieces(ctx)
+	return false, nil
 }
 
 func byID(list []view.Parked) map[string]view.Parked {
@@ -177,122 +183,44 @@ func byID(list []view.Parked) map[string]view.Parked {
 	return m
 }
 
-// pieces shows the frames that have come.
-func (w *follower) pieces(ctx context.Context) error {
-	for _, frame := range w.found.after(w.attempt, w.frameSeq) {
-		w.frameSeq = frame.Seq
-		if err := w.piece(ctx, frame); err != nil {
+// pieces shows the text and the steps that have come, in their order.
+func (w *follower) pieces(now state) error {
+	for ; w.steps < len(now.steps); w.steps++ {
+		step := now.steps[w.steps]
+		if err := w.upTo(now, step.at); err != nil {
+			return err
+		}
+		if err := w.emit(Event{Event: StepEvent, Step: &step.StepEvent}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.upTo(now, len(now.text))
 }
 
-func (w *follower) piece(ctx context.Context, frame events.Frame) error {
-	switch frame.Kind {
-	case events.FrameStep:
-		if w.steps[stepKey(*frame.Step)] || w.steps[stepKey(events.StepEvent{Index: frame.Step.Index, State: "finished"})] ||
-			w.steps[stepKey(events.StepEvent{Index: frame.Step.Index, State: "failed"})] {
-			return nil // shown already, or it has begun what is shown as ended
-		}
-		w.steps[stepKey(*frame.Step)] = true
-		return w.emit(Event{Event: StepEvent, Step: frame.Step})
-	case events.FrameText:
-		if len(frame.Text) < w.text {
-			return w.restart(ctx, frame)
-		}
-		return w.more(frame.Text[w.text:])
-	case events.FrameDelta:
-		if frame.Offset > w.text {
-			return nil // a piece is missing; a snapshot or the end brings it
-		}
-		if end := frame.Offset + len(frame.Text); end > w.text {
-			return w.more(frame.Text[w.text-frame.Offset:])
-		}
-	}
-	return nil
-}
-
-// restart shows that text was taken back: a model call is made again.
-func (w *follower) restart(ctx context.Context, frame events.Frame) error {
-	v, err := view.Of(ctx, w.store, w.shown)
-	if err != nil {
-		return err
-	}
-	steps, err := w.store.Journal(ctx, w.run)
-	if err != nil {
-		return err
-	}
-	_, calls := view.Progress(steps)
-	w.text = len(frame.Text)
-	return w.emit(Event{Event: Init, Run: &v, Text: &frame.Text, Steps: &calls})
-}
-
-func (w *follower) more(text string) error {
-	if text == "" {
+func (w *follower) upTo(now state, end int) error {
+	if end <= w.text {
 		return nil
 	}
-	w.text += len(text)
-	return w.emit(Event{Event: Delta, Text: &text})
+	piece := string(now.text[w.text:end])
+	w.text = end
+	return w.emit(Event{Event: Delta, Text: &piece})
 }
 
-func stepKey(e events.StepEvent) string { return strconv.Itoa(e.Index) + "/" + e.State }
-
-// changes shows what a new version of the run brings.
-func (w *follower) changes(ctx context.Context, e record.RunEntity) (ended bool, err error) {
-	before := w.shown.Value
-	w.shown = e
-	v, err := view.Of(ctx, w.store, e)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range v.Parked {
+// changes shows what a new version of the run brings beside its text and its steps.
+func (w *follower) changes(now state, before record.Run) error {
+	for _, p := range now.view.Parked {
 		if known, there := w.parked[p.ParkedID]; !there || !reflect.DeepEqual(known.RunID, p.RunID) {
-			p := p
 			if err := w.emit(Event{Event: ParkedMsg, Parked: &p}); err != nil {
-				return false, err
+				return err
 			}
 		}
 	}
-	w.parked = byID(v.Parked)
-	if e.Value.Status.Terminal() {
-		if err := w.rest(ctx); err != nil {
-			return false, err
-		}
-		return true, w.emit(Event{Event: Done, Run: &v})
-	}
-	if e.Value.Status == before.Status && e.Value.Pause == before.Pause {
-		return false, nil
-	}
-	if e.Value.Status == lifecycle.AwaitingInput {
-		if err := w.rest(ctx); err != nil {
-			return false, err
-		}
-	}
-	return false, w.emit(Event{Event: Status, Status: string(e.Value.Status), Interrupts: &v.Interrupts})
-}
-
-// rest shows the steps and the text that the journal has and no frame has brought: of a run that was too short for its
-// worker to see that it is watched, that is all of them.
-func (w *follower) rest(ctx context.Context) error {
-	steps, err := w.store.Steps(ctx, w.shown.Value)
-	if err != nil {
-		return err
-	}
-	text, calls := view.Progress(steps)
-	for _, call := range calls {
-		if w.steps[stepKey(call)] {
-			continue
-		}
-		w.steps[stepKey(call)] = true
-		if err := w.emit(Event{Event: StepEvent, Step: &call}); err != nil {
-			return err
-		}
-	}
-	if len(text) <= w.text {
+	w.parked = byID(now.view.Parked)
+	r := now.run.Value
+	if r.Status.Terminal() || r.Status == before.Status && r.Pause == before.Pause {
 		return nil
 	}
-	return w.more(text[w.text:])
+	return w.emit(Event{Event: Status, Status: string(r.Status), Interrupts: &now.view.Interrupts})
 }
 
 // Until waits until a run is as the caller wants it, or for d, and returns it as it is then.

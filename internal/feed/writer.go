@@ -13,6 +13,7 @@ import (
 
 const (
 	gatherText   = 1 << 10           // bytes that are not held back any longer
+	full         = 1 << 10           // bytes of text from which on a frame does not grow
 	chunk        = 32 << 10          // bytes of text in a frame at the most
 	framesAtOnce = 20                // in a commit
 	waitingSteps = 256               // that no frame has brought yet; readers find older ones in the journal
@@ -33,10 +34,21 @@ type Writer struct {
 	frames  frames
 	seq     int64
 	watched bool
-	since   time.Duration      // when text was last stored from its beginning
-	due     time.Duration      // when more may be stored
-	failed  bool               // the last commit has
+	since   time.Duration // when text was last stored from its beginning
+	due     time.Duration // when more may be stored
+	failed  bool          // the last commit has
+	tail    tail
+	open    []placed           // steps that have begun and not ended: whoever comes is told
+	asks    string             // what is still to be answered
+	answers string             // what was answered last
 	wake    context.CancelFunc // of Run, while it waits
+}
+
+// tail is the last frame that was stored, while it is one of text and not full: it is stored again with what comes next.
+type tail struct {
+	kind     events.FrameKind
+	seq      int64
+	from, to int // of the text
 }
 
 // frames is what no frame has brought yet.
@@ -89,8 +101,10 @@ func (w *Writer) Replace(_ context.Context, text string) {
 func (w *Writer) cutTo(n int) {
 	f := &w.frames
 	f.from, f.back = min(f.from, n), f.back || f.reach > n
-	for i := range f.steps {
-		f.steps[i].at = min(f.steps[i].at, n)
+	for _, list := range [][]placed{f.steps, w.open} {
+		for i := range list {
+			list[i].at = min(list[i].at, n)
+		}
 	}
 }
 
@@ -98,6 +112,10 @@ func (w *Writer) cutTo(n int) {
 func (w *Writer) Step(_ context.Context, e events.StepEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.open = slices.DeleteFunc(w.open, func(s placed) bool { return s.Index == e.Index })
+	if e.State == started && len(w.open) < waitingSteps {
+		w.open = append(w.open, placed{e, w.text.Len()})
+	}
 	if !w.watched {
 		return
 	}
@@ -111,7 +129,7 @@ func (w *Writer) Step(_ context.Context, e events.StepEvent) {
 
 // waiting says whether there is something to store.
 func (w *Writer) waiting() bool {
-	return w.watched && (w.text.Len() > w.frames.from || w.frames.back || len(w.frames.steps) > 0)
+	return w.watched && (w.text.Len() > w.frames.from || w.frames.back || len(w.frames.steps) > 0 || w.asks != "")
 }
 
 func (w *Writer) wakeUp() {
@@ -125,7 +143,7 @@ func (w *Writer) wakeUp() {
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	ear := w.feed.bell.Listen(w.run)
 	defer ear.Close()
-	if !w.isWatched() && w.feed.bell.Gather() == 0 && ctx.Err() == nil { // a look costs nothing; who comes later rings
+	if w.feed.bell.Gather() == 0 && ctx.Err() == nil { // a look costs nothing; who comes later rings
 		w.look(ctx)
 	}
 	looked := w.feed.host.Elapsed()
@@ -140,12 +158,6 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 		w.flush(ctx)
 	}
 	w.flush(ctx)
-}
-
-func (w *Writer) isWatched() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.watched
 }
 
 // rest is how long to wait: until the next look, or until what is there may be stored. Its context ends when that changes.
@@ -172,20 +184,25 @@ func (w *Writer) ready(now time.Duration) bool {
 
 // look looks whether somebody watches. Who begins to is told all, but for what the journal tells.
 func (w *Writer) look(ctx context.Context) {
-	watched, err := w.feed.watched(ctx, w.run)
+	watched, asks, err := w.feed.watched(ctx, w.run)
 	if err != nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.feed.host.Elapsed()
+	f, now := &w.frames, w.feed.host.Elapsed()
 	if watched && (!w.watched || now-w.since >= refreshed) {
-		w.frames.from, w.since = min(w.base, w.text.Len()), now
+		f.from, w.since, w.tail = min(w.base, w.text.Len()), now, tail{}
+		f.steps = append(slices.DeleteFunc(slices.Clone(w.open), func(s placed) bool {
+			return slices.ContainsFunc(f.steps, func(other placed) bool { return other.Index == s.Index })
+		}), f.steps...)
 	}
 	if !watched {
-		w.frames.steps = nil
+		f.steps = nil
 	}
-	w.watched = watched
+	if w.watched = watched; asks != w.answers && w.feed.bell.Gather() == 0 { // elsewhere nobody waits for it
+		w.asks = asks
+	}
 }
 
 // flush stores what is there: all that may be stored now, or, when ctx has ended, all.
@@ -220,9 +237,17 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	}
 	say := func(kind events.FrameKind, from, to int) {
 		for len(list) < framesAtOnce && (from < to || kind == events.FrameText) {
-			piece := cut(text[from:to], chunk)
-			add(events.Frame{Kind: kind, Text: piece, Offset: from})
-			from, kind = from+len(piece), events.FrameDelta
+			t := w.tail
+			if grows := kind == events.FrameDelta && t.seq == w.seq && t.seq > 0 && t.to == from && t.to-t.from < full && len(list) == 0; grows {
+				w.seq--
+			} else {
+				t = tail{kind: kind, from: from}
+			}
+			piece := cut(text[t.from:to], chunk)
+			add(events.Frame{Kind: t.kind, Text: piece, Offset: t.from})
+			from, kind = t.from+len(piece), events.FrameDelta
+			t.seq, t.to = w.seq, from
+			w.tail = t
 		}
 		f.from = from
 	}
@@ -239,6 +264,10 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	}
 	if sending.steps, f.steps = f.steps[:n], f.steps[n:]; len(f.steps) == 0 {
 		say(events.FrameDelta, f.from, len(text))
+	}
+	if w.asks != "" && len(f.steps) == 0 && f.from == len(text) && len(list) < framesAtOnce {
+		add(events.Frame{Kind: events.FrameDelta, Offset: f.from, Asked: w.asks})
+		w.answers, w.asks = w.asks, ""
 	}
 	f.reach = max(f.reach, f.from)
 	return sending, list
@@ -264,6 +293,7 @@ func (w *Writer) stored(sent frames, err error) {
 	pause := w.feed.bell.Gather()
 	if w.failed = err != nil; w.failed {
 		pause = max(pause, callTime)
+		w.tail, w.answers = tail{}, "" // nobody knows what is stored
 		f := &w.frames
 		f.from, f.reach = min(f.from, sent.from), max(f.reach, sent.reach)
 		f.steps = slices.Concat(sent.steps, f.steps)

@@ -1,0 +1,190 @@
+package feed_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+)
+
+func TestWhoeverComesBackHasAllSoFarInOneInit(t *testing.T) {
+	both(t, func(b *bench) {
+		first, leave := context.WithCancel(b.Context())
+		out := b.follow(first)
+		next(b.T, out, feed.Init)
+		ctx, cancel := context.WithCancel(b.Context())
+		w := b.writer(ctx, 1, "")
+		said := ""
+		for n := range 100 {
+			piece := fmt.Sprint(n, " ")
+			said += piece
+			w.Append(ctx, piece)
+			time.Sleep(50 * time.Millisecond)
+		}
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "finished"})
+		w.Step(ctx, events.StepEvent{Index: 2, Kind: "tool", Name: "t", State: "started"})
+		for range 3 { // what is told to the second one who comes back is told to the third
+			leave()
+			for range out {
+			}
+			require.Zero(b, b.feed.Groups())
+			time.Sleep(time.Second)
+			again, leaveAgain := context.WithCancel(b.Context())
+			leave, out = leaveAgain, b.follow(again)
+			init := next(b.T, out, feed.Init)
+			assert.Equal(b, said, *init.Text)
+			require.Len(b, *init.Steps, 2)
+			assert.Equal(b, "finished", (*init.Steps)[0].State)
+			assert.Equal(b, "started", (*init.Steps)[1].State)
+			w.Append(ctx, "more ")
+			said += "more "
+			assert.Equal(b, "more ", *next(b.T, out, feed.Delta).Text, "nothing that an init holds is sent again")
+		}
+		leave()
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestWhoeverComesFirstHasWhatNoJournalHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		ctx, cancel := context.WithCancel(t.Context())
+		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
+		go w.Run(ctx, time.Second)
+		w.Append(ctx, "said to nobody")
+		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
+		synctest.Wait()
+		began := time.Now()
+		for range 2 {
+			reading, leave := context.WithCancel(t.Context())
+			out := b.follow(reading)
+			init := next(t, out, feed.Init)
+			assert.Equal(t, "said to nobody", *init.Text)
+			assert.Len(t, *init.Steps, 1)
+			leave()
+			for range out {
+			}
+		}
+		assert.Zero(t, time.Since(began), "a worker that is there answers at once")
+		cancel()
+		synctest.Wait()
+
+		began = time.Now()
+		b.save(func(r *record.Run) { r.Attempt = 2 }) // its worker is lost
+		reading, leave := context.WithCancel(t.Context())
+		out := b.follow(reading)
+		assert.Empty(t, *next(t, out, feed.Init).Text)
+		assert.Equal(t, 250*time.Millisecond, time.Since(began), "nobody waits for long for one that is not")
+		leave()
+		for range out {
+		}
+	})
+}
+
+// pieces has a worker say a text of one length in so many pieces, read by somebody all the while.
+func pieces(t testing.TB, b *bench, n int) (w *feed.Writer, said string) {
+	t.Helper()
+	const length = 100_000
+	ctx, leave := context.WithCancel(b.Context())
+	out := b.follow(ctx)
+	<-out
+	w = b.writer(b.Context(), 1, "")
+	piece := strings.Repeat("x", length/n)
+	for range n {
+		w.Append(ctx, piece)
+	}
+	for got := 0; got < length; {
+		got += len(*(<-out).Text)
+	}
+	leave()
+	for range out {
+	}
+	return w, strings.Repeat(piece, n)
+}
+
+func TestWhatComingBackCostsDoesNotGrowWithThePieces(t *testing.T) {
+	costs := map[int]int64{}
+	for _, n := range []int{100, 10_000} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+			stop, cancel := context.WithCancel(t.Context())
+			w, said := pieces(t, b, n)
+			before := b.stores.rows.Load()
+			ctx, leave := context.WithCancel(stop)
+			out := b.follow(ctx)
+			assert.Equal(t, said, *next(t, out, feed.Init).Text)
+			w.Append(ctx, "!")
+			assert.Equal(t, "!", *next(t, out, feed.Delta).Text)
+			costs[n] = b.stores.rows.Load() - before
+			leave()
+			for range out {
+			}
+			cancel()
+		})
+	}
+	assert.LessOrEqual(t, costs[10_000], costs[100]+3, "rows of frames that are read")
+}
+
+func TestReadersWhoComeTogetherShareOneSnapshot(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		next(b.T, out, feed.Init)
+		b.writer(ctx, 1, "").Append(ctx, "said")
+		next(b.T, out, feed.Delta)
+		synctest.Wait()
+		const readers = 1000
+		before := b.reads.queries.Load()
+		streams := []<-chan feed.Event{out}
+		var text *byte
+		for range readers {
+			streams = append(streams, b.follow(ctx))
+		}
+		for _, s := range streams[1:] {
+			said := *next(b.T, s, feed.Init).Text
+			assert.Equal(b, "said", said)
+			if text == nil {
+				text = unsafe.StringData(said)
+			}
+			assert.Same(b, text, unsafe.StringData(said), "the text is there once")
+		}
+		assert.Zero(b, b.reads.queries.Load()-before, "who is there has read the journal")
+		cancel()
+		for _, s := range streams {
+			for range s {
+			}
+		}
+	})
+}
+
+// BenchmarkComingBack is what a reader costs who comes back to a text of 100 KB that was said in so many pieces.
+func BenchmarkComingBack(b *testing.B) {
+	for _, n := range []int{10, 1000, 100_000} {
+		b.Run(fmt.Sprint("pieces=", n), func(b *testing.B) {
+			p := newBench(b, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+			pieces(b, p, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				err := p.feed.Follow(b.Context(), p.store, record.Of("o"), p.entry.Value.ID(), time.Minute, func(e feed.Event) error {
+					require.Len(b, *e.Text, 100_000)
+					return feed.ErrStop
+				})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
