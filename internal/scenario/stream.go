@@ -198,6 +198,32 @@ func streamStories() []Story {
 				}
 			}
 		}},
+		{Name: "stream/whoever comes or comes back has all so far in one init", Tell: func(x *Teller) {
+			run := x.begin("message", "many\n/stream 5000 10ms")
+			early, shown := x.follow(run), ""
+			for range 3 {
+				for more := shown + strings.Repeat(" ", 200); len(shown) < len(more); {
+					e, ok := early.next()
+					require.True(x, ok)
+					switch e.name {
+					case "init":
+						shown = e.body["text"].(string)
+					case "delta":
+						shown += e.body["text"].(string)
+					}
+				}
+				late := x.follow(run)
+				init, _ := late.next()
+				require.Equal(x, "init", init.name)
+				told := init.body["text"].(string)
+				assert.True(x, strings.HasPrefix(told, shown), "%q was shown to another already, an init has %q", shown, told)
+				next := late.until("delta").body["text"].(string)
+				assert.False(x, strings.HasPrefix(told, next), "%q stands in the init already: %q", next, told)
+				require.NoError(x, early.response.Body.Close())
+				early, shown = late, told+next
+			}
+			x.stop(run)
+		}},
 		{Name: "stream/parked messages are told of", Tell: func(x *Teller) {
 			run := x.hold("chat_id", "c")
 			s := x.follow(run)
