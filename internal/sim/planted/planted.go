@@ -88,6 +88,7 @@ const (
 	recordSlot     = "internal/record/slot.go"
 	recordLedger   = "internal/record/ledger.go"
 	feedFollow     = "internal/feed/follow.go"
+	feedProgress   = "internal/feed/progress.go"
 )
 
 // Bugs is the catalogue.
@@ -204,8 +205,8 @@ func Bugs() []Bug {
 		one("what was removed is pushed", webhookWebhook, "	if problem.Is(err, \"not_found\") {\n		return true, nil\n	}\n	return false, err\n", "	if problem.Is(err, \"not_found\") {\n		return false, nil\n	}\n	return false, err\n"),
 
 		// Streams.
-		one("a stream of an ended run does not end", feedFollow, "	if r.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &v})\n	}\n	return false, w.pieces(ctx)", "	return false, w.pieces(ctx)"),
-		one("a stream leaves out what no frame brought", feedFollow, "	if len(text) <= w.text {\n		return nil\n	}\n	return w.more(text[w.text:])", "	_ = text\n	return nil"),
+		one("a stream of an ended run does not end", feedFollow, "	if now.run.Value.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &now.view})\n	}\n	return false, nil", "	return false, nil"),
+		one("a stream leaves out what no frame brought", feedProgress, "		p.more(said, 0)\n	case completed", "	case completed"),
 	}
 }
 
