@@ -1,163 +1,288 @@
 // Package anthropicmodel is the model port over Anthropic's messages.
 //
-// One call of the port is one request; the caller retries. It knows no run. It imports its port and Anthropic's library.
+// One call of the port is one request; the caller retries. It knows no run. It imports its port and modelhttp.
 package anthropicmodel
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"math"
 	"net/http"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"agentplatform/internal/model"
+	"agentplatform/internal/model/modelhttp"
 )
 
 // Model is an endpoint.
-type Model struct{ client anthropic.Client }
+type Model struct{ endpoint modelhttp.Endpoint }
 
 // New makes the model of an endpoint; an empty base URL is Anthropic's own.
 func New(baseURL, key string, client *http.Client) *Model {
-	options := []option.RequestOption{option.WithMaxRetries(0), option.WithHTTPClient(client), option.WithAPIKey(key)}
-	if baseURL != "" {
-		options = append(options, option.WithBaseURL(baseURL))
-	}
-	return &Model{anthropic.NewClient(options...)}
+	header := http.Header{}
+	header.Set("X-Api-Key", key)
+	header.Set("Anthropic-Version", "2023-06-01")
+	return &Model{modelhttp.Endpoint{
+		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.anthropic.com"), "/v1/messages"), Header: header, Client: client,
+	}}
 }
 
 // maxTokens is what an agent gets that says nothing; the provider wants a number.
 const maxTokens = 8192
 
-// Converse makes one streamed request.
-func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-	body := anthropic.MessageNewParams{Model: r.Name, MaxTokens: maxTokens, Messages: messages(r.Messages)}
-	if r.Instructions != "" {
-		body.System = []anthropic.TextBlockParam{{Text: r.Instructions}}
+// What is sent: https://docs.anthropic.com/en/api/messages
+type (
+	request struct {
+		Model       string    `json:"model"`
+		System      []block   `json:"system,omitempty"`
+		Messages    []message `json:"messages"`
+		Tools       []tool    `json:"tools,omitempty"`
+		Temperature *float64  `json:"temperature,omitempty"`
+		MaxTokens   int       `json:"max_tokens"`
+		Stream      bool      `json:"stream"`
 	}
-	if r.MaxTokens != nil {
-		body.MaxTokens = int64(*r.MaxTokens)
+	message struct {
+		Role    string  `json:"role"`
+		Content []block `json:"content"`
 	}
-	if r.Temperature != nil {
-		body.Temperature = param.NewOpt(min(*r.Temperature, 1)) // the provider's range ends there
+	tool struct {
+		Name        string         `json:"name"`
+		Description string         `json:"description"`
+		Schema      map[string]any `json:"input_schema"`
 	}
-	for _, t := range r.Tools {
-		var schema anthropic.ToolInputSchemaParam
-		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name, err)
-		}
-		body.Tools = append(body.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), InputSchema: schema,
-		}})
+	// block is a part of a message, of one of several types.
+	block struct {
+		Type    string  `json:"type"`
+		Text    string  `json:"text,omitempty"`
+		Source  *source `json:"source,omitempty"`
+		ID      string  `json:"id,omitempty"`
+		Name    string  `json:"name,omitempty"`
+		Input   any     `json:"input,omitempty"` // of a call, there also when it is empty
+		CallID  string  `json:"tool_use_id,omitempty"`
+		IsError *bool   `json:"is_error,omitempty"`
+		Content []block `json:"content,omitempty"`
 	}
-	var answer *http.Response
-	stream := m.client.Messages.NewStreaming(ctx, body, option.WithResponseInto(&answer))
-	defer func() { _ = stream.Close() }()
-	var said anthropic.Message
-	size := 0
-	for size <= model.MaxArguments && stream.Next() {
-		event := stream.Current()
-		size += len(event.Delta.Text) + len(event.Delta.PartialJSON)
-		if err := said.Accumulate(event); err != nil {
-			return model.Reply{}, model.Fail(model.Retryable, "the model's stream cannot be read: %w", err)
-		}
-		if event.Delta.Type == "text_delta" && event.Delta.Text != "" {
-			emit(event.Delta.Text)
-		}
+	source struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
 	}
-	if err := stream.Err(); err != nil {
-		return model.Reply{}, failure(err)
-	}
-	reply, err := replyOf(said)
-	if size > model.MaxArguments { // larger than anybody takes: it is read no further
-		reply.Finish, err = "length", nil
-	}
-	if answer != nil {
-		reply.RequestID = answer.Header.Get("Request-Id")
-	}
-	return reply, err
+)
+
+// event is one of a stream, of any type: https://docs.anthropic.com/en/api/messages-streaming
+type event struct {
+	Error   modelhttp.Trouble `json:"error"`
+	Type    string            `json:"type"`
+	Index   int               `json:"index"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block struct {
+		Type  modelhttp.Text  `json:"type"`
+		ID    modelhttp.Text  `json:"id"`
+		Name  modelhttp.Text  `json:"name"`
+		Text  modelhttp.Text  `json:"text"`
+		Input json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Type       modelhttp.Text `json:"type"`
+		Text       modelhttp.Text `json:"text"`
+		Partial    modelhttp.Text `json:"partial_json"`
+		StopReason modelhttp.Text `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
 }
 
-func replyOf(said anthropic.Message) (model.Reply, error) {
-	r := model.Reply{
-		InputTokens:  said.Usage.InputTokens + said.Usage.CacheReadInputTokens + said.Usage.CacheCreationInputTokens,
-		OutputTokens: said.Usage.OutputTokens,
+type usage struct {
+	Input         modelhttp.Count `json:"input_tokens"`
+	CacheRead     modelhttp.Count `json:"cache_read_input_tokens"`
+	CacheCreation modelhttp.Count `json:"cache_creation_input_tokens"`
+	Output        modelhttp.Count `json:"output_tokens"`
+}
+
+// Converse makes one streamed request.
+func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	body := request{Model: r.Name, MaxTokens: maxTokens, Messages: messages(r.Messages), Stream: true}
+	if r.Instructions != "" {
+		body.System = []block{{Type: "text", Text: r.Instructions}}
 	}
-	for _, block := range said.Content {
-		switch block.Type {
+	if r.MaxTokens != nil {
+		body.MaxTokens = *r.MaxTokens
+	}
+	if r.Temperature != nil {
+		within := min(*r.Temperature, 1) // the provider's range ends there
+		body.Temperature = &within
+	}
+	for _, t := range r.Tools {
+		one := tool{t.Name, t.Description, map[string]any{"type": "object"}}
+		if err := json.Unmarshal(t.Parameters, &one.Schema); err != nil {
+			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name, err)
+		}
+		body.Tools = append(body.Tools, one)
+	}
+	var said heard
+	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
+		var e event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return false, modelhttp.Unreadable(err)
+		}
+		if err := e.Error.Failure(); err != nil {
+			return false, err
+		}
+		said.take(e, emit)
+		return !said.enough() && e.Type != "message_stop", nil
+	})
+	if err != nil {
+		return model.Reply{}, err
+	}
+	return said.reply(header)
+}
+
+// heard is what a stream has said so far.
+type heard struct {
+	blocks []content
+	size   int // bytes of text and arguments
+	usage  usage
+	stop   string
+}
+
+// content is a block of the reply: text, or a call.
+type content struct {
+	kind, id, name string
+	text           []byte // or arguments
+	input          json.RawMessage
+}
+
+// maxBlocks bounds the blocks of one reply, whatever index an endpoint makes up.
+const maxBlocks = 1000
+
+// enough says that the reply is larger than anybody takes: it is read no further.
+func (h *heard) enough() bool { return h.size > model.MaxArguments }
+
+func (h *heard) take(e event, emit func(string)) {
+	h.usage.raise(e.Message.Usage)
+	h.usage.raise(e.Usage)
+	if e.Delta.StopReason != "" {
+		h.stop = string(e.Delta.StopReason)
+	}
+	if e.Index < 0 || e.Index > maxBlocks {
+		return
+	}
+	switch e.Type {
+	case "content_block_start":
+		for len(h.blocks) <= e.Index {
+			h.blocks = append(h.blocks, content{})
+		}
+		if h.blocks[e.Index].kind != "" {
+			return // it has begun, and what was said is said
+		}
+		h.blocks[e.Index] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name), input: e.Block.Input}
+		h.size += len(e.Block.ID) + len(e.Block.Name) + len(e.Block.Input)
+		h.say(e.Index, "text", e.Block.Text, emit)
+	case "content_block_delta":
+		switch e.Delta.Type {
+		case "text_delta":
+			h.say(e.Index, "text", e.Delta.Text, emit)
+		case "input_json_delta":
+			h.say(e.Index, "tool_use", e.Delta.Partial, func(string) {})
+		}
+	}
+}
+
+// say adds to a block of a kind; there is nothing to add to any other.
+func (h *heard) say(at int, kind string, piece modelhttp.Text, emit func(string)) {
+	if piece == "" || at >= len(h.blocks) || h.blocks[at].kind != kind {
+		return
+	}
+	h.size += len(piece)
+	h.blocks[at].text = append(h.blocks[at].text, piece...)
+	emit(string(piece))
+}
+
+// raise takes over what is claimed: each claim is of the whole reply so far.
+func (u *usage) raise(claimed usage) {
+	for mine, theirs := range map[*modelhttp.Count]modelhttp.Count{
+		&u.Input: claimed.Input, &u.CacheRead: claimed.CacheRead, &u.CacheCreation: claimed.CacheCreation, &u.Output: claimed.Output,
+	} {
+		if theirs != 0 {
+			*mine = theirs
+		}
+	}
+}
+
+// sum adds claims up. One that is absurd stays so: the caller judges them.
+func sum(claims ...modelhttp.Count) (total int64) {
+	for _, c := range claims {
+		if c < 0 || total > math.MaxInt64-int64(c) {
+			return int64(c)
+		}
+		total += int64(c)
+	}
+	return total
+}
+
+func (h *heard) reply(answer http.Header) (model.Reply, error) {
+	r := model.Reply{
+		InputTokens: sum(h.usage.Input, h.usage.CacheRead, h.usage.CacheCreation), OutputTokens: sum(h.usage.Output), RequestID: answer.Get("Request-Id"),
+	}
+	for _, b := range h.blocks {
+		switch b.kind {
 		case "text":
-			r.Text += block.Text
+			r.Text += string(b.text)
 		case "tool_use":
-			arguments := block.Input
+			arguments := json.RawMessage(b.text)
+			if len(arguments) == 0 {
+				arguments = b.input
+			}
 			if len(arguments) == 0 {
 				arguments = json.RawMessage(`{}`)
 			}
-			r.Calls = append(r.Calls, model.Call{ID: block.ID, Name: block.Name, Arguments: arguments})
+			r.Calls = append(r.Calls, model.Call{ID: b.id, Name: b.name, Arguments: arguments})
 		}
 	}
-	switch said.StopReason {
-	case "":
+	switch {
+	case h.enough(): // larger than anybody takes: it was read no further
+		r.Finish = "length"
+		return r, nil
+	case h.stop == "":
 		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
-	case anthropic.StopReasonRefusal:
+	case h.stop == "refusal":
 		return r, model.Fail(model.Refused, "the model refuses to go on with this conversation")
-	case anthropic.StopReasonToolUse:
+	case h.stop == "tool_use" || len(r.Calls) > 0:
 		r.Finish = "tool_calls"
-	case anthropic.StopReasonMaxTokens:
+	case h.stop == "max_tokens":
 		r.Finish = "length"
 	default:
 		r.Finish = "stop"
 	}
-	if len(r.Calls) > 0 {
-		r.Finish = "tool_calls"
-	}
 	return r, nil
 }
 
-func messages(conversation []model.Message) []anthropic.MessageParam {
-	var list []anthropic.MessageParam
+func messages(conversation []model.Message) []message {
+	list := []message{}
 	for _, m := range conversation {
-		var blocks []anthropic.ContentBlockParamUnion
+		var blocks []block
 		if text := m.Whole(); text != "" { // the provider refuses empty blocks
-			blocks = append(blocks, anthropic.NewTextBlock(text))
+			blocks = append(blocks, block{Type: "text", Text: text})
 		}
 		for _, i := range m.Images {
-			blocks = append(blocks, anthropic.NewImageBlockBase64(i.ContentType, base64.StdEncoding.EncodeToString(i.Data)))
+			blocks = append(blocks, block{Type: "image", Source: &source{"base64", i.ContentType, base64.StdEncoding.EncodeToString(i.Data)}})
 		}
 		for _, c := range m.Calls {
-			blocks = append(blocks, anthropic.NewToolUseBlock(c.ID, c.Object(), c.Name))
+			blocks = append(blocks, block{Type: "tool_use", ID: c.ID, Name: c.Name, Input: c.Object()})
 		}
 		for _, r := range m.Results {
-			blocks = append(blocks, anthropic.NewToolResultBlock(r.CallID, r.Tell(), r.Outcome == model.Failed))
+			failed := r.Outcome == model.Failed
+			blocks = append(blocks, block{Type: "tool_result", CallID: r.CallID, IsError: &failed, Content: []block{{Type: "text", Text: r.Tell()}}})
 		}
 		switch {
 		case len(blocks) == 0:
 		case m.Role == model.Assistant:
-			list = append(list, anthropic.NewAssistantMessage(blocks...))
+			list = append(list, message{"assistant", blocks})
 		default:
-			list = append(list, anthropic.NewUserMessage(blocks...))
+			list = append(list, message{"user", blocks})
 		}
 	}
 	return list
-}
-
-// failure says what sort of failure it was. The library's own text would show the request's address and more.
-func failure(err error) error {
-	var refused *anthropic.Error
-	if !errors.As(err, &refused) {
-		return model.Unreachable(err)
-	}
-	var header http.Header
-	if refused.Response != nil {
-		header = refused.Response.Header
-	}
-	text := http.StatusText(refused.StatusCode)
-	var body struct{ Error struct{ Message string } }
-	if json.Unmarshal([]byte(refused.RawJSON()), &body) == nil && body.Error.Message != "" {
-		text = body.Error.Message
-	}
-	return model.FromHTTP(refused.StatusCode, model.RetryAfter(header), fmt.Errorf("the model's provider answered %d: %s", refused.StatusCode, text))
 }

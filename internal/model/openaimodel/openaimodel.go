@@ -1,7 +1,8 @@
 // Package openaimodel is the model port over any endpoint that speaks OpenAI's chat completions: OpenAI itself, Ollama,
 // vLLM, llama.cpp's server, LiteLLM.
 //
-// One call of the port is one request; the caller retries. It knows no run. It imports its port and OpenAI's library.
+// One call of the port is one request; the caller retries. It knows no run. It imports its port and modelhttp. OpenAI's own library
+// does more than this needs and costs a cold build half a minute and the compiler two gigabytes.
 package openaimodel
 
 import (
@@ -9,63 +10,131 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"agentplatform/internal/model"
+	"agentplatform/internal/model/modelhttp"
 )
 
 // Model is an endpoint.
-type Model struct{ client openai.Client }
+type Model struct{ endpoint modelhttp.Endpoint }
 
 // New makes the model of an endpoint, such as https://api.openai.com/v1 (the default); the key may be empty where the
 // endpoint wants none.
 func New(baseURL, key string, client *http.Client) *Model {
-	options := []option.RequestOption{option.WithMaxRetries(0), option.WithHTTPClient(client), option.WithAPIKey(key)}
-	if baseURL != "" {
-		options = append(options, option.WithBaseURL(baseURL))
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
 	}
-	return &Model{openai.NewClient(options...)}
+	return &Model{modelhttp.Endpoint{
+		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/chat/completions"), Header: header, Client: client,
+	}}
+}
+
+// What is sent: https://platform.openai.com/docs/api-reference/chat/create
+type (
+	request struct {
+		Model         string        `json:"model"`
+		Messages      []message     `json:"messages"`
+		Tools         []tool        `json:"tools,omitempty"`
+		Temperature   *float64      `json:"temperature,omitempty"`
+		MaxTokens     *int          `json:"max_completion_tokens,omitempty"`
+		Stream        bool          `json:"stream"`
+		StreamOptions streamOptions `json:"stream_options"`
+	}
+	streamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+	tool struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	message struct {
+		Role    string `json:"role"`
+		Content any    `json:"content,omitempty"` // a text, or parts
+		Calls   []call `json:"tool_calls,omitempty"`
+		CallID  string `json:"tool_call_id,omitempty"`
+	}
+	call struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function callBody `json:"function"`
+	}
+	callBody struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	part struct {
+		Type  string `json:"type"`
+		Text  string `json:"text,omitempty"`
+		Image *image `json:"image_url,omitempty"`
+	}
+	image struct {
+		URL string `json:"url"`
+	}
+)
+
+// chunk is an event: https://platform.openai.com/docs/api-reference/chat/streaming
+type chunk struct {
+	Error   modelhttp.Trouble `json:"error"`
+	Choices []struct {
+		Delta struct {
+			Content   modelhttp.Text `json:"content"`
+			Refusal   modelhttp.Text `json:"refusal"`
+			ToolCalls []struct {
+				Index    int            `json:"index"`
+				ID       modelhttp.Text `json:"id"`
+				Function struct {
+					Name      modelhttp.Text `json:"name"`
+					Arguments modelhttp.Text `json:"arguments"`
+				} `json:"function"`
+			} `json:"tool_calls"`
+		} `json:"delta"`
+		FinishReason modelhttp.Text `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *usage `json:"usage"`
+}
+
+type usage struct {
+	Input  modelhttp.Count `json:"prompt_tokens"`
+	Output modelhttp.Count `json:"completion_tokens"`
+	Total  modelhttp.Count `json:"total_tokens"`
 }
 
 // Converse makes one streamed request.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-	body := openai.ChatCompletionNewParams{
-		Model: r.Name, Messages: messages(r), StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
-	}
-	if r.Temperature != nil {
-		body.Temperature = param.NewOpt(*r.Temperature)
-	}
-	if r.MaxTokens != nil {
-		body.MaxCompletionTokens = param.NewOpt(int64(*r.MaxTokens))
+	body := request{
+		Model: r.Name, Messages: messages(r), Temperature: r.Temperature, MaxTokens: r.MaxTokens, Stream: true, StreamOptions: streamOptions{true},
 	}
 	for _, t := range r.Tools {
-		var schema shared.FunctionParameters
-		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name, err)
-		}
-		body.Tools = append(body.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema,
-		}))
+		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
 	}
-	var answer *http.Response
-	stream := m.client.Chat.Completions.NewStreaming(ctx, body, option.WithResponseInto(&answer))
-	defer func() { _ = stream.Close() }()
 	var said heard
-	for !said.enough() && stream.Next() {
-		said.take(stream.Current(), emit)
+	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
+		if string(data) == "[DONE]" {
+			return false, nil
+		}
+		var c chunk
+		if err := json.Unmarshal(data, &c); err != nil {
+			return false, modelhttp.Unreadable(err)
+		}
+		if err := c.Error.Failure(); err != nil {
+			return false, err
+		}
+		said.take(c, emit)
+		return !said.enough(), nil
+	})
+	if err != nil {
+		return model.Reply{}, err
 	}
-	if err := stream.Err(); err != nil {
-		return model.Reply{}, failure(err)
-	}
-	return said.reply(answer)
+	return said.reply(header)
 }
 
 // heard is what a stream has said so far.
@@ -74,7 +143,7 @@ type heard struct {
 	calls         []model.Call
 	arguments     int // bytes
 	finish        string
-	usage         openai.CompletionUsage
+	usage         usage
 }
 
 // enough says that the reply is larger than anybody takes: it is read no further.
@@ -82,21 +151,21 @@ func (h *heard) enough() bool {
 	return h.arguments > model.MaxArguments || h.text.Len()+h.refusal.Len() > model.MaxText
 }
 
-func (h *heard) take(chunk openai.ChatCompletionChunk, emit func(string)) {
-	if chunk.Usage.TotalTokens > 0 {
-		h.usage = chunk.Usage
+func (h *heard) take(c chunk, emit func(string)) {
+	if c.Usage != nil && c.Usage.Total > 0 {
+		h.usage = *c.Usage
 	}
-	if len(chunk.Choices) == 0 {
+	if len(c.Choices) == 0 {
 		return
 	}
-	choice := chunk.Choices[0]
-	if choice.Delta.Content != "" {
-		h.text.WriteString(choice.Delta.Content)
-		emit(choice.Delta.Content)
+	choice := c.Choices[0]
+	if text := string(choice.Delta.Content); text != "" {
+		h.text.WriteString(text)
+		emit(text)
 	}
-	h.refusal.WriteString(choice.Delta.Refusal)
+	h.refusal.WriteString(string(choice.Delta.Refusal))
 	for _, piece := range choice.Delta.ToolCalls {
-		at := int(piece.Index)
+		at := piece.Index
 		if at < 0 || at > maxCalls {
 			continue
 		}
@@ -105,14 +174,14 @@ func (h *heard) take(chunk openai.ChatCompletionChunk, emit func(string)) {
 		}
 		c := &h.calls[at]
 		if len(c.ID)+len(c.Name) <= maxLabels {
-			c.ID += piece.ID
-			c.Name += piece.Function.Name
+			c.ID += string(piece.ID)
+			c.Name += string(piece.Function.Name)
 		}
 		h.arguments += len(piece.ID) + len(piece.Function.Name) + len(piece.Function.Arguments)
 		c.Arguments = append(c.Arguments, piece.Function.Arguments...)
 	}
 	if choice.FinishReason != "" {
-		h.finish = choice.FinishReason
+		h.finish = string(choice.FinishReason)
 	}
 }
 
@@ -122,10 +191,9 @@ const maxCalls = 1000
 // maxLabels bounds the id and the name of a call, in bytes; what is longer is neither.
 const maxLabels = 1 << 10
 
-func (h *heard) reply(answer *http.Response) (model.Reply, error) {
-	r := model.Reply{Text: h.text.String(), InputTokens: h.usage.PromptTokens, OutputTokens: h.usage.CompletionTokens}
-	if answer != nil {
-		r.RequestID = answer.Header.Get("X-Request-Id")
+func (h *heard) reply(answer http.Header) (model.Reply, error) {
+	r := model.Reply{
+		Text: h.text.String(), InputTokens: int64(h.usage.Input), OutputTokens: int64(h.usage.Output), RequestID: answer.Get("X-Request-Id"),
 	}
 	for i, c := range h.calls {
 		if c.Name == "" {
@@ -154,64 +222,44 @@ func (h *heard) reply(answer *http.Response) (model.Reply, error) {
 	return r, nil
 }
 
-func messages(r model.Request) []openai.ChatCompletionMessageParamUnion {
-	var list []openai.ChatCompletionMessageParamUnion
+func messages(r model.Request) []message {
+	list := []message{}
 	if r.Instructions != "" {
-		list = append(list, openai.SystemMessage(r.Instructions))
+		list = append(list, message{Role: "system", Content: r.Instructions})
 	}
 	for _, m := range r.Messages {
 		switch m.Role {
 		case model.User:
-			list = append(list, user(m))
+			list = append(list, message{Role: "user", Content: content(m)})
 		case model.Assistant:
 			list = append(list, assistant(m))
 		case model.Tool:
 			for _, result := range m.Results {
-				list = append(list, openai.ToolMessage(result.Tell(), result.CallID))
+				list = append(list, message{Role: "tool", Content: result.Tell(), CallID: result.CallID})
 			}
 		}
 	}
 	return list
 }
 
-func user(m model.Message) openai.ChatCompletionMessageParamUnion {
+func content(m model.Message) any {
 	if len(m.Images) == 0 {
-		return openai.UserMessage(m.Whole())
+		return m.Whole()
 	}
-	parts := []openai.ChatCompletionContentPartUnionParam{openai.TextContentPart(m.Whole())}
+	parts := []part{{Type: "text", Text: m.Whole()}}
 	for _, i := range m.Images {
-		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{
-			URL: "data:" + i.ContentType + ";base64," + base64.StdEncoding.EncodeToString(i.Data),
-		}))
+		parts = append(parts, part{Type: "image_url", Image: &image{"data:" + i.ContentType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}})
 	}
-	return openai.UserMessage(parts)
+	return parts
 }
 
-func assistant(m model.Message) openai.ChatCompletionMessageParamUnion {
-	said := openai.ChatCompletionAssistantMessageParam{}
+func assistant(m model.Message) message {
+	said := message{Role: "assistant"}
 	if m.Text != "" || len(m.Calls) == 0 {
-		said.Content.OfString = param.NewOpt(m.Text)
+		said.Content = m.Text
 	}
 	for _, c := range m.Calls {
-		said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: string(c.Arguments)},
-			},
-		})
+		said.Calls = append(said.Calls, call{c.ID, "function", callBody{c.Name, string(c.Arguments)}})
 	}
-	return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
-}
-
-// failure says what sort of failure it was. The library's own text would show the request's address and more.
-func failure(err error) error {
-	var refused *openai.Error
-	if !errors.As(err, &refused) {
-		return model.Unreachable(err)
-	}
-	var header http.Header
-	if refused.Response != nil {
-		header = refused.Response.Header
-	}
-	text := cmp.Or(refused.Message, http.StatusText(refused.StatusCode))
-	return model.FromHTTP(refused.StatusCode, model.RetryAfter(header), fmt.Errorf("the model's provider answered %d: %s", refused.StatusCode, text))
+	return said
 }

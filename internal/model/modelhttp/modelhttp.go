@@ -1,0 +1,185 @@
+// Package modelhttp is a request to a provider of models over HTTP: JSON goes there, server-sent events come back, and what goes
+// wrong is a failure of the model port.
+//
+// It must not know what a provider's requests and events mean. It imports the model port.
+package modelhttp
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/model"
+)
+
+const (
+	maxEvent   = 8 << 20  // bytes of one event: a whole reply may come in one
+	maxRefusal = 64 << 10 // bytes that are read of an answer that refuses
+)
+
+// Endpoint is where a provider takes requests, and what lets us in.
+type Endpoint struct {
+	URL    string
+	Header http.Header
+	Client *http.Client
+}
+
+// Join is a path below a base URL.
+func Join(base, path string) string { return strings.TrimRight(base, "/") + path }
+
+// Stream sends a request and tells of each event's data until event says stop or the answer ends. Errors are failures of the model
+// port, as are those of event.
+func (e Endpoint) Stream(ctx context.Context, request any, event func(data []byte) (goOn bool, err error)) (http.Header, error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, model.Fail(model.BadRequest, "the request cannot be written: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, model.Unreachable(errors.New("its address is none"))
+	}
+	for name, values := range e.Header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	answer, err := e.Client.Do(r)
+	if err != nil {
+		return nil, model.Unreachable(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return answer.Header, refusal(answer)
+	}
+	for events := bufio.NewReader(answer.Body); ; {
+		data, err := next(events)
+		if errors.Is(err, io.EOF) {
+			return answer.Header, nil
+		}
+		if err != nil {
+			return answer.Header, model.Unreachable(err)
+		}
+		if goOn, err := event(data); err != nil || !goOn {
+			return answer.Header, err
+		}
+	}
+}
+
+// next reads the data of the next event; what is unfinished at the end is none. Each byte is looked at once: the libraries that
+// read such streams look at an unfinished line from its beginning whenever more of it comes, which for a line of 8 MB that comes
+// in pieces is ten seconds of a processor.
+func next(r *bufio.Reader) ([]byte, error) {
+	var data, line []byte
+	there := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(data)+len(line)+len(part) > maxEvent {
+			return nil, errTooLong
+		}
+		line = append(line, part...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		text := bytes.TrimRight(line, "\r\n")
+		switch value, is := bytes.CutPrefix(text, []byte("data:")); {
+		case len(text) == 0 && len(data) > 0:
+			return data, nil
+		case len(text) == 0:
+			there = false // something else than data, or none
+		case is && there:
+			data = append(append(data, '\n'), bytes.TrimPrefix(value, []byte(" "))...)
+		case is:
+			data, there = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+		}
+		line = line[:0]
+	}
+}
+
+var errTooLong = errors.New("an event of its answer does not end")
+
+// refusal is an answer that is none, in the provider's words.
+func refusal(answer *http.Response) error {
+	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
+	var body struct {
+		Error   Trouble `json:"error"`
+		Message string  `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &body) // whatever it is, the status says enough
+	text := cmp.Or(body.Error.Message, body.Message, http.StatusText(answer.StatusCode))
+	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header), fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
+}
+
+// Trouble is what a provider says has gone wrong: an object with a message, or the message alone.
+type Trouble struct {
+	There   bool // something was said
+	Message string
+}
+
+// UnmarshalJSON takes whatever is there.
+func (t *Trouble) UnmarshalJSON(raw []byte) error {
+	var body struct{ Message string }
+	switch {
+	case string(raw) == "null":
+		return nil
+	case json.Unmarshal(raw, &t.Message) == nil:
+	case json.Unmarshal(raw, &body) == nil:
+		t.Message = body.Message
+	}
+	t.There = true
+	return nil
+}
+
+// Failure is of a stream that told of trouble; nil where it did not.
+func (t Trouble) Failure() error {
+	if !t.There {
+		return nil
+	}
+	return model.Fail(model.Retryable, "the model's provider broke off: %s", cmp.Or(t.Message, "it does not say why"))
+}
+
+// Unreadable is the failure of an event that is not what the provider's events are.
+func Unreadable(err error) error {
+	return model.Fail(model.Retryable, "the model's stream cannot be read: %w", err)
+}
+
+// Count is a number that a provider claims. One that is no number counts for nothing, one that is too large for the most there is.
+type Count int64
+
+// UnmarshalJSON takes whatever is there.
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	text := string(raw)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*c = Count(n)
+		return nil
+	}
+	switch f, _ := strconv.ParseFloat(text, 64); { // infinite where it is too large
+	case f >= math.MaxInt64:
+		*c = math.MaxInt64
+	case f <= math.MinInt64:
+		*c = math.MinInt64
+	case !math.IsNaN(f):
+		*c = Count(f)
+	}
+	return nil
+}
+
+// Text is a piece of text; what is none is empty.
+type Text string
+
+// UnmarshalJSON takes whatever is there.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	_ = json.Unmarshal(raw, (*string)(t))
+	return nil
+}

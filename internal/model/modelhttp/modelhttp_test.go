@@ -1,0 +1,133 @@
+package modelhttp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/modelhttp"
+)
+
+// provider answers as it is told.
+type provider struct {
+	status int
+	header http.Header
+	body   io.Reader
+	asked  *http.Request
+}
+
+func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.asked = r
+	if p.status == 0 {
+		return nil, fmt.Errorf("dial tcp: %s refused", r.URL.Host)
+	}
+	return &http.Response{StatusCode: p.status, Header: p.header, Body: io.NopCloser(p.body), Request: r}, nil
+}
+
+func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) error {
+	t.Helper()
+	e := modelhttp.Endpoint{
+		URL: modelhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}}, Client: &http.Client{Transport: p},
+	}
+	_, err := e.Stream(t.Context(), map[string]int{"n": 1}, event)
+	return err
+}
+
+func TestEventsAreToldInOrderUntilStopIsSaid(t *testing.T) {
+	p := &provider{status: 200, body: strings.NewReader(": a comment\n\nevent: x\ndata: one\n\r\ndata: tw\ndata: o\n\ndata:three\n\nid: 1\n\ndata:\n\ndata: four\n\ndata: fi")}
+	var got []string
+	require.NoError(t, stream(t, p, func(data []byte) (bool, error) {
+		got = append(got, string(data))
+		return string(data) != "four", nil
+	}))
+	assert.Equal(t, []string{"one", "tw\no", "three", "four"}, got)
+	assert.Equal(t, "https://provider.internal:8443/v1/chat", p.asked.URL.String())
+	assert.Equal(t, "secret", p.asked.Header.Get("X-Key"))
+	sent, err := io.ReadAll(p.asked.Body)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"n":1}`, string(sent))
+}
+
+func TestWhatGoesWrongHasAKindAndShowsNoAddress(t *testing.T) {
+	for name, c := range map[string]struct {
+		provider provider
+		kind     model.Kind
+		text     string
+	}{
+		"an object":         {provider{status: 400, body: strings.NewReader(`{"error":{"message":"no such model"}}`)}, model.BadRequest, "answered 400: no such model"},
+		"a text":            {provider{status: 401, body: strings.NewReader(`{"error":"wrong key"}`)}, model.BadRequest, "answered 401: wrong key"},
+		"a message":         {provider{status: 422, body: strings.NewReader(`{"object":"error","message":"bad"}`)}, model.BadRequest, "answered 422: bad"},
+		"a page":            {provider{status: 502, body: strings.NewReader("<html>")}, model.Retryable, "answered 502: Bad Gateway"},
+		"a redirect":        {provider{status: 304, body: strings.NewReader("")}, model.Retryable, "answered 304"},
+		"too long":          {provider{status: 400, body: strings.NewReader(`{"error":{"message":"exceeds the maximum context length"}}`)}, model.TooLong, "context length"},
+		"endless words":     {provider{status: 500, body: strings.NewReader(`{"error":"` + strings.Repeat("x", 1<<20))}, model.Retryable, "Internal Server Error"},
+		"nobody is there":   {provider{}, model.Retryable, "cannot be reached"},
+		"an event too long": {provider{status: 200, body: strings.NewReader("data: " + strings.Repeat("x", 9<<20) + "\n\n")}, model.Retryable, "cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := stream(t, &c.provider, func([]byte) (bool, error) { return true, nil })
+			assert.Equal(t, c.kind, model.KindOf(err), "%v", err)
+			require.ErrorContains(t, err, c.text)
+			assert.NotContains(t, err.Error(), "provider.internal")
+			assert.Less(t, len(err.Error()), 1000)
+		})
+	}
+	throttled := &provider{status: 429, header: http.Header{"Retry-After": {"7"}}, body: strings.NewReader("")}
+	after, again := model.MayRetry(stream(t, throttled, nil))
+	assert.True(t, again)
+	assert.Equal(t, 7*time.Second, after)
+}
+
+// trickle gives a few bytes at a time, as a network does, and counts.
+type trickle struct{ left, reads int }
+
+func (r *trickle) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, io.EOF
+	}
+	r.reads++
+	n := copy(p, strings.Repeat("x", min(len(p), 1400)))
+	r.left -= n
+	return n, nil
+}
+
+func TestAnEventWithoutAnEndIsGivenUpSoon(t *testing.T) {
+	endless := &trickle{left: 1 << 30}
+	err := stream(t, &provider{status: 200, body: endless}, func([]byte) (bool, error) { return true, nil })
+	assert.Equal(t, model.Retryable, model.KindOf(err))
+	assert.LessOrEqual(t, endless.reads*1400, 9<<20)
+}
+
+func TestClaimsAreTakenAsFarAsTheyMakeSense(t *testing.T) {
+	for raw, want := range map[string]modelhttp.Count{
+		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64, "1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,
+		"null": 0, `"7"`: 0, "[]": 0, "{}": 0, "true": 0,
+	} {
+		var c struct{ N modelhttp.Count }
+		require.NoError(t, json.Unmarshal([]byte(`{"N":`+raw+`}`), &c), raw)
+		assert.Equal(t, want, c.N, raw)
+	}
+	for raw, want := range map[string]modelhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: ""} {
+		var c struct{ T modelhttp.Text }
+		require.NoError(t, json.Unmarshal([]byte(`{"T":`+raw+`}`), &c), raw)
+		assert.Equal(t, want, c.T, raw)
+	}
+	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m", `{}`: "it does not say why", `[1]`: "it does not say why"} {
+		var c struct{ E modelhttp.Trouble }
+		require.NoError(t, json.Unmarshal([]byte(`{"E":`+raw+`}`), &c), raw)
+		if want == "" {
+			assert.NoError(t, c.E.Failure())
+		} else {
+			assert.ErrorContains(t, c.E.Failure(), want, raw)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+)
+
+// answering is a provider whose every answer is this.
+type answering string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+}
+
+// FuzzAnswer has an adapter read whatever a provider may answer: it makes a reply of it, with what was emitted as its text, or a
+// failure of the port. The recorded answers are where it starts from.
+func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model) {
+	files, err := filepath.Glob(recordings + "/*.json")
+	require.NoError(f, err)
+	require.NotEmpty(f, files)
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		require.NoError(f, err)
+		var exchanges []exchange
+		require.NoError(f, json.Unmarshal(raw, &exchanges))
+		for _, e := range exchanges {
+			f.Add(e.Text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var said strings.Builder
+		m := open(&http.Client{Transport: answering(text)})
+		reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(piece string) { said.WriteString(piece) })
+		if err != nil {
+			assert.NotEmpty(t, model.KindOf(err), "%v", err)
+			return
+		}
+		assert.Contains(t, []string{"stop", "length", "tool_calls"}, reply.Finish)
+		assert.Len(t, reply.Text, said.Len())
+		assert.LessOrEqual(t, len(reply.Text), 3*len(text), "what is no UTF-8 is replaced by three bytes")
+		assert.LessOrEqual(t, len(reply.Calls), len(text))
+	})
+}
