@@ -1,8 +1,8 @@
 // Package feed carries a run's live output from its worker to whoever watches: frames in a short-lived table, and a bell.
 //
 // Frames are stored only while somebody watches. A reader says so by a watch row; the worker sees it, writes a snapshot
-// of the text so far and goes on with pieces. A frame of text grows until it is full, so that there are as many as the text
-// is long, however small its pieces were. The readers of a run in one process are a group: one of them reads for all, what was
+// of the text so far and goes on with pieces. Pieces that come fast share a frame: on AWS those of a quarter of a second, on
+// a laptop those of a kilobyte, in a frame that is stored again as it grows. The readers of a run in one process are a group: one of them reads for all, what was
 // said so far is held once, and each is shown the difference to what it was shown, at its own pace: a slow one never slows a
 // run and needs no buffer. The work itself never waits for the feed: what it says is gathered, and stored beside it.
 //
@@ -58,9 +58,7 @@ type watching struct {
 	Asks string `json:"asks,omitempty"` // to be answered in a frame
 }
 
-// Watch says that somebody watches a run, for a while.
-func (f *Feed) Watch(ctx context.Context, run string) error { return f.watch(ctx, run, "") }
-
+// watch says that somebody watches a run, for a while.
 func (f *Feed) watch(ctx context.Context, run, asks string) error {
 	body, err := json.Marshal(watching{asks})
 	if err != nil {

@@ -69,7 +69,7 @@ type stores struct {
 	commits atomic.Int64
 	ops     atomic.Int64
 	rows    atomic.Int64 // that were read
-	trouble atomic.Int64 // 1: commits fail, 2: each call hangs
+	trouble atomic.Int64 // 1: commits fail, 2: each call hangs, 3: queries hang
 }
 
 var errDown = &table.Error{Kind: table.Down, Err: errors.New("down")}
@@ -83,7 +83,7 @@ func (s *stores) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, err
 }
 
 func (s *stores) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
-	if s.trouble.Load() == 2 {
+	if s.trouble.Load() >= 2 {
 		<-ctx.Done()
 		return nil, errDown
 	}

@@ -103,6 +103,9 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 	}
 }
 
+// behind is how many bytes of text a reader may fall behind before it is told all anew.
+const behind = 256 << 10
+
 // greeting is how long a reader that comes first waits for the worker to tell what no journal has yet.
 const greeting = 250 * time.Millisecond
 
@@ -138,7 +141,7 @@ func (w *follower) look(ctx context.Context, rung bool) (ended bool, err error) 
 		}
 		return false, err
 	}
-	if !w.begun || now.cut != w.shown.cut {
+	if !w.begun || now.cut != w.shown.cut || len(now.text)-w.text > behind {
 		return w.snapshot(now)
 	}
 	before := w.shown.run

@@ -43,16 +43,17 @@ type place struct {
 type state struct {
 	progress
 
-	run  record.RunEntity
-	view view.Run
+	run     record.RunEntity
+	view    view.Run
+	partial bool // there are frames that could not be read
 }
 
 // snapshot is a state's text and steps as an init tells them, made once for all who come while it stands.
 type snapshot struct {
-	cut   int
-	seq   int64
-	text  string
-	calls []events.StepEvent
+	cut, steps int // of the state
+	seq        int64
+	text       string
+	calls      []events.StepEvent
 }
 
 // join makes the caller a reader of a run; leave when done.
@@ -80,7 +81,15 @@ func (g *group) leave() {
 func (g *group) pace() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.feed.bell.Pace(g.feed.host.Elapsed() - g.changed)
+	return g.paceAt(g.feed.host.Elapsed())
+}
+
+func (g *group) paceAt(now time.Duration) time.Duration {
+	pace := g.feed.bell.Pace(now - g.changed)
+	if g.known.partial { // nothing rings for what is there already
+		pace = min(pace, callTime)
+	}
+	return pace
 }
 
 // keepWatch says in the feed that the run is watched, while it can go on.
@@ -105,8 +114,8 @@ func (g *group) keepWatch(ctx context.Context) {
 func (g *group) snapshot(s state) snapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if made := g.first; made.calls == nil || made.cut != s.cut || made.seq != s.seq || len(made.text) != len(s.text) || len(s.steps) < len(made.calls) {
-		g.first = snapshot{cut: s.cut, seq: s.seq, text: string(s.text), calls: s.calls()}
+	if made := g.first; made.calls == nil || made.cut != s.cut || made.steps != len(s.steps) || made.seq != s.seq || len(made.text) != len(s.text) {
+		g.first = snapshot{cut: s.cut, steps: len(s.steps), seq: s.seq, text: string(s.text), calls: s.calls()}
 	}
 	return g.first
 }
@@ -136,7 +145,7 @@ func (g *group) latest(ctx context.Context, must bool, asked int) (known state, 
 	switch {
 	case g.told > asked || problem.Is(g.failed, "not_found"):
 		return g.known, nil, g.failed
-	case !must && (g.wait != nil || now-g.looked < g.feed.bell.Pace(now-g.changed)):
+	case !must && (g.wait != nil || now-g.looked < g.paceAt(now)):
 		return g.known, nil, nil
 	case g.wait == nil:
 		g.begun++
@@ -157,7 +166,7 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 		open()
 	}()
 	fresh, err := g.read(ctx, known)
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return // its reader has gone, which tells the others nothing
 	}
 	g.mu.Lock()
@@ -200,7 +209,7 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 	case again:
 		s.restart(said, calls)
 	}
-	s.progress = g.feed.readFrames(ctx, r, s.progress)
+	s.progress, s.partial = g.feed.readFrames(ctx, r, s.progress)
 	if settled {
 		s.settle(said, calls, r.Status == lifecycle.Completed)
 	}
@@ -211,17 +220,17 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 }
 
 // readFrames adds the frames of a run's attempt that are new. What cannot be read now can be later, or the end brings it.
-func (f *Feed) readFrames(ctx context.Context, r record.Run, p progress) progress {
+func (f *Feed) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
 	for after := max(p.seq-1, 0); ; after = p.seq { // the last one may have grown
 		frames, more, err := f.frames(ctx, r.ID(), r.Attempt, after)
 		if err != nil {
-			return p
+			return p, true
 		}
 		for _, frame := range frames {
 			p.add(frame)
 		}
 		if !more {
-			return p
+			return p, false
 		}
 	}
 }

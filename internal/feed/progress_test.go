@@ -99,6 +99,18 @@ func TestStepsAreFoldedIntoWhatTheyWereLast(t *testing.T) {
 	assert.Equal(t, []events.StepEvent{{Index: 1, State: "started"}, {Index: 2, State: "finished"}, {Index: 3, State: "failed"}}, p.calls())
 }
 
+func TestASnapshotIsOfTheStateItIsTakenOf(t *testing.T) {
+	g := &group{}
+	var s state
+	assert.Empty(t, g.snapshot(s).calls)
+	s.settle("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // which no frame has brought
+	assert.Len(t, g.snapshot(s).calls, 1)
+	s.more("x", 0)
+	assert.Equal(t, "x", g.snapshot(s).text)
+	s.take("y")
+	assert.Equal(t, "y", g.snapshot(s).text)
+}
+
 func TestWhatNoFrameHasBroughtIsMadeGoodInTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown, said, want string

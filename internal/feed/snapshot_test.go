@@ -95,6 +95,49 @@ func TestWhoeverComesFirstHasWhatNoJournalHas(t *testing.T) {
 	})
 }
 
+func TestAReaderThatFallsFarBehindIsToldAllAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		out := b.follow(ctx)
+		next(t, out, feed.Init)
+		w := b.writer(ctx, 1, "")
+		w.Append(ctx, strings.Repeat("x", 300<<10))
+		assert.Len(t, *next(t, out, feed.Init).Text, 300<<10)
+		w.Append(ctx, "!")
+		assert.Equal(t, "!", *next(t, out, feed.Delta).Text)
+		cancel()
+		for range out {
+		}
+	})
+}
+
+func TestAReaderThatGoesDelaysNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		ctx, cancel := context.WithCancel(t.Context())
+		first, leave := context.WithCancel(t.Context())
+		goes, stays := b.follow(first), b.follow(ctx)
+		next(t, goes, feed.Init)
+		next(t, stays, feed.Init)
+		w := b.writer(ctx, 1, "")
+		synctest.Wait()
+		b.stores.trouble.Store(3) // reads of frames hang until their reader goes
+		w.Append(ctx, "news")
+		synctest.Wait()
+		began := time.Now()
+		b.stores.trouble.Store(0)
+		leave()
+		for range goes {
+		}
+		assert.Equal(t, "news", *next(t, stays, feed.Delta).Text)
+		assert.LessOrEqual(t, time.Since(began), 2*time.Second)
+		cancel()
+		for range stays {
+		}
+	})
+}
+
 // pieces has a worker say a text of one length in so many pieces, read by somebody all the while.
 func pieces(t testing.TB, b *bench, n int) (w *feed.Writer, said string) {
 	t.Helper()

@@ -44,7 +44,8 @@ type Writer struct {
 	wake    context.CancelFunc // of Run, while it waits
 }
 
-// tail is the last frame that was stored, while it is one of text and not full: it is stored again with what comes next.
+// tail is the last frame that was stored, while it is one of text and not full: it is stored again with what comes next where
+// frames are not gathered over time, so that there are as many as the text is long, however small its pieces were.
 type tail struct {
 	kind     events.FrameKind
 	seq      int64
@@ -238,7 +239,7 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	say := func(kind events.FrameKind, from, to int) {
 		for len(list) < framesAtOnce && (from < to || kind == events.FrameText) {
 			t := w.tail
-			if grows := kind == events.FrameDelta && t.seq == w.seq && t.seq > 0 && t.to == from && t.to-t.from < full && len(list) == 0; grows {
+			if grows := kind == events.FrameDelta && t.seq == w.seq && t.seq > 0 && t.to == from && t.to-t.from < full && len(list) == 0 && w.feed.bell.Gather() == 0; grows {
 				w.seq--
 			} else {
 				t = tail{kind: kind, from: from}
@@ -296,6 +297,9 @@ func (w *Writer) stored(sent frames, err error) {
 		w.tail, w.answers = tail{}, "" // nobody knows what is stored
 		f := &w.frames
 		f.from, f.reach = min(f.from, sent.from), max(f.reach, sent.reach)
+		for i := range sent.steps {
+			sent.steps[i].at = min(sent.steps[i].at, w.text.Len()) // the text may have been taken back meanwhile
+		}
 		f.steps = slices.Concat(sent.steps, f.steps)
 		f.steps = f.steps[max(0, len(f.steps)-waitingSteps):]
 		f.back = f.back || sent.back

@@ -207,6 +207,15 @@ func FromHTTP(status int, wait time.Duration, err error) error {
 	return &Error{Kind: kind, Wait: wait, Err: err}
 }
 
+// BrokeOff makes the error of an answer that turned into one under way.
+func BrokeOff(why string) error {
+	kind := Retryable
+	if tooLong.MatchString(why) {
+		kind = TooLong
+	}
+	return &Error{Kind: kind, Err: fmt.Errorf("the model's provider broke off: %s", why)}
+}
+
 // Unreachable makes the error of a call that was not answered, or whose answer broke off. Where the provider is, is not
 // the client's business.
 func Unreachable(err error) error {

@@ -59,7 +59,7 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 
 // document is the one that a toolkit was given, if it was.
 func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, error) {
-	if t.Document == "" {
+	if t.Document == "" || t.Kind != "openapi" {
 		return "", nil
 	}
 	raw, err := s.Store.ToolkitBlob(ctx, t.Document)
@@ -105,8 +105,8 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) err
 	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}); err != nil {
 		return err
 	}
-	if p.Document != "" && (p.Kind != "openapi" || p.URL != "") {
-		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi that have no url")
+	if p.Document != "" && p.Kind != "openapi" {
+		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
 	}
 	if p.URL == "" && p.Kind != "openapi" {
 		return problem.InvalidField(at+".url", "is required")
@@ -168,7 +168,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 		for _, e := range page.Rows {
 			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL {
 				document, err := s.document(ctx, t)
-				if err == nil && document == p.Document {
+				if err == nil && (p.Document == "" || document == p.Document) {
 					return t.ID, nil
 				}
 				if err != nil && !errors.Is(err, record.ErrStale) { // it is being changed into another
@@ -198,18 +198,27 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
 		}
 	}
-	if p.Document != "" {
-		var err error
-		if t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", []byte(p.Document)); err != nil {
-			return "", err
+	err := s.store(ctx, &t, p.Document, tools)
+	if _, refused := problem.As(err); refused { // else nobody knows whether it is stored
+		s.Store.DropToolkitBlob(ctx, t.Document)
+		s.Store.DropToolkitBlob(ctx, t.Tools)
+	}
+	return t.ID, err
+}
+
+// store writes a toolkit that is imported.
+func (s *Toolkits) store(ctx context.Context, t *record.Toolkit, document string, tools []Tool) (err error) {
+	if document != "" {
+		if t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", []byte(document)); err != nil {
+			return err
 		}
 	}
-	if err := s.keep(ctx, &t, tools); err != nil {
-		return "", err
+	if err := s.keep(ctx, t, tools); err != nil {
+		return err
 	}
-	op, err := record.PutResource(record.Fresh(t), t.ID)
+	op, err := record.PutResource(record.Fresh(*t), t.ID)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return t.ID, s.Store.Commit(ctx, t.ID, op)
+	return s.Store.Commit(ctx, t.ID, op)
 }

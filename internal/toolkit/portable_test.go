@@ -56,15 +56,25 @@ func TestAToolkitOfAGivenDocumentIsWholeWhereItIsImported(t *testing.T) {
 	assert.Empty(t, enabled(t, other, another[0]), "a tool that is not what the document says is not enabled")
 }
 
+func TestAnExportOfBeforeFindsItsToolkitAgain(t *testing.T) {
+	home := newSite(t)
+	home.says(home.URL, "get", "/act")
+	s := reach(t, home)
+	list := exported(t, s, home)
+	list[0].Document = "" // as earlier programs wrote it
+	ids, err := s.Import(t.Context(), record.Of("o"), []string{list[0].Key}, list)
+	require.NoError(t, err)
+	assert.Equal(t, []string{list[0].Key}, ids)
+}
+
 func TestAnImportedDocumentIsHeldToWhatACreationIs(t *testing.T) {
 	home := newSite(t)
 	home.says(home.URL, "get", "/act")
 	good := exported(t, reach(t, home), home)[0]
 	for name, spoil := range map[string]func(*toolkit.Portable){
-		"no OpenAPI":           func(p *toolkit.Portable) { p.Document = "hello" },
-		"too long":             func(p *toolkit.Portable) { p.Document = string(make([]byte, tool.MaxDocument+1)) },
-		"a document and a URL": func(p *toolkit.Portable) { p.URL = home.URL },
-		"of another kind":      func(p *toolkit.Portable) { p.Kind, p.URL = "mcp", home.URL },
+		"no OpenAPI":      func(p *toolkit.Portable) { p.Document = "hello" },
+		"too long":        func(p *toolkit.Portable) { p.Document = string(make([]byte, tool.MaxDocument+1)) },
+		"of another kind": func(p *toolkit.Portable) { p.Kind, p.URL = "mcp", home.URL },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, bad := reach(t, home), good

@@ -74,7 +74,7 @@ type (
 type event struct {
 	Error   modelhttp.Trouble `json:"error"`
 	Type    string            `json:"type"`
-	Index   int               `json:"index"`
+	Index   modelhttp.Count   `json:"index"`
 	Message struct {
 		Usage usage `json:"usage"`
 	} `json:"message"`
@@ -169,23 +169,24 @@ func (h *heard) take(e event, emit func(string)) {
 	if e.Index < 0 || e.Index > maxBlocks {
 		return
 	}
+	at := int(e.Index)
 	switch e.Type {
 	case "content_block_start":
-		for len(h.blocks) <= e.Index {
+		for len(h.blocks) <= at {
 			h.blocks = append(h.blocks, content{})
 		}
-		if h.blocks[e.Index].kind != "" {
+		if h.blocks[at].kind != "" {
 			return // it has begun, and what was said is said
 		}
-		h.blocks[e.Index] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name), input: e.Block.Input}
+		h.blocks[at] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name), input: e.Block.Input}
 		h.size += len(e.Block.ID) + len(e.Block.Name) + len(e.Block.Input)
-		h.say(e.Index, "text", e.Block.Text, emit)
+		h.say(at, "text", e.Block.Text, emit)
 	case "content_block_delta":
 		switch e.Delta.Type {
 		case "text_delta":
-			h.say(e.Index, "text", e.Delta.Text, emit)
+			h.say(at, "text", e.Delta.Text, emit)
 		case "input_json_delta":
-			h.say(e.Index, "tool_use", e.Delta.Partial, func(string) {})
+			h.say(at, "tool_use", e.Delta.Partial, func(string) {})
 		}
 	}
 }
@@ -274,7 +275,11 @@ func messages(conversation []model.Message) []message {
 		}
 		for _, r := range m.Results {
 			failed := r.Outcome == model.Failed
-			blocks = append(blocks, block{Type: "tool_result", CallID: r.CallID, IsError: &failed, Content: []block{{Type: "text", Text: r.Tell()}}})
+			result := block{Type: "tool_result", CallID: r.CallID, IsError: &failed}
+			if text := r.Tell(); text != "" { // a block of text must have some
+				result.Content = []block{{Type: "text", Text: text}}
+			}
+			blocks = append(blocks, result)
 		}
 		switch {
 		case len(blocks) == 0:

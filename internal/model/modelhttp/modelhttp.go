@@ -15,8 +15,9 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
-	"strings"
+	"time"
 
 	"agentplatform/internal/model"
 )
@@ -33,8 +34,14 @@ type Endpoint struct {
 	Client *http.Client
 }
 
-// Join is a path below a base URL.
-func Join(base, path string) string { return strings.TrimRight(base, "/") + path }
+// Join is a path below a base URL, whose query stays.
+func Join(base, path string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base // as which it is refused
+	}
+	return u.JoinPath(path).String()
+}
 
 // Stream sends a request and tells of each event's data until event says stop or the answer ends. Errors are failures of the model
 // port, as are those of event.
@@ -68,10 +75,21 @@ func (e Endpoint) Stream(ctx context.Context, request any, event func(data []byt
 		if err != nil {
 			return answer.Header, model.Unreachable(err)
 		}
-		if goOn, err := event(data); err != nil || !goOn {
+		goOn, err := event(data)
+		if err == nil && !goOn {
+			finish(answer.Body)
+		}
+		if err != nil || !goOn {
 			return answer.Header, err
 		}
 	}
+}
+
+// finish reads what is left behind the last event, if that comes at once: only then is the connection used again.
+func finish(body io.ReadCloser) {
+	late := time.AfterFunc(100*time.Millisecond, func() { _ = body.Close() })
+	defer late.Stop()
+	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }
 
 // next reads the data of the next event; what is unfinished at the end is none. Each byte is looked at once: the libraries that
@@ -114,10 +132,12 @@ func refusal(answer *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	var body struct {
 		Error   Trouble `json:"error"`
-		Message string  `json:"message"`
+		Message Text    `json:"message"`
+		Detail  Text    `json:"detail"`
 	}
-	_ = json.Unmarshal(raw, &body) // whatever it is, the status says enough
-	text := cmp.Or(body.Error.Message, body.Message, http.StatusText(answer.StatusCode))
+	raw = bytes.Trim(bytes.TrimSpace(raw), "[]") // some put it into a list
+	_ = json.Unmarshal(raw, &body)               // whatever it is, the status says enough
+	text := cmp.Or(body.Error.Message, string(body.Message), string(body.Detail), http.StatusText(answer.StatusCode))
 	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header), fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
 }
 
@@ -146,7 +166,7 @@ func (t Trouble) Failure() error {
 	if !t.There {
 		return nil
 	}
-	return model.Fail(model.Retryable, "the model's provider broke off: %s", cmp.Or(t.Message, "it does not say why"))
+	return model.BrokeOff(cmp.Or(t.Message, "it does not say why"))
 }
 
 // Unreadable is the failure of an event that is not what the provider's events are.
@@ -175,11 +195,31 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Text is a piece of text; what is none is empty.
+// Text is a piece of text, or several in a list of parts; what is none is empty.
 type Text string
 
 // UnmarshalJSON takes whatever is there.
 func (t *Text) UnmarshalJSON(raw []byte) error {
-	_ = json.Unmarshal(raw, (*string)(t))
+	var parts []struct{ Type, Text string }
+	switch {
+	case json.Unmarshal(raw, (*string)(t)) == nil:
+	case json.Unmarshal(raw, &parts) == nil:
+		for _, p := range parts {
+			if p.Type == "text" {
+				*t += Text(p.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// Arguments are those of a call, or a piece of them: a text that is JSON, or, from some, the JSON itself.
+type Arguments string
+
+// UnmarshalJSON takes whatever is there.
+func (a *Arguments) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, (*string)(a)) != nil {
+		*a = Arguments(raw)
+	}
 	return nil
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +69,8 @@ func TestWhatGoesWrongHasAKindAndShowsNoAddress(t *testing.T) {
 		"an object":         {provider{status: 400, body: strings.NewReader(`{"error":{"message":"no such model"}}`)}, model.BadRequest, "answered 400: no such model"},
 		"a text":            {provider{status: 401, body: strings.NewReader(`{"error":"wrong key"}`)}, model.BadRequest, "answered 401: wrong key"},
 		"a message":         {provider{status: 422, body: strings.NewReader(`{"object":"error","message":"bad"}`)}, model.BadRequest, "answered 422: bad"},
+		"a list":            {provider{status: 400, body: strings.NewReader(`[{"error":{"code":400,"message":"the prompt is too long"}}]`)}, model.TooLong, "answered 400: the prompt is too long"},
+		"a detail":          {provider{status: 404, body: strings.NewReader(`{"detail":"Not Found, friend"}`)}, model.BadRequest, "answered 404: Not Found, friend"},
 		"a page":            {provider{status: 502, body: strings.NewReader("<html>")}, model.Retryable, "answered 502: Bad Gateway"},
 		"a redirect":        {provider{status: 304, body: strings.NewReader("")}, model.Retryable, "answered 304"},
 		"too long":          {provider{status: 400, body: strings.NewReader(`{"error":{"message":"exceeds the maximum context length"}}`)}, model.TooLong, "context length"},
@@ -107,6 +112,36 @@ func TestAnEventWithoutAnEndIsGivenUpSoon(t *testing.T) {
 	assert.LessOrEqual(t, endless.reads*1400, 9<<20)
 }
 
+func TestAConnectionIsUsedAgain(t *testing.T) {
+	var opened atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "data: last\n\n")
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, ": and a word behind it\n\n")
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	e := modelhttp.Endpoint{URL: server.URL, Client: server.Client()}
+	for range 10 {
+		_, err := e.Stream(t.Context(), nil, func([]byte) (bool, error) { return false, nil })
+		require.NoError(t, err)
+	}
+	assert.LessOrEqual(t, opened.Load(), int64(3), "where the end comes at once")
+}
+
+func TestAPathIsPutBelowABase(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://a/v1": "https://a/v1/chat", "https://a/v1/": "https://a/v1/chat", "https://a": "https://a/chat", "https://a/d?version=1": "https://a/d/chat?version=1",
+	} {
+		assert.Equal(t, want, modelhttp.Join(base, "/chat"))
+	}
+}
+
 func TestClaimsAreTakenAsFarAsTheyMakeSense(t *testing.T) {
 	for raw, want := range map[string]modelhttp.Count{
 		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64, "1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,
@@ -116,10 +151,15 @@ func TestClaimsAreTakenAsFarAsTheyMakeSense(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(`{"N":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.N, raw)
 	}
-	for raw, want := range map[string]modelhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: ""} {
+	for raw, want := range map[string]modelhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: "", `[{"type":"thinking","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]`: "bc"} {
 		var c struct{ T modelhttp.Text }
 		require.NoError(t, json.Unmarshal([]byte(`{"T":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.T, raw)
+	}
+	for raw, want := range map[string]modelhttp.Arguments{`"{\"a\":1}"`: `{"a":1}`, "null": "", `{"a": 1}`: `{"a": 1}`, `"{\"a"`: `{"a`} {
+		var c struct{ A modelhttp.Arguments }
+		require.NoError(t, json.Unmarshal([]byte(`{"A":`+raw+`}`), &c), raw)
+		assert.Equal(t, want, c.A, raw)
 	}
 	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m", `{}`: "it does not say why", `[1]`: "it does not say why"} {
 		var c struct{ E modelhttp.Trouble }

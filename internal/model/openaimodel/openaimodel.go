@@ -6,6 +6,7 @@
 package openaimodel
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -89,11 +90,11 @@ type chunk struct {
 			Content   modelhttp.Text `json:"content"`
 			Refusal   modelhttp.Text `json:"refusal"`
 			ToolCalls []struct {
-				Index    int            `json:"index"`
-				ID       modelhttp.Text `json:"id"`
+				Index    modelhttp.Count `json:"index"`
+				ID       modelhttp.Text  `json:"id"`
 				Function struct {
-					Name      modelhttp.Text `json:"name"`
-					Arguments modelhttp.Text `json:"arguments"`
+					Name      modelhttp.Text      `json:"name"`
+					Arguments modelhttp.Arguments `json:"arguments"`
 				} `json:"function"`
 			} `json:"tool_calls"`
 		} `json:"delta"`
@@ -118,7 +119,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 	var said heard
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
-		if string(data) == "[DONE]" {
+		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) {
 			return false, nil
 		}
 		var c chunk
@@ -141,7 +142,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 type heard struct {
 	text, refusal strings.Builder
 	calls         []model.Call
-	arguments     int // bytes
+	at            map[modelhttp.Count]int // of calls, by their indices
+	arguments     int                     // bytes
 	finish        string
 	usage         usage
 }
@@ -165,17 +167,13 @@ func (h *heard) take(c chunk, emit func(string)) {
 	}
 	h.refusal.WriteString(string(choice.Delta.Refusal))
 	for _, piece := range choice.Delta.ToolCalls {
-		at := piece.Index
-		if at < 0 || at > maxCalls {
+		c := h.call(piece.Index, string(piece.ID))
+		if c == nil {
 			continue
 		}
-		for len(h.calls) <= at {
-			h.calls = append(h.calls, model.Call{})
-		}
-		c := &h.calls[at]
-		if len(c.ID)+len(c.Name) <= maxLabels {
-			c.ID += string(piece.ID)
-			c.Name += string(piece.Function.Name)
+		c.ID = cmp.Or(c.ID, cut(string(piece.ID)))
+		if name := string(piece.Function.Name); name != c.Name { // some say it again
+			c.Name = cut(c.Name + name)
 		}
 		h.arguments += len(piece.ID) + len(piece.Function.Name) + len(piece.Function.Arguments)
 		c.Arguments = append(c.Arguments, piece.Function.Arguments...)
@@ -185,11 +183,29 @@ func (h *heard) take(c chunk, emit func(string)) {
 	}
 }
 
-// maxCalls bounds the calls of one reply, whatever index an endpoint makes up.
+// call finds the call that a piece belongs to: by its index, which some endpoints leave out, and its id, which most say once.
+func (h *heard) call(index modelhttp.Count, id string) *model.Call {
+	at, there := h.at[index]
+	if !there || id != "" && h.calls[at].ID != "" && cut(id) != h.calls[at].ID {
+		if len(h.calls) == maxCalls {
+			return nil
+		}
+		if h.at == nil {
+			h.at = map[modelhttp.Count]int{}
+		}
+		at = len(h.calls)
+		h.at[index], h.calls = at, append(h.calls, model.Call{})
+	}
+	return &h.calls[at]
+}
+
+// maxCalls bounds the calls of one reply, whatever an endpoint makes up.
 const maxCalls = 1000
 
-// maxLabels bounds the id and the name of a call, in bytes; what is longer is neither.
-const maxLabels = 1 << 10
+// maxLabel bounds the id and the name of a call, in bytes; what is longer is neither.
+const maxLabel = 1 << 10
+
+func cut(label string) string { return label[:min(len(label), maxLabel)] }
 
 func (h *heard) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
