@@ -185,6 +185,9 @@ func (h *heard) take(c chunk, emit func(string)) {
 
 // call finds the call that a piece belongs to: by its index, which some endpoints leave out, and its id, which most say once.
 func (h *heard) call(index modelhttp.Count, id string) *model.Call {
+	if index < 0 || index > maxCalls {
+		return nil
+	}
 	at, there := h.at[index]
 	if !there || id != "" && h.calls[at].ID != "" && cut(id) != h.calls[at].ID {
 		if len(h.calls) == maxCalls {
