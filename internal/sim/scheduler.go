@@ -166,9 +166,17 @@ func (s *scheduler) runnable(a *actor) bool {
 	return a.ready == nil || a.ready()
 }
 
+// maxSteps is how many steps a world may take before it is taken for one that never comes to rest. A healthy one takes
+// 15,000, the longest a few hundred thousand.
+const maxSteps = 1_000_000
+
 // run steps the world until the end, until nobody can ever go on, or until something failed.
 func (s *scheduler) run(end time.Time, after func()) {
 	for s.failure == "" {
+		if s.steps >= maxSteps {
+			s.fail("the world does not come to rest")
+			return
+		}
 		s.fire()
 		var able []*actor
 		for _, a := range s.actors {
