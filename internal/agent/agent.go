@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,6 +63,8 @@ type Task struct {
 	Over func(ctx context.Context, tokens int64) (string, error)
 	// Go says whether another call may begin now: nil, or why not.
 	Go func() error
+	// Log is told what is for nobody else. It may be nil.
+	Log *slog.Logger
 }
 
 // Result is how the loop ended: exactly one of the three.

@@ -111,8 +111,8 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
-	case j.Source != "" && j.Source != offer.Source: // what was asked for, and maybe approved, was another tool
-		return j.end(s, model.Failed, fmt.Sprintf("the tool %q is not there any more; another one has its name", j.Name))
+	case !offer.Is(j.Source): // what was asked for, and maybe approved, was another tool, or this one as it was before
+		return j.end(s, model.Failed, fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
 	case decided && decision.Decision == string(lifecycle.Edit):
@@ -352,10 +352,23 @@ func (s *session) call(ctx context.Context, j *job) {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
 	if err != nil {
-		j.end(s, model.Failed, err.Error())
+		j.end(s, model.Failed, s.why(j, err))
 		return
 	}
 	j.end(s, model.Succeeded, s.kept(ctx, j, result))
+}
+
+// why is what the model is told of a call that failed: what a [tool.Error] says. Any other error is not meant for it, and may
+// name addresses or credentials: it is logged.
+func (s *session) why(j *job, err error) string {
+	var told *tool.Error
+	if errors.As(err, &told) {
+		return told.Message
+	}
+	if s.Log != nil {
+		s.Log.Warn("a tool could not be called", "call", j.key, "tool", j.Name, "error", err)
+	}
+	return "the tool could not be called"
 }
 
 // kept keeps what of a result has no place in the journal, and is what the model is told.

@@ -407,6 +407,21 @@ func TestACallIsMadeAtTheToolThatWasAskedFor(t *testing.T) {
 	assert.Contains(t, r.All[1].Output, "another one has its name")
 }
 
+// What is wrong here is for the operators: it may name addresses and credentials.
+func TestOnlyAToolsOwnErrorIsToldToTheModel(t *testing.T) {
+	m := &script{says: []turn{replies(act("a", `{"n":1}`)), replies(act("b", `{"n":2}`)), says("done")}}
+	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
+		if string(i.Arguments) == `{"n":1}` {
+			return "", fmt.Errorf("post https://user:sesame@10.0.0.7/: %w", context.DeadlineExceeded)
+		}
+		return "", fmt.Errorf("post https://user:sesame@10.0.0.7/: %w", tool.Fail("the server answered 503"))
+	}))
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Equal(t, "the tool could not be called", r.All[1].Output)
+	assert.Equal(t, "the server answered 503", r.All[3].Output)
+}
+
 func TestTextThatIsNoUnicodeCanBeStored(t *testing.T) {
 	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "a\xffb", Finish: "\xfe", RequestID: "\x80", InputTokens: 1, OutputTokens: 1}, nil

@@ -10,6 +10,8 @@ package tool
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -182,10 +184,32 @@ const (
 type Offer struct {
 	Spec
 
-	Source   string // which tool it is, whatever name it is offered under; empty: its name says
+	Source   string // which tool it is, whatever name it is offered under, as [Source] tells it; empty: its name says
 	Approval Approval
 	Timeout  time.Duration
 	Call     func(ctx context.Context, i Invocation) (Result, error)
+}
+
+// Source tells a tool of a toolkit from all others, and from what it was before: whoever lets a call of it pass has seen this very
+// definition at this very place.
+func Source(toolkit, name string, place, definition any) string {
+	b, err := json.Marshal([]any{place, definition})
+	if err != nil {
+		panic("tool: a definition cannot be encoded: " + err.Error()) // it was read from JSON
+	}
+	var normal any // the same, however its members are ordered
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if d.Decode(&normal) == nil {
+		b, _ = json.Marshal(normal)
+	}
+	sum := sha256.Sum256(b)
+	return toolkit + "/" + name + "/" + hex.EncodeToString(sum[:8])
+}
+
+// Is says whether this is the tool that a call was asked of. What an earlier program noted leaves out the definition.
+func (o Offer) Is(source string) bool {
+	return source == "" || source == o.Source || strings.Count(source, "/") == 1 && strings.HasPrefix(o.Source, source+"/")
 }
 
 // Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.

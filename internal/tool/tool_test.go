@@ -46,3 +46,23 @@ func TestWhenACallNeedsApproval(t *testing.T) {
 		})
 	}
 }
+
+func TestASourceTellsAToolFromWhatItWas(t *testing.T) {
+	is := func(place, definition string) tool.Offer {
+		return tool.Offer{Source: tool.Source("kit", "act", place, json.RawMessage(definition))}
+	}
+	was := is("https://a", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`)
+	assert.True(t, is("https://a", `{"description":"d","binding":{"n":9007199254740993,"name":"act"}}`).Is(was.Source), "members have no order")
+	for _, changed := range []tool.Offer{
+		is("https://b", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`),
+		is("https://a", `{"binding":{"name":"act","n":9007199254740992},"description":"d"}`),
+		is("https://a", `{"binding":{"name":"act","n":9007199254740993},"description":"e"}`),
+		{Source: "other/act"}, {},
+	} {
+		assert.False(t, changed.Is(was.Source))
+	}
+	assert.True(t, was.Is(""), "a tool that needs no source")
+	assert.True(t, was.Is("kit/act"), "as an earlier program noted it")
+	assert.False(t, was.Is("kit/ac"))
+	assert.False(t, was.Is("kit/act2"))
+}

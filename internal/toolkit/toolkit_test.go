@@ -116,6 +116,24 @@ func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {
 	require.ErrorIs(t, err, seal.ErrNotOurs)
 }
 
+func TestAToolThatMovesIsAnotherOne(t *testing.T) {
+	s := newToolkits(t, &kind{names: []string{"act"}})
+	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com/first")})
+	source := func() tool.Offer {
+		offers, err := s.Open(t.Context(), "o", []string{one.ID})
+		require.NoError(t, err)
+		require.Len(t, offers, 1)
+		return offers[0]
+	}
+	before := source()
+	_, err := s.Edit(t.Context(), record.Of("o"), one.ID, 0, toolkit.Draft{Name: text("two")})
+	require.NoError(t, err)
+	assert.True(t, source().Is(before.Source))
+	_, err = s.Edit(t.Context(), record.Of("o"), one.ID, 0, toolkit.Draft{URL: text("https://a.example.com/second")})
+	require.NoError(t, err)
+	assert.False(t, source().Is(before.Source), "what was approved was a call of the first")
+}
+
 func TestAToolkitThatCannotBeOpenedIsToldToTheModelAndStopsNoRun(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
 	sealed := made(t, s, toolkit.Draft{Name: text("sealed"), URL: text("https://a.example.com"), Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})

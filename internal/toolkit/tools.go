@@ -260,7 +260,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 			if !one.Enabled {
 				continue
 			}
-			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Approval: one.Approval, Timeout: one.limit()}
+			o := tool.Offer{Spec: one.Spec, Source: source(t, one), Approval: one.Approval, Timeout: one.limit()}
 			o.Name, o.RetrySafe = name, one.RetrySafe
 			kind := s.Kinds[t.Kind]
 			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
@@ -274,6 +274,14 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 		}
 	}
 	return offers, nil
+}
+
+// source tells a tool from what else may have its name, now or later.
+func source(t record.Toolkit, one Tool) string {
+	if t.Kind == Builtin {
+		return t.ID + "/" + one.Name
+	}
+	return tool.Source(t.ID, one.Name, []any{t.URL, t.BaseURL, t.Command, t.Request}, one.Definition)
 }
 
 func free(taken map[string]bool, name, toolkit string) string {

@@ -257,7 +257,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if err != nil || failure != "" {
 		return agent.Result{Failure: failure}, err
 	}
-	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo}
+	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo, Log: a.Log.With("run_id", a.id)}
 	if budgets := run.Budgets; len(budgets) > 0 {
 		t.Over = func(ctx context.Context, tokens int64) (string, error) {
 			return a.Store.Overspent(ctx, budgets, tokens)
