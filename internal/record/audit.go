@@ -18,6 +18,7 @@ type Audit struct {
 	Decided map[string][]string // the interrupts that a pause's end named, by run
 	Counts  map[table.Key]int64 // what has been used of budgets
 	Files   []File
+	Steps   []Step
 }
 
 // NewAudit makes an empty audit.
@@ -39,6 +40,15 @@ func (a *Audit) Add(item *table.Item) error {
 	case kind == "run" && item.Sort == headSort:
 		e, err := decodeRun(item)
 		a.Runs[rest] = e.Value
+		return err
+	case kind == "run" && strings.HasPrefix(item.Sort, "step/"):
+		e, err := decode[document](item)
+		if err != nil || e.Value.Blob != "" {
+			return err
+		}
+		var step Step
+		err = json.Unmarshal(e.Value.Doc, &step)
+		a.Steps = append(a.Steps, step)
 		return err
 	case kind == "run" && strings.HasPrefix(item.Sort, "decision/"):
 		e, err := decode[document](item)

@@ -200,6 +200,9 @@ func (c *checker) shown(ops []table.Op) {
 			c.violated(11, "a frame at %s cannot be read: %s", op.Item.Key, err)
 			return
 		}
+		if strings.Contains(string(op.Item.Body), secret) {
+			c.violated(21, "a frame at %s tells a secret", op.Item.Key)
+		}
 		if frame.Kind != events.FrameStep || frame.Step.Outcome != string(model.Succeeded) {
 			continue
 		}
@@ -279,6 +282,8 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.head(rest, a.Runs[rest])
 	case kind == "run" && key.Sort == "input" && item != nil:
 		c.accepted[rest] = true
+	case kind == "run" && strings.HasPrefix(key.Sort, "step/") && len(a.Steps) > 0 && c.world.server != nil:
+		c.world.server.journalled(rest, a.Steps[0])
 	case kind == "run" && strings.HasPrefix(key.Sort, "decision/") && item != nil:
 		c.decided[rest] = a.Decided[rest]
 	case kind == "run" && strings.HasPrefix(key.Sort, "file/"):
@@ -508,6 +513,9 @@ func (c *checker) effect(p *process, i tool.Invocation) {
 }
 
 func (c *checker) pushed(b events.Webhook, p received) {
+	if strings.Contains(p.body, secret) {
+		c.violated(21, "delivery %s tells a secret", p.id)
+	}
 	if before, there := c.bodies[p.id]; there && before != p.body {
 		c.violated(7, "delivery %s came with other bytes", p.id)
 	}
@@ -614,6 +622,9 @@ func (c *checker) approved(r record.Run, i tool.Invocation) {
 func (c *checker) accounted(r record.Run) {
 	journal, err := c.store().Journal(context.Background(), r.ID())
 	must(err)
+	if c.world.server != nil {
+		c.world.server.toldOf(r.ID(), journal)
+	}
 	var calls, in, out int64
 	for _, step := range journal {
 		if step.Kind != record.ModelStep {

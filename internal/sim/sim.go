@@ -30,6 +30,9 @@ func Simulate(seed uint64) Report {
 	for n := range 3 + int(seed%3) {
 		w.client(n)
 	}
+	for _, kit := range w.kits {
+		w.owner(kit[0], kit[1])
+	}
 	born := len(w.processes)
 	after := func() {
 		// A process that died is followed by another one.

@@ -33,6 +33,7 @@ import (
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/tool/builtintool"
+	"agentplatform/internal/toolkit"
 	"agentplatform/internal/webhook"
 	"agentplatform/internal/worker"
 )
@@ -75,6 +76,8 @@ type world struct {
 	files     map[string][]string // what was sent, by organisation
 	agents    []string            // by organisation: never, always
 	modes     map[string]string   // of approval, by agent
+	kits      [][2]string         // toolkits of the server's tools, by organisation
+	server    *server             // of tools, in every other pair of worlds; nil: the tools are the process's own
 	clients   int
 	touched   []table.Op
 }
@@ -93,6 +96,7 @@ type deployment struct {
 	shell    *move.Shell
 	files    *files.Files
 	tenants  *tenant.Tenants
+	toolkits *toolkit.Toolkits
 	replaced bool
 }
 
@@ -107,7 +111,14 @@ func newWorld(seed uint64, rate float64) *world {
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
 	w.queue = &bag{world: w}
 	w.checker = newChecker(w)
+	if seed/8%2 == 1 {
+		w.server = newServer(w)
+	}
 	return w
+}
+
+func (w *world) toolkits(box *toolbox, store *record.Store) *toolkit.Toolkits {
+	return &toolkit.Toolkits{Store: store, Known: store, Host: box.machine, Kinds: map[string]tool.Kind{toolkit.Builtin: box.builtin, "mcp": hostile{box}}}
 }
 
 func (w *world) tenants(m *machine, store *record.Store) *tenant.Tenants {
@@ -128,9 +139,17 @@ func (w *world) found() {
 			name := "org"
 			o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})
 			must(err)
+			kit := ""
+			if w.server != nil {
+				kit = w.server.found(ctx, w.toolkits(&toolbox{builtintool.New(m), w, founder, m}, store), o.Value.ID)
+				w.kits = append(w.kits, [2]string{o.Value.ID, kit})
+			}
 			for _, mode := range []string{"never", "always"} {
 				spec := tenants.DefaultSpec(o.Value.ID)
 				spec.Name, spec.Approval.Mode = mode, mode
+				if kit != "" {
+					spec.ToolkitIDs = append(spec.ToolkitIDs, kit)
+				}
 				a, err := tenants.CreateAgent(ctx, o.Value.ID, spec, true)
 				must(err)
 				w.agents = append(w.agents, a.Value.ID)
@@ -199,12 +218,17 @@ func (w *world) deploy(name string) {
 		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline,
 	}
 	d.intake = &intake.Intake{Shell: d.shell, Store: d.store, Tenants: tenants, Host: m}
+	box := &toolbox{builtintool.New(m), w, p, m}
+	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
 		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},
-		Tools: &toolbox{builtintool.New(m), w, p, m},
+		Tools: box,
+	}
+	if w.server != nil {
+		d.worker.Tools = opener{d.toolkits, w.server}
 	}
 	d.sweeper = &sweep.Sweeper{Shell: d.shell, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
@@ -567,14 +591,18 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, tool.Definition{Spec: tool.Spec{Name: "effect", RetrySafe: true}}, tool.Definition{Spec: tool.Spec{Name: "once"}},
-		tool.Definition{Spec: tool.Spec{Name: "broken", RetrySafe: true}})
+	for _, spec := range specs {
+		found = append(found, tool.Definition{Spec: spec})
+	}
 	var offers []tool.Offer
 	for _, d := range found {
 		offers = append(offers, tool.Offer{Spec: d.Spec, Timeout: toolTime, Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) }})
 	}
 	return offers, nil
 }
+
+// specs are the tools that are not built in.
+var specs = []tool.Spec{{Name: "effect", RetrySafe: true}, {Name: "once"}, {Name: "broken", RetrySafe: true}}
 
 // toolTime is how long the tools may take.
 const toolTime = 6 * time.Second

@@ -80,6 +80,7 @@ const (
 	workerWorker   = "internal/worker/worker.go"
 	agentCalls     = "internal/agent/calls.go"
 	agentReply     = "internal/agent/reply.go"
+	toolkitTools   = "internal/toolkit/tools.go"
 	webhookWebhook = "internal/webhook/webhook.go"
 	sweepSweep     = "internal/sweep/sweep.go"
 	recordStore    = "internal/record/store.go"
@@ -124,6 +125,16 @@ func Bugs() []Bug {
 		one("a claim to have used less than nothing counts", agentReply, `if in < 0 || in > maxTokens || none {`, `if in > maxTokens || none {`),
 		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
 		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
+
+		// Servers of tools that are hostile.
+		one("a tool that has changed stays enabled", toolkitTools, "			if !was.same(now[i]) {\n", "			if false {\n"),
+		one("a refresh enables what was off", toolkitTools, "				d.Added = append(d.Added, now[i].Name)\n				continue\n			}\n			was := before[at]\n", "				d.Added = append(d.Added, now[i].Name)\n				continue\n			}\n			was := before[at]\n			was.Enabled = true\n"),
+		one("a toolkit that moves keeps its tools enabled", "internal/toolkit/toolkit.go", `tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())`, `tools[i].Enabled = one.Enabled`),
+		one("what was approved of a tool is made of what it has become", agentCalls, `case !offer.Is(j.Source):`, `case offer.Source == "" && j.Source != "":`),
+		one("any failure of a tool is told", agentCalls, "	return \"the tool could not be called\"\n", "	return err.Error()\n"),
+		one("a long answer of a tool is told whole", agentCalls, `if len(output) > maxOutput {`, `if false {`),
+		one("the answers of calls beside each other change places", agentCalls, "			s.call(ctx, j)\n", "			s.call(ctx, j)\n			jobs[0].step.Output, j.step.Output = j.step.Output, jobs[0].step.Output\n"),
+		one("each tool of a toolkit is called as its last", toolkitTools, `return kind.Call(ctx, endpoint, one.Definition, i)`, `return kind.Call(ctx, endpoint, tools[len(tools)-1].Definition, i)`),
 
 		// The end of runs.
 		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
