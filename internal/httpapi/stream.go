@@ -131,17 +131,17 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, contentType 
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	right := &right{server: s, principal: c.principal, agent: run.Value.Agent, seen: -1}
-	if !right.lasts(following) {
+	right := s.Tenants.RightTo(c.principal, run.Value.Agent)
+	if !right.Lasts(following) {
 		return nil
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
-	watching.Go(func() { right.watch(following, cancel) })
+	watching.Go(func() { s.watch(following, c.principal, right, cancel) })
 	err = s.Feed.Follow(following, s.Store, c.principal.Scope(), c.run, s.Heartbeat, func(e feed.Event) error {
 		out.seq = e.Seq
-		if !right.lasts(following) {
+		if !right.Lasts(following) {
 			return feed.ErrStop
 		}
 		return write(out, e)
@@ -193,4 +193,29 @@ func writeLine(o *sink, e feed.Event) error {
 
 func pauseLine(seq int64, r view.Run) feed.Event {
 	return feed.Event{Event: feed.Status, RunID: r.RunID, Seq: seq, Status: r.Status, Interrupts: &r.Interrupts}
+}
+
+// watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every stream, so
+// that it must stay small: a look, whose stack is large, has a goroutine of its own.
+func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Right, end func()) {
+	for ctx.Err() == nil {
+		changes, changed := s.Tenants.Changes(p)
+		wait := right.Due(changes)
+		if wait <= 0 {
+			lasts := make(chan bool, 1)
+			go func() { lasts <- right.Lasts(ctx) }()
+			if !<-lasts {
+				end()
+				return
+			}
+			continue
+		}
+		due := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-due.C:
+		}
+		due.Stop()
+	}
 }

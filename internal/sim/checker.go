@@ -97,9 +97,15 @@ func (c *checker) nextDue() (time.Time, bool) {
 // committed takes in what a commit has left of the items it touched, and checks.
 func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	c.commits++
+	rights := false
 	for _, op := range ops {
 		items, _ := t.Get(context.Background(), op.Item.Key)
 		c.item(op.Item.Key, items[0])
+		kind, _, _ := strings.Cut(op.Item.Part, "/")
+		rights = rights || op.Item.Sort == "head" && slices.Contains([]string{"organization", "user", "api_key", "group", "agent"}, kind)
+	}
+	if rights && c.world.powers != nil {
+		c.world.powers.look()
 	}
 	for _, id := range c.fresh {
 		c.begun(c.runs[id])
@@ -390,6 +396,9 @@ func (c *checker) head(id string, r record.Run) {
 	if before.Status.Active() && r.Status.Terminal() {
 		c.waited[id] = before.Parked
 	}
+	if before.Status != lifecycle.AwaitingInput && r.Status == lifecycle.AwaitingInput && c.world.powers != nil {
+		c.world.powers.waits(r)
+	}
 	if before.Status == lifecycle.AwaitingInput && r.Status == lifecycle.Queued {
 		if ids, pending := c.decided[id], before.PendingIDs(); ids != nil && (len(ids) != len(pending) || slices.ContainsFunc(pending, func(one string) bool { return !slices.Contains(ids, one) })) {
 			c.violated(6, "run %s waited for %v and goes on with %v", id, pending, ids)
@@ -506,6 +515,9 @@ func (c *checker) effect(p *process, i tool.Invocation) {
 		c.violated(9, "%s is called by %s, and %s holds the run", i.IdempotencyKey, p.name, holder.name)
 	}
 	c.approved(r, i)
+	if c.world.powers != nil {
+		c.world.powers.begun(r)
+	}
 	c.effects[i.Name+" "+i.IdempotencyKey]++
 	if n := c.effects["once "+i.IdempotencyKey]; i.Name == "once" && n > 1+c.allowed[run] {
 		c.violated(9, "%s was called %d times, %d repetitions were allowed", i.IdempotencyKey, n, c.allowed[run])

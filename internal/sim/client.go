@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type client struct {
 	chats  []string
 	keys   map[string]string // idempotency key -> what the first answer said
 	sent   map[string]intake.Message
+	text   text // of the key that it comes with, where powers change
 }
 
 func (w *world) client(n int) {
@@ -85,7 +87,7 @@ var many = strings.Repeat("/tool effect {}\n", 120)
 // large is a message whose body the blob store keeps.
 var large = strings.Repeat("x", 10_000)
 
-func (c *client) text() string {
+func (c *client) message() string {
 	switch c.work.IntN(200) {
 	case 0:
 		return many
@@ -180,7 +182,7 @@ func (c *client) leave(a *actor) {
 		if all {
 			_, err = d.tenants.RemoveOrganization(ctx, c.who.Organization.ID)
 		} else {
-			_, err = d.tenants.RemoveUser(ctx, c.who, c.who.Scope(), c.who.User.ID)
+			_, err = d.tenants.RemoveUser(ctx, tenant.Platform(), c.who.Scope(), c.who.User.ID)
 		}
 		c.expect(err, "unavailable", "not_found")
 	})
@@ -202,7 +204,7 @@ func (c *client) agentOf() string {
 }
 
 func (c *client) send(a *actor) {
-	m := intake.Message{AgentID: c.agentOf(), Text: c.text(), Enqueue: c.work.IntN(2) == 0}
+	m := intake.Message{AgentID: c.agentOf(), Text: c.message(), Enqueue: c.work.IntN(2) == 0}
 	if c.work.IntN(3) > 0 {
 		m.ChatID = c.any(c.chats)
 	}
@@ -236,7 +238,18 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	var posted intake.Posted
 	var err error
 	for range 3 {
-		if answered := c.ask(a, func(ctx context.Context, d *deployment) { posted, err = d.intake.Post(ctx, c.who, m) }); answered {
+		if answered := c.ask(a, func(ctx context.Context, d *deployment) {
+			began := c.now
+			p, t, refusal := c.as(ctx, d, tenant.LevelRun)
+			if err = refusal; err == nil {
+				posted, err = d.intake.Post(ctx, p, m)
+			}
+			wanted := m.AgentID
+			if posted.Replayed {
+				wanted = posted.Run.Agent
+			}
+			c.judge(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}}, need{level: tenant.LevelRun, agents: c.all()}, err)
+		}); answered {
 			break
 		}
 		if m.Key == "" {
@@ -303,10 +316,8 @@ func (c *client) expect(err error, codes ...string) {
 		}
 		return
 	}
-	for _, code := range codes {
-		if p.Code == code {
-			return
-		}
+	if slices.Contains(codes, p.Code) || c.powers != nil && refused(err) { // who may what is judged elsewhere
+		return
 	}
 	c.fail(fmt.Sprintf("a client got %s, which this request must not get: %v", p.Code, err))
 }
@@ -319,7 +330,12 @@ func (c *client) followup(a *actor) {
 	var posted intake.Posted
 	var err error
 	if c.ask(a, func(ctx context.Context, d *deployment) {
-		posted, err = d.intake.Followup(ctx, c.who, run, c.text(), "")
+		began := c.now
+		p, t, refusal := c.as(ctx, d, tenant.LevelRun)
+		if err = refusal; err == nil {
+			posted, err = d.intake.Followup(ctx, p, run, c.message(), "")
+		}
+		c.judge(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
 	}) {
 		c.there(run, err)
 		c.expect(err, "run_not_active", "parked_queue_full", "not_found", "unavailable")
@@ -342,6 +358,10 @@ func (c *client) resume(a *actor) {
 		interrupts, err := d.store.Interrupts(ctx, run, e.Value.Pause)
 		if err != nil {
 			return
+		}
+		var then []string
+		if c.powers != nil {
+			then = c.powers.paused[run]
 		}
 		if len(interrupts) != len(e.Value.Interrupts) && !c.checker.isGone(run) { // it may have been removed between the two looks
 			c.checker.violated(6, "run %s waits for %d decisions and shows %d", run, len(e.Value.Interrupts), len(interrupts))
@@ -367,7 +387,15 @@ func (c *client) resume(a *actor) {
 			list = list[1:]
 		}
 		complete := len(list) == len(interrupts)
-		_, err = d.intake.Resume(ctx, c.who, run, "", list)
+		began := c.now
+		p, t, err := c.as(ctx, d, tenant.LevelRun)
+		if err == nil {
+			_, err = d.intake.Resume(ctx, p, run, "", list)
+		}
+		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause { // else it is about another pause by now
+			n.approves, n.then = slices.ContainsFunc(e.Value.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }), then
+			c.judge(d, t, began, n, n, err)
+		}
 		c.there(run, err)
 		c.expect(err, "not_awaiting_input", "interrupts_mismatch", "unavailable", "not_found")
 		if err == nil {
@@ -385,7 +413,12 @@ func (c *client) cancel(a *actor) {
 		return
 	}
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		_, err := d.intake.Cancel(ctx, c.who, run, "")
+		began := c.now
+		p, t, err := c.as(ctx, d, tenant.LevelRun)
+		if err == nil {
+			_, err = d.intake.Cancel(ctx, p, run, "")
+		}
+		c.judge(d, t, began, c.to(run), c.to(run), err)
 		c.there(run, err)
 		c.expect(err, "not_found", "unavailable")
 	})
@@ -398,7 +431,12 @@ func (c *client) withdraw(a *actor) {
 	p := c.parked[c.work.IntN(len(c.parked))]
 	c.checker.withdrawn[p[1]] = c.checker.withdrawn[p[1]] || !c.checker.started[p[1]] // from now on it may be gone
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		err := d.intake.Withdraw(ctx, c.who, p[0], p[1])
+		began := c.now
+		who, t, err := c.as(ctx, d, tenant.LevelRun)
+		if err == nil {
+			err = d.intake.Withdraw(ctx, who, p[0], p[1])
+		}
+		c.judge(d, t, began, c.to(p[0]), need{level: tenant.LevelRun, agents: c.all()}, err)
 		c.expect(err, "not_found", "already_started", "unavailable")
 	})
 }
@@ -406,7 +444,12 @@ func (c *client) withdraw(a *actor) {
 func (c *client) deleteChat(a *actor) {
 	chat := c.any(c.chats)
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		_, err := d.intake.DeleteChat(ctx, c.who, chat)
+		began := c.now
+		p, t, err := c.as(ctx, d, tenant.LevelRun)
+		if err == nil {
+			_, err = d.intake.DeleteChat(ctx, p, chat)
+		}
+		c.judge(d, t, began, need{level: tenant.LevelRun}, need{level: tenant.LevelRun, agents: c.all()}, err)
 		c.expect(err, "not_found", "unavailable")
 	})
 }
@@ -419,8 +462,29 @@ func (c *client) watch(a *actor) {
 	}
 	c.ask(a, func(ctx context.Context, d *deployment) {
 		began, text, first := c.now, "", true
+		p, t, err := c.as(ctx, d, tenant.LevelRead)
+		var e record.RunEntity
+		if err == nil {
+			e, err = d.intake.Run(ctx, p, run)
+		}
+		n := need{level: tenant.LevelRead, agents: c.to(run).agents}
+		c.judge(d, t, began, n, n, err)
+		if err != nil {
+			c.there(run, err)
+			c.expect(err, "not_found", "unavailable")
+			return
+		}
+		right, ended := d.tenants.RightTo(p, e.Value.Agent), false
 		var last feed.Event
-		err := d.feed.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e feed.Event) error {
+		err = d.feed.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e feed.Event) error {
+			if c.powers != nil {
+				if ended = !right.Lasts(ctx); ended {
+					return feed.ErrStop
+				}
+				if may, certain := c.powers.certain(c.who.Organization.ID, t, n, c.now.Add(-c.streamsOn())); certain && !may {
+					c.checker.violated(22, "user %s is still shown run %s", c.who.User.ID, run)
+				}
+			}
 			if first && e.Event != feed.Init {
 				c.checker.violated(11, "the stream of %s began with %s", run, e.Event)
 			}
@@ -440,7 +504,7 @@ func (c *client) watch(a *actor) {
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil && !ended {
 			c.expect(err, "not_found", "unavailable")
 			return
 		}
@@ -452,6 +516,12 @@ func (c *client) watch(a *actor) {
 		}
 		if last.Event == feed.Done && last.Run.Status == string(lifecycle.Completed) && text != result.Answer {
 			c.checker.violated(11, "the stream of %s joined to %q, and the result is %s", run, text, last.Run.Result)
+		}
+		if ended {
+			if may, certain := c.powers.certain(c.who.Organization.ID, t, n, began); certain && may && !c.left[c.who.User.ID] {
+				c.checker.violated(22, "user %s, who may see it, is not shown run %s any more", c.who.User.ID, run)
+			}
+			return
 		}
 		if last.Event != feed.Done && c.now.Sub(began) <= 10*time.Minute {
 			c.checker.violated(11, "the stream of %s ended with %s", run, last.Event)

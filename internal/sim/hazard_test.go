@@ -88,7 +88,7 @@ func TestAChainOfHandOversGoesOn(t *testing.T) {
 func administer(t *testing.T, w *world, pass time.Duration, do func(ctx context.Context, tenants *tenant.Tenants)) {
 	t.Helper()
 	d := w.processes[0]
-	w.spawn(d.process, "administrator", func(*actor) { do(context.Background(), w.tenants(d.machine, d.store)) })
+	w.spawn(d.process, "administrator", func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store)) })
 	w.run(w.now.Add(pass), func() {})
 	require.Empty(t, w.failure)
 }

@@ -33,6 +33,11 @@ func Simulate(seed uint64) Report {
 	for _, kit := range w.kits {
 		w.owner(kit[0], kit[1])
 	}
+	if w.powers != nil {
+		for _, organization := range sortedKeys(w.powers.groups) {
+			w.boss(organization)
+		}
+	}
 	born := len(w.processes)
 	after := func() {
 		// A process that died is followed by another one.

@@ -28,6 +28,7 @@ import (
 	"agentplatform/internal/removal"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table"
+	"agentplatform/internal/table/cachetable"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
@@ -77,6 +78,7 @@ type world struct {
 	agents    []string            // by organisation: never, always
 	modes     map[string]string   // of approval, by agent
 	kits      [][2]string         // toolkits of the server's tools, by organisation
+	powers    *powers             // who may what, in every other four of eight worlds, where that changes; nil: all may do everything
 	server    *server             // of tools, in every other pair of worlds; nil: the tools are the process's own
 	clients   int
 	touched   []table.Op
@@ -98,6 +100,8 @@ type deployment struct {
 	tenants  *tenant.Tenants
 	toolkits *toolkit.Toolkits
 	replaced bool
+
+	remembers bool // for a while, who a key belongs to and what agents are
 }
 
 func newWorld(seed uint64, rate float64) *world {
@@ -114,6 +118,9 @@ func newWorld(seed uint64, rate float64) *world {
 	if seed/8%2 == 1 {
 		w.server = newServer(w)
 	}
+	if seed/16%2 == 1 {
+		w.powers = &powers{world: w, groups: map[string]string{}, texts: map[string]text{}, past: map[string][]rights{}, paused: map[string][]string{}}
+	}
 	return w
 }
 
@@ -121,8 +128,8 @@ func (w *world) toolkits(box *toolbox, store *record.Store) *toolkit.Toolkits {
 	return &toolkit.Toolkits{Store: store, Known: store, Host: box.machine, Kinds: map[string]tool.Kind{toolkit.Builtin: box.builtin, "mcp": hostile{box}}}
 }
 
-func (w *world) tenants(m *machine, store *record.Store) *tenant.Tenants {
-	return tenant.New(store, store, m, tenant.Defaults{
+func (w *world) tenants(m *machine, store, known *record.Store) *tenant.Tenants {
+	return tenant.New(store, known, m, tenant.Defaults{
 		UserCap: userCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: activeLimit,
 	}, nil) // nobody sets a secret here
 }
@@ -134,7 +141,7 @@ func (w *world) found() {
 	w.spawn(founder, "founder", func(*actor) {
 		ctx := context.Background()
 		store := record.New(w.inner, w.blobs, m)
-		tenants := w.tenants(m, store)
+		tenants := w.tenants(m, store, store)
 		for _, users := range []int{2, 1} {
 			name := "org"
 			o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})
@@ -144,9 +151,19 @@ func (w *world) found() {
 				kit = w.server.found(ctx, w.toolkits(&toolbox{builtintool.New(m), w, founder, m}, store), o.Value.ID)
 				w.kits = append(w.kits, [2]string{o.Value.ID, kit})
 			}
+			group, level, role := "", tenant.LevelAdmin, string(tenant.Admin)
+			if w.powers != nil {
+				group, level, role = w.powers.found(ctx, tenants, o.Value.ID), tenant.LevelRun, string(tenant.Member)
+			}
 			for _, mode := range []string{"never", "always"} {
 				spec := tenants.DefaultSpec(o.Value.ID)
 				spec.Name, spec.Approval.Mode = mode, mode
+				if group != "" && mode == "never" {
+					spec.GroupIDs = append(spec.GroupIDs, group)
+				}
+				if group != "" && mode == "always" {
+					spec.ApproverGroupIDs = append(spec.ApproverGroupIDs, group)
+				}
 				if kit != "" {
 					spec.ToolkitIDs = append(spec.ToolkitIDs, kit)
 				}
@@ -156,14 +173,21 @@ func (w *world) found() {
 				w.modes[a.Value.ID] = mode
 			}
 			for range users {
-				email, role := fmt.Sprintf("u%d@example.com", len(w.people)), string(tenant.Admin)
-				u, err := tenants.CreateUser(ctx, tenant.Platform(), o.Value.ID, tenant.UserEdit{Email: &email, Role: &role, Budget: plenty})
+				email := fmt.Sprintf("u%d@example.com", len(w.people))
+				edit := tenant.UserEdit{Email: &email, Role: &role, Budget: plenty}
+				if group != "" {
+					edit.GroupIDs = &[]string{group}
+				}
+				u, err := tenants.CreateUser(ctx, tenant.Platform(), o.Value.ID, edit)
 				must(err)
-				_, text, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+				k, text, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: level})
 				must(err)
 				p, err := tenants.Authenticate(ctx, text)
 				must(err)
 				w.people = append(w.people, p)
+				if w.powers != nil {
+					w.powers.hand(u.Value.ID, newText(k.Value.ID, text))
+				}
 			}
 		}
 	})
@@ -206,7 +230,12 @@ func (w *world) deploy(name string) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	d.store = record.New(faulty, &bucket{w.blobs, w, p}, m)
-	tenants := w.tenants(m, d.store)
+	known := d.store
+	if w.powers != nil && len(w.processes)%2 == 0 { // as where a store is far away
+		d.remembers = true
+		known = record.New(cachetable.New(faulty, cachetable.Life{Found: remembered, Missing: 5 * time.Second}, m.Elapsed), &bucket{w.blobs, w, p}, m)
+	}
+	tenants := w.tenants(m, d.store, known)
 	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
 	frames := &faulttable.Table{
 		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // nobody waits that long: it hangs
@@ -221,7 +250,7 @@ func (w *world) deploy(name string) {
 	box := &toolbox{builtintool.New(m), w, p, m}
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
-		Shell: d.shell, Store: d.store, Known: d.store, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
+		Shell: d.shell, Store: d.store, Known: known, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},

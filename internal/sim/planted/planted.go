@@ -81,6 +81,8 @@ const (
 	agentCalls     = "internal/agent/calls.go"
 	agentReply     = "internal/agent/reply.go"
 	toolkitTools   = "internal/toolkit/tools.go"
+	tenantTenants  = "internal/tenant/tenants.go"
+	tenantAccess   = "internal/tenant/access.go"
 	webhookWebhook = "internal/webhook/webhook.go"
 	sweepSweep     = "internal/sweep/sweep.go"
 	recordStore    = "internal/record/store.go"
@@ -125,6 +127,17 @@ func Bugs() []Bug {
 		one("a claim to have used less than nothing counts", agentReply, `if in < 0 || in > maxTokens || none {`, `if in > maxTokens || none {`),
 		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
 		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
+
+		// Powers that change.
+		one("what rights rest on is remembered for ever", "internal/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
+		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, p.Key.PreviousUntil)\n", ""),
+		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
+		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(p.Key.Level), Role(p.User.Role).Most())`, `Level(p.Key.Level)`),
+		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked", second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},`, ``),
+		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
+		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now)\n", "		_ = now\n"),
+		one("who may see a run is not asked", "internal/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
+		one("a stream looks at the right to it once", "internal/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
 
 		// Servers of tools that are hostile.
 		one("a tool that has changed stays enabled", toolkitTools, "			if !was.same(now[i]) {\n", "			if false {\n"),

@@ -1,0 +1,333 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"reflect"
+	"slices"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// powers are who may do what, in worlds where that changes: users come into groups and leave them, rise and fall, keys are taken
+// away, made, rotated, agents name groups. Each request there is made with a key's text. What was allowed when is known from what
+// was stored then, by rules of its own: nothing of package tenant is asked.
+type powers struct {
+	*world
+
+	groups map[string]string // by organization
+	texts  map[string]text   // the newest of a user
+	keys   []string
+	past   map[string][]rights // by organization, in order
+	paused map[string][]string // the groups that approve, as they were when a run's pause began
+}
+
+// text is a key's, which somebody has.
+type text struct{ key, text, hash string }
+
+// rights are an organization's as they stood from a time on.
+type rights struct {
+	since  time.Time
+	there  bool
+	users  map[string]record.User
+	keys   map[string]record.APIKey
+	groups map[string]bool
+	agents map[string]record.AgentSpec
+}
+
+// remembered is how long what rights rest on may be remembered by a process that remembers it.
+const remembered = 30 * time.Second
+
+func newText(key, plain string) text {
+	sum := sha256.Sum256([]byte(plain))
+	return text{key, plain, hex.EncodeToString(sum[:])}
+}
+
+// look takes in how rights stand.
+func (p *powers) look() {
+	store, ctx := p.checker.store(), context.Background()
+	for _, organization := range sortedKeys(p.groups) {
+		now := rights{since: p.now, users: map[string]record.User{}, keys: map[string]record.APIKey{}, groups: map[string]bool{}, agents: map[string]record.AgentSpec{}}
+		o, err := record.Resource[record.Organization](ctx, store, record.System(), organization)
+		now.there = err == nil && !o.Value.Deleted
+		for _, one := range p.people {
+			if u, err := record.Resource[record.User](ctx, store, record.Of(organization), one.User.ID); err == nil {
+				u.Value.UpdatedAt, u.Value.OperatorKeys = time.Time{}, nil
+				now.users[one.User.ID] = u.Value
+			}
+		}
+		for _, id := range p.keys {
+			if k, err := record.Resource[record.APIKey](ctx, store, record.Of(organization), id); err == nil {
+				k.Value.UpdatedAt = time.Time{}
+				now.keys[id] = k.Value
+			}
+		}
+		_, err = record.Resource[record.Group](ctx, store, record.Of(organization), p.groups[organization])
+		now.groups[p.groups[organization]] = err == nil
+		for _, id := range p.agents {
+			if a, err := record.Resource[record.Agent](ctx, store, record.Of(organization), id); err == nil {
+				now.agents[id] = a.Value.Spec
+			}
+		}
+		past := p.past[organization]
+		if len(past) > 0 {
+			now.since = past[len(past)-1].since
+			if reflect.DeepEqual(now, past[len(past)-1]) {
+				continue
+			}
+			now.since = p.now
+		}
+		p.past[organization] = append(past, now)
+	}
+}
+
+// need is what a request needs.
+type need struct {
+	level    tenant.Level
+	agents   []string // to be reached
+	approves bool     // calls of them
+	then     []string // the groups that approved when the pause began
+}
+
+// ranks are the levels of keys, and the highest of roles.
+var ranks = map[string]int{"read": 1, "run": 2, "manage": 3, "admin": 4, "member": 2, "manager": 3}
+
+// allow says whether somebody with a key's text may, at a time.
+func (r rights) allow(t text, n need, at time.Time) bool {
+	k, there := r.keys[t.key]
+	u, owned := r.users[k.UserID]
+	if !there || !owned || !r.there || k.Hash != t.hash && !(k.PreviousHash == t.hash && at.Before(k.PreviousUntil)) {
+		return false
+	}
+	rank := ranks[k.Level]
+	if u.Role != "admin" {
+		rank = min(rank, ranks[u.Role])
+	}
+	if rank < ranks[string(n.level)] {
+		return false
+	}
+	if rank >= ranks["admin"] {
+		return true
+	}
+	in := func(groups []string) bool {
+		return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
+	}
+	for _, a := range n.agents {
+		if !in(r.agents[a].GroupIDs) || n.approves && !(in(r.agents[a].ApproverGroupIDs) && in(n.then)) {
+			return false
+		}
+	}
+	return true
+}
+
+// certain says whether somebody might all along since a time, or might not. It is not certain where what was read at different
+// times may not have stood together: rights changed more than once, or changed what is allowed.
+func (p *powers) certain(organization string, t text, n need, since time.Time) (may, certain bool) {
+	past := p.past[organization]
+	changes := 0
+	for i, r := range past {
+		if i+1 < len(past) && past[i+1].since.Before(since) {
+			continue // it was over by then
+		}
+		if changes++; changes > 2 {
+			return false, false
+		}
+		first, last := r.allow(t, n, since.Add(-astray)), r.allow(t, n, p.now.Add(astray)) // a text may end by itself between the two
+		if first != last || changes == 2 && first != may {
+			return false, false
+		}
+		may = first
+	}
+	return may, true
+}
+
+// astray is how far a process's clock may be from the others.
+const astray = 5 * time.Second
+
+// refused says whether an answer is that somebody may not.
+func refused(err error) bool {
+	p, is := problem.As(err)
+	return is && (p.Kind == problem.Unauthenticated || p.Code == "insufficient_permission")
+}
+
+// judge holds an answer against what was allowed while it was found, and for as long before as a process may remember.
+func (c *client) judge(d *deployment, t text, began time.Time, must, may need, err error) {
+	if c.powers == nil || c.left[c.who.User.ID] {
+		return
+	}
+	if d.remembers {
+		began = began.Add(-remembered)
+	}
+	organization := c.who.Organization.ID
+	if allowed, certain := c.powers.certain(organization, t, must, began); certain && !allowed && err == nil {
+		c.checker.violated(22, "user %s was let do what it may not: %+v", c.who.User.ID, must)
+	}
+	if allowed, certain := c.powers.certain(organization, t, may, began); certain && allowed && refused(err) {
+		c.checker.violated(22, "user %s was refused what it may do, %+v: %v", c.who.User.ID, may, err)
+	}
+	if refused(err) {
+		c.text = c.powers.texts[c.who.User.ID]
+	}
+}
+
+// as is the client as a process knows it, if it may do what needs a level.
+func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (tenant.Principal, text, error) {
+	if c.powers == nil {
+		return c.who, text{}, nil
+	}
+	if c.text.key == "" || c.work.IntN(2) == 0 {
+		c.text = c.powers.texts[c.who.User.ID]
+	}
+	t := c.text
+	p, err := d.tenants.Authenticate(ctx, t.text)
+	if err == nil {
+		err = p.May(level)
+	}
+	return p, t, err
+}
+
+// all are the client's organization's agents.
+func (c *client) all() []string {
+	at := 0
+	if c.who.Organization.ID != c.people[0].Organization.ID {
+		at = 2
+	}
+	return c.agents[at : at+2]
+}
+
+// found makes an organization's group, and has its agents name it.
+func (p *powers) found(ctx context.Context, tenants *tenant.Tenants, organization string) string {
+	name := "group"
+	g, err := tenants.CreateGroup(ctx, organization, tenant.GroupEdit{Name: &name})
+	must(err)
+	p.groups[organization] = g.Value.ID
+	return g.Value.ID
+}
+
+// boss changes what users of an organization may.
+func (w *world) boss(organization string) {
+	c := &client{world: w, name: "boss of " + organization, own: &process{name: "boss"}}
+	p, scope, by := w.powers, record.Of(organization), tenant.Platform()
+	group := p.groups[organization]
+	var users []string
+	for _, one := range w.people {
+		if one.Organization.ID == organization {
+			users = append(users, one.User.ID)
+		}
+	}
+	agents := w.agents[:2]
+	if organization != w.people[0].Organization.ID {
+		agents = w.agents[2:]
+	}
+	change := func(ctx context.Context, d *deployment) error {
+		user := c.any(users)
+		switch n := w.work.IntN(16); {
+		case n < 5:
+			_, err := d.tenants.SetMember(ctx, by, scope, group, user, w.work.IntN(2) == 0)
+			return err
+		case n < 8:
+			role := []string{"member", "manager", "admin"}[w.work.IntN(3)]
+			_, err := d.tenants.EditUser(ctx, by, scope, user, 0, tenant.UserEdit{Role: &role})
+			return err
+		case n < 10:
+			if err := d.tenants.RevokeKey(ctx, by, scope, p.texts[user].key); err != nil {
+				return err
+			}
+			fallthrough
+		case n < 11:
+			k, plain, err := d.tenants.CreateKey(ctx, by, scope, tenant.NewKey{
+				Name: "k", UserID: user, Level: []tenant.Level{tenant.LevelRead, tenant.LevelRun, tenant.LevelRun, tenant.LevelAdmin}[w.work.IntN(4)],
+			})
+			if err == nil {
+				p.hand(user, newText(k.Value.ID, plain))
+			}
+			return err
+		case n < 12:
+			t := p.texts[user]
+			_, plain, err := d.tenants.RotateKey(ctx, by, scope, t.key, time.Duration(w.work.Int64N(int64(2*time.Minute))))
+			if err == nil {
+				p.hand(user, newText(t.key, plain))
+			}
+			return err
+		default:
+			of := []string{}
+			if w.work.IntN(3) > 0 {
+				of = append(of, group)
+			}
+			approvers := w.work.IntN(2) == 0
+			admin := tenant.Principal{Organization: record.Organization{ID: organization}, Level: tenant.LevelAdmin}
+			_, err := d.tenants.EditAgent(ctx, admin, c.any(agents), 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+				if approvers {
+					s.ApproverGroupIDs = of
+				} else {
+					s.GroupIDs = of
+				}
+				return s, nil
+			})
+			return err
+		}
+	}
+	w.spawn(c.own, c.name, func(a *actor) {
+		for end := w.now.Add(trouble); w.now.Before(end); {
+			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(3*time.Minute))))
+			c.ask(a, func(ctx context.Context, d *deployment) {
+				err := change(ctx, d)
+				d.tenants.Change(by)
+				c.expect(err, "unavailable", "not_found", "insufficient_permission", "validation_error", "invalid_request", "outside_organization")
+			})
+		}
+	})
+}
+
+// hand gives a user the text of a key.
+func (p *powers) hand(user string, t text) {
+	p.texts[user] = t
+	if !slices.Contains(p.keys, t.key) {
+		p.keys = append(p.keys, t.key)
+	}
+	p.look()
+}
+
+// waits notes who approved calls of a run's agent when its pause began.
+func (p *powers) waits(r record.Run) {
+	past := p.past[r.Organization]
+	p.paused[r.ID()] = past[len(past)-1].agents[r.Agent].ApproverGroupIDs
+}
+
+// begun checks that a message that waited is no work of its key's any more, if that was gone before.
+func (p *powers) begun(r record.Run) {
+	if !r.Waited || r.Attempt != 1 { // nobody asks in the middle
+		return
+	}
+	there := false
+	for _, then := range p.past[r.Organization] {
+		if _, has := then.keys[r.APIKey]; then.since.Before(r.StartedAt) || has {
+			there = has
+		}
+	}
+	if !there {
+		p.checker.violated(22, "run %s, which had waited, works for key %s, which was gone", r.ID(), r.APIKey)
+	}
+}
+
+// to is what is needed to have to do with a run.
+func (c *client) to(run string) need {
+	n := need{level: tenant.LevelRun}
+	if r, there := c.checker.runs[run]; there {
+		n.agents = []string{r.Agent}
+	}
+	return n
+}
+
+// streamsOn is how long a stream may go on after the right to it: until the next look, which faults put off.
+func (c *client) streamsOn() time.Duration {
+	const again = 20 * time.Second
+	if c.rate == 0 {
+		return again + 5*time.Second
+	}
+	return 3*again + 4*lease
+}
