@@ -25,7 +25,7 @@ type Settings struct {
 	StartDeadline time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s"`
 	ActiveLimit   time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" help:"active time a run may use where its agent says nothing; from 1s"`
 	PauseExpiry   time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" help:"an undecided pause is cancelled after this; from 1s"`
-	Lease         time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s"`
+	Lease         time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
 	Heartbeat     time.Duration `env:"HEARTBEAT" envDefault:"15s" help:"silence on a stream before a heartbeat; from 1s"`
 
 	UserCap         int `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`

@@ -496,7 +496,7 @@ func (c *client) watch(a *actor) {
 				text += *e.Text
 			}
 			last = e
-			if r := c.checker.runs[run]; e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > 2*time.Minute {
+			if r := c.checker.runs[run]; e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > 2*time.Minute+c.skew {
 				c.checker.violated(11, "the stream of %s goes on though it ended at %s", run, r.FinishedAt)
 			}
 			if c.now.Sub(began) > 10*time.Minute {

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/events"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/queue"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
 )
@@ -124,4 +126,30 @@ func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
 	assert.Empty(t, left)
 	assert.Equal(t, "cancelled", w.checker.ledger[run].Status)
 	assert.Empty(t, w.checker.slots)
+}
+
+// A worker stands still between the commit before a call and the call, until just before its lease ends by its own clock; another's
+// clock is ahead, and says that it has ended.
+func TestAClockThatIsAheadDoesNotTakeACallFromUnderALease(t *testing.T) {
+	w, run := calm(t, func(*world) {}, "/sleep 2s\n/tool effect {}")
+	require.Equal(t, lifecycle.Running, w.checker.runs[run].Status)
+	w.skew = borne
+	w.deploy("ahead")
+	w.processes[1].astray = borne
+	stood := false
+	after := func() {
+		if r := w.checker.runs[run]; !stood && r.Steps > 0 {
+			stood = true
+			w.checker.holders[run].frozen = w.now.Add(lease - time.Second)
+			w.deliver(queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: run}}, lease-borne+time.Second)
+		}
+	}
+	w.run(w.now.Add(10*time.Minute), after)
+	require.True(t, stood)
+	require.Empty(t, w.failure)
+	assert.Equal(t, lifecycle.Completed, w.checker.runs[run].Status)
+	assert.Equal(t, 2, w.checker.runs[run].Attempt, "it was taken over")
+	for key, n := range w.checker.effects {
+		assert.Equal(t, 1, n, key)
+	}
 }

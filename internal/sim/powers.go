@@ -136,7 +136,7 @@ func (p *powers) certain(organization string, t text, n need, since time.Time) (
 		if changes++; changes > 2 {
 			return false, false
 		}
-		first, last := r.allow(t, n, since.Add(-astray)), r.allow(t, n, p.now.Add(astray)) // a text may end by itself between the two
+		first, last := r.allow(t, n, since.Add(-p.skew)), r.allow(t, n, p.now.Add(p.skew)) // a text may end by itself between the two
 		if first != last || changes == 2 && first != may {
 			return false, false
 		}
@@ -144,9 +144,6 @@ func (p *powers) certain(organization string, t text, n need, since time.Time) (
 	}
 	return may, true
 }
-
-// astray is how far a process's clock may be from the others.
-const astray = 5 * time.Second
 
 // refused says whether an answer is that somebody may not.
 func refused(err error) bool {
@@ -305,7 +302,7 @@ func (p *powers) begun(r record.Run) {
 	}
 	there := false
 	for _, then := range p.past[r.Organization] {
-		if _, has := then.keys[r.APIKey]; then.since.Before(r.StartedAt) || has {
+		if _, has := then.keys[r.APIKey]; then.since.Before(r.StartedAt.Add(-p.skew)) || has {
 			there = has
 		}
 	}

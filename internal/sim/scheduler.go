@@ -30,7 +30,6 @@ type scheduler struct {
 	trace   uint64
 	steps   int
 	awake   *actor
-	ids     host.Sequence
 	tail    uint64
 	failure string
 }
@@ -59,6 +58,8 @@ type process struct {
 	name   string
 	dead   bool
 	frozen time.Time // until then none of its actors goes on
+	ids    host.Sequence
+	astray time.Duration // of its wall clock
 }
 
 // die unwinds an actor whose process has died. It is no panic, which the use cases would take for one of their own.
@@ -271,7 +272,7 @@ type machine struct {
 
 func (m *machine) current() *actor { return m.awake }
 
-func (m *machine) Now() time.Time         { return m.now.Truncate(time.Millisecond) }
+func (m *machine) Now() time.Time         { return m.now.Add(m.process.astray).Truncate(time.Millisecond) }
 func (m *machine) Elapsed() time.Duration { return m.elapsed }
 
 func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
@@ -306,8 +307,8 @@ func (m *machine) Gate() (open, wait func()) {
 }
 
 func (m *machine) NewID() string {
-	m.tail++
-	return m.ids.Next(m.now, m.tail)
+	m.tail += 1 << 20 // room for the ids of a clock that has been set back
+	return m.process.ids.Next(m.Now(), m.tail)
 }
 
 func (m *machine) Int64N(n int64) int64 { return m.work.Int64N(n) }

@@ -55,9 +55,10 @@ const (
 type world struct {
 	*scheduler
 	seed      uint64
-	work      *rand.Rand // what clients do
-	chance    *rand.Rand // which faults happen
-	rate      float64    // of faults at a call
+	work      *rand.Rand    // what clients do
+	chance    *rand.Rand    // which faults happen
+	skew      time.Duration // how far the clocks of two processes may be apart
+	rate      float64       // of faults at a call
 	faults    map[string]int
 	inner     *memtable.Table
 	blobs     *memblob.Store
@@ -117,6 +118,12 @@ func newWorld(seed uint64, rate float64) *world {
 	w.checker = newChecker(w)
 	if seed/8%2 == 1 {
 		w.server = newServer(w)
+	}
+	switch {
+	case seed%512 >= 480: // one that nobody keeps right
+		w.skew = 10 * time.Minute
+	case seed/32%2 == 1:
+		w.skew = 4 * time.Second
 	}
 	if seed/16%2 == 1 {
 		w.powers = &powers{world: w, groups: map[string]string{}, texts: map[string]text{}, past: map[string][]rights{}, paused: map[string][]string{}}
@@ -265,8 +272,23 @@ func (w *world) deploy(name string) {
 	for n := range 3 {
 		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })
 	}
+	if w.skew > 0 {
+		w.stray(p)
+	}
 	w.spawn(p, name+" sweeper", func(a *actor) { w.sweep(a, d) })
 	w.processes = append(w.processes, d)
+}
+
+// stray has a process's clock stand wrong, and be set forwards or back now and then. Half of the skew at the most is on each side of
+// what is right.
+func (w *world) stray(p *process) {
+	if w.quiet || p.dead {
+		return
+	}
+	p.astray = time.Duration(w.chance.Int64N(int64(w.skew))) - w.skew/2
+	w.count("clock set")
+	w.note("clock set", int(p.astray))
+	w.at(w.now.Add(time.Duration(w.chance.Int64N(int64(6*time.Minute)))), func() { w.stray(p) })
 }
 
 // bucket is a process's way to the blob store.
@@ -331,7 +353,11 @@ func (w *world) port(p *process, what string) {
 	}
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("freeze")
-		p.frozen = w.now.Add(time.Duration(w.chance.Int64N(int64(3 * lease))))
+		still := time.Duration(w.chance.Int64N(int64(3 * lease)))
+		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 { // where one clock says that a lease has ended, and another does not
+			still = lease - time.Duration(w.chance.Int64N(int64(w.skew)))
+		}
+		p.frozen = w.now.Add(still)
 	}
 	w.yield(a)
 }
@@ -534,10 +560,19 @@ func (w *world) sweep(a *actor, d *deployment) {
 				_ = w.sleep(a, context.Background(), sweepPeriod)
 			}
 		} else {
-			_ = w.sleep(a, context.Background(), sweepPeriod)
+			_ = w.sleep(a, context.Background(), w.pause(d.process))
 		}
 		_ = d.sweeper.Sweep(context.Background())
 	}
+}
+
+// pause is the time between two sweeps. Where clocks are apart, some sweeps come just when the next thing is due by the process's own.
+func (w *world) pause(p *process) time.Duration {
+	next, ok := w.checker.nextDue()
+	if w.skew == 0 || w.skew > lease || !ok || w.work.IntN(2) == 0 {
+		return sweepPeriod
+	}
+	return min(sweepPeriod, max(time.Second, next.Sub(w.now.Add(p.astray))))
 }
 
 // received is a push as the receiver saw it.

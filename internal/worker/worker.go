@@ -108,8 +108,9 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 			return move.Change{}, errLost // our claim went through, though we were not told
 		}
 		a.renewed = w.Host.Elapsed()
-		a.leaseEnd = w.Host.Now().Add(w.Lease)
-		return move.Change{Event: lifecycle.Claim{Holder: a.holder, Boot: w.Shell.Boot, Until: a.leaseEnd}}, nil
+		now := w.Host.Now()
+		a.leaseEnd = now.Add(w.trusted())
+		return move.Change{Event: lifecycle.Claim{Holder: a.holder, Boot: w.Shell.Boot, Until: now.Add(w.Lease)}}, nil
 	})
 	if errors.Is(err, errLost) {
 		claimed, err = w.Store.Run(ctx, record.System(), e.Value.ID())
@@ -120,6 +121,11 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	a.begin(claimed)
 	return a.run(ctx)
 }
+
+// trusted is how much of a lease its holder counts on. The rest is for clocks: another process's may be ahead by a sixth of a lease
+// (5 s of 30), and has the lease end so much earlier. Clocks that are further apart may have a call made twice that may be
+// repeated; what is stored is fenced by the attempt, and asks no clock.
+func (w *Worker) trusted() time.Duration { return w.Lease - w.Lease/6 }
 
 // attempt is one claim of a run.
 type attempt struct {
@@ -140,7 +146,7 @@ type attempt struct {
 	usage    lifecycle.Usage
 	steps    int
 	renewed  time.Duration // monotonic reading before the last write that renewed the lease
-	leaseEnd time.Time
+	leaseEnd time.Time     // the end of what is trusted of it
 }
 
 func (a *attempt) begin(e record.RunEntity) {
@@ -359,7 +365,7 @@ func (a *attempt) mayGo() error {
 func (a *attempt) lost() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {
+	if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {
 		return errLost
 	}
 	return nil
@@ -375,14 +381,15 @@ func (a *attempt) reportBy(
 	ctx context.Context, shell *move.Shell, change func(lifecycle.Work) (move.Change, error),
 ) error {
 	var began time.Duration
-	var until time.Time
+	var trusted time.Time
 	e, _, err := shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
-		began, until = a.Host.Elapsed(), a.Host.Now().Add(a.Lease)
+		now := a.Host.Now()
+		began, trusted = a.Host.Elapsed(), now.Add(a.trusted())
 		if r.Attempt != a.number || r.Lease.Holder != a.holder {
 			return move.Change{}, errLost
 		}
 		a.mu.Lock()
-		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps, Until: until}
+		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps, Until: now.Add(a.Lease)}
 		a.mu.Unlock()
 		return change(w)
 	})
@@ -394,7 +401,7 @@ func (a *attempt) reportBy(
 	}
 	a.keep(e)
 	a.mu.Lock()
-	a.renewed, a.leaseEnd = max(a.renewed, began), until
+	a.renewed, a.leaseEnd = max(a.renewed, began), trusted
 	a.mu.Unlock()
 	return nil
 }
@@ -546,7 +553,7 @@ func (a *attempt) keepLease(ctx context.Context) {
 	for wait := every; a.Host.Sleep(ctx, wait) == nil; {
 		err := a.lost()
 		left := a.leaseLeft()
-		if wait = left - (a.Lease - every); err == nil && wait > 0 {
+		if wait = left - (a.trusted() - every); err == nil && wait > 0 {
 			continue // what was journalled has renewed it
 		}
 		if err == nil {
@@ -574,11 +581,11 @@ func (a *attempt) renew(ctx context.Context, within time.Duration) error {
 	return a.standing()
 }
 
-// leaseLeft is how long the lease lasts by the monotonic clock.
+// leaseLeft is how long the lease is to be trusted by the monotonic clock.
 func (a *attempt) leaseLeft() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.Lease - (a.Host.Elapsed() - a.renewed)
+	return a.trusted() - (a.Host.Elapsed() - a.renewed)
 }
 
 // seeCancel looks at the run now and then, and when the bell rings.

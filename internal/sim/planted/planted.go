@@ -105,7 +105,7 @@ func Bugs() []Bug {
 			{workerWorker, `if r.Attempt != a.number || r.Lease.Holder != a.holder {`, `if false {`},
 		}},
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
-		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.Lease || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
+		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
 		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
@@ -127,6 +127,11 @@ func Bugs() []Bug {
 		one("a claim to have used less than nothing counts", agentReply, `if in < 0 || in > maxTokens || none {`, `if in > maxTokens || none {`),
 		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
 		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
+
+		// Clocks that are set.
+		one("active time is measured by the wall clock", workerWorker, "	a.claimed = a.Host.Elapsed()\n", "	a.claimed = time.Duration(a.Host.Now().UnixNano())\n").and(workerWorker, `return a.base + a.Host.Elapsed() - a.claimed`, `return a.base + time.Duration(a.Host.Now().UnixNano()) - a.claimed`),
+		one("the age of a pause has no sign", lifecycleEvent, "	if now.Before(r.ExpiresAt) {\n		return o.refuse(TooEarly)\n	}\n	r.CancelReason", "	if uint64(now.Sub(r.PausedAt)) < uint64(r.ExpiresAt.Sub(r.PausedAt)) {\n		return o.refuse(TooEarly)\n	}\n	r.CancelReason").and(lifecycleEvent, "	case AwaitingInput:\n		if !now.Before(r.ExpiresAt) {", "	case AwaitingInput:\n		if uint64(now.Sub(r.PausedAt)) >= uint64(r.ExpiresAt.Sub(r.PausedAt)) {"),
+		one("the age of a queued run has no sign", lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n", "	r := &o.After\n	if uint64(now.Sub(r.QueuedAt)) < uint64(r.StartBy.Sub(r.QueuedAt)) {\n").and(lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if uint64(now.Sub(r.QueuedAt)) >= uint64(r.StartBy.Sub(r.QueuedAt)) {"),
 
 		// Powers that change.
 		one("what rights rest on is remembered for ever", "internal/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
