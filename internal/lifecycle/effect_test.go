@@ -1,0 +1,238 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	. "agentplatform/internal/lifecycle"
+)
+
+// Each move changes exactly the fields that are named here, besides the time of the last change.
+func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
+	type change = func(*Run)
+	work := Work{Attempt: 1, Active: 2 * time.Second, Usage: Usage{OutputTokens: 7}, Steps: 3, Until: t0.Add(time.Hour)}
+	still := work
+	still.Until = time.Time{}
+	reported := func(r *Run) {
+		r.ActiveMS, r.Usage, r.Steps, r.Lease.Until = 2000, work.Usage, 3, work.Until
+	}
+	ended := func(s Status) func(*Run) {
+		return func(r *Run) {
+			r.Status, r.Lease, r.FinishedAt = s, Lease{}, now
+			r.Due, r.Slots, r.Crashes = time.Time{}, Slots{}, 0
+			r.Interrupts, r.ExpiresAt = nil, time.Time{}
+			r.Transition++
+		}
+	}
+	startBy, free := now.Add(time.Hour), Slots{"3", "4"}
+	requeued := func(r *Run) {
+		r.Status, r.Transition, r.Slots, r.QueuedAt, r.StartBy = Queued, 2, free, now, startBy
+		r.Due, r.DecidedBy = now.Add(DispatchGrace), "me"
+		r.Interrupts, r.ExpiresAt, r.PausedAt = nil, time.Time{}, time.Time{}
+		r.PausedAgentVersion, r.Crashes = 0, 0
+	}
+	paused := func(r *Run) { r.PausedAt, r.PausedAgentVersion, r.Crashes = t0, 4, 2 }
+	lapsed := func(r *Run) { r.StartedAt, r.Lease.Until = t0, t0 }
+	nothing := func(*Run) {}
+	for name, c := range map[string]struct {
+		from   Status
+		before func(*Run)
+		event  Event
+		change []change
+	}{
+		"the first claim": {Queued, nothing, Claim{Holder: "w2", Boot: "b", Until: startBy}, []change{func(r *Run) {
+			r.Status, r.Transition, r.Attempt, r.StartedAt, r.StartBy = Running, 2, 1, now, time.Time{}
+			r.Lease = Lease{Holder: "w2", Boot: "b", Until: startBy}
+		}}},
+		"the claim of a lost worker's run": {Running, lapsed, Claim{Holder: "w2", Until: startBy}, []change{func(r *Run) {
+			r.Attempt, r.Crashes, r.Lease = 2, 1, Lease{Holder: "w2", Until: startBy}
+		}}},
+		"a beat": {Running, nothing, Beat{work}, []change{reported}},
+		"a beat that keeps the lease": {
+			Running, nothing, Beat{still},
+			[]change{func(r *Run) { r.ActiveMS, r.Usage, r.Steps = 2000, work.Usage, 3 }},
+		},
+		"a step after crashes": {
+			Running, func(r *Run) { r.Crashes = 3 }, Step{work},
+			[]change{reported, func(r *Run) { r.Crashes = 0 }},
+		},
+		"a hand-over": {
+			Running, nothing, HandOver{work},
+			[]change{reported, func(r *Run) { r.Hops, r.Lease, r.Due = 1, Lease{}, now.Add(DispatchGrace) }},
+		},
+		"a crash": {
+			Running, nothing, Crash{work},
+			[]change{reported, func(r *Run) { r.Crashes, r.Lease, r.Due = 1, Lease{}, now.Add(DispatchGrace) }},
+		},
+		"completion": {Running, nothing, Complete{work}, []change{reported, ended(Completed)}},
+		"failure": {
+			Running, nothing, Fail{work, "broken"},
+			[]change{reported, ended(Failed), func(r *Run) { r.Error = "broken" }},
+		},
+		"the active limit": {
+			Running, nothing, TimeOut{work},
+			[]change{reported, ended(TimedOut), func(r *Run) {
+				r.Error = "the run reached its active-execution limit of 1m0s"
+			}},
+		},
+		"recovery of what was to be over": {
+			Running, func(r *Run) { lapsed(r); r.Hops = MaxHops }, Recover{},
+			[]change{ended(Failed), func(r *Run) { r.Error = "the run was handed over 500 times" }},
+		},
+		"the start deadline": {
+			Queued, func(r *Run) { r.StartBy = now }, Unstartable{},
+			[]change{ended(Failed), func(r *Run) { r.Error = "the run could not be started within 1m0s" }},
+		},
+		"a pause": {Running, func(r *Run) { r.Crashes = 2 }, Pause{work, []Pending{{"i", Approval}}, startBy, 4}, []change{reported, func(r *Run) {
+			r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
+			r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{"i", Approval}}, startBy, startBy, 4
+			r.Slots = Slots{PausedRow(r.RunID), PausedRow(r.RunID)}
+		}}},
+		"a resume": {
+			AwaitingInput, paused, Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: free, StartBy: startBy},
+			[]change{requeued},
+		},
+		"an answer": {
+			AwaitingInput, paused, AnswerMessage{By: "me", Slots: free, StartBy: startBy},
+			[]change{requeued},
+		},
+		"an expiry": {
+			AwaitingInput, func(r *Run) { r.ExpiresAt = now }, Expire{Pause: 1},
+			[]change{ended(Cancelled), func(r *Run) { r.CancelReason = "nobody decided before the pause expired" }},
+		},
+		"a cancel under way": {
+			Running, nothing, Cancel{Reason: "no"},
+			[]change{func(r *Run) { r.CancelRequested, r.CancelReason = true, "no" }},
+		},
+		"a cancel at once": {
+			Queued, nothing, Cancel{Reason: "no"},
+			[]change{ended(Cancelled), func(r *Run) { r.CancelRequested, r.CancelReason = true, "no" }},
+		},
+		"a cancel asked again": {
+			Running, func(r *Run) { lapsed(r); r.CancelRequested, r.CancelReason = true, "first" }, Cancel{Reason: "second"},
+			[]change{ended(Cancelled)},
+		},
+		"a park": {Queued, nothing, Park{"p"}, []change{func(r *Run) { r.Parked = []string{"p"} }}},
+		"a later look": {
+			Queued, nothing, Postpone{Due: startBy},
+			[]change{func(r *Run) { r.Due = startBy }},
+		},
+		"a removal": {
+			Queued, func(r *Run) { r.Parked = []string{"p"} }, Remove{},
+			[]change{ended(Cancelled), func(r *Run) { r.CancelReason, r.Parked = "deleted", nil }},
+		},
+		"a removal in its chat": {
+			Queued, func(r *Run) { r.Parked = []string{"p"} }, Remove{KeepParked: true},
+			[]change{ended(Cancelled), func(r *Run) { r.CancelReason = "deleted" }},
+		},
+		"the last of the crashes": {Running, func(r *Run) { r.Crashes = MaxCrashes - 1 }, Crash{work}, []change{reported, ended(Failed), func(r *Run) {
+			r.Error = "the agent's work failed inside the service 5 times without finishing a step"
+		}}},
+	} {
+		r := sample(c.from)
+		c.before(&r)
+		want := r
+		for _, change := range c.change {
+			change(&want)
+		}
+		want.UpdatedAt = now
+		o, err := Apply(r, c.event, now)
+		require.NoError(t, err, name)
+		assert.Equal(t, want, o.After, name)
+	}
+}
+
+func TestWhatAnEarlierAttemptReportsIsRefusedAndChangesNothing(t *testing.T) {
+	for _, crashes := range []int{0, MaxCrashes - 1} {
+		for _, e := range []Event{
+			Beat{work}, Step{work}, HandOver{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"}, TimeOut{work},
+		} {
+			r := sample(Running)
+			r.Attempt, r.Crashes = 2, crashes
+			o, err := Apply(r, e, now)
+			assert.True(t, RefusedFor(err, LeaseLost), e.Move())
+			assert.Equal(t, Outcome{}, o, e.Move())
+		}
+	}
+	assert.False(t, RefusedFor(errors.New("the store is away"), LeaseLost))
+	assert.False(t, RefusedFor(nil, LeaseLost))
+}
+
+func TestARunWithoutAWorkerGoesOnUntilOneOfItsBoundsIsReached(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Run)
+		ends   bool
+	}{
+		"one hand-over below the bound":         {func(r *Run) { r.Hops = MaxHops - 1 }, false},
+		"the bound of hand-overs":               {func(r *Run) { r.Hops = MaxHops }, true},
+		"a millisecond below its limit":         {func(r *Run) { r.LimitMS, r.ActiveMS = 1, 0 }, false},
+		"its limit":                             {func(r *Run) { r.LimitMS, r.ActiveMS = 1, 1 }, true},
+		"no limit":                              {func(r *Run) { r.LimitMS, r.ActiveMS = 0, 5 }, false},
+		"handed over, a crash below the bound":  {func(r *Run) { r.Lease, r.Crashes = Lease{}, MaxCrashes-1 }, false},
+		"a lapse that makes up the last crash":  {func(r *Run) { r.Crashes = MaxCrashes - 1 }, true},
+		"a lapse that is the last but one":      {func(r *Run) { r.Crashes = MaxCrashes - 2 }, false},
+		"a cancel that its worker did not hear": {func(r *Run) { r.CancelRequested = true }, true},
+	} {
+		r := sample(Running)
+		r.Lease.Until = t0
+		c.change(&r)
+		look := Look(r, now, "")
+		assert.Equal(t, c.ends, look.Event != nil, name)
+		assert.Equal(t, !c.ends, look.Execute, name)
+		if !c.ends {
+			assert.Equal(t, now.Add(DispatchGrace), look.Again, name)
+		}
+	}
+}
+
+func TestWhatAStatusMeans(t *testing.T) {
+	type meaning struct{ active, counts, rests, terminal bool }
+	want := map[Status]meaning{
+		Queued:        {active: true, counts: true},
+		Running:       {active: true, counts: true},
+		AwaitingInput: {active: true, rests: true},
+		Completed:     {rests: true, terminal: true},
+		Failed:        {rests: true, terminal: true},
+		Cancelled:     {rests: true, terminal: true},
+		TimedOut:      {rests: true, terminal: true},
+	}
+	got := map[Status]meaning{}
+	for _, s := range Statuses() {
+		got[s] = meaning{s.Active(), s.Counts(), s.Rests(), s.Terminal()}
+	}
+	assert.Equal(t, want, got)
+	r := sample(Queued)
+	r.Interrupts = []Pending{{"i", Clarification}}
+	assert.False(t, r.Answerable(), "only a paused run is answered by a message")
+}
+
+func TestAQueuedRunIsLookedAtAfterItsNudgeHadTimeOrAtItsDeadline(t *testing.T) {
+	for _, c := range []struct{ patience, due time.Duration }{
+		{DispatchGrace - time.Second, DispatchGrace - time.Second}, {DispatchGrace, DispatchGrace}, {time.Hour, DispatchGrace},
+	} {
+		assert.Equal(t, now.Add(c.due), Accept(Ticket{}, Place{}, now, now.Add(c.patience)).Due)
+	}
+}
+
+func TestAChatKnowsItsTurnItsLastRunAndWhoTookPart(t *testing.T) {
+	c := Chat{Epoch: 2}
+	assert.Equal(t, Place{Epoch: 2, Turn: 1}, c.Next())
+	for turn, agent := range []string{"a", "b", "a"} {
+		r := Accept(Ticket{RunID: agent, Agent: agent}, c.Next(), now, now)
+		before := c
+		c = c.Begin(r, now)
+		assert.Equal(t, Chat{Epoch: 2, ActiveRun: agent, LastRun: agent, Turn: turn + 1, UpdatedAt: now, Agents: c.Agents}, c)
+		assert.LessOrEqual(t, len(before.Agents), turn)
+		c = c.Release(now.Add(time.Minute))
+		assert.Equal(t, Chat{Epoch: 2, LastRun: agent, Turn: turn + 1, UpdatedAt: now.Add(time.Minute), Agents: c.Agents}, c)
+	}
+	assert.Equal(t, []string{"a", "b"}, c.Agents)
+	assert.Equal(t, Place{Epoch: 2, Turn: 4, Previous: "a"}, c.Next())
+
+	old := Chat{Turn: 1}.Begin(Accept(Ticket{Agent: "b"}, Place{Turn: 2}, now, now), now)
+	assert.Empty(t, old.Agents, "who took part earlier was not noted, so a part of them is not either")
+}
