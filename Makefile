@@ -15,6 +15,11 @@ ENTRIES ?= 10000
 SOAK ?= 1h
 PAIRS ?= 7
 HOSTILE_MB ?= 512
+PACKAGES ?= lifecycle intake tenant removal record worker agent webhook move
+SAMPLE ?= 0
+SEED ?= 1
+# Further flags, like -killers own, or -results FILE to go on with later.
+MUTANTS ?=
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
 FUZZTIME ?= 30000x
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
@@ -28,7 +33,7 @@ LOCALSTACK := scripts/localstack.sh
 CDK_VERSION := 2.1148.1
 CDK := .cache/cdk/node_modules/.bin/cdk
 
-.PHONY: hostile neighbours soak chaos requests explore linearize cuts planted record peers help run build test simulate crash bench fuzz lint vulncheck golden clean functions synth integration deploy destroy smoke invoke templates cost
+.PHONY: mutants hostile neighbours soak chaos requests explore linearize cuts planted record peers help run build test simulate crash bench fuzz lint vulncheck golden clean functions synth integration deploy destroy smoke invoke templates cost
 
 help: ## print this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +79,9 @@ cuts: ## cut the power of the embedded store at CUTS moments
 
 planted: ## plant the bugs of internal/sim/planted, and have the simulation find each
 	$(GO) test -run TestEveryBugIsFound -count 1 -timeout 2h -v ./internal/sim/planted -plant
+
+mutants: ## change PACKAGES in small ways, one at a time (SAMPLE of each package, chosen by SEED; 0: all), and count what no test notices
+	$(GO) run ./scripts/mutants -sample $(SAMPLE) -seed $(SEED) $(MUTANTS) $(addprefix ./internal/,$(PACKAGES))
 
 bench: ## measure the real process over HTTP
 	$(GO) run ./scripts/bench

@@ -1,0 +1,414 @@
+// Mutants says how much of a package the tests hold: it makes small changes to the package (mutants: a condition turned
+// round, a bound moved by one, a statement, a write, the condition of a write or a case taken away, an error returned as
+// nil), lives through each, and counts those that no test notices. Kept tools (gremlins, go-mutesting, ooze) compile and
+// link anew for each mutant, and know only the tests of the package; here a program with all mutants is compiled once, each
+// behind a switch, and killers are also the simulation and the stories over HTTP.
+//
+// A killer is asked only about mutants that it comes by, the quickest first: own tests, sim, stories. A mutant that
+// survives all is printed with its place, before → after: a hole in the tests, or code that nothing needs. One that does
+// not matter stands in explained.txt, with its reason, and is left out of the score.
+//
+// The tree is not touched: copies reach the compiler by its overlay. Imports: the standard library.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed explained.txt
+var lists embed.FS
+
+type settings struct {
+	sample, workers, seeds int
+	seed                   uint64
+	killers, only, results string
+	packages               []string
+}
+
+func main() {
+	var s settings
+	flag.IntVar(&s.sample, "sample", 0, "so many mutants of each package, instead of all")
+	flag.Uint64Var(&s.seed, "seed", 1, "which sample")
+	flag.IntVar(&s.workers, "workers", 2, "so many mutants at a time")
+	flag.IntVar(&s.seeds, "seeds", 200, "so many seeds of the simulation")
+	flag.StringVar(&s.killers, "killers", "own,sim,stories", "who is asked")
+	flag.StringVar(&s.only, "only", "", "a pattern: only mutants that read so")
+	flag.StringVar(&s.results, "results", "", "a file of kills, read first and added to: what stands there is not killed again")
+	flag.Parse()
+	s.packages = flag.Args()
+	if err := run(context.Background(), s, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// listed is what the go command says about a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+	TestImports             []string
+	XTestImports            []string
+	DepOnly                 bool
+}
+
+func list(ctx context.Context, patterns ...string) ([]listed, error) {
+	out, err := output(exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-deps",
+		"-json=ImportPath,Dir,Export,GoFiles,TestImports,XTestImports,DepOnly"}, patterns...)...))
+	if err != nil {
+		return nil, err
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func output(c *exec.Cmd) ([]byte, error) {
+	var complaint bytes.Buffer
+	c.Stderr = &complaint
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, complaint.String())
+	}
+	return out, nil
+}
+
+// copies writes the packages with their mutants into dir, and a list of the copies that the compiler takes as -overlay.
+func copies(packages []listed, dir string) (all []mutant, overlay string, err error) {
+	exports := map[string]string{}
+	for _, p := range packages {
+		exports[p.ImportPath] = p.Export
+	}
+	fset := token.NewFileSet()
+	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	replace, number := map[string]string{}, 0
+	for _, p := range packages {
+		if p.DepOnly {
+			continue
+		}
+		var files []*ast.File
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				return nil, "", err
+			}
+			files = append(files, f)
+		}
+		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}}
+		if _, err := (&types.Config{Importer: imports}).Check(p.ImportPath, fset, files, info); err != nil {
+			return nil, "", err
+		}
+		for _, f := range files {
+			at := fset.Position(f.Package).Filename
+			source, err := os.ReadFile(at)
+			if err != nil {
+				return nil, "", err
+			}
+			m := mutator{
+				pkg: p.ImportPath, file: at, source: source, fset: fset, info: info, number: &number,
+				around: map[ast.Node][]edge{}, decided: map[ast.Node]bool{}, last: map[ast.Stmt]bool{},
+				operators: map[ast.Node]token.Pos{},
+			}
+			replace[at] = filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+			if err := os.WriteFile(replace[at], m.mutate(f), 0o600); err != nil {
+				return nil, "", err
+			}
+			all = append(all, m.mutants...)
+		}
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return all, overlay, os.WriteFile(overlay, b, 0o600)
+}
+
+// killer is a program of tests.
+type killer struct {
+	name, pkg string
+	arguments []string
+	binary    string
+	dir       string
+	work      time.Duration // of the processor: a mutant that wants more hangs, which is a kill
+	patience  time.Duration // likewise, of a mutant that only waits
+	reached   map[int]bool
+}
+
+// build compiles the killer's tests with all mutants in them, and runs them without any: which do they come by, and how
+// long does it take?
+func (k *killer) build(ctx context.Context, overlay, dir string) error {
+	at, err := output(exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", k.pkg))
+	if err != nil {
+		return err
+	}
+	k.dir = strings.TrimSpace(string(at))
+	k.binary = filepath.Join(dir, k.name+"-"+filepath.Base(k.pkg)+".test")
+	compile := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", k.binary, k.pkg)
+	if _, err := output(compile); err != nil {
+		return err
+	}
+	if _, err := os.Stat(k.binary); errors.Is(err, os.ErrNotExist) {
+		return nil // it has no tests
+	}
+	log := k.binary + ".log"
+	k.work, k.patience = time.Hour, time.Hour
+	began, plain := time.Now(), k.command(ctx, "MUTANT_LOG="+log)
+	out, err := plain.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s of %s fails without any mutant: %w\n%s", k.name, k.pkg, err, out)
+	}
+	k.work = 4*(plain.ProcessState.UserTime()+plain.ProcessState.SystemTime()) + 2*time.Second
+	k.patience = 4*time.Since(began) + 15*time.Second
+	k.reached = map[int]bool{}
+	b, err := os.ReadFile(log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, line := range strings.Fields(string(b)) {
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			return err
+		}
+		k.reached[n] = true
+	}
+	return nil
+}
+
+// command runs the killer, within bounds: a mutant may want all the time and memory that there is.
+func (k *killer) command(ctx context.Context, environ string) *exec.Cmd {
+	arguments := append([]string{
+		"-c", `ulimit -t "$1" -v 8000000; shift; exec nice "$@"`, "sh", strconv.Itoa(int(k.work.Seconds())), k.binary,
+		"-test.failfast", "-test.timeout", k.patience.String(),
+	}, k.arguments...)
+	c := exec.CommandContext(ctx, "sh", arguments...)
+	c.Dir = k.dir
+	c.Env = append(os.Environ(), environ, "GOMAXPROCS=1")
+	return c
+}
+
+func (k *killer) kills(ctx context.Context, m mutant) bool {
+	return k.command(ctx, "MUTANT="+strconv.Itoa(m.number)).Run() != nil
+}
+
+func run(ctx context.Context, s settings, w io.Writer) error {
+	packages, err := list(ctx, s.packages...)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	all, overlay, err := copies(packages, dir)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(all, s)
+	if err != nil {
+		return err
+	}
+	killers, err := s.build(ctx, packages, overlay, dir)
+	if err != nil {
+		return err
+	}
+	fates, err := readResults(s.results)
+	if err != nil {
+		return err
+	}
+	kept := io.Discard
+	if s.results != "" {
+		f, err := os.OpenFile(s.results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		kept = f
+	}
+	for m, killer := range hunt(ctx, chosen, fates, killers, s.workers) {
+		fates[m.key()] = killer
+		_, _ = fmt.Fprintf(kept, "%s\t%s\n", killer, m.key())
+	}
+	return report(w, chosen, fates)
+}
+
+// choose takes a sample of each package.
+func choose(all []mutant, s settings) ([]mutant, error) {
+	only, err := regexp.Compile(s.only)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(m mutant) bool { return !only.MatchString(m.String()) })
+	if s.sample == 0 {
+		return all, nil
+	}
+	r := rand.New(rand.NewPCG(s.seed, 0))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	taken := map[string]int{}
+	all = slices.DeleteFunc(all, func(m mutant) bool { taken[m.pkg]++; return taken[m.pkg] > s.sample })
+	slices.SortFunc(all, func(a, b mutant) int { return cmp.Compare(a.number, b.number) })
+	return all, nil
+}
+
+func (s settings) build(ctx context.Context, packages []listed, overlay, dir string) ([]*killer, error) {
+	var killers []*killer
+	for _, name := range strings.Split(s.killers, ",") {
+		switch name {
+		case "own":
+			for _, p := range packages {
+				if p.DepOnly || len(p.TestImports)+len(p.XTestImports) == 0 {
+					continue
+				}
+				k := &killer{name: name, pkg: p.ImportPath}
+				if slices.Contains(append(p.TestImports, p.XTestImports...), "pgregory.net/rapid") {
+					k.arguments = []string{"-rapid.nofailfile", "-rapid.seed=1"}
+				}
+				killers = append(killers, k)
+			}
+		case "sim":
+			killers = append(killers, &killer{name: name, pkg: "agentplatform/internal/sim",
+				arguments: []string{"-test.run", "TestSimulation$", "-seeds", strconv.Itoa(s.seeds)}})
+		case "stories":
+			killers = append(killers, &killer{name: name, pkg: "agentplatform/functions/local",
+				arguments: []string{"-test.run", "TestScenarios|TestAuthorisation", "-test.parallel", "24"}})
+		default:
+			return nil, fmt.Errorf("-killers: there is no %q", name)
+		}
+	}
+	for _, k := range killers {
+		if err := k.build(ctx, overlay, dir); err != nil {
+			return nil, err
+		}
+	}
+	return killers, nil
+}
+
+// hunt has the killers try each mutant that is not done with, several at a time, until one kills it.
+func hunt(
+	ctx context.Context, chosen []mutant, done map[string]string, killers []*killer, workers int,
+) func(func(mutant, string) bool) {
+	queue, killed := make(chan mutant), make(chan [2]any)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for m := range queue {
+				for _, k := range killers {
+					if k.reached[m.number] && (k.name != "own" || k.pkg == m.pkg) && k.kills(ctx, m) {
+						killed <- [2]any{m, k.name}
+						break
+					}
+				}
+			}
+		})
+	}
+	pending := slices.DeleteFunc(slices.Clone(chosen), func(m mutant) bool { return done[m.key()] != "" })
+	go func() {
+		for i, m := range pending {
+			if i%50 == 0 {
+				fmt.Fprintf(os.Stderr, "%s %d of %d\n", time.Now().Format(time.TimeOnly), i, len(pending))
+			}
+			queue <- m
+		}
+		close(queue)
+		all.Wait()
+		close(killed)
+	}()
+	return func(yield func(mutant, string) bool) {
+		for k := range killed {
+			yield(k[0].(mutant), k[1].(string))
+		}
+	}
+}
+
+func readResults(file string) (map[string]string, error) {
+	fates := map[string]string{}
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return fates, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		killer, key, _ := strings.Cut(lines.Text(), "\t")
+		fates[key] = killer
+	}
+	return fates, lines.Err()
+}
+
+// report prints what has become of the mutants.
+func report(w io.Writer, chosen []mutant, fates map[string]string) error {
+	b, err := lists.ReadFile("explained.txt")
+	if err != nil {
+		return err
+	}
+	explained := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		if key, _, ok := strings.Cut(line, " | "); ok {
+			explained[key] = true
+		}
+	}
+	counts, names := map[string]map[string]int{}, []string{}
+	for _, m := range chosen {
+		fate := fates[m.key()]
+		if fate == "" {
+			fate = "survived"
+			if explained[m.key()] {
+				fate = "explained"
+			} else {
+				_, _ = fmt.Fprintf(w, "survived: %s\n", m)
+			}
+		}
+		if counts[m.pkg] == nil {
+			counts[m.pkg] = map[string]int{}
+			names = append(names, m.pkg)
+		}
+		counts[m.pkg][fate]++
+		counts[m.pkg]["mutants"]++
+	}
+	_, _ = fmt.Fprintf(w, "%-40s %8s %8s %8s %8s %9s %8s %8s\n",
+		"package", "mutants", "own", "sim", "stories", "explained", "survived", "score")
+	for _, name := range names {
+		c := counts[name]
+		score := 100 * float64(c["own"]+c["sim"]+c["stories"]) / float64(max(1, c["mutants"]-c["explained"]))
+		_, _ = fmt.Fprintf(w, "%-40s %8d %8d %8d %8d %9d %8d %7.1f%%\n",
+			name, c["mutants"], c["own"], c["sim"], c["stories"], c["explained"], c["survived"], score)
+	}
+	return nil
+}
+
+func (m mutant) String() string {
+	return fmt.Sprintf("%s:%d: %s", m.file, m.line, m.key())
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheFixturesMutants: each kind of mutant is made and killed, in a copy that without one does what the original does;
+// what no test of the fixture holds survives; what has been killed is not killed again.
+func TestTheFixturesMutants(t *testing.T) {
+	s := settings{workers: 2, killers: "own", results: filepath.Join(t.TempDir(), "results")}
+	s.packages = []string{"./testdata/fixture"}
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), s, &out))
+	var survived []string
+	for line := range strings.Lines(out.String()) {
+		if _, what, ok := strings.Cut(line, "fixture "); ok && strings.HasPrefix(line, "survived:") {
+			survived = append(survived, strings.TrimSpace(what))
+		}
+	}
+	assert.Equal(t, []string{"Nobody: x > limit → x >= limit"}, survived, out.String())
+
+	fates, err := readResults(s.results)
+	require.NoError(t, err)
+	var killed []string
+	for key := range fates {
+		_, what, _ := strings.Cut(key, "fixture ")
+		killed = append(killed, what)
+	}
+	for _, kind := range []string{
+		"Within: x >= low && x < high → x >= low || x < high", "Within: x >= low → x > low",
+		"Within: x < high → x <= high",
+		"Above: x > 5 → x >= 5", "Above: x > 5 → with 5+1",
+		"Sum: x == 0 → !(x == 0)", "Sum: x == 0 → with 0+1", "Sum: total += x → nothing", "Sum: total += x → the opposite",
+		"Sum: total - 1 → total + 1",
+		"Kinds: 1 in a list → nothing", "Kinds: 2 in a list → nothing", `More: Kind(len("ab")) in a list → nothing`,
+		`Named: case 1: name = "one" → nothing`, `Named: name = "one" → nothing`,
+		`Named: return "", ErrNone → a nil error`,
+		"Later: t.Add(d) → the time before instead of after", "called: Calls++ → nothing",
+		"Forgets: n > 0 → !(n > 0)", "Forgets: n-- → nothing",
+	} {
+		assert.Contains(t, killed, kind)
+	}
+
+	packages, err := list(t.Context(), s.packages...)
+	require.NoError(t, err)
+	all, _, err := copies(packages, t.TempDir())
+	require.NoError(t, err)
+	for range hunt(t.Context(), all, fates, []*killer{{name: "own"}}, 1) {
+		t.Error("a mutant is killed again")
+	}
+	s.sample = 3
+	few, err := choose(all, s)
+	require.NoError(t, err)
+	again, err := choose(all, s)
+	require.NoError(t, err)
+	assert.Len(t, few, 3)
+	assert.Equal(t, few, again)
+}
