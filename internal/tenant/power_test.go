@@ -2,7 +2,9 @@ package tenant_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,11 +39,33 @@ func TestMayManage(t *testing.T) {
 	}
 }
 
+// machine is a host that does not wait, and whose clock can be put forward.
+type machine struct {
+	host.Host
+	later time.Duration
+}
+
+func (m *machine) Now() time.Time { return m.Host.Now().Add(m.later) }
+
+func (*machine) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// plain seals nothing.
+type plain struct{}
+
+func (plain) Seal(_ context.Context, owner, text string) (string, error) {
+	return "sealed for " + owner + ": " + text, nil
+}
+
+func (plain) Open(_ context.Context, owner, sealed string) (string, error) {
+	return strings.TrimPrefix(sealed, "sealed for "+owner+": "), nil
+}
+
 // world is an organization in a store of its own.
 type world struct {
 	*testing.T
 	*tenant.Tenants
 
+	clock *machine
 	items *faulttable.Table
 	store *record.Store
 	home  record.Scope
@@ -49,10 +73,12 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	machine := host.System()
-	w := &world{T: t, items: &faulttable.Table{Inner: memtable.New(machine.Now)}}
-	w.store = record.New(w.items, &memblob.Store{}, machine)
-	w.Tenants = tenant.New(w.store, w.store, machine, tenant.Defaults{UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10}, nil)
+	w := &world{T: t, clock: &machine{Host: host.System()}}
+	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Now)}
+	w.store = record.New(w.items, &memblob.Store{}, w.clock)
+	w.Tenants = tenant.New(w.store, w.store, w.clock, tenant.Defaults{
+		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute,
+	}, plain{})
 	name := "home"
 	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: &name})
 	require.NoError(t, err)

@@ -301,6 +301,7 @@ func (s settings) build(ctx context.Context, packages []listed, overlay, dir str
 		case "stories":
 			killers = append(killers, &killer{name: name, pkg: "agentplatform/functions/local",
 				arguments: []string{"-test.run", "TestScenarios|TestAuthorisation", "-test.parallel", "24"}})
+		case "": // what the results say is enough
 		default:
 			return nil, fmt.Errorf("-killers: there is no %q", name)
 		}

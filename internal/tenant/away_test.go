@@ -1,0 +1,237 @@
+package tenant_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+// patience is how often the store is asked before it is given up.
+const patience = 8
+
+// Whichever call of the store fails for good: the operation says that it was not done, it was not, and nobody is taken
+// for somebody without a right.
+func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
+	for name, operation := range map[string]func(w *world, p tenant.Principal, key string) func(context.Context) error{
+		"authenticate": func(w *world, _ tenant.Principal, key string) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := w.Authenticate(ctx, key); return err }
+		},
+		"authenticate a run's token": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			token, _, err := w.RunToken(w.Context(), p, "a run", time.Hour)
+			require.NoError(w, err)
+			return func(ctx context.Context) error { _, err := w.Authenticate(ctx, token); return err }
+		},
+		"make a run's token": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error { _, _, err := w.RunToken(ctx, p, "a run", time.Hour); return err }
+		},
+		"still": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*record.AgentSpec) {})
+			return func(ctx context.Context) error { _, err := w.Still(ctx, p, agent); return err }
+		},
+		"caps": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error { _, _, err := w.Caps(ctx, w.name, p.User.ID); return err }
+		},
+		"limits": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			p.User.GroupIDs = []string{w.group()}
+			return func(ctx context.Context) error { _, err := w.Limits(ctx, p, record.Agent{}); return err }
+		},
+		"read a file": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			f := record.File{Agents: []string{w.agent(func(*record.AgentSpec) {})}}
+			return func(ctx context.Context) error { return w.MayReadFile(ctx, p, f) }
+		},
+		"approve": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*record.AgentSpec) {})
+			return func(ctx context.Context) error { return w.MayApprove(ctx, p, agent, 1) }
+		},
+		"run an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*record.AgentSpec) {})
+			w.edit(agent, false)
+			return func(ctx context.Context) error { _, err := w.Runnable(ctx, p, agent, 0); return err }
+		},
+		"publish an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*record.AgentSpec) {})
+			return func(ctx context.Context) error { _, err := w.PublishAgent(ctx, p, agent, 0, 1); return err }
+		},
+		"make an agent": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			g := []string{w.group()}
+			s := w.spec(func(s *record.AgentSpec) { s.GroupIDs, s.ApproverGroupIDs, s.ToolkitIDs = g, g, []string{w.toolkit()} })
+			return func(ctx context.Context) error { _, err := w.CreateAgent(ctx, w.name, s, true); return err }
+		},
+		"edit an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*record.AgentSpec) {})
+			return func(ctx context.Context) error {
+				_, err := w.EditAgent(ctx, p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+					s.Name = "B"
+					return s, nil
+				})
+				return err
+			}
+		},
+		"remove an agent": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*record.AgentSpec) {})
+			by := tenant.Principal{Organization: record.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+			return func(ctx context.Context) error { return w.RemoveAgent(ctx, by, agent) }
+		},
+		"make a user": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			e := tenant.UserEdit{Email: to("new@example.com"), GroupIDs: &[]string{w.group()}}
+			return func(ctx context.Context) error { _, err := w.CreateUser(ctx, tenant.Platform(), w.name, e); return err }
+		},
+		"edit a user": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			by := p
+			by.Level = tenant.LevelAdmin
+			w.earlier(p.User.ID)
+			e := tenant.UserEdit{Email: to("new@example.com"), Cap: to(2), GroupIDs: &[]string{w.group()}}
+			return func(ctx context.Context) error { _, err := w.EditUser(ctx, by, w.home, p.User.ID, 0, e); return err }
+		},
+		"remove a user": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := w.RemoveUser(ctx, tenant.Platform(), w.home, p.User.ID)
+				return err
+			}
+		},
+		"make an operator's key": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			w.earlier(p.User.ID)
+			k := tenant.NewKey{Name: "k", UserID: p.User.ID, Level: tenant.LevelOperator}
+			return func(ctx context.Context) error {
+				_, _, err := w.CreateKey(ctx, tenant.Platform(), w.home, k)
+				return err
+			}
+		},
+		"revoke an operator's key": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			boss, _ := w.key(p.User.ID, tenant.LevelOperator)
+			w.earlier(p.User.ID)
+			return func(ctx context.Context) error { return w.RevokeKey(ctx, tenant.Platform(), w.home, boss.Key.ID) }
+		},
+		"rotate a key": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, _, err := w.RotateKey(ctx, tenant.Platform(), w.home, p.Key.ID, 0)
+				return err
+			}
+		},
+		"make an organization": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := w.CreateOrganization(ctx, tenant.OrganizationEdit{Name: to("other")})
+				return err
+			}
+		},
+		"edit an organization": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := w.EditOrganization(ctx, tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Name: to("other")})
+				return err
+			}
+		},
+		"rotate an organization's secret": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error { _, _, err := w.RotateWebhookSecret(ctx, w.name, 0); return err }
+		},
+		"remove an organization": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := w.RemoveOrganization(ctx, w.name); return err }
+		},
+		"edit a group": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			g := w.group()
+			return func(ctx context.Context) error {
+				_, err := w.EditGroup(ctx, w.home, g, 0, tenant.GroupEdit{Name: to("other")})
+				return err
+			}
+		},
+		"remove a group": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
+			g := w.group()
+			return func(ctx context.Context) error { _, err := w.RemoveGroup(ctx, w.home, g); return err }
+		},
+		"take a member": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			g := w.group()
+			w.earlier(p.User.ID)
+			return func(ctx context.Context) error {
+				_, err := w.SetMember(ctx, tenant.Platform(), w.home, g, p.User.ID, true)
+				return err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for fails, done := 0, false; !done; fails++ {
+				require.Less(t, fails, 100)
+				w := newWorld(t)
+				p, key := w.person("a@example.com", tenant.Admin, tenant.LevelManage)
+				do := operation(w, p, key)
+				before := w.stored()
+				calls, failed := 0, 0
+				w.items.Before = func(c faulttable.Call) faulttable.Fault {
+					if c.Commit && name == "authenticate" {
+						return faulttable.None // that a key was used is noted if it can be
+					}
+					if calls++; calls > fails && failed < patience {
+						failed++
+						return faulttable.Down
+					}
+					return faulttable.None
+				}
+				err := do(t.Context())
+				w.items.Before = nil
+				if done = failed == 0; done {
+					require.NoError(t, err)
+					require.Positive(t, fails)
+					continue
+				}
+				problems, ok := problem.As(err)
+				require.True(t, ok, "call %d: %v", fails, err)
+				assert.Equal(t, problem.Unavailable, problems.Kind, "call %d: %v", fails, err)
+				assert.Equal(t, before, w.stored(), "call %d", fails)
+			}
+		})
+	}
+}
+
+// stored are the versions of all items.
+func (w *world) stored() map[table.Key]int64 {
+	items := map[table.Key]int64{}
+	w.items.Inner.(*memtable.Table).All(func(i *table.Item) { items[i.Key] = i.Version })
+	return items
+}
+
+func (w *world) agent(change func(s *record.AgentSpec)) string {
+	a, err := w.CreateAgent(w.Context(), w.name, w.spec(change), true)
+	require.NoError(w, err)
+	return a.Value.ID
+}
+
+// edit makes an agent's next version.
+func (w *world) edit(agent string, publish bool) {
+	by := tenant.Principal{Organization: record.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+	_, err := w.EditAgent(w.Context(), by, agent, 0, true, publish, func(s record.AgentSpec) (record.AgentSpec, error) {
+		s.Description += "."
+		return s, nil
+	})
+	require.NoError(w, err)
+}
+
+func (w *world) group() string {
+	g, err := w.CreateGroup(w.Context(), w.name, tenant.GroupEdit{Name: to("group")})
+	require.NoError(w, err)
+	return g.Value.ID
+}
+
+func (w *world) toolkit() string {
+	k := record.Toolkit{ID: w.clock.NewID(), Organization: w.name}
+	_, err := record.Create(w.Context(), w.store, k, k.ID)
+	require.NoError(w, err)
+	return k.ID
+}
+
+// earlier has a user be of a store in which operators' keys were not counted.
+func (w *world) earlier(user string) {
+	u, err := record.Resource[record.User](w.Context(), w.store, w.home, user)
+	require.NoError(w, err)
+	u.Value.OperatorKeys = nil
+	op, err := record.PutResource(u, "earlier")
+	require.NoError(w, err)
+	require.NoError(w, w.store.Commit(w.Context(), "earlier", op))
+}

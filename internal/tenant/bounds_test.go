@@ -1,0 +1,256 @@
+package tenant_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// about is the field that an error names, empty for no error.
+func about(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	p, ok := problem.As(err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, problem.Invalid, p.Kind, "%v", err)
+	require.Len(t, p.Fields, 1)
+	return p.Fields[0].Location
+}
+
+func to[T any](v T) *T { return &v }
+
+// spec is that of an agent with nothing wrong about it.
+func (w *world) spec(change func(s *record.AgentSpec)) record.AgentSpec {
+	s := w.DefaultSpec(w.name)
+	s.Name = "A"
+	change(&s)
+	return s
+}
+
+// Each number and each text may be as small and as large as is said, and not by one beyond: it is the field that is named.
+func TestABoundIsHeldToTheLastOne(t *testing.T) {
+	w := newWorld(t)
+	ctx, operator := t.Context(), tenant.Platform()
+	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	var groups []string
+	for n := range 21 {
+		g, err := w.CreateGroup(ctx, w.name, tenant.GroupEdit{Name: to(fmt.Sprint(n))})
+		require.NoError(t, err)
+		groups = append(groups, g.Value.ID)
+	}
+	text := func(n int) *string { return to(strings.Repeat("ü", n/2) + strings.Repeat("x", n%2)) } // of so many bytes
+	organization := func(e tenant.OrganizationEdit) error {
+		_, err := w.EditOrganization(ctx, operator, w.name, 0, e)
+		return err
+	}
+	user := func(e tenant.UserEdit) error {
+		_, err := w.EditUser(ctx, operator, w.home, person.User.ID, 0, e)
+		return err
+	}
+	group := func(e tenant.GroupEdit) error {
+		_, err := w.EditGroup(ctx, w.home, groups[0], 0, e)
+		return err
+	}
+	agent := func(change func(s *record.AgentSpec)) error {
+		return w.CheckAgent(ctx, w.name, w.spec(change), true)
+	}
+	none := -1 // no least one
+	for field, c := range map[string]struct {
+		least, most int
+		set         func(n int) error
+	}{
+		"body.name": {1, 200, func(n int) error { return organization(tenant.OrganizationEdit{Name: text(n)}) }},
+		"body.run_retention_days": {0, 36_500, func(n int) error {
+			return organization(tenant.OrganizationEdit{RetentionDays: &n})
+		}},
+		"body.webhook_secret": {none, 4096, func(n int) error {
+			return organization(tenant.OrganizationEdit{Secret: text(n)})
+		}},
+		"body.caps.user": {0, 1_000_000, func(n int) error { return organization(tenant.OrganizationEdit{UserCap: &n}) }},
+		"body.rate_limit.burst": {0, 10_000_000, func(n int) error {
+			return organization(tenant.OrganizationEdit{RateBurst: &n})
+		}},
+		"body.ceilings.caps.organization": {0, 1_000_000, func(n int) error {
+			return organization(tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{Cap: &n}})
+		}},
+		"body.name ":        {1, 200, func(n int) error { return group(tenant.GroupEdit{Name: text(n)}) }},
+		"body.description":  {none, 10_000, func(n int) error { return group(tenant.GroupEdit{Description: text(n)}) }},
+		"body.name  ":       {none, 200, func(n int) error { return user(tenant.UserEdit{Name: text(n)}) }},
+		"body.email":        {none, 320, func(n int) error { return user(tenant.UserEdit{Email: to(*text(n - 4) + "@b.c")}) }},
+		"body.group_ids":    {none, 20, func(n int) error { return user(tenant.UserEdit{GroupIDs: to(groups[:n])}) }},
+		"body.group_ids ":   {none, 20, func(n int) error { return agent(func(s *record.AgentSpec) { s.GroupIDs = groups[:n] }) }},
+		"body.name   ":      {1, 200, func(n int) error { return agent(func(s *record.AgentSpec) { s.Name = *text(n) }) }},
+		"body.description ": {none, 10_000, func(n int) error { return agent(func(s *record.AgentSpec) { s.Description = *text(n) }) }},
+		"body.concurrency_cap": {0, 1_000_000, func(n int) error {
+			return user(tenant.UserEdit{Cap: &n})
+		}},
+		"body.name    ": {1, 200, func(n int) error {
+			_, _, err := w.CreateKey(ctx, operator, w.home, tenant.NewKey{Name: *text(n), UserID: person.User.ID, Level: "run"})
+			return err
+		}},
+		"body.name     ": {1, 200, func(n int) error {
+			_, err := w.EditKey(ctx, operator, w.home, person.Key.ID, 0, text(n), nil, nil)
+			return err
+		}},
+		"body.approver_group_ids": {none, 20, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.ApproverGroupIDs = groups[:n] })
+		}},
+		"body.instructions": {none, 256 << 10, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Instructions = *text(n) })
+		}},
+		"body.model.max_tokens": {1, none, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Model.MaxTokens = &n })
+		}},
+		"body.limits.max_tokens": {1, none, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Limits.MaxTokens = &n })
+		}},
+		"body.limits.max_steps": {1, 1000, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Limits.MaxSteps = &n })
+		}},
+		"body.limits.max_active_seconds": {10, 4 * 60 * 60, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Limits.MaxActiveSeconds = &n })
+		}},
+		"body.toolkit_ids": {none, 100, func(n int) error {
+			return agent(func(s *record.AgentSpec) {
+				s.ToolkitIDs = nil
+				for range n {
+					s.ToolkitIDs = append(s.ToolkitIDs, record.BuiltinToolkit(w.name))
+				}
+			})
+		}},
+		"body.metadata": {none, 16, func(n int) error {
+			return agent(func(s *record.AgentSpec) {
+				s.Metadata = map[string]string{}
+				for i := range n {
+					s.Metadata[fmt.Sprint(i)] = ""
+				}
+			})
+		}},
+		"body.metadata ": {none, 64, func(n int) error { // characters
+			return agent(func(s *record.AgentSpec) { s.Metadata = map[string]string{strings.Repeat("ü", n): ""} })
+		}},
+		"body.metadata  ": {none, 1024, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Metadata = map[string]string{"": strings.Repeat("ü", n)} })
+		}},
+		"body.output_schema": {none, 64 << 10, func(n int) error {
+			return agent(func(s *record.AgentSpec) {
+				s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("x", n-12))
+			})
+		}},
+		"body.budget.max_tokens": {1, none, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: "day", MaxTokens: to(int64(n))} })
+		}},
+		"body.budget.max_runs": {1, none, func(n int) error {
+			return user(tenant.UserEdit{Budget: tenant.BudgetEdit(fmt.Sprintf(`{"period":"month","max_runs":%d}`, n))})
+		}},
+	} {
+		name := strings.TrimSpace(field)
+		if c.least != none {
+			assert.Empty(t, about(t, c.set(c.least)), "%s of %d", field, c.least)
+			assert.Equal(t, name, about(t, c.set(c.least-1)), "%s of %d", field, c.least-1)
+		}
+		if c.most != none {
+			assert.Empty(t, about(t, c.set(c.most)), "%s of %d", field, c.most)
+			assert.Equal(t, name, about(t, c.set(c.most+1)), "%s of %d", field, c.most+1)
+		}
+	}
+	for degrees, ok := range map[float64]bool{-0.1: false, 0: true, 2: true, 2.1: false} {
+		err := agent(func(s *record.AgentSpec) { s.Model.Temperature = &degrees })
+		assert.Equal(t, ok, about(t, err) != "body.model.temperature", degrees)
+	}
+}
+
+// What is not of the form, or names what is not there, is refused, and the field is named.
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	w := newWorld(t)
+	ctx, operator := t.Context(), tenant.Platform()
+	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	user := func(e tenant.UserEdit) error {
+		_, err := w.EditUser(ctx, operator, w.home, person.User.ID, 0, e)
+		return err
+	}
+	key := func(change func(k *tenant.NewKey)) error {
+		k := tenant.NewKey{Name: "k", UserID: person.User.ID, Level: tenant.LevelRun}
+		change(&k)
+		_, _, err := w.CreateKey(ctx, operator, w.home, k)
+		return err
+	}
+	agent := func(change func(s *record.AgentSpec)) error { return w.CheckAgent(ctx, w.name, w.spec(change), true) }
+	budget := func(text string) error { return user(tenant.UserEdit{Budget: tenant.BudgetEdit(text)}) }
+	missing := []string{"0123456789abcdef01234567"}
+	for name, c := range map[string]struct {
+		err   error
+		field string
+	}{
+		"no organization's name":    {second(w.CreateOrganization(ctx, tenant.OrganizationEdit{})), "body.name"},
+		"no e-mail address":         {second(w.CreateUser(ctx, operator, w.name, tenant.UserEdit{})), "body.email"},
+		"not an address":            {user(tenant.UserEdit{Email: to("nobody")}), "body.email"},
+		"an address with a name":    {user(tenant.UserEdit{Email: to("A <a@example.com>")}), "body.email"},
+		"an unknown role":           {user(tenant.UserEdit{Role: to("king")}), "body.role"},
+		"each role":                 {user(tenant.UserEdit{Role: to("manager")}), ""},
+		"a group that is not there": {user(tenant.UserEdit{GroupIDs: &missing}), "body.group_ids[0]"},
+		"an unknown level":          {key(func(k *tenant.NewKey) { k.Level = "king" }), "body.level"},
+		"a key of nobody":           {key(func(k *tenant.NewKey) { k.UserID = missing[0] }), "body.user_id"},
+		"a key that has ended":      {key(func(k *tenant.NewKey) { k.ExpiresAt = w.clock.Now() }), "body.expires_at"},
+		"a key that will end":       {key(func(k *tenant.NewKey) { k.ExpiresAt = w.clock.Now().Add(time.Hour) }), ""},
+		"a toolkit that is not there": {
+			agent(func(s *record.AgentSpec) { s.ToolkitIDs = missing }), "body.toolkit_ids[0]",
+		},
+		"a knowledge base":    {agent(func(s *record.AgentSpec) { s.KnowledgeBaseIDs = missing }), "body.knowledge_base_ids[0]"},
+		"a missing group":     {agent(func(s *record.AgentSpec) { s.GroupIDs = missing }), "body.group_ids[0]"},
+		"a missing approver":  {agent(func(s *record.AgentSpec) { s.ApproverGroupIDs = missing }), "body.approver_group_ids[0]"},
+		"an unknown approval": {agent(func(s *record.AgentSpec) { s.Approval.Mode = "perhaps" }), "body.approval.mode"},
+		"approval of all":     {agent(func(s *record.AgentSpec) { s.Approval.Mode = "always" }), ""},
+		"no schema":           {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`{"type":"king"}`) }), "body.output_schema"},
+		"a schema":            {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`{"type":"object"}`) }), ""},
+		"no schema at all":    {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`null`) }), ""},
+		"a short no schema":   {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`1`) }), "body.output_schema"},
+		"no budget's form":    {budget(`[]`), "body.budget"},
+		"a budget of nothing": {budget(`{"period":"day"}`), "body.budget"},
+		"a strange period":    {budget(`{"period":"year","max_runs":1}`), "body.budget.period"},
+		"a budget":            {budget(`{"period":"day","max_runs":1}`), ""},
+		"a budget taken away": {budget(`null`), ""},
+	} {
+		assert.Equal(t, c.field, about(t, c.err), name)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A budget is edited member by member.
+func TestABudgetIsMerged(t *testing.T) {
+	w := newWorld(t)
+	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	for _, c := range []struct {
+		edit string
+		want *record.Budget
+	}{
+		{`{"period":"day","max_runs":3}`, &record.Budget{Period: "day", MaxRuns: to(int64(3))}},
+		{`{"max_tokens":5}`, &record.Budget{Period: "day", MaxRuns: to(int64(3)), MaxTokens: to(int64(5))}},
+		{`{"period":"month","max_runs":null}`, &record.Budget{Period: "month", MaxTokens: to(int64(5))}},
+		{``, &record.Budget{Period: "month", MaxTokens: to(int64(5))}},
+		{`null`, nil},
+	} {
+		var edit tenant.BudgetEdit
+		if c.edit != "" {
+			edit = tenant.BudgetEdit(c.edit)
+		}
+		u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User.ID, 0, tenant.UserEdit{Budget: edit})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, u.Value.Budget)
+		k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, person.Key.ID, 0, nil, nil, edit)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, k.Value.Budget)
+	}
+}

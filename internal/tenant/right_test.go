@@ -1,0 +1,532 @@
+package tenant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/tenant"
+)
+
+func bad(err error) bool { return problem.Is(err, "invalid_api_key") }
+
+// A run's token is good for its own run, as far as the key behind it would be for any.
+func TestARunsTokenTouchesItsOwnRun(t *testing.T) {
+	for level, may := range map[tenant.Level]bool{tenant.LevelRead: false, tenant.LevelRun: true, tenant.LevelManage: true} {
+		p := tenant.Principal{Level: level}
+		assert.Equal(t, may, p.MayTouch("a run", tenant.LevelRun) == nil, level)
+		assert.Equal(t, may, p.MayTouch("", tenant.LevelRun) == nil, level)
+		p.Run = "a run"
+		assert.NoError(t, p.MayTouch("a run", tenant.LevelRun), level)
+		assert.True(t, forbidden(p.MayTouch("another", tenant.LevelRun)), level)
+		assert.True(t, forbidden(p.MayTouch("", tenant.LevelRun)), level)
+	}
+	assert.False(t, tenant.Level("").Covers(""), "no level covers nothing")
+	assert.True(t, tenant.LevelRead.Covers(tenant.LevelRead))
+}
+
+// An agent that names groups is for their members and for admins; with it goes what it did. A file is for who has sent it,
+// or reaches one of the agents that held it; a file that a run has made is nobody's own.
+func TestWhoReachesAnAgentAndItsFiles(t *testing.T) {
+	w := newWorld(t)
+	group := w.group()
+	closed := w.agent(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
+	open, gone := w.agent(func(*record.AgentSpec) {}), "0123456789abcdef01234567"
+	outsider, _ := w.person("outsider@example.com", tenant.Manager, tenant.LevelManage)
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
+	_, err := w.SetMember(t.Context(), admin, w.home, group, member.User.ID, true)
+	require.NoError(t, err)
+	member.User.GroupIDs = []string{group}
+
+	for name, c := range map[string]struct {
+		who    tenant.Principal
+		agents []string
+		may    bool
+	}{
+		"an open one":             {outsider, []string{open}, true},
+		"a closed one":            {outsider, []string{closed}, false},
+		"a closed one after open": {outsider, []string{open, closed}, false},
+		"the members'":            {member, []string{open, closed}, true},
+		"an admin":                {admin, []string{closed, gone}, true},
+		"one that is not there":   {member, []string{gone}, false},
+		"none":                    {outsider, nil, true},
+	} {
+		err := w.MayReach(t.Context(), c.who, c.agents...)
+		assert.Equal(t, c.may, err == nil, "%s: %v", name, err)
+	}
+	for name, c := range map[string]struct {
+		who  tenant.Principal
+		file record.File
+		may  bool
+	}{
+		"its sender":                    {outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}}, true},
+		"whose run has made it":         {outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}, Made: true}, false},
+		"another, of a closed one":      {outsider, record.File{UserID: admin.User.ID, Agents: []string{closed}}, false},
+		"another, of one of them":       {outsider, record.File{UserID: admin.User.ID, Agents: []string{closed, gone, open}}, true},
+		"a member":                      {member, record.File{UserID: admin.User.ID, Agents: []string{closed}}, true},
+		"of an agent that is not there": {member, record.File{UserID: admin.User.ID, Agents: []string{gone}}, false},
+		"of none":                       {outsider, record.File{UserID: admin.User.ID}, true},
+	} {
+		err := w.MayReadFile(t.Context(), c.who, c.file)
+		assert.Equal(t, c.may, err == nil, "%s: %v", name, err)
+	}
+	for name, c := range map[string]struct {
+		who tenant.Principal
+		may bool
+	}{"outsider": {outsider, false}, "member": {member, true}, "admin": {admin, true}} {
+		_, err := w.Agent(t.Context(), c.who, closed)
+		assert.Equal(t, c.may, err == nil, name)
+		_, err = w.Runnable(t.Context(), c.who, closed, 0)
+		assert.Equal(t, c.may, err == nil, name)
+		_, err = w.PublishAgent(t.Context(), c.who, closed, 0, 1)
+		assert.Equal(t, c.may, err == nil, name)
+		_, err = w.EditAgent(t.Context(), c.who, closed, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) { return s, nil })
+		assert.Equal(t, c.may, err == nil, name)
+	}
+	assert.True(t, forbidden(w.RemoveAgent(t.Context(), outsider, closed)))
+	require.NoError(t, w.RemoveAgent(t.Context(), member, closed))
+	assert.Error(t, w.MayReach(t.Context(), outsider, closed), "it is as closed as it was")
+	assert.NoError(t, w.MayReach(t.Context(), member, closed))
+}
+
+// A right lasts as long as all that it stands on, and is told when it will end.
+func TestHowLongARightLasts(t *testing.T) {
+	const hour = time.Hour
+	for name, c := range map[string]struct {
+		end  func(w *world, p tenant.Principal) error
+		ends time.Duration // when the right is said to end; 0: never
+		then bool          // whether it ends there
+	}{
+		"for ever": {end: func(*world, tenant.Principal) error { return nil }},
+		"to the key's end": {end: func(w *world, p tenant.Principal) error {
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(hour))), nil)
+			return err
+		}, ends: hour, then: true},
+		"to the overlap's end, which is before the key's": {end: func(w *world, p tenant.Principal) error {
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(3*hour))), nil)
+			require.NoError(w, err)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, hour)
+			return err
+		}, ends: hour, then: true},
+		"to the key's end, which is before the overlap's": {end: func(w *world, p tenant.Principal) error {
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(hour))), nil)
+			require.NoError(w, err)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 3*hour)
+			return err
+		}, ends: hour, then: true},
+		"not beyond a rotation": {end: func(w *world, p tenant.Principal) error {
+			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0)
+			return err
+		}, then: true},
+		"not beyond two": {end: func(w *world, p tenant.Principal) error {
+			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 9*hour)
+			require.NoError(w, err)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 9*hour)
+			return err
+		}, then: true},
+		"to the key's revocation": {end: func(w *world, p tenant.Principal) error {
+			return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key.ID)
+		}, then: true},
+		"to its user's removal": {end: func(w *world, p tenant.Principal) error {
+			_, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
+			return err
+		}, then: true},
+		"to its organization's": {end: func(w *world, _ tenant.Principal) error {
+			_, err := w.RemoveOrganization(w.Context(), w.name)
+			return err
+		}, then: true},
+		"an end taken back": {end: func(w *world, p tenant.Principal) error {
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(hour))), nil)
+			require.NoError(w, err)
+			_, err = w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, new(*time.Time), nil)
+			return err
+		}},
+	} {
+		w := newWorld(t)
+		agent := w.agent(func(*record.AgentSpec) {})
+		p, text := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
+		began := w.clock.Now()
+		require.NoError(t, c.end(w, p), name)
+		ends, err := w.Still(t.Context(), p, agent)
+		if c.ends == 0 {
+			assert.True(t, ends.IsZero(), name)
+		} else {
+			assert.WithinDuration(t, began.Add(c.ends), ends, 5*time.Second, name)
+			assert.NoError(t, err, name)
+			_, err = w.Authenticate(t.Context(), text)
+			assert.NoError(t, err, name)
+			w.clock.later = c.ends + 10*time.Second
+		}
+		_, still := w.Still(t.Context(), p, agent)
+		_, again := w.Authenticate(t.Context(), text)
+		assert.Equal(t, c.then, bad(still), "%s: %v", name, still)
+		assert.Equal(t, c.then, bad(again), "%s: %v", name, again)
+		assert.Equal(t, !c.then, again == nil, "%s: %v", name, again)
+	}
+}
+
+// A run's token ends with its own time, which is an hour at most, or with its key.
+func TestARunsTokenEndsInTime(t *testing.T) {
+	for life, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 3 * time.Hour: tenant.MaxRunToken} {
+		w := newWorld(t)
+		agent := w.agent(func(*record.AgentSpec) {})
+		p, _ := w.person("a@example.com", tenant.Admin, tenant.LevelRun)
+		token, end, err := w.RunToken(t.Context(), p, "a run", life)
+		require.NoError(t, err)
+		assert.WithinDuration(t, w.clock.Now().Add(want), end, 5*time.Second)
+		holder, err := w.Authenticate(t.Context(), token)
+		require.NoError(t, err)
+		ends, err := w.Still(t.Context(), holder, agent)
+		require.NoError(t, err)
+		assert.Equal(t, end, ends.UTC())
+		w.clock.later = want + 10*time.Second
+		_, err = w.Still(t.Context(), holder, agent)
+		assert.True(t, bad(err))
+		_, err = w.Authenticate(t.Context(), token)
+		assert.True(t, bad(err))
+	}
+	w := newWorld(t)
+	for _, text := range []string{"rt_", "ap_", "rt_" + "0123456789", "nothing"} {
+		_, err := w.Authenticate(t.Context(), text)
+		assert.True(t, bad(err), text)
+	}
+	_, err := w.Authenticate(t.Context(), "")
+	assert.True(t, problem.Is(err, "missing_api_key"))
+}
+
+// Caps and rates are the first that is set of the user's, the organization's and the deployment's, and never above a ceiling.
+func TestTheLimitsThatHold(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		o                   record.Organization
+		user                int
+		ofUser, ofAll       int
+		perMinute, burst    int
+		ceiling, ceilingAll int
+	}{
+		"the deployment's":   {record.Organization{}, 0, 5, 50, 100, 10, 5, 50},
+		"the organization's": {record.Organization{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}, 0, 1, 2, 3, 4, 5, 50},
+		"the user's":         {record.Organization{UserCap: 1}, 7, 7, 50, 100, 10, 5, 50},
+		"under ceilings": {
+			record.Organization{Ceilings: record.Limits{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}}, 7, 1, 2, 3, 4, 1, 2,
+		},
+		"below ceilings": {record.Organization{Cap: 2, Ceilings: record.Limits{UserCap: 6, Cap: 3}}, 0, 5, 2, 100, 10, 6, 3},
+	} {
+		ofUser, ofAll := w.CapsOf(c.o, record.User{Cap: c.user})
+		perMinute, burst := w.Rate(c.o)
+		most := w.Ceilings(c.o)
+		assert.Equal(t, []int{c.ofUser, c.ofAll, c.perMinute, c.burst, c.ceiling, c.ceilingAll},
+			[]int{ofUser, ofAll, perMinute, burst, most.UserCap, most.Cap}, name)
+	}
+	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(2)})
+	require.NoError(t, err)
+	ofUser, ofAll, err := w.Caps(t.Context(), w.name, person.User.ID)
+	require.NoError(t, err)
+	assert.Equal(t, []int{2, 50}, []int{ofUser, ofAll})
+	ofUser, ofAll, err = w.Caps(t.Context(), record.Nobody, "somebody who has gone")
+	require.NoError(t, err)
+	assert.Equal(t, []int{5, record.Uncapped}, []int{ofUser, ofAll})
+
+	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(5)})
+	require.NoError(t, err, "up to the ceiling")
+	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
+	assert.Equal(t, "body.concurrency_cap", about(t, err))
+	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
+	require.NoError(t, err, "operators set what they like")
+	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
+	require.NoError(t, err, "what is said back is no change")
+	assert.Equal(t, time.Minute, w.ActiveLimit(record.Agent{}))
+	assert.Equal(t, 3*time.Second, w.ActiveLimit(record.Agent{Spec: record.AgentSpec{Limits: record.AgentLimits{MaxActiveSeconds: to(3)}}}))
+}
+
+// Operators set ceilings; an admin sets what is below them, and may say back what it was shown.
+func TestWhoSetsTheLimitsOfAnOrganization(t *testing.T) {
+	admin, operator := tenant.Principal{Level: tenant.LevelAdmin}, tenant.Platform()
+	type edit = tenant.OrganizationEdit
+	for name, c := range map[string]struct {
+		by   tenant.Principal
+		edit edit
+		ok   bool
+		want record.Limits // as in force
+	}{
+		"a ceiling by an operator":         {operator, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, true, record.Limits{UserCap: 3}},
+		"a ceiling by an admin":            {admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, false, record.Limits{}},
+		"the shown ceiling by an admin":    {admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(5)}}, true, record.Limits{}},
+		"up to the deployment's setting":   {admin, edit{Cap: to(50)}, true, record.Limits{}},
+		"above the deployment's setting":   {admin, edit{Cap: to(51)}, false, record.Limits{}},
+		"above it by an operator":          {operator, edit{Cap: to(51)}, true, record.Limits{}},
+		"above its own ceiling by himself": {operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, record.Limits{}},
+	} {
+		w := newWorld(t)
+		o, err := w.EditOrganization(t.Context(), c.by, w.name, 0, c.edit)
+		assert.Equal(t, c.ok, err == nil, "%s: %v", name, err)
+		if c.ok {
+			assert.Equal(t, c.want, o.Value.Ceilings, name)
+			if c.edit.Cap != nil {
+				assert.Equal(t, *c.edit.Cap, o.Value.Cap, name)
+			}
+		}
+	}
+}
+
+// New runs begin with the version that is published, or the one asked for; under the budget of the agent as it stands.
+func TestWhichVersionOfAnAgentRuns(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
+	agent := w.agent(func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: "day", MaxRuns: to(int64(1))} })
+	runs := func(version int) record.Agent {
+		a, err := w.Runnable(t.Context(), p, agent, version)
+		require.NoError(t, err)
+		return a
+	}
+	assert.Equal(t, 1, runs(0).Version)
+	w.edit(agent, false)
+	assert.Equal(t, 1, runs(0).Version, "a draft")
+	assert.Equal(t, 2, runs(2).Version)
+	w.edit(agent, true)
+	assert.Equal(t, 3, runs(0).Version)
+	published, err := w.PublishAgent(t.Context(), p, agent, 0, 2)
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 2}, []int{published.Value.Version, published.Value.Published})
+	assert.Equal(t, 2, runs(0).Version)
+	assert.Equal(t, "..", runs(3).Spec.Description)
+	assert.Equal(t, ".", runs(2).Spec.Description)
+	_, err = w.EditAgent(t.Context(), p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+		s.Budget = nil
+		return s, nil
+	})
+	require.NoError(t, err)
+	assert.Nil(t, runs(1).Spec.Budget)
+	_, err = w.Runnable(t.Context(), p, agent, 9)
+	assert.Equal(t, "agent_version", about(t, err))
+	_, err = w.PublishAgent(t.Context(), p, agent, 0, 9)
+	assert.Equal(t, "body.version", about(t, err))
+	_, err = w.Runnable(t.Context(), p, "0123456789abcdef01234567", 0)
+	assert.True(t, problem.Is(err, "not_found"))
+	_, err = w.EditAgent(t.Context(), p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+		s.Name = ""
+		return s, nil
+	})
+	assert.Equal(t, "body.name", about(t, err))
+}
+
+// An e-mail address is one user's in an organization, whatever its letters' case, until that user has another or is gone.
+func TestAnAddressIsOneUsers(t *testing.T) {
+	w := newWorld(t)
+	ctx, operator := t.Context(), tenant.Platform()
+	a, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	taken := func(email string) bool {
+		u, err := w.CreateUser(ctx, operator, w.name, tenant.UserEdit{Email: &email})
+		if err == nil {
+			_, err = w.RemoveUser(ctx, operator, w.home, u.Value.ID)
+			require.NoError(t, err)
+			return false
+		}
+		require.True(t, problem.Is(err, "conflict"), "%v", err)
+		return true
+	}
+	edit := func(email string) error {
+		u, err := w.EditUser(ctx, operator, w.home, a.User.ID, 0, tenant.UserEdit{Email: &email})
+		if err == nil {
+			assert.Equal(t, email, u.Value.Email)
+		}
+		return err
+	}
+	assert.True(t, taken("A@example.com"))
+	assert.False(t, taken("b@example.com"))
+	require.NoError(t, edit("A@Example.com"), "one's own")
+	assert.True(t, taken("a@example.com"))
+	require.NoError(t, edit("b@example.com"))
+	assert.False(t, taken("a@example.com"))
+	assert.True(t, taken("b@example.com"))
+	w.person("c@example.com", tenant.Member, tenant.LevelRun)
+	assert.True(t, problem.Is(edit("c@example.com"), "conflict"))
+	assert.True(t, taken("b@example.com"), "nothing has changed")
+	_, err := w.RemoveUser(ctx, operator, w.home, a.User.ID)
+	require.NoError(t, err)
+	assert.False(t, taken("b@example.com"))
+	for range 2 {
+		_, err := w.CreateUser(ctx, operator, record.Nobody, tenant.UserEdit{Email: to("x@example.com")})
+		assert.NoError(t, err, "those who belong to none have theirs as they like")
+	}
+	other, err := w.CreateOrganization(ctx, tenant.OrganizationEdit{Name: to("other")})
+	require.NoError(t, err)
+	_, err = w.CreateUser(ctx, operator, other.Value.ID, tenant.UserEdit{Email: to("c@example.com")})
+	assert.NoError(t, err, "another organization's user may have it too")
+}
+
+func TestAnOrganizationsSecretsAreSealedAndOverlapOnceWhenRotated(t *testing.T) {
+	w := newWorld(t)
+	read := func() record.Organization {
+		o, err := w.ReadOrganization(t.Context(), w.name)
+		require.NoError(t, err)
+		return o.Value
+	}
+	rotate := func(overlap time.Duration) (secret string, until time.Time) {
+		secret, until, err := w.RotateWebhookSecret(t.Context(), w.name, overlap)
+		require.NoError(t, err)
+		assert.Equal(t, "sealed for "+w.name+": "+secret, read().Secret)
+		assert.Greater(t, len(secret), 40)
+		return secret, until
+	}
+	first, until := rotate(time.Hour)
+	assert.True(t, until.IsZero(), "there was none before")
+	assert.Empty(t, read().PreviousSecret)
+	_, until = rotate(time.Hour)
+	assert.WithinDuration(t, w.clock.Now().Add(time.Hour), until, 5*time.Second)
+	assert.Equal(t, "sealed for "+w.name+": "+first, read().PreviousSecret)
+	assert.Equal(t, until, read().PreviousUntil)
+	_, until = rotate(0)
+	assert.True(t, until.IsZero())
+	assert.Empty(t, read().PreviousSecret)
+	rotate(time.Hour)
+	_, err := w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Secret: to("mine")})
+	require.NoError(t, err)
+	assert.Equal(t, "sealed for "+w.name+": mine", read().Secret)
+	assert.Empty(t, read().PreviousSecret)
+	assert.True(t, read().PreviousUntil.IsZero())
+	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Secret: to("")})
+	require.NoError(t, err)
+	assert.Empty(t, read().Secret)
+}
+
+// What is removed cannot be reached from then on, and a job is left that removes what hangs on it.
+func TestARemovalLeavesAJob(t *testing.T) {
+	for kind, remove := range map[record.JobKind]func(w *world, p tenant.Principal, group string) (job, subject string, err error){
+		record.RemoveUser: func(w *world, p tenant.Principal, _ string) (string, string, error) {
+			job, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
+			return job, p.User.ID, err
+		},
+		record.RemoveGroup: func(w *world, _ tenant.Principal, group string) (string, string, error) {
+			job, err := w.RemoveGroup(w.Context(), w.home, group)
+			return job, group, err
+		},
+		record.RemoveOrganization: func(w *world, _ tenant.Principal, _ string) (string, string, error) {
+			job, err := w.RemoveOrganization(w.Context(), w.name)
+			return job, w.name, err
+		},
+	} {
+		w := newWorld(t)
+		group := w.group()
+		p, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+		id, subject, err := remove(w, p, group)
+		require.NoError(t, err, kind)
+		job, found, err := w.store.Job(t.Context(), id)
+		require.NoError(t, err, kind)
+		require.True(t, found, kind)
+		assert.Equal(t, []string{id, w.name, string(kind), subject},
+			[]string{job.Value.ID, job.Value.Organization, string(job.Value.Kind), job.Value.Subject})
+		_, _, err = remove(w, p, group)
+		assert.True(t, problem.Is(err, "not_found"), "%s: %v", kind, err)
+		if kind == record.RemoveOrganization {
+			_, err = w.ReadOrganization(t.Context(), w.name)
+			assert.True(t, problem.Is(err, "not_found"))
+			_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Name: to("again")})
+			assert.True(t, problem.Is(err, "not_found"))
+		}
+	}
+}
+
+func TestMembersComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	var groups []string
+	for range 21 {
+		groups = append(groups, w.group())
+	}
+	set := func(group string, member bool) ([]string, error) {
+		u, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User.ID, member)
+		return u.Value.GroupIDs, err
+	}
+	for n, g := range groups[:20] {
+		for range 2 { // twice is once
+			in, err := set(g, true)
+			require.NoError(t, err)
+			assert.Equal(t, groups[:n+1], append(in[:0:0], in...))
+		}
+	}
+	_, err := set(groups[20], true)
+	assert.Equal(t, "body.user_id", about(t, err))
+	_, err = set(groups[20], false)
+	assert.True(t, problem.Is(err, "not_found"))
+	in, err := set(groups[0], false)
+	require.NoError(t, err)
+	assert.Equal(t, groups[1:20], in)
+	_, err = set("0123456789abcdef01234567", true)
+	assert.True(t, problem.Is(err, "not_found"))
+
+	other, _ := w.person("b@example.com", tenant.Manager, tenant.LevelManage)
+	_, err = w.SetMember(t.Context(), other, w.home, groups[0], p.User.ID, true)
+	assert.True(t, forbidden(err))
+}
+
+// Budgets hold together: whose each is, its members' groups included; a group that is gone has none.
+func TestTheBudgetsThatHold(t *testing.T) {
+	w := newWorld(t)
+	budget := func(n int64) *record.Budget { return &record.Budget{Period: "day", MaxRuns: &n} }
+	group := w.group()
+	_, err := w.EditGroup(t.Context(), w.home, group, 0, tenant.GroupEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":5}`)})
+	require.NoError(t, err)
+	p := tenant.Principal{
+		Organization: record.Organization{ID: w.name, Budget: budget(1)},
+		User:         record.User{ID: "u", Budget: budget(2), GroupIDs: []string{"0123456789abcdef01234567", w.group(), group}},
+		Key:          record.APIKey{ID: "k", Budget: budget(3)},
+	}
+	limits, err := w.Limits(t.Context(), p, record.Agent{ID: "a", Spec: record.AgentSpec{Budget: budget(4)}})
+	require.NoError(t, err)
+	assert.Equal(t, []record.Limit{
+		{Kind: "organization", ID: w.name, Budget: *budget(1)}, {Kind: "user", ID: "u", Budget: *budget(2)},
+		{Kind: "api_key", ID: "k", Budget: *budget(3)}, {Kind: "agent", ID: "a", Budget: *budget(4)},
+		{Kind: "group", ID: group, Budget: *budget(5)},
+	}, limits)
+}
+
+func TestTheUseOfAKeyIsWrittenOnceAMinute(t *testing.T) {
+	w := newWorld(t)
+	_, text := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	commits := 0
+	w.items.After = func(c faulttable.Call) {
+		if c.Commit {
+			commits++
+		}
+	}
+	for _, c := range []struct {
+		later time.Duration
+		want  int
+	}{{0, 0}, {50 * time.Second, 0}, {61 * time.Second, 1}, {62 * time.Second, 1}, {3 * time.Minute, 2}} {
+		w.clock.later = c.later
+		_, err := w.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, commits, c.later)
+	}
+}
+
+// What an edit of a key or of a user says is stored, and nothing else about it but when.
+func TestAnEditChangesWhatItNames(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	w.clock.later = time.Hour
+	name, role, group := "new", "manager", w.group()
+	k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, &name, nil, nil)
+	require.NoError(t, err)
+	want := p.Key
+	want.Name, want.UpdatedAt = name, k.Value.UpdatedAt
+	assert.Equal(t, want, k.Value)
+	assert.WithinDuration(t, w.clock.Now(), k.Value.UpdatedAt, 5*time.Second)
+	u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, p.User.ID, 0, tenant.UserEdit{Name: &name, Role: &role, GroupIDs: &[]string{group}})
+	require.NoError(t, err)
+	user := p.User
+	user.Name, user.Role, user.GroupIDs, user.UpdatedAt = name, role, []string{group}, u.Value.UpdatedAt
+	assert.Equal(t, user, u.Value)
+	assert.WithinDuration(t, w.clock.Now(), u.Value.UpdatedAt, 5*time.Second)
+	g, err := w.EditGroup(t.Context(), w.home, group, 0, tenant.GroupEdit{Name: &name, Description: to("of it")})
+	require.NoError(t, err)
+	assert.Equal(t, []string{name, "of it"}, []string{g.Value.Name, g.Value.Description})
+}
