@@ -60,6 +60,16 @@ func (plain) Open(_ context.Context, owner, sealed string) (string, error) {
 	return strings.TrimPrefix(sealed, "sealed for "+owner+": "), nil
 }
 
+var errNoModel = problem.InvalidField("body.model.name", "there is no such model")
+
+// models knows all but one model, which one may still name unasked.
+func models(_ context.Context, _, name string, skip bool) error {
+	if name == "none" && !skip {
+		return errNoModel
+	}
+	return nil
+}
+
 // world is an organization in a store of its own.
 type world struct {
 	*testing.T
@@ -74,10 +84,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: &machine{Host: host.System()}}
-	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Now)}
+	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Host.Now)} // which forgets late what has ended
 	w.store = record.New(w.items, &memblob.Store{}, w.clock)
 	w.Tenants = tenant.New(w.store, w.store, w.clock, tenant.Defaults{
-		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute,
+		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute, CheckModel: models,
 	}, plain{})
 	name := "home"
 	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: &name})
@@ -205,4 +215,68 @@ func TestOperatorsOfEarlierStores(t *testing.T) {
 	assert.True(t, forbidden(w.attempts(admin, boss)["remove it"]()), "one is left")
 	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, second.Key.ID))
 	assert.NoError(t, w.attempts(admin, boss)["remove it"]())
+}
+
+// Nobody gets a key above its user's role, and nobody below an admin makes users.
+func TestAKeyStandsNoHigherThanItsUsersRole(t *testing.T) {
+	for _, role := range roles {
+		w := newWorld(t)
+		u, _ := w.person("a@example.com", role, tenant.LevelRead)
+		for _, level := range levels {
+			k := tenant.NewKey{Name: "k", UserID: u.User.ID, Level: level}
+			_, text, err := w.CreateKey(t.Context(), tenant.Platform(), w.home, k)
+			if !role.Most().Covers(level) {
+				assert.True(t, forbidden(err), "%s of a %s: %v", level, role, err)
+				continue
+			}
+			require.NoError(t, err)
+			p, err := w.Authenticate(t.Context(), text)
+			require.NoError(t, err)
+			assert.Equal(t, level, p.Level)
+			email := "new@example.com"
+			_, err = w.CreateUser(t.Context(), p, w.name, tenant.UserEdit{Email: &email})
+			assert.Equal(t, !level.Covers(tenant.LevelAdmin), forbidden(err), "%s: %v", level, err)
+		}
+		lower := string(tenant.Member)
+		_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, u.User.ID, 0, tenant.UserEdit{Role: &lower})
+		require.NoError(t, err)
+		page, err := record.Resources[record.APIKey](t.Context(), w.store, w.home, "", 100)
+		require.NoError(t, err)
+		for _, e := range page.Rows {
+			_, text, err := w.RotateKey(t.Context(), tenant.Platform(), w.home, e.Value.ID, 0)
+			require.NoError(t, err)
+			p, err := w.Authenticate(t.Context(), text)
+			require.NoError(t, err)
+			assert.True(t, tenant.LevelRun.Covers(p.Level), "a %s's %s after its fall", role, e.Value.Level)
+		}
+	}
+}
+
+// An operator's key lifts its user for as long as it is there, whatever other keys come and go; what is revoked leaves nothing.
+func TestAnOperatorsKeyLiftsItsUserWhileItIsThere(t *testing.T) {
+	w := newWorld(t)
+	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+	user, _ := w.person("b@example.com", tenant.Admin, tenant.LevelRead)
+	keys := func() (n int) {
+		for k := range w.stored() {
+			if !strings.HasPrefix(k.Part, "audit") {
+				n++
+			}
+		}
+		return n
+	}
+	before := keys()
+	boss, _ := w.key(user.User.ID, tenant.LevelOperator)
+	other, _ := w.key(user.User.ID, tenant.LevelRun)
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, other.Key.ID))
+	assert.True(t, forbidden(w.attempts(admin, user)["name the user"]()))
+	assert.True(t, forbidden(w.RevokeKey(t.Context(), admin, w.home, boss.Key.ID)))
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key.ID))
+	assert.NoError(t, w.attempts(admin, user)["name the user"]())
+	assert.Equal(t, before, keys())
+
+	boss, _ = w.key(user.User.ID, tenant.LevelOperator)
+	_, err := w.RemoveUser(t.Context(), tenant.Platform(), w.home, user.User.ID)
+	require.NoError(t, err)
+	assert.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key.ID), "whose user is gone")
 }

@@ -526,7 +526,122 @@ func TestAnEditChangesWhatItNames(t *testing.T) {
 	user.Name, user.Role, user.GroupIDs, user.UpdatedAt = name, role, []string{group}, u.Value.UpdatedAt
 	assert.Equal(t, user, u.Value)
 	assert.WithinDuration(t, w.clock.Now(), u.Value.UpdatedAt, 5*time.Second)
+	o, err := w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
+		tenant.OrganizationEdit{Name: &name, RetentionDays: to(7), RateLimit: to(9)})
+	require.NoError(t, err)
+	assert.Equal(t, []any{name, 7, 9}, []any{o.Value.Name, o.Value.RetentionDays, o.Value.RateLimit})
+	assert.WithinDuration(t, w.clock.Now(), o.Value.UpdatedAt, 5*time.Second)
 	g, err := w.EditGroup(t.Context(), w.home, group, 0, tenant.GroupEdit{Name: &name, Description: to("of it")})
 	require.NoError(t, err)
+	assert.WithinDuration(t, w.clock.Now(), g.Value.UpdatedAt, 5*time.Second)
+	for member, err := range map[string]error{
+		"body.budget":          second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, nil, tenant.BudgetEdit(`{"period":"day"}`))),
+		"body.budget.period":   second(w.EditGroup(t.Context(), w.home, group, 0, tenant.GroupEdit{Budget: tenant.BudgetEdit(`{}`)})),
+		"body.budget.max_runs": second(w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":0}`)})),
+		"body.name":            second(w.CreateGroup(t.Context(), w.name, tenant.GroupEdit{Name: to("")})),
+	} {
+		assert.Equal(t, member, about(t, err))
+	}
 	assert.Equal(t, []string{name, "of it"}, []string{g.Value.Name, g.Value.Description})
+}
+
+// A model that stays is not asked for again, nor is one whose asker says so; groups that were named and have gone may stay.
+func TestWhatAnAgentHasMayStay(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
+	group := w.group()
+	model := func(name string) func(s *record.AgentSpec) {
+		return func(s *record.AgentSpec) { s.Model.Name, s.ApproverGroupIDs = name, []string{group} }
+	}
+	assert.Equal(t, "body.model.name", about(t, w.CheckAgent(t.Context(), w.name, w.spec(model("none")), false)))
+	assert.NoError(t, w.CheckAgent(t.Context(), w.name, w.spec(model("one")), false))
+	agent := w.agent(model("none"))
+	_, err := w.RemoveGroup(t.Context(), w.home, group)
+	require.NoError(t, err)
+	edit := func(change func(s *record.AgentSpec)) error {
+		_, err := w.EditAgent(t.Context(), p, agent, 0, false, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+			change(&s)
+			return s, nil
+		})
+		return err
+	}
+	e, err := record.Resource[record.Group](t.Context(), w.store, w.home, group)
+	assert.Error(t, err, "%v", e)
+	assert.NoError(t, edit(func(s *record.AgentSpec) { s.Description = "edited" }))
+	assert.Equal(t, "body.model.name", about(t, edit(func(s *record.AgentSpec) { s.Model.Provider = "other" })))
+	assert.NoError(t, edit(func(s *record.AgentSpec) { s.Model.Name = "two" }))
+	assert.Equal(t, "body.model.name", about(t, edit(func(s *record.AgentSpec) { s.Model.Name = "none" })))
+	assert.ErrorIs(t, edit(func(s *record.AgentSpec) { s.Model.Name = "none" }), errNoModel)
+	_, err = w.EditAgent(t.Context(), p, agent, 0, false, true, func(s record.AgentSpec) (record.AgentSpec, error) { return s, errNoModel })
+	assert.ErrorIs(t, err, errNoModel)
+
+	require.NoError(t, w.RemoveAgent(t.Context(), p, agent))
+	_, err = record.Resource[record.RemovedAgent](t.Context(), w.store, w.home, agent)
+	assert.NoError(t, err, "its versions are known to be there")
+}
+
+// Who waits for a change of rights is told of those of its own organization, and of those by operators, who may change any.
+func TestWhoIsToldThatRightsHaveChanged(t *testing.T) {
+	w := newWorld(t)
+	in := func(organization string, level tenant.Level) tenant.Principal {
+		return tenant.Principal{Organization: record.Organization{ID: organization}, Level: level}
+	}
+	told := func(next <-chan struct{}) bool {
+		select {
+		case <-next:
+			return true
+		default:
+			return false
+		}
+	}
+	for _, c := range []struct {
+		by         tenant.Principal
+		ours, hers bool
+	}{
+		{in("ours", tenant.LevelAdmin), true, false}, {in("hers", tenant.LevelRead), false, true},
+		{in("third", tenant.LevelAdmin), false, false}, {in("third", tenant.LevelOperator), true, true},
+	} {
+		before, ours := w.Changes(in("ours", tenant.LevelRun))
+		_, same := w.Changes(in("ours", tenant.LevelRead))
+		_, hers := w.Changes(in("hers", tenant.LevelRun))
+		w.Change(c.by)
+		w.Change(c.by)
+		assert.Equal(t, []bool{c.ours, c.ours, c.hers}, []bool{told(ours), told(same), told(hers)}, c.by)
+		after, next := w.Changes(in("ours", tenant.LevelRun))
+		assert.Equal(t, c.ours, after == before+2, c.by)
+		assert.False(t, told(next), c.by)
+	}
+}
+
+// A new deployment has somebody who may do all, an agent that may run, and the daily look at what is kept too long.
+func TestWhatTheFirstStartMakes(t *testing.T) {
+	w := newWorld(t)
+	first, err := w.Bootstrap(t.Context())
+	require.NoError(t, err)
+	p, err := w.Authenticate(t.Context(), first.Key)
+	require.NoError(t, err)
+	assert.Equal(t, tenant.LevelOperator, p.Level)
+	assert.Equal(t, first.Organization.ID, p.Organization.ID)
+	assert.Equal(t, []string{"local", "Demo"}, []string{p.Organization.Name, first.Agent.Spec.Name})
+	assert.NotEmpty(t, first.Agent.Spec.Description)
+	_, err = w.Runnable(t.Context(), p, first.Agent.ID, 1)
+	assert.NoError(t, err)
+	job, found, err := w.store.Job(t.Context(), record.DerivedID("retention", p.Organization.ID))
+	require.NoError(t, err)
+	require.True(t, found)
+	assert.WithinDuration(t, w.clock.Now().Add(24*time.Hour), job.Value.Due, 5*time.Second)
+	for fails := range 5 { // the first commits
+		w := newWorld(t)
+		calls := 0
+		w.items.Before = func(c faulttable.Call) faulttable.Fault {
+			if c.Commit {
+				if calls++; calls > fails {
+					return faulttable.Down
+				}
+			}
+			return faulttable.None
+		}
+		_, err := w.Bootstrap(t.Context())
+		assert.Equal(t, fails < 4, err != nil, fails)
+	}
 }
