@@ -39,18 +39,24 @@ func (c *contested) Commit(context.Context, string, ...table.Op) error {
 	return &table.Refused{Conflicts: []table.Conflict{{}}}
 }
 
+// hasty is a host that does not wait.
+type hasty struct{ host.Host }
+
+func (hasty) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
 // world is an organization with the demo agent, and somebody of it.
 type world struct {
 	*intake.Intake
 
+	t     *testing.T
 	items *faulttable.Table
 	who   tenant.Principal
 	agent string
 }
 
 func newWorld(t *testing.T) *world {
-	h := host.System()
-	w := &world{items: &faulttable.Table{Inner: memtable.New(h.Now)}}
+	h := hasty{host.System()}
+	w := &world{t: t, items: &faulttable.Table{Inner: memtable.New(h.Now)}}
 	store := record.New(w.items, &memblob.Store{}, h)
 	tenants := tenant.New(store, store, h, tenant.Defaults{UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
 	first, err := tenants.Bootstrap(t.Context())

@@ -1,0 +1,128 @@
+package intake_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// about is the field that an error names; empty for none, and for errors of other kinds.
+func about(err error) string {
+	p, ok := problem.As(err)
+	if !ok || p.Kind != problem.Invalid || len(p.Fields) != 1 {
+		return ""
+	}
+	return p.Fields[0].Location
+}
+
+// What a client says may be as long as is said, and not by one longer.
+func TestWhatAClientSaysIsHeldToItsLimits(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	post := func(change func(m *intake.Message)) error {
+		m := intake.Message{AgentID: "none", Text: "x"}
+		change(&m)
+		_, err := w.Post(ctx, w.who, m)
+		require.Error(t, err)
+		return err
+	}
+	resume := func(by string, d record.Decision) error {
+		_, err := w.Resume(ctx, w.who, "none", by, []record.Decision{{InterruptID: "i", Decision: "approve"}, d})
+		require.Error(t, err)
+		return err
+	}
+	for field, c := range map[string]struct {
+		most int
+		say  func(n int) error
+	}{
+		"message":         {intake.MaxMessage, func(n int) error { return post(func(m *intake.Message) { m.Text = strings.Repeat("x", n) }) }},
+		"chat_id":         {128, func(n int) error { return post(func(m *intake.Message) { m.ChatID = strings.Repeat("x", n) }) }},
+		"title":           {200, func(n int) error { return post(func(m *intake.Message) { m.Title = strings.Repeat("ü", n) }) }},
+		"files":           {10, func(n int) error { return post(func(m *intake.Message) { m.Files = make([]record.FileRef, n) }) }},
+		"idempotency_key": {255, func(n int) error { return post(func(m *intake.Message) { m.Key = strings.Repeat("x", n) }) }},
+		"body.reason":     {1000, func(n int) error { return second(w.Cancel(ctx, w.who, "none", strings.Repeat("ü", n))) }},
+		"body.decided_by": {200, func(n int) error {
+			return resume(strings.Repeat("ü", n), record.Decision{InterruptID: "j", Decision: "reject"})
+		}},
+		"body.decisions[1].message": {intake.MaxMessage, func(n int) error {
+			return resume("", record.Decision{InterruptID: "j", Decision: "answer", Message: strings.Repeat("x", n)})
+		}},
+		"body.message": {intake.MaxMessage, func(n int) error { return second(w.Followup(ctx, w.who, "none", strings.Repeat("x", n), "")) }},
+		"metadata": {16, func(n int) error {
+			return post(func(m *intake.Message) {
+				m.Metadata = map[string]string{}
+				for i := range n {
+					m.Metadata[fmt.Sprint(i)] = ""
+				}
+			})
+		}},
+		"metadata ": {64, func(n int) error {
+			return post(func(m *intake.Message) { m.Metadata = map[string]string{strings.Repeat("ü", n): ""} })
+		}},
+		"metadata  ": {1024, func(n int) error {
+			return post(func(m *intake.Message) { m.Metadata = map[string]string{"": strings.Repeat("ü", n)} })
+		}},
+	} {
+		assert.Empty(t, about(c.say(c.most)), "%s of %d", field, c.most)
+		assert.Equal(t, strings.TrimSpace(field), about(c.say(c.most+1)), "%s of %d", field, c.most+1)
+	}
+	for name, c := range map[string]struct {
+		err   error
+		field string
+	}{
+		"nothing":              {post(func(m *intake.Message) { m.Text = "" }), "message"},
+		"a file alone":         {post(func(m *intake.Message) { m.Text, m.Files = "", make([]record.FileRef, 1) }), ""},
+		"no UTF-8":             {post(func(m *intake.Message) { m.Text = "\xff" }), "message"},
+		"no UTF-8 in a title":  {post(func(m *intake.Message) { m.Title = "\xff" }), "title"},
+		"all of ASCII":         {post(func(m *intake.Message) { m.Key = " ~" }), ""},
+		"a control character":  {post(func(m *intake.Message) { m.Key = "\x1f" }), "idempotency_key"},
+		"what cannot be shown": {post(func(m *intake.Message) { m.Key = "\x7f" }), "idempotency_key"},
+		"a followup's key":     {second(w.Followup(ctx, w.who, "none", "x", "\n")), "body.idempotency_key"},
+		"nobody's interrupt":   {resume("", record.Decision{Decision: "approve"}), "body.decisions[1].interrupt_id"},
+		"an unknown decision":  {resume("", record.Decision{InterruptID: "j", Decision: "perhaps"}), "body.decisions[1].decision"},
+		"no arguments":         {resume("", record.Decision{InterruptID: "j", Decision: "edit"}), "body.decisions[1].arguments"},
+		"arguments":            {resume("", record.Decision{InterruptID: "j", Decision: "edit", Arguments: json.RawMessage(`{}`)}), ""},
+		"no answer":            {resume("", record.Decision{InterruptID: "j", Decision: "answer"}), "body.decisions[1].message"},
+		"a silent rejection":   {resume("", record.Decision{InterruptID: "j", Decision: "reject"}), ""},
+	} {
+		assert.Equal(t, c.field, about(c.err), name)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestWhatAChatsIDMayHave(t *testing.T) {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	for c := range 256 {
+		text := string([]byte{'x', byte(c), 'x'})
+		assert.Equal(t, strings.IndexByte(allowed, byte(c)) >= 0, intake.ValidChatID(text), "%q", text)
+	}
+	assert.False(t, intake.ValidChatID(""))
+	assert.True(t, intake.ValidChatID("x"))
+}
+
+// A chat's title is what was asked for, or the first line of the first message, as far as it fits.
+func TestAChatsTitle(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("ü", 81)
+	for _, c := range []struct{ title, text, want string }{
+		{"", "one line", "one line"}, {"", "one\ntwo\nthree", "one"}, {"asked for", "text", "asked for"},
+		{"", long[:160], long[:160]}, {"", long, long[:158] + "…"}, {"", "\nx", ""},
+	} {
+		posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: c.text, Title: c.title})
+		require.NoError(t, err)
+		chat, err := w.Chat(t.Context(), w.who, posted.Run.Chat)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, chat.Value.Title)
+		_, err = w.Cancel(t.Context(), w.who, posted.Run.ID(), "")
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,520 @@
+package intake_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+// post sends a message that is taken.
+func (w *world) post(m intake.Message) intake.Posted {
+	w.t.Helper()
+	m.AgentID = w.agent
+	posted, err := w.Post(w.t.Context(), w.who, m)
+	require.NoError(w.t, err)
+	return posted
+}
+
+// move makes a move of a worker's.
+func (w *world) move(run string, c move.Change) {
+	w.t.Helper()
+	_, _, err := w.Shell.Do(w.t.Context(), record.System(), run, func(record.Run, string) (move.Change, error) { return c, nil })
+	require.NoError(w.t, err)
+}
+
+var work = lifecycle.Work{Attempt: 1}
+
+func (w *world) claim(run string) {
+	w.move(run, move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
+}
+
+// ask has a run wait for humans.
+func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
+	w.claim(run)
+	var pending []lifecycle.Pending
+	for i, k := range kinds {
+		pending = append(pending, lifecycle.Pending{ID: string(rune('i' + i)), Kind: k})
+	}
+	w.move(run, move.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}})
+}
+
+func (w *world) complete(run string) {
+	w.claim(run)
+	w.move(run, move.Change{Event: lifecycle.Complete{Work: work}})
+}
+
+// stored are the versions of all items.
+func (w *world) stored() map[table.Key]int64 {
+	items := map[table.Key]int64{}
+	w.items.Inner.(*memtable.Table).All(func(i *table.Item) { items[i.Key] = i.Version })
+	return items
+}
+
+func (w *world) run(id string) record.Run {
+	w.t.Helper()
+	e, err := w.Run(w.t.Context(), w.who, id)
+	require.NoError(w.t, err)
+	return e.Value
+}
+
+func code(err error) string {
+	if p, ok := problem.As(err); ok {
+		return p.Code
+	}
+	return ""
+}
+
+// operations are all that a client does; each is made ready in a world of its own, and may be done twice with one key.
+func operations() map[string]func(w *world) func(context.Context) (intake.Posted, error) {
+	type do = func(context.Context) (intake.Posted, error)
+	post := func(w *world, m intake.Message) do {
+		m.AgentID, m.Text = w.agent, "x"
+		return func(ctx context.Context) (intake.Posted, error) { return w.Post(ctx, w.who, m) }
+	}
+	entity := func(f func(ctx context.Context) (record.RunEntity, error)) do {
+		return func(ctx context.Context) (intake.Posted, error) {
+			e, err := f(ctx)
+			return intake.Posted{Run: e.Value}, err
+		}
+	}
+	return map[string]func(w *world) do{
+		"a new chat":   func(w *world) do { return post(w, intake.Message{Key: "k"}) },
+		"a named chat": func(w *world) do { return post(w, intake.Message{Key: "k", ChatID: "c"}) },
+		"a next turn": func(w *world) do {
+			w.complete(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID())
+			return post(w, intake.Message{Key: "k", ChatID: "c"})
+		},
+		"a message that is parked": func(w *world) do {
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			return post(w, intake.Message{Key: "k", ChatID: "c", Enqueue: true})
+		},
+		"an answer": func(w *world) do {
+			w.ask(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID(), lifecycle.Clarification)
+			return post(w, intake.Message{Key: "k", ChatID: "c"})
+		},
+		"a followup": func(w *world) do {
+			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
+			w.ask(run, lifecycle.Clarification)
+			return func(ctx context.Context) (intake.Posted, error) { return w.Followup(ctx, w.who, run, "x", "k") }
+		},
+		"a resume": func(w *world) do {
+			run := w.post(intake.Message{Text: "x"}).Run.ID()
+			w.ask(run, lifecycle.Approval)
+			return entity(func(ctx context.Context) (record.RunEntity, error) {
+				return w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
+			})
+		},
+		"a cancel": func(w *world) do {
+			run := w.post(intake.Message{Text: "x"}).Run.ID()
+			w.claim(run)
+			return entity(func(ctx context.Context) (record.RunEntity, error) { return w.Cancel(ctx, w.who, run, "no") })
+		},
+		"a withdrawal": func(w *world) do {
+			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
+			parked := w.post(intake.Message{Text: "y", ChatID: "c", Enqueue: true}).Parked.ParkedID
+			return func(ctx context.Context) (intake.Posted, error) {
+				return intake.Posted{}, w.Withdraw(ctx, w.who, run, parked)
+			}
+		},
+		"a chat's deletion": func(w *world) do {
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			return func(ctx context.Context) (intake.Posted, error) {
+				_, err := w.DeleteChat(ctx, w.who, "c")
+				return intake.Posted{}, err
+			}
+		},
+		"an idle chat's deletion": func(w *world) do {
+			w.complete(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID())
+			return func(ctx context.Context) (intake.Posted, error) {
+				_, err := w.DeleteChat(ctx, w.who, "c")
+				return intake.Posted{}, err
+			}
+		},
+		"a look at a chat": func(w *world) do {
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			w.who.Level = tenant.LevelRun
+			return func(ctx context.Context) (intake.Posted, error) {
+				_, err := w.Chat(ctx, w.who, "c")
+				return intake.Posted{}, err
+			}
+		},
+		"a look at a list": func(w *world) do {
+			run := w.post(intake.Message{Text: "x"}).Run
+			w.who.Level = tenant.LevelRun
+			return func(ctx context.Context) (intake.Posted, error) {
+				_, err := w.RunsFor(ctx, w.who, []record.RunEntity{record.Fresh(run)})
+				return intake.Posted{}, err
+			}
+		},
+	}
+}
+
+// Whichever call of the store fails for good: the operation says that it was not done, and it was not.
+func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
+	const patience = 8 // how often the store is asked before it is given up
+	for name, ready := range operations() {
+		t.Run(name, func(t *testing.T) {
+			for fails, done := 0, false; !done; fails++ {
+				require.Less(t, fails, 100)
+				w := newWorld(t)
+				do := ready(w)
+				before := w.stored()
+				calls, failed := 0, 0
+				w.items.Before = func(faulttable.Call) faulttable.Fault {
+					if calls++; calls > fails && failed < patience {
+						failed++
+						return faulttable.Down
+					}
+					return faulttable.None
+				}
+				_, err := do(t.Context())
+				w.items.Before = nil
+				if done = failed == 0; done {
+					require.NoError(t, err)
+					require.Positive(t, fails)
+					continue
+				}
+				require.Equal(t, "unavailable", code(err), "call %d: %v", fails, err)
+				assert.Equal(t, before, w.stored(), "call %d", fails)
+			}
+		})
+	}
+}
+
+// A message whose commit loses against another of the same key has that one's outcome; whatever becomes of the run later,
+// the key keeps it.
+func TestOneKeyHasOneOutcome(t *testing.T) {
+	for name, ready := range operations() {
+		switch name {
+		case "a new chat", "a named chat", "a next turn", "a message that is parked", "an answer", "a followup":
+		default:
+			continue // they have no key
+		}
+		for _, overtaken := range []bool{false, true} {
+			w := newWorld(t)
+			do := ready(w)
+			var first intake.Posted
+			var err error
+			if overtaken {
+				w.items.Overtake(func() { first, err = do(t.Context()) })
+			} else {
+				first, err = do(t.Context())
+				require.NoError(t, err, name)
+			}
+			for range 2 {
+				second, again := do(t.Context())
+				require.NoError(t, again, name)
+				require.NoError(t, err, name)
+				assert.False(t, first.Replayed, name)
+				assert.True(t, second.Replayed, name)
+				assert.Equal(t, first.Run.ID(), second.Run.ID(), name)
+				assert.Equal(t, first.Parked, second.Parked, name)
+				if run := w.run(first.Run.ID()); run.Status == lifecycle.Queued && first.Parked == nil {
+					w.move(run.ID(), move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
+				}
+			}
+		}
+	}
+}
+
+// What is parked starts when its turn comes; its key tells how it stands.
+func TestAParkedMessageIsFoundWhereverItStands(t *testing.T) {
+	w := newWorld(t)
+	first := w.post(intake.Message{Text: "first", ChatID: "c"}).Run
+	park := func(key string) intake.Posted {
+		return w.post(intake.Message{Text: key, ChatID: "c", Enqueue: true, Key: key})
+	}
+	one, two := park("one"), park("two")
+	assert.Equal(t, []int{1, 2}, []int{one.Parked.Position, two.Parked.Position})
+	assert.Equal(t, "one", one.Parked.Message)
+	assert.Nil(t, one.Parked.RunID)
+	assert.Equal(t, []string{one.Parked.ParkedID, two.Parked.ParkedID}, w.run(first.ID()).Parked)
+	assert.Equal(t, 2, park("two").Parked.Position)
+
+	w.complete(first.ID())
+	again := park("one")
+	require.NotNil(t, again.Parked.RunID)
+	assert.Equal(t, one.Parked.ParkedID, *again.Parked.RunID)
+	assert.Equal(t, one.Parked.ParkedID, again.Run.ID())
+	again = park("two")
+	assert.Equal(t, 1, again.Parked.Position)
+	assert.Equal(t, one.Parked.ParkedID, again.Run.ID(), "it waits on the run that has started")
+
+	err := w.Withdraw(t.Context(), w.who, first.ID(), one.Parked.ParkedID)
+	assert.Equal(t, "already_started", code(err))
+	require.NoError(t, w.Withdraw(t.Context(), w.who, first.ID(), two.Parked.ParkedID))
+	assert.Empty(t, w.run(one.Parked.ParkedID).Parked)
+	assert.Equal(t, "not_found", code(w.Withdraw(t.Context(), w.who, first.ID(), two.Parked.ParkedID)))
+	assert.Equal(t, "not_found", code(w.Withdraw(t.Context(), w.who, first.ID(), first.ID())), "it never was parked")
+	free := park("two")
+	assert.False(t, free.Replayed, "what was withdrawn frees its key")
+
+	other := w.post(intake.Message{Text: "other", ChatID: "d"}).Run
+	assert.Equal(t, "not_found", code(w.Withdraw(t.Context(), w.who, other.ID(), free.Parked.ParkedID)), "of another chat")
+	for range 4 {
+		w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true})
+	}
+	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Enqueue: true})
+	assert.Equal(t, "parked_queue_full", code(err))
+	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: "c"})
+	assert.Equal(t, "chat_busy", code(err))
+}
+
+// A message answers a run that waits for one answer; a followup never does, nor is anything else an answer.
+func TestWhatAnswersAQuestion(t *testing.T) {
+	for name, c := range map[string]struct {
+		kinds  []lifecycle.InterruptKind
+		answer bool
+	}{
+		"one question":           {[]lifecycle.InterruptKind{lifecycle.Clarification}, true},
+		"an approval":            {[]lifecycle.InterruptKind{lifecycle.Approval}, false},
+		"two":                    {[]lifecycle.InterruptKind{lifecycle.Clarification, lifecycle.Clarification}, false},
+		"nothing is waited upon": {nil, false},
+	} {
+		w := newWorld(t)
+		run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
+		if c.kinds != nil {
+			w.ask(run, c.kinds...)
+		}
+		status := w.run(run).Status
+		followed, err := w.Followup(t.Context(), w.who, run, "later", "")
+		require.NoError(t, err)
+		assert.Equal(t, 1, followed.Parked.Position, name)
+		assert.Equal(t, status, w.run(run).Status, name)
+		posted := w.post(intake.Message{Text: "the answer", ChatID: "c", Enqueue: true})
+		assert.Equal(t, c.answer, posted.Parked == nil, name)
+		assert.Equal(t, run, posted.Run.ID(), name)
+		if c.answer {
+			after := w.run(run)
+			assert.Equal(t, lifecycle.Queued, after.Status)
+			assert.Equal(t, w.who.User.ID, after.DecidedBy)
+			assert.WithinDuration(t, w.Host.Now().Add(time.Minute), after.StartBy, 10*time.Second)
+			d, found, err := w.Store.LastDecision(t.Context(), run, 1)
+			require.NoError(t, err)
+			require.True(t, found)
+			assert.Equal(t, "the answer", d.List[0].Message)
+		}
+		w.move(run, move.Change{Event: lifecycle.Remove{KeepParked: true}})
+		_, err = w.Followup(t.Context(), w.who, run, "too late", "")
+		assert.Equal(t, "run_not_active", code(err), name)
+	}
+}
+
+func TestARefusedResumeSaysWhy(t *testing.T) {
+	w := newWorld(t)
+	run := w.post(intake.Message{Text: "x"}).Run.ID()
+	resume := func(by string, decisions ...record.Decision) error {
+		_, err := w.Resume(t.Context(), w.who, run, by, decisions)
+		return err
+	}
+	extras := func(err error) map[string]any {
+		p, ok := problem.As(err)
+		require.True(t, ok, "%v", err)
+		return p.Extras
+	}
+	approve := record.Decision{InterruptID: "i", Decision: "approve"}
+	err := resume("", approve)
+	assert.Equal(t, "not_awaiting_input", code(err))
+	assert.Equal(t, lifecycle.Queued, extras(err)["run_status"])
+	assert.NotContains(t, extras(err), "last_decision")
+	w.ask(run, lifecycle.Approval, lifecycle.Clarification)
+	err = resume("", approve)
+	assert.Equal(t, "interrupts_mismatch", code(err))
+	assert.Equal(t, []string{"i", "j"}, extras(err)["pending_interrupt_ids"])
+	assert.Equal(t, "body.decisions", about(resume("", approve, record.Decision{InterruptID: "j", Decision: "approve"})))
+	require.NoError(t, resume("somebody", approve, record.Decision{InterruptID: "j", Decision: "answer", Message: "yes"}))
+	after := w.run(run)
+	assert.Equal(t, []any{lifecycle.Queued, "somebody"}, []any{after.Status, after.DecidedBy})
+	assert.NotEmpty(t, after.Slots.User)
+	assert.WithinDuration(t, w.Host.Now().Add(time.Minute), after.StartBy, 10*time.Second)
+	last, ok := extras(resume("", approve))["last_decision"].(map[string]any)
+	require.True(t, ok)
+	assert.Equal(t, []string{"i", "j"}, last["interrupt_ids"])
+	assert.Equal(t, "somebody", last["decided_by"])
+}
+
+// An agent that works for a group shows what it did to nobody else, by whichever door; and nobody else decides about it.
+func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(t)
+	name := "group"
+	g, err := w.Tenants.CreateGroup(ctx, w.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	require.NoError(t, err)
+	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
+	spec.Name, spec.GroupIDs = "closed", []string{g.Value.ID}
+	closed, err := w.Tenants.CreateAgent(ctx, w.who.Organization.ID, spec, true)
+	require.NoError(t, err)
+	open := w.post(intake.Message{Text: "open", ChatID: "c"}).Run
+	w.complete(open.ID())
+	secret, err := w.Post(ctx, w.who, intake.Message{AgentID: closed.Value.ID, Text: "secret", ChatID: "c"})
+	require.NoError(t, err)
+	alone, err := w.Post(ctx, w.who, intake.Message{AgentID: closed.Value.ID, Text: "alone", ChatID: "alone"})
+	require.NoError(t, err)
+	w.ask(secret.Run.ID(), lifecycle.Approval)
+	parked, err := w.Post(ctx, w.who, intake.Message{AgentID: closed.Value.ID, Text: "parked", ChatID: "c", Enqueue: true})
+	require.NoError(t, err)
+
+	for who, may := range map[string]bool{"an outsider": false, "a member": true, "an admin": true} {
+		p := w.who
+		p.Level = tenant.LevelRun
+		switch who {
+		case "a member":
+			p.User.GroupIDs = []string{g.Value.ID}
+		case "an admin":
+			p.Level = tenant.LevelAdmin
+		}
+		allowed := func(what string, err error) {
+			t.Helper()
+			if may {
+				assert.NoError(t, err, "%s: %s", who, what)
+			} else {
+				assert.Equal(t, "insufficient_permission", code(err), "%s: %s: %v", who, what, err)
+			}
+		}
+		_, err := w.Run(ctx, p, secret.Run.ID())
+		allowed("read", err)
+		_, err = w.Followup(ctx, p, secret.Run.ID(), "x", "k of "+who)
+		allowed("followup", err)
+		_, err = w.Post(ctx, p, intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Enqueue: true, Key: "p of " + who})
+		allowed("speak beside it", err)
+		_, err = w.Post(ctx, p, intake.Message{AgentID: closed.Value.ID, Text: "x", ChatID: "alone", Enqueue: true, Key: "a of " + who})
+		allowed("speak to it", err)
+		_, err = w.Chat(ctx, p, "alone")
+		allowed("see its chat", err)
+		chat, err := w.Chat(ctx, p, "c")
+		require.NoError(t, err, "%s took part with another agent", who)
+		assert.Equal(t, "open", chat.Value.Title)
+		one, err := w.Run(ctx, w.who, open.ID())
+		require.NoError(t, err)
+		two, err := w.Run(ctx, w.who, alone.Run.ID())
+		require.NoError(t, err)
+		runs, err := w.RunsFor(ctx, p, []record.RunEntity{two, one, two})
+		require.NoError(t, err)
+		assert.Len(t, runs, map[bool]int{false: 1, true: 3}[may], who)
+		if !may {
+			allowed("withdraw", w.Withdraw(ctx, p, open.ID(), parked.Parked.ParkedID))
+			_, err = w.Cancel(ctx, p, alone.Run.ID(), "")
+			allowed("cancel", err)
+			_, err = w.DeleteChat(ctx, p, "c")
+			allowed("delete", err)
+			_, err = w.Resume(ctx, p, secret.Run.ID(), "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
+			allowed("resume", err)
+			seen, yes, err := w.Seen(ctx, p, lifecycle.Chat{Title: "t", Agents: []string{closed.Value.ID, w.agent}})
+			require.NoError(t, err)
+			assert.True(t, yes)
+			assert.Empty(t, seen.Title, "the title is the first agent's")
+			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{})
+			require.NoError(t, err)
+			assert.True(t, yes, "nobody took part")
+			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{Agents: []string{closed.Value.ID}})
+			require.NoError(t, err)
+			assert.False(t, yes)
+			old := chat.Value
+			old.Agents = nil // of before they were noted
+			seen, yes, err = w.Seen(ctx, p, old)
+			require.NoError(t, err)
+			assert.True(t, yes)
+			assert.Equal(t, "open", seen.Title)
+			outside := p
+			outside.Organization.ID = "0123456789abcdef01234567"
+			_, err = w.Run(ctx, outside, open.ID())
+			assert.Equal(t, "outside_organization", code(err))
+		}
+	}
+}
+
+// Nobody starts more than the caps allow, nor more than a budget has left; each run counts once.
+func TestCapsAndBudgetsAreHeldAtTheDoor(t *testing.T) {
+	w := newWorld(t)
+	for n := range 5 {
+		w.post(intake.Message{Text: "x", Key: string(rune('a' + n))})
+	}
+	for range 2 {
+		_, err := w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", Key: "k"})
+		assert.Equal(t, "user_concurrency_cap", code(err))
+		p, _ := problem.As(err)
+		assert.Equal(t, map[string]any{"limit": 5, "active": 5}, p.Extras)
+		assert.Equal(t, time.Second, p.RetryAfter)
+	}
+	assert.True(t, w.post(intake.Message{Text: "x", Key: "a"}).Replayed, "an outcome that is there comes before the caps")
+	other := w.who
+	other.User.ID = "0123456789abcdef01234567"
+	_, err := w.Post(t.Context(), other, intake.Message{AgentID: w.agent, Text: "x"})
+	assert.Equal(t, "organization_concurrency_cap", code(err))
+
+	w = newWorld(t)
+	runs, tokens := int64(2), int64(7)
+	w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &runs}
+	w.who.User.Budget = &record.Budget{Period: "day", MaxTokens: &tokens}
+	first := w.post(intake.Message{Text: "x", ChatID: "c"}).Run
+	require.Len(t, first.Budgets, 1)
+	assert.Equal(t, tokens, first.Budgets[0].MaxTokens)
+	parked := w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true})
+	assert.Len(t, parked.Run.Budgets, 1)
+	for _, chat := range []string{"c", "d"} {
+		_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: chat, Enqueue: true})
+		assert.Equal(t, "budget_exhausted", code(err), chat)
+		p, _ := problem.As(err)
+		assert.Equal(t, map[string]string{"kind": "organization", "id": w.who.Organization.ID, "period": "month"}, p.Extras["budget"])
+		assert.Positive(t, p.RetryAfter)
+	}
+	w.who.Organization.Budget = nil
+	w.claim(first.ID())
+	w.move(first.ID(), move.Change{Event: lifecycle.Complete{Work: lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}}})
+	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x"})
+	assert.Equal(t, "budget_exhausted", code(err))
+}
+
+// A run is made of what the message and the agent say.
+func TestWhatARunIsMadeOf(t *testing.T) {
+	w := newWorld(t)
+	m := intake.Message{
+		Text: "x", ChatID: "c", Metadata: map[string]string{"a": "b"}, CallbackURL: "https://example.com/hook", Watched: true, Key: "k",
+	}
+	run := w.post(m).Run
+	assert.Equal(t, []any{w.agent, 1, "c", true, true, true, int64(60_000), w.who.User.ID, w.who.Key.ID}, []any{
+		run.Agent, run.AgentVersion, run.Chat, run.OwnChatID, run.Callback, run.Watched, run.LimitMS, run.User, run.APIKey,
+	})
+	in, err := w.Store.Input(t.Context(), run)
+	require.NoError(t, err)
+	assert.Equal(t, []any{"x", m.Metadata, m.CallbackURL}, []any{in.Message, in.Metadata, in.CallbackURL})
+	for name, c := range map[string]intake.Message{
+		"an agent":  {AgentID: "0123456789abcdef01234567", Text: "x"},
+		"a version": {AgentID: w.agent, Version: 9, Text: "x"},
+		"a file":    {AgentID: w.agent, Text: "x", Files: []record.FileRef{{FileID: "0123456789abcdef01234567"}}},
+	} {
+		_, err := w.Post(t.Context(), w.who, c)
+		assert.Error(t, err, "%s that is not there", name)
+	}
+	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", Files: []record.FileRef{{FileID: "0123456789abcdef01234567"}}})
+	p, ok := problem.As(err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, "file_ids[0]", p.Fields[0].Location)
+
+	_, err = w.DeleteChat(t.Context(), w.who, "c")
+	require.NoError(t, err)
+	_, err = w.Run(t.Context(), w.who, run.ID())
+	assert.Equal(t, "not_found", code(err))
+	again := w.post(intake.Message{Text: "x", ChatID: "c", Key: "k"}).Run
+	assert.NotEqual(t, run.ID(), again.ID(), "what was deleted frees its key and its chat's name")
+	assert.Equal(t, []int{1, 1}, []int{again.Turn, again.Epoch})
+	own := w.post(intake.Message{Text: "x"}).Run
+	assert.False(t, own.OwnChatID)
+	_, err = w.DeleteChat(t.Context(), w.who, own.Chat)
+	require.NoError(t, err)
+	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: own.Chat})
+	assert.Equal(t, "not_found", code(err), "a name that we have made comes once")
+}
