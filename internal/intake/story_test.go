@@ -2,6 +2,7 @@ package intake_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,31 @@ func (w *world) stored() map[table.Key]int64 {
 	items := map[table.Key]int64{}
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) { items[i.Key] = i.Version })
 	return items
+}
+
+func (w *world) group() string {
+	name := "group"
+	g, err := w.Tenants.CreateGroup(w.t.Context(), w.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	require.NoError(w.t, err)
+	return g.Value.ID
+}
+
+// closed makes an agent that is for a group, or whose tool calls a group decides about.
+func (w *world) closed(change func(s *record.AgentSpec)) string {
+	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
+	spec.Name = "closed"
+	change(&spec)
+	a, err := w.Tenants.CreateAgent(w.t.Context(), w.who.Organization.ID, spec, true)
+	require.NoError(w.t, err)
+	return a.Value.ID
+}
+
+// file is one that has been sent.
+func (w *world) file() string {
+	f := record.File{ID: w.Host.NewID(), Organization: w.who.Organization.ID, UserID: w.who.User.ID, Uploaded: true}
+	_, err := record.Create(w.t.Context(), w.Store, f, f.ID)
+	require.NoError(w.t, err)
+	return f.ID
 }
 
 func (w *world) run(id string) record.Run {
@@ -140,6 +166,71 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 			w.complete(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID())
 			return func(ctx context.Context) (intake.Posted, error) {
 				_, err := w.DeleteChat(ctx, w.who, "c")
+				return intake.Posted{}, err
+			}
+		},
+		"a message on budgets, with a file": func(w *world) do {
+			n := int64(9)
+			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n, MaxTokens: &n}
+			w.who.User.GroupIDs = []string{w.group()}
+			return post(w, intake.Message{Key: "k", Files: []record.FileRef{{FileID: w.file()}}})
+		},
+		"an answer with a file": func(w *world) do {
+			w.ask(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID(), lifecycle.Clarification)
+			return post(w, intake.Message{Key: "k", ChatID: "c", Files: []record.FileRef{{FileID: w.file()}}})
+		},
+		"a message that is parked, with a file": func(w *world) do {
+			n := int64(9)
+			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n}
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			return post(w, intake.Message{Key: "k", ChatID: "c", Enqueue: true, Files: []record.FileRef{{FileID: w.file()}}})
+		},
+		"a key again": func(w *world) do {
+			w.who.Level = tenant.LevelRun
+			w.post(intake.Message{Text: "x", Key: "k"})
+			return post(w, intake.Message{Key: "k"})
+		},
+		"the key of a message that waits": func(w *world) do {
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true, Key: "k"})
+			return post(w, intake.Message{ChatID: "c", Key: "k", Enqueue: true})
+		},
+		"the key of a message that waited": func(w *world) do {
+			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
+			w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true, Key: "k"})
+			w.complete(run)
+			return post(w, intake.Message{ChatID: "c", Key: "k", Enqueue: true})
+		},
+		"a message to a busy chat": func(w *world) do {
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			m := intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Key: "k"}
+			return func(ctx context.Context) (intake.Posted, error) {
+				posted, err := w.Post(ctx, w.who, m)
+				if code(err) == "chat_busy" {
+					err = nil
+				}
+				return posted, err
+			}
+		},
+		"a resume that comes late": func(w *world) do {
+			run := w.post(intake.Message{Text: "x"}).Run.ID()
+			return entity(func(ctx context.Context) (record.RunEntity, error) {
+				e, err := w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
+				if code(err) == "not_awaiting_input" {
+					err = nil
+				}
+				return e, err
+			})
+		},
+		"a look at an old chat": func(w *world) do {
+			w.post(intake.Message{Text: "x", ChatID: "c"})
+			w.who.Level = tenant.LevelRun
+			chat, err := w.Chat(w.t.Context(), w.who, "c")
+			require.NoError(w.t, err)
+			chat.Value.Agents = nil
+			return func(ctx context.Context) (intake.Posted, error) {
+				_, may, err := w.Seen(ctx, w.who, chat.Value)
+				require.Equal(w.t, err == nil, may)
 				return intake.Posted{}, err
 			}
 		},
@@ -350,21 +441,16 @@ func TestARefusedResumeSaysWhy(t *testing.T) {
 func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t)
-	name := "group"
-	g, err := w.Tenants.CreateGroup(ctx, w.who.Organization.ID, tenant.GroupEdit{Name: &name})
-	require.NoError(t, err)
-	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
-	spec.Name, spec.GroupIDs = "closed", []string{g.Value.ID}
-	closed, err := w.Tenants.CreateAgent(ctx, w.who.Organization.ID, spec, true)
-	require.NoError(t, err)
+	group := w.group()
+	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
 	open := w.post(intake.Message{Text: "open", ChatID: "c"}).Run
 	w.complete(open.ID())
-	secret, err := w.Post(ctx, w.who, intake.Message{AgentID: closed.Value.ID, Text: "secret", ChatID: "c"})
+	secret, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "secret", ChatID: "c"})
 	require.NoError(t, err)
-	alone, err := w.Post(ctx, w.who, intake.Message{AgentID: closed.Value.ID, Text: "alone", ChatID: "alone"})
+	alone, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "alone", ChatID: "alone"})
 	require.NoError(t, err)
 	w.ask(secret.Run.ID(), lifecycle.Approval)
-	parked, err := w.Post(ctx, w.who, intake.Message{AgentID: closed.Value.ID, Text: "parked", ChatID: "c", Enqueue: true})
+	parked, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "parked", ChatID: "c", Enqueue: true})
 	require.NoError(t, err)
 
 	for who, may := range map[string]bool{"an outsider": false, "a member": true, "an admin": true} {
@@ -372,7 +458,7 @@ func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 		p.Level = tenant.LevelRun
 		switch who {
 		case "a member":
-			p.User.GroupIDs = []string{g.Value.ID}
+			p.User.GroupIDs = []string{group}
 		case "an admin":
 			p.Level = tenant.LevelAdmin
 		}
@@ -390,7 +476,7 @@ func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 		allowed("followup", err)
 		_, err = w.Post(ctx, p, intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Enqueue: true, Key: "p of " + who})
 		allowed("speak beside it", err)
-		_, err = w.Post(ctx, p, intake.Message{AgentID: closed.Value.ID, Text: "x", ChatID: "alone", Enqueue: true, Key: "a of " + who})
+		_, err = w.Post(ctx, p, intake.Message{AgentID: closed, Text: "x", ChatID: "alone", Enqueue: true, Key: "a of " + who})
 		allowed("speak to it", err)
 		_, err = w.Chat(ctx, p, "alone")
 		allowed("see its chat", err)
@@ -404,6 +490,9 @@ func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 		runs, err := w.RunsFor(ctx, p, []record.RunEntity{two, one, two})
 		require.NoError(t, err)
 		assert.Len(t, runs, map[bool]int{false: 1, true: 3}[may], who)
+		_, yes, err := w.Seen(ctx, p, lifecycle.Chat{Agents: []string{w.agent, closed}})
+		require.NoError(t, err)
+		assert.True(t, yes, who)
 		if !may {
 			allowed("withdraw", w.Withdraw(ctx, p, open.ID(), parked.Parked.ParkedID))
 			_, err = w.Cancel(ctx, p, alone.Run.ID(), "")
@@ -412,16 +501,19 @@ func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 			allowed("delete", err)
 			_, err = w.Resume(ctx, p, secret.Run.ID(), "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
 			allowed("resume", err)
-			seen, yes, err := w.Seen(ctx, p, lifecycle.Chat{Title: "t", Agents: []string{closed.Value.ID, w.agent}})
+			seen, yes, err := w.Seen(ctx, p, lifecycle.Chat{Title: "t", Agents: []string{closed, w.agent}})
 			require.NoError(t, err)
 			assert.True(t, yes)
 			assert.Empty(t, seen.Title, "the title is the first agent's")
 			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{})
 			require.NoError(t, err)
 			assert.True(t, yes, "nobody took part")
-			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{Agents: []string{closed.Value.ID}})
+			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{Agents: []string{closed}})
 			require.NoError(t, err)
 			assert.False(t, yes)
+			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{ID: "alone", OwnID: true, Organization: p.Organization.ID, LastRun: alone.Run.ID()})
+			require.NoError(t, err)
+			assert.False(t, yes, "the agents of a chat from before they were noted are those of its runs")
 			old := chat.Value
 			old.Agents = nil // of before they were noted
 			seen, yes, err = w.Seen(ctx, p, old)
@@ -517,4 +609,203 @@ func TestWhatARunIsMadeOf(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: own.Chat})
 	assert.Equal(t, "not_found", code(err), "a name that we have made comes once")
+}
+
+// A right that has ended does not come back with a key, with another agent's run of the chat, or with a followup; the title is
+// of the first message and belongs to its agent.
+func TestARightThatHasEndedIsNoneByAnyWay(t *testing.T) {
+	w := newWorld(t)
+	ctx, group := t.Context(), w.group()
+	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
+	w.who.Level, w.who.User.GroupIDs = tenant.LevelRun, []string{group}
+	m := intake.Message{AgentID: closed, Text: "secret", ChatID: "c", Key: "k"}
+	first, err := w.Post(ctx, w.who, m)
+	require.NoError(t, err)
+	w.complete(first.Run.ID())
+	second := w.post(intake.Message{Text: "open", ChatID: "c"})
+	w.who.User.GroupIDs = nil
+	_, err = w.Post(ctx, w.who, m)
+	assert.Equal(t, "insufficient_permission", code(err))
+	_, err = w.Followup(ctx, w.who, second.Run.ID(), "x", "")
+	assert.Equal(t, "insufficient_permission", code(err), "the next agent would be told what the first has said")
+	chat, err := w.Chat(ctx, w.who, "c")
+	require.NoError(t, err)
+	assert.Empty(t, chat.Value.Title)
+}
+
+// Approvers decide about tool calls; questions are for all who reach the run.
+func TestWhoDecides(t *testing.T) {
+	for kind, verb := range map[lifecycle.InterruptKind]string{lifecycle.Approval: "approve", lifecycle.Clarification: "answer"} {
+		for _, approver := range []bool{false, true} {
+			w := newWorld(t)
+			group := w.group()
+			agent := w.closed(func(s *record.AgentSpec) { s.ApproverGroupIDs = []string{group} })
+			w.who.Level = tenant.LevelRun
+			posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: agent, Text: "x"})
+			require.NoError(t, err)
+			w.ask(posted.Run.ID(), kind)
+			if approver {
+				w.who.User.GroupIDs = []string{group}
+			}
+			e, err := w.Resume(t.Context(), w.who, posted.Run.ID(), "", []record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}})
+			if kind == lifecycle.Approval && !approver {
+				assert.Equal(t, "insufficient_permission", code(err))
+				assert.Equal(t, lifecycle.AwaitingInput, w.run(posted.Run.ID()).Status)
+				continue
+			}
+			require.NoError(t, err)
+			assert.Equal(t, lifecycle.Queued, e.Value.Status)
+			assert.Equal(t, w.who.User.ID, e.Value.DecidedBy)
+		}
+	}
+}
+
+// A followup has its run's agent, with the budget that it has now, and is pushed nowhere.
+func TestWhatAFollowupIsMadeOf(t *testing.T) {
+	w := newWorld(t)
+	n := int64(2)
+	agent := w.closed(func(s *record.AgentSpec) { s.CallbackURL = "https://example.com/hook" })
+	posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: agent, Text: "x", ChatID: "c"})
+	require.NoError(t, err)
+	assert.True(t, posted.Run.Callback)
+	_, err = w.Tenants.EditAgent(t.Context(), w.who, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+		s.Budget = &record.Budget{Period: "day", MaxRuns: &n, MaxTokens: &n}
+		return s, nil
+	})
+	require.NoError(t, err)
+	for range n {
+		f, err := w.Followup(t.Context(), w.who, posted.Run.ID(), "x", "")
+		require.NoError(t, err)
+		p, err := w.Store.Parked(t.Context(), f.Parked.ParkedID)
+		require.NoError(t, err)
+		assert.Equal(t, []any{agent, 1, false, true}, []any{p.Ticket.Agent, p.Ticket.AgentVersion, p.Ticket.Callback, p.Ticket.Waited})
+		assert.Len(t, p.Ticket.Budgets, 1)
+		assert.Empty(t, p.Input.CallbackURL)
+	}
+	_, err = w.Followup(t.Context(), w.who, posted.Run.ID(), "x", "")
+	assert.Equal(t, "budget_exhausted", code(err))
+}
+
+// A deleted chat leaves a job that removes the rest of it, whether it was idle or at work.
+func TestADeletedChatLeavesAJob(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		w := newWorld(t)
+		run := w.post(intake.Message{Text: "x", ChatID: "c", CallbackURL: "https://example.com/hook"}).Run
+		w.post(intake.Message{Text: "parked", ChatID: "c", Enqueue: true})
+		if idle {
+			w.move(run.ID(), move.Change{Event: lifecycle.Remove{}})
+		}
+		id, err := w.DeleteChat(t.Context(), w.who, "c")
+		require.NoError(t, err)
+		job, found, err := w.Store.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.True(t, found)
+		assert.Equal(t, []any{record.RemoveChat, "c", true, 0, w.who.Organization.ID},
+			[]any{job.Value.Kind, job.Value.Subject, job.Value.OwnID, job.Value.Epoch, job.Value.Organization})
+		_, err = w.Chat(t.Context(), w.who, "c")
+		assert.Equal(t, "not_found", code(err))
+		_, err = w.Run(t.Context(), w.who, run.ID())
+		assert.Equal(t, "not_found", code(err))
+	}
+}
+
+// Whoever is always slower than another gives up, and says so.
+func TestWhatKeepsChangingIsGivenUp(t *testing.T) {
+	for name, ready := range operations() {
+		w := newWorld(t)
+		do := ready(w)
+		fights, commits, touched := true, 0, 0
+		w.items.Before = func(c faulttable.Call) faulttable.Fault {
+			if c.Commit && fights { // the commits of the other are not fought
+				fights = false
+				commits++
+				for _, op := range c.Ops {
+					touched += touch(w, op)
+				}
+				fights = true
+			}
+			return faulttable.None
+		}
+		_, err := do(t.Context())
+		if touched > 0 { // what is new in each item is fought by nobody
+			assert.Equal(t, "unavailable", code(err), "%s: %v", name, err)
+			assert.Greater(t, commits, 10, name)
+		}
+	}
+}
+
+// touch writes an item that is there anew, as somebody else would.
+func touch(w *world, op table.Op) int {
+	items, err := w.items.Inner.Get(w.t.Context(), op.Item.Key)
+	require.NoError(w.t, err)
+	if items[0] == nil {
+		return 0
+	}
+	item := *items[0]
+	item.Move = w.Host.NewID()
+	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), item.Move, table.Put(item, table.VersionIs(item.Version))))
+	return 1
+}
+
+// Whatever comes between any two looks at the store: a client gets the run that has its message, or a refusal that says why.
+func TestWhateverComesInBetweenAnAnswerMeansSomething(t *testing.T) {
+	first := func(w *world) record.Run {
+		for _, chat := range []string{"c"} {
+			if e, found, err := w.Store.FindChat(w.t.Context(), w.who.Scope(), chat); err == nil && found && e.Value.ActiveRun != "" {
+				return w.run(e.Value.ActiveRun)
+			}
+		}
+		return record.Run{}
+	}
+	rivals := map[string]func(w *world, active record.Run){
+		"its end": func(w *world, active record.Run) {
+			w.move(active.ID(), move.Change{Event: lifecycle.Remove{KeepParked: true}})
+		},
+		"a question": func(w *world, active record.Run) {
+			if active.Status == lifecycle.Queued && active.Attempt == 0 {
+				w.ask(active.ID(), lifecycle.Clarification)
+			}
+		},
+		"an answer": func(w *world, active record.Run) {
+			if active.Status == lifecycle.AwaitingInput {
+				w.post(intake.Message{Text: "first", ChatID: "c"})
+			}
+		},
+		"another's message": func(w *world, _ record.Run) { w.post(intake.Message{Text: "first", ChatID: "c", Enqueue: true}) },
+		"its chat's deletion": func(w *world, _ record.Run) {
+			_, err := w.DeleteChat(w.t.Context(), w.who, "c")
+			require.NoError(w.t, err)
+		},
+	}
+	for name, ready := range operations() {
+		for rival, act := range rivals {
+			for at, done := 0, false; !done; at++ {
+				w := newWorld(t)
+				do := ready(w)
+				level := w.who.Level
+				calls := 0
+				w.items.Before = func(faulttable.Call) faulttable.Fault {
+					if calls++; calls > at {
+						w.items.Before = nil
+						w.who.Level = tenant.LevelOperator
+						if active := first(w); active.ID() != "" {
+							act(w, active)
+						}
+						w.who.Level = level
+					}
+					return faulttable.None
+				}
+				posted, err := do(t.Context())
+				done = w.items.Before != nil
+				switch {
+				case err != nil:
+					assert.NotEmpty(t, code(err), "%s, and %s before call %d: %v", name, rival, at, err)
+				case !slices.Contains([]string{
+					"a message to a busy chat", "a withdrawal", "a chat's deletion", "an idle chat's deletion", "a look at a chat", "a look at a list", "a look at an old chat",
+				}, name):
+					assert.NotEmpty(t, posted.Run.ID(), "%s, and %s before call %d", name, rival, at)
+				}
+			}
+		}
+	}
 }
