@@ -299,8 +299,12 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 				continue
 			}
 			ops := []table.Op{record.DeleteResource(e), record.DeleteKeyUse(e.Value.ID)}
-			if pointer, err := record.Resource[record.KeyPointer](ctx, r.Store, record.System(), e.Value.Public); err == nil {
+			pointer, err := record.Resource[record.KeyPointer](ctx, r.Store, record.System(), e.Value.Public)
+			switch {
+			case err == nil:
 				ops = append(ops, record.DeleteResource(pointer))
+			case !problem.Is(err, "not_found"):
+				return err // once the key is gone nobody would come by its pointer again
 			}
 			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), ops...)); err != nil {
 				return err

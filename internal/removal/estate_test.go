@@ -1,0 +1,312 @@
+package removal_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+// estate is two organizations that have one of everything each.
+type estate struct {
+	*office
+
+	items   *faulttable.Table
+	tenants *tenant.Tenants
+	intake  *intake.Intake
+	ours    *household
+	hers    *household
+}
+
+type household struct {
+	organization, group, agent, toolkit string
+	a, b                                member
+	old                                 lifecycle.Run // of a, ended
+}
+
+// member has a key, a file that nobody holds, one that a run of its own holds, and an active run, with a message of the
+// other's parked on it.
+type member struct {
+	tenant.Principal
+
+	key           string
+	unheld, held  record.File
+	chat          string
+	run           string
+	parkedByOther string
+}
+
+func (o *office) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func newEstate(t *testing.T) *estate {
+	o := &office{T: t, Host: host.System(), blobs: &memblob.Store{}, sent: &kept{}}
+	e := &estate{office: o, items: &faulttable.Table{Inner: memtable.New(o.Now)}}
+	o.store = record.New(e.items, o.blobs, o)
+	e.tenants = tenant.New(o.store, o.store, o, tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
+	o.shell = &move.Shell{
+		Store: o.store, Queue: o.sent, Bell: silent{}, Host: o, Log: slog.New(slog.DiscardHandler), StartDeadline: 1000 * time.Hour, Caps: e.tenants.Caps,
+	}
+	o.remover = &removal.Remover{Shell: o.shell, Store: o.store, Host: o}
+	e.intake = &intake.Intake{Shell: o.shell, Store: o.store, Tenants: e.tenants, Host: o}
+	e.ours, e.hers = e.household("ours"), e.household("hers")
+	return e
+}
+
+func must[T any](e *estate) func(T, error) T {
+	return func(v T, err error) T {
+		e.Helper()
+		require.NoError(e, err)
+		return v
+	}
+}
+
+func (e *estate) household(name string) *household {
+	ctx := e.Context()
+	h := &household{}
+	h.organization = must[record.Entity[record.Organization]](e)(e.tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})).Value.ID
+	h.group = must[record.Entity[record.Group]](e)(e.tenants.CreateGroup(ctx, h.organization, tenant.GroupEdit{Name: &name})).Value.ID
+	k := record.Toolkit{ID: e.NewID(), Organization: h.organization}
+	h.toolkit = must[record.Entity[record.Toolkit]](e)(record.Create(ctx, e.store, k, k.ID)).Value.ID
+	spec := e.tenants.DefaultSpec(h.organization)
+	spec.Name, spec.GroupIDs = "agent", []string{h.group}
+	h.agent = must[record.Entity[record.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
+	gone := must[record.Entity[record.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
+	for _, m := range []*member{&h.a, &h.b} {
+		email, role := name+string(rune('a'+len(h.a.key)%25))+"@example.com", string(tenant.Admin)
+		groups := []string{h.group}
+		user := must[record.Entity[record.User]](e)(e.tenants.CreateUser(ctx, tenant.Platform(), h.organization,
+			tenant.UserEdit{Email: &email, Role: &role, GroupIDs: &groups})).Value.ID
+		_, text, err := e.tenants.CreateKey(ctx, tenant.Platform(), record.Of(h.organization), tenant.NewKey{Name: "k", UserID: user, Level: tenant.LevelAdmin})
+		require.NoError(e, err)
+		m.key = text
+		m.Principal = must[tenant.Principal](e)(e.tenants.Authenticate(ctx, text))
+	}
+	require.NoError(e, e.tenants.RemoveAgent(ctx, h.a.Principal, gone))
+	post := func(m *member, chat, text string, files ...record.FileRef) intake.Posted {
+		return must[intake.Posted](e)(e.intake.Post(ctx, m.Principal, intake.Message{AgentID: h.agent, ChatID: chat, Text: text, Enqueue: true, Files: files}))
+	}
+	for i, m := range []*member{&h.a, &h.b} {
+		m.unheld, m.held, m.chat = e.fileOf(m, "unheld"), e.fileOf(m, "held"), "chat of "+string(rune('a'+i))
+		m.chat = strings.ReplaceAll(m.chat, " ", "-")
+		ended := post(m, m.chat, "the title", m.held.Ref()).Run.Run
+		e.end(ended.RunID)
+		if i == 0 {
+			h.old = ended
+		}
+		m.run = post(m, m.chat, "active").Run.ID()
+	}
+	h.a.parkedByOther = post(&h.b, h.a.chat, "parked").Parked.ParkedID
+	h.b.parkedByOther = post(&h.a, h.b.chat, "parked").Parked.ParkedID
+	return h
+}
+
+func (e *estate) fileOf(m *member, content string) record.File {
+	f := e.store.NewFile(m.Organization.ID, m.User.ID, content+".txt", "text/plain")
+	must[record.Entity[record.File]](e)(record.Create(e.Context(), e.store, f, f.ID))
+	return must[record.File](e)(e.store.FillFile(e.Context(), record.Of(m.Organization.ID), f.ID, strings.NewReader(content), 100))
+}
+
+func (e *estate) end(run string) {
+	_, _, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, string) (move.Change, error) {
+		return move.Change{Event: lifecycle.Remove{KeepParked: true}}, nil
+	})
+	require.NoError(e, err)
+}
+
+// owned are the items of an organization, by the kind of place that they stand in.
+func (e *estate) owned(organization string) map[string]int {
+	kinds := map[string]int{}
+	e.items.Inner.(*memtable.Table).All(func(i *table.Item) {
+		if i.Owner == organization || strings.Contains(i.Part+i.Sort+string(i.Body), organization) {
+			kind, _, _ := strings.Cut(i.Part, "/")
+			kinds[kind]++
+		}
+	})
+	return kinds
+}
+
+// all sees a removal through, sweep by sweep. A look that fails is made again.
+func (e *estate) all() {
+	sweeper := &sweep.Sweeper{Shell: e.shell, Store: e.store, Queue: e.sent, Host: e, Log: e.shell.Log}
+	for range 6 {
+		e.ahead += 2 * time.Minute
+		_ = sweeper.Sweep(e.Context())
+		for _, id := range e.sent.take() {
+			for again, n := time.Millisecond, 0; again > 0 && again <= time.Second && n < 50; n++ {
+				var err error
+				if again, err = e.remover.Handle(e.Context(), id); err != nil {
+					again = time.Millisecond
+				}
+			}
+		}
+	}
+}
+
+func (e *estate) run(id string) (record.Run, bool) {
+	r, err := e.store.LiveRun(e.Context(), record.System(), id)
+	if problem.Is(err, "not_found") {
+		return record.Run{}, false
+	}
+	require.NoError(e, err)
+	return r.Value, true
+}
+
+func (e *estate) hasFile(f record.File) bool {
+	_, err := record.Resource[record.File](e.Context(), e.store, record.System(), f.ID)
+	return err == nil && slices.Contains(e.blobs.Keys(), f.Blob)
+}
+
+func (e *estate) good(key string) bool {
+	_, err := e.tenants.Authenticate(e.Context(), key)
+	return err == nil
+}
+
+func (e *estate) title(m member) string {
+	c, err := e.store.Chat(e.Context(), m.Scope(), m.chat)
+	require.NoError(e, err)
+	return c.Value.Title
+}
+
+// removals are what is removed, and what must be true of it in the end.
+var removals = map[string]struct {
+	begin func(e *estate) error
+	then  func(e *estate)
+}{
+	"a user": {func(e *estate) error {
+		_, err := e.tenants.RemoveUser(e.Context(), tenant.Platform(), e.ours.a.Scope(), e.ours.a.User.ID)
+		return err
+	}, func(e *estate) {
+		a, b := e.ours.a, e.ours.b
+		for _, id := range []string{a.run, e.ours.old.RunID, b.parkedByOther} {
+			_, there := e.run(id)
+			assert.False(e, there)
+		}
+		run, there := e.run(b.run)
+		require.True(e, there)
+		assert.Empty(e, run.Parked, "what the user had parked with others is withdrawn")
+		next, there := e.run(a.parkedByOther)
+		require.True(e, there, "what others had parked with the user goes on")
+		assert.Equal(e, lifecycle.Queued, next.Status)
+		assert.Equal(e, []bool{false, true}, []bool{e.good(a.key), e.good(b.key)})
+		assert.Equal(e, []bool{false, false, true, true},
+			[]bool{e.hasFile(a.unheld), e.hasFile(a.held), e.hasFile(b.unheld), e.hasFile(b.held)})
+		assert.Equal(e, []string{"", "the title"}, []string{e.title(a), e.title(b)})
+		keys := must[record.Page[record.Entity[record.APIKey]]](e)(record.Resources[record.APIKey](e.Context(), e.store, a.Scope(), "", 10))
+		assert.Len(e, keys.Rows, 1)
+	}},
+	"a group": {func(e *estate) error {
+		_, err := e.tenants.RemoveGroup(e.Context(), e.ours.a.Scope(), e.ours.group)
+		return err
+	}, func(e *estate) {
+		for _, h := range []*household{e.ours, e.hers} {
+			for _, m := range []member{h.a, h.b} {
+				u := must[record.Entity[record.User]](e)(record.Resource[record.User](e.Context(), e.store, m.Scope(), m.User.ID))
+				assert.Equal(e, h == e.hers, len(u.Value.GroupIDs) == 1)
+			}
+		}
+		agent := must[record.Entity[record.Agent]](e)(record.Resource[record.Agent](e.Context(), e.store, e.ours.a.Scope(), e.ours.agent))
+		assert.Equal(e, []string{e.ours.group}, agent.Value.Spec.GroupIDs, "an agent stays closed")
+	}},
+	"a chat": {func(e *estate) error {
+		_, err := e.intake.DeleteChat(e.Context(), e.ours.a.Principal, e.ours.a.chat)
+		return err
+	}, func(e *estate) {
+		for _, id := range []string{e.ours.a.run, e.ours.old.RunID, e.ours.a.parkedByOther} {
+			_, there := e.run(id)
+			assert.False(e, there)
+			_, err := e.store.Run(e.Context(), record.System(), id)
+			assert.True(e, problem.Is(err, "not_found"))
+		}
+		_, there := e.run(e.ours.b.run)
+		assert.True(e, there)
+		assert.Equal(e, []bool{true, false}, []bool{e.hasFile(e.ours.a.unheld), e.hasFile(e.ours.a.held)})
+	}},
+	"an organization": {func(e *estate) error {
+		_, err := e.tenants.RemoveOrganization(e.Context(), e.ours.organization)
+		return err
+	}, func(e *estate) {
+		left := e.owned(e.ours.organization)
+		for kind := range left {
+			assert.Contains(e, []string{"ledger", "charge", "organization", "audit", "job", "retention"}, kind, "%v", left)
+		}
+		for _, m := range []member{e.ours.a, e.ours.b} {
+			assert.False(e, e.good(m.key))
+			assert.False(e, e.hasFile(m.unheld))
+			assert.False(e, e.hasFile(m.held))
+		}
+		assert.Len(e, e.blobs.Keys(), 4, "hers")
+		o, err := record.Resource[record.Organization](e.Context(), e.store, record.System(), e.ours.organization)
+		require.NoError(e, err)
+		assert.Empty(e, o.Value.Name)
+		assert.True(e, o.Value.Deleted)
+	}},
+}
+
+// What is removed takes with it all that was its own, and nothing of anybody else's; the job of it ends.
+func TestARemovalTakesWhatIsItsOwnAndNothingElse(t *testing.T) {
+	for name, r := range removals {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t)
+			hers := e.owned(e.hers.organization)
+			jobs := e.owned("job/")
+			require.NoError(t, r.begin(e))
+			e.all()
+			r.then(e)
+			assert.Equal(t, hers, e.owned(e.hers.organization))
+			assert.Equal(t, jobs, e.owned("job/"))
+			for _, m := range []member{e.hers.a, e.hers.b} {
+				run, there := e.run(m.run)
+				assert.True(t, there && len(run.Parked) == 1)
+				assert.True(t, e.good(m.key))
+			}
+		})
+	}
+}
+
+// Whichever call of the store fails: in the end all is as if none had.
+func TestARemovalGoesOnWhereItWasBrokenOff(t *testing.T) {
+	const patience = 8
+	for name, r := range removals {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for fails, done := 0, false; !done; fails += 3 { // each third: there are many, and they are alike
+				e := newEstate(t)
+				require.NoError(t, r.begin(e))
+				calls, failed := 0, 0
+				e.items.Before = func(faulttable.Call) faulttable.Fault {
+					if calls++; calls > fails && failed < patience {
+						failed++
+						return faulttable.Down
+					}
+					return faulttable.None
+				}
+				e.all()
+				done = failed == 0
+				e.items.Before = nil
+				r.then(e)
+				if t.Failed() {
+					t.Fatalf("call %d has failed", fails)
+				}
+			}
+		})
+	}
+}
