@@ -1,0 +1,230 @@
+package record_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+func newStore() (*record.Store, host.Host) {
+	h := host.System()
+	return record.New(memtable.New(h.Now), &memblob.Store{}, h), h
+}
+
+// A door says how many runs count, and names a number that nobody holds, exactly as long as there is one; it admits below
+// the cap alone. Caps of all sizes, full and nearly full; runs that come, pause, are handed on and go.
+func TestADoorCountsTheRunsThatCount(t *testing.T) {
+	for _, limit := range []int{1, 2, 3, 128, 129, 130} {
+		s, h := newStore()
+		r := rand.New(rand.NewPCG(1, uint64(limit)))
+		var active []lifecycle.Run
+		user := func(slots string) lifecycle.Slots { return lifecycle.Slots{User: slots, Organization: slots} }
+		write := func(before, after lifecycle.Run) error {
+			ops, err := record.MoveSlots(before, after, h.NewID())
+			require.NoError(t, err)
+			if len(ops) == 0 {
+				return nil
+			}
+			return s.Commit(t.Context(), h.NewID(), ops...)
+		}
+		counting := func() (n int) {
+			for _, a := range active {
+				if a.Slots.User != lifecycle.PausedRow(a.ID()) {
+					n++
+				}
+			}
+			return n
+		}
+		for range 3*limit + 60 {
+			door, err := s.UserDoor(t.Context(), "o", "u", limit)
+			require.NoError(t, err)
+			whole, err := s.OrganizationDoor(t.Context(), "o", limit)
+			require.NoError(t, err)
+			for _, d := range []record.Door{door, whole} {
+				assert.Equal(t, counting() < limit, d.Admits(), "%d of %d", counting(), limit)
+				assert.Equal(t, limit, d.Cap)
+				if limit <= 128 {
+					assert.Equal(t, counting(), d.Active)
+				}
+				for _, a := range active {
+					assert.NotEqual(t, a.Slots.User, d.Free)
+				}
+			}
+			ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u")
+			require.NoError(t, err)
+			ofAll, err := s.CountingRuns(t.Context(), "o")
+			require.NoError(t, err)
+			assert.Equal(t, []int{counting(), counting()}, []int{ofUser, ofAll})
+			ids, err := s.ActiveRuns(t.Context(), "o")
+			require.NoError(t, err)
+			assert.Len(t, ids, len(active))
+			for _, a := range active {
+				assert.Contains(t, ids, a.ID())
+			}
+			at := -1
+			if len(active) > 0 {
+				at = r.IntN(len(active))
+			}
+			switch what := r.IntN(8); {
+			case at < 0 || what < 4: // it comes, over the cap if need be
+				next := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}}
+				next.Slots = user(door.Row(next.RunID))
+				require.NoError(t, write(lifecycle.Run{Ticket: next.Ticket}, next))
+				other := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots}
+				if door.Free != "" {
+					require.ErrorIs(t, write(lifecycle.Run{Ticket: other.Ticket}, other), record.ErrStale, "a row is one run's")
+				}
+				active = append(active, next)
+			case what == 4: // it goes
+				gone := active[at]
+				gone.Slots = lifecycle.Slots{}
+				require.NoError(t, write(active[at], gone))
+				active = slices.Delete(active, at, at+1)
+			case what == 5: // it pauses
+				paused := active[at]
+				paused.Slots = user(lifecycle.PausedRow(paused.RunID))
+				require.NoError(t, write(active[at], paused))
+				active[at] = paused
+			case what == 6: // it hands its rows on
+				next := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots}
+				if active[at].Slots.User == lifecycle.PausedRow(active[at].RunID) {
+					next.Slots = user(door.Row(next.RunID))
+				}
+				require.NoError(t, write(active[at], next))
+				active[at] = next
+			default: // it stays
+				require.NoError(t, write(active[at], active[at]))
+			}
+		}
+	}
+	s, _ := newStore()
+	open, err := s.OrganizationDoor(t.Context(), "o", record.Uncapped)
+	require.NoError(t, err)
+	assert.True(t, open.Admits())
+	assert.Equal(t, "over/r", open.Row("r"))
+}
+
+// A budget's period, what is left of it, and when it begins anew.
+func TestWhatIsUsedUpOfABudget(t *testing.T) {
+	runs, tokens := int64(2), int64(10)
+	eve := time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)) // already January in UTC
+	for period, want := range map[string]struct {
+		name string
+		ends time.Time
+	}{
+		"day":   {"user/u/2027-01-01", time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC)},
+		"month": {"user/u/2027-01", time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		l := record.Limit{Kind: "user", ID: "u", Budget: record.Budget{Period: period}}
+		assert.Equal(t, want.name, l.Name(eve))
+		assert.Equal(t, want.ends, l.Ends(eve))
+	}
+	for _, c := range []struct {
+		runs, tokens *int64
+		spent        record.Spent
+		used         bool
+	}{
+		{&runs, nil, record.Spent{Runs: 1, Tokens: 99}, false}, {&runs, nil, record.Spent{Runs: 2}, true}, {&runs, nil, record.Spent{Runs: 3}, true},
+		{nil, &tokens, record.Spent{Runs: 99, Tokens: 9}, false}, {nil, &tokens, record.Spent{Tokens: 10}, true},
+		{&runs, &tokens, record.Spent{Runs: 1, Tokens: 10}, true}, {&runs, &tokens, record.Spent{Runs: 1, Tokens: 9}, false},
+		{nil, nil, record.Spent{Runs: 99, Tokens: 99}, false},
+	} {
+		l := record.Limit{Budget: record.Budget{MaxRuns: c.runs, MaxTokens: c.tokens}}
+		assert.Equal(t, c.used, l.Exhausted(c.spent) != "", "%+v", c.spent)
+	}
+}
+
+// Each run and each token is counted once, whichever of its rows it is counted in; two at once are not counted as one.
+func TestABudgetCountsEachRunAndEachToken(t *testing.T) {
+	s, h := newStore()
+	const name = "user/u/2026-01"
+	for n := range 20 {
+		before, err := s.Spent(t.Context(), name)
+		require.NoError(t, err)
+		assert.Equal(t, int64(n), before.Runs)
+		assert.Equal(t, int64(7*n), before.Tokens)
+		count := func() table.Op {
+			op, err := s.CountRun("o", name, h.NewID(), before)
+			require.NoError(t, err)
+			return op
+		}
+		one, two := count(), count()
+		require.NoError(t, s.Commit(t.Context(), one.Item.Move, one))
+		require.ErrorIs(t, s.Commit(t.Context(), two.Item.Move, two), record.ErrStale, "else one too many would be accepted")
+		run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}}}}
+		spend := func() []table.Op {
+			ops, err := s.SpendTokens(t.Context(), run, lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}, h.NewID())
+			require.NoError(t, err)
+			require.Len(t, ops, 2)
+			return ops
+		}
+		first, second := spend(), spend()
+		require.NoError(t, s.Commit(t.Context(), first[0].Item.Move, first...))
+		require.ErrorIs(t, s.Commit(t.Context(), second[0].Item.Move, second...), record.ErrStale, "else tokens would be lost")
+	}
+	for used, want := range map[int64]string{
+		0: "", 9: "", 10: "the budget of user u for 2026-01 is used up: 150 of 150 tokens", 11: "the budget of user u for 2026-01 is used up: 151 of 150 tokens",
+	} {
+		got, err := s.Overspent(t.Context(), []lifecycle.Budget{{Name: "none/n/day", MaxTokens: 100}, {Name: name, MaxTokens: 150}}, used)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+}
+
+// A run is charged once; the ledger tells every entry once, newest run first, however small its pages, over days without any.
+func TestTheLedgerTellsEachRunOnce(t *testing.T) {
+	h := host.System()
+	s := record.New(memtable.New(h.Now), &memblob.Store{}, h)
+	today := h.Now().UTC().Truncate(24 * time.Hour)
+	organization := host.FormatID(today.AddDate(0, 0, -100), 1)
+	var want []string
+	for n, ago := range []int{0, 0, 0, 1, 1, 40, 41, 99} {
+		id := host.FormatID(today.AddDate(0, 0, -ago).Add(time.Duration(20-n)*time.Second), uint64(n))
+		want = append(want, id)
+		run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"}, FinishedAt: today}
+		for try := range 2 {
+			op, err := record.PutCharge(run, lifecycle.Charge{
+				Status: lifecycle.Completed, Billed: true, ActiveMS: 5, Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
+			}, fmt.Sprint("move", try))
+			require.NoError(t, err)
+			err = s.Commit(t.Context(), fmt.Sprint("move", try), op)
+			assert.Equal(t, try == 0, err == nil, "a run is billed once: %v", err)
+		}
+	}
+	for limit := 1; limit <= len(want)+1; limit++ {
+		var got []string
+		pages := 0
+		for after := ""; ; pages++ {
+			require.Less(t, pages, 100)
+			page, err := s.Ledger(t.Context(), record.Of(organization), after, limit)
+			require.NoError(t, err)
+			assert.LessOrEqual(t, len(page.Rows), limit)
+			for _, e := range page.Rows {
+				got = append(got, e.Value.RunID)
+				assert.Equal(t, record.Entry{
+					RunID: e.Value.RunID, ChatID: "c", AgentID: "a", UserID: "u", Status: "completed", Billed: true,
+					InputTokens: 1, OutputTokens: 2, ActiveMS: 5, ModelCalls: 3, ToolCalls: 4, FinishedAt: today,
+				}, e.Value)
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		assert.Equal(t, want, got, "pages of %d", limit)
+	}
+	other, err := s.Ledger(t.Context(), record.Of(host.FormatID(today, 9)), "", 10)
+	require.NoError(t, err)
+	assert.Empty(t, other.Rows)
+}
