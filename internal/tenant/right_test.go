@@ -242,6 +242,10 @@ func TestTheLimitsThatHold(t *testing.T) {
 	require.NoError(t, err, "operators set what they like")
 	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
 	require.NoError(t, err, "what is said back is no change")
+	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{UserCap: to(1)}})
+	require.NoError(t, err)
+	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(2)})
+	assert.Equal(t, "body.concurrency_cap", about(t, err), "the lowest ceiling is one")
 	assert.Equal(t, time.Minute, w.ActiveLimit(record.Agent{}))
 	assert.Equal(t, 3*time.Second, w.ActiveLimit(record.Agent{Spec: record.AgentSpec{Limits: record.AgentLimits{MaxActiveSeconds: to(3)}}}))
 }
@@ -262,6 +266,7 @@ func TestWhoSetsTheLimitsOfAnOrganization(t *testing.T) {
 		"up to the deployment's setting":   {admin, edit{Cap: to(50)}, true, record.Limits{}},
 		"above the deployment's setting":   {admin, edit{Cap: to(51)}, false, record.Limits{}},
 		"above it by an operator":          {operator, edit{Cap: to(51)}, true, record.Limits{}},
+		"above the lowest of ceilings":     {operator, edit{Cap: to(2), Ceilings: tenant.LimitsEdit{Cap: to(1)}}, false, record.Limits{}},
 		"above its own ceiling by himself": {operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, record.Limits{}},
 	} {
 		w := newWorld(t)
@@ -304,6 +309,7 @@ func TestWhichVersionOfAnAgentRuns(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Nil(t, runs(1).Spec.Budget)
+	assert.Equal(t, 1, runs(1).Version)
 	_, err = w.Runnable(t.Context(), p, agent, 9)
 	assert.Equal(t, "agent_version", about(t, err))
 	_, err = w.PublishAgent(t.Context(), p, agent, 0, 9)
@@ -418,6 +424,7 @@ func TestARemovalLeavesAJob(t *testing.T) {
 		p, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 		id, subject, err := remove(w, p, group)
 		require.NoError(t, err, kind)
+		assert.NotEmpty(t, id, kind)
 		job, found, err := w.store.Job(t.Context(), id)
 		require.NoError(t, err, kind)
 		require.True(t, found, kind)
