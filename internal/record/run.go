@@ -340,12 +340,37 @@ func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.
 // HasBody says whether a run, or a parked message, is there, whose body the blob store keeps.
 func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
 	items, err := s.read(ctx, RunKey(run), inputKey(run))
-	return err == nil && (items[0] != nil || items[1] != nil), err
+	if err != nil || items[0] == nil {
+		return err == nil && items[1] != nil, err
+	}
+	e, err := decode[Run](items[0])
+	return !e.Value.Removed, err
 }
 
-// DropBodies removes all that the blob store keeps of a run.
+// DropBodies removes all that the blob store keeps of a run and its deliveries.
 func (s *Store) DropBodies(ctx context.Context, run string) error {
-	return s.dropBlobs(ctx, documentBlobs(runPart(run)))
+	return errors.Join(s.dropBlobs(ctx, documentBlobs(runPart(run))), s.dropBlobs(ctx, documentBlobs("hook/"+run)))
+}
+
+// A process that stood still between writing a body and the commit that was to name it may come when all is gone: the place is
+// looked at once more after LateWrites, by a job whose cursor says that this is all that is left to do.
+const (
+	LateWrites    = time.Hour
+	BodiesRemoved = "removed"
+)
+
+// lookAgain is the write of that job, for a run that a worker has had.
+func (s *Store) lookAgain(ctx context.Context, r Run) ([]table.Op, error) {
+	if r.Attempt == 0 {
+		return nil, nil
+	}
+	e, _, err := s.bodyJob(ctx, r.Organization, r.ID(), s.host.Now().Add(LateWrites))
+	if err != nil {
+		return nil, err
+	}
+	e.Value.Cursor = BodiesRemoved
+	op, err := PutJob(e, s.host.NewID())
+	return []table.Op{op}, err
 }
 
 // DropParked is the removal of a parked message with its idempotency record and its hold of files. Its body goes soon after, when
@@ -570,6 +595,11 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLink
 	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
+	again, err := s.lookAgain(ctx, r)
+	if err != nil {
+		return err
+	}
+	ops = append(ops, again...)
 	if !keepLinks {
 		return s.Commit(ctx, move, append(ops, table.Delete(RunKey(r.ID()), table.VersionIs(e.version)))...)
 	}

@@ -35,10 +35,8 @@ func (r *Remover) filesOf(
 	return mark + page.Next, nil
 }
 
-// body removes what the blob store keeps of a message that did not become a run. The write that says so comes first: a message that
-// is still being judged cannot become one after it.
-//
-// A process that stood still between that write and its own of the body comes late; so the place is looked at once more.
+// body removes what the blob store keeps of a message that did not become a run, or of a run that is gone. The write that says so
+// comes first: a message that is still being judged cannot become one after it.
 func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, done bool, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {
@@ -49,12 +47,9 @@ func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, 
 		j.Cursor = "removing"
 		return 0, false, nil
 	case "removing":
-		j.Cursor = "removed"
-		return late, false, r.Store.DropBodies(ctx, j.Subject)
+		j.Cursor = record.BodiesRemoved
+		return record.LateWrites, false, r.Store.DropBodies(ctx, j.Subject)
 	default:
 		return 0, true, r.Store.DropBodies(ctx, j.Subject)
 	}
 }
-
-// late is for how long a process may have stood still.
-const late = time.Hour

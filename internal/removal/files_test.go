@@ -239,6 +239,33 @@ func TestTheBodyOfAMessageThatBecameNoRunGoes(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
+// What a worker wrote that stood still until its run was gone is nobody's, and goes.
+func TestWhatComesLateToARunThatIsGoneGoesToo(t *testing.T) {
+	for name, links := range map[string]bool{"with its chat": false, "by retention": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, LimitMS: 1000}
+			run := record.Run{Run: lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, o.Now(), o.Now().Add(time.Minute)), Input: &record.Input{Message: "m"}}
+			run.Status, run.Attempt = lifecycle.Completed, 1
+			op, err := record.PutRun(record.Fresh(run), "made")
+			require.NoError(t, err)
+			require.NoError(t, o.store.Commit(t.Context(), "made", op))
+			e, err := o.store.Run(t.Context(), record.System(), ticket.RunID)
+			require.NoError(t, err)
+			require.NoError(t, o.store.EraseRun(t.Context(), e, "gone", links))
+			for _, place := range []string{"documents/run/" + ticket.RunID + "/step/000001/late", "documents/hook/" + ticket.RunID + "/1/late"} {
+				_, err := o.blobs.Put(t.Context(), place, strings.NewReader("late"), 100)
+				require.NoError(t, err)
+			}
+			o.settle()
+			assert.Len(t, o.blobs.Keys(), 2, "not yet")
+			o.ahead = time.Hour + time.Minute
+			o.settle()
+			assert.Empty(t, o.blobs.Keys())
+		})
+	}
+}
+
 // whenRead does something at the first read.
 type whenRead struct {
 	*bytes.Reader

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/events"
 	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/intake"
@@ -454,6 +455,14 @@ func (c *client) deleteChat(a *actor) {
 	})
 }
 
+// tell notes that a step was shown. None is shown twice since the last init, nor one that begins after it has ended.
+func (c *client) tell(shown map[int]string, run string, e events.StepEvent) {
+	if was, there := shown[e.Index]; there && (was != "started" || e.State == "started") {
+		c.checker.violated(11, "the stream of %s shows step %d as %s after it was shown as %s", run, e.Index, e.State, was)
+	}
+	shown[e.Index] = e.State
+}
+
 // watch follows a run to its end, as long as the process lives.
 func (c *client) watch(a *actor) {
 	run := c.any(c.runs)
@@ -462,6 +471,7 @@ func (c *client) watch(a *actor) {
 	}
 	c.ask(a, func(ctx context.Context, d *deployment) {
 		began, text, first := c.now, "", true
+		steps := map[int]string{}
 		p, t, err := c.as(ctx, d, tenant.LevelRead)
 		var e record.RunEntity
 		if err == nil {
@@ -492,8 +502,14 @@ func (c *client) watch(a *actor) {
 			switch e.Event {
 			case feed.Init:
 				text = *e.Text
+				clear(steps)
+				for _, step := range *e.Steps {
+					c.tell(steps, run, step)
+				}
 			case feed.Delta:
 				text += *e.Text
+			case feed.StepEvent:
+				c.tell(steps, run, *e.Step)
 			}
 			last = e
 			if r := c.checker.runs[run]; e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > 2*time.Minute+c.skew {

@@ -100,7 +100,7 @@ var ranks = map[string]int{"read": 1, "run": 2, "manage": 3, "admin": 4, "member
 func (r rights) allow(t text, n need, at time.Time) bool {
 	k, there := r.keys[t.key]
 	u, owned := r.users[k.UserID]
-	if !there || !owned || !r.there || k.Hash != t.hash && !(k.PreviousHash == t.hash && at.Before(k.PreviousUntil)) {
+	if !there || !owned || !r.there || k.Hash != t.hash && (k.PreviousHash != t.hash || !at.Before(k.PreviousUntil)) {
 		return false
 	}
 	rank := ranks[k.Level]
@@ -117,7 +117,7 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 		return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
 	}
 	for _, a := range n.agents {
-		if !in(r.agents[a].GroupIDs) || n.approves && !(in(r.agents[a].ApproverGroupIDs) && in(n.then)) {
+		if !in(r.agents[a].GroupIDs) || n.approves && (!in(r.agents[a].ApproverGroupIDs) || !in(n.then)) {
 			return false
 		}
 	}

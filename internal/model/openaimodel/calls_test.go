@@ -16,7 +16,7 @@ import (
 type says string
 
 func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s))), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s))), Request: r}, nil
 }
 
 // Endpoints that speak as OpenAI does differ in how they tell calls: each piece here is what one of them sends.
