@@ -43,6 +43,7 @@ const (
 	longestRetry = 30 * time.Minute
 	tryTime      = 10 * time.Second
 	claimTime    = 30 * time.Second
+	trusted      = claimTime - claimTime/6 // of a claim: another process's clock may be ahead by the rest
 	excerptBytes = 1024
 	maxURL       = 2048
 	settleTries  = 4
@@ -113,7 +114,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if err != nil || !found {
 		return 0, err
 	}
-	now := s.Host.Now()
+	now, began := s.Host.Now(), s.Host.Elapsed()
 	h := e.Value
 	if h.State != record.HookPending && !h.Redeliver {
 		return 0, nil
@@ -137,8 +138,11 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if gone, err := s.gone(ctx, h); err != nil || gone {
 		return 0, err // no push after deletion; the removal takes the row
 	}
+	// Never past our claim: by then another sender may have delivered it.
+	trying, cancel := s.Host.WithTimeout(ctx, trusted-(s.Host.Elapsed()-began))
+	defer cancel()
 	var o outcome
-	if died := host.Catch(func() { o = s.try(ctx, claimed.Value) }); died != nil { // a failed try like any other
+	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // a failed try like any other
 		s.Log.Error("a webhook's try panicked", "run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{HookAttempt: record.HookAttempt{At: now, Error: "the delivery failed inside the service"}}
 	}
@@ -286,11 +290,7 @@ func parseRetryAfter(v string, now time.Time) time.Duration {
 }
 
 func (s *Sender) post(ctx context.Context, h record.Hook, body []byte, secrets secretPair) (*http.Response, error) {
-	limit := tryTime
-	if !h.ClaimUntil.IsZero() { // never past our claim: by then another sender may have delivered it
-		limit = min(limit, h.ClaimUntil.Sub(s.Host.Now()))
-	}
-	ctx, cancel := s.Host.WithTimeout(ctx, limit)
+	ctx, cancel := s.Host.WithTimeout(ctx, tryTime)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.CallbackURL, bytes.NewReader(body))
 	if err != nil {
 		cancel()

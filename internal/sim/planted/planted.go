@@ -229,6 +229,7 @@ func Bugs() []Bug {
 		if err := add(`),
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.HookPending && !h.Redeliver {`, `if h.State == record.HookFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.Boot) {`, `if false {`),
+		one("a try outlives its claim", webhookWebhook, "trusted-(s.Host.Elapsed()-began))", "time.Hour-(s.Host.Elapsed()-began))"),
 		one("each try has other bytes", webhookWebhook, `http.MethodPost, h.CallbackURL, bytes.NewReader(body))`, `http.MethodPost, h.CallbackURL, bytes.NewReader(append(bytes.TrimSuffix(body, []byte("}")), []byte(fmt.Sprintf(",\"try\":%d}", h.Tries))...)))`),
 		one("a delivery is given up after two tries", webhookWebhook, `case o.final || h.Tries >= maxTries:`, `case o.final || h.Tries >= 2:`),
 		one("what was removed is pushed", webhookWebhook, "	if problem.Is(err, \"not_found\") {\n		return true, nil\n	}\n	return false, err\n", "	if problem.Is(err, \"not_found\") {\n		return false, nil\n	}\n	return false, err\n"),
