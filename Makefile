@@ -16,7 +16,7 @@ SOAK ?= 1h
 PAIRS ?= 7
 HOSTILE_MB ?= 512
 PACKAGES ?= lifecycle intake tenant removal record worker agent webhook move
-SAMPLE ?= 0
+SAMPLE ?= 60
 SEED ?= 1
 # Further flags, like -killers own, or -results FILE to go on with later.
 MUTANTS ?=

@@ -111,7 +111,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
-	case !offer.Is(j.Source): // what was asked for, and maybe approved, was another tool, or this one as it was before
+	case !offer.Is(j.Source, j.Print): // what was asked for, and maybe approved, was another tool, or this one as it was before
 		return j.end(s, model.Failed, fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))

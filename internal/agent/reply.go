@@ -55,7 +55,7 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 		for n, c := range reply.Calls {
 			call := callOf(n, c, labels)
 			if offer, known := s.find(call.Name); known {
-				call.Source = offer.Source
+				call.Source, call.Print = offer.Source, offer.Fingerprint
 			}
 			step.Calls = append(step.Calls, call)
 		}

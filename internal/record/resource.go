@@ -444,7 +444,7 @@ const (
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
 	RemoveToolkit      JobKind = "remove_toolkit"
-	RemoveBody         JobKind = "remove_body" // of a message that did not become a run
+	RemoveBody         JobKind = "remove_body" // of a message that did not become a run, or of a run that is gone
 	Retention          JobKind = "retention"   // comes back every day
 )
 

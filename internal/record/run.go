@@ -322,7 +322,7 @@ func (s *Store) announceBody(ctx context.Context, organization, run string) (Job
 	return e.Written(e.Value, op.Item.Move), s.Commit(ctx, op.Item.Move, op)
 }
 
-// bodyJob is the write of the job that takes away the large body of a message that is not there.
+// bodyJob is the write of the job that takes away what is large of a message, or of a run, that is not there.
 func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.Time) (JobEntity, table.Op, error) {
 	id := DerivedID("body", run)
 	e, found, err := s.Job(ctx, id)
@@ -359,9 +359,9 @@ const (
 	BodiesRemoved = "removed"
 )
 
-// lookAgain is the write of that job, for a run that a worker has had.
+// lookAgain is the write of that job, for a run of which somebody may write: its worker, or whoever tells its receiver.
 func (s *Store) lookAgain(ctx context.Context, r Run) ([]table.Op, error) {
-	if r.Attempt == 0 {
+	if r.Attempt == 0 && !r.Callback {
 		return nil, nil
 	}
 	e, _, err := s.bodyJob(ctx, r.Organization, r.ID(), s.host.Now().Add(LateWrites))

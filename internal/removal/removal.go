@@ -48,8 +48,9 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if err != nil || !found {
 		return 0, err
 	}
-	// The sweeper's nudge pushed the due time on; so only a job for a far day is not to be done yet.
-	if e.Value.Kind == record.Retention && e.Value.Due.Sub(r.Host.Now()) > time.Hour {
+	// The sweeper's nudge pushed the due time on; so only a job for a later hour is not to be done yet.
+	if far := map[record.JobKind]time.Duration{record.Retention: time.Hour, record.RemoveBody: record.LateWrites / 2}[e.Value.Kind]; far > 0 &&
+		e.Value.Due.Sub(r.Host.Now()) > far {
 		return 0, nil
 	}
 	var wait time.Duration

@@ -184,15 +184,15 @@ const (
 type Offer struct {
 	Spec
 
-	Source   string // which tool it is, whatever name it is offered under, as [Source] tells it; empty: its name says
-	Approval Approval
-	Timeout  time.Duration
-	Call     func(ctx context.Context, i Invocation) (Result, error)
+	Source      string // which tool it is, whatever name it is offered under; empty: its name says
+	Fingerprint string // what it is, as [Fingerprint] tells it
+	Approval    Approval
+	Timeout     time.Duration
+	Call        func(ctx context.Context, i Invocation) (Result, error)
 }
 
-// Source tells a tool of a toolkit from all others, and from what it was before: whoever lets a call of it pass has seen this very
-// definition at this very place.
-func Source(toolkit, name string, place, definition any) string {
+// Fingerprint tells a tool from what it was before: whoever lets a call of it pass has seen this very definition at this very place.
+func Fingerprint(place, definition any) string {
 	b, err := json.Marshal([]any{place, definition})
 	if err != nil {
 		panic("tool: a definition cannot be encoded: " + err.Error()) // it was read from JSON
@@ -204,12 +204,13 @@ func Source(toolkit, name string, place, definition any) string {
 		b, _ = json.Marshal(normal)
 	}
 	sum := sha256.Sum256(b)
-	return toolkit + "/" + name + "/" + hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:])
 }
 
-// Is says whether this is the tool that a call was asked of. What an earlier program noted leaves out the definition.
-func (o Offer) Is(source string) bool {
-	return source == "" || source == o.Source || strings.Count(source, "/") == 1 && strings.HasPrefix(o.Source, source+"/")
+// Is says whether this is the tool that a call was asked of, as it was then. An earlier program noted no fingerprint, and some
+// tools need none.
+func (o Offer) Is(source, fingerprint string) bool {
+	return source == "" || source == o.Source && (fingerprint == "" || fingerprint == o.Fingerprint)
 }
 
 // Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.

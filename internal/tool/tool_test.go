@@ -47,22 +47,27 @@ func TestWhenACallNeedsApproval(t *testing.T) {
 	}
 }
 
-func TestASourceTellsAToolFromWhatItWas(t *testing.T) {
+func TestAFingerprintTellsAToolFromWhatItWas(t *testing.T) {
 	is := func(place, definition string) tool.Offer {
-		return tool.Offer{Source: tool.Source("kit", "act", place, json.RawMessage(definition))}
+		return tool.Offer{Source: "kit/act", Fingerprint: tool.Fingerprint(place, json.RawMessage(definition))}
 	}
 	was := is("https://a", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`)
-	assert.True(t, is("https://a", `{"description":"d","binding":{"n":9007199254740993,"name":"act"}}`).Is(was.Source), "members have no order")
+	assert.True(t, is("https://a", `{"description":"d","binding":{"n":9007199254740993,"name":"act"}}`).Is(was.Source, was.Fingerprint), "members have no order")
 	for _, changed := range []tool.Offer{
 		is("https://b", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`),
 		is("https://a", `{"binding":{"name":"act","n":9007199254740992},"description":"d"}`),
 		is("https://a", `{"binding":{"name":"act","n":9007199254740993},"description":"e"}`),
-		{Source: "other/act"}, {},
+		{Source: "other/act", Fingerprint: was.Fingerprint}, {},
 	} {
-		assert.False(t, changed.Is(was.Source))
+		assert.False(t, changed.Is(was.Source, was.Fingerprint))
 	}
-	assert.True(t, was.Is(""), "a tool that needs no source")
-	assert.True(t, was.Is("kit/act"), "as an earlier program noted it")
-	assert.False(t, was.Is("kit/ac"))
-	assert.False(t, was.Is("kit/act2"))
+	assert.True(t, was.Is("", ""), "a tool that needs no source")
+	assert.True(t, was.Is("kit/act", ""), "as an earlier program noted it")
+	assert.False(t, was.Is("kit/ac", ""))
+}
+
+// Calls wait for days, also while a deploy rolls: what a definition is made of must not change by itself.
+func TestAFingerprintStays(t *testing.T) {
+	d := tool.Definition{Spec: tool.Spec{Name: "act", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`)}, Binding: json.RawMessage(`{"method":"GET"}`)}
+	assert.Equal(t, "6ce67f7d9c7d50091bb8b20fec7ea71580536ea663e2fda52f73cf02342072c7", tool.Fingerprint([]any{"https://a", "", []string(nil), json.RawMessage(nil)}, d))
 }

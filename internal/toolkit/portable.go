@@ -166,7 +166,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			return "", err
 		}
 		for _, e := range page.Rows {
-			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL {
+			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL && sameJSON(t.Request, p.Request) {
 				document, err := s.document(ctx, t)
 				if err == nil && (p.Document == "" || document == p.Document) {
 					return t.ID, nil

@@ -128,10 +128,10 @@ func TestAToolThatMovesIsAnotherOne(t *testing.T) {
 	before := source()
 	_, err := s.Edit(t.Context(), record.Of("o"), one.ID, 0, toolkit.Draft{Name: text("two")})
 	require.NoError(t, err)
-	assert.True(t, source().Is(before.Source))
+	assert.True(t, source().Is(before.Source, before.Fingerprint))
 	_, err = s.Edit(t.Context(), record.Of("o"), one.ID, 0, toolkit.Draft{URL: text("https://a.example.com/second")})
 	require.NoError(t, err)
-	assert.False(t, source().Is(before.Source), "what was approved was a call of the first")
+	assert.False(t, source().Is(before.Source, before.Fingerprint), "what was approved was a call of the first")
 }
 
 func TestAToolkitThatCannotBeOpenedIsToldToTheModelAndStopsNoRun(t *testing.T) {

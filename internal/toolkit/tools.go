@@ -117,6 +117,7 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 				d.Changed = append(d.Changed, now[i].Name)
 				continue
 			}
+			now[i].Definition = was.Definition // written another way, it would be another tool for calls that wait
 			now[i].Enabled, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.RetrySafe
 		}
 		for _, was := range before {
@@ -260,7 +261,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 			if !one.Enabled {
 				continue
 			}
-			o := tool.Offer{Spec: one.Spec, Source: source(t, one), Approval: one.Approval, Timeout: one.limit()}
+			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Fingerprint: fingerprint(t, one), Approval: one.Approval, Timeout: one.limit()}
 			o.Name, o.RetrySafe = name, one.RetrySafe
 			kind := s.Kinds[t.Kind]
 			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
@@ -276,12 +277,12 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 	return offers, nil
 }
 
-// source tells a tool from what else may have its name, now or later.
-func source(t record.Toolkit, one Tool) string {
+// fingerprint tells a tool from what it may become.
+func fingerprint(t record.Toolkit, one Tool) string {
 	if t.Kind == Builtin {
-		return t.ID + "/" + one.Name
+		return ""
 	}
-	return tool.Source(t.ID, one.Name, []any{t.URL, t.BaseURL, t.Command, t.Request}, one.Definition)
+	return tool.Fingerprint([]any{t.URL, t.BaseURL, t.Command, t.Request}, one.Definition)
 }
 
 func free(taken map[string]bool, name, toolkit string) string {

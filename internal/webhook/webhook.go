@@ -138,8 +138,12 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if gone, err := s.gone(ctx, h); err != nil || gone {
 		return 0, err // no push after deletion; the removal takes the row
 	}
-	// Never past our claim: by then another sender may have delivered it.
-	trying, cancel := s.Host.WithTimeout(ctx, trusted-(s.Host.Elapsed()-began))
+	// Never past our claim, by either clock: by then another sender may have delivered it.
+	left := trusted - max(s.Host.Elapsed()-began, s.Host.Now().Sub(now))
+	if left <= 0 {
+		return 0, nil // the sweeper looks when the claim ends
+	}
+	trying, cancel := s.Host.WithTimeout(ctx, left)
 	defer cancel()
 	var o outcome
 	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // a failed try like any other

@@ -25,6 +25,7 @@ func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
 		"by index":               {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`, `{"index":0,"function":{"arguments":":1}"}}`},
 		"by id":                  {`{"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}}`, `{"id":"b","function":{"name":"g","arguments":"{}"}}`},
 		"by both, said again":    {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":""}}`},
+		"an id for each piece":   {`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`, `{"index":0,"id":"x","function":{"arguments":"{\"n\":1}"}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`},
 		"arguments as an object": {`{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":null}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

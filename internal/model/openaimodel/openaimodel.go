@@ -167,7 +167,7 @@ func (h *heard) take(c chunk, emit func(string)) {
 	}
 	h.refusal.WriteString(string(choice.Delta.Refusal))
 	for _, piece := range choice.Delta.ToolCalls {
-		c := h.call(piece.Index, string(piece.ID))
+		c := h.call(piece.Index, string(piece.ID), piece.Function.Name != "")
 		if c == nil {
 			continue
 		}
@@ -183,13 +183,14 @@ func (h *heard) take(c chunk, emit func(string)) {
 	}
 }
 
-// call finds the call that a piece belongs to: by its index, which some endpoints leave out, and its id, which most say once.
-func (h *heard) call(index modelhttp.Count, id string) *model.Call {
+// call finds the call that a piece belongs to: by its index, or, as some endpoints leave that out, by an id that comes with a
+// name. An id alone says nothing: some make up another for each piece.
+func (h *heard) call(index modelhttp.Count, id string, named bool) *model.Call {
 	if index < 0 || index > maxCalls {
 		return nil
 	}
 	at, there := h.at[index]
-	if !there || id != "" && h.calls[at].ID != "" && cut(id) != h.calls[at].ID {
+	if !there || named && id != "" && h.calls[at].ID != "" && cut(id) != h.calls[at].ID {
 		if len(h.calls) == maxCalls {
 			return nil
 		}
