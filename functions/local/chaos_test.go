@@ -336,7 +336,7 @@ func TestChaosOfReceivers(t *testing.T) {
 				more := timedOut - hangs[r.name]
 				late += more
 				assert.Len(t, d.Attempts, b.tries+more, "%s: %+v", r.name, d)
-				assert.GreaterOrEqual(t, len(got), b.tries, "%s: pushes that came", r.name)
+				assert.GreaterOrEqual(t, len(got), b.tries, "%s: pushes that came: %+v", r.name, d)
 				assert.LessOrEqual(t, len(got), len(d.Attempts), "%s: pushes that came", r.name)
 			}
 			for _, body := range got {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -68,10 +69,12 @@ func chatStories() []Story {
 			assert.Equal(x, joined(events), last.body["run"].(object)["result"].(object)["answer"])
 		}},
 		{Name: "chat/200: a run cancelled within the window", Tell: func(x *Teller) {
-			go func() {
+			var cancelling sync.WaitGroup // its answer may come after the run's
+			defer cancelling.Wait()
+			cancelling.Go(func() {
 				run := x.activeRun("c")
 				x.post("/runs/"+run+"/cancel", nil)
-			}()
+			})
 			a := x.chat("message", "/sleep 20s", "chat_id", "c").is(200)
 			assert.Equal(x, object{"run_id": a.text("run_id"), "status": "cancelled", "agent_id": x.Agent}, a.body)
 		}},
