@@ -56,7 +56,15 @@ func behaviours() map[string]behaviour {
 			}
 		}
 	}
-	hang := func(r *http.Request) { <-r.Context().Done() } // until the sender has had enough
+	// Until the sender has had enough: it closes the connection. The request's context may end before that, when the server's
+	// look for it, behind the request before on the same connection, is broken off at a bad moment.
+	hang := func(w http.ResponseWriter) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = io.Copy(io.Discard, connection)
+			_ = connection.Close()
+		}
+	}
 	reset := func(w http.ResponseWriter) {
 		connection, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
@@ -82,8 +90,8 @@ func behaviours() map[string]behaviour {
 		}), "delivered", 2},
 		"500-500":  {first(2, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), "delivered", 3},
 		"503":      {first(1, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }), "delivered", 2},
-		"hang":     {first(1, func(_ http.ResponseWriter, r *http.Request) { hang(r) }), "delivered", 2},
-		"hang-200": {first(1, func(w http.ResponseWriter, r *http.Request) { begun(w); hang(r) }), "delivered", 1}, // it has said 200
+		"hang":     {first(1, func(w http.ResponseWriter, _ *http.Request) { hang(w) }), "delivered", 2},
+		"hang-200": {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); hang(w) }), "delivered", 1}, // it has said 200
 		"drip": {first(1, func(w http.ResponseWriter, r *http.Request) {
 			begun(w)
 			for tick := time.NewTicker(20 * time.Millisecond); ; { // until the sender has read enough
