@@ -145,7 +145,7 @@ func Bugs() []Bug {
 		one("a stream looks at the right to it once", "internal/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
 
 		// Servers of tools that are hostile.
-		one("a tool that has changed stays enabled", toolkitTools, "			if !was.same(now[i]) {\n", "			if false {\n"),
+		one("a tool that has changed stays enabled", toolkitTools, "				d.Changed = append(d.Changed, now[i].Name)\n", "				d.Changed, now[i].Enabled = append(d.Changed, now[i].Name), was.Enabled\n"),
 		one("a refresh enables what was off", toolkitTools, "				d.Added = append(d.Added, now[i].Name)\n				continue\n			}\n			was := before[at]\n", "				d.Added = append(d.Added, now[i].Name)\n				continue\n			}\n			was := before[at]\n			was.Enabled = true\n"),
 		one("a toolkit that moves keeps its tools enabled", "internal/toolkit/toolkit.go", `tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())`, `tools[i].Enabled = one.Enabled`),
 		one("what was approved of a tool is made of what it has become", agentCalls, `case !offer.Is(j.Source, j.Print):`, `case offer.Source == "" && j.Source != "":`),
