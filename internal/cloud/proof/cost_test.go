@@ -24,13 +24,19 @@ func TestARunCostsNoMoreThanItMay(t *testing.T) {
 	b.run("message", "warm up") // what is read once and remembered
 	meter.take()
 	var rows []row
-	add := func(name string, begin func() string) bill {
-		id := begin()
-		got := meter.take()
-		b.ended(id)
-		meter.take()
-		rows = append(rows, row{name, got})
-		return got
+	// The dearest of some: a time that ends with a zero is written shorter, which can make an item fit into a unit less.
+	add := func(name string, begin func() string) (dearest bill) {
+		for range 4 {
+			id := begin()
+			got := meter.take()
+			b.ended(id)
+			meter.take()
+			if got.Units > dearest.Units {
+				dearest = got
+			}
+		}
+		rows = append(rows, row{name, dearest})
+		return dearest
 	}
 	plain := add("a plain run", func() string { return b.run("message", "hello") })
 	assert.LessOrEqual(t, plain.Writes+plain.Sends+plain.Timers, 4, "writing or sending calls of a plain run")
@@ -43,7 +49,11 @@ func TestARunCostsNoMoreThanItMay(t *testing.T) {
 		meter.take()
 		return b.run("message", "hello", "chat_id", "c")
 	})
-	add("with an idempotency key", func() string { return b.run("message", "hello", "idempotency_key", "k1") })
+	keys := 0
+	add("with an idempotency key", func() string {
+		keys++
+		return b.run("message", "hello", "idempotency_key", fmt.Sprint("k", keys))
+	})
 
 	pushed := add("with a webhook", func() string {
 		id := b.run("message", "hello", "callback_url", b.hook)
