@@ -1,7 +1,8 @@
 // Package webhook sends the pushes that runs have made due.
 //
-// A delivery is a row made in the commit of its state, with its final bytes. A sender claims the row, posts, and records
-// what came of it. A receiver that keeps failing is tried again with back-off; nothing it does can affect the run.
+// A delivery is a row made in the commit of its state, with its final bytes. A sender claims the row, posts, and
+// records what came of it. A receiver that keeps failing is tried again with back-off; nothing it does can affect the
+// run.
 //
 // It imports record, events, egress, host and the standard-webhooks library.
 package webhook
@@ -43,7 +44,6 @@ const (
 	longestRetry = 30 * time.Minute
 	tryTime      = 10 * time.Second
 	claimTime    = 30 * time.Second
-	trusted      = claimTime - claimTime/6 // of a claim: another process's clock may be ahead by the rest
 	excerptBytes = 1024
 	maxURL       = 2048
 	settleTries  = 4
@@ -139,7 +139,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 		return 0, err // no push after deletion; the removal takes the row
 	}
 	// Never past our claim, by either clock: by then another sender may have delivered it.
-	left := trusted - max(s.Host.Elapsed()-began, s.Host.Now().Sub(now))
+	left := host.Trusted(claimTime) - max(s.Host.Elapsed()-began, s.Host.Now().Sub(now))
 	if left <= 0 {
 		return 0, nil // the sweeper looks when the claim ends
 	}

@@ -1,7 +1,7 @@
 // Package worker executes runs: it claims one, drives the agent loop, keeps the lease alive, and settles.
 //
-// A nudge only makes it look; what it does follows from the run's state and the clock. Everything it writes is fenced by
-// the attempt, and it stops calling models and tools when its lease may have ended by its own clocks.
+// A nudge only makes it look; what it does follows from the run's state and the clock. Everything it writes is fenced
+// by the attempt, and it stops calling models and tools when its lease may have ended by its own clocks.
 //
 // It imports move, record, lifecycle, agent, feed, tenant and host.
 package worker
@@ -122,10 +122,9 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	return a.run(ctx)
 }
 
-// trusted is how much of a lease its holder counts on. The rest is for clocks: another process's may be ahead by a sixth of a lease
-// (5 s of 30), and has the lease end so much earlier. Clocks that are further apart may have a call made twice that may be
-// repeated; what is stored is fenced by the attempt, and asks no clock.
-func (w *Worker) trusted() time.Duration { return w.Lease - w.Lease/6 }
+// trusted is how much of a lease its holder counts on. Clocks that are further apart than the rest may have a call made
+// twice that may be repeated; what is stored is fenced by the attempt, and asks no clock.
+func (w *Worker) trusted() time.Duration { return host.Trusted(w.Lease) }
 
 // attempt is one claim of a run.
 type attempt struct {
@@ -158,8 +157,8 @@ func (a *attempt) begin(e record.RunEntity) {
 
 func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }
 
-// run does the work of the attempt, and reports how it ended. A panic, wherever it was, is one way to end: nothing of the
-// attempt is left, least of all its lease.
+// run does the work of the attempt, and reports how it ended. A panic, wherever it was, is one way to end: nothing of
+// the attempt is left, least of all its lease.
 func (a *attempt) run(ctx context.Context) (err error) {
 	log := a.Log.With("run_id", a.id, "attempt", a.number)
 	reporting := context.WithoutCancel(ctx)
@@ -308,8 +307,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	return a.Loop.Work(ctx, t)
 }
 
-// prepare finds the agent's version. A turn that was parked may have lost its user, its key or its agent meanwhile; then
-// it fails with that reason, so that the chain of parked turns goes on.
+// prepare finds the agent's version. A turn that was parked may have lost its user, its key or its agent meanwhile;
+// then it fails with that reason, so that the chain of parked turns goes on.
 func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.Agent, failure string, err error) {
 	scope := record.Of(run.Organization)
 	if run.Waited && run.Attempt == 1 {
@@ -547,7 +546,8 @@ func (a *attempt) result(w lifecycle.Work, answer agent.Answer, steps []record.S
 // lookTime is how long a look at the run may take. Another follows.
 const lookTime = 5 * time.Second
 
-// keepLease renews the lease, whatever else hangs. A renewal that hangs is given up before the lease ends, and made again.
+// keepLease renews the lease, whatever else hangs. A renewal that hangs is given up before the lease ends, and made
+// again.
 func (a *attempt) keepLease(ctx context.Context) {
 	every := a.Lease / 3
 	for wait := every; a.Host.Sleep(ctx, wait) == nil; {
@@ -628,8 +628,8 @@ func (a *attempt) standing() error {
 	}
 }
 
-// leave ends the attempt when the process stops, or when the run has been here for long enough: no step begins from then
-// on, and what is under way has some time to end.
+// leave ends the attempt when the process stops, or when the run has been here for long enough: no step begins from
+// then on, and what is under way has some time to end.
 func (a *attempt) leave(work, stopping context.Context, longest time.Duration) {
 	stay, cancel := context.WithCancel(work)
 	defer cancel()
