@@ -1,10 +1,12 @@
-// Package feed carries a run's live output from its worker to whoever watches: frames in a short-lived table, and a bell.
+// Package feed carries a run's live output from its worker to whoever watches: frames in a short-lived table, and a
+// bell.
 //
 // Frames are stored only while somebody watches. A reader says so by a watch row; the worker sees it, writes a snapshot
-// of the text so far and goes on with pieces. Pieces that come fast share a frame: on AWS those of a quarter of a second, on
-// a laptop those of a kilobyte, in a frame that is stored again as it grows. The readers of a run in one process are a group: one of them reads for all, what was
-// said so far is held once, and each is shown the difference to what it was shown, at its own pace: a slow one never slows a
-// run and needs no buffer. The work itself never waits for the feed: what it says is gathered, and stored beside it.
+// of the text so far and goes on with pieces. Pieces that come fast share a frame: on AWS those of a quarter of a
+// second, on a laptop those of a kilobyte, in a frame that is stored again as it grows. The readers of a run in one
+// process are a group: one of them reads for all, what was said so far is held once, and each is shown the difference
+// to what it was shown, at its own pace: a slow one never slows a run and needs no buffer. The work itself never waits
+// for the feed: what it says is gathered, and stored beside it.
 //
 // It must not know HTTP or models. It imports the table port, record, view and host.
 package feed

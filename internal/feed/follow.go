@@ -75,14 +75,15 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 	w.group = w.feed.join(s, place{scope, w.run})
 	defer w.group.leave()
 	w.group.keepWatch(ctx)
-	if err := w.greet(ctx, ear); err != nil {
+	looked, err := w.greet(ctx, ear)
+	if err != nil {
 		return err
 	}
 	last := w.feed.host.Elapsed()
-	rung := false
+	must := !looked // rung, later
 	for {
 		before := w.seq
-		ended, err := w.look(ctx, rung)
+		ended, err := w.look(ctx, must)
 		if err != nil || ended {
 			return err
 		}
@@ -96,7 +97,7 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 			}
 			last = now
 		}
-		if rung, err = ear.Wait(ctx, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
+		if must, err = ear.Wait(ctx, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
 			return err
 		}
 		w.group.keepWatch(ctx)
@@ -109,19 +110,20 @@ const behind = 256 << 10
 // greeting is how long a reader that comes first waits for the worker to tell what no journal has yet.
 const greeting = 250 * time.Millisecond
 
-// greet waits for the worker's answer where a ring reaches it at once. Elsewhere the first deltas bring what is missing.
-func (w *follower) greet(ctx context.Context, ear Listener) error {
+// greet waits for the worker's answer where a ring reaches it at once, and says whether it has looked. Elsewhere the
+// first deltas bring what is missing.
+func (w *follower) greet(ctx context.Context, ear Listener) (looked bool, err error) {
 	if w.feed.bell.Gather() > 0 {
-		return nil
+		return false, nil
 	}
 	for began := w.feed.host.Elapsed(); ; {
 		now, err := w.group.look(ctx, true)
 		left := greeting - (w.feed.host.Elapsed() - began)
 		if err != nil || now.run.Value.Status != lifecycle.Running || now.asked == w.group.asks || left <= 0 {
-			return nil //nolint:nilerr // the first look tells it
+			return err == nil, nil // the first look tells the error
 		}
 		if _, err := ear.Wait(ctx, left); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
@@ -133,8 +135,8 @@ func (w *follower) emit(e Event) error {
 }
 
 // look shows what has changed since the last look, and says whether the run has ended.
-func (w *follower) look(ctx context.Context, rung bool) (ended bool, err error) {
-	now, err := w.group.look(ctx, rung || !w.begun)
+func (w *follower) look(ctx context.Context, must bool) (ended bool, err error) {
+	now, err := w.group.look(ctx, must)
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
 			return false, nil // the store will be back

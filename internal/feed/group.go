@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/view"
 )
 
-// group is the readers of one run in this process: what one of them reads, all have. A run is thus read by one of them at a
-// time, however many there are, and what it says is held once.
+// group is the readers of one run in this process: what one of them reads, all have. A run is thus read by one of them
+// at a time, however many there are, and what it says is held once.
 type group struct {
 	feed    *Feed
 	store   *record.Store
@@ -50,8 +50,7 @@ type state struct {
 
 // snapshot is a state's text and steps as an init tells them, made once for all who come while it stands.
 type snapshot struct {
-	cut, steps int // of the state
-	seq        int64
+	cut, steps int // of the state: with the length of the text they tell it from all others
 	text       string
 	calls      []events.StepEvent
 }
@@ -114,14 +113,14 @@ func (g *group) keepWatch(ctx context.Context) {
 func (g *group) snapshot(s state) snapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if made := g.first; made.calls == nil || made.cut != s.cut || made.steps != len(s.steps) || made.seq != s.seq || len(made.text) != len(s.text) {
-		g.first = snapshot{cut: s.cut, steps: len(s.steps), seq: s.seq, text: string(s.text), calls: s.calls()}
+	if made := g.first; made.calls == nil || made.cut != s.cut || made.steps != len(s.steps) || len(made.text) != len(s.text) {
+		g.first = snapshot{cut: s.cut, steps: len(s.steps), text: string(s.text), calls: s.calls()}
 	}
 	return g.first
 }
 
-// look is the run as the last read found it when that is recent, or while somebody is at one. A reader that must know, as it is
-// new or the bell rang, has what a read found that began after it asked.
+// look is the run as the last read found it when that is recent, or while somebody is at one. A reader that must know,
+// as it is new or the bell rang, has what a read found that began after it asked.
 func (g *group) look(ctx context.Context, must bool) (state, error) {
 	g.mu.Lock()
 	asked := g.begun
@@ -136,8 +135,8 @@ func (g *group) look(ctx context.Context, must bool) (state, error) {
 	return state{}, ctx.Err()
 }
 
-// latest returns what is known when that is enough for the reader, or how to come by more: a read of its own, or the wait
-// for another's.
+// latest returns what is known when that is enough for the reader, or how to come by more: a read of its own, or the
+// wait for another's.
 func (g *group) latest(ctx context.Context, must bool, asked int) (known state, more func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,8 +180,8 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	g.known = fresh
 }
 
-// read reads the run, then its journal where that is needed, then its frames: each may say more than the one before it, never
-// less.
+// read reads the run, then its journal where that is needed, then its frames: each may say more than the one before it,
+// never less.
 func (g *group) read(ctx context.Context, known state) (state, error) {
 	e, err := g.store.LiveRun(ctx, g.place.scope, g.place.run)
 	if err != nil {
@@ -219,7 +218,8 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 	return s, err
 }
 
-// readFrames adds the frames of a run's attempt that are new. What cannot be read now can be later, or the end brings it.
+// readFrames adds the frames of a run's attempt that are new. What cannot be read now can be later, or the end brings
+// it.
 func (f *Feed) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
 	for after := max(p.seq-1, 0); ; after = p.seq { // the last one may have grown
 		frames, more, err := f.frames(ctx, r.ID(), r.Attempt, after)

@@ -7,8 +7,8 @@ import (
 	"agentplatform/events"
 )
 
-// progress is what a run has said and done so far, as its journal and its worker's frames tell it. A copy stays as it is: what
-// comes later is appended behind the ends of its slices.
+// progress is what a run has said and done so far, as its journal and its worker's frames tell it. A copy stays as it
+// is: what comes later is appended behind the ends of its slices.
 type progress struct {
 	cut   int // how often something was taken back: who was shown what was there before must be told all of it anew
 	text  []byte
@@ -63,8 +63,8 @@ func (p *progress) take(text string) {
 	}
 }
 
-// more adds what is new of a piece of the text. Where one is missing before it, the next that is told from further back, or
-// the journal in the end, brings it.
+// more adds what is new of a piece of the text. Where one is missing before it, the next that is told from further
+// back, or the journal in the end, brings it.
 func (p *progress) more(piece string, offset int) {
 	if have := len(p.text); offset <= have && offset+len(piece) > have {
 		p.text = append(p.text, piece[have-offset:]...)
@@ -80,8 +80,8 @@ func (p *progress) step(e events.StepEvent) {
 
 const started = "started"
 
-// settle makes good what no frame has brought, of a run that goes on no more for now. Said is what its journal has; of one that
-// completed, that is all that counts.
+// settle makes good what no frame has brought, of a run that goes on no more for now. Said is what its journal has; of
+// one that completed, that is all that counts.
 func (p *progress) settle(said string, calls []events.StepEvent, completed bool) {
 	for _, call := range calls {
 		p.step(call)

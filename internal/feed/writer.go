@@ -20,9 +20,9 @@ const (
 	refreshed    = frameLife * 3 / 4 // after which text is stored again, for those who come later
 )
 
-// Writer is the live output of one attempt at a run. The work only adds to it and waits for nothing; Run, beside the work,
-// stores it for those who watch. What cannot be stored is stored later, with what has come since: text joins, so that the
-// text itself is the bound of what waits.
+// Writer is the live output of one attempt at a run. The work only adds to it and waits for nothing; Run, beside the
+// work, stores it for those who watch. What cannot be stored is stored later, with what has come since: text joins, so
+// that the text itself is the bound of what waits.
 type Writer struct {
 	feed    *Feed
 	run     string
@@ -44,8 +44,9 @@ type Writer struct {
 	wake    context.CancelFunc // of Run, while it waits
 }
 
-// tail is the last frame that was stored, while it is one of text and not full: it is stored again with what comes next where
-// frames are not gathered over time, so that there are as many as the text is long, however small its pieces were.
+// tail is the last frame that was stored, while it is one of text and not full: it is stored again with what comes next
+// where frames are not gathered over time, so that there are as many as the text is long, however small its pieces
+// were.
 type tail struct {
 	kind     events.FrameKind
 	seq      int64
@@ -161,7 +162,8 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	w.flush(ctx)
 }
 
-// rest is how long to wait: until the next look, or until what is there may be stored. Its context ends when that changes.
+// rest is how long to wait: until the next look, or until what is there may be stored. Its context ends when that
+// changes.
 func (w *Writer) rest(ctx context.Context, look time.Duration) (context.Context, context.CancelFunc, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -150,9 +150,9 @@ func TestALongTextIsStoredInFramesThatFitAndWholeCharacters(t *testing.T) {
 	})
 }
 
-// TestWhateverHappensReadersSeeTheText has a model speak, take back what it said since its last step, and call tools, over a
-// feed that fails and hangs. In the end a reader has the text as it is, and has never been shown a step before what stands
-// before it.
+// TestWhateverHappensReadersSeeTheText has a model speak, take back what it said since its last step, and call tools,
+// over a feed that fails and hangs. In the end a reader has the text as it is, and has never been shown a step before
+// what stands before it.
 func TestWhateverHappensReadersSeeTheText(t *testing.T) {
 	for seed := range uint64(100) {
 		both(t, func(b *bench) {

@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/view"
 )
 
-// stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes back to a fresh
-// init.
+// stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes
+// back to a fresh init.
 const stallTime = 30 * time.Second
 
 func (s *Server) streamRoutes() {
@@ -195,8 +195,8 @@ func pauseLine(seq int64, r view.Run) feed.Event {
 	return feed.Event{Event: feed.Status, RunID: r.RunID, Seq: seq, Status: r.Status, Interrupts: &r.Interrupts}
 }
 
-// watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every stream, so
-// that it must stay small: a look, whose stack is large, has a goroutine of its own.
+// watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every
+// stream, so that it must stay small: a look, whose stack is large, has a goroutine of its own.
 func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Right, end func()) {
 	for ctx.Err() == nil {
 		changes, changed := s.Tenants.Changes(p)
