@@ -34,8 +34,8 @@ type Spec struct {
 type Definition struct {
 	Spec
 
-	// Binding is what the kind needs to call it. Nobody else reads of it more than url, which is there when calls go elsewhere than
-	// to the endpoint's URL.
+	// Binding is what the kind needs to call it. Nobody else reads of it more than url, which is there when calls go
+	// elsewhere than to the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
 }
 
@@ -60,8 +60,8 @@ type Endpoint struct {
 	Credentials Credentials
 }
 
-// Credentials are how to be let in; the zero value is not at all. They are for the servers that they were given for, and are
-// shown to no other.
+// Credentials are how to be let in; the zero value is not at all. They are for the servers that they were given for,
+// and are shown to no other.
 type Credentials struct {
 	Type     string `json:"type"` // bearer, header, query or basic
 	Token    string `json:"token,omitempty"`
@@ -99,8 +99,8 @@ func origin(u *url.URL) string {
 // authorizes are the names of headers and parameters that let somebody in.
 var authorizes = regexp.MustCompile(`(?i)auth([^o]|$)|authori[sz]|token|secret|passw|cookie|credential|session|signature|jwt|key$`)
 
-// Authorizes says whether a header or a parameter of this name is one that lets somebody in: its value is a secret, and stands
-// in credentials, which are sealed, and nowhere else.
+// Authorizes says whether a header or a parameter of this name is one that lets somebody in: its value is a secret, and
+// stands in credentials, which are sealed, and nowhere else.
 func Authorizes(name string) bool { return authorizes.MatchString(name) }
 
 // Invocation is a call of a tool.
@@ -191,7 +191,8 @@ type Offer struct {
 	Call        func(ctx context.Context, i Invocation) (Result, error)
 }
 
-// Fingerprint tells a tool from what it was before: whoever lets a call of it pass has seen this very definition at this very place.
+// Fingerprint tells a tool from what it was before: whoever lets a call of it pass has seen this very definition at
+// this very place.
 func Fingerprint(place, definition any) string {
 	b, err := json.Marshal([]any{place, definition})
 	if err != nil {
@@ -207,8 +208,8 @@ func Fingerprint(place, definition any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Is says whether this is the tool that a call was asked of, as it was then. An earlier program noted no fingerprint, and some
-// tools need none.
+// Is says whether this is the tool that a call was asked of, as it was then. An earlier program noted no fingerprint,
+// and some tools need none.
 func (o Offer) Is(source, fingerprint string) bool {
 	return source == "" || source == o.Source && (fingerprint == "" || fingerprint == o.Fingerprint)
 }
@@ -220,9 +221,9 @@ type Approval struct {
 	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is there
 }
 
-// Asks says whether a call with these arguments, in their normal form, needs approval, and why. What cannot be read asks, rather
-// than lets pass. A member counts whatever the case of its name, as there are servers that do not look at it; of a value that
-// is no text, the pattern is held against its JSON and against each text and number in it.
+// Asks says whether a call with these arguments, in their normal form, needs approval, and why. What cannot be read
+// asks, rather than lets pass. A member counts whatever the case of its name, as there are servers that do not look at
+// it; of a value that is no text, the pattern is held against its JSON and against each text and number in it.
 func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
 	switch a.Mode {
 	case "", "never":
@@ -244,7 +245,8 @@ func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
 	return "", false
 }
 
-// texts are what a pattern is held against: a value that is a text itself; else its JSON, and the texts and numbers in it.
+// texts are what a pattern is held against: a value that is a text itself; else its JSON, and the texts and numbers in
+// it.
 func texts(value json.RawMessage) []string {
 	var text string
 	if value[0] == '"' && json.Unmarshal(value, &text) == nil {

@@ -13,7 +13,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Portable is a toolkit without its organisation and its credentials. Its key is what the agent of the document calls it.
+// Portable is a toolkit without its organisation and its credentials. Its key is what the agent of the document calls
+// it.
 type Portable struct {
 	Key      string          `json:"key"`
 	Kind     string          `json:"kind"`
@@ -23,6 +24,8 @@ type Portable struct {
 	Document string          `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
 	Request  json.RawMessage `json:"request,omitempty"`
 	Tools    []Tool          `json:"tools"`
+
+	found []Tool // at an import: those that can be told without asking anybody
 }
 
 // Export makes toolkits portable; keys take the place of their ids. The built-in one goes by its name.
@@ -69,13 +72,12 @@ func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, erro
 // Import finds the toolkits that keys name: the built-in one, one of the organisation that has the same kind, name and
 // endpoint, or one that is made as it was exported, without credentials.
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
+	named := map[string]Portable{}
 	for i, p := range list { // nothing is made before all of it is known to be good
-		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), p); err != nil {
+		var err error
+		if p.found, err = s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), p); err != nil {
 			return nil, err
 		}
-	}
-	named := map[string]Portable{}
-	for _, p := range list {
 		named[p.Key] = p
 	}
 	for i, key := range keys {
@@ -98,33 +100,35 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	return ids, nil
 }
 
-func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) error {
+// checkPortable holds a toolkit to what a creation is held to, and finds the tools that can be told without asking
+// anybody.
+func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) (found []Tool, err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
-		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
+		return nil, problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
 	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}); err != nil {
-		return err
+		return nil, err
 	}
 	if p.Document != "" && p.Kind != "openapi" {
-		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
+		return nil, problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
 	}
 	if p.URL == "" && p.Kind != "openapi" {
-		return problem.InvalidField(at+".url", "is required")
+		return nil, problem.InvalidField(at+".url", "is required")
 	}
 	if field := p.whole(); field != "" {
-		if _, err := s.discover(ctx, p.Kind, p.endpoint()); err != nil {
-			return problem.InvalidField(at+"."+field, "%s", err)
+		if found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
+			return nil, problem.InvalidField(at+"."+field, "%s", err)
 		}
 	}
 	if len(p.Tools) > tool.MaxTools {
-		return problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
+		return nil, problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
 	}
 	for i, t := range p.Tools {
 		if _, err := schema.Compile(t.Parameters); t.Name == "" || tool.Name(t.Name) != t.Name || len(t.Parameters) > tool.MaxSchema || (err != nil && t.Enabled) {
-			return problem.InvalidField(fmt.Sprintf("%s.tools[%d]", at, i), "is no tool as it is exported")
+			return nil, problem.InvalidField(fmt.Sprintf("%s.tools[%d]", at, i), "is no tool as it is exported")
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // whole names the field from which the tools can be told without asking anybody; empty where none is.
@@ -142,11 +146,11 @@ func (p Portable) endpoint() tool.Endpoint {
 	return tool.Endpoint{URL: p.URL, BaseURL: p.BaseURL, Request: p.Request, Document: []byte(p.Document)}
 }
 
-// leadsTo says whether an imported tool leads where its toolkit says: the toolkit may be given credentials later, and nobody
-// looks at each tool then. Found are the tools of the document that came with it.
-func leadsTo(p Portable, t Tool, found []Tool) bool {
+// leads says whether an imported tool leads where its toolkit says: the toolkit may be given credentials later, and
+// nobody looks at each tool then.
+func (p Portable) leads(t Tool) bool {
 	if p.Document != "" {
-		return slices.ContainsFunc(found, func(one Tool) bool { return one.Name == t.Name && one.same(t) })
+		return slices.ContainsFunc(p.found, func(one Tool) bool { return one.Name == t.Name && one.same(t) })
 	}
 	if p.Kind == "mcp" {
 		return true // a tool is but a name there
@@ -180,13 +184,6 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			break
 		}
 	}
-	var found []Tool
-	if p.Document != "" {
-		var err error
-		if found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
-			return "", err
-		}
-	}
 	now := s.Host.Now()
 	t := record.Toolkit{
 		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL, BaseURL: p.BaseURL, Request: p.Request,
@@ -194,7 +191,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 	}
 	tools := slices.Clone(p.Tools)
 	for i := range tools {
-		if !leadsTo(p, tools[i], found) {
+		if !p.leads(tools[i]) {
 			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
 		}
 	}

@@ -1,5 +1,5 @@
-// Package toolkit is where agents' tools come from: toolkits of an organisation, what they were found to offer, the rules
-// for each of their tools, and the credentials that let them in.
+// Package toolkit is where agents' tools come from: toolkits of an organisation, what they were found to offer, the
+// rules for each of their tools, and the credentials that let them in.
 //
 // It must not know runs or HTTP. It imports record, seal, schema, the tool port, egress, problem and host.
 package toolkit
@@ -253,7 +253,8 @@ func places(t record.Toolkit) (list []string) {
 	return list
 }
 
-// give gives a toolkit credentials, for the servers that its owner names and for those of these tools; none take away what it has.
+// give gives a toolkit credentials, for the servers that its owner names and for those of these tools; none take away
+// what it has.
 func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.Lets, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
@@ -431,8 +432,8 @@ func (s *Toolkits) change(
 	return e, nil
 }
 
-// Edit changes what is set. What the endpoint offers is looked at by Refresh alone. Credentials that are given are for the enabled
-// tools.
+// Edit changes what is set. What the endpoint offers is looked at by Refresh alone. Credentials that are given are for
+// the enabled tools.
 func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
@@ -467,8 +468,8 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 	})
 }
 
-// leave sees to a toolkit that has moved. What was agreed to was another place: tools that are not where the owner says are not
-// enabled any more, and credentials that were given for other servers are gone.
+// leave sees to a toolkit that has moved. What was agreed to was another place: tools that are not where the owner says
+// are not enabled any more, and credentials that were given for other servers are gone.
 func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {

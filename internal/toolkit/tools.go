@@ -87,8 +87,8 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 // Difference is what a refresh found, by the tools' names.
 type Difference struct{ Added, Removed, Changed []string }
 
-// Refresh looks again at what the endpoint offers. What is new is not enabled. A tool that is not what it was keeps the rules
-// that bind it, but is not enabled any more, as what was agreed to was something else.
+// Refresh looks again at what the endpoint offers. What is new is not enabled. A tool that is not what it was keeps the
+// rules that bind it, but is not enabled any more, as what was agreed to was something else.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
@@ -131,7 +131,8 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 	return d, err
 }
 
-// same says whether a tool is still what was found before: what it says of itself, what it takes, and where and how it is called.
+// same says whether a tool is still what was found before: what it says of itself, what it takes, and where and how it
+// is called.
 func (t Tool) same(now Tool) bool {
 	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe &&
 		sameJSON(t.Parameters, now.Parameters) && sameJSON(t.Binding, now.Binding)
@@ -176,8 +177,8 @@ type Attempt struct {
 	Elapsed time.Duration
 }
 
-// Try calls a tool at once, enabled or not, as its owner would see what it does, and writes that down first. A call that would
-// wait for a human's approval needs that of whoever tries: approve says whether they may give it.
+// Try calls a tool at once, enabled or not, as its owner would see what it does, and writes that down first. A call
+// that would wait for a human's approval needs that of whoever tries: approve says whether they may give it.
 //
 // The arguments are read as those of a model are: policies, the schema and the tool see the one normal form.
 func (s *Toolkits) Try(
@@ -232,8 +233,8 @@ func (t Tool) limit() time.Duration {
 	return callTime
 }
 
-// Open makes the tools of an agent's toolkits ready to be called. Toolkits that are gone are left out. Of tools that have one
-// name, those of later toolkits get a longer one.
+// Open makes the tools of an agent's toolkits ready to be called. Toolkits that are gone are left out. Of tools that
+// have one name, those of later toolkits get a longer one.
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	var offers []tool.Offer
 	names := map[string]bool{}
