@@ -3,8 +3,8 @@
 // Every model reply and tool result is journalled before the next call, and the loop begins from the journal: a new
 // attempt goes on where the last one stopped. Calls that need a human become interrupts.
 //
-// What a model says is hostile until [session.take] has checked it. It must not know leases, statuses or storage. It imports the
-// model and tool ports, record's shapes, schema, strictjson and host.
+// What a model says is hostile until [session.take] has checked it. It must not know leases, statuses or storage. It
+// imports the model and tool ports, record's shapes, schema, strictjson and host.
 package agent
 
 import (
@@ -57,7 +57,8 @@ type Task struct {
 	Live    Live
 	// Journal stores steps before the next ones are taken. Its error ends the loop: the run is no longer ours.
 	Journal func(ctx context.Context, steps []record.Step) error
-	// Keep stores what has no place in the journal as a file of the run. A key names one thing, however often it is kept.
+	// Keep stores what has no place in the journal as a file of the run. A key names one thing, however often it is
+	// kept.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
 	// Over says which budget is used up, given what tokens this run has used; empty for none. It may be nil.
 	Over func(ctx context.Context, tokens int64) (string, error)

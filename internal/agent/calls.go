@@ -29,8 +29,8 @@ type job struct {
 	begun     bool
 }
 
-// callTools sees to the calls of a reply: what is decided without a call is journalled with the reply, and each result as its
-// call ends, so that nobody who takes the run over makes, or asks about, a call that has ended.
+// callTools sees to the calls of a reply: what is decided without a call is journalled with the reply, and each result
+// as its call ends, so that nobody who takes the run over makes, or asks about, a call that has ended.
 func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
 	var jobs, made []*job
 	var ended []record.Step
@@ -111,7 +111,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
-	case !offer.Is(j.Source, j.Print): // what was asked for, and maybe approved, was another tool, or this one as it was before
+	case !offer.Is(j.Source, j.Fingerprint): // what was asked for, and maybe approved, was another tool, or this one as it was before
 		return j.end(s, model.Failed, fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
@@ -263,7 +263,8 @@ func (s *session) makeAll(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// takeBack has the journal say which calls that were announced were not begun after all, so that nobody is asked about them.
+// takeBack has the journal say which calls that were announced were not begun after all, so that nobody is asked about
+// them.
 func (s *session) takeBack(jobs []*job) {
 	for _, j := range jobs {
 		if !j.repeat && !j.begun {
@@ -358,8 +359,8 @@ func (s *session) call(ctx context.Context, j *job) {
 	j.end(s, model.Succeeded, s.kept(ctx, j, result))
 }
 
-// why is what the model is told of a call that failed: what a [tool.Error] says. Any other error is not meant for it, and may
-// name addresses or credentials: it is logged.
+// why is what the model is told of a call that failed: what a [tool.Error] says. Any other error is not meant for it,
+// and may name addresses or credentials: it is logged.
 func (s *session) why(j *job, err error) string {
 	var told *tool.Error
 	if errors.As(err, &told) {
@@ -395,7 +396,8 @@ func (s *session) kept(ctx context.Context, j *job, r tool.Result) string {
 	return strings.TrimPrefix(output, "\n")
 }
 
-// shortened keeps a long result as a file, and is what the model is told instead: its beginning, and that there is more.
+// shortened keeps a long result as a file, and is what the model is told instead: its beginning, and that there is
+// more.
 func (s *session) shortened(ctx context.Context, j *job, output string) string {
 	begins := strings.ToValidUTF8(output[:partOutput], "")
 	f, err := s.Keep(ctx, j.key, tool.File{Name: j.Name + ".txt", ContentType: "text/plain; charset=utf-8", Data: []byte(output)})

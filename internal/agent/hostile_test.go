@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// What a model sends is hostile until it has been checked: the ids of its calls, their arguments, the length of what it says, and
-// what it claims to have used.
+// What a model sends is hostile until it has been checked: the ids of its calls, their arguments, the length of what it
+// says, and what it claims to have used.
 
 type turn = func(model.Request) (model.Reply, error)
 
@@ -235,7 +235,8 @@ func TestWhatAModelClaimsToHaveUsed(t *testing.T) {
 	}
 }
 
-// A call that has ended is journalled then, not with the others of its round: who is lost meanwhile asks nobody about it again.
+// A call that has ended is journalled then, not with the others of its round: who is lost meanwhile asks nobody about
+// it again.
 func TestAFinishedCallIsJournalledWhileOthersAreUnderWay(t *testing.T) {
 	for name, ends := range map[string]bool{"the other ends too": false, "the process ends meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
@@ -344,7 +345,8 @@ func TestAFullRoundIsJournalledInOrderWhoeverEndsFirst(t *testing.T) {
 	}
 }
 
-// A hand-over between the announcement of calls that must not be made twice and their making: nobody is asked about those.
+// A hand-over between the announcement of calls that must not be made twice and their making: nobody is asked about
+// those.
 func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
 	for name, stopAt := range map[string]int{"before the first": 0, "among the first ten": 3, "before the others": 10} {
 		t.Run(name, func(t *testing.T) {
@@ -393,7 +395,8 @@ func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
 	}
 }
 
-// Between a call and its approval the tools may change: another tool that has the name by then is not what was approved.
+// Between a call and its approval the tools may change: another tool that has the name by then is not what was
+// approved.
 func TestACallIsMadeAtTheToolThatWasAskedFor(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`)), says("done")}}
 	var made []string

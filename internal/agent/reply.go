@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// The bounds of a model's reply. One that is beyond them ends the run; arguments that are beyond theirs are the model's fault,
-// which it is told.
+// The bounds of a model's reply. One that is beyond them ends the run; arguments that are beyond theirs are the model's
+// fault, which it is told.
 const (
 	maxReply     = 4 << 20 // bytes of text
 	maxCalls     = 256
@@ -33,8 +33,8 @@ var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
 var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 
-// take checks a reply and makes it the journal's next step. It says why the run cannot go on with it, if it cannot; what the
-// reply has used counts all the same.
+// take checks a reply and makes it the journal's next step. It says why the run cannot go on with it, if it cannot;
+// what the reply has used counts all the same.
 func (s *session) take(step *record.Step, request model.Request, reply model.Reply) (failure string) {
 	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
 	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
@@ -55,7 +55,7 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 		for n, c := range reply.Calls {
 			call := callOf(n, c, labels)
 			if offer, known := s.find(call.Name); known {
-				call.Source, call.Print = offer.Source, offer.Fingerprint
+				call.Source, call.Fingerprint = offer.Source, offer.Fingerprint
 			}
 			step.Calls = append(step.Calls, call)
 		}
@@ -87,7 +87,8 @@ var (
 	oursAlike  = regexp.MustCompile(`^call_[0-9]+-[0-9]+$`)
 )
 
-// label is the id under which the model is shown a call of its own: its own where that tells the calls of the run apart.
+// label is the id under which the model is shown a call of its own: its own where that tells the calls of the run
+// apart.
 func label(step int, c record.Call) string {
 	if c.Label != "" {
 		return c.Label
@@ -106,8 +107,8 @@ func (s *session) labels() map[string]bool {
 	return labels
 }
 
-// used is what a reply claims to have used. A claim that is negative or absurd, or that there was nothing, is none: then it is
-// estimated, as budgets count it.
+// used is what a reply claims to have used. A claim that is negative or absurd, or that there was nothing, is none:
+// then it is estimated, as budgets count it.
 func used(request model.Request, reply model.Reply) (in, out int64) {
 	in, out = reply.InputTokens, reply.OutputTokens
 	none := in == 0 && out == 0

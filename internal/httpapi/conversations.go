@@ -157,8 +157,8 @@ func (s *Server) listChatRuns(ctx context.Context, p tenant.Principal, in *struc
 // activeTries bounds how often a chat is read again because its run has ended between two looks.
 const activeTries = 8
 
-// activeOf is the active run of a chat, if there is one. A run that ends hands the chat on in the same commit; so where the one that
-// the chat named has ended, the chat names another by now, or none.
+// activeOf is the active run of a chat, if there is one. A run that ends hands the chat on in the same commit; so where
+// the one that the chat named has ended, the chat names another by now, or none.
 func (s *Server) activeOf(ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity) ([]record.RunEntity, error) {
 	for range activeTries {
 		if chat.Value.ActiveRun == "" {

@@ -73,8 +73,8 @@ func (s *Server) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	return out, nil
 }
 
-// viewed is a run as clients see it. Its tag is one of all that is shown: some of that is told by other runs, so that it may
-// change while this one's version stays.
+// viewed is a run as clients see it. Its tag is one of all that is shown: some of that is told by other runs, so that
+// it may change while this one's version stays.
 func (s *Server) viewed(ctx context.Context, e record.RunEntity) (*answer[view.Run], error) {
 	v, err := view.Of(ctx, s.Store, e)
 	if err != nil {

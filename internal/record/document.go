@@ -182,11 +182,12 @@ const (
 
 // Call is a tool call the model asked for.
 type Call struct {
-	ID        string          `json:"id"`              // ours: its number in the reply
-	Label     string          `json:"label,omitempty"` // the model's own id, where that tells the calls of a run apart
-	Name      string          `json:"name"`
-	Source    string          `json:"source,omitempty"` // which tool had that name then: its toolkit and its own name
-	Print     string          `json:"print,omitempty"`  // what that tool was then: its fingerprint
-	Arguments json.RawMessage `json:"arguments"`        // an object in normal form; with a fault: what came, as a string
-	Fault     string          `json:"fault,omitempty"`  // why nobody can read the arguments
+	ID     string `json:"id"`              // ours: its number in the reply
+	Label  string `json:"label,omitempty"` // the model's own id, where that tells the calls of a run apart
+	Name   string `json:"name"`
+	Source string `json:"source,omitempty"` // which tool had that name then: its toolkit and its own name
+	// Fingerprint is what that tool was then.
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	Arguments   json.RawMessage `json:"arguments"`       // an object in normal form; with a fault: what came, as a string
+	Fault       string          `json:"fault,omitempty"` // why nobody can read the arguments
 }
