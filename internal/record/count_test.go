@@ -23,8 +23,8 @@ func newStore() (*record.Store, host.Host) {
 	return record.New(memtable.New(h.Now), &memblob.Store{}, h), h
 }
 
-// A door says how many runs count, and names a number that nobody holds, exactly as long as there is one; it admits below
-// the cap alone. Caps of all sizes, full and nearly full; runs that come, pause, are handed on and go.
+// A door says how many runs count, and names a number that nobody holds, exactly as long as there is one; it admits
+// below the cap alone. Caps of all sizes, full and nearly full; runs that come, pause, are handed on and go.
 func TestADoorCountsTheRunsThatCount(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 128, 129, 130} {
 		s, h := newStore()
@@ -183,7 +183,8 @@ func TestABudgetCountsEachRunAndEachToken(t *testing.T) {
 	}
 }
 
-// A run is charged once; the ledger tells every entry once, newest run first, however small its pages, over days without any.
+// A run is charged once; the ledger tells every entry once, newest run first, however small its pages, over days
+// without any.
 func TestTheLedgerTellsEachRunOnce(t *testing.T) {
 	h := host.System()
 	s := record.New(memtable.New(h.Now), &memblob.Store{}, h)

@@ -508,8 +508,8 @@ type deployment struct {
 
 func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "began"} }
 
-// oldSecretKey is where programs before run tokens had rows keep the secret that they sign them with, and when they began. It goes
-// whole: such a program, when it comes back, makes itself a new one.
+// oldSecretKey is where programs before run tokens had rows keep the secret that they sign them with, and when they
+// began. It goes whole: such a program, when it comes back, makes itself a new one.
 func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
 
 // EnsureDeployment notes when the deployment began, the first time, and removes what signed run tokens once.

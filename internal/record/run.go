@@ -25,10 +25,11 @@ type Run struct {
 	Output  json.RawMessage `json:"output,omitzero"` // the result, when it is small
 	Outside bool            `json:"output_outside,omitzero"`
 	Removed bool            `json:"removed,omitzero"` // only the links of the chat are left
-	// PassedOn lists the messages that were still parked when the run ended: the first became the next run, on which the
-	// others wait.
+	// PassedOn lists the messages that were still parked when the run ended: the first became the next run, on which
+	// the others wait.
 	PassedOn []string `json:"passed_on,omitzero"`
-	// Dropped lists those that were parked when the run ended with its chat, and that nothing comes of: they are removed with it.
+	// Dropped lists those that were parked when the run ended with its chat, and that nothing comes of: they are
+	// removed with it.
 	Dropped []string `json:"dropped,omitzero"`
 }
 
@@ -200,8 +201,8 @@ func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r t
 	return page, err
 }
 
-// maxTies is how many more runs than asked for a page may have that stand at one place: of a turn of a chat, one for each
-// time that the chat was made again within the seconds that a removal takes.
+// maxTies is how many more runs than asked for a page may have that stand at one place: of a turn of a chat, one for
+// each time that the chat was made again within the seconds that a removal takes.
 const maxTies = 32
 
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
@@ -281,8 +282,8 @@ func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 	return Parked{Ticket: p.Ticket, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != ""}, err
 }
 
-// StillParked reads a message that a run names as parked. One that is not there was taken back, or has started, since the run was
-// read: [ErrStale].
+// StillParked reads a message that a run names as parked. One that is not there was taken back, or has started, since
+// the run was read: [ErrStale].
 func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	p, err := s.Parked(ctx, id)
 	if problem.Is(err, "not_found") {
@@ -291,8 +292,9 @@ func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	return p, err
 }
 
-// PutInput is the writes of a request under its run's id. One that goes to the blob store is announced first, by the job that
-// takes it away unless these writes are made: so a message that is refused, or forgotten in a crash, leaves nothing.
+// PutInput is the writes of a request under its run's id. One that goes to the blob store is announced first, by the
+// job that takes it away unless these writes are made: so a message that is refused, or forgotten in a crash, leaves
+// nothing.
 func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, in Input, at time.Time) ([]table.Op, error) {
 	v := parkedRequest{Ticket: t, Input: in, At: at}
 	var ops []table.Op
@@ -307,74 +309,8 @@ func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, i
 	return append(ops, op), err
 }
 
-// bodyLife is how long the body of a message may be in the blob store before somebody asks whether it became a run's.
-const bodyLife = 10 * time.Second
-
-// announceBody stores that there will be a body of a run that may never be.
-func (s *Store) announceBody(ctx context.Context, organization, run string) (JobEntity, error) {
-	e, op, err := s.bodyJob(ctx, organization, run, s.host.Now().Add(bodyLife))
-	if err == nil && e.Value.Cursor != "" {
-		err = problem.Retry(errors.New("the body of a try before is being removed"))
-	}
-	if err != nil {
-		return e, err
-	}
-	return e.Written(e.Value, op.Item.Move), s.Commit(ctx, op.Item.Move, op)
-}
-
-// bodyJob is the write of the job that takes away what is large of a message, or of a run, that is not there.
-func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.Time) (JobEntity, table.Op, error) {
-	id := DerivedID("body", run)
-	e, found, err := s.Job(ctx, id)
-	if err != nil {
-		return e, table.Op{}, err
-	}
-	if !found {
-		e = Fresh(Job{ID: id, Organization: organization, Kind: RemoveBody, Subject: run})
-	}
-	e.Value.Due = due
-	op, err := PutJob(e, s.host.NewID())
-	return e, op, err
-}
-
-// HasBody says whether a run, or a parked message, is there, whose body the blob store keeps.
-func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
-	items, err := s.read(ctx, RunKey(run), inputKey(run))
-	if err != nil || items[0] == nil {
-		return err == nil && items[1] != nil, err
-	}
-	e, err := decode[Run](items[0])
-	return !e.Value.Removed, err
-}
-
-// DropBodies removes all that the blob store keeps of a run and its deliveries.
-func (s *Store) DropBodies(ctx context.Context, run string) error {
-	return errors.Join(s.dropBlobs(ctx, documentBlobs(runPart(run))), s.dropBlobs(ctx, documentBlobs("hook/"+run)))
-}
-
-// A process that stood still between writing a body and the commit that was to name it may come when all is gone: the place is
-// looked at once more after LateWrites, by a job whose cursor says that this is all that is left to do.
-const (
-	LateWrites    = time.Hour
-	BodiesRemoved = "removed"
-)
-
-// lookAgain is the write of that job, for a run of which somebody may write: its worker, or whoever tells its receiver.
-func (s *Store) lookAgain(ctx context.Context, r Run) ([]table.Op, error) {
-	if r.Attempt == 0 && !r.Callback {
-		return nil, nil
-	}
-	e, _, err := s.bodyJob(ctx, r.Organization, r.ID(), s.host.Now().Add(LateWrites))
-	if err != nil {
-		return nil, err
-	}
-	e.Value.Cursor = BodiesRemoved
-	op, err := PutJob(e, s.host.NewID())
-	return []table.Op{op}, err
-}
-
-// DropParked is the removal of a parked message with its idempotency record and its hold of files. Its body goes soon after, when
-// it is large.
+// DropParked is the removal of a parked message with its idempotency record and its hold of files. Its body goes soon
+// after, when it is large.
 func (s *Store) DropParked(ctx context.Context, p Parked, move string) ([]table.Op, error) {
 	id := p.Ticket.RunID
 	ops := []table.Op{table.Delete(inputKey(id), table.VersionIs(p.version))}
@@ -451,8 +387,8 @@ func (s *Store) PutStep(ctx context.Context, r Run, move string, step Step) (tab
 	return s.document(ctx, r.Organization, move, StepKey(r.ID(), step.Index), step)
 }
 
-// Steps are all steps of a run in order. The last one of a completed run is not always in the journal: then it is what the
-// run says more than the journal does.
+// Steps are all steps of a run in order. The last one of a completed run is not always in the journal: then it is what
+// the run says more than the journal does.
 func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	steps, err := s.Journal(ctx, r.ID())
 	if err != nil || r.Status != lifecycle.Completed || len(steps) >= r.Steps {
@@ -570,8 +506,8 @@ func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decis
 }
 
 // EraseRun removes all that is stored of a run; with keepLinks its head stays as a link in its chat. What names other
-// things (the request, the decisions) goes with what it names in one commit, which a repetition finds made: so a crash forgets
-// none of them, and nothing is touched that has been written anew since. The head goes last.
+// things (the request, the decisions) goes with what it names in one commit, which a repetition finds made: so a crash
+// forgets none of them, and nothing is touched that has been written anew since. The head goes last.
 func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLinks bool) error {
 	r := e.Value
 	for _, id := range r.Dropped {
@@ -671,8 +607,8 @@ func (s *Store) eraseDecisions(ctx context.Context, id string) error {
 	}
 }
 
-// eraseInput is the removal of a run's request with the idempotency record that it names. A large part that is gone already means
-// that an earlier removal got that far.
+// eraseInput is the removal of a run's request with the idempotency record that it names. A large part that is gone
+// already means that an earlier removal got that far.
 func (s *Store) eraseInput(ctx context.Context, r Run) ([]table.Op, error) {
 	in, err := s.Input(ctx, r)
 	if err != nil && !errors.Is(err, blob.ErrMissing) && !problem.Is(err, "not_found") {
