@@ -229,7 +229,8 @@ func (c *checker) left(worker *actor, run string) {
 	}
 }
 
-// begun checks how a run came to be: at the door, where the caps hold, or as the first of what the run before had parked.
+// begun checks how a run came to be: at the door, where the caps hold, or as the first of what the run before had
+// parked.
 func (c *checker) begun(r record.Run) {
 	if r.Waited {
 		if waited, there := c.waited[r.Previous]; there && (len(waited) == 0 || waited[0] != r.ID() || !slices.Equal(waited[1:], r.Parked)) {
@@ -246,7 +247,8 @@ func (c *checker) begun(r record.Run) {
 			if holder == r.ID() && strings.HasPrefix(key.Sort, "over/") {
 				c.violated(4, "run %s came through the door and holds %s", r.ID(), key)
 			}
-			// What is newer may not have been there when the door was looked at: the process may have stood still since.
+			// What is newer may not have been there when the door was looked at: the process may have stood still
+			// since.
 			if holder == r.ID() || c.world.now.Sub(c.runs[holder].QueuedAt) > 3*lease+time.Minute+c.world.skew {
 				held++
 			}
@@ -503,8 +505,8 @@ func (c *checker) standing() {
 	}
 }
 
-// borne is how far clocks may be apart for a lease to be one. Beyond, who has lost it may not know, and make a call or a push once
-// more that may be repeated.
+// borne is how far clocks may be apart for a lease to be one. Beyond, who has lost it may not know, and make a call or
+// a push once more that may be repeated.
 const borne = lease / 6
 
 // effect checks that a tool is called by the holder of the current attempt.
@@ -605,7 +607,8 @@ func (c *checker) answeredBy(r record.Run, user string) bool {
 	return c.isGone(r.ID())
 }
 
-// approved checks that a call of an agent that asks for every call is one that a human has let pass, with these arguments.
+// approved checks that a call of an agent that asks for every call is one that a human has let pass, with these
+// arguments.
 func (c *checker) approved(r record.Run, i tool.Invocation) {
 	if c.world.modes[r.Agent] != "always" {
 		return

@@ -82,7 +82,8 @@ var messages = []string{
 	"/sleep 10s\n/tool effect {}\n/sleep 20s\n/tool effect {}\n/sleep 20s\n/tool effect {}",
 }
 
-// many has more calls in one turn than one commit holds. It is rare, as it takes as many steps as all the others together.
+// many has more calls in one turn than one commit holds. It is rare, as it takes as many steps as all the others
+// together.
 var many = strings.Repeat("/tool effect {}\n", 120)
 
 // large is a message whose body the blob store keeps.

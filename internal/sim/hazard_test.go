@@ -128,8 +128,8 @@ func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
 	assert.Empty(t, w.checker.slots)
 }
 
-// A worker stands still between the commit before a call and the call, until just before its lease ends by its own clock; another's
-// clock is ahead, and says that it has ended.
+// A worker stands still between the commit before a call and the call, until just before its lease ends by its own
+// clock; another's clock is ahead, and says that it has ended.
 func TestAClockThatIsAheadDoesNotTakeACallFromUnderALease(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "/sleep 2s\n/tool effect {}")
 	require.Equal(t, lifecycle.Running, w.checker.runs[run].Status)

@@ -13,9 +13,9 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// powers are who may do what, in worlds where that changes: users come into groups and leave them, rise and fall, keys are taken
-// away, made, rotated, agents name groups. Each request there is made with a key's text. What was allowed when is known from what
-// was stored then, by rules of its own: nothing of package tenant is asked.
+// powers are who may do what, in worlds where that changes: users come into groups and leave them, rise and fall, keys
+// are taken away, made, rotated, agents name groups. Each request there is made with a key's text. What was allowed
+// when is known from what was stored then, by rules of its own: nothing of package tenant is asked.
 type powers struct {
 	*world
 
@@ -124,8 +124,8 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	return true
 }
 
-// certain says whether somebody might all along since a time, or might not. It is not certain where what was read at different
-// times may not have stood together: rights changed more than once, or changed what is allowed.
+// certain says whether somebody might all along since a time, or might not. It is not certain where what was read at
+// different times may not have stood together: rights changed more than once, or changed what is allowed.
 func (p *powers) certain(organization string, t text, n need, since time.Time) (may, certain bool) {
 	past := p.past[organization]
 	changes := 0

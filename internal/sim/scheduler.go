@@ -1,9 +1,9 @@
 // Package sim is a deterministic world for the whole service: the real use cases over a table in memory, in virtual
 // time, with faults, watched by a checker of invariants.
 //
-// Actors (clients, workers, heartbeats, the sweeper, senders) are goroutines of which exactly one is awake. Every call of
-// a port is a place where a seeded scheduler picks who goes on, whether a fault happens, and whether that process dies
-// right there. The same seed gives the same trace.
+// Actors (clients, workers, heartbeats, the sweeper, senders) are goroutines of which exactly one is awake. Every call
+// of a port is a place where a seeded scheduler picks who goes on, whether a fault happens, and whether that process
+// dies right there. The same seed gives the same trace.
 package sim
 
 import (

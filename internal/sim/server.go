@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// server is where the tools of an organization are, in hostile worlds: it changes them without a word, and answers what it likes.
-// There the tools come through the real toolkits, which their owner refreshes, and enables again.
+// server is where the tools of an organization are, in hostile worlds: it changes them without a word, and answers what
+// it likes. There the tools come through the real toolkits, which their owner refreshes, and enables again.
 type server struct {
 	*world
 
@@ -76,7 +76,8 @@ func (s *server) agree(t record.Toolkit, list []toolkit.Tool) {
 	}
 }
 
-// owner looks after an organization's toolkit as the server changes: it refreshes it, moves it, and enables again what has changed.
+// owner looks after an organization's toolkit as the server changes: it refreshes it, moves it, and enables again what
+// has changed.
 func (w *world) owner(organization, id string) {
 	c := &client{world: w, name: "owner of " + id, own: &process{name: "owner"}}
 	scope := record.Of(organization)

@@ -279,8 +279,8 @@ func (w *world) deploy(name string) {
 	w.processes = append(w.processes, d)
 }
 
-// stray has a process's clock stand wrong, and be set forwards or back now and then. Half of the skew at the most is on each side of
-// what is right.
+// stray has a process's clock stand wrong, and be set forwards or back now and then. Half of the skew at the most is on
+// each side of what is right.
 func (w *world) stray(p *process) {
 	if w.quiet || p.dead {
 		return
@@ -318,8 +318,8 @@ func (b *bucket) DeleteAll(ctx context.Context, below string) error {
 	return nil
 }
 
-// later is the table as a later version of the program uses it: that has a member more in the heads of runs and chats. Processes of
-// this version must pass it on.
+// later is the table as a later version of the program uses it: that has a member more in the heads of runs and chats.
+// Processes of this version must pass it on.
 type later struct{ *memtable.Table }
 
 const laterMember = `"later":{"of":"the next version"}`
@@ -385,8 +385,8 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 	return f
 }
 
-// feedFault has the feed hang for minutes, for all its readers and writers, or fail once. Only who writes frames and looks for
-// readers meets it: what readers do about it is seen by the text that they are shown in the end.
+// feedFault has the feed hang for minutes, for all its readers and writers, or fail once. Only who writes frames and
+// looks for readers meets it: what readers do about it is seen by the text that they are shown in the end.
 func (w *world) feedFault(p *process) faulttable.Fault {
 	if p.dead {
 		die()
@@ -566,7 +566,8 @@ func (w *world) sweep(a *actor, d *deployment) {
 	}
 }
 
-// pause is the time between two sweeps. Where clocks are apart, some sweeps come just when the next thing is due by the process's own.
+// pause is the time between two sweeps. Where clocks are apart, some sweeps come just when the next thing is due by the
+// process's own.
 func (w *world) pause(p *process) time.Duration {
 	next, ok := w.checker.nextDue()
 	if w.skew == 0 || w.skew > lease || !ok || w.work.IntN(2) == 0 {
@@ -639,74 +640,4 @@ func (s shaky) Converse(ctx context.Context, r model.Request, emit func(string))
 		panic("the model's program failed in the end")
 	}
 	return reply, err
-}
-
-// toolbox is the built-in toolkit and two tools with effects that are counted: "effect" may be repeated with its key,
-// "once" may not. The program of a third one, "broken", fails whenever it is called.
-type toolbox struct {
-	builtin *builtintool.Kind
-	world   *world
-	process *process
-	machine *machine
-}
-
-func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer, error) {
-	found, err := t.builtin.Discover(ctx, tool.Endpoint{})
-	if err != nil {
-		return nil, err
-	}
-	for _, spec := range specs {
-		found = append(found, tool.Definition{Spec: spec})
-	}
-	var offers []tool.Offer
-	for _, d := range found {
-		offers = append(offers, tool.Offer{Spec: d.Spec, Timeout: toolTime, Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) }})
-	}
-	return offers, nil
-}
-
-// specs are the tools that are not built in.
-var specs = []tool.Spec{{Name: "effect", RetrySafe: true}, {Name: "once"}, {Name: "broken", RetrySafe: true}}
-
-// toolTime is how long the tools may take.
-const toolTime = 6 * time.Second
-
-func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
-	if i.Name == "broken" {
-		panic("the tool's program failed")
-	}
-	if i.Name != "effect" && i.Name != "once" {
-		return t.builtin.Call(ctx, tool.Endpoint{}, d, i)
-	}
-	wait := time.Duration(t.world.work.Int64N(int64(3 * time.Second)))
-	behaviour := t.world.work.Int64N(12)
-	if t.world.quiet {
-		behaviour = 11 // tools do as they are told, too
-	}
-	if behaviour == 0 {
-		return tool.Result{}, tool.Fail("the server answered 503")
-	}
-	t.world.checker.effect(t.process, i)
-	t.world.port(t.process, "tool")
-	switch behaviour {
-	case 1: // it hangs, with its effect made
-		wait = time.Hour
-	case 2: // it answers about when nobody waits any more
-		wait = toolTime - time.Second + wait
-	}
-	if err := t.machine.Sleep(ctx, wait); err != nil {
-		return tool.Result{}, err
-	}
-	t.world.port(t.process, "tool done")
-	if t.world.maybe("tool panics") {
-		panic("the tool's program failed when all was done")
-	}
-	if behaviour == 3 {
-		return tool.Result{}, tool.Fail("the server answered 500") // after all
-	}
-	done := tool.Said("done")
-	if behaviour > 8 && !t.world.quiet {
-		done.Files = []tool.File{{Name: "made.txt", ContentType: "text/plain", Data: []byte("made")}}
-	}
-	return done, nil
 }

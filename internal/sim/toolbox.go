@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/builtintool"
+)
+
+// toolbox is the built-in toolkit and two tools with effects that are counted: "effect" may be repeated with its key,
+// "once" may not. The program of a third one, "broken", fails whenever it is called.
+type toolbox struct {
+	builtin *builtintool.Kind
+	world   *world
+	process *process
+	machine *machine
+}
+
+func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer, error) {
+	found, err := t.builtin.Discover(ctx, tool.Endpoint{})
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range specs {
+		found = append(found, tool.Definition{Spec: spec})
+	}
+	var offers []tool.Offer
+	for _, d := range found {
+		offers = append(offers, tool.Offer{Spec: d.Spec, Timeout: toolTime, Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) }})
+	}
+	return offers, nil
+}
+
+// specs are the tools that are not built in.
+var specs = []tool.Spec{{Name: "effect", RetrySafe: true}, {Name: "once"}, {Name: "broken", RetrySafe: true}}
+
+// toolTime is how long the tools may take.
+const toolTime = 6 * time.Second
+
+func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	if i.Name == "broken" {
+		panic("the tool's program failed")
+	}
+	if i.Name != "effect" && i.Name != "once" {
+		return t.builtin.Call(ctx, tool.Endpoint{}, d, i)
+	}
+	wait := time.Duration(t.world.work.Int64N(int64(3 * time.Second)))
+	behaviour := t.world.work.Int64N(12)
+	if t.world.quiet {
+		behaviour = 11 // tools do as they are told, too
+	}
+	if behaviour == 0 {
+		return tool.Result{}, tool.Fail("the server answered 503")
+	}
+	t.world.checker.effect(t.process, i)
+	t.world.port(t.process, "tool")
+	switch behaviour {
+	case 1: // it hangs, with its effect made
+		wait = time.Hour
+	case 2: // it answers about when nobody waits any more
+		wait = toolTime - time.Second + wait
+	}
+	if err := t.machine.Sleep(ctx, wait); err != nil {
+		return tool.Result{}, err
+	}
+	t.world.port(t.process, "tool done")
+	if t.world.maybe("tool panics") {
+		panic("the tool's program failed when all was done")
+	}
+	if behaviour == 3 {
+		return tool.Result{}, tool.Fail("the server answered 500") // after all
+	}
+	done := tool.Said("done")
+	if behaviour > 8 && !t.world.quiet {
+		done.Files = []tool.File{{Name: "made.txt", ContentType: "text/plain", Data: []byte("made")}}
+	}
+	return done, nil
+}
