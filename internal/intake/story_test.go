@@ -1,8 +1,6 @@
 package intake_test
 
 import (
-	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,244 +12,9 @@ import (
 	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 )
-
-// post sends a message that is taken.
-func (w *world) post(m intake.Message) intake.Posted {
-	w.t.Helper()
-	m.AgentID = w.agent
-	posted, err := w.Post(w.t.Context(), w.who, m)
-	require.NoError(w.t, err)
-	return posted
-}
-
-// move makes a move of a worker's.
-func (w *world) move(run string, c move.Change) {
-	w.t.Helper()
-	_, _, err := w.Shell.Do(w.t.Context(), record.System(), run, func(record.Run, string) (move.Change, error) { return c, nil })
-	require.NoError(w.t, err)
-}
-
-var work = lifecycle.Work{Attempt: 1}
-
-func (w *world) claim(run string) {
-	w.move(run, move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
-}
-
-// ask has a run wait for humans.
-func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
-	w.claim(run)
-	var pending []lifecycle.Pending
-	for i, k := range kinds {
-		pending = append(pending, lifecycle.Pending{ID: string(rune('i' + i)), Kind: k})
-	}
-	w.move(run, move.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}})
-}
-
-func (w *world) complete(run string) {
-	w.claim(run)
-	w.move(run, move.Change{Event: lifecycle.Complete{Work: work}})
-}
-
-// stored are the versions of all items.
-func (w *world) stored() map[table.Key]int64 {
-	items := map[table.Key]int64{}
-	w.items.Inner.(*memtable.Table).All(func(i *table.Item) { items[i.Key] = i.Version })
-	return items
-}
-
-func (w *world) group() string {
-	name := "group"
-	g, err := w.Tenants.CreateGroup(w.t.Context(), w.who.Organization.ID, tenant.GroupEdit{Name: &name})
-	require.NoError(w.t, err)
-	return g.Value.ID
-}
-
-// closed makes an agent that is for a group, or whose tool calls a group decides about.
-func (w *world) closed(change func(s *record.AgentSpec)) string {
-	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
-	spec.Name = "closed"
-	change(&spec)
-	a, err := w.Tenants.CreateAgent(w.t.Context(), w.who.Organization.ID, spec, true)
-	require.NoError(w.t, err)
-	return a.Value.ID
-}
-
-// file is one that has been sent.
-func (w *world) file() string {
-	f := record.File{ID: w.Host.NewID(), Organization: w.who.Organization.ID, UserID: w.who.User.ID, Uploaded: true}
-	_, err := record.Create(w.t.Context(), w.Store, f, f.ID)
-	require.NoError(w.t, err)
-	return f.ID
-}
-
-func (w *world) run(id string) record.Run {
-	w.t.Helper()
-	e, err := w.Run(w.t.Context(), w.who, id)
-	require.NoError(w.t, err)
-	return e.Value
-}
-
-func code(err error) string {
-	if p, ok := problem.As(err); ok {
-		return p.Code
-	}
-	return ""
-}
-
-// operations are all that a client does; each is made ready in a world of its own, and may be done twice with one key.
-func operations() map[string]func(w *world) func(context.Context) (intake.Posted, error) {
-	type do = func(context.Context) (intake.Posted, error)
-	post := func(w *world, m intake.Message) do {
-		m.AgentID, m.Text = w.agent, "x"
-		return func(ctx context.Context) (intake.Posted, error) { return w.Post(ctx, w.who, m) }
-	}
-	entity := func(f func(ctx context.Context) (record.RunEntity, error)) do {
-		return func(ctx context.Context) (intake.Posted, error) {
-			e, err := f(ctx)
-			return intake.Posted{Run: e.Value}, err
-		}
-	}
-	return map[string]func(w *world) do{
-		"a new chat":   func(w *world) do { return post(w, intake.Message{Key: "k"}) },
-		"a named chat": func(w *world) do { return post(w, intake.Message{Key: "k", ChatID: "c"}) },
-		"a next turn": func(w *world) do {
-			w.complete(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID())
-			return post(w, intake.Message{Key: "k", ChatID: "c"})
-		},
-		"a message that is parked": func(w *world) do {
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			return post(w, intake.Message{Key: "k", ChatID: "c", Enqueue: true})
-		},
-		"an answer": func(w *world) do {
-			w.ask(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID(), lifecycle.Clarification)
-			return post(w, intake.Message{Key: "k", ChatID: "c"})
-		},
-		"a followup": func(w *world) do {
-			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
-			w.ask(run, lifecycle.Clarification)
-			return func(ctx context.Context) (intake.Posted, error) { return w.Followup(ctx, w.who, run, "x", "k") }
-		},
-		"a resume": func(w *world) do {
-			run := w.post(intake.Message{Text: "x"}).Run.ID()
-			w.ask(run, lifecycle.Approval)
-			return entity(func(ctx context.Context) (record.RunEntity, error) {
-				return w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
-			})
-		},
-		"a cancel": func(w *world) do {
-			run := w.post(intake.Message{Text: "x"}).Run.ID()
-			w.claim(run)
-			return entity(func(ctx context.Context) (record.RunEntity, error) { return w.Cancel(ctx, w.who, run, "no") })
-		},
-		"a withdrawal": func(w *world) do {
-			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
-			parked := w.post(intake.Message{Text: "y", ChatID: "c", Enqueue: true}).Parked.ParkedID
-			return func(ctx context.Context) (intake.Posted, error) {
-				return intake.Posted{}, w.Withdraw(ctx, w.who, run, parked)
-			}
-		},
-		"a chat's deletion": func(w *world) do {
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			return func(ctx context.Context) (intake.Posted, error) {
-				_, err := w.DeleteChat(ctx, w.who, "c")
-				return intake.Posted{}, err
-			}
-		},
-		"an idle chat's deletion": func(w *world) do {
-			w.complete(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID())
-			return func(ctx context.Context) (intake.Posted, error) {
-				_, err := w.DeleteChat(ctx, w.who, "c")
-				return intake.Posted{}, err
-			}
-		},
-		"a message on budgets, with a file": func(w *world) do {
-			n := int64(9)
-			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n, MaxTokens: &n}
-			w.who.User.GroupIDs = []string{w.group()}
-			return post(w, intake.Message{Key: "k", Files: []record.FileRef{{FileID: w.file()}}})
-		},
-		"an answer with a file": func(w *world) do {
-			w.ask(w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID(), lifecycle.Clarification)
-			return post(w, intake.Message{Key: "k", ChatID: "c", Files: []record.FileRef{{FileID: w.file()}}})
-		},
-		"a message that is parked, with a file": func(w *world) do {
-			n := int64(9)
-			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n}
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			return post(w, intake.Message{Key: "k", ChatID: "c", Enqueue: true, Files: []record.FileRef{{FileID: w.file()}}})
-		},
-		"a key again": func(w *world) do {
-			w.who.Level = tenant.LevelRun
-			w.post(intake.Message{Text: "x", Key: "k"})
-			return post(w, intake.Message{Key: "k"})
-		},
-		"the key of a message that waits": func(w *world) do {
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true, Key: "k"})
-			return post(w, intake.Message{ChatID: "c", Key: "k", Enqueue: true})
-		},
-		"the key of a message that waited": func(w *world) do {
-			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
-			w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true, Key: "k"})
-			w.complete(run)
-			return post(w, intake.Message{ChatID: "c", Key: "k", Enqueue: true})
-		},
-		"a message to a busy chat": func(w *world) do {
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			m := intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Key: "k"}
-			return func(ctx context.Context) (intake.Posted, error) {
-				posted, err := w.Post(ctx, w.who, m)
-				if code(err) == "chat_busy" {
-					err = nil
-				}
-				return posted, err
-			}
-		},
-		"a resume that comes late": func(w *world) do {
-			run := w.post(intake.Message{Text: "x"}).Run.ID()
-			return entity(func(ctx context.Context) (record.RunEntity, error) {
-				e, err := w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
-				if code(err) == "not_awaiting_input" {
-					err = nil
-				}
-				return e, err
-			})
-		},
-		"a look at an old chat": func(w *world) do {
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			w.who.Level = tenant.LevelRun
-			chat, err := w.Chat(w.t.Context(), w.who, "c")
-			require.NoError(w.t, err)
-			chat.Value.Agents = nil
-			return func(ctx context.Context) (intake.Posted, error) {
-				_, may, err := w.Seen(ctx, w.who, chat.Value)
-				require.Equal(w.t, err == nil, may)
-				return intake.Posted{}, err
-			}
-		},
-		"a look at a chat": func(w *world) do {
-			w.post(intake.Message{Text: "x", ChatID: "c"})
-			w.who.Level = tenant.LevelRun
-			return func(ctx context.Context) (intake.Posted, error) {
-				_, err := w.Chat(ctx, w.who, "c")
-				return intake.Posted{}, err
-			}
-		},
-		"a look at a list": func(w *world) do {
-			run := w.post(intake.Message{Text: "x"}).Run
-			w.who.Level = tenant.LevelRun
-			return func(ctx context.Context) (intake.Posted, error) {
-				_, err := w.RunsFor(ctx, w.who, []record.RunEntity{record.Fresh(run)})
-				return intake.Posted{}, err
-			}
-		},
-	}
-}
 
 // Whichever call of the store fails for good: the operation says that it was not done, and it was not.
 func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
@@ -285,8 +48,8 @@ func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
 	}
 }
 
-// A message whose commit loses against another of the same key has that one's outcome; whatever becomes of the run later,
-// the key keeps it.
+// A message whose commit loses against another of the same key has that one's outcome; whatever becomes of the run
+// later, the key keeps it.
 func TestOneKeyHasOneOutcome(t *testing.T) {
 	for name, ready := range operations() {
 		switch name {
@@ -437,7 +200,8 @@ func TestARefusedResumeSaysWhy(t *testing.T) {
 	assert.Equal(t, "somebody", last["decided_by"])
 }
 
-// An agent that works for a group shows what it did to nobody else, by whichever door; and nobody else decides about it.
+// An agent that works for a group shows what it did to nobody else, by whichever door; and nobody else decides about
+// it.
 func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t)
@@ -611,8 +375,8 @@ func TestWhatARunIsMadeOf(t *testing.T) {
 	assert.Equal(t, "not_found", code(err), "a name that we have made comes once")
 }
 
-// A right that has ended does not come back with a key, with another agent's run of the chat, or with a followup; the title is
-// of the first message and belongs to its agent.
+// A right that has ended does not come back with a key, with another agent's run of the chat, or with a followup; the
+// title is of the first message and belongs to its agent.
 func TestARightThatHasEndedIsNoneByAnyWay(t *testing.T) {
 	w := newWorld(t)
 	ctx, group := t.Context(), w.group()
@@ -706,106 +470,5 @@ func TestADeletedChatLeavesAJob(t *testing.T) {
 		assert.Equal(t, "not_found", code(err))
 		_, err = w.Run(t.Context(), w.who, run.ID())
 		assert.Equal(t, "not_found", code(err))
-	}
-}
-
-// Whoever is always slower than another gives up, and says so.
-func TestWhatKeepsChangingIsGivenUp(t *testing.T) {
-	for name, ready := range operations() {
-		w := newWorld(t)
-		do := ready(w)
-		fights, commits, touched := true, 0, 0
-		w.items.Before = func(c faulttable.Call) faulttable.Fault {
-			if c.Commit && fights { // the commits of the other are not fought
-				fights = false
-				commits++
-				for _, op := range c.Ops {
-					touched += touch(w, op)
-				}
-				fights = true
-			}
-			return faulttable.None
-		}
-		_, err := do(t.Context())
-		if touched > 0 { // what is new in each item is fought by nobody
-			assert.Equal(t, "unavailable", code(err), "%s: %v", name, err)
-			assert.Greater(t, commits, 10, name)
-		}
-	}
-}
-
-// touch writes an item that is there anew, as somebody else would.
-func touch(w *world, op table.Op) int {
-	items, err := w.items.Inner.Get(w.t.Context(), op.Item.Key)
-	require.NoError(w.t, err)
-	if items[0] == nil {
-		return 0
-	}
-	item := *items[0]
-	item.Move = w.Host.NewID()
-	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), item.Move, table.Put(item, table.VersionIs(item.Version))))
-	return 1
-}
-
-// Whatever comes between any two looks at the store: a client gets the run that has its message, or a refusal that says why.
-func TestWhateverComesInBetweenAnAnswerMeansSomething(t *testing.T) {
-	first := func(w *world) record.Run {
-		for _, chat := range []string{"c"} {
-			if e, found, err := w.Store.FindChat(w.t.Context(), w.who.Scope(), chat); err == nil && found && e.Value.ActiveRun != "" {
-				return w.run(e.Value.ActiveRun)
-			}
-		}
-		return record.Run{}
-	}
-	rivals := map[string]func(w *world, active record.Run){
-		"its end": func(w *world, active record.Run) {
-			w.move(active.ID(), move.Change{Event: lifecycle.Remove{KeepParked: true}})
-		},
-		"a question": func(w *world, active record.Run) {
-			if active.Status == lifecycle.Queued && active.Attempt == 0 {
-				w.ask(active.ID(), lifecycle.Clarification)
-			}
-		},
-		"an answer": func(w *world, active record.Run) {
-			if active.Status == lifecycle.AwaitingInput {
-				w.post(intake.Message{Text: "first", ChatID: "c"})
-			}
-		},
-		"another's message": func(w *world, _ record.Run) { w.post(intake.Message{Text: "first", ChatID: "c", Enqueue: true}) },
-		"its chat's deletion": func(w *world, _ record.Run) {
-			_, err := w.DeleteChat(w.t.Context(), w.who, "c")
-			require.NoError(w.t, err)
-		},
-	}
-	for name, ready := range operations() {
-		for rival, act := range rivals {
-			for at, done := 0, false; !done; at++ {
-				w := newWorld(t)
-				do := ready(w)
-				level := w.who.Level
-				calls := 0
-				w.items.Before = func(faulttable.Call) faulttable.Fault {
-					if calls++; calls > at {
-						w.items.Before = nil
-						w.who.Level = tenant.LevelOperator
-						if active := first(w); active.ID() != "" {
-							act(w, active)
-						}
-						w.who.Level = level
-					}
-					return faulttable.None
-				}
-				posted, err := do(t.Context())
-				done = w.items.Before != nil
-				switch {
-				case err != nil:
-					assert.NotEmpty(t, code(err), "%s, and %s before call %d: %v", name, rival, at, err)
-				case !slices.Contains([]string{
-					"a message to a busy chat", "a withdrawal", "a chat's deletion", "an idle chat's deletion", "a look at a chat", "a look at a list", "a look at an old chat",
-				}, name):
-					assert.NotEmpty(t, posted.Run.ID(), "%s, and %s before call %d", name, rival, at)
-				}
-			}
-		}
 	}
 }
