@@ -37,8 +37,8 @@ type behaviour struct {
 	tries int    // that they take, exactly; 0: it depends
 }
 
-// behaviours are a receiver's, by the first part of the path. Two more are servers of their own: one with a bad certificate, and one
-// that is named by a name that leads inside.
+// behaviours are a receiver's, by the first part of the path. Two more are servers of their own: one with a bad
+// certificate, and one that is named by a name that leads inside.
 func behaviours() map[string]behaviour {
 	status := func(code int) func(http.ResponseWriter, *http.Request, int) {
 		return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
@@ -56,8 +56,8 @@ func behaviours() map[string]behaviour {
 			}
 		}
 	}
-	// Until the sender has had enough: it closes the connection. The request's context may end before that, when the server's
-	// look for it, behind the request before on the same connection, is broken off at a bad moment.
+	// Until the sender has had enough: it closes the connection. The request's context may end before that, when the
+	// server's look for it, behind the request before on the same connection, is broken off at a bad moment.
 	hang := func(w http.ResponseWriter) {
 		connection, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
@@ -248,8 +248,9 @@ type delivery struct {
 	} `json:"attempts"`
 }
 
-// TestChaosOfReceivers: whatever receivers do, each state that is entered has one delivery with one id and the same bytes each time; it
-// arrives where the receiver recovers, is repeated only when nobody can know whether it arrived, and goes nowhere else.
+// TestChaosOfReceivers: whatever receivers do, each state that is entered has one delivery with one id and the same
+// bytes each time; it arrives where the receiver recovers, is repeated only when nobody can know whether it arrived,
+// and goes nowhere else.
 func TestChaosOfReceivers(t *testing.T) {
 	c := newChaos(t)
 	p := built(t)

@@ -27,9 +27,9 @@ import (
 
 var hostileLimit = flag.Int("hostile-mb", 512, "memory that the process may have in TestHostile, in MB")
 
-// TestHostile: what models, tools and clients may send to do harm, against the real process with little memory. Each case is
-// answered, none ends the process, none is an error of ours, no call is made that nobody let pass; and another tenant's
-// messages are answered meanwhile.
+// TestHostile: what models, tools and clients may send to do harm, against the real process with little memory. Each
+// case is answered, none ends the process, none is an error of ours, no call is made that nobody let pass; and another
+// tenant's messages are answered meanwhile.
 func TestHostile(t *testing.T) {
 	p := confined(built(t), *hostileLimit)
 	models, hands := &hostileModels{}, &hostileTools{made: map[string][]string{}}
@@ -61,7 +61,8 @@ func TestHostile(t *testing.T) {
 	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside ordinary cases, %s beside hostile ones (%d messages, all answered): %.2f of the ordinary",
 		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest))
 	assert.GreaterOrEqual(t, count, 300)
-	// The aim is 1.5. A machine with other work moves a p99 of a few milliseconds by more; a case that holds up others does it by seconds.
+	// The aim is 1.5. A machine with other work moves a p99 of a few milliseconds by more; a case that holds up others
+	// does it by seconds.
 	assert.Less(t, hostile, 10*honest)
 }
 
@@ -130,8 +131,8 @@ type lie struct {
 	cancel  bool // once it has begun, as it would not end by itself
 }
 
-// hostileModels is an endpoint of models whose answer is the one of the case that the user's message names; once it has the
-// results of its calls, it is done.
+// hostileModels is an endpoint of models whose answer is the one of the case that the user's message names; once it has
+// the results of its calls, it is done.
 type hostileModels struct {
 	mu    sync.Mutex
 	lies  []lie
@@ -325,7 +326,8 @@ func sameMeaning(a, b string) bool {
 	return a == b || (json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && assert.ObjectsAreEqual(x, y))
 }
 
-// hostileReplies are what models say: calls under every sort of id, with every sort of arguments, and streams of every sort.
+// hostileReplies are what models say: calls under every sort of id, with every sort of arguments, and streams of every
+// sort.
 func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, address string) int {
 	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
 	ids := map[string][3]string{

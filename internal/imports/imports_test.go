@@ -142,7 +142,8 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal", "internal/seal/kmsseal",
 	}
-	// The wirings; the kinds of toolkits that end in a request; the simulator's; the templates, which take their shapes from adapters; the trigger, which reads SQS's.
+	// The wirings; the kinds of toolkits that end in a request; the simulator's; the templates, which take their shapes
+	// from adapters; the trigger, which reads SQS's.
 	wiring := []string{
 		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds", "internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks", "internal/trigger", "scripts/firstkey", "scripts/operate",
 	}
@@ -189,7 +190,8 @@ func TestUseCasesReadNoClock(t *testing.T) {
 	}
 }
 
-// What must not be linked into a function, directly or by another room: each starts cold, and is as large as it must be.
+// What must not be linked into a function, directly or by another room: each starts cold, and is as large as it must
+// be.
 var unlinked = map[string][]string{
 	"functions/chat":    {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
 	"functions/api":     {"internal/model/openaimodel", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},

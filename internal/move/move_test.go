@@ -102,8 +102,8 @@ func TestWhatAPushSays(t *testing.T) {
 	assert.Nil(t, body.UsageStatus, "only what is completed is billed")
 }
 
-// A parked message's run takes over the places of the one before it where they are its own user's and count; else it has one of
-// its own user's, so that caps hold for whose the work is.
+// A parked message's run takes over the places of the one before it where they are its own user's and count; else it
+// has one of its own user's, so that caps hold for whose the work is.
 func TestAPromotedRunHasAPlaceOfItsOwnUsers(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		for _, user := range []string{"u", "another"} {

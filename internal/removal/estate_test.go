@@ -289,8 +289,8 @@ func TestARemovalTakesWhatIsItsOwnAndNothingElse(t *testing.T) {
 	}
 }
 
-// Whatever the store fails at, again and again for a while, also when a second pass comes by it: in the end all is as if it
-// had not.
+// Whatever the store fails at, again and again for a while, also when a second pass comes by it: in the end all is as
+// if it had not.
 func TestARemovalGoesOnWhereItWasBrokenOff(t *testing.T) {
 	const logical, tries = 4, 8 // so many calls of a sort fail, each as often as it is tried
 	for name, r := range removals {

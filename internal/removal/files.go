@@ -35,8 +35,8 @@ func (r *Remover) filesOf(
 	return mark + page.Next, nil
 }
 
-// body removes what the blob store keeps of a message that did not become a run, or of a run that is gone. The write that says so
-// comes first: a message that is still being judged cannot become one after it.
+// body removes what the blob store keeps of a message that did not become a run, or of a run that is gone. The write
+// that says so comes first: a message that is still being judged cannot become one after it.
 func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, done bool, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {

@@ -182,7 +182,8 @@ func TestBytesThatComeTooLateAreDropped(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// A worker may learn late that its run is gone: what its tools made then must not be kept for it, as nobody would remove it.
+// A worker may learn late that its run is gone: what its tools made then must not be kept for it, as nobody would
+// remove it.
 func TestARunThatIsGoneKeepsNoFile(t *testing.T) {
 	o := newOffice(t)
 	run := o.run("chat")

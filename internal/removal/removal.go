@@ -49,8 +49,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, err
 	}
 	// The sweeper's nudge pushed the due time on; so only a job for a later hour is not to be done yet.
-	if far := map[record.JobKind]time.Duration{record.Retention: time.Hour, record.RemoveBody: record.LateWrites / 2}[e.Value.Kind]; far > 0 &&
-		e.Value.Due.Sub(r.Host.Now()) > far {
+	left := e.Value.Due.Sub(r.Host.Now())
+	if e.Value.Kind == record.Retention && left > time.Hour || e.Value.Kind == record.RemoveBody && left > record.LateWrites/2 {
 		return 0, nil
 	}
 	var wait time.Duration
@@ -94,8 +94,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	return max(wait, time.Millisecond), nil
 }
 
-// kept is what comes after a write of the job itself. Where another's came first it is soon tried again: that one may be
-// the sweeper's, which has put its next look off and relies on this one.
+// kept is what comes after a write of the job itself. Where another's came first it is soon tried again: that one may
+// be the sweeper's, which has put its next look off and relies on this one.
 func kept(err error) (again time.Duration, _ error) {
 	if errors.Is(err, record.ErrStale) {
 		return overtaken, nil
@@ -110,8 +110,8 @@ func ignore(err error) error {
 	return err
 }
 
-// pass takes the pages of a removal: each call of page returns where the next begins, empty at the end. A pass that ends
-// is followed by another one a little later, for what a lagging listing did not show; the second ends the job.
+// pass takes the pages of a removal: each call of page returns where the next begins, empty at the end. A pass that
+// ends is followed by another one a little later, for what a lagging listing did not show; the second ends the job.
 func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error)) (time.Duration, bool, error) {
 	const second = "second:"
 	mark, after := "", j.Cursor
@@ -440,8 +440,8 @@ func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scop
 	}
 }
 
-// each takes an organisation's resources of a kind one after the other. A page may be empty and have another after it: the listing
-// lags behind.
+// each takes an organisation's resources of a kind one after the other. A page may be empty and have another after it:
+// the listing lags behind.
 func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, do func(record.Entity[T]) error) error {
 	for after := ""; ; {
 		page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)

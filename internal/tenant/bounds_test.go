@@ -38,7 +38,8 @@ func (w *world) spec(change func(s *record.AgentSpec)) record.AgentSpec {
 	return s
 }
 
-// Each number and each text may be as small and as large as is said, and not by one beyond: it is the field that is named.
+// Each number and each text may be as small and as large as is said, and not by one beyond: it is the field that is
+// named.
 func TestABoundIsHeldToTheLastOne(t *testing.T) {
 	w := newWorld(t)
 	ctx, operator := t.Context(), tenant.Platform()

@@ -252,7 +252,8 @@ func TestAKeyStandsNoHigherThanItsUsersRole(t *testing.T) {
 	}
 }
 
-// An operator's key lifts its user for as long as it is there, whatever other keys come and go; what is revoked leaves nothing.
+// An operator's key lifts its user for as long as it is there, whatever other keys come and go; what is revoked leaves
+// nothing.
 func TestAnOperatorsKeyLiftsItsUserWhileItIsThere(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)

@@ -30,8 +30,8 @@ func TestARunsTokenTouchesItsOwnRun(t *testing.T) {
 	assert.True(t, tenant.LevelRead.Covers(tenant.LevelRead))
 }
 
-// An agent that names groups is for their members and for admins; with it goes what it did. A file is for who has sent it,
-// or reaches one of the agents that held it; a file that a run has made is nobody's own.
+// An agent that names groups is for their members and for admins; with it goes what it did. A file is for who has sent
+// it, or reaches one of the agents that held it; a file that a run has made is nobody's own.
 func TestWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
@@ -200,7 +200,8 @@ func TestARunsTokenEndsInTime(t *testing.T) {
 	assert.True(t, problem.Is(err, "missing_api_key"))
 }
 
-// Caps and rates are the first that is set of the user's, the organization's and the deployment's, and never above a ceiling.
+// Caps and rates are the first that is set of the user's, the organization's and the deployment's, and never above a
+// ceiling.
 func TestTheLimitsThatHold(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
@@ -323,7 +324,8 @@ func TestWhichVersionOfAnAgentRuns(t *testing.T) {
 	assert.Equal(t, "body.name", about(t, err))
 }
 
-// An e-mail address is one user's in an organization, whatever its letters' case, until that user has another or is gone.
+// An e-mail address is one user's in an organization, whatever its letters' case, until that user has another or is
+// gone.
 func TestAnAddressIsOneUsers(t *testing.T) {
 	w := newWorld(t)
 	ctx, operator := t.Context(), tenant.Platform()
@@ -552,7 +554,8 @@ func TestAnEditChangesWhatItNames(t *testing.T) {
 	assert.Equal(t, []string{name, "of it"}, []string{g.Value.Name, g.Value.Description})
 }
 
-// A model that stays is not asked for again, nor is one whose asker says so; groups that were named and have gone may stay.
+// A model that stays is not asked for again, nor is one whose asker says so; groups that were named and have gone may
+// stay.
 func TestWhatAnAgentHasMayStay(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
@@ -587,7 +590,8 @@ func TestWhatAnAgentHasMayStay(t *testing.T) {
 	assert.NoError(t, err, "its versions are known to be there")
 }
 
-// Who waits for a change of rights is told of those of its own organization, and of those by operators, who may change any.
+// Who waits for a change of rights is told of those of its own organization, and of those by operators, who may change
+// any.
 func TestWhoIsToldThatRightsHaveChanged(t *testing.T) {
 	w := newWorld(t)
 	in := func(organization string, level tenant.Level) tenant.Principal {

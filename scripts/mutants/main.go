@@ -1,12 +1,12 @@
 // Mutants says how much of a package the tests hold: it makes small changes to the package (mutants: a condition turned
-// round, a bound moved by one, a statement, a write, the condition of a write or a case taken away, an error returned as
-// nil), lives through each, and counts those that no test notices. Kept tools (gremlins, go-mutesting, ooze) compile and
-// link anew for each mutant, and know only the tests of the package; here a program with all mutants is compiled once, each
-// behind a switch, and killers are also the simulation and the stories over HTTP.
+// round, a bound moved by one, a statement, a write, the condition of a write or a case taken away, an error returned
+// as nil), lives through each, and counts those that no test notices. Kept tools (gremlins, go-mutesting, ooze) compile
+// and link anew for each mutant, and know only the tests of the package; here a program with all mutants is compiled
+// once, each behind a switch, and killers are also the simulation and the stories over HTTP.
 //
 // A killer is asked only about mutants that it comes by, the quickest first: own tests, sim, stories. A mutant that
-// survives all is printed with its place, before → after: a hole in the tests, or code that nothing needs. One that does
-// not matter stands in explained.txt, with its reason, and is left out of the score.
+// survives all is printed with its place, before → after: a hole in the tests, or code that nothing needs. One that
+// does not matter stands in explained.txt, with its reason, and is left out of the score.
 //
 // The tree is not touched: copies reach the compiler by its overlay. Imports: the standard library.
 package main

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFixturesMutants: each kind of mutant is made and killed, in a copy that without one does what the original does;
-// what no test of the fixture holds survives; what has been killed is not killed again.
+// TestTheFixturesMutants: each kind of mutant is made and killed, in a copy that without one does what the original
+// does; what no test of the fixture holds survives; what has been killed is not killed again.
 func TestTheFixturesMutants(t *testing.T) {
 	s := settings{workers: 2, killers: "own", results: filepath.Join(t.TempDir(), "results")}
 	s.packages = []string{"./testdata/fixture"}

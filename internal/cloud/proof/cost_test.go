@@ -24,7 +24,8 @@ func TestARunCostsNoMoreThanItMay(t *testing.T) {
 	b.run("message", "warm up") // what is read once and remembered
 	meter.take()
 	var rows []row
-	// The dearest of some: a time that ends with a zero is written shorter, which can make an item fit into a unit less.
+	// The dearest of some: a time that ends with a zero is written shorter, which can make an item fit into a unit
+	// less.
 	add := func(name string, begin func() string) (dearest bill) {
 		for range 4 {
 			id := begin()
@@ -86,9 +87,9 @@ type row struct {
 	bill
 }
 
-// Prices in US dollars a million, us-east-1, on demand, November 2026: a write unit, a read unit (a strong read of up to
-// 4 KB), an SQS request (the poller's receive and delete are two more for each message), a state transition (a wait that
-// ends early has two), a Lambda request.
+// Prices in US dollars a million, us-east-1, on demand, November 2026: a write unit, a read unit (a strong read of up
+// to 4 KB), an SQS request (the poller's receive and delete are two more for each message), a state transition (a wait
+// that ends early has two), a Lambda request.
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
 )

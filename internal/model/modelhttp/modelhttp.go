@@ -1,5 +1,5 @@
-// Package modelhttp is a request to a provider of models over HTTP: JSON goes there, server-sent events come back, and what goes
-// wrong is a failure of the model port.
+// Package modelhttp is a request to a provider of models over HTTP: JSON goes there, server-sent events come back, and
+// what goes wrong is a failure of the model port.
 //
 // It must not know what a provider's requests and events mean. It imports the model port.
 package modelhttp
@@ -43,8 +43,8 @@ func Join(base, path string) string {
 	return u.JoinPath(path).String()
 }
 
-// Stream sends a request and tells of each event's data until event says stop or the answer ends. Errors are failures of the model
-// port, as are those of event.
+// Stream sends a request and tells of each event's data until event says stop or the answer ends. Errors are failures
+// of the model port, as are those of event.
 func (e Endpoint) Stream(ctx context.Context, request any, event func(data []byte) (goOn bool, err error)) (http.Header, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -92,9 +92,9 @@ func finish(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }
 
-// next reads the data of the next event; what is unfinished at the end is none. Each byte is looked at once: the libraries that
-// read such streams look at an unfinished line from its beginning whenever more of it comes, which for a line of 8 MB that comes
-// in pieces is ten seconds of a processor.
+// next reads the data of the next event; what is unfinished at the end is none. Each byte is looked at once: the
+// libraries that read such streams look at an unfinished line from its beginning whenever more of it comes, which for a
+// line of 8 MB that comes in pieces is ten seconds of a processor.
 func next(r *bufio.Reader) ([]byte, error) {
 	var data, line []byte
 	there := false
@@ -174,7 +174,8 @@ func Unreadable(err error) error {
 	return model.Fail(model.Retryable, "the model's stream cannot be read: %w", err)
 }
 
-// Count is a number that a provider claims. One that is no number counts for nothing, one that is too large for the most there is.
+// Count is a number that a provider claims. One that is no number counts for nothing, one that is too large for the
+// most there is.
 type Count int64
 
 // UnmarshalJSON takes whatever is there.

@@ -15,15 +15,17 @@ import (
 	"agentplatform/internal/model"
 )
 
-// answering is a provider whose every answer is this.
 type answering string
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
-// FuzzAnswer has an adapter read whatever a provider may answer: it makes a reply of it, with what was emitted as its text, or a
-// failure of the port. The recorded answers are where it starts from.
+// Answering is a client that reaches a provider whose every answer is this.
+func Answering(text string) *http.Client { return &http.Client{Transport: answering(text)} }
+
+// FuzzAnswer has an adapter read whatever a provider may answer: it makes a reply of it, with what was emitted as its
+// text, or a failure of the port. The recorded answers are where it starts from.
 func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model) {
 	files, err := filepath.Glob(recordings + "/*.json")
 	require.NoError(f, err)
@@ -39,7 +41,7 @@ func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var said strings.Builder
-		m := open(&http.Client{Transport: answering(text)})
+		m := open(Answering(text))
 		reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(piece string) { said.WriteString(piece) })
 		if err != nil {
 			assert.NotEmpty(t, model.KindOf(err), "%v", err)

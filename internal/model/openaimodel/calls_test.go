@@ -1,8 +1,6 @@
 package openaimodel_test
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -10,14 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/model/modeltest"
 	"agentplatform/internal/model/openaimodel"
 )
-
-type says string
-
-func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s))), Request: r}, nil
-}
 
 // Endpoints that speak as OpenAI does differ in how they tell calls: each piece here is what one of them sends.
 func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
@@ -34,7 +27,7 @@ func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
 				b.WriteString(`data: {"choices":[{"delta":{"tool_calls":[` + p + "]}}]}\n\n")
 			}
 			b.WriteString(`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE] \n\n")
-			m := openaimodel.New("", "", &http.Client{Transport: says(b.String())})
+			m := openaimodel.New("", "", modeltest.Answering(b.String()))
 			reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
 			require.NoError(t, err)
 			require.Len(t, reply.Calls, 2)

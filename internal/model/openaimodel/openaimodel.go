@@ -1,8 +1,8 @@
 // Package openaimodel is the model port over any endpoint that speaks OpenAI's chat completions: OpenAI itself, Ollama,
 // vLLM, llama.cpp's server, LiteLLM.
 //
-// One call of the port is one request; the caller retries. It knows no run. It imports its port and modelhttp. OpenAI's own library
-// does more than this needs and costs a cold build half a minute and the compiler two gigabytes.
+// One call of the port is one request; the caller retries. It knows no run. It imports its port and modelhttp. OpenAI's
+// own library does far more than this needs, and every cold build pays for it.
 package openaimodel
 
 import (
@@ -183,8 +183,8 @@ func (h *heard) take(c chunk, emit func(string)) {
 	}
 }
 
-// call finds the call that a piece belongs to: by its index, or, as some endpoints leave that out, by an id that comes with a
-// name. An id alone says nothing: some make up another for each piece.
+// call finds the call that a piece belongs to: by its index, or, as some endpoints leave that out, by an id that comes
+// with a name. An id alone says nothing: some make up another for each piece.
 func (h *heard) call(index modelhttp.Count, id string, named bool) *model.Call {
 	if index < 0 || index > maxCalls {
 		return nil

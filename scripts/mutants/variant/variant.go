@@ -1,8 +1,9 @@
-// Package variant is what a copy of a package with all its mutants in it calls at each place where they differ. Which one is
-// lived through, the environment says: MUTANT=17. With MUTANT_LOG=file none is, and the numbers of those that could have
-// been are written there as they are come by.
+// Package variant is what a copy of a package with all its mutants in it calls at each place where they differ. Which
+// one is lived through, the environment says: MUTANT=17. With MUTANT_LOG=file none is, and the numbers of those that
+// could have been are written there as they are come by.
 //
-// No package of the service imports it; the copies do, which only the compiler sees. It imports the standard library alone.
+// No package of the service imports it; the copies do, which only the compiler sees. It imports the standard library
+// alone.
 package variant
 
 import (
