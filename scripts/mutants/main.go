@@ -4,7 +4,8 @@
 // and link anew for each mutant, and know only the tests of the package; here a program with all mutants is compiled
 // once, each behind a switch, and killers are also the simulation and the stories over HTTP.
 //
-// A killer is asked only about mutants that it comes by, the quickest first: own tests, sim, stories. A mutant that
+// A killer is asked only about mutants that it comes by, in this order: the package's own tests, those of the packages
+// that are made with it (near; the quickest first), the simulation, the stories. A mutant that
 // survives all is printed with its place, before → after: a hole in the tests, or code that nothing needs. One that
 // does not matter stands in explained.txt, with its reason, and is left out of the score.
 //
@@ -55,7 +56,7 @@ func main() {
 	flag.Uint64Var(&s.seed, "seed", 1, "which sample")
 	flag.IntVar(&s.workers, "workers", 2, "so many mutants at a time")
 	flag.IntVar(&s.seeds, "seeds", 200, "so many seeds of the simulation")
-	flag.StringVar(&s.killers, "killers", "own,sim,stories", "who is asked")
+	flag.StringVar(&s.killers, "killers", "own,near,sim,stories", "who is asked")
 	flag.StringVar(&s.only, "only", "", "a pattern: only mutants that read so")
 	flag.StringVar(&s.results, "results", "", "a file of kills, read first and added to: what stands there is not killed again")
 	flag.Parse()
@@ -68,11 +69,12 @@ func main() {
 
 // listed is what the go command says about a package.
 type listed struct {
-	ImportPath, Dir, Export string
-	GoFiles                 []string
-	TestImports             []string
-	XTestImports            []string
-	DepOnly                 bool
+	Name, ImportPath, Dir, Export string
+	GoFiles                       []string
+	Deps                          []string
+	TestImports                   []string
+	XTestImports                  []string
+	DepOnly                       bool
 }
 
 func list(ctx context.Context, patterns ...string) ([]listed, error) {
@@ -81,6 +83,10 @@ func list(ctx context.Context, patterns ...string) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decoded(out)
+}
+
+func decoded(out []byte) ([]listed, error) {
 	var all []listed
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p listed
@@ -172,7 +178,7 @@ func (k *killer) build(ctx context.Context, overlay, dir string) error {
 		return err
 	}
 	k.dir = strings.TrimSpace(string(at))
-	k.binary = filepath.Join(dir, k.name+"-"+filepath.Base(k.pkg)+".test")
+	k.binary = filepath.Join(dir, k.name+"-"+strings.ReplaceAll(k.pkg, "/", "-")+".test")
 	compile := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", k.binary, k.pkg)
 	if _, err := output(compile); err != nil {
 		return err
@@ -291,7 +297,8 @@ func choose(all []mutant, s settings) ([]mutant, error) {
 
 func (s settings) build(ctx context.Context, packages []listed, overlay, dir string) ([]*killer, error) {
 	var killers []*killer
-	for _, name := range strings.Split(s.killers, ",") {
+	order := strings.Split(s.killers, ",")
+	for _, name := range order {
 		switch name {
 		case "own":
 			for _, p := range packages {
@@ -304,6 +311,12 @@ func (s settings) build(ctx context.Context, packages []listed, overlay, dir str
 				}
 				killers = append(killers, k)
 			}
+		case "near":
+			near, err := dependants(ctx, packages)
+			if err != nil {
+				return nil, err
+			}
+			killers = append(killers, near...)
 		case "sim":
 			killers = append(killers, &killer{name: name, pkg: "agentplatform/internal/sim",
 				arguments: []string{"-test.run", "TestSimulation$", "-seeds", strconv.Itoa(s.seeds)}})
@@ -320,8 +333,35 @@ func (s settings) build(ctx context.Context, packages []listed, overlay, dir str
 			return nil, err
 		}
 	}
+	slices.SortFunc(killers, func(a, b *killer) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.name), slices.Index(order, b.name)), cmp.Compare(a.work, b.work))
+	})
 	return killers, nil
 }
+
+// dependants are the tests of packages that are made with one of these: use cases and adapters, which take seconds.
+func dependants(ctx context.Context, packages []listed) ([]*killer, error) {
+	out, err := output(exec.CommandContext(ctx, "go", "list", "-test", "-json=Name,ImportPath,Deps", "agentplatform/internal/..."))
+	if err != nil {
+		return nil, err
+	}
+	all, err := decoded(out)
+	if err != nil {
+		return nil, err
+	}
+	var killers []*killer
+	for _, p := range all {
+		pkg, program := strings.CutSuffix(p.ImportPath, ".test")
+		made := func(one listed) bool { return !one.DepOnly && one.ImportPath != pkg && slices.Contains(p.Deps, one.ImportPath) }
+		if program && !long.MatchString(pkg) && slices.ContainsFunc(packages, made) {
+			killers = append(killers, &killer{name: "near", pkg: pkg})
+		}
+	}
+	return killers, nil
+}
+
+// long are packages whose tests take minutes, or are killers of their own.
+var long = regexp.MustCompile(`^agentplatform/internal/(sim|explore|linear|crash|cloud|imports)(/|$)`)
 
 // hunt has the killers try each mutant that is not done with, several at a time, until one kills it.
 func hunt(
@@ -408,13 +448,13 @@ func report(w io.Writer, chosen []mutant, fates map[string]string) error {
 		counts[m.pkg][fate]++
 		counts[m.pkg]["mutants"]++
 	}
-	_, _ = fmt.Fprintf(w, "%-40s %8s %8s %8s %8s %9s %8s %8s\n",
-		"package", "mutants", "own", "sim", "stories", "explained", "survived", "score")
+	_, _ = fmt.Fprintf(w, "%-40s %8s %8s %8s %8s %8s %9s %8s %8s\n",
+		"package", "mutants", "own", "near", "sim", "stories", "explained", "survived", "score")
 	for _, name := range names {
 		c := counts[name]
-		score := 100 * float64(c["own"]+c["sim"]+c["stories"]) / float64(max(1, c["mutants"]-c["explained"]))
-		_, _ = fmt.Fprintf(w, "%-40s %8d %8d %8d %8d %9d %8d %7.1f%%\n",
-			name, c["mutants"], c["own"], c["sim"], c["stories"], c["explained"], c["survived"], score)
+		score := 100 * float64(c["own"]+c["near"]+c["sim"]+c["stories"]) / float64(max(1, c["mutants"]-c["explained"]))
+		_, _ = fmt.Fprintf(w, "%-40s %8d %8d %8d %8d %8d %9d %8d %7.1f%%\n",
+			name, c["mutants"], c["own"], c["near"], c["sim"], c["stories"], c["explained"], c["survived"], score)
 	}
 	return nil
 }

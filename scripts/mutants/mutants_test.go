@@ -62,3 +62,17 @@ func TestTheFixturesMutants(t *testing.T) {
 	assert.Len(t, few, 3)
 	assert.Equal(t, few, again)
 }
+
+// TestDependants: near are the tests of what is made with a package, not its own, and not the long ones.
+func TestDependants(t *testing.T) {
+	near, err := dependants(t.Context(), []listed{{ImportPath: "agentplatform/internal/move"}})
+	require.NoError(t, err)
+	var names []string
+	for _, k := range near {
+		names = append(names, strings.TrimPrefix(k.pkg, "agentplatform/internal/"))
+	}
+	assert.Contains(t, names, "intake")
+	for _, not := range []string{"move", "lifecycle", "sim", "sim/planted", "sim/explore"} {
+		assert.NotContains(t, names, not)
+	}
+}
