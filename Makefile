@@ -15,6 +15,7 @@ ENTRIES ?= 10000
 SOAK ?= 1h
 PAIRS ?= 7
 HOSTILE_MB ?= 512
+HOSTILE_CLIENTS ?= 8
 PACKAGES ?= lifecycle intake tenant removal record worker agent webhook move
 SAMPLE ?= 60
 SEED ?= 1
@@ -62,8 +63,8 @@ linearize: ## hold HISTORIES histories of the real process to the models of a ch
 explore: ## visit up to STATES states of each small world, with each set of faults
 	$(GO) test -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
 
-hostile: ## hold the real process, with HOSTILE_MB of memory, to what models, tools and clients may send to do harm
-	$(GO) test -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB)
+hostile: ## hold the real process, with HOSTILE_MB of memory, to what models, tools and clients may send to do harm, HOSTILE_CLIENTS cases at a time
+	$(GO) test -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) -hostile-clients $(HOSTILE_CLIENTS)
 
 neighbours: ## measure what an organization far above its cap, and receivers that never answer, do to others, in PAIRS pairs of rounds
 	$(GO) test -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)

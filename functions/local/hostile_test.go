@@ -25,7 +25,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var hostileLimit = flag.Int("hostile-mb", 512, "memory that the process may have in TestHostile, in MB")
+var (
+	hostileLimit   = flag.Int("hostile-mb", 512, "memory that the process may have in TestHostile, in MB")
+	hostileClients = flag.Int("hostile-clients", 8, "so many cases at a time in TestHostile")
+)
 
 // TestHostile: what models, tools and clients may send to do harm, against the real process with little memory. Each
 // case is answered, none ends the process, none is an error of ours, no call is made that nobody let pass; and another
@@ -44,7 +47,7 @@ func TestHostile(t *testing.T) {
 
 	other, agent := p.organization(10)
 	aside := &bystander{program: other, agent: agent}
-	aside.ask(t.Context(), 200)
+	aside.ask(t.Context(), 1000)
 	alone := aside.p99()
 	theirs, _ := p.organization(100_000)
 	// What hostility costs others is told from what as many ordinary requests of the same clients cost them.
@@ -58,8 +61,8 @@ func TestHostile(t *testing.T) {
 		count += theirs.hostileResults(models, hands, tools.URL)
 		count += theirs.hostileBodies()
 	})
-	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside ordinary cases, %s beside hostile ones (%d messages, all answered): %.2f of the ordinary",
-		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest))
+	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside ordinary cases, %s beside hostile ones (%d messages, all answered): %.2f of the ordinary, %.2f of alone",
+		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest), float64(hostile)/float64(alone))
 	assert.GreaterOrEqual(t, count, 300)
 	// The aim is 1.5. A machine with other work moves a p99 of a few milliseconds by more; a case that holds up others
 	// does it by seconds.
@@ -242,11 +245,11 @@ func (p *program) maker(address, approval string) string {
 		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])
 }
 
-// tellAll has the lies told, several beside each other, and looks what comes of each.
+// tellAll has the lies told, hostile-clients beside each other, and looks what comes of each.
 func (p *program) tellAll(models *hostileModels, hands *hostileTools, lies []lie) int {
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range 8 {
+	for range *hostileClients {
 		all.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(lies); n = int(next.Add(1)) - 1 {
 				p.tell(models, hands, lies[n])
