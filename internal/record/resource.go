@@ -427,7 +427,7 @@ type Job struct {
 	ID           string    `json:"job_id"`
 	Organization string    `json:"organization_id"`
 	Kind         JobKind   `json:"kind"`
-	Subject      string    `json:"subject"` // the chat, user or organisation
+	Subject      string    `json:"subject"` // what it is about: the id of a chat, a user, a run, ..., or a blob's key
 	OwnID        bool      `json:"own_id,omitzero"`
 	Epoch        int       `json:"epoch,omitzero"` // of the chat that was deleted
 	Cursor       string    `json:"cursor,omitzero"`
@@ -444,6 +444,7 @@ const (
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
 	RemoveToolkit      JobKind = "remove_toolkit"
+	RemoveBlob         JobKind = "remove_blob" // of a toolkit that does not name it, or not any more
 	RemoveBody         JobKind = "remove_body" // of a message that did not become a run, or of a run that is gone
 	Retention          JobKind = "retention"   // comes back every day
 )

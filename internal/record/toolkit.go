@@ -48,10 +48,37 @@ func DerivedID(what, organization string) string {
 // toolkitBlobs is where all values of a toolkit are.
 func toolkitBlobs(id string) string { return "toolkits/" + id + "/" }
 
-// PutToolkitBlob keeps a value of a toolkit and returns where.
-func (s *Store) PutToolkitBlob(ctx context.Context, id, what string, v []byte) (string, error) {
-	key := toolkitBlobs(id) + what + "/" + s.host.NewID()
-	return key, s.putBlob(ctx, key, v)
+// toolkitBlobLife is how long a value may wait for the commit that names it: longer than any request lasts.
+const toolkitBlobLife = 15 * time.Minute
+
+// PutToolkitBlob keeps a value of a toolkit. It returns where, and a write that belongs to the commit that names it: a job
+// removes what no commit came to name, and a commit that comes after the job is [ErrStale].
+func (s *Store) PutToolkitBlob(ctx context.Context, t Toolkit, what string, v []byte) (key string, named table.Op, err error) {
+	key = toolkitBlobs(t.ID) + what + "/" + s.host.NewID()
+	e := Fresh(blobJob(t, key, s.host.Now().Add(toolkitBlobLife)))
+	move := s.host.NewID()
+	op, err := PutJob(e, move)
+	if err != nil {
+		return "", table.Op{}, err
+	}
+	if err := s.Commit(ctx, move, op); err != nil {
+		return "", table.Op{}, err
+	}
+	return key, DeleteJob(e.Written(e.Value, move)), s.putBlob(ctx, key, v)
+}
+
+// DropToolkitBlob is the write of the job that removes a value, for the commit after which its toolkit names it no more.
+func (s *Store) DropToolkitBlob(t Toolkit, key, move string) (table.Op, error) {
+	return PutJob(Fresh(blobJob(t, key, s.host.Now())), move)
+}
+
+func blobJob(t Toolkit, key string, due time.Time) Job {
+	return Job{ID: DerivedID("blob", key), Organization: t.Organization, Kind: RemoveBlob, Subject: key, Due: due}
+}
+
+// RemoveBlob removes a value that nothing names.
+func (s *Store) RemoveBlob(ctx context.Context, key string) error {
+	return s.blobs.Delete(ctx, key)
 }
 
 // ToolkitBlob reads a value of a toolkit: [ErrStale] when it is not there, as the toolkit then names another by now.
@@ -61,13 +88,6 @@ func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrStale, err)
 	}
 	return b, err
-}
-
-// DropToolkitBlob removes a value that no toolkit names any more. What cannot be removed now stays as long as the toolkit.
-func (s *Store) DropToolkitBlob(ctx context.Context, key string) {
-	if key != "" {
-		_ = s.blobs.Delete(ctx, key)
-	}
 }
 
 // BeginToolkitRemoval is the write of the job that removes what a toolkit kept, once it is gone itself.

@@ -66,6 +66,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		wait, done, err = r.group(ctx, &e.Value)
 	case record.RemoveToolkit:
 		done, err = true, r.Store.DropToolkit(ctx, e.Value.Subject)
+	case record.RemoveBlob:
+		done, err = true, r.Store.RemoveBlob(ctx, e.Value.Subject)
 	case record.RemoveBody:
 		wait, done, err = r.body(ctx, &e.Value)
 	case record.Retention:

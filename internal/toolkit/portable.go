@@ -195,27 +195,14 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
 		}
 	}
-	err := s.store(ctx, &t, p.Document, tools)
-	if _, refused := problem.As(err); refused { // else nobody knows whether it is stored
-		s.Store.DropToolkitBlob(ctx, t.Document)
-		s.Store.DropToolkitBlob(ctx, t.Tools)
-	}
-	return t.ID, err
-}
-
-// store writes a toolkit that is imported.
-func (s *Toolkits) store(ctx context.Context, t *record.Toolkit, document string, tools []Tool) (err error) {
-	if document != "" {
-		if t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", []byte(document)); err != nil {
-			return err
-		}
-	}
-	if err := s.keep(ctx, t, tools); err != nil {
-		return err
-	}
-	op, err := record.PutResource(record.Fresh(*t), t.ID)
+	ops, err := s.apply(ctx, &t, Draft{Document: []byte(p.Document)})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.Store.Commit(ctx, t.ID, op)
+	named, err := s.keep(ctx, &t, tools)
+	if err != nil {
+		return "", err
+	}
+	_, err = record.Create(ctx, s.Store, t, t.ID, append(ops, named)...)
+	return t.ID, err
 }

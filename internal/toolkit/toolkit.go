@@ -177,13 +177,8 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 	}
 	now := s.Host.Now()
 	t := record.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
-	defer func() {
-		if _, refused := problem.As(err); refused {
-			s.Store.DropToolkitBlob(ctx, t.Document)
-			s.Store.DropToolkitBlob(ctx, t.Tools)
-		}
-	}()
-	if err := s.apply(ctx, &t, d); err != nil {
+	ops, err := s.apply(ctx, &t, d)
+	if err != nil {
 		return none, err
 	}
 	e, err := s.endpoint(ctx, t)
@@ -212,19 +207,15 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 		}
 	}
 	t.RefreshedAt = now
-	if err := s.keep(ctx, &t, tools); err != nil {
-		return none, err
-	}
-	made = record.Fresh(t)
-	op, err := record.PutResource(made, t.ID)
+	named, err := s.keep(ctx, &t, tools)
 	if err != nil {
 		return none, err
 	}
-	return made.Written(t, t.ID), s.Store.Commit(ctx, t.ID, op)
+	return record.Create(ctx, s.Store, t, t.ID, append(ops, named)...)
 }
 
-// apply takes a draft over, but for its credentials.
-func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) (err error) {
+// apply takes a draft over, but for its credentials. What it writes belongs to the commit of the toolkit.
+func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) ([]table.Op, error) {
 	t.UpdatedAt = s.Host.Now()
 	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
 		if from != nil {
@@ -237,10 +228,12 @@ func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) (err e
 	if d.Command != nil {
 		t.Command = d.Command
 	}
-	if len(d.Document) > 0 {
-		t.Document, err = s.Store.PutToolkitBlob(ctx, t.ID, "document", d.Document)
+	if len(d.Document) == 0 {
+		return nil, nil
 	}
-	return err
+	key, named, err := s.Store.PutToolkitBlob(ctx, *t, "document", d.Document)
+	t.Document = key
+	return []table.Op{named}, err
 }
 
 // places are the servers that a toolkit's owner names.
@@ -279,15 +272,15 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 // sealedFor is whom a toolkit's credentials are sealed for: they open for no other toolkit.
 func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
 
-// keep stores the list of tools.
-func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) error {
+// keep stores the list of tools. What it writes belongs to the commit of the toolkit.
+func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) (named table.Op, err error) {
 	b, err := json.Marshal(tools)
 	if err != nil {
-		return err
+		return named, err
 	}
 	t.ToolCount = len(tools)
-	t.Tools, err = s.Store.PutToolkitBlob(ctx, t.ID, "tools", b)
-	return err
+	t.Tools, named, err = s.Store.PutToolkitBlob(ctx, *t, "tools", b)
+	return named, err
 }
 
 // endpoint is where a toolkit's tools are.
@@ -409,27 +402,25 @@ func fixed(organization, id string) error {
 	return nil
 }
 
-// change edits a toolkit and drops the blobs that it then no longer names.
+// change edits a toolkit, and has the blobs removed that it then no longer names.
 func (s *Toolkits) change(
-	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit) error,
+	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit) ([]table.Op, error),
 ) (record.Entity[record.Toolkit], error) {
 	if err := fixed(scope.Organization(), id); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}
-	var before record.Toolkit
-	e, err := record.Change(ctx, s.Store, scope, id, match, func(t *record.Toolkit, _ string) ([]table.Op, error) {
-		before = *t
-		return nil, edit(t)
-	})
-	if err != nil {
-		return e, err
-	}
-	for _, blobs := range [][2]string{{before.Tools, e.Value.Tools}, {before.Document, e.Value.Document}} {
-		if blobs[0] != blobs[1] {
-			s.Store.DropToolkitBlob(ctx, blobs[0])
+	return record.Change(ctx, s.Store, scope, id, match, func(t *record.Toolkit, move string) ([]table.Op, error) {
+		before := *t
+		ops, err := edit(t)
+		for _, blobs := range [][2]string{{before.Tools, t.Tools}, {before.Document, t.Document}} {
+			if err == nil && blobs[0] != "" && blobs[0] != blobs[1] {
+				var op table.Op
+				op, err = s.Store.DropToolkitBlob(*t, blobs[0], move)
+				ops = append(ops, op)
+			}
 		}
-	}
-	return e, nil
+		return ops, err
+	})
 }
 
 // Edit changes what is set. What the endpoint offers is looked at by Refresh alone. Credentials that are given are for
@@ -438,46 +429,49 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}
-	return s.change(ctx, scope, id, match, func(t *record.Toolkit) error {
+	return s.change(ctx, scope, id, match, func(t *record.Toolkit) ([]table.Op, error) {
 		before := *t
-		if err := s.apply(ctx, t, d); err != nil {
-			return err
+		ops, err := s.apply(ctx, t, d)
+		if err != nil {
+			return nil, err
 		}
 		if t.Kind == "http" { // all may read the request: what must not stand there is refused before it does
 			if _, err := s.discover(ctx, t.Kind, tool.Endpoint{URL: t.URL, Request: t.Request}); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		moved := !slices.Equal(places(before), places(*t)) || !slices.Equal(before.Command, t.Command)
 		if !moved && d.Credentials == nil {
-			return nil
+			return ops, nil
 		}
 		tools, err := s.tools(ctx, *t)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if moved {
-			if err := s.leave(ctx, t, tools); err != nil {
-				return err
+			named, err := s.leave(ctx, t, tools)
+			if err != nil {
+				return nil, err
 			}
+			ops = append(ops, named)
 		}
 		if d.Credentials == nil {
-			return nil
+			return ops, nil
 		}
-		return s.give(ctx, t, d.Credentials, slices.DeleteFunc(tools, func(one Tool) bool { return !one.Enabled }))
+		return ops, s.give(ctx, t, d.Credentials, slices.DeleteFunc(tools, func(one Tool) bool { return !one.Enabled }))
 	})
 }
 
 // leave sees to a toolkit that has moved. What was agreed to was another place: tools that are not where the owner says
 // are not enabled any more, and credentials that were given for other servers are gone.
-func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
+func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) (named table.Op, err error) {
 	now := places(*t)
 	for i, one := range tools {
 		tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())
 	}
 	if slices.ContainsFunc(now, func(at string) bool { return !slices.Contains(t.Origins, at) }) || len(t.Command) > 0 {
 		if err := s.give(ctx, t, nil, nil); err != nil {
-			return err
+			return named, err
 		}
 	}
 	return s.keep(ctx, t, tools)

@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/schema"
 	"agentplatform/internal/seal"
 	"agentplatform/internal/strictjson"
+	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
 )
 
@@ -65,21 +66,22 @@ func missingTool(id, name string) error {
 // SetRules changes the rules for a tool.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
-	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) ([]table.Op, error) {
 		tools, err := s.tools(ctx, *t)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
 		if at < 0 {
-			return missingTool(id, name)
+			return nil, missingTool(id, name)
 		}
 		if err := rules.apply(&tools[at]); err != nil {
-			return err
+			return nil, err
 		}
 		changed = tools[at]
 		t.UpdatedAt = s.Host.Now()
-		return s.keep(ctx, t, tools)
+		named, err := s.keep(ctx, t, tools)
+		return []table.Op{named}, err
 	})
 	return changed, err
 }
@@ -91,19 +93,19 @@ type Difference struct{ Added, Removed, Changed []string }
 // rules that bind it, but is not enabled any more, as what was agreed to was something else.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
-	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) error {
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) ([]table.Op, error) {
 		d = Difference{}
 		before, err := s.tools(ctx, *t)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		endpoint, err := s.endpoint(ctx, *t)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		now, err := s.discover(ctx, t.Kind, endpoint)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range now {
 			at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
@@ -126,7 +128,8 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 			}
 		}
 		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
-		return s.keep(ctx, t, now)
+		named, err := s.keep(ctx, t, now)
+		return []table.Op{named}, err
 	})
 	return d, err
 }

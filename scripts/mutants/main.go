@@ -352,7 +352,9 @@ func dependants(ctx context.Context, packages []listed) ([]*killer, error) {
 	var killers []*killer
 	for _, p := range all {
 		pkg, program := strings.CutSuffix(p.ImportPath, ".test")
-		made := func(one listed) bool { return !one.DepOnly && one.ImportPath != pkg && slices.Contains(p.Deps, one.ImportPath) }
+		made := func(one listed) bool {
+			return !one.DepOnly && one.ImportPath != pkg && slices.Contains(p.Deps, one.ImportPath)
+		}
 		if program && !long.MatchString(pkg) && slices.ContainsFunc(packages, made) {
 			killers = append(killers, &killer{name: "near", pkg: pkg})
 		}
