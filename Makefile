@@ -79,7 +79,7 @@ cuts: ## cut the power of the embedded store at CUTS moments
 	$(GO) test -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
 
 planted: ## plant the bugs of internal/sim/planted, and have the simulation find each
-	$(GO) test -run TestEveryBugIsFound -count 1 -timeout 2h -v ./internal/sim/planted -plant
+	$(GO) test -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant
 
 mutants: ## change PACKAGES in small ways, one at a time (SAMPLE of each package, chosen by SEED; 0: all), and count what no test notices
 	$(GO) run ./scripts/mutants -sample $(SAMPLE) -seed $(SEED) $(MUTANTS) $(addprefix ./internal/,$(PACKAGES))

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,12 +53,19 @@ func TestEveryBugIsFound(t *testing.T) {
 		t.Skip("make planted does")
 	}
 	wanted := regexp.MustCompile(*only)
+	var mu sync.Mutex
 	var needed []int
+	t.Cleanup(func() {
+		if slices.Sort(needed); len(needed) > 0 {
+			t.Logf("%d bugs found; seeds needed: median %d, worst %d", len(needed), needed[len(needed)/2], needed[len(needed)-1])
+		}
+	})
 	for _, b := range planted.Bugs() {
 		if !wanted.MatchString(b.Name) || b.Explored {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
+			t.Parallel() // one is compiled while another is looked for
 			binary := build(t, b, "./internal/sim")
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 			defer cancel()
@@ -75,16 +83,14 @@ func TestEveryBugIsFound(t *testing.T) {
 						seed, what = s, string(m[2])
 					}
 				}
+				mu.Lock()
 				needed = append(needed, seed)
+				mu.Unlock()
 				t.Logf("%6d seeds, %5.1f s: %s", seed, time.Since(began).Seconds(), what)
 				return
 			}
 			t.Errorf("the bug has survived %d seeds", *seeds)
 		})
-	}
-	if len(needed) > 0 {
-		slices.Sort(needed)
-		t.Logf("%d bugs found; seeds needed: median %d, worst %d", len(needed), needed[len(needed)/2], needed[len(needed)-1])
 	}
 }
 
@@ -128,7 +134,7 @@ func build(t *testing.T, b planted.Bug, what string) string {
 	list, err := b.Overlay(root, dir)
 	require.NoError(t, err)
 	binary := filepath.Join(dir, "planted.test")
-	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", list, "-o", binary, what)
+	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list, "-o", binary, what)
 	command.Dir = root
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))
