@@ -32,7 +32,7 @@ func documentBlobs(part string) string { return "documents/" + part + "/" }
 func (s *Store) document(ctx context.Context, owner, move string, key table.Key, v any) (table.Op, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return table.Op{}, fmt.Errorf("record: %s: %w", key, err)
+		return table.Op{}, fmt.Errorf("%w: %s: %w", ErrUnstorable, key, err)
 	}
 	d := document{Doc: b}
 	if len(b) > documentLimit {
