@@ -3,131 +3,146 @@ package move_test
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/feed"
-	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/move"
-	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/timer/localtimer"
 )
 
-func newShell() *move.Shell {
-	h, nudges := host.System(), localqueue.New()
-	return &move.Shell{
-		Store: record.New(memtable.New(h.Now), &memblob.Store{}, h), Host: h, Log: slog.New(slog.DiscardHandler), StartDeadline: time.Minute,
-		Queue: nudges, Timer: localtimer.New(nudges), Bell: feed.NewLocalBell(),
-		Caps: func(context.Context, string, string) (int, int, error) { return 3, 3, nil },
-	}
-}
-
-// accept has a run begin, or be parked on one.
-func accept(t *testing.T, m *move.Shell, user, on string) string {
-	ticket := lifecycle.Ticket{RunID: m.Host.NewID(), Organization: "o", User: user, Agent: "a", Chat: "c", OwnChatID: true, Callback: true}
-	input := record.Input{Message: "x", CallbackURL: "https://example.com/hook"}
-	if on != "" {
-		ticket.Waited = true
-		do(t, m, on, func(_ record.Run, name string) (move.Change, error) {
-			kept, err := m.Store.PutInput(t.Context(), name, ticket, input, m.Host.Now())
-			return move.Change{Event: lifecycle.Park{ID: ticket.RunID}, Ops: kept}, err
-		})
-		return ticket.RunID
-	}
-	slots, err := m.Slots(t.Context(), ticket)
-	require.NoError(t, err)
-	_, err = m.Accept(t.Context(), move.Acceptance{
-		Ticket: ticket, Input: input, Slots: slots,
-		Chat: record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: "o", User: user, CreatedAt: m.Host.Now()}),
-	})
-	require.NoError(t, err)
-	return ticket.RunID
-}
-
-func do(t *testing.T, m *move.Shell, run string, decide func(r record.Run, name string) (move.Change, error)) record.Run {
-	t.Helper()
-	after, _, err := m.Do(t.Context(), record.System(), run, decide)
-	require.NoError(t, err)
-	return after
-}
-
-func plainly(c move.Change) func(record.Run, string) (move.Change, error) {
-	return func(record.Run, string) (move.Change, error) { return c, nil }
+// push is what is sent of the state that a run has entered, and is held to what all pushes say.
+func (w *world) push(r record.Run) events.Webhook {
+	w.t.Helper()
+	h, found, err := w.Store.Hook(w.t.Context(), r.ID(), r.Transition)
+	require.NoError(w.t, err)
+	require.True(w.t, found)
+	var body events.Webhook
+	require.NoError(w.t, json.Unmarshal([]byte(h.Value.Body), &body))
+	assert.Equal(w.t, record.Hook{
+		DeliveryID: body.DeliveryID, Organization: "o", RunID: r.ID(), Sequence: r.Transition, Event: body.Event,
+		Status: string(r.Status), CallbackURL: "https://example.com/hook", Body: h.Value.Body, State: record.HookPending,
+		NextAttempt: w.Host.Now(), LookAt: w.Host.Now().Add(lifecycle.DispatchGrace),
+	}, h.Value, "it is due at once, and a nudge is on its way")
+	assert.Equal(w.t, events.Webhook{
+		Version: 1, Event: body.Event, DeliveryID: record.DeliveryID(r.ID(), r.Transition), RunID: r.ID(), ChatID: "c",
+		AgentID: "a", Status: string(r.Status), Interrupts: body.Interrupts, Error: body.Error, Result: body.Result,
+		UsageStatus: body.UsageStatus, Metadata: map[string]string{"k": "v"}, OccurredAt: events.Time(w.Host.Now()),
+		Sequence: r.Transition,
+	}, body)
+	return body
 }
 
 // A push says which state was entered and why, in the bytes that are sent each time.
 func TestWhatAPushSays(t *testing.T) {
-	m := newShell()
-	run := accept(t, m, "u", "")
-	claim := move.Change{Event: lifecycle.Claim{Holder: "w", Until: m.Host.Now().Add(time.Hour)}}
-	do(t, m, run, plainly(claim))
-	pushed := func(r record.Run) (events.Webhook, record.Hook) {
-		h, found, err := m.Store.Hook(t.Context(), r.ID(), r.Transition)
-		require.NoError(t, err)
-		require.True(t, found)
-		var body events.Webhook
-		require.NoError(t, json.Unmarshal([]byte(h.Value.Body), &body))
-		assert.Equal(t, []any{run, "c", "a", r.Transition, string(r.Status), map[string]string{}},
-			[]any{body.RunID, body.ChatID, body.AgentID, body.Sequence, body.Status, body.Metadata})
-		assert.Equal(t, h.Value.Event, body.Event)
-		assert.Equal(t, "https://example.com/hook", h.Value.CallbackURL)
-		return body, h.Value
-	}
-	asked := do(t, m, run, plainly(move.Change{
-		Event:      lifecycle.Pause{Work: lifecycle.Work{Attempt: 1}, Interrupts: []lifecycle.Pending{{ID: "i", Kind: lifecycle.Clarification}}, ExpiresAt: m.Host.Now().Add(time.Hour)},
-		Interrupts: []record.Interrupt{{Interrupt: events.Interrupt{ID: "i"}}},
-	}))
-	body, _ := pushed(asked)
+	w := newWorld(t)
+	run := w.accept("u")
+	body := w.push(w.ask(run))
 	assert.Equal(t, events.WebhookAwaitingInput, body.Event)
-	assert.Contains(t, string(body.Interrupts), `"i"`)
+	assert.JSONEq(t, `[{"id":"i","kind":"","prompt":"which?","created_at":""}]`, string(body.Interrupts))
 	assert.Nil(t, body.UsageStatus)
-	slots, err := m.Slots(t.Context(), asked.Ticket)
+	slots, err := w.Slots(t.Context(), w.run(run).Ticket)
 	require.NoError(t, err)
-	do(t, m, run, plainly(move.Change{Event: lifecycle.AnswerMessage{By: "u", Slots: slots, StartBy: m.Host.Now().Add(time.Hour)}}))
-	do(t, m, run, plainly(claim))
-	failed := do(t, m, run, plainly(move.Change{Event: lifecycle.Fail{Work: lifecycle.Work{Attempt: 2}, Error: "broken"}}))
-	body, _ = pushed(failed)
+	w.do(run, plainly(w.answering(slots)))
+	w.claim(run)
+	failed := w.do(run, plainly(move.Change{Event: lifecycle.Fail{Work: lifecycle.Work{Attempt: 2}, Error: "broken"}}))
+	body = w.push(failed)
 	assert.Equal(t, events.WebhookTerminal, body.Event)
 	assert.Equal(t, "broken", *body.Error)
 	assert.JSONEq(t, "[]", string(body.Interrupts))
+	assert.JSONEq(t, "null", string(body.Result))
 	assert.Nil(t, body.UsageStatus, "only what is completed is billed")
+
+	w = newWorld(t)
+	run = w.accept("u")
+	w.claim(run)
+	body = w.push(w.do(run, plainly(move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})))
+	assert.Equal(t, events.WebhookTerminal, body.Event)
+	assert.Nil(t, body.Error)
+	assert.JSONEq(t, "[]", string(body.Interrupts))
+	assert.JSONEq(t, string(said(1)), string(body.Result))
+	require.NotNil(t, body.UsageStatus)
+	assert.Equal(t, "billed", *body.UsageStatus)
+
+	w = newWorld(t)
+	ticket, in := w.ticket("u"), input(1)
+	in.Metadata = nil
+	require.NoError(t, w.begin(t.Context(), ticket, in))
+	w.claim(ticket.RunID)
+	w.do(ticket.RunID, plainly(move.Change{Event: lifecycle.Complete{Work: work}}))
+	h, _, err := w.Store.Hook(t.Context(), ticket.RunID, 3)
+	require.NoError(t, err)
+	assert.Contains(t, h.Value.Body, `"metadata":{}`)
 }
 
 // A parked message's run takes over the places of the one before it where they are its own user's and count; else it
-// has one of its own user's, so that caps hold for whose the work is.
+// has one of its own user's, so that caps hold for whose the work is. The cap of its user and that of the organization
+// may be reached: it is accepted work.
 func TestAPromotedRunHasAPlaceOfItsOwnUsers(t *testing.T) {
-	for _, paused := range []bool{false, true} {
-		for _, user := range []string{"u", "another"} {
-			m := newShell()
-			run := accept(t, m, "u", "")
-			next := accept(t, m, user, run)
-			if paused {
-				do(t, m, run, plainly(move.Change{Event: lifecycle.Claim{Holder: "w", Until: m.Host.Now().Add(time.Hour)}}))
-				do(t, m, run, plainly(move.Change{Event: lifecycle.Pause{
-					Work: lifecycle.Work{Attempt: 1}, Interrupts: []lifecycle.Pending{{ID: "i", Kind: lifecycle.Clarification}}, ExpiresAt: m.Host.Now(),
-				}}))
-			}
-			do(t, m, run, plainly(move.Change{Event: lifecycle.Remove{KeepParked: true}}))
-			e, err := m.Store.Run(t.Context(), record.System(), next)
-			require.NoError(t, err)
-			assert.Equal(t, []any{lifecycle.Queued, 2, run}, []any{e.Value.Status, e.Value.Turn, e.Value.Previous})
-			for whose, want := range map[string]int{"u": 0, "another": 0, user: 1} {
-				n, err := m.Store.CountingRunsOfUser(t.Context(), "o", whose)
+	for _, limit := range []int{1, 3} {
+		for _, paused := range []bool{false, true} {
+			for _, user := range []string{"u", "another"} {
+				w := newWorld(t)
+				w.cap = limit
+				run := w.accept("u")
+				next := w.park(user, run)
+				if paused {
+					w.ask(run)
+				}
+				ticket := w.ticket("another")
+				ticket.Chat = "elsewhere"
+				require.NoError(t, w.begin(t.Context(), ticket, record.Input{Message: "x"}))
+				before := w.run(run)
+				w.do(run, plainly(move.Change{Event: lifecycle.Remove{KeepParked: true}}))
+				after := w.run(next)
+				assert.Equal(t, []any{lifecycle.Queued, 2, run}, []any{after.Status, after.Turn, after.Previous})
+				over := "over/" + next
+				switch {
+				case paused:
+					assert.Equal(t, limit == 1, after.Slots.Organization == over, "there was one left, or none")
+					assert.Equal(t, limit == 1 && user == "another", after.Slots.User == over)
+				case user == "u":
+					assert.Equal(t, before.Slots, after.Slots)
+				default:
+					assert.Equal(t, before.Slots.Organization, after.Slots.Organization)
+					assert.Equal(t, limit == 1, after.Slots.User == over)
+				}
+				for whose, want := range map[string]int{"u": 0, "another": 1, user: 1} {
+					if user == "another" && whose == user {
+						want = 2
+					}
+					n, err := w.Store.CountingRunsOfUser(t.Context(), "o", whose)
+					require.NoError(t, err)
+					assert.Equal(t, want, n, "%s of %s, paused %v", whose, user, paused)
+				}
+				n, err := w.Store.CountingRuns(t.Context(), "o")
 				require.NoError(t, err)
-				assert.Equal(t, want, n, "%s of %s, paused %v", whose, user, paused)
+				assert.Equal(t, 2, n)
 			}
-			n, err := m.Store.CountingRuns(t.Context(), "o")
-			require.NoError(t, err)
-			assert.Equal(t, 1, n)
 		}
 	}
+}
+
+// Places are looked for at the caps that hold for the user and for its organization, each at its own.
+func TestPlacesAreLookedForAtTheCaps(t *testing.T) {
+	w := newWorld(t)
+	w.Caps = func(_ context.Context, organization, user string) (int, int, error) {
+		assert.Equal(t, []string{"o", "u"}, []string{organization, user})
+		return 1, 2, nil
+	}
+	user, organization, err := w.Doors(t.Context(), "o", "u")
+	require.NoError(t, err)
+	assert.Equal(t, record.Door{Free: "0", Cap: 1}, user)
+	assert.Equal(t, []any{2, 0, true}, []any{organization.Cap, organization.Active, organization.Admits()})
+	w.accept("u")
+	user, organization, err = w.Doors(t.Context(), "o", "u")
+	require.NoError(t, err)
+	assert.Equal(t, record.Door{Active: 1, Cap: 1}, user)
+	assert.Equal(t, []any{1, true}, []any{organization.Active, organization.Admits()})
+	slots, err := w.Slots(t.Context(), lifecycle.Ticket{RunID: "r", Organization: "o", User: "u"})
+	require.NoError(t, err)
+	assert.Equal(t, lifecycle.Slots{User: "over/r", Organization: organization.Free}, slots)
 }

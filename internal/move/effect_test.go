@@ -1,0 +1,303 @@
+package move_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// What a move makes due is said after its commit, once, also when whoever asked for it has gone meanwhile; a queue or a
+// timer that does not take it undoes nothing, as the due index remembers.
+func TestWhatIsSaidAfterAMove(t *testing.T) {
+	says := map[string][]string{
+		"a new run":                        {"run RUN for o", "ring RUN"},
+		"a new run of a long message":      {"run RUN for o", "ring RUN"},
+		"a new run of a very long message": {"run RUN for o", "ring RUN"},
+		"a long step":                      {"ring RUN"},
+		"a pause after a long message":     {"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN"},
+		"a pause with a long question":     {"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN"},
+		"a decision":                       {"run RUN for o", "stop RUN-p1", "ring RUN"},
+		"an end":                           {"webhook RUN/3 for o", "ring RUN"},
+		"an end with a long result":        {"webhook RUN/3 for o", "ring RUN"},
+		"an end on which another's message waits": {
+			"run NEXT for o", "webhook RUN/3 for o", "ring RUN", "ring NEXT",
+		},
+		"the end of a pause on which a message waits": {
+			"run NEXT for o", "webhook RUN/4 for o", "stop RUN-p1", "ring RUN", "ring NEXT",
+		},
+		"a chat's deletion": {"ring RUN"},
+	}
+	for name, ready := range operations() {
+		for _, broken := range []bool{false, true} {
+			for _, listened := range []bool{true, false} {
+				w := newWorld(t)
+				o := ready(w)
+				w.forget()
+				before := w.status(o.run)
+				w.outbox.broken = broken
+				if !listened {
+					w.Moved = nil
+				}
+				gone, cancel := context.WithCancel(t.Context())
+				cancel()
+				require.NoError(t, o.do(gone), name)
+				var want []string
+				missed := 0
+				for _, line := range says[name] {
+					if broken && !strings.HasPrefix(line, "ring") {
+						missed++
+						continue
+					}
+					hour := w.Host.Now().Add(time.Hour).Format(time.RFC3339)
+					want = append(want, strings.NewReplacer("RUN", o.run, "NEXT", o.next, "HOUR", hour).Replace(line))
+				}
+				assert.Equal(t, want, w.outbox.said, name)
+				assert.Equal(t, missed, strings.Count(w.log.String(), "level=WARN"), name)
+				after := w.run(o.run)
+				assert.Equal(t, before != after.Status, strings.Contains(w.log.String(), "run entered a status"), name)
+				if !listened {
+					continue
+				}
+				var told []string
+				for _, m := range w.moved {
+					told = append(told, m.After.ID())
+				}
+				assert.Equal(t, strings.Fields(o.run+" "+o.next), told, "%s: who counts moves is told of all", name)
+				assert.Equal(t, after.Status, w.moved[0].After.Status, name)
+			}
+		}
+	}
+}
+
+// status is where a run stands; nowhere as long as it is not there.
+func (w *world) status(run string) lifecycle.Status {
+	e, _ := w.Store.Run(w.t.Context(), record.System(), run)
+	return e.Value.Status
+}
+
+// What is stored beside a run's head is read again as it was given.
+func TestWhatIsStoredBesideARun(t *testing.T) {
+	for _, size := range []int{1, 1000, 10_000} {
+		w := newWorld(t)
+		ticket, in := w.ticket("u"), input(size)
+		require.NoError(t, w.begin(t.Context(), ticket, in))
+		run := w.run(ticket.RunID)
+		found, err := w.Store.Input(t.Context(), run)
+		require.NoError(t, err)
+		assert.Equal(t, in, found)
+		assert.Equal(t, size < 256, run.Input != nil, "a short message rides in the head")
+		key, is, err := w.Store.Idempotency(t.Context(), in.Idempotency)
+		require.NoError(t, err)
+		assert.True(t, is)
+		assert.Equal(t, []any{record.StartedRun, run.ID()}, []any{key.Outcome, key.RunID})
+
+		w.claim(run.ID())
+		steps := []record.Step{{Index: 1, Text: strings.Repeat("x", size)}, {Index: 2, Text: "y"}}
+		w.do(run.ID(), plainly(move.Change{Event: lifecycle.Step{Work: work}, Steps: steps}))
+		journal, err := w.Store.Journal(t.Context(), run.ID())
+		require.NoError(t, err)
+		assert.Equal(t, steps, journal)
+
+		c := w.asking()
+		c.Interrupts[0].Prompt = strings.Repeat("x", size)
+		w.do(run.ID(), plainly(c))
+		asked, err := w.Store.Interrupts(t.Context(), run.ID(), 1)
+		require.NoError(t, err)
+		assert.Equal(t, c.Interrupts, asked)
+		parked := w.park("u", run.ID()) // nothing is asked anew
+		asked, err = w.Store.Interrupts(t.Context(), run.ID(), 1)
+		require.NoError(t, err)
+		assert.Equal(t, c.Interrupts, asked)
+
+		slots, err := w.Slots(t.Context(), run.Ticket)
+		require.NoError(t, err)
+		c = w.answering(slots)
+		by := record.By(t.Context(), record.Author{Organization: "o", UserID: "u", APIKeyID: "k", Operation: "resume"})
+		_, _, err = w.Do(by, record.System(), run.ID(), plainly(c))
+		require.NoError(t, err)
+		decided, is, err := w.Store.LastDecision(t.Context(), run.ID(), 1)
+		require.NoError(t, err)
+		assert.True(t, is)
+		assert.Equal(t, *c.Decisions, decided)
+		log, err := record.Resources[record.AuditEntry](t.Context(), w.Store, record.Of("o"), "", 10)
+		require.NoError(t, err)
+		require.Len(t, log.Rows, 1, "what humans decide stands in the audit log")
+		assert.Equal(t, []record.AuditDecision{{InterruptID: "i", Decision: "answer"}}, log.Rows[0].Value.Decisions)
+
+		w.claim(run.ID())
+		last := work
+		last.Attempt = 2
+		ended := w.do(run.ID(), plainly(move.Change{Event: lifecycle.Complete{Work: last}, Result: said(size)}))
+		assert.Equal(t, ended, w.run(run.ID()))
+		output, err := w.Store.Output(t.Context(), ended)
+		require.NoError(t, err)
+		assert.Equal(t, said(size), output)
+		spent, err := w.Store.Spent(t.Context(), run.Budgets[0].Name)
+		require.NoError(t, err)
+		assert.Equal(t, int64(7), spent.Tokens, "its tokens count against its budgets")
+		assert.Equal(t, []string{parked}, ended.PassedOn)
+		assert.Empty(t, slices.Concat(ended.Parked, ended.Dropped))
+		audit := record.NewAudit()
+		require.NoError(t, w.look(audit))
+		require.Len(t, audit.Ledger[run.ID()], 1)
+		entry := audit.Ledger[run.ID()][0]
+		assert.Equal(t, []any{"completed", true, int64(3), int64(4)},
+			[]any{entry.Status, entry.Billed, entry.InputTokens, entry.OutputTokens})
+	}
+}
+
+// A run that ends otherwise has no result, though its worker may have brought one; one that was cancelled before it
+// could ask has asked nothing.
+func TestWhatARunThatWasCancelledHasNot(t *testing.T) {
+	for name, change := range map[string]func(w *world) move.Change{
+		"a result": func(*world) move.Change {
+			return move.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)}
+		},
+		"a question": (*world).asking,
+	} {
+		w := newWorld(t)
+		run := w.accept("u")
+		w.claim(run)
+		w.do(run, plainly(move.Change{Event: lifecycle.Cancel{}}))
+		after := w.do(run, plainly(change(w)))
+		assert.Equal(t, []any{lifecycle.Cancelled, false}, []any{after.Status, after.Outside}, name)
+		output, err := w.Store.Output(t.Context(), after)
+		require.NoError(t, err)
+		assert.Empty(t, output)
+		pauses, _, err := w.Store.Pauses(t.Context(), run)
+		require.NoError(t, err)
+		assert.Empty(t, pauses, name)
+		assert.JSONEq(t, "null", string(w.push(after).Result), name)
+	}
+}
+
+// An ended run leaves its chat free, or to the first message that waited, on whose run the others wait; what nobody
+// waits for any more goes with it.
+func TestAnEndedRunLeavesItsChat(t *testing.T) {
+	for _, waiting := range []int{0, 1, 3} {
+		for _, dropped := range []bool{false, true} {
+			w := newWorld(t)
+			run := w.accept("u")
+			var parked []string
+			for range waiting {
+				parked = append(parked, w.park("u", run))
+			}
+			before := w.run(run)
+			w.clock.now = w.clock.now.Add(time.Second)
+			edit := func(c *lifecycle.Chat) { c.Title = "edited" }
+			after := w.do(run, plainly(move.Change{Event: lifecycle.Remove{KeepParked: !dropped}, Chat: edit}))
+			assert.Equal(t, after, w.run(run))
+			chat := w.chat(after).Value
+			assert.Equal(t, []any{"edited", w.Host.Now()}, []any{chat.Title, chat.UpdatedAt})
+			assert.Empty(t, after.Parked)
+			if dropped || waiting == 0 {
+				assert.Equal(t, []any{"", run, 1}, []any{chat.ActiveRun, chat.LastRun, chat.Turn})
+				assert.Equal(t, parked, after.Dropped)
+				assert.Empty(t, after.PassedOn)
+				continue
+			}
+			assert.Equal(t, []any{parked[0], parked[0], 2}, []any{chat.ActiveRun, chat.LastRun, chat.Turn})
+			assert.Empty(t, after.Dropped)
+			assert.Equal(t, parked, after.PassedOn)
+			next := w.run(parked[0])
+			assert.Equal(t, []any{lifecycle.Queued, 2, run, before.Slots, w.Host.Now(), w.Host.Now().Add(time.Minute)},
+				[]any{next.Status, next.Turn, next.Previous, next.Slots, next.CreatedAt, next.StartBy})
+			assert.ElementsMatch(t, parked[1:], next.Parked)
+		}
+	}
+}
+
+// What cannot be stored is refused, and nothing of its move is stored.
+func TestWhatCannotBeStoredIsRefusedWhole(t *testing.T) {
+	const text = "\xff"
+	broken := json.RawMessage(`{`)
+	twice := json.RawMessage(`{"a":1,"a":2}`)
+	running := func(w *world) string {
+		run := w.accept("u")
+		w.claim(run)
+		return run
+	}
+	asking := func(w *world) string { return w.ask(w.accept("u")).ID() }
+	for name, c := range map[string]struct {
+		ready  func(w *world) string
+		change func(w *world, c *move.Change)
+	}{
+		"a step": {running, func(_ *world, c *move.Change) {
+			c.Event, c.Steps = lifecycle.Step{Work: work}, []record.Step{{Index: 1, Arguments: broken}}
+		}},
+		"a question": {running, func(w *world, c *move.Change) {
+			*c = w.asking()
+			c.Interrupts[0].Tool = &events.InterruptTool{Arguments: broken}
+		}},
+		"a decision": {asking, func(w *world, c *move.Change) {
+			*c = w.answering(lifecycle.Slots{})
+			c.Decisions.List[0].Arguments = broken
+		}},
+		"who decided": {asking, func(w *world, c *move.Change) {
+			*c = w.answering(lifecycle.Slots{})
+			c.Decisions.By = text
+		}},
+		"a result": {running, func(_ *world, c *move.Change) {
+			c.Event, c.Result = lifecycle.Complete{Work: work}, twice
+		}},
+		"a long result": {running, func(_ *world, c *move.Change) {
+			c.Event, c.Result = lifecycle.Complete{Work: work}, append(said(10_000), broken...)
+		}},
+		"a chat": {running, func(_ *world, c *move.Change) {
+			c.Event, c.Chat = lifecycle.Complete{Work: work}, func(c *lifecycle.Chat) { c.Title = text }
+		}},
+	} {
+		w := newWorld(t)
+		run := c.ready(w)
+		var change move.Change
+		c.change(w, &change)
+		before := w.stored()
+		by := record.By(t.Context(), record.Author{Organization: "o", UserID: "u", APIKeyID: "k", Operation: "resume"})
+		_, _, err := w.Do(by, record.System(), run, plainly(change))
+		require.ErrorIs(t, err, record.ErrUnstorable, "%s: so to try again is of no use", name)
+		assert.Equal(t, before, w.stored(), name)
+	}
+	for name, spoil := range map[string]func(a *move.Acceptance){
+		"a new run":  func(a *move.Acceptance) { a.Ticket.APIKey = text },
+		"a new chat": func(a *move.Acceptance) { a.Chat.Value.Title = text },
+		"a key's outcome": func(a *move.Acceptance) {
+			a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: text}
+		},
+	} {
+		w := newWorld(t)
+		ticket := w.ticket("u")
+		slots, err := w.Slots(t.Context(), ticket)
+		require.NoError(t, err)
+		a := move.Acceptance{
+			Ticket: ticket, Input: input(1), Slots: slots,
+			Chat: record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: "o", User: "u"}),
+		}
+		spoil(&a)
+		_, err = w.Accept(t.Context(), a)
+		require.ErrorIs(t, err, record.ErrUnstorable, name)
+		assert.Empty(t, w.stored(), name)
+	}
+}
+
+// look reads all that is stored.
+func (w *world) look(audit *record.Audit) (err error) {
+	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
+		if err == nil {
+			err = audit.Add(i)
+		}
+	})
+	return err
+}

@@ -1,0 +1,227 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+)
+
+// Whichever call fails for good: whoever asked for the move is told that it was not made, and nothing of it was.
+func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
+	const patience = 8 // how often the store is asked before it is given up
+	for name, ready := range operations() {
+		for fails, done := 0, false; !done; fails++ {
+			require.Less(t, fails, 50, name)
+			w := newWorld(t)
+			o := ready(w)
+			w.forget()
+			before := w.stored()
+			calls, failed := 0, 0
+			w.fails = func() bool {
+				if calls++; calls > fails && failed < patience {
+					failed++
+					return true
+				}
+				return false
+			}
+			err := o.do(t.Context())
+			w.fails = nil
+			if done = failed == 0; done {
+				require.NoError(t, err, name)
+				require.Positive(t, fails, name)
+				assert.NotEqual(t, before, w.stored(), name)
+				continue
+			}
+			require.Equal(t, "unavailable", code(err), "%s, call %d: %v", name, fails, err)
+			assert.Equal(t, before, w.stored(), "%s, call %d", name, fails)
+			assert.Empty(t, w.outbox.said, "%s, call %d", name, fails)
+			assert.Empty(t, w.moved, "%s, call %d", name, fails)
+		}
+	}
+}
+
+// A move's whole effect is one commit, which names the head of its run.
+func TestAMoveIsOneCommit(t *testing.T) {
+	for name, ready := range operations() {
+		w := newWorld(t)
+		o := ready(w)
+		commits := 0
+		w.items.Before = func(c faulttable.Call) faulttable.Fault {
+			if c.Commit && (len(c.Ops) > 1 || !isJob(c.Ops[0].Item.Key)) {
+				commits++
+				heads := 0
+				for _, op := range c.Ops {
+					if op.Item.Key == record.RunKey(o.run) {
+						heads++
+					}
+				}
+				assert.Equal(t, 1, heads, name)
+			}
+			return faulttable.None
+		}
+		require.NoError(t, o.do(t.Context()), name)
+		assert.Equal(t, 1, commits, name)
+	}
+}
+
+// A move that is not possible is refused, and nothing of it is done.
+func TestAMoveThatIsNotPossibleIsRefused(t *testing.T) {
+	w := newWorld(t)
+	run := w.accept("u")
+	before := w.stored()
+	w.forget()
+	end := move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // it has not begun
+	_, o, err := w.Do(t.Context(), record.System(), run, plainly(end))
+	require.ErrorIs(t, err, lifecycle.ErrRefused)
+	assert.Equal(t, lifecycle.Outcome{}, o)
+	assert.Equal(t, before, w.stored())
+	assert.Empty(t, w.outbox.said)
+}
+
+// What has changed since it was read is read again, and the move decided afresh, under the same name.
+func TestAMoveOfWhatHasChangedIsDecidedAfresh(t *testing.T) {
+	w := newWorld(t)
+	run := w.accept("u")
+	var seen, names []string
+	w.items.Overtake(func() { w.touch(run, "by a rival") })
+	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, name string) (move.Change, error) {
+		seen, names = append(seen, r.CancelReason), append(names, name)
+		return move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"", "by a rival"}, seen)
+	assert.Equal(t, names[0], names[1])
+	assert.Equal(t, []any{lifecycle.Running, "by a rival", 1}, []any{after.Status, after.CancelReason, after.Attempt})
+	assert.Equal(t, after.Run, o.After)
+	assert.Equal(t, after, w.run(run))
+}
+
+// A move that is always overtaken is given up, and whoever asked for it told to try again. Between two tries there is
+// a wait, ever longer, of at most 50 ms. The tries end at once when nobody waits for the move, when who decides will not
+// have it any more, or when the run cannot be read.
+func TestAMoveThatIsAlwaysOvertakenIsGivenUp(t *testing.T) {
+	refusal := errors.New("not any more")
+	for name, c := range map[string]struct {
+		gone, refused, down bool
+		decided             int
+	}{
+		"nothing else":            {decided: 24},
+		"nobody waits":            {gone: true, decided: 1},
+		"it is not wanted":        {refused: true, decided: 2},
+		"the store does not help": {down: true, decided: 1},
+	} {
+		w := newWorld(t)
+		run := w.accept("u")
+		w.forget()
+		ctx, cancel := context.WithCancel(t.Context())
+		w.items.Before = func(call faulttable.Call) faulttable.Fault {
+			if call.Commit {
+				w.touch(run, "by a rival")
+				w.fails = func() bool { return c.down }
+				if c.down {
+					w.items.Before = w.plain
+				}
+				if c.gone {
+					cancel()
+				}
+			}
+			return faulttable.None
+		}
+		decided := 0
+		_, _, err := w.Do(ctx, record.System(), run, func(record.Run, string) (move.Change, error) {
+			if decided++; decided > 1 && c.refused {
+				return move.Change{}, refusal
+			}
+			return move.Change{Event: lifecycle.Postpone{Due: w.Host.Now()}}, nil
+		})
+		cancel()
+		assert.Equal(t, c.decided, decided, name)
+		switch {
+		case c.gone:
+			require.ErrorIs(t, err, context.Canceled, name)
+		case c.refused:
+			require.ErrorIs(t, err, refusal, name)
+		default:
+			assert.Equal(t, "unavailable", code(err), "%s: %v", name, err)
+		}
+		assert.Empty(t, w.moved, name)
+		for i, nap := range w.clock.naps[:min(c.decided, len(w.clock.naps))] {
+			longest := min(time.Millisecond<<i, 50*time.Millisecond) - 1 // that may be drawn
+			assert.Equal(t, longest, nap, "%s, wait %d", name, i)
+		}
+	}
+}
+
+// A refusal that tells nothing of our own write, which went through: the run itself says who wrote it, and the move is
+// not made again.
+func TestAMoveThatWentThroughIsNotMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	run := w.accept("u")
+	w.Store = record.New(&mute{Table: w.items}, w.blobs, w.Host)
+	decided := 0
+	after, o, err := w.Do(t.Context(), record.System(), run, func(record.Run, string) (move.Change, error) {
+		decided++
+		return move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 1, decided)
+	assert.Equal(t, []any{lifecycle.Running, 1}, []any{after.Status, after.Attempt})
+	assert.Equal(t, lifecycle.Outcome{Before: after.Run, After: after.Run}, o)
+	assert.Equal(t, after, w.run(run))
+}
+
+// A run that does not hold its chat hands it to nobody: the chat has changed since.
+func TestARunThatDoesNotHoldItsChatLeavesItAlone(t *testing.T) {
+	end := move.Change{Event: lifecycle.Remove{}}
+	for name, lose := range map[string]func(w *world, chat record.ChatEntity){
+		"it is another's": func(w *world, chat record.ChatEntity) {
+			chat.Value.ActiveRun = "another"
+			op, err := record.PutChat(chat, "rival")
+			require.NoError(t, err)
+			require.NoError(t, w.Store.Commit(t.Context(), "rival", op))
+		},
+		"it is gone": func(w *world, chat record.ChatEntity) {
+			require.NoError(t, w.Store.Commit(t.Context(), "rival", record.DeleteChat(chat)))
+		},
+	} {
+		w := newWorld(t)
+		run := w.accept("u")
+		lose(w, w.chat(w.run(run)))
+		before := w.stored()
+		e, err := w.Store.Run(t.Context(), record.System(), run)
+		require.NoError(t, err)
+		_, _, err = w.Make(t.Context(), e, "move", end)
+		require.ErrorIs(t, err, record.ErrStale, name)
+		assert.Equal(t, before, w.stored(), name)
+	}
+}
+
+// touch writes a run, as somebody else would.
+func (w *world) touch(run, reason string) {
+	e, err := w.Store.Run(w.t.Context(), record.System(), run)
+	require.NoError(w.t, err)
+	e.Value.CancelReason = reason
+	op, err := record.PutRun(e, "rival")
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), "rival", op))
+}
+
+// mute is a store that, after a write whose answer was lost, says of the repetition only that it was refused.
+type mute struct{ table.Table }
+
+func (m *mute) Commit(ctx context.Context, move string, ops ...table.Op) error {
+	if err := m.Table.Commit(ctx, move, ops...); err != nil {
+		return err
+	}
+	return &table.Refused{Conflicts: []table.Conflict{{}}}
+}
