@@ -106,8 +106,8 @@ func TestAMoveOfWhatHasChangedIsDecidedAfresh(t *testing.T) {
 	assert.Equal(t, after, w.run(run))
 }
 
-// A move that is always overtaken is given up, and whoever asked for it told to try again. Between two tries there is
-// a wait, ever longer, of at most 50 ms. The tries end at once when nobody waits for the move, when who decides will not
+// A move that is always overtaken is given up, and whoever asked for it told to try again. Between two tries there is a
+// wait, ever longer, of at most 50 ms. They end at once when nobody waits for the move, when who decides will not
 // have it any more, or when the run cannot be read.
 func TestAMoveThatIsAlwaysOvertakenIsGivenUp(t *testing.T) {
 	refusal := errors.New("not any more")
