@@ -25,7 +25,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -175,7 +174,7 @@ func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, m
 type outcome struct {
 	record.HookAttempt
 
-	retryAfter time.Duration // as the receiver wished; 0 for no wish
+	retryAfter time.Duration // as the receiver wished; 0, or less, for no wish
 	final      bool          // no further try makes sense
 }
 
@@ -218,9 +217,7 @@ func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcom
 // after is a claimed delivery after a try.
 func (s *Sender) after(h record.Hook, o outcome) record.Hook {
 	h.Attempts = append(h.Attempts, o.HookAttempt)
-	if len(h.Attempts) > maxAttempts {
-		h.Attempts = h.Attempts[len(h.Attempts)-maxAttempts:]
-	}
+	h.Attempts = h.Attempts[max(0, len(h.Attempts)-maxAttempts):]
 	redelivery := h.Redeliver && h.State != record.HookPending
 	h.Claim, h.Boot, h.ClaimUntil, h.Redeliver, h.NextAttempt = "", "", time.Time{}, false, time.Time{}
 	h.Tries++
@@ -267,27 +264,18 @@ func (s *Sender) try(ctx context.Context, h record.Hook) (o outcome) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
-	o.Status, o.ResponseExcerpt = response.StatusCode, clip(string(excerpt))
+	o.Status, o.ResponseExcerpt = response.StatusCode, strings.ToValidUTF8(string(excerpt), "\uFFFD")
 	o.final = response.StatusCode < 500 && response.StatusCode != http.StatusTooManyRequests
 	o.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
 	return o
 }
 
-func clip(s string) string {
-	if len(s) > excerptBytes {
-		s = s[:excerptBytes]
-	}
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "�")
-}
-
+// parseRetryAfter is the receiver's wish: seconds, or a date. What is not ahead is none.
 func parseRetryAfter(v string, now time.Time) time.Duration {
-	if n, err := strconv.Atoi(v); err == nil && n > 0 {
-		return time.Duration(min(n, 1<<20)) * time.Second
+	if n, err := strconv.Atoi(v); err == nil {
+		return time.Duration(min(max(n, 0), 1<<20)) * time.Second
 	}
-	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+	if at, err := http.ParseTime(v); err == nil {
 		return at.Sub(now)
 	}
 	return 0
