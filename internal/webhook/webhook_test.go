@@ -1,87 +1,14 @@
 package webhook_test
 
 import (
-	"context"
-	"io"
-	"log/slog"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
-	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/webhook"
 )
-
-// receiver answers each push, after it has done something meanwhile.
-type receiver struct {
-	status    int
-	meanwhile func()
-	posts     int
-}
-
-func (r *receiver) Do(*http.Request) (*http.Response, error) {
-	r.posts++
-	if r.meanwhile != nil {
-		r.meanwhile()
-	}
-	return &http.Response{StatusCode: r.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("thanks"))}, nil
-}
-
-type noQueue struct{}
-
-func (noQueue) Send(context.Context, queue.Message) error { return nil }
-
-// stage is a store with one delivery that is due, and what works on it.
-type stage struct {
-	*receiver
-
-	items   *faulttable.Table
-	store   *record.Store
-	sender  *webhook.Sender
-	sweeper *sweep.Sweeper
-	hook    record.Hook
-}
-
-func newStage(t *testing.T) stage {
-	t.Helper()
-	machine, log := host.System(), slog.New(slog.DiscardHandler)
-	s := stage{receiver: &receiver{status: http.StatusOK}, items: &faulttable.Table{Inner: memtable.New(machine.Now)}}
-	s.store = record.New(s.items, &memblob.Store{}, machine)
-	s.sender = &webhook.Sender{Store: s.store, Host: machine, Client: s.receiver, Log: log, Secret: "s"}
-	s.sweeper = &sweep.Sweeper{Shell: &move.Shell{Store: s.store, Host: machine, Log: log}, Store: s.store, Queue: noQueue{}, Host: machine, Log: log}
-	var run record.Run
-	run.RunID, run.Organization, run.Status = machine.NewID(), record.Nobody, lifecycle.AwaitingInput
-	s.hook = record.Hook{
-		DeliveryID: machine.NewID(), Organization: record.Nobody, RunID: run.RunID, Sequence: 1, CallbackURL: "https://example.com/", Body: "{}",
-		State: record.HookPending, NextAttempt: machine.Now().Add(-time.Second),
-	}
-	head, err := record.PutRun(record.Fresh(run), "made")
-	require.NoError(t, err)
-	hook, err := s.store.NewHook(t.Context(), s.hook, "made")
-	require.NoError(t, err)
-	require.NoError(t, s.store.Commit(t.Context(), "made", head, hook))
-	return s
-}
-
-func (s stage) now(t *testing.T) record.Hook {
-	t.Helper()
-	e, found, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
-	require.NoError(t, err)
-	require.True(t, found)
-	return e.Value
-}
 
 func TestASweepLeavesADeliveryAloneThatASenderHasClaimed(t *testing.T) {
 	s := newStage(t)
@@ -109,16 +36,10 @@ func TestASenderThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 
 func TestADeliveryThatWaitsBehindManyIsNudgedEverMoreSeldom(t *testing.T) {
 	s := newStage(t)
-	e, _, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
-	require.NoError(t, err)
-	now := time.Now()
-	e.Value.NextAttempt = now.Add(-10 * time.Minute)
-	op, err := record.PutHook(e, "older")
-	require.NoError(t, err)
-	require.NoError(t, s.store.Commit(t.Context(), "older", op))
+	s.edit(t, func(h *record.Hook) { h.NextAttempt = s.clock.now.Add(-10 * time.Minute) })
 	require.NoError(t, s.sweeper.Sweep(t.Context()))
-	assert.WithinDuration(t, now.Add(10*time.Minute), s.now(t).LookAt, time.Minute)
-	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	assert.WithinDuration(t, s.clock.now.Add(10*time.Minute), s.now(t).LookAt, time.Minute)
+	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.NoError(t, err)
 	assert.Zero(t, s.now(t).LookAt, "a try that fails is looked at when the next is due")
 }

@@ -1,0 +1,225 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/sweep"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/webhook"
+)
+
+// stage is a store with one delivery that is due, and what works on it.
+type stage struct {
+	*receiver
+
+	clock   *clock
+	items   *faulttable.Table
+	store   *record.Store
+	sender  *webhook.Sender
+	sweeper *sweep.Sweeper
+	hook    record.Hook
+	tried   []bool
+	fails   func() bool // whether a call of the store or of the blobs fails; nil: it does not
+}
+
+// receiver answers each push, after it has done something meanwhile.
+type receiver struct {
+	status    int
+	header    http.Header
+	answer    string
+	err       error
+	meanwhile func()
+
+	posts   int
+	request *http.Request
+	body    string // of the last push
+	bounds  []time.Duration
+	closed  int
+}
+
+func (r *receiver) Do(request *http.Request) (*http.Response, error) {
+	r.posts++
+	r.request = request
+	r.bounds, _ = request.Context().Value(bounds{}).([]time.Duration)
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.body = string(body)
+	if r.meanwhile != nil {
+		r.meanwhile()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	said := &answer{strings.NewReader(r.answer), request.Context(), r}
+	return &http.Response{StatusCode: r.status, Header: r.header, Body: said}, nil
+}
+
+// answer can be read as long as its request may take.
+type answer struct {
+	io.Reader
+
+	of context.Context // the request, which must outlive the reading
+	to *receiver
+}
+
+func (a *answer) Read(b []byte) (int, error) {
+	if err := a.of.Err(); err != nil {
+		return 0, err
+	}
+	return a.Reader.Read(b)
+}
+
+func (a *answer) Close() error {
+	a.to.closed++
+	return nil
+}
+
+// clock is a machine whose time goes on when somebody moves it, and that does not wait.
+type clock struct {
+	host.Host
+
+	now     time.Time
+	elapsed time.Duration
+	least   bool // what is drawn is the least there is, not the most
+}
+
+func (c *clock) Now() time.Time { return c.now }
+
+func (c *clock) Elapsed() time.Duration { return time.Hour + c.elapsed }
+
+func (c *clock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func (c *clock) Int64N(n int64) int64 {
+	if c.least {
+		return 0
+	}
+	return n - 1
+}
+
+// bounds is where a context says how long what is done with it may take.
+type bounds struct{}
+
+func (c *clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	outer, _ := ctx.Value(bounds{}).([]time.Duration)
+	return context.WithCancel(context.WithValue(ctx, bounds{}, append(outer[:len(outer):len(outer)], d)))
+}
+
+// sealer opens what says for whom it was sealed.
+type sealer struct{}
+
+func (sealer) Seal(_ context.Context, owner, plain string) (string, error) {
+	return owner + ":" + plain, nil
+}
+
+func (sealer) Open(_ context.Context, owner, sealed string) (string, error) {
+	if plain, ok := strings.CutPrefix(sealed, owner+":"); ok {
+		return plain, nil
+	}
+	return "", seal.ErrNotOurs
+}
+
+// blobs fail when the stage says so.
+type blobs struct {
+	blob.Store
+
+	s *stage
+}
+
+func (b blobs) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if b.s.fails != nil && b.s.fails() {
+		return nil, errors.New("broken")
+	}
+	return b.Store.Get(ctx, key)
+}
+
+type noQueue struct{}
+
+func (noQueue) Send(context.Context, queue.Message) error { return nil }
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	c, log := &clock{Host: host.System()}, slog.New(slog.DiscardHandler)
+	c.now = c.Host.Now()
+	s := &stage{clock: c, receiver: &receiver{status: http.StatusOK, answer: "thanks"}}
+	s.items = &faulttable.Table{Inner: memtable.New(c.Now), Before: s.plain}
+	s.store = record.New(s.items, blobs{&memblob.Store{}, s}, c)
+	s.sender = &webhook.Sender{
+		Store: s.store, Host: c, Client: s.receiver, Log: log, Secret: "s", Sealer: sealer{},
+		Tried: func(delivered bool) { s.tried = append(s.tried, delivered) },
+	}
+	s.sweeper = &sweep.Sweeper{
+		Shell: &move.Shell{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c, Log: log,
+	}
+	s.due(t, record.Hook{Organization: record.Nobody, CallbackURL: "https://example.com/", Body: "{}"})
+	return s
+}
+
+// plain has a call of the store fail when the stage says so.
+func (s *stage) plain(faulttable.Call) faulttable.Fault {
+	if s.fails != nil && s.fails() {
+		return faulttable.Down
+	}
+	return faulttable.None
+}
+
+// due stores a delivery that is due since a second, of a run of its own.
+func (s *stage) due(t *testing.T, h record.Hook) {
+	t.Helper()
+	var run record.Run
+	run.RunID, run.Organization, run.Status = s.clock.NewID(), h.Organization, lifecycle.AwaitingInput
+	h.RunID, h.Sequence, h.State, h.NextAttempt = run.RunID, 1, record.HookPending, s.clock.now.Add(-time.Second)
+	h.DeliveryID = record.DeliveryID(h.RunID, h.Sequence)
+	head, err := record.PutRun(record.Fresh(run), "made")
+	require.NoError(t, err)
+	hook, err := s.store.NewHook(t.Context(), h, "made")
+	require.NoError(t, err)
+	require.NoError(t, s.store.Commit(t.Context(), "made", head, hook))
+	s.hook = h
+}
+
+func (s *stage) now(t *testing.T) record.Hook {
+	t.Helper()
+	e, found, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+	require.NoError(t, err)
+	require.True(t, found)
+	return e.Value
+}
+
+// handle has the sender look at the delivery.
+func (s *stage) handle(t *testing.T) time.Duration {
+	t.Helper()
+	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	require.NoError(t, err)
+	return again
+}
+
+// edit writes the delivery, as somebody else would.
+func (s *stage) edit(t *testing.T, change func(h *record.Hook)) {
+	t.Helper()
+	e, _, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+	require.NoError(t, err)
+	change(&e.Value)
+	op, err := record.PutHook(e, "rival")
+	require.NoError(t, err)
+	require.NoError(t, s.items.Inner.Commit(t.Context(), "rival", op))
+}

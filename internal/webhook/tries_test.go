@@ -1,0 +1,323 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+)
+
+// A delivery is tried 8 times. The waits double from 5 s, up to 30 min, and each is drawn anew from that; what is due
+// later is looked at when it is due.
+func TestADeliveryIsTriedEightTimesEverMoreSeldom(t *testing.T) {
+	for _, least := range []bool{false, true} {
+		s := newStage(t)
+		s.status, s.clock.least = http.StatusServiceUnavailable, least
+		for try := 1; try < 8; try++ {
+			longest := 5 * time.Second << (try - 1)
+			want := 100*time.Millisecond + longest - 1
+			if least {
+				want = 100 * time.Millisecond
+			}
+			assert.Equal(t, want, s.handle(t), try)
+			h := s.now(t)
+			assert.Equal(t, []any{record.HookPending, s.clock.now.Add(want)}, []any{h.State, h.NextAttempt})
+			assert.Len(t, h.Attempts, try)
+			s.clock.now = s.clock.now.Add(time.Second / 20)
+			assert.Equal(t, want-time.Second/20, s.handle(t), "it is not due yet")
+			s.clock.now = h.NextAttempt
+		}
+		assert.Zero(t, s.handle(t))
+		h := s.now(t)
+		assert.Equal(t, []any{record.HookFailed, time.Time{}, 8, 8}, []any{h.State, h.NextAttempt, len(h.Attempts), s.posts})
+		assert.Zero(t, s.handle(t))
+		assert.Equal(t, 8, s.posts, "what has failed is left alone")
+	}
+}
+
+// A receiver may say when to come again, in seconds or by a date, within 30 minutes. What is no time ahead is no wish.
+func TestAReceiverMaySayWhenToComeAgain(t *testing.T) {
+	s := newStage(t)
+	now := s.clock.now.Truncate(time.Second)
+	const own = 100*time.Millisecond + 5*time.Second - 1
+	for wish, want := range map[string]time.Duration{
+		"1": time.Second, "7": 7 * time.Second, "1800": 30 * time.Minute, "1801": 30 * time.Minute,
+		"9000000000000000000": 30 * time.Minute,
+		"0":                   own, "-1": own, "-9000000000000000000": own, "": own, "soon": own, "1.5": own,
+		now.Add(time.Minute).Format(http.TimeFormat): time.Minute,
+		now.Add(time.Hour).Format(http.TimeFormat):   30 * time.Minute,
+		now.Format(http.TimeFormat):                  own, now.Add(-time.Minute).Format(http.TimeFormat): own,
+	} {
+		s := newStage(t)
+		s.clock.now = now
+		s.edit(t, func(h *record.Hook) { h.NextAttempt = now })
+		s.status, s.header = http.StatusTooManyRequests, http.Header{"Retry-After": {wish}}
+		assert.Equal(t, want, s.handle(t), wish)
+	}
+}
+
+// A time that has come while the outcome was being stored is soon, not never.
+func TestATryThatIsDueAtOnceIsLookedAtSoon(t *testing.T) {
+	s := newStage(t)
+	s.status, s.header = http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}
+	s.meanwhile = func() {
+		s.items.Overtake(func() { s.clock.now = s.clock.now.Add(time.Hour) })
+	}
+	assert.Equal(t, time.Millisecond, s.handle(t))
+}
+
+// Another try is for what has failed, or for whatever else when it is forced. It is one try, of the same bytes under
+// the same id, whatever comes of it; what is still on its way goes on as before.
+func TestWhatIsDeliveredAgain(t *testing.T) {
+	for _, state := range []record.HookState{record.HookPending, record.HookDelivered, record.HookFailed} {
+		for _, force := range []bool{false, true} {
+			for _, status := range []int{200, 400, 503} {
+				s := newStage(t)
+				s.edit(t, func(h *record.Hook) {
+					h.State, h.NextAttempt = state, map[bool]time.Time{true: h.NextAttempt}[state == record.HookPending]
+					h.Tries = 3
+				})
+				before := s.now(t)
+				h, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, force)
+				if !force && state != record.HookFailed {
+					p, ok := problem.As(err)
+					require.True(t, ok, "%s: %v", state, err)
+					assert.Equal(t, []any{"conflict", problem.Conflict, state}, []any{p.Code, p.Kind, p.Extras["state"]})
+					assert.Equal(t, before, s.now(t))
+					continue
+				}
+				require.NoError(t, err)
+				assert.Equal(t, s.now(t), h)
+				assert.Equal(t, []any{true, s.clock.now, state}, []any{h.Redeliver, h.NextAttempt, h.State})
+				s.status = status
+				again := s.handle(t)
+				assert.Equal(t, []string{s.hook.DeliveryID, "{}"}, []string{s.request.Header.Get("Webhook-Id"), s.body})
+				h = s.now(t)
+				want := map[int]record.HookState{200: record.HookDelivered, 400: state, 503: state}[status]
+				if state == record.HookPending && status == 400 {
+					want = record.HookFailed
+				}
+				assert.Equal(t, want, h.State, "%s, then %d", state, status)
+				assert.Len(t, h.Attempts, 1)
+				assert.False(t, h.Redeliver)
+				assert.Equal(t, h.State == record.HookPending, again > 0, "%s, then %d", state, status)
+			}
+		}
+	}
+}
+
+// Whoever cannot have another try is told why, and nothing has changed.
+func TestAnotherTryThatCannotBeHad(t *testing.T) {
+	code := func(err error) string {
+		if p, ok := problem.As(err); ok {
+			return p.Code
+		}
+		return ""
+	}
+	s := newStage(t)
+	before := s.now(t)
+	ask := func() error {
+		_, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+		return err
+	}
+	_, err := s.sender.Redeliver(t.Context(), record.Of("o"), s.hook.DeliveryID, true)
+	assert.Equal(t, "outside_organization", code(err))
+	_, err = s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.clock.NewID(), true)
+	assert.Equal(t, "not_found", code(err))
+	for fails := range 3 { // it is listed, read and written
+		calls := 0
+		s.fails = func() bool { calls++; return calls > fails }
+		err := ask()
+		s.fails = nil
+		assert.Equal(t, "unavailable", code(err), "call %d: %v", fails, err)
+		assert.Equal(t, before, s.now(t))
+	}
+	s.items.Before = func(c faulttable.Call) faulttable.Fault {
+		if c.Commit {
+			s.edit(t, func(h *record.Hook) { h.Tries++ })
+		}
+		return faulttable.None
+	}
+	assert.Equal(t, "unavailable", code(ask()), "somebody else is always faster")
+	assert.False(t, s.now(t).Redeliver)
+	s.items.Overtake(func() { s.edit(t, func(h *record.Hook) { h.Tries++ }) })
+	require.NoError(t, ask(), "once is nothing")
+	assert.True(t, s.now(t).Redeliver)
+}
+
+// The last 50 tries are remembered.
+func TestHowManyTriesAreRemembered(t *testing.T) {
+	s := newStage(t)
+	for n := range 52 {
+		s.answer = string(rune('A' + n))
+		_, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+		require.NoError(t, err)
+		s.handle(t)
+		tries := s.now(t).Attempts
+		require.Len(t, tries, min(n+1, 50))
+		assert.Equal(t, s.answer, tries[len(tries)-1].ResponseExcerpt)
+	}
+	assert.Equal(t, "C", s.now(t).Attempts[0].ResponseExcerpt)
+}
+
+// Whichever call fails for good: it is said, or stands in the delivery as a try that failed. Nothing is lost: when all
+// is well again, and the claim has ended, it is delivered.
+func TestWhateverCallFailsNoDeliveryIsLost(t *testing.T) {
+	const patience = 8 // how often the store is asked before it is given up
+	for fails, done := 0, false; !done; fails++ {
+		require.Less(t, fails, 20)
+		s := newStage(t)
+		o := record.Organization{ID: s.clock.NewID()}
+		_, err := record.Create(t.Context(), s.store, o, "made")
+		require.NoError(t, err)
+		s.due(t, record.Hook{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte, 10_000))})
+		calls, failed := 0, 0
+		s.fails = func() bool {
+			if calls++; calls > fails && failed < patience {
+				failed++
+				return true
+			}
+			return false
+		}
+		_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+		s.fails = nil
+		if done = failed == 0; !done && err == nil {
+			require.Len(t, s.now(t).Attempts, 1, "call %d", fails)
+			assert.Contains(t, s.now(t).Attempts[0].Error, "could not be read")
+			assert.Zero(t, s.posts)
+		}
+		if err != nil {
+			assert.True(t, problem.Is(err, "unavailable"), "call %d: %v", fails, err)
+			assert.Empty(t, s.now(t).Attempts)
+		}
+		s.clock.now = s.clock.now.Add(30 * time.Second)
+		s.handle(t)
+		assert.Equal(t, record.HookDelivered, s.now(t).State, "call %d", fails)
+	}
+}
+
+// What a sender has claimed is left alone by others until the claim ends, or its process has: where there is only one,
+// the claims of earlier ones are void.
+func TestAClaimIsOneSenders(t *testing.T) {
+	for _, c := range []struct {
+		boot, by string
+		left     time.Duration
+		posts    int
+	}{{"", "", 1, 0}, {"", "", 0, 1}, {"b", "b", 1, 0}, {"b", "a", 1, 1}, {"b", "b", 0, 1}} {
+		s := newStage(t)
+		s.sender.Boot = c.boot
+		s.edit(t, func(h *record.Hook) { h.Claim, h.Boot, h.ClaimUntil = "another", c.by, s.clock.now.Add(c.left) })
+		s.meanwhile = func() { assert.Equal(t, c.boot, s.now(t).Boot) }
+		assert.Zero(t, s.handle(t))
+		assert.Equal(t, c.posts, s.posts, c)
+	}
+}
+
+// What is not there, or not there any more, is not pushed.
+func TestWhatIsGoneIsNotPushed(t *testing.T) {
+	s := newStage(t)
+	for _, id := range []string{"", "x", s.hook.RunID, s.hook.RunID + "/x", s.hook.RunID + "/2", s.clock.NewID() + "/1"} {
+		again, err := s.sender.Handle(t.Context(), id)
+		require.NoError(t, err, id)
+		assert.Zero(t, again, id)
+	}
+	drop := table.Delete(record.RunKey(s.hook.RunID), table.Always())
+	require.NoError(t, s.items.Inner.Commit(t.Context(), "gone", drop))
+	assert.Zero(t, s.handle(t))
+	assert.Zero(t, s.posts, "its run has been deleted")
+	assert.Empty(t, s.now(t).Attempts)
+}
+
+// The outcome of a try is stored, though whoever asked has gone and others write meanwhile; but not where the delivery
+// has gone, or is another sender's by now. What cannot be stored is said.
+func TestTheOutcomeOfATryIsStored(t *testing.T) {
+	lost := errors.New("an error")
+	for name, c := range map[string]struct {
+		meanwhile func(s *stage)
+		wrong     error
+		state     record.HookState // "": it is not there
+	}{
+		"whoever asked has gone": {func(*stage) {}, nil, record.HookDelivered},
+		"once another was faster": {func(s *stage) {
+			s.items.Overtake(func() { s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now }) })
+		}, nil, record.HookDelivered},
+		"another was faster, and a look fails once": {func(s *stage) {
+			s.items.Overtake(func() {
+				s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now })
+				s.items.Before = func(c faulttable.Call) faulttable.Fault {
+					if c.Commit {
+						return faulttable.None
+					}
+					s.items.Before = nil
+					return faulttable.Down
+				}
+			})
+		}, nil, record.HookDelivered},
+		"another is always faster": {func(s *stage) {
+			s.items.Before = func(c faulttable.Call) faulttable.Fault {
+				if c.Commit {
+					s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now })
+				}
+				return faulttable.None
+			}
+		}, lost, record.HookPending},
+		"it has gone": {func(s *stage) {
+			require.NoError(t, s.store.EraseHooks(t.Context(), s.hook.RunID, "gone"))
+		}, nil, ""},
+		"it is another's": {func(s *stage) {
+			s.edit(t, func(h *record.Hook) { h.Claim = "another" })
+		}, nil, record.HookPending},
+		"nothing can be written": {func(s *stage) {
+			s.fails = func() bool { return true }
+		}, lost, record.HookPending},
+		"another was faster, and nothing can be read": {func(s *stage) {
+			s.items.Overtake(func() {
+				s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now })
+				s.items.Before = s.plain
+				s.fails = func() bool { return true }
+			})
+			s.fails = nil
+		}, lost, record.HookPending},
+	} {
+		s := newStage(t)
+		gone, cancel := context.WithCancel(t.Context())
+		s.meanwhile = func() {
+			cancel()
+			c.meanwhile(s)
+		}
+		again, err := s.sender.Handle(gone, s.hook.NudgeID())
+		s.items.Before, s.fails = nil, nil
+		assert.Equal(t, c.wrong != nil, err != nil, "%s: %v", name, err)
+		assert.Zero(t, again, name)
+		assert.Equal(t, 1, s.posts, name)
+		e, found, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+		require.NoError(t, err)
+		assert.Equal(t, c.state != "", found, name)
+		assert.Equal(t, c.state, e.Value.State, name)
+		assert.Equal(t, map[bool]int{true: 1}[c.state == record.HookDelivered], len(e.Value.Attempts), name)
+	}
+}
+
+// What a newer program has written is left to it.
+func TestADeliveryOfANewerProgramIsLeftAlone(t *testing.T) {
+	s := newStage(t)
+	items, err := s.items.Inner.Get(t.Context(), record.HookKey(s.hook.RunID, 1))
+	require.NoError(t, err)
+	newer := *items[0]
+	newer.Schema++
+	require.NoError(t, s.items.Inner.Commit(t.Context(), "newer", table.Put(newer, table.Always())))
+	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	require.ErrorContains(t, err, "newer schema")
+	assert.Zero(t, s.posts)
+	_, err = s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+	require.ErrorContains(t, err, "newer schema")
+}
