@@ -1,0 +1,13 @@
+package record
+
+// What a withdrawn message and a removed run do about the files that they hold.
+var (
+	EstateReleases   = (*Store).releases
+	EstateReleaseAll = (*Store).releaseAll
+)
+
+// EstateOldSecret is where older programs kept what they signed run tokens with.
+var EstateOldSecret = oldSecretKey()
+
+// EstateDropBlobs removes values by their place.
+var EstateDropBlobs = (*Store).dropBlobs

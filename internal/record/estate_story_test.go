@@ -1,0 +1,428 @@
+package record_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// estateOperation is something that is done to an estate, as it has been made ready.
+type estateOperation struct {
+	ready  func(e *estate) func(ctx context.Context) error
+	writes []string // in words: see estate.written
+	steps  bool     // it is done in several, each of which stays when a later one fails
+	unread []string // what it finds, and need not understand
+}
+
+// operations are all that reads the store, or writes what it has read.
+func estateOperations() map[string]estateOperation {
+	type do = func(ctx context.Context) error
+	reads := func(f func(ctx context.Context, e *estate) error) estateOperation {
+		return estateOperation{ready: func(e *estate) do { return func(ctx context.Context) error { return f(ctx, e) } }}
+	}
+	return map[string]estateOperation{
+		"a look at a resource": reads(func(ctx context.Context, e *estate) error {
+			_, err := record.Resource[record.User](ctx, e.Store, e.scope(), e.user)
+			return err
+		}),
+		"a look at which resources there are": {unread: []string{"agent/AGENT head"}, ready: func(e *estate) do {
+			return func(ctx context.Context) error {
+				_, err := record.There[record.Agent](ctx, e.Store, e.scope(), []string{e.agent})
+				return err
+			}
+		}},
+		"a list of resources": reads(func(ctx context.Context, e *estate) error {
+			_, err := record.Resources[record.File](ctx, e.Store, e.scope(), "", 2)
+			return err
+		}),
+		"a look at keys' uses": reads(func(ctx context.Context, e *estate) error {
+			_, err := e.KeyUses(ctx, e.key)
+			return err
+		}),
+		"a look at an agent's version": reads(func(ctx context.Context, e *estate) error {
+			_, err := e.AgentVersion(ctx, e.scope(), e.agent, 1)
+			return err
+		}),
+		"a look at an agent": reads(func(ctx context.Context, e *estate) error {
+			_, err := e.StandingAgent(ctx, e.scope(), e.agent)
+			return err
+		}),
+		"a look at a removed agent": reads(func(ctx context.Context, e *estate) error {
+			_, err := e.StandingAgent(ctx, e.scope(), e.gone)
+			return err
+		}).leaving("agent/GONE version/00000001"),
+		"a list of versions": reads(func(ctx context.Context, e *estate) error {
+			_, err := e.AgentVersions(ctx, e.agent, "", 9)
+			return err
+		}),
+		"the removal of versions": {steps: true, ready: func(e *estate) do {
+			return func(ctx context.Context) error { return e.EraseAgentVersions(ctx, e.agent) }
+		}, writes: []string{"!-agent/AGENT version/00000001", "!-agent/AGENT version/00000002"},
+			unread: []string{"agent/AGENT version/00000001", "agent/AGENT version/00000002"}},
+		"a look at a job": {ready: func(e *estate) do {
+			e.must(record.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}), "seed"))
+			return func(ctx context.Context) error {
+				_, found, err := e.Job(ctx, "j")
+				assert.Equal(e, err == nil, found)
+				return err
+			}
+		}},
+		"a look at a run token": {ready: func(e *estate) do {
+			e.must(record.PutRunToken("h", record.RunToken{Organization: "o", End: e.now.Add(time.Hour)}, "seed"))
+			return func(ctx context.Context) error {
+				_, err := e.RunToken(ctx, "h")
+				return err
+			}
+		}},
+		"a look at a request's outcome": {ready: func(e *estate) do {
+			e.must(record.PutIdempotency("o", "name", "seed", record.Idempotency{}, record.Idempotency{}))
+			return func(ctx context.Context) error {
+				_, found, err := e.Idempotency(ctx, "name")
+				assert.Equal(e, err == nil, found)
+				return err
+			}
+		}},
+		"the first deployment": reads(func(ctx context.Context, e *estate) error { return e.EnsureDeployment(ctx) }).
+			writing("+deployment began"),
+		"the first deployment of a newer program": {ready: func(e *estate) do {
+			e.oldSecret()
+			return e.EnsureDeployment
+		}, writes: []string{"-deployment secret", "+deployment began"}},
+		"the ledger of nobody": {ready: func(e *estate) do {
+			require.NoError(e, e.EnsureDeployment(e.Context()))
+			e.charge(record.Nobody, e.now)
+			return func(ctx context.Context) error {
+				_, err := e.Ledger(ctx, record.Of(record.Nobody), "", 9)
+				return err
+			}
+		}},
+		"the ledger": {ready: func(e *estate) do {
+			e.charge(e.organization, e.now)
+			return func(ctx context.Context) error {
+				_, err := e.Ledger(ctx, e.scope(), "", 9)
+				return err
+			}
+		}},
+		"a look at what is spent": {ready: func(e *estate) do {
+			e.must(e.CountRun("o", "user/u/day", "seed", record.Spent{}))
+			return func(ctx context.Context) error {
+				_, err := e.Overspent(ctx, []lifecycle.Budget{{Name: "user/u/day", MaxTokens: 9}}, 1)
+				return err
+			}
+		}},
+		"what a run has spent": reads(func(ctx context.Context, e *estate) error {
+			charge := lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 1}}
+			ops, err := e.SpendTokens(ctx, e.runOf(e.run).Run, charge, "m")
+			return e.committed(ctx, "m", ops, err)
+		}).writing("+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
+		"what a next run has spent": {ready: func(e *estate) do {
+			ops, err := e.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{}, "seed")
+			require.NoError(e, e.committed(e.Context(), "seed", ops, err))
+			return func(ctx context.Context) error {
+				ops, err := e.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}, "m")
+				return e.committed(ctx, "m", ops, err)
+			}
+		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
+		"a look at a file": reads(func(ctx context.Context, e *estate) error {
+			return estateErr(e.File(ctx, e.scope(), e.plain))
+		}),
+		"the bytes of a file": reads(func(ctx context.Context, e *estate) error {
+			return estateErr(e.OpenFile(ctx, e.scope(), e.plain))
+		}),
+		"a value of a toolkit": reads(func(ctx context.Context, e *estate) error {
+			return estateErr(e.ToolkitBlob(ctx, e.list))
+		}),
+		"a new value of a toolkit": reads(func(ctx context.Context, e *estate) error {
+			return estateErr(e.PutToolkitBlob(ctx, e.toolkit, "document", []byte("{}")))
+		}),
+		"a toolkit's last values": reads(func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) }),
+		"a toolkit's removal": {steps: true, ready: func(e *estate) do {
+			return func(ctx context.Context) error {
+				return e.EraseToolkit(ctx, record.Toolkit{ID: e.toolkit, Organization: e.organization}, "m")
+			}
+		}, writes: []string{"!-toolkit/TOOLKIT head"}},
+		"a change by somebody": reads(func(ctx context.Context, e *estate) error {
+			rename := func(u *record.User, _ string) ([]table.Op, error) {
+				u.Name = "new"
+				return nil, nil
+			}
+			return estateErr(record.Change(e.by(ctx), e.Store, e.scope(), e.user, 0, rename))
+		}).writing("~user/USER head", "+audit/* head"),
+		"a deed of somebody": reads(func(ctx context.Context, e *estate) error {
+			return e.NoteDeed(e.by(ctx), e.organization, "agent", e.agent)
+		}).writing("+audit/* head"),
+		"an edit of a file": reads(func(ctx context.Context, e *estate) error {
+			return estateErr(e.ChangeFile(ctx, e.scope(), e.plain, func(f *record.File) error {
+				f.Name = "b.txt"
+				return nil
+			}))
+		}).writing("~file/PLAIN head"),
+		"a file's bytes come": reads(func(ctx context.Context, e *estate) error {
+			return estateErr(e.FillFile(ctx, e.scope(), e.empty, strings.NewReader("bytes"), 9))
+		}).writing("~file/EMPTY head"),
+		"a file is put off": {ready: func(e *estate) do {
+			f, err := e.File(e.Context(), e.scope(), e.plain)
+			require.NoError(e, err)
+			return func(ctx context.Context) error { return e.LookAgainAtFile(ctx, f, e.now) }
+		}, writes: []string{"~file/PLAIN head"}},
+		"files are taken hold of": reads(func(ctx context.Context, e *estate) error {
+			return e.hold(ctx, e.run, e.plain, e.plain, e.held)
+		}).writing("~file/PLAIN head", "+run/RUN file/PLAIN").leaving("file/HELD head"),
+		"a run makes a file": {ready: func(e *estate) do {
+			r, err := e.Store.Run(e.Context(), e.scope(), e.run)
+			require.NoError(e, err)
+			f := e.NewFile(e.organization, e.user, "made.txt", "text/plain")
+			return func(ctx context.Context) error {
+				ops, err := record.NewHeldFile(f, r, "m")
+				return e.committed(ctx, "m", ops, err)
+			}
+		}, writes: []string{"+file/* head", "+run/RUN file/*", "?run/RUN head"}},
+		"one of two lets go of a file": reads(func(ctx context.Context, e *estate) error {
+			ops, err := record.Release(e.Store, ctx, e.run, e.held, "m")
+			return e.committed(ctx, "m", ops, err)
+		}).writing("-run/RUN file/HELD", "~file/HELD head"),
+		"who does not hold a file lets go of it": reads(func(ctx context.Context, e *estate) error {
+			ops, err := record.Release(e.Store, ctx, e.run, e.plain, "m")
+			assert.Empty(e, ops)
+			return err
+		}).leaving("file/PLAIN head"),
+		"a file that went with its organization is let go of": {steps: true, ready: func(e *estate) do {
+			head := table.Key{Part: "file/" + e.held, Sort: "head"}
+			require.NoError(e, e.Commit(e.Context(), "seed", table.Delete(head, table.Always())))
+			return func(ctx context.Context) error { return record.EstateReleaseAll(e.Store, ctx, e.run) }
+		}, writes: []string{"-run/RUN file/HELD"}},
+		"a parked message lets go of its files": {ready: func(e *estate) do {
+			require.NoError(e, e.hold(e.Context(), e.parked, e.plain))
+			return func(ctx context.Context) error {
+				ops, err := record.EstateReleases(e.Store, ctx, e.parked, "m")
+				return e.committed(ctx, "m", ops, err)
+			}
+		}, writes: []string{"-run/PARKED file/PLAIN", "~file/PLAIN head", "-run/PARKED file/HELD", "~file/HELD head"}},
+		"a run lets go of its files": {steps: true, ready: func(e *estate) do {
+			require.NoError(e, e.hold(e.Context(), e.run, e.plain))
+			return func(ctx context.Context) error { return record.EstateReleaseAll(e.Store, ctx, e.run) }
+		}, writes: []string{"-run/RUN file/PLAIN", "~file/PLAIN head", "-run/RUN file/HELD", "~file/HELD head"}},
+		"a file's removal": {steps: true, ready: func(e *estate) do {
+			return func(ctx context.Context) error { return e.RemoveFile(ctx, e.plain, estateUnwanted) }
+		}, writes: []string{"~file/PLAIN head", "-file/PLAIN head"}},
+		"the removal of a file that may still come": {steps: true, ready: func(e *estate) do {
+			_, err := e.ChangeFile(e.Context(), e.scope(), e.empty, func(f *record.File) error {
+				f.OpenUntil = e.now.Add(time.Hour)
+				return nil
+			})
+			require.NoError(e, err)
+			return func(ctx context.Context) error { return e.RemoveFile(ctx, e.empty, estateUnwanted) }
+		}, writes: []string{"~file/EMPTY head", "~file/EMPTY head"}},
+		"the removal of a file that is wanted": reads(func(ctx context.Context, e *estate) error {
+			return e.RemoveFile(ctx, e.held, func(f record.File) bool { return f.Holds > 0 })
+		}),
+	}
+}
+
+func (o estateOperation) writing(lines ...string) estateOperation {
+	o.writes = lines
+	return o
+}
+
+func (o estateOperation) leaving(unread ...string) estateOperation {
+	o.unread = unread
+	return o
+}
+
+func estateErr[T any](_ T, err error) error { return err }
+
+func estateUnwanted(record.File) bool { return false }
+
+func (e *estate) by(ctx context.Context) context.Context {
+	return record.By(ctx, record.Author{Organization: e.organization, UserID: e.user, APIKeyID: e.key, Operation: "doIt"})
+}
+
+// oldSecret is what programs left that signed run tokens, and knew since when they were there.
+func (e *estate) oldSecret() {
+	body := []byte(`{"created_at":"2025-01-02T03:04:05Z","secret":"s"}`)
+	item := table.Item{Key: record.EstateOldSecret, Owner: record.Nobody, Body: body}
+	require.NoError(e, e.memory.Commit(e.Context(), "seed", table.Put(item, table.Absent())))
+}
+
+// charge bills a run that was made at a time.
+func (e *estate) charge(organization string, at time.Time) string {
+	e.n++
+	id := e.ids.Next(at, e.n)
+	run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: id, Organization: organization}}
+	e.must(record.PutCharge(run, lifecycle.Charge{}, "seed"))
+	return id
+}
+
+// An operation writes what it is about and nothing else, and each write asks for what has been read.
+func TestWhatEachOperationWrites(t *testing.T) {
+	for name, o := range estateOperations() {
+		e := newEstate(t)
+		do := o.ready(e)
+		e.commits = nil
+		require.NoError(t, do(t.Context()), name)
+		assert.ElementsMatch(t, o.writes, e.written(), name)
+	}
+}
+
+// Whichever call of the table or of the blob store fails for good: the operation says so, nothing is half done, and
+// once more does it.
+func TestWhateverCallFailsIsSaidAndCanBeDoneAgain(t *testing.T) {
+	for name, o := range estateOperations() {
+		t.Run(name, func(t *testing.T) {
+			undisturbed := newEstate(t)
+			require.NoError(t, o.ready(undisturbed)(t.Context()))
+			for fails := 1; ; fails++ {
+				require.Less(t, fails, 100)
+				e := newEstate(t)
+				do := o.ready(e)
+				before := e.stored()
+				e.calls, e.failAt = 0, fails
+				err := do(t.Context())
+				if e.failing == "" {
+					require.NoError(t, err)
+					require.Greater(t, fails, 1, "it has calls")
+					return
+				}
+				require.ErrorIs(t, err, errAway, "call %d: %s", fails, e.failing)
+				if !o.steps && !strings.HasPrefix(e.failing, "delete files") { // what cannot be removed goes with its file
+					assert.Equal(t, before, e.stored(), e.failing)
+				}
+				e.failing = ""
+				if err = do(t.Context()); err == nil {
+					assert.Equal(t, undisturbed.places(), e.places(), "after call %d", fails)
+				}
+				require.NoError(t, err, "once more, after call %d", fails)
+			}
+		})
+	}
+}
+
+// What is stored and cannot be understood is said, not passed over; what a newer program has written is not written
+// over.
+func TestWhatIsReadIsUnderstood(t *testing.T) {
+	for name, o := range estateOperations() {
+		for _, newer := range []bool{false, true} {
+			for at, done := 1, false; !done; at++ {
+				e := newEstate(t)
+				do := o.ready(e)
+				var key table.Key
+				e.read = 0
+				e.tamper = func(n int, i *table.Item) {
+					if n < at || key != (table.Key{}) && i.Key != key || string(i.Body) == "{}" {
+						return // an empty one says no more than that it is there
+					}
+					if key = i.Key; newer {
+						i.Schema = 2
+					} else {
+						i.Body = []byte("{")
+					}
+				}
+				before := e.stored()
+				err := do(t.Context())
+				done = key == (table.Key{})
+				switch {
+				case done:
+					require.NoError(t, err, name)
+				case !newer:
+					place := e.inWords(key.String())
+					assert.Equal(t, slices.Contains(o.unread, place), err == nil, "%s: %s is not understood", name, place)
+				case err != nil:
+					require.ErrorContains(t, err, "newer schema", name)
+				default:
+					if after, there := e.stored()[key.String()]; there {
+						assert.Equal(t, before[key.String()], after, "%s writes over %s", name, e.inWords(key.String()))
+					}
+				}
+			}
+		}
+	}
+}
+
+// Whatever an operation has read and somebody else changes meanwhile: it reads again, or says that it is too late.
+func TestWhatChangesMeanwhileIsNoticed(t *testing.T) {
+	for name, o := range estateOperations() {
+		for _, line := range o.writes {
+			if strings.HasPrefix(line, "!") {
+				continue
+			}
+			e := newEstate(t)
+			do := o.ready(e)
+			e.commits = nil
+			calls := 0
+			e.before = func(ops []table.Op) {
+				for _, op := range ops {
+					if calls == 0 && e.inWords(op.Item.Key.String()) == line[1:] {
+						calls = e.calls
+						e.touch(op.Item.Key)
+					}
+				}
+			}
+			err := do(t.Context())
+			require.Positive(t, calls, "%s: %s", name, line)
+			if again := len(e.written()) > len(o.writes) || !o.steps && e.calls > calls; !again {
+				assert.ErrorIs(t, err, record.ErrStale, "%s: %s", name, line)
+			}
+		}
+	}
+}
+
+// Text that has no stored form is refused by every write, before anything is stored.
+func TestWhatHasNoStoredFormIsRefused(t *testing.T) {
+	const bad = "\xff"
+	e := newEstate(t)
+	ctx := e.by(t.Context())
+	r, err := e.Store.Run(ctx, e.scope(), e.run)
+	require.NoError(t, err)
+	one := func(op table.Op, err error) ([]table.Op, error) { return []table.Op{op}, err }
+	file := record.File{ID: "f", Organization: "o", Name: bad}
+	for name, write := range map[string]func() ([]table.Op, error){
+		"a resource": func() ([]table.Op, error) {
+			return one(record.PutResource(record.Fresh(record.User{Name: bad}), "m"))
+		},
+		"a version":   func() ([]table.Op, error) { return one(record.PutAgentVersion(record.Agent{ID: bad}, "m")) },
+		"a job":       func() ([]table.Op, error) { return one(record.PutJob(record.Fresh(record.Job{Subject: bad}), "m")) },
+		"a run token": func() ([]table.Op, error) { return one(record.PutRunToken("h", record.RunToken{KeyID: bad}, "m")) },
+		"a charge": func() ([]table.Op, error) {
+			r := e.runOf(e.run).Run
+			r.Agent = bad
+			return one(record.PutCharge(r, lifecycle.Charge{}, "m"))
+		},
+		"an outcome": func() ([]table.Op, error) {
+			return one(record.PutIdempotency("o", "n", "m", record.Idempotency{RunID: bad}, record.Idempotency{}))
+		},
+		"a made file":     func() ([]table.Op, error) { return record.NewHeldFile(file, r, "m") },
+		"a removal's job": func() ([]table.Op, error) { return e.BeginToolkitRemoval(record.Toolkit{ID: bad}, "m") },
+		"a deed":          func() ([]table.Op, error) { return e.AuditDeed(ctx, e.organization, "agent", bad, "m") },
+		"a noted deed":    func() ([]table.Op, error) { return nil, e.NoteDeed(ctx, e.organization, "agent", bad) },
+		"decisions": func() ([]table.Op, error) {
+			return e.AuditDecisions(ctx, r.Value, "m", record.Decisions{By: bad})
+		},
+		"a change's author": func() ([]table.Op, error) {
+			ctx := record.By(ctx, record.Author{Operation: bad})
+			return nil, estateErr(record.Create(ctx, e.Store, record.Group{ID: "g", Organization: "o"}, "m"))
+		},
+		"a hold by an agent": func() ([]table.Op, error) {
+			return e.Hold(ctx, e.organization, bad, e.run, "m", []record.FileRef{{FileID: e.plain}})
+		},
+		"an edit of a file": func() ([]table.Op, error) {
+			return nil, estateErr(e.ChangeFile(ctx, e.scope(), e.plain, func(f *record.File) error { f.Name = bad; return nil }))
+		},
+		"a file that is put off": func() ([]table.Op, error) {
+			return nil, e.LookAgainAtFile(ctx, record.Fresh(file), e.now)
+		},
+	} {
+		before := e.stored()
+		_, err := write()
+		require.ErrorIs(t, err, record.ErrUnstorable, name)
+		assert.Equal(t, before, e.stored(), name)
+	}
+}

@@ -1,0 +1,388 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// estate is a store that holds one of everything of an organization, and a machine whose clock stands still.
+type estate struct {
+	*testing.T
+	*record.Store
+	*estateHost
+
+	memory *memtable.Table
+	blobs  *memblob.Store
+	names  []string // of what is in it: an id, and what it is called, in turn
+
+	organization, user, group string
+	agent, gone               string // two versions of each
+	key, toolkit              string
+	run, parked               string
+	plain, held, empty        string // files: nobody's, the run's and the parked message's, and one without its bytes
+	list                      string // where the toolkit's list of tools is
+
+	calls   int
+	failAt  int                        // the number of the call that fails for as long as it is repeated; 0: none does
+	failing string                     // it
+	tamper  func(n int, i *table.Item) // is shown each item that is read
+	before  func(ops []table.Op)       // a commit
+	commits [][]table.Op               // that were made
+	read    int                        // how many items
+}
+
+type estateHost struct {
+	host.Host
+
+	now     time.Time
+	ids     host.Sequence
+	n       uint64
+	waits   []time.Duration // the bounds that were asked for
+	expired bool            // no call may wait any more
+}
+
+func (h *estateHost) Now() time.Time { return h.now }
+
+func (h *estateHost) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func (h *estateHost) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	h.waits = append(h.waits, d)
+	return context.WithCancel(ctx)
+}
+
+func (h *estateHost) NewID() string {
+	h.n++
+	return h.ids.Next(h.now, h.n)
+}
+
+func (h *estateHost) Int64N(int64) int64 { return 0 }
+
+func newEstate(t *testing.T) *estate {
+	h := &estateHost{now: time.Date(2026, 5, 5, 12, 0, 0, 0, time.UTC)}
+	e := &estate{T: t, estateHost: h, memory: memtable.New(h.Now), blobs: &memblob.Store{}}
+	e.Store = record.New(estateTable{e}, estateBlobs{e}, h)
+	ctx := t.Context()
+	for _, name := range []struct {
+		id   *string
+		name string
+	}{
+		{&e.organization, "ORGANIZATION"}, {&e.user, "USER"}, {&e.group, "GROUP"}, {&e.key, "KEY"},
+		{&e.agent, "AGENT"}, {&e.gone, "GONE"}, {&e.toolkit, "TOOLKIT"}, {&e.run, "RUN"}, {&e.parked, "PARKED"},
+		{&e.plain, "PLAIN"}, {&e.held, "HELD"}, {&e.empty, "EMPTY"},
+	} {
+		*name.id = e.NewID()
+		e.names = append(e.names, *name.id, name.name)
+	}
+	e.must(record.PutResource(record.Fresh(record.Organization{ID: e.organization, Name: "o"}), "seed"))
+	e.must(record.PutResource(record.Fresh(record.User{ID: e.user, Organization: e.organization, Name: "u"}), "seed"))
+	e.must(record.PutResource(record.Fresh(record.Group{ID: e.group, Organization: e.organization, Name: "g"}), "seed"))
+	e.must(record.PutResource(record.Fresh(record.APIKey{ID: e.key, Organization: e.organization}), "seed"))
+	e.NoteKeyUse(ctx, record.APIKey{ID: e.key, Organization: e.organization}, e.now)
+	for v := range 2 {
+		for _, id := range []string{e.agent, e.gone} {
+			e.must(record.PutAgentVersion(record.Agent{ID: id, Organization: e.organization, Version: v + 1}, "seed"))
+		}
+	}
+	e.must(record.PutResource(record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}), "seed"))
+	list, err := e.PutToolkitBlob(ctx, e.toolkit, "tools", []byte("[]"))
+	require.NoError(t, err)
+	e.list = list
+	kit := record.Toolkit{ID: e.toolkit, Organization: e.organization, Tools: list}
+	e.must(record.PutResource(record.Fresh(kit), "seed"))
+	e.must(record.PutRun(record.Fresh(e.runOf(e.run)), "seed"))
+	for _, id := range []string{e.plain, e.held, e.empty} {
+		f := e.NewFile(e.organization, e.user, "a.txt", "text/plain")
+		f.ID = id
+		e.must(record.PutResource(record.Fresh(f), "seed"))
+		if id != e.empty {
+			_, err := e.FillFile(ctx, e.scope(), id, strings.NewReader("bytes of "+id), 100)
+			require.NoError(t, err)
+		}
+	}
+	for _, id := range []string{e.run, e.parked} {
+		require.NoError(t, e.hold(ctx, id, e.held))
+	}
+	e.calls, e.read, e.commits, e.waits = 0, 0, nil, nil
+	return e
+}
+
+func (e *estate) must(op table.Op, err error) {
+	e.Helper()
+	require.NoError(e, err)
+	require.NoError(e, e.Commit(e.Context(), op.Item.Move, op))
+}
+
+func (e *estate) scope() record.Scope { return record.Of(e.organization) }
+
+func (e *estate) runOf(id string) record.Run {
+	return record.Run{Run: lifecycle.Run{Ticket: lifecycle.Ticket{
+		RunID: id, Organization: e.organization, User: e.user, Agent: e.agent, Chat: "c",
+		Budgets: []lifecycle.Budget{{Name: "user/u/2026-05", MaxTokens: 9}, {Name: "agent/a/2026-05-05", MaxTokens: 9}},
+	}}}
+}
+
+// committed commits what somebody has made ready.
+func (e *estate) committed(ctx context.Context, move string, ops []table.Op, err error) error {
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	return e.Commit(ctx, move, ops...)
+}
+
+func (e *estate) hold(ctx context.Context, run string, files ...string) error {
+	var refs []record.FileRef
+	for _, id := range files {
+		refs = append(refs, record.FileRef{FileID: id})
+	}
+	move := e.NewID()
+	ops, err := e.Hold(ctx, e.organization, e.agent, run, move, refs)
+	return e.committed(ctx, move, ops, err)
+}
+
+// file is the description of a file as it stands, also of one that is being removed.
+func (e *estate) file(id string) record.File {
+	e.Helper()
+	f, err := record.Resource[record.File](e.Context(), e.Store, record.System(), id)
+	require.NoError(e, err)
+	return f.Value
+}
+
+var errAway = errors.New("away")
+
+// meets says whether a call comes through. The one that is to fail fails for as long as it is repeated.
+func (e *estate) meets(call string) error {
+	if call == e.failing {
+		return errAway
+	}
+	e.calls++
+	if e.calls != e.failAt {
+		return nil
+	}
+	e.failing = call
+	return errAway
+}
+
+// estateTable is the table of an estate.
+type estateTable struct{ e *estate }
+
+func (t estateTable) reading(call string) error {
+	if err := t.e.meets(call); err != nil {
+		return &table.Error{Kind: table.Down, Err: err}
+	}
+	return nil
+}
+
+func (t estateTable) show(items []*table.Item) {
+	for _, i := range items {
+		if i == nil {
+			continue
+		}
+		t.e.read++
+		if t.e.tamper != nil {
+			t.e.tamper(t.e.read, i)
+		}
+	}
+}
+
+func (t estateTable) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if err := t.reading(fmt.Sprint("get ", keys)); err != nil {
+		return nil, err
+	}
+	items, err := t.e.memory.Get(ctx, keys...)
+	t.show(items)
+	return items, err
+}
+
+func (t estateTable) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	if err := t.reading(fmt.Sprint("query ", r)); err != nil {
+		return nil, err
+	}
+	items, err := t.e.memory.Query(ctx, r)
+	t.show(items)
+	return items, err
+}
+
+func (t estateTable) List(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
+	if err := t.reading(fmt.Sprint("list ", r)); err != nil {
+		return nil, err
+	}
+	return t.e.memory.List(ctx, index, r)
+}
+
+func (t estateTable) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
+	return t.e.memory.Due(ctx, shard, until, limit)
+}
+
+func (t estateTable) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if err := t.reading("commit " + token); err != nil {
+		return err
+	}
+	if t.e.before != nil {
+		t.e.before(ops)
+	}
+	t.e.commits = append(t.e.commits, ops)
+	return t.e.memory.Commit(ctx, token, ops...)
+}
+
+// estateBlobs is the blob store of an estate.
+type estateBlobs struct{ e *estate }
+
+func (b estateBlobs) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
+	if err := b.e.meets("put " + key); err != nil {
+		return 0, err
+	}
+	return b.e.blobs.Put(ctx, key, r, limit)
+}
+
+func (b estateBlobs) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if err := b.e.meets("open " + key); err != nil {
+		return nil, err
+	}
+	return b.e.blobs.Get(ctx, key)
+}
+
+func (b estateBlobs) Delete(ctx context.Context, key string) error {
+	if err := b.e.meets("delete " + key); err != nil {
+		return err
+	}
+	return b.e.blobs.Delete(ctx, key)
+}
+
+func (b estateBlobs) DeleteAll(ctx context.Context, below string) error {
+	if err := b.e.meets("delete all " + below); err != nil {
+		return err
+	}
+	return b.e.blobs.DeleteAll(ctx, below)
+}
+
+var (
+	_ table.Table = estateTable{}
+	_ blob.Store  = estateBlobs{}
+)
+
+// stored is all that is stored: whole items in words, and where there are values.
+func (e *estate) stored() map[string]string {
+	all := map[string]string{}
+	e.memory.All(func(i *table.Item) {
+		all[i.Key.String()] = fmt.Sprint(i.Owner, i.Version, i.Move, i.Schema, i.Due, i.Expires, i.Lists, string(i.Body))
+	})
+	for _, key := range e.blobs.Keys() {
+		all["blob "+key] = ""
+	}
+	return all
+}
+
+// places are where something is stored, in words.
+func (e *estate) places() (places []string) {
+	e.memory.All(func(i *table.Item) { places = append(places, e.inWords(i.Key.String())) })
+	for _, key := range e.blobs.Keys() {
+		places = append(places, e.inWords("blob "+key))
+	}
+	slices.Sort(places)
+	return places
+}
+
+var estateID = regexp.MustCompile(`[0-9a-f]{24}`)
+
+// inWords has the names of an estate's things for their ids.
+func (e *estate) inWords(text string) string {
+	return estateID.ReplaceAllString(strings.NewReplacer(e.names...).Replace(text), "*")
+}
+
+// written is what the commits did, in words: "+" what is new, "~" what is changed and "-" what is removed as it was
+// read, "?" what must still be as it was read, "!" before what asks nothing.
+func (e *estate) written() (lines []string) {
+	for _, ops := range e.commits {
+		for _, op := range ops {
+			sign := map[table.OpKind]string{table.PutOp: "~", table.DeleteOp: "-", table.CheckOp: "?"}[op.Kind]
+			switch _, asks := op.If.Version(); {
+			case asks:
+			case op.If == table.Always():
+				sign = "!" + sign
+			case op.Kind == table.PutOp:
+				sign = "+"
+			}
+			lines = append(lines, sign+e.inWords(op.Item.Key.String()))
+		}
+	}
+	return lines
+}
+
+// touch writes an item anew as it is, as somebody else might; one that is not there appears.
+func (e *estate) touch(key table.Key) {
+	items, err := e.memory.Get(e.Context(), key)
+	require.NoError(e, err)
+	item, cond := table.Item{Key: key, Owner: e.organization, Schema: 1, Body: []byte("{}")}, table.Absent()
+	if items[0] != nil {
+		item, cond = *items[0], table.VersionIs(items[0].Version)
+	}
+	item.Move = "another's"
+	require.NoError(e, e.memory.Commit(e.Context(), item.Move, table.Put(item, cond)))
+}
+
+// estateFilled is a value with something in every field.
+func estateFilled[T any]() T {
+	var v T
+	n := 0
+	estateFill(reflect.ValueOf(&v).Elem(), &n)
+	return v
+}
+
+func estateFill(v reflect.Value, n *int) {
+	*n++
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Date(2026, 5, 5, 12, 0, *n, 0, time.UTC)))
+		return
+	}
+	if v.Type().String() == "json.RawMessage" || v.Type().String() == "jsontext.Value" {
+		v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, *n))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", *n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		estateFill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			estateFill(v.Index(i), n)
+		}
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"a": "b"}))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				estateFill(v.Field(i), n)
+			}
+		}
+	default:
+		panic(v.Type().String())
+	}
+}

@@ -1,0 +1,384 @@
+package record_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+)
+
+// estateKeeps holds what is true of every kind of resource: it is read back whole, by its organization and by nobody
+// else; it changes, goes and stays as it was read.
+func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T)) {
+	ctx, e := t.Context(), newEstate(t)
+	v := estateFilled[T]()
+	other := v
+	edit(&other)
+	id := record.IDOf(v)
+	scope := record.Of(id) // an organization belongs to itself
+	if owner := reflect.ValueOf(v).FieldByName("Organization"); owner.IsValid() {
+		scope = record.Of(owner.String())
+	}
+	_, err := record.Resource[T](ctx, e.Store, scope, id)
+	require.True(t, problem.Is(err, "not_found"), "%s: %v", kind, err)
+	require.ErrorContains(t, err, kind+" "+id)
+	before := len(e.stored())
+	created, err := record.Create(ctx, e.Store, v, "m")
+	require.NoError(t, err)
+	assert.Equal(t, before+1, len(e.stored()))
+
+	read, err := record.Resource[T](ctx, e.Store, scope, id)
+	require.NoError(t, err)
+	assert.Equal(t, v, read.Value, kind)
+	assert.Equal(t, []any{int64(1), int64(1)}, []any{created.Version(), read.Version()})
+	assert.True(t, created.WrittenBy("m") && read.WrittenBy("m"))
+	_, err = record.Resource[T](ctx, e.Store, record.System(), id)
+	require.NoError(t, err)
+	for _, stranger := range []record.Scope{record.Of("another"), record.Of(""), record.Of(record.Nobody)} {
+		_, err = record.Resource[T](ctx, e.Store, stranger, id)
+		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", kind, err)
+	}
+
+	for asked, want := range map[record.Scope][]string{scope: {id}, record.System(): {id}, record.Of("another"): nil} {
+		for _, ids := range [][]string{{id}, {"nothing", id}} {
+			there, err := record.There[T](ctx, e.Store, asked, ids)
+			require.NoError(t, err)
+			assert.Equal(t, want, there, kind)
+		}
+	}
+	calls := e.calls
+	there, err := record.There[T](ctx, e.Store, scope, nil)
+	require.NoError(t, err)
+	assert.Empty(t, there)
+	assert.Equal(t, calls, e.calls, "nothing is asked of nobody")
+
+	_, err = record.Create(ctx, e.Store, v, "again")
+	require.ErrorIs(t, err, record.ErrStale, "an id is one thing's")
+	require.NoError(t, e.Commit(ctx, "look", record.Unchanged(read)))
+	_, err = record.Change(ctx, e.Store, scope, id, 0, func(v *T, _ string) ([]table.Op, error) {
+		edit(v)
+		return nil, nil
+	})
+	require.NoError(t, err)
+	changed, err := record.Resource[T](ctx, e.Store, scope, id)
+	require.NoError(t, err)
+	assert.Equal(t, other, changed.Value)
+	require.ErrorIs(t, e.Commit(ctx, "look", record.Unchanged(read)), record.ErrStale)
+	require.ErrorIs(t, e.Commit(ctx, "gone", record.DeleteResource(read)), record.ErrStale)
+	require.NoError(t, e.Commit(ctx, "gone", record.DeleteResource(changed)))
+	assert.Equal(t, before, len(e.stored()))
+}
+
+func TestEveryResourceIsReadBackWhole(t *testing.T) {
+	estateKeeps(t, "organization", func(o *record.Organization) { o.Budget = nil })
+	estateKeeps(t, "user", func(u *record.User) { u.Cap = 99 })
+	estateKeeps(t, "group", func(g *record.Group) { g.Budget = nil })
+	estateKeeps(t, "api_key", func(k *record.APIKey) { k.Hash = "" })
+	estateKeeps(t, "key_pointer", func(p *record.KeyPointer) { p.KeyID = "" })
+	estateKeeps(t, "email", func(e *record.Email) { e.UserID = "" })
+	estateKeeps(t, "agent", func(a *record.Agent) { a.Spec.CanAsk = false })
+	estateKeeps(t, "removed_agent", func(*record.RemovedAgent) {})
+	estateKeeps(t, "toolkit", func(k *record.Toolkit) { k.Origins = nil })
+	estateKeeps(t, "file", func(f *record.File) { f.Holds = 0 })
+	estateKeeps(t, "audit", func(a *record.AuditEntry) { a.Changed = nil })
+}
+
+// Resources are listed newest first, in pages that tell each once; those of others are not among them, and
+// organizations are listed together.
+func TestResourcesAreListedByTheirOrganization(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	want := []string{e.user}
+	for range 4 {
+		u := record.User{ID: e.NewID(), Organization: e.organization}
+		want = append([]string{u.ID}, want...)
+		e.must(record.PutResource(record.Fresh(u), "seed"))
+		e.must(record.PutResource(record.Fresh(record.User{ID: e.NewID(), Organization: "another"}), "seed"))
+	}
+	for limit := 1; limit < 7; limit++ {
+		var got []string
+		for after, pages := "", 1; pages < 10; pages++ {
+			page, err := record.Resources[record.User](ctx, e.Store, e.scope(), after, limit)
+			require.NoError(t, err)
+			for _, u := range page.Rows {
+				got = append(got, u.Value.ID)
+			}
+			if after = page.Next; after == "" {
+				assert.Equal(t, (len(want)+limit-1)/limit, pages, "in pages of %d", limit)
+				break
+			}
+		}
+		assert.Equal(t, want, got, "in pages of %d", limit)
+	}
+	e.must(record.PutResource(record.Fresh(record.Organization{ID: "another"}), "seed"))
+	all, err := record.Resources[record.Organization](ctx, e.Store, record.System(), "", 9)
+	require.NoError(t, err)
+	assert.Len(t, all.Rows, 2)
+}
+
+// Of resources, files alone are ever due.
+func TestAFileIsDueWhenItSays(t *testing.T) {
+	e := newEstate(t)
+	f := estateFilled[record.File]()
+	e.must(record.PutResource(record.Fresh(f), "seed"))
+	key := table.Key{Part: "file/" + f.ID, Sort: "head"}
+	for until, want := range map[time.Time]int{f.Due: 1, f.Due.Add(-time.Second): 0} {
+		due, err := e.Due(t.Context(), key.Shard(), until, 99)
+		require.NoError(t, err)
+		assert.Len(t, slices.DeleteFunc(due, func(d table.Entry) bool { return d.Key != key }), want)
+	}
+}
+
+// One address is one user's in an organization, however its letters are written.
+func TestAnAddressIsTheSameInAnyCase(t *testing.T) {
+	assert.Equal(t, record.EmailID("o", "Ann@Example.com"), record.EmailID("o", "ann@example.COM"))
+	assert.NotEqual(t, record.EmailID("o", "ann@example.com"), record.EmailID("o", "ann@example.org"))
+	assert.NotEqual(t, record.EmailID("o", "ann@example.com"), record.EmailID("p", "ann@example.com"))
+}
+
+// Runs begin with the version that is published; where none is named, with the newest.
+func TestTheCurrentVersionOfAnAgent(t *testing.T) {
+	for published, want := range []int{3, 1, 2, 3} {
+		assert.Equal(t, want, record.Agent{Version: 3, Published: published}.Current())
+	}
+}
+
+// An agent has its versions, newest first, also when it is gone; they are its organization's.
+func TestAnAgentKeepsItsVersions(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	a := estateFilled[record.Agent]()
+	a.Organization = e.organization
+	for v := 1; v <= 4; v++ {
+		a.Version, a.Spec.Name = v, fmt.Sprint("version ", v)
+		e.must(record.PutAgentVersion(a, "seed"))
+	}
+	for v := 1; v <= 4; v++ {
+		got, err := e.AgentVersion(ctx, e.scope(), a.ID, v)
+		require.NoError(t, err)
+		a.Version, a.Spec.Name = v, fmt.Sprint("version ", v)
+		assert.Equal(t, a, got)
+	}
+	_, err := e.AgentVersion(ctx, e.scope(), a.ID, 5)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	_, err = e.AgentVersion(ctx, record.Of("another"), a.ID, 4)
+	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
+	op, err := record.PutAgentVersion(a, "again")
+	require.NoError(t, err)
+	require.ErrorIs(t, e.Commit(ctx, "again", op), record.ErrStale, "a version is written once")
+
+	for limit := 1; limit < 6; limit++ {
+		var got []int
+		for after, pages := "", 1; pages < 10; pages++ {
+			page, err := e.AgentVersions(ctx, a.ID, after, limit)
+			require.NoError(t, err)
+			for _, v := range page.Rows {
+				got = append(got, v.Version)
+			}
+			if after = page.Next; after == "" {
+				assert.Equal(t, (4+limit-1)/limit, pages, "in pages of %d", limit)
+				break
+			}
+		}
+		assert.Equal(t, []int{4, 3, 2, 1}, got, "in pages of %d", limit)
+	}
+
+	type look = func(context.Context, record.Scope, string) (record.Agent, error)
+	for _, look := range []look{e.LastAgent, e.StandingAgent} {
+		last, err := look(ctx, e.scope(), a.ID)
+		require.NoError(t, err)
+		assert.Equal(t, a, last, "it is gone, and stood so")
+		_, err = look(ctx, record.Of("another"), a.ID)
+		assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
+		_, err = look(ctx, e.scope(), "nothing")
+		assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	}
+	_, err = e.StandingAgent(ctx, record.Of("another"), e.agent)
+	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
+	standing, err := e.StandingAgent(ctx, e.scope(), e.agent)
+	require.NoError(t, err)
+	assert.Equal(t, e.agent, standing.ID)
+
+	require.NoError(t, e.Commit(ctx, "look", record.StillLast(a)))
+	a.Version = 3
+	require.ErrorIs(t, e.Commit(ctx, "look", record.StillLast(a)), record.ErrStale, "a version has come since")
+}
+
+// All versions of an agent go, however many there are; those of others stay.
+func TestAllVersionsOfAnAgentGo(t *testing.T) {
+	for _, n := range []int{1, table.MaxOps, table.MaxOps + 1} {
+		e := newEstate(t)
+		before := e.stored()
+		for v := range n {
+			e.must(record.PutAgentVersion(record.Agent{ID: "a", Organization: "o", Version: v + 1}, "seed"))
+		}
+		require.NoError(t, e.EraseAgentVersions(t.Context(), "a"))
+		assert.Equal(t, before, e.stored(), "%d versions", n)
+	}
+}
+
+// A key says when it was last used, never when it was not; a note is kept without a look at the one before.
+func TestWhenKeysWereLastUsed(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	ids, want := []string{"never"}, []time.Time{{}}
+	for n := range table.MaxGetKeys + 1 {
+		k, at := record.APIKey{ID: fmt.Sprint("k", n), Organization: "o"}, e.now.Add(time.Duration(n)*time.Second)
+		e.NoteKeyUse(ctx, k, at.Add(-time.Minute))
+		e.NoteKeyUse(ctx, k, at)
+		ids, want = append(ids, k.ID), append(want, at)
+	}
+	at, err := e.KeyUses(ctx, ids...)
+	require.NoError(t, err)
+	assert.Equal(t, want, at)
+	require.NoError(t, e.Commit(ctx, "m", record.DeleteKeyUse("k0")))
+	at, err = e.KeyUses(ctx, "k0", "k1")
+	require.NoError(t, err)
+	assert.Equal(t, []time.Time{{}, want[2]}, at)
+}
+
+// A request waits a second at most for the note of its key, whatever becomes of it, and whether its client waits or
+// not.
+func TestTheNoteOfAKeysUseIsTriedOnce(t *testing.T) {
+	e := newEstate(t)
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	k := record.APIKey{ID: "k", Organization: "o"}
+	e.NoteKeyUse(away, k, e.now)
+	assert.Equal(t, []time.Duration{time.Second}, e.waits)
+	at, err := e.KeyUses(t.Context(), "k")
+	require.NoError(t, err)
+	assert.Equal(t, []time.Time{e.now}, at)
+	e.calls, e.failAt = 0, 1
+	e.NoteKeyUse(t.Context(), k, e.now.Add(time.Second))
+	assert.Equal(t, 1, e.calls)
+	e.NoteKeyUse(t.Context(), k, time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))
+	assert.Equal(t, 1, e.calls, "that has no stored form")
+}
+
+// A job is due until it is done, and is done once.
+func TestAJobIsDueUntilItIsDone(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	_, found, err := e.Job(ctx, "text 1")
+	require.NoError(t, err)
+	assert.False(t, found)
+	job := estateFilled[record.Job]()
+	e.must(record.PutJob(record.Fresh(job), "seed"))
+	read, found, err := e.Job(ctx, job.ID)
+	require.NoError(t, err)
+	assert.True(t, found)
+	assert.Equal(t, job, read.Value)
+	key := table.Key{Part: "job/" + job.ID, Sort: "head"}
+	due, err := e.Due(ctx, key.Shard(), job.Due, 9)
+	require.NoError(t, err)
+	assert.True(t, slices.ContainsFunc(due, func(d table.Entry) bool { return d.Key == key }))
+
+	next := read
+	next.Value.Cursor, next.Value.Due = "further", job.Due.Add(time.Hour)
+	e.must(record.PutJob(next, "further"))
+	require.ErrorIs(t, e.Commit(ctx, "done", record.DeleteJob(read)), record.ErrStale, "it has gone on since")
+	read, _, err = e.Job(ctx, job.ID)
+	require.NoError(t, err)
+	assert.Equal(t, next.Value, read.Value)
+	require.NoError(t, e.Commit(ctx, "done", record.DeleteJob(read)))
+	_, found, err = e.Job(ctx, job.ID)
+	require.NoError(t, err)
+	assert.False(t, found)
+}
+
+// A run token is found by the hash of its text until its time is over.
+func TestARunTokenIsGoodUntilItsEnd(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	token := estateFilled[record.RunToken]()
+	token.End = e.now.Add(time.Hour)
+	e.must(record.PutRunToken("hash", token, "seed"))
+	read, err := e.RunToken(ctx, "hash")
+	require.NoError(t, err)
+	assert.Equal(t, token, read)
+	_, err = e.RunToken(ctx, "another")
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	e.now = token.End
+	_, err = e.RunToken(ctx, "hash")
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+}
+
+// A deployment began when the first of its programs did, also one that still signed run tokens; what those were signed
+// with goes.
+func TestADeploymentBeganOnce(t *testing.T) {
+	secret := record.EstateOldSecret.String()
+	for name, c := range map[string]struct {
+		old, began bool
+		since      string
+	}{
+		"the first":                      {since: "2026-05-05T12:00:00Z"},
+		"a later one":                    {began: true, since: "2026-05-05T12:00:00Z"},
+		"the first that signs nothing":   {old: true, since: "2025-01-02T03:04:05Z"},
+		"one after which an older began": {old: true, began: true, since: "2026-05-05T12:00:00Z"},
+	} {
+		e := newEstate(t)
+		if c.began {
+			require.NoError(t, e.EnsureDeployment(t.Context()))
+		}
+		if c.old {
+			e.oldSecret()
+		}
+		if c.began || c.old {
+			e.now = e.now.Add(time.Hour)
+		}
+		require.NoError(t, e.EnsureDeployment(t.Context()), name)
+		assert.Contains(t, e.stored()["deployment began"], c.since, name)
+		assert.NotContains(t, e.stored(), secret, name)
+		e.calls, e.commits = 0, nil
+		require.NoError(t, e.EnsureDeployment(t.Context()), name)
+		assert.Empty(t, e.commits, "%s: nothing is left to write", name)
+	}
+}
+
+// A process that may not write begins all the same where another has begun before; where none has, it does not.
+func TestADeploymentThatIsKnownNeedsNoWrite(t *testing.T) {
+	memory := memtable.New(time.Now)
+	h := newEstate(t).estateHost
+	h.now = time.Now()
+	readOnly := &faulttable.Table{Inner: memory, Before: func(c faulttable.Call) faulttable.Fault {
+		if c.Commit {
+			return faulttable.Down
+		}
+		return faulttable.None
+	}}
+	limited, able := record.New(readOnly, nil, h), record.New(memory, nil, h)
+	require.True(t, problem.Is(limited.EnsureDeployment(t.Context()), "unavailable"))
+	require.NoError(t, able.EnsureDeployment(t.Context()))
+	secret := table.Item{Key: record.EstateOldSecret, Owner: record.Nobody, Body: []byte("{}")}
+	require.NoError(t, memory.Commit(t.Context(), "seed", table.Put(secret, table.Absent())))
+	require.NoError(t, limited.EnsureDeployment(t.Context()))
+	items, err := memory.Get(t.Context(), secret.Key)
+	require.NoError(t, err)
+	require.NotNil(t, items[0])
+	require.NoError(t, able.EnsureDeployment(t.Context()))
+	items, err = memory.Get(t.Context(), secret.Key)
+	require.NoError(t, err)
+	assert.Nil(t, items[0])
+}
+
+// Of two processes that begin at once, one says when; who keeps losing gives up, and says so.
+func TestWhoKeepsLosingTheBeginningGivesUp(t *testing.T) {
+	e := newEstate(t)
+	e.oldSecret()
+	commits := 0
+	e.before = func([]table.Op) {
+		commits++
+		e.touch(record.EstateOldSecret)
+	}
+	require.True(t, problem.Is(e.EnsureDeployment(t.Context()), "unavailable"))
+	assert.Equal(t, 3, commits)
+	assert.NotContains(t, strings.Join(e.places(), " "), "began")
+}
