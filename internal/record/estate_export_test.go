@@ -8,6 +8,3 @@ var (
 
 // EstateOldSecret is where older programs kept what they signed run tokens with.
 var EstateOldSecret = oldSecretKey()
-
-// EstateDropBlobs removes values by their place.
-var EstateDropBlobs = (*Store).dropBlobs

@@ -360,7 +360,7 @@ func TestWhatChangesMeanwhileIsNoticed(t *testing.T) {
 			calls := 0
 			e.before = func(ops []table.Op) {
 				for _, op := range ops {
-					if calls == 0 && e.inWords(op.Item.Key.String()) == line[1:] {
+					if calls == 0 && e.inWords(op.Item.String()) == line[1:] {
 						calls = e.calls
 						e.touch(op.Item.Key)
 					}

@@ -46,17 +46,17 @@ type estate struct {
 	tamper  func(n int, i *table.Item) // is shown each item that is read
 	before  func(ops []table.Op)       // a commit
 	commits [][]table.Op               // that were made
+	asked   []table.Range              // of queries
 	read    int                        // how many items
 }
 
 type estateHost struct {
 	host.Host
 
-	now     time.Time
-	ids     host.Sequence
-	n       uint64
-	waits   []time.Duration // the bounds that were asked for
-	expired bool            // no call may wait any more
+	now   time.Time
+	ids   host.Sequence
+	n     uint64
+	waits []time.Duration // the bounds that were asked for
 }
 
 func (h *estateHost) Now() time.Time { return h.now }
@@ -158,11 +158,13 @@ func (e *estate) hold(ctx context.Context, run string, files ...string) error {
 }
 
 // file is the description of a file as it stands, also of one that is being removed.
-func (e *estate) file(id string) record.File {
+func (e *estate) file(id string) record.File { return e.fileEntity(id).Value }
+
+func (e *estate) fileEntity(id string) record.Entity[record.File] {
 	e.Helper()
 	f, err := record.Resource[record.File](e.Context(), e.Store, record.System(), id)
 	require.NoError(e, err)
-	return f.Value
+	return f
 }
 
 var errAway = errors.New("away")
@@ -215,6 +217,7 @@ func (t estateTable) Query(ctx context.Context, r table.Range) ([]*table.Item, e
 	if err := t.reading(fmt.Sprint("query ", r)); err != nil {
 		return nil, err
 	}
+	t.e.asked = append(t.e.asked, r)
 	items, err := t.e.memory.Query(ctx, r)
 	t.show(items)
 	return items, err
@@ -282,7 +285,7 @@ var (
 func (e *estate) stored() map[string]string {
 	all := map[string]string{}
 	e.memory.All(func(i *table.Item) {
-		all[i.Key.String()] = fmt.Sprint(i.Owner, i.Version, i.Move, i.Schema, i.Due, i.Expires, i.Lists, string(i.Body))
+		all[i.String()] = fmt.Sprint(i.Owner, i.Version, i.Move, i.Schema, i.Due, i.Expires, i.Lists, string(i.Body))
 	})
 	for _, key := range e.blobs.Keys() {
 		all["blob "+key] = ""
@@ -292,7 +295,7 @@ func (e *estate) stored() map[string]string {
 
 // places are where something is stored, in words.
 func (e *estate) places() (places []string) {
-	e.memory.All(func(i *table.Item) { places = append(places, e.inWords(i.Key.String())) })
+	e.memory.All(func(i *table.Item) { places = append(places, e.inWords(i.String())) })
 	for _, key := range e.blobs.Keys() {
 		places = append(places, e.inWords("blob "+key))
 	}
@@ -320,7 +323,7 @@ func (e *estate) written() (lines []string) {
 			case op.Kind == table.PutOp:
 				sign = "+"
 			}
-			lines = append(lines, sign+e.inWords(op.Item.Key.String()))
+			lines = append(lines, sign+e.inWords(op.Item.String()))
 		}
 	}
 	return lines
@@ -348,8 +351,7 @@ func estateFilled[T any]() T {
 
 func estateFill(v reflect.Value, n *int) {
 	*n++
-	switch v.Interface().(type) {
-	case time.Time:
+	if _, is := v.Interface().(time.Time); is {
 		v.Set(reflect.ValueOf(time.Date(2026, 5, 5, 12, 0, *n, 0, time.UTC)))
 		return
 	}

@@ -1,6 +1,10 @@
 package record_test
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +16,8 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 )
 
@@ -57,4 +63,287 @@ func TestAFileThatGoesWaitsUntilNothingCanComeAnyMore(t *testing.T) {
 		require.NoError(t, err, "what may come is still some file's")
 		assert.Equal(t, f.OpenUntil, e.Value.Due)
 	}
+}
+
+// A file whose bytes have not come is kept for a day.
+func TestANewFileIsKeptForADay(t *testing.T) {
+	e := newEstate(t)
+	f := e.NewFile("o", "u", "a.txt", "text/plain")
+	assert.Equal(t, record.File{
+		ID: f.ID, Organization: "o", UserID: "u", Name: "a.txt", ContentType: "text/plain",
+		CreatedAt: e.now, Due: e.now.Add(24 * time.Hour),
+	}, f)
+	assert.True(t, host.ValidID(f.ID))
+}
+
+// Bytes are read as they were sent, in whatever place; where there are none, that is said.
+func TestTheBytesOfAFile(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	read := func(id string) (string, error) {
+		r, err := e.OpenFile(ctx, e.scope(), id)
+		if err != nil {
+			return "", err
+		}
+		b, err := io.ReadAll(r)
+		require.NoError(t, err)
+		return string(b), r.Close()
+	}
+	got, err := read(e.plain)
+	require.NoError(t, err)
+	assert.Equal(t, "bytes of "+e.plain, got)
+	_, err = read(e.empty)
+	require.True(t, problem.Is(err, "not_found"), "%v", err)
+	assert.ErrorContains(t, err, "the content of file "+e.empty)
+
+	old := record.File{ID: "old", Organization: e.organization, Uploaded: true}
+	assert.Equal(t, "files/old", old.Place(), "where files of older programs are")
+	assert.Equal(t, "files/old/direct", old.DirectBlob())
+	e.must(record.PutResource(record.Fresh(old), "seed"))
+	_, err = read("old")
+	require.ErrorIs(t, err, blob.ErrMissing)
+	require.NoError(t, blob.PutBytes(ctx, e.blobs, "files/old", []byte("hello")))
+	got, err = read("old")
+	require.NoError(t, err)
+	assert.Equal(t, "hello", got)
+
+	require.NoError(t, e.LookAgainAtFile(ctx, e.fileEntity("old"), e.now.Add(time.Minute)))
+	assert.Equal(t, e.now.Add(time.Minute), e.file("old").Due)
+	assert.Equal(t, record.FileRef{FileID: "f", Name: "n", ContentType: "t", Size: 3},
+		record.File{ID: "f", Name: "n", ContentType: "t", Size: 3}.Ref())
+	id, is := record.FileOfNudge(record.FileNudge("f"))
+	assert.Equal(t, []any{"f", true}, []any{id, is})
+	_, is = record.FileOfNudge("f")
+	assert.False(t, is)
+}
+
+// A file has the bytes that came first; what comes second, is too large or comes too late is refused and kept nowhere.
+func TestTheFirstBytesAreTheFiles(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	fill := func(id, content string) (record.File, error) {
+		return e.FillFile(ctx, e.scope(), id, strings.NewReader(content), 5)
+	}
+	before := e.stored()
+	_, err := fill(e.empty, "123456")
+	require.ErrorIs(t, err, blob.ErrTooLarge)
+	assert.Equal(t, before, e.stored())
+
+	f, err := fill(e.empty, "12345")
+	require.NoError(t, err)
+	assert.Equal(t, f, e.file(e.empty))
+	assert.Equal(t, []any{true, int64(5)}, []any{f.Uploaded, f.Size})
+	before = e.stored()
+	_, err = fill(e.empty, "54321")
+	assert.True(t, problem.Is(err, "conflict"), "%v", err)
+	_, err = fill("nothing", "12345")
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	_, err = e.FillFile(ctx, record.Of("another"), e.empty, strings.NewReader("1"), 5)
+	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
+	assert.Equal(t, before, e.stored())
+	b, err := blob.GetBytes(ctx, e.blobs, f.Place())
+	require.NoError(t, err)
+	assert.Equal(t, "12345", string(b))
+}
+
+// A client that goes when its bytes are there does not undo them, also when the store must be asked twice.
+func TestAClientThatGoesLeavesItsBytes(t *testing.T) {
+	e := newEstate(t)
+	ctx, leave := context.WithCancel(t.Context())
+	faults := &faulttable.Table{Inner: estateTable{e}}
+	store := record.New(faults, estateBlobs{e}, e)
+	throttled := false
+	faults.Before = func(faulttable.Call) faulttable.Fault {
+		if leave(); throttled {
+			return faulttable.None
+		}
+		throttled = true
+		return faulttable.Throttled
+	}
+	_, err := store.FillFile(ctx, e.scope(), e.empty, strings.NewReader("bytes"), 9)
+	require.NoError(t, err)
+	assert.True(t, e.file(e.empty).Uploaded)
+}
+
+// Bytes stay where it cannot be known that no description names them; and where one does, though its answer was lost
+// and somebody else has changed it since, they have come.
+func TestBytesWhoseAnswerIsLostAreKept(t *testing.T) {
+	for _, fault := range []faulttable.Fault{faulttable.AppliedUnknown, faulttable.LostUnknown} {
+		e := newEstate(t)
+		faults := &faulttable.Table{Inner: estateTable{e}}
+		store := record.New(faults, estateBlobs{e}, e)
+		commits := 0
+		faults.Before = func(c faulttable.Call) faulttable.Fault {
+			if !c.Commit {
+				return faulttable.None
+			}
+			if commits++; commits == 2 && fault == faulttable.AppliedUnknown {
+				e.touch(table.Key{Part: "file/" + e.empty, Sort: "head"})
+			}
+			return fault
+		}
+		values := len(e.blobs.Keys())
+		f, err := store.FillFile(t.Context(), e.scope(), e.empty, strings.NewReader("bytes"), 9)
+		assert.Len(t, e.blobs.Keys(), values+1, fault)
+		assert.Equal(t, fault == faulttable.AppliedUnknown, err == nil, "%s: %v", fault, err)
+		if err == nil {
+			assert.Equal(t, e.file(e.empty), f)
+			assert.True(t, f.Uploaded)
+		}
+	}
+}
+
+// A file that is being removed is there for nobody, and stays as it is.
+func TestARemovedFileIsThereForNobody(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	gone := e.fileEntity(e.plain)
+	gone.Value.Removed = true
+	e.must(record.PutResource(gone, "seed"))
+	before := e.stored()
+	_, err := e.File(ctx, e.scope(), e.plain)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	_, err = e.OpenFile(ctx, e.scope(), e.plain)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	_, err = e.ChangeFile(ctx, e.scope(), e.plain, func(*record.File) error { return nil })
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	_, err = e.ChangeFile(ctx, e.scope(), e.held, func(*record.File) error { return errAway })
+	require.ErrorIs(t, err, errAway, "an edit that is not made says why")
+	assert.Equal(t, before, e.stored())
+}
+
+// Who takes hold of a file that it does not reach, or that is not there, is told which; nothing is held then.
+func TestWhatIsNotThereCannotBeHeld(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	gone := e.fileEntity(e.plain)
+	gone.Value.Removed = true
+	e.must(record.PutResource(gone, "seed"))
+	e.must(record.PutResource(record.Fresh(record.File{ID: "hers", Organization: "another", Uploaded: true}), "seed"))
+	for _, id := range []string{"nothing", "hers", e.plain, e.empty} {
+		ops, err := e.Hold(ctx, e.organization, e.agent, "run", "m", []record.FileRef{{FileID: e.held}, {FileID: id}})
+		var no *record.NoFile
+		require.ErrorAs(t, err, &no)
+		assert.Equal(t, id, no.ID)
+		assert.Equal(t, "file "+id+" does not exist", no.Error())
+		assert.Empty(t, ops)
+	}
+	r := record.Fresh(e.runOf("run"))
+	ops, err := record.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r, "m")
+	require.NoError(t, err)
+	require.ErrorIs(t, e.Commit(ctx, "m", ops...), record.ErrStale, "the run is not there")
+}
+
+// A hold counts once, puts off the file's end and notes whose run it was: at most 64 agents, each once, unless earlier
+// ones are not known.
+func TestWhatAHoldNotes(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	hold := func(agent, run, file string) record.File {
+		ops, err := e.Hold(ctx, e.organization, agent, run, run+agent, []record.FileRef{{FileID: file}, {FileID: file}})
+		require.NoError(t, e.committed(ctx, run+agent, ops, err))
+		return e.file(file)
+	}
+	assert.Equal(t, e.now.Add(24*time.Hour), e.file(e.plain).Due)
+	f := hold("a", "r1", e.plain)
+	assert.Equal(t, []any{1, time.Time{}, []string{"a"}}, []any{f.Holds, f.Due, f.Agents})
+	f = hold("a", "r1", e.plain)
+	assert.Equal(t, 1, f.Holds, "it holds it already")
+	f = hold("a", "r2", e.plain)
+	assert.Equal(t, []any{2, []string{"a"}}, []any{f.Holds, f.Agents})
+	f = hold("b", "r3", e.plain)
+	assert.Equal(t, []any{3, []string{"a", "b"}}, []any{f.Holds, f.Agents})
+	for n := range 70 {
+		f = hold(fmt.Sprint("agent", n), fmt.Sprint("run", n), e.plain)
+		assert.Len(t, f.Agents, min(2+n+1, 64))
+	}
+	assert.Equal(t, 73, f.Holds)
+
+	for name, c := range map[string]struct {
+		before, after record.File
+	}{
+		"of before agents were noted":  {record.File{Holds: 1}, record.File{Holds: 2}},
+		"of before holds were counted": {record.File{}, record.File{Holds: 2}},
+		"that was kept for a day":      {record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}}},
+		"of one agent": {
+			record.File{Holds: 1, Agents: []string{"z"}}, record.File{Holds: 2, Agents: []string{"z", "a"}},
+		},
+	} {
+		c.before.ID, c.before.Organization, c.before.Uploaded = e.NewID(), e.organization, true
+		c.after.ID, c.after.Organization, c.after.Uploaded = c.before.ID, e.organization, true
+		e.must(record.PutResource(record.Fresh(c.before), "seed"))
+		assert.Equal(t, c.after, hold("a", "r1", c.before.ID), "a file %s", name)
+	}
+
+	r, err := e.Store.Run(ctx, e.scope(), e.run)
+	require.NoError(t, err)
+	made := record.File{ID: "made", Organization: e.organization, Due: e.now, Uploaded: true}
+	ops, err := record.NewHeldFile(made, r, "making")
+	require.NoError(t, e.committed(ctx, "making", ops, err))
+	made.Holds, made.Due, made.Agents, made.Made = 1, time.Time{}, []string{e.agent}, true
+	assert.Equal(t, made, e.file("made"))
+}
+
+// Each of those that hold a file lets go of it once; with the last one it is gone, and due at once.
+func TestAFileIsGoneWithItsLastHold(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	for range 2 {
+		ops, err := record.Release(e.Store, ctx, e.run, e.held, "first")
+		require.NoError(t, e.committed(ctx, "first", ops, err))
+		f := e.file(e.held)
+		assert.Equal(t, []any{1, false, time.Time{}}, []any{f.Holds, f.Removed, f.Due})
+	}
+	ops, err := record.EstateReleases(e.Store, ctx, e.parked, "last")
+	require.NoError(t, e.committed(ctx, "last", ops, err))
+	f := e.file(e.held)
+	assert.Equal(t, []any{0, true, e.now}, []any{f.Holds, f.Removed, f.Due})
+}
+
+// A run lets go of all its files, however many they are.
+func TestARunLetsGoOfAllItsFiles(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 101} {
+		e := newEstate(t)
+		for i := range n {
+			f := record.File{ID: fmt.Sprint("f", i), Organization: e.organization, Uploaded: true, Due: e.now}
+			e.must(record.PutResource(record.Fresh(f), "seed"))
+			require.NoError(t, e.hold(t.Context(), "run", f.ID))
+		}
+		require.NoError(t, record.EstateReleaseAll(e.Store, t.Context(), "run"))
+		for i := range n {
+			assert.True(t, e.file(fmt.Sprint("f", i)).Removed)
+		}
+		assert.NotContains(t, strings.Join(e.places(), " "), "run/run ")
+	}
+}
+
+// What is not wanted goes, with all bytes that were ever sent for it. While it goes it is left to who removes it for
+// half a minute; after that another does.
+func TestAFileGoesWithAllItsBytes(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	for _, key := range []string{"files/" + e.plain, "files/" + e.plain + "/direct", "files/" + e.plain + "/lost"} {
+		require.NoError(t, blob.PutBytes(ctx, e.blobs, key, []byte("x")))
+	}
+	before := e.stored()
+	asked := 0
+	require.NoError(t, e.RemoveFile(ctx, e.plain, func(f record.File) bool { asked++; return f.ID == e.plain }))
+	require.NoError(t, e.RemoveFile(ctx, "nothing", func(record.File) bool { asked++; return true }))
+	assert.Equal(t, before, e.stored(), "it is wanted")
+	assert.Equal(t, 1, asked)
+
+	e.calls, e.failAt = 0, 3 // the removal of the bytes
+	require.ErrorIs(t, e.RemoveFile(ctx, e.plain, estateUnwanted), errAway)
+	require.Contains(t, e.failing, "delete all")
+	f := e.file(e.plain)
+	assert.Equal(t, []any{true, e.now.Add(30 * time.Second)}, []any{f.Removed, f.Due})
+	e.failing = ""
+	wanted := func(record.File) bool { return true }
+	require.NoError(t, e.RemoveFile(ctx, e.plain, wanted), "nobody is asked about it any more")
+	assert.NotContains(t, strings.Join(e.places(), " "), "PLAIN")
+}
+
+// Nothing can come any more when the time is over that an address was good for.
+func TestAFileWhoseAddressIsNoLongerGoodGoes(t *testing.T) {
+	e := newEstate(t)
+	_, err := e.ChangeFile(t.Context(), e.scope(), e.empty, func(f *record.File) error {
+		f.OpenUntil = e.now
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, e.RemoveFile(t.Context(), e.empty, estateUnwanted))
+	assert.NotContains(t, strings.Join(e.places(), " "), "EMPTY")
 }

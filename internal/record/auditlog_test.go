@@ -1,0 +1,157 @@
+package record_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// entries is the audit log of an organization.
+func (e *estate) entries(organization string) (entries []record.AuditEntry) {
+	e.Helper()
+	page, err := record.Resources[record.AuditEntry](e.Context(), e.Store, record.Of(organization), "", 99)
+	require.NoError(e, err)
+	for _, row := range page.Rows {
+		entries = append(entries, row.Value)
+	}
+	return entries
+}
+
+// wanted is the entry that the estate's author is to have, by its move.
+func (e *estate) wanted(move, kind, subject string) record.AuditEntry {
+	return record.AuditEntry{
+		ID: move, Organization: e.organization, At: e.now, Operation: "doIt", UserID: e.user, APIKeyID: e.key,
+		Kind: kind, Subject: subject,
+	}
+}
+
+// What a commit changes of what is audited stands in the log once, as its author's, whatever else is in the commit;
+// what is only looked at, and what is no resource of a client's, does not. The platform's own work has no author.
+func TestWhatStandsInTheAuditLog(t *testing.T) {
+	const id = "text"
+	removal := record.DeleteResource(record.Fresh(record.Group{ID: id, Organization: "o"}))
+	removal.If = table.Always()
+	look := table.Check(table.Key{Part: "user/x", Sort: "head"}, table.Absent())
+	agent, kit := record.Agent{ID: id, Organization: "o"}, record.Toolkit{ID: id, Organization: "o"}
+	user, key := record.User{ID: id, Organization: "o"}, record.APIKey{ID: id, Organization: "o"}
+	group, file := record.Group{ID: id, Organization: "o"}, record.File{ID: id, Organization: "o"}
+	version, err := record.PutAgentVersion(record.Agent{ID: "x", Organization: "o"}, "m")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		kind string // "": none is to stand there
+		ops  []table.Op
+	}{
+		"an agent":         {"agent", []table.Op{estatePut(t, agent)}},
+		"a toolkit":        {"toolkit", []table.Op{estatePut(t, kit)}},
+		"a user":           {"user", []table.Op{estatePut(t, user)}},
+		"a key":            {"api_key", []table.Op{estatePut(t, key)}},
+		"a group":          {"group", []table.Op{estatePut(t, group)}},
+		"a group, removed": {"group", []table.Op{removal}},
+		"a file":           {"", []table.Op{estatePut(t, file)}},
+		"an address":       {"", []table.Op{estatePut(t, record.Email{Organization: "o"})}},
+		"a version":        {"", []table.Op{version}},
+		"a look":           {"", []table.Op{look}},
+		"a group, behind what does not count": {"group", []table.Op{
+			version, look, estatePut(t, file), estatePut(t, group), estatePut(t, user),
+		}},
+	} {
+		for _, authored := range []bool{true, false} {
+			e := newEstate(t)
+			ctx := t.Context()
+			var want []record.AuditEntry
+			if authored {
+				ctx = e.by(ctx)
+				if c.kind != "" {
+					entry := e.wanted("m", c.kind, id)
+					entry.Organization = "o" // whose it is
+					want = []record.AuditEntry{entry}
+				}
+			}
+			require.NoError(t, e.Commit(ctx, "m", c.ops...), name)
+			assert.Equal(t, want, e.entries("o"), name)
+			assert.Empty(t, e.entries(e.organization), name)
+		}
+	}
+	e := newEstate(t)
+	require.NoError(t, e.Commit(e.by(t.Context()), "m", estatePut(t, record.Organization{ID: id})))
+	assert.Equal(t, []record.AuditEntry{e.wanted("m", "organization", id)}, e.entries(e.organization), "its maker's")
+}
+
+func estatePut[T record.Resourceful](t *testing.T, v T) table.Op {
+	op, err := record.PutResource(record.Fresh(v), "m")
+	require.NoError(t, err)
+	return op
+}
+
+// An edit names the members that it changes, those of an agent's specification like any other, and not the time of it.
+func TestAnEditNamesWhatItChanges(t *testing.T) {
+	e := newEstate(t)
+	ctx := e.by(t.Context())
+	n := int64(3)
+	_, err := record.Change(ctx, e.Store, e.scope(), e.agent, 0, func(a *record.Agent, _ string) ([]table.Op, error) {
+		a.Version, a.UpdatedAt = 3, e.now
+		a.Spec.Name, a.Spec.Budget = "new", &record.Budget{Period: "day", MaxRuns: &n}
+		a.Spec.OutputSchema = json.RawMessage("{}")
+		return nil, nil
+	})
+	require.NoError(t, err)
+	entries := e.entries(e.organization)
+	require.Len(t, entries, 1)
+	assert.Equal(t, []string{"budget", "name", "output_schema", "version"}, entries[0].Changed)
+
+	edit := func(u record.User) {
+		_, err := record.Change(ctx, e.Store, e.scope(), e.user, 0, func(v *record.User, _ string) ([]table.Op, error) {
+			u.ID, u.Organization, u.UpdatedAt = v.ID, v.Organization, v.UpdatedAt.AddDate(1, 0, 0)
+			*v = u
+			return nil, nil
+		})
+		require.NoError(t, err)
+	}
+	edit(record.User{Name: "u", Cap: 3})
+	assert.Equal(t, []string{"concurrency_cap"}, e.entries(e.organization)[0].Changed, "what was not there")
+	edit(record.User{Name: "u"})
+	assert.Equal(t, []string{"concurrency_cap"}, e.entries(e.organization)[0].Changed, "what is no longer there")
+	edit(record.User{Name: "u"})
+	assert.Empty(t, e.entries(e.organization)[0].Changed)
+}
+
+// A decision stands in the log with who decided what, as the client says; a deed stands in that of the thing's owner.
+// The platform's own have no entries.
+func TestWhatIsDoneStandsInTheAuditLog(t *testing.T) {
+	e := newEstate(t)
+	done := record.Decisions{By: "Ann", List: []record.Decision{
+		{InterruptID: "i", Decision: "approve"}, {InterruptID: "j", Decision: "reject"},
+	}}
+	do := func(ctx context.Context) {
+		ops, err := e.AuditDecisions(ctx, e.runOf(e.run), "decided", done)
+		require.NoError(t, e.committed(ctx, "decided", ops, err))
+		ops, err = e.AuditDeed(ctx, "another", "run", "r", "done")
+		require.NoError(t, e.committed(ctx, "done", ops, err))
+		require.NoError(t, e.NoteDeed(ctx, "a third", "agent", "a"))
+	}
+	do(t.Context())
+	for _, organization := range []string{e.organization, "another", "a third"} {
+		assert.Empty(t, e.entries(organization))
+	}
+	do(e.by(t.Context()))
+	decided := e.wanted("decided", "run", e.run)
+	decided.DecidedBy = "Ann"
+	decided.Decisions = []record.AuditDecision{
+		{InterruptID: "i", Decision: "approve"}, {InterruptID: "j", Decision: "reject"},
+	}
+	assert.Equal(t, []record.AuditEntry{decided}, e.entries(e.organization))
+	deed := e.wanted("done", "run", "r")
+	deed.Organization = "another"
+	assert.Equal(t, []record.AuditEntry{deed}, e.entries("another"))
+	noted := e.entries("a third")
+	require.Len(t, noted, 1)
+	deed = e.wanted(noted[0].ID, "agent", "a")
+	deed.Organization = "a third"
+	assert.Equal(t, deed, noted[0])
+}
