@@ -339,6 +339,7 @@ func TestWhatIsReadIsUnderstood(t *testing.T) {
 					require.ErrorContains(t, err, "newer schema", name)
 				default:
 					if after, there := e.stored()[key.String()]; there {
+						assert.NotContains(t, o.writes, "~"+e.inWords(key.String()), "%s only seems to be done", name)
 						assert.Equal(t, before[key.String()], after, "%s writes over %s", name, e.inWords(key.String()))
 					}
 				}

@@ -187,6 +187,7 @@ func TestBytesWhoseAnswerIsLostAreKept(t *testing.T) {
 		if err == nil {
 			assert.Equal(t, e.file(e.empty), f)
 			assert.True(t, f.Uploaded)
+			assert.Equal(t, 2, commits, "they are not written once more")
 		}
 	}
 }
