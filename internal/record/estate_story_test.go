@@ -141,13 +141,15 @@ func estateOperations() map[string]estateOperation {
 		"a value of a toolkit": reads(func(ctx context.Context, e *estate) error {
 			return estateErr(e.ToolkitBlob(ctx, e.list))
 		}),
-		"a new value of a toolkit": reads(func(ctx context.Context, e *estate) error {
-			return estateErr(e.PutToolkitBlob(ctx, e.toolkit, "document", []byte("{}")))
-		}),
+		"a value that a toolkit names no more": reads(func(ctx context.Context, e *estate) error {
+			op, err := e.DropToolkitBlob(e.kit(), e.list, "m")
+			return e.committed(ctx, "m", []table.Op{op}, err)
+		}).writing("+job/* head"),
+		"a value that nothing names": reads(func(ctx context.Context, e *estate) error { return e.RemoveBlob(ctx, e.list) }),
 		"a toolkit's last values": reads(func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) }),
 		"a toolkit's removal": {steps: true, ready: func(e *estate) do {
 			return func(ctx context.Context) error {
-				return e.EraseToolkit(ctx, record.Toolkit{ID: e.toolkit, Organization: e.organization}, "m")
+				return e.EraseToolkit(ctx, e.kit(), "m")
 			}
 		}, writes: []string{"!-toolkit/TOOLKIT head"}},
 		"a change by somebody": reads(func(ctx context.Context, e *estate) error {

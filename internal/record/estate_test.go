@@ -102,11 +102,11 @@ func newEstate(t *testing.T) *estate {
 		}
 	}
 	e.must(record.PutResource(record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}), "seed"))
-	list, err := e.PutToolkitBlob(ctx, e.toolkit, "tools", []byte("[]"))
+	list, named, err := e.PutToolkitBlob(ctx, e.kit(), "tools", []byte("[]"))
 	require.NoError(t, err)
 	e.list = list
-	kit := record.Toolkit{ID: e.toolkit, Organization: e.organization, Tools: list}
-	e.must(record.PutResource(record.Fresh(kit), "seed"))
+	_, err = record.Create(ctx, e.Store, e.kit(), "seed", named)
+	require.NoError(t, err)
 	e.must(record.PutRun(record.Fresh(e.runOf(e.run)), "seed"))
 	for _, id := range []string{e.plain, e.held, e.empty} {
 		f := e.NewFile(e.organization, e.user, "a.txt", "text/plain")
@@ -128,6 +128,10 @@ func (e *estate) must(op table.Op, err error) {
 	e.Helper()
 	require.NoError(e, err)
 	require.NoError(e, e.Commit(e.Context(), op.Item.Move, op))
+}
+
+func (e *estate) kit() record.Toolkit {
+	return record.Toolkit{ID: e.toolkit, Organization: e.organization, Tools: e.list}
 }
 
 func (e *estate) scope() record.Scope { return record.Of(e.organization) }

@@ -2,21 +2,29 @@ package record_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/table"
 )
 
-// A toolkit's values are kept where it says, until they are dropped; who reads one that is gone has read an old
-// toolkit.
+// A toolkit's values are kept where it says, each under a job that removes it a quarter of an hour later unless the
+// commit that names it takes the job along; who reads one that is gone has read an old toolkit.
 func TestTheValuesOfAToolkit(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
+	var named []table.Op
 	put := func(id, what, v string) string {
-		key, err := e.PutToolkitBlob(ctx, id, what, []byte(v))
+		key, op, err := e.PutToolkitBlob(ctx, record.Toolkit{ID: id, Organization: "o"}, what, []byte(v))
 		require.NoError(t, err)
+		named = append(named, op)
+		job, found, err := e.Job(ctx, record.DerivedID("blob", key))
+		require.NoError(t, err)
+		require.True(t, found)
+		assert.Equal(t, record.Job{ID: job.Value.ID, Organization: "o", Kind: record.RemoveBlob, Subject: key, Due: e.now.Add(15 * time.Minute)}, job.Value)
 		return key
 	}
 	one, two, other := put("k", "tools", "one"), put("k", "tools", "two"), put("kk", "tools", "other")
@@ -29,29 +37,47 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 		return string(b)
 	}
 	assert.Equal(t, []string{"one", "two", "other"}, []string{read(one), read(two), read(other)})
-	e.DropToolkitBlob(ctx, one)
+	require.NoError(t, e.Commit(ctx, "m", named[0]))
+	_, found, err := e.Job(ctx, record.DerivedID("blob", one))
+	require.NoError(t, err)
+	assert.False(t, found, "it is named")
+	require.ErrorIs(t, e.Commit(ctx, "n", named[0]), record.ErrStale, "its job is gone")
+
+	drop, err := e.DropToolkitBlob(record.Toolkit{ID: "k", Organization: "o"}, one, "m")
+	require.NoError(t, e.committed(ctx, "m", []table.Op{drop}, err))
+	job, found, err := e.Job(ctx, record.DerivedID("blob", one))
+	require.NoError(t, err)
+	require.True(t, found)
+	assert.Equal(t, record.Job{ID: job.Value.ID, Organization: "o", Kind: record.RemoveBlob, Subject: one, Due: e.now}, job.Value)
+
+	require.NoError(t, e.RemoveBlob(ctx, one))
 	assert.Equal(t, []string{"nothing", "two", "other"}, []string{read(one), read(two), read(other)})
 	require.NoError(t, e.DropToolkit(ctx, "k"))
 	assert.Equal(t, []string{"nothing", "nothing", "other"}, []string{read(one), read(two), read(other)})
 
-	e.calls = 0
-	e.DropToolkitBlob(ctx, "")
-	assert.Zero(t, e.calls, "no value")
-	e.failAt = 1
-	e.DropToolkitBlob(ctx, other)
-	e.failing = ""
+	fails := func(n int, err error) {
+		assert.ErrorIs(t, err, errAway, "call %d", n)
+		e.failAt, e.failing = 0, ""
+	}
+	e.calls, e.failAt = 0, 1
+	fails(1, e.RemoveBlob(ctx, other))
 	assert.Equal(t, "other", read(other), "what cannot be removed stays")
-	e.calls = 0
-	_, err := e.ToolkitBlob(ctx, other)
-	require.ErrorIs(t, err, errAway)
+	for n := 1; n <= 2; n++ { // the job, the value
+		e.calls, e.failAt = 0, n
+		_, _, err := e.PutToolkitBlob(ctx, e.kit(), "tools", []byte("new"))
+		fails(n, err)
+	}
+	e.calls, e.failAt = 0, 1
+	_, err = e.ToolkitBlob(ctx, other)
 	require.NotErrorIs(t, err, record.ErrStale, "it may be there")
+	fails(1, err)
 }
 
 // What a toolkit kept goes by a job that is due at once; with its organization it goes itself, and what it kept before
 // it.
 func TestWhatAToolkitKeptGoes(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
-	kit := record.Toolkit{ID: e.toolkit, Organization: e.organization}
+	kit := e.kit()
 	ops, err := e.BeginToolkitRemoval(kit, "m")
 	require.NoError(t, e.committed(ctx, "m", ops, err))
 	job, found, err := e.Job(ctx, record.DerivedID("toolkit", e.toolkit))
