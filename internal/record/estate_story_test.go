@@ -146,7 +146,7 @@ func estateOperations() map[string]estateOperation {
 			return e.committed(ctx, "m", []table.Op{op}, err)
 		}).writing("+job/* head"),
 		"a value that nothing names": reads(func(ctx context.Context, e *estate) error { return e.RemoveBlob(ctx, e.list) }),
-		"a toolkit's last values": reads(func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) }),
+		"a toolkit's last values":    reads(func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) }),
 		"a toolkit's removal": {steps: true, ready: func(e *estate) do {
 			return func(ctx context.Context) error {
 				return e.EraseToolkit(ctx, e.kit(), "m")
