@@ -108,8 +108,5 @@ func (s *session) leaveOut(step *record.Step) bool {
 
 // fitted is a conversation without the oldest n messages of its history.
 func (s *session) fitted(whole []model.Message, n int) []model.Message {
-	if n == 0 {
-		return whole
-	}
 	return whole[min(n, len(s.History)):]
 }

@@ -119,7 +119,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		j.step.Arguments = decision.Arguments
 	}
 	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
-	if !j.repeat && s.begun(j.key) > 0 {
+	if !j.repeat {
 		s.unsure(j)
 	}
 	if !j.run {
@@ -134,7 +134,8 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	return j
 }
 
-// unsure sees to a call that was begun by an attempt that is gone: only a human may have it repeated, each time anew.
+// unsure sees to a call that must not be made twice: where it was begun by an attempt that is gone, only a human may have
+// it repeated, each time anew.
 func (s *session) unsure(j *job) {
 	decisions := s.decisions(j.key, true)
 	for _, d := range decisions {
@@ -305,7 +306,7 @@ func (s *session) makeSome(ctx context.Context, jobs []*job, end func()) (err er
 		ended = nil
 		open, wait = s.Host.Gate()
 		mu.Unlock()
-		if len(finished) > 0 && err == nil {
+		if err == nil {
 			if err = s.keepResults(ctx, finished); err != nil {
 				end()
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentplatform/internal/model"
@@ -48,8 +49,7 @@ func (s *session) guard(ctx context.Context) (string, error) {
 // goesInCircles names a tool that the last rounds of calls have called over and over, if they were all the same.
 func (s *session) goesInCircles() string {
 	same, before, name := 0, "", ""
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		step := s.steps[i]
+	for _, step := range slices.Backward(s.steps) {
 		if step.Kind != record.ModelStep {
 			continue
 		}
@@ -73,8 +73,7 @@ func (s *session) goesInCircles() string {
 func (s *session) cannotCall() string {
 	misses := map[string]int{}
 	over := map[string]bool{} // tools whose count has ended
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		step := s.steps[i]
+	for _, step := range slices.Backward(s.steps) {
 		if step.Kind != record.ToolStep || over[step.Name] {
 			continue
 		}

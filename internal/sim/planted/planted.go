@@ -108,7 +108,7 @@ func Bugs() []Bug {
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
 		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
-		one("an unsafe call is made again without a word", agentCalls, `if !j.repeat && s.begun(j.key) > 0 {`, `if false {`),
+		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.unsure(j)\n", "	if false {\n		s.unsure(j)\n"),
 		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
 			"	s.tell(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
