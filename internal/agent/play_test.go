@@ -1,0 +1,302 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// A play is a whole run that is disturbed at one of its moments (a moment is a call of whatever the loop
+// needs), and then goes on from its journal, undisturbed.
+
+// disturbance is what goes wrong from a moment on.
+type disturbance struct {
+	ends   bool // the context of the work
+	comes  bool // what is under way then ends all the same
+	leaves bool // Go says no
+	lost   bool // Journal says that the run is another's
+	unread bool // Over cannot say
+	dies   bool // and what was not journalled is lost
+}
+
+var disturbances = map[string]disturbance{
+	"the process ends":                    {ends: true, dies: true},
+	"the work is cut":                     {ends: true},
+	"the work is cut, and calls come":     {ends: true, comes: true},
+	"the worker leaves":                   {leaves: true},
+	"the run has become another worker's": {lost: true, dies: true},
+	"the budgets cannot be read":          {unread: true},
+}
+
+var errDisturbed = errors.New("disturbed")
+
+// turns are the replies: the model says what comes next after what it is shown, however often it is asked.
+func turns() []model.Reply {
+	call := func(id, name, arguments string) model.Call {
+		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(arguments)}
+	}
+	var many []model.Call
+	for n := range 6 { // more than are made beside each other
+		for _, name := range []string{"look", "pay"} {
+			many = append(many, call(fmt.Sprint(name, n), name, fmt.Sprintf(`{"n":%d}`, n)))
+		}
+	}
+	return []model.Reply{
+		{Text: "I look. ", Calls: append(many, call("x", "unknown", `{}`)), Finish: "tool_calls"},
+		{Calls: []model.Call{call("y", "unknown", `{}`)}, Finish: "tool_calls"},
+		{Calls: []model.Call{
+			call("ask", model.AskUser, `{"question":"Where?"}`), call("pay", "pay", `{"n":8}`), call("z", "unknown", `{}`),
+		}, Finish: "tool_calls"},
+		{Calls: []model.Call{call("ask2", model.AskUser, `{"question":"Sure?"}`)}, Finish: "tool_calls"},
+		{Text: "Oslo", Finish: "stop"},
+		{Text: `{"city":"Oslo"}`, Finish: "stop"},
+	}
+}
+
+type play struct {
+	*stage
+
+	t    *testing.T
+	does disturbance
+	at   int // the moment from which on it does
+
+	mu      sync.Mutex
+	moment  int
+	over    bool           // the disturbance is
+	refused bool           // somebody said no
+	unsure  bool           // whether the run is still ours
+	stop    func()         // ends the context of the work
+	failed  bool           // the model, once
+	late    int            // calls of the model, of work that had ended
+	made    map[string]int // calls, by their keys
+	asked   map[string]int // how often a human was, about a call whose outcome is not known
+	shown   []model.Message
+}
+
+func newPlay(t *testing.T, does disturbance, at int) *play {
+	p := &play{t: t, does: does, at: at, made: map[string]int{}, asked: map[string]int{}}
+	p.stage = newStage(p, structured)
+	p.Host = &awake{Host: host.System(), meet: p.meet}
+	p.task.Agent.Spec.CanAsk = true
+	p.task.Tools = []tool.Offer{
+		{Spec: tool.Spec{Name: "look", RetrySafe: true}, Call: p.call},
+		{Spec: tool.Spec{Name: "pay"}, Call: p.call},
+	}
+	p.task.Go = func() error { return p.says(p.meet(), p.does.leaves) }
+	p.task.Over = func(context.Context, int64) (string, error) { return "", p.says(p.meet(), p.does.unread) }
+	p.task.Journal = func(ctx context.Context, steps []record.Step) error {
+		if err := errors.Join(ctx.Err(), p.says(p.meet(), p.does.lost)); err != nil {
+			p.unsure = true
+			return err
+		}
+		assert.NotEmpty(t, steps)
+		assert.LessOrEqual(t, len(steps), 50, "as many as a commit has room for")
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.journal = append(p.journal, steps...)
+		return nil
+	}
+	return p
+}
+
+// meet is a moment; it says whether the disturbance is on.
+func (p *play) meet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.moment++; p.moment > 1000 {
+		panic("the loop goes on and on")
+	}
+	on := p.moment >= p.at && !p.over
+	if on && p.does.ends {
+		p.stop()
+	}
+	return on
+}
+
+func (p *play) says(on, no bool) error {
+	if !on || !no {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = true
+	return errDisturbed
+}
+
+func (p *play) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	p.mu.Lock()
+	if ctx.Err() != nil {
+		p.late++
+	}
+	assert.LessOrEqual(p.t, p.late, 1, "once the work has ended, no model is called, but for a call that was about to be")
+	assert.False(p.t, p.refused, "nor when somebody has said no")
+	failed := p.failed
+	p.failed = true
+	p.shown = r.Messages
+	p.mu.Unlock()
+	emit("I")
+	p.meet()
+	if ctx.Err() != nil && !p.does.comes {
+		return model.Reply{}, ctx.Err()
+	}
+	if !failed {
+		return model.Reply{}, model.Fail(model.Retryable, "busy")
+	}
+	said := 0
+	for _, m := range r.Messages {
+		if m.Role == model.Assistant {
+			said++
+		}
+	}
+	reply := turns()[said]
+	reply.InputTokens, reply.OutputTokens = 7, 3
+	return reply, nil
+}
+
+func (p *play) call(ctx context.Context, i tool.Invocation) (tool.Result, error) {
+	p.mu.Lock()
+	p.made[i.IdempotencyKey]++
+	if i.Name == "pay" {
+		assert.True(p.t, slices.ContainsFunc(p.journal, func(s record.Step) bool {
+			return s.Kind == record.StartStep && "run-"+s.CallID == i.IdempotencyKey
+		}), "what must not be made twice is announced before")
+	}
+	p.mu.Unlock()
+	p.meet()
+	if ctx.Err() != nil && !p.does.comes {
+		return tool.Result{}, ctx.Err()
+	}
+	return tool.Said(i.Name + string(i.Arguments)), nil
+}
+
+// attempt works once, as an attempt of a worker does, and settles what came of it.
+func (p *play) attempt() (answer json.RawMessage) {
+	ctx, stop := context.WithCancel(p.t.Context())
+	defer stop()
+	p.stop = stop
+	slices.SortFunc(p.journal, func(a, b record.Step) int { return a.Index - b.Index })
+	p.task.Attempt++
+	p.task.Steps = slices.Clone(p.journal)
+	r, err := p.Work(ctx, p.task)
+	if err != nil {
+		require.True(p.t, p.refused || ctx.Err() != nil, "%v", err)
+		if p.refused {
+			require.ErrorIs(p.t, err, errDisturbed)
+		} else {
+			require.ErrorIs(p.t, err, context.Canceled)
+		}
+		if !p.does.dies && !p.unsure {
+			p.journal = append(p.journal, r.Last...) // as a hand-over does
+		}
+		p.over, p.refused = true, false
+		return nil
+	}
+	require.False(p.t, p.refused, "a no is never passed over")
+	require.Empty(p.t, r.Failure)
+	p.journal = append(p.journal, r.Last...)
+	if r.Answer != nil {
+		slices.SortFunc(p.journal, func(a, b record.Step) int { return a.Index - b.Index })
+		assert.Equal(p.t, p.journal, r.All, "the journal is all that was done")
+		return r.Answer.Output
+	}
+	require.NotEmpty(p.t, r.Interrupts)
+	p.task.Pauses = append(p.task.Pauses, r.Interrupts)
+	for _, i := range r.Interrupts {
+		d := record.Decision{InterruptID: i.ID, Decision: "approve"}
+		if i.Kind == "clarification" {
+			d.Decision, d.Message = "answer", "there"
+		}
+		if i.Unsure {
+			p.asked["run-"+i.Call]++
+		}
+		p.task.Decided[i.ID] = d
+	}
+	return nil
+}
+
+// whole plays until there is an answer.
+func (p *play) whole() {
+	var answer json.RawMessage
+	for n := 0; answer == nil; n++ {
+		require.Less(p.t, n, 10)
+		answer = p.attempt()
+	}
+	assert.JSONEq(p.t, `{"city":"Oslo"}`, string(answer))
+}
+
+// awake is a machine on which nobody sleeps.
+type awake struct {
+	host.Host
+
+	meet func() bool
+}
+
+func (a *awake) Sleep(ctx context.Context, _ time.Duration) error {
+	a.meet()
+	return ctx.Err()
+}
+
+// Whatever ends the work, and whenever: what was journalled is enough to go on as if nothing had been, no call is made
+// twice that must not be, and nobody is asked about one whose outcome is known.
+func TestWorkThatIsEndedAnywhereGoesOnToTheSameEnd(t *testing.T) {
+	calm := newPlay(t, disturbance{}, 0)
+	calm.whole()
+	require.Len(t, calm.made, 13)
+	for name, does := range disturbances {
+		t.Run(name, func(t *testing.T) {
+			for at, last := 1, false; !last; at++ {
+				p := newPlay(t, does, at)
+				p.whole()
+				last = p.moment < at
+				known := !does.dies && (!does.ends || does.comes) // what came of every call
+				assert.Equal(t, calm.shown, p.shown, "the model is shown the same")
+				began, ended, indices := map[string]int{}, map[string]int{}, map[int]bool{}
+				for _, s := range p.journal {
+					assert.False(t, indices[s.Index], "each step has an index of its own")
+					indices[s.Index] = true
+					switch {
+					case s.Kind == record.ToolStep:
+						ended["run-"+s.CallID]++
+					case s.Kind == record.StartStep && s.Outcome == "started":
+						began["run-"+s.CallID]++
+					case s.Kind == record.StartStep:
+						began["run-"+s.CallID]--
+					}
+				}
+				require.Len(t, p.made, len(calm.made))
+				for key, made := range p.made {
+					assert.Equal(t, 1, ended[key], "each call has one result: %s", key)
+					if began[key] > 0 && !does.dies {
+						assert.Equal(t, made, began[key], "the journal tells how often it was made: %s", key)
+					}
+					switch {
+					case known:
+						assert.Equal(t, 1, made, "%s, disturbed at %d", key, at)
+						assert.Zero(t, p.asked[key], "%s, disturbed at %d", key, at)
+					case began[key] > 0:
+						assert.LessOrEqual(t, made, 1+p.asked[key], "again only when a human says so: %s", key)
+						assert.LessOrEqual(t, p.asked[key], 1)
+					default:
+						assert.LessOrEqual(t, made, 2)
+					}
+				}
+				if t.Failed() {
+					t.Fatalf("disturbed at moment %d", at)
+				}
+			}
+		})
+	}
+}
