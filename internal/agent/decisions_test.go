@@ -1,0 +1,240 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// payment is a run whose one call must not be made twice; paid are the arguments of those that were made.
+func payment(replies ...turn) (s *stage, paid *[]string) {
+	paid = new([]string)
+	m := &script{says: append(append([]turn{}, replies...), says("done"))}
+	s = newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
+		*paid = append(*paid, string(i.Arguments))
+		return "ok", nil
+	}))
+	s.task.Tools[0].RetrySafe = false
+	return s, paid
+}
+
+// lose works until a call has been made, whose result is then lost with the attempt; the run goes on from the journal.
+func (s *stage) lose(t *testing.T) {
+	t.Helper()
+	keep, lost := s.task.Journal, errors.New("lost")
+	s.task.Journal = func(ctx context.Context, steps []record.Step) error {
+		if steps[0].Kind == record.ToolStep {
+			return lost
+		}
+		return keep(ctx, steps)
+	}
+	_, err := s.Work(t.Context(), s.task)
+	require.ErrorIs(t, err, lost)
+	s.task.Journal, s.task.Steps = keep, append([]record.Step{}, s.journal...)
+}
+
+// pause works until the run waits for one decision, and decides.
+func (s *stage) pause(t *testing.T, d record.Decision) record.Interrupt {
+	t.Helper()
+	r := s.work(t)
+	require.Len(t, r.Interrupts, 1, "%s", said(r))
+	i := r.Interrupts[0]
+	s.journal = append(s.journal, r.Last...)
+	s.task.Steps, s.task.Pauses = append([]record.Step{}, s.journal...), append(s.task.Pauses, r.Interrupts)
+	d.InterruptID = i.ID
+	s.task.Decided[i.ID] = d
+	return i
+}
+
+const unknownOutcome = "The call of act was begun and its outcome is not known. May it be made again?"
+
+// Of a call that must not be made twice nobody knows what came of it when its attempt is lost: a human decides.
+func TestACallWhoseOutcomeIsNotKnownIsAHumansToDecide(t *testing.T) {
+	for name, c := range map[string]struct {
+		decision record.Decision
+		paid     []string
+		outcome  model.Outcome
+		output   string
+	}{
+		"made again": {record.Decision{Decision: "approve"}, []string{`{"n":1}`, `{"n":1}`}, model.Succeeded, "ok"},
+		"with other arguments": {
+			record.Decision{Decision: "edit", Arguments: json.RawMessage(`{"n":2}`)},
+			[]string{`{"n":1}`, `{"n":2}`}, model.Succeeded, "ok",
+		},
+		"with arguments that do not fit": {
+			record.Decision{Decision: "edit", Arguments: json.RawMessage(`{}`)},
+			[]string{`{"n":1}`}, model.Failed, "the arguments do not fit: missing property 'n'",
+		},
+		"not made again": {
+			record.Decision{Decision: "reject"}, []string{`{"n":1}`}, model.Rejected, "its outcome is not known",
+		},
+		"not made again, for a reason": {
+			record.Decision{Decision: "reject", Message: "it went through"},
+			[]string{`{"n":1}`}, model.Rejected, "it went through",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, paid := payment(calls("a", "act", `{"n":1}`))
+			s.lose(t)
+			i := s.pause(t, c.decision)
+			assert.True(t, i.Unsure)
+			assert.Equal(t, unknownOutcome, i.Prompt)
+			assert.Equal(t, "approval", i.Kind)
+			assert.Equal(t, "act", i.Tool.Name)
+			assert.Equal(t, `{"n":1}`, string(i.Tool.Arguments))
+			assert.Len(t, *paid, 1, "nothing is done before")
+			r := s.work(t)
+			require.NotNil(t, r.Answer)
+			assert.Equal(t, c.paid, *paid)
+			var results []record.Step
+			for _, step := range r.All {
+				if step.Kind == record.ToolStep {
+					results = append(results, step)
+				}
+			}
+			require.Len(t, results, 1)
+			assert.Equal(t, string(c.outcome), results[0].Outcome)
+			assert.Equal(t, c.output, results[0].Output)
+			assert.False(t, results[0].FinishedAt.IsZero())
+		})
+	}
+}
+
+// Each time that it is lost is asked about anew, and what was decided before it was made is another question.
+func TestEachLossOfACallIsAskedAboutAnew(t *testing.T) {
+	s, paid := payment(calls("a", "act", `{"n":1}`))
+	s.task.Agent.Spec.Approval.Mode = "always"
+	i := s.pause(t, record.Decision{Decision: "edit", Arguments: json.RawMessage(`{"n":2}`)})
+	assert.False(t, i.Unsure)
+	assert.Equal(t, "May the agent call act?", i.Prompt)
+	s.lose(t)
+	i = s.pause(t, record.Decision{Decision: "approve"})
+	assert.True(t, i.Unsure)
+	assert.Equal(t, `{"n":2}`, string(i.Tool.Arguments), "what it was made with")
+	s.lose(t)
+	i = s.pause(t, record.Decision{Decision: "edit", Arguments: json.RawMessage(`{"n":3}`)})
+	assert.True(t, i.Unsure)
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Equal(t, []string{`{"n":2}`, `{"n":2}`, `{"n":3}`}, *paid)
+}
+
+// A tool that needs approval by now is asked about as what it is: begun, of unknown outcome.
+func TestWhatIsNotKnownComesBeforeWhatNeedsApproval(t *testing.T) {
+	s, paid := payment(calls("a", "act", `{"n":1}`))
+	s.lose(t)
+	s.task.Tools[0].Approval.Mode = "always"
+	assert.Equal(t, unknownOutcome, s.pause(t, record.Decision{Decision: "approve"}).Prompt)
+	i := s.pause(t, record.Decision{Decision: "approve"})
+	assert.Equal(t, "May the agent call act? Every call of this tool needs approval.", i.Prompt)
+	assert.False(t, i.Unsure)
+	require.NotNil(t, s.work(t).Answer)
+	assert.Len(t, *paid, 2)
+}
+
+// The agent says whose calls need approval, and a tool may ask for it as well.
+func TestWhichCallsNeedApproval(t *testing.T) {
+	const byAgent, byTool = "May the agent call act?", "May the agent call act? Every call of this tool needs approval."
+	never, always := tool.Approval{Mode: "never"}, tool.Approval{Mode: "always"}
+	when := func(pattern string) tool.Approval {
+		return tool.Approval{Mode: "when", Argument: "n", Pattern: pattern}
+	}
+	of := func(mode string, tools ...string) record.AgentApproval {
+		return record.AgentApproval{Mode: mode, Tools: tools}
+	}
+	for name, c := range map[string]struct {
+		agent record.AgentApproval
+		tool  tool.Approval
+		asks  string // empty: the call is made
+	}{
+		"nobody asks for it":           {},
+		"the agent never":              {of("never", "act"), never, ""},
+		"the agent, of all":            {of("always"), never, byAgent},
+		"the agent, of this tool":      {of("tools", "other", "act"), never, byAgent},
+		"the agent, of another tool":   {of("tools", "other"), never, ""},
+		"the agent, of no tool":        {of("tools"), never, ""},
+		"the tool, whatever the agent": {of("never"), always, byTool},
+		"the tool, of such arguments":  {of(""), when("1"), `May the agent call act? Its argument n matches "1".`},
+		"the tool, of other arguments": {of(""), when("2"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, paid := payment(calls("a", "act", `{"n":1}`))
+			s.task.Agent.Spec.Approval, s.task.Tools[0].Approval = c.agent, c.tool
+			if c.asks != "" {
+				i := s.pause(t, record.Decision{Decision: "approve"})
+				assert.Equal(t, c.asks, i.Prompt)
+				assert.False(t, i.Unsure)
+				assert.Empty(t, *paid)
+			}
+			require.NotNil(t, s.work(t).Answer)
+			assert.Len(t, *paid, 1)
+		})
+	}
+}
+
+// A human's edit is what is called, shown and journalled; what does not fit is told to the model.
+func TestAnEditedCallIsMadeAsEdited(t *testing.T) {
+	for arguments, want := range map[string][]string{`{"n":2}`: {`{"n":2}`}, `{"n":"two"}`: nil} {
+		s, paid := payment(calls("a", "act", `{"n":1}`))
+		s.task.Agent.Spec.Approval.Mode = "always"
+		s.pause(t, record.Decision{Decision: "edit", Arguments: json.RawMessage(arguments)})
+		r := s.work(t)
+		require.NotNil(t, r.Answer)
+		assert.Equal(t, want, append([]string(nil), *paid...))
+		for _, step := range r.All {
+			if step.Kind != record.ModelStep {
+				assert.JSONEq(t, arguments, string(step.Arguments))
+			}
+		}
+		if want == nil {
+			assert.Contains(t, said(r), "the arguments do not fit: ")
+		}
+	}
+}
+
+// A question is put before the user as the model asked it, and answered with what the user says.
+func TestAQuestionIsAskedAsItIs(t *testing.T) {
+	m := &script{says: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), says("done")}}
+	s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+	i := s.pause(t, record.Decision{Decision: "answer", Message: "blue"})
+	assert.Equal(t, "clarification", i.Kind)
+	assert.Equal(t, "Which?", i.Prompt)
+	assert.Equal(t, []string{"red", "blue"}, i.Options)
+	assert.Nil(t, i.Tool)
+	assert.NotEmpty(t, i.CreatedAt)
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	answer := model.Result{CallID: "a", Name: model.AskUser, Outcome: model.Answered, Text: "blue"}
+	assert.Equal(t, []model.Result{answer}, m.shown[1].Messages[2].Results)
+}
+
+// Of a file that comes with an answer the model is shown what there is: words, or a picture.
+func TestOneFileThatComesWithAnAnswerIsShown(t *testing.T) {
+	for _, came := range []model.Message{
+		{Texts: []model.Text{{Name: "a.txt", Text: "swordfish"}}},
+		{Images: []model.Image{{ContentType: "image/png"}}},
+		{},
+	} {
+		m := &script{says: []turn{calls("a", model.AskUser, `{"question":"Which?"}`), says("done")}}
+		s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		i := s.pause(t, record.Decision{Decision: "answer", Message: "this"})
+		s.task.Came = map[string]model.Message{i.ID: came}
+		require.NotNil(t, s.work(t).Answer)
+		want := 3 // the message, the call, what the user says
+		if came.Texts != nil || came.Images != nil {
+			want++
+			came.Role = model.User
+			assert.Equal(t, came, m.shown[1].Messages[3])
+		}
+		assert.Len(t, m.shown[1].Messages, want)
+	}
+}

@@ -1,0 +1,273 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/agent"
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// named is a call of a tool with arguments that fit.
+func named(name string) model.Call {
+	return model.Call{Name: name, Arguments: json.RawMessage(`{"n":1,"question":"Which?"}`)}
+}
+
+// brief is steps in words.
+func brief(steps []record.Step) string {
+	var words []string
+	for _, s := range steps {
+		words = append(words, strings.TrimSpace(string(s.Kind)+" "+s.Name+" "+s.Outcome))
+	}
+	return strings.Join(words, ", ")
+}
+
+// chronicle notes, in order, what the loop has others do.
+func chronicle(task *agent.Task, m *script) *[]string {
+	var did []string
+	for n, turn := range m.says {
+		m.says[n] = func(r model.Request) (model.Reply, error) {
+			did = append(did, "ask the model")
+			return turn(r)
+		}
+	}
+	task.Journal = func(_ context.Context, steps []record.Step) error {
+		did = append(did, "journal "+brief(steps))
+		return nil
+	}
+	task.Live = told{see: func(e events.StepEvent) {
+		did = append(did, strings.TrimSpace("show "+e.Kind+" "+e.Name+" "+e.State+" "+e.Outcome))
+	}}
+	task.Agent.Spec.CanAsk = true
+	for _, o := range []tool.Offer{
+		{Spec: tool.Spec{Name: "look", RetrySafe: true}}, {Spec: tool.Spec{Name: "pay"}},
+		{Spec: tool.Spec{Name: "guarded", RetrySafe: true}, Approval: tool.Approval{Mode: "always"}},
+	} {
+		o.Call = func(_ context.Context, i tool.Invocation) (tool.Result, error) {
+			did = append(did, "call "+i.Name)
+			return tool.Said("ok"), nil
+		}
+		task.Tools = append(task.Tools, o)
+	}
+	return &did
+}
+
+// A reply is journalled before a call that it asks for is made, a call that must not be made twice is announced in the
+// same commit, a result is journalled before it is shown and before the model is asked again. What was only decided
+// costs no commit of its own beside a question, and none at all when it is a human's decision, which is stored.
+func TestWhatIsJournalledBeforeWhat(t *testing.T) {
+	const asks = "ask the model"
+	for name, c := range map[string]struct {
+		calls   []model.Call
+		did     []string // until the run pauses, or the model is asked again
+		last    string   // what goes with the pause
+		decided string   // then; what happens until the model is asked again
+		after   []string
+		end     string // what goes with the answer
+	}{
+		"a call": {
+			calls: []model.Call{named("look")},
+			did: []string{
+				asks, "journal model", "show tool look started", "call look", "journal tool look succeeded",
+				"show tool look finished succeeded", asks,
+			},
+			end: "model",
+		},
+		"a call that must not be made twice": {
+			calls: []model.Call{named("pay")},
+			did: []string{
+				asks, "journal model, tool_started pay started", "show tool pay started", "call pay",
+				"journal tool pay succeeded", "show tool pay finished succeeded", asks,
+			},
+			end: "model",
+		},
+		"nothing that can be called": {
+			calls: []model.Call{named("unknown")},
+			did:   []string{asks, "journal model, tool unknown failed", "show tool unknown failed failed", asks},
+			end:   "model",
+		},
+		"a search without a knowledge base": {
+			calls: []model.Call{named(model.Search)},
+			did:   []string{asks, "journal model, tool search failed", "show search search failed failed", asks},
+			end:   "model",
+		},
+		"a question": {
+			calls: []model.Call{named(model.AskUser)}, did: []string{asks}, last: "model",
+			decided: "answer", after: []string{asks}, end: "tool ask_user answered, model",
+		},
+		"a question beside what cannot be called": {
+			calls: []model.Call{named(model.AskUser), named("unknown")},
+			did:   []string{asks, "show tool unknown failed failed"}, last: "model, tool unknown failed",
+			decided: "answer", after: []string{asks}, end: "tool ask_user answered, model",
+		},
+		"a question beside a call": {
+			calls: []model.Call{named(model.AskUser), named("look")},
+			did: []string{
+				asks, "journal model", "show tool look started", "call look", "journal tool look succeeded",
+				"show tool look finished succeeded",
+			},
+			decided: "answer", after: []string{asks}, end: "tool ask_user answered, model",
+		},
+		"a call that is approved": {
+			calls: []model.Call{named("guarded")}, did: []string{asks}, last: "model",
+			decided: "approve",
+			after: []string{
+				"show tool guarded started", "call guarded", "journal tool guarded succeeded",
+				"show tool guarded finished succeeded", asks,
+			},
+			end: "model",
+		},
+		"a call that is rejected": {
+			calls: []model.Call{named("guarded")}, did: []string{asks}, last: "model",
+			decided: "reject", after: []string{"show tool guarded finished rejected", asks}, end: "tool guarded rejected, model",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &script{says: []turn{replies(c.calls...), says("done")}}
+			s := newStage(m, nil)
+			did := chronicle(&s.task, m)
+			r := s.work(t)
+			assert.Equal(t, c.did, *did)
+			if c.decided != "" {
+				assert.Equal(t, c.last, brief(r.Last))
+				*did = nil
+				r = s.decide(t, r, c.decided)
+				assert.Equal(t, c.after, *did)
+			}
+			require.NotNil(t, r.Answer)
+			assert.Equal(t, c.end, brief(r.Last))
+		})
+	}
+}
+
+// What goes with a result has room in one commit: fifty steps; more are journalled before.
+func TestWhatHasNoRoomBesideAResultIsJournalledBefore(t *testing.T) {
+	lost := errors.New("lost")
+	for decided, c := range map[int]struct{ journalled, last int }{48: {0, 49}, 49: {0, 50}, 50: {51, 0}, 120: {121, 0}} {
+		asked := append(slices.Repeat([]model.Call{named("unknown")}, decided), named(model.AskUser))
+		s := newStage(&script{says: []turn{replies(asked...)}}, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		keep := s.task.Journal
+		s.task.Journal = func(ctx context.Context, steps []record.Step) error {
+			assert.LessOrEqual(t, len(steps), 50)
+			return keep(ctx, steps)
+		}
+		s.task.Agent.Spec.Limits.MaxSteps = new(int)
+		*s.task.Agent.Spec.Limits.MaxSteps = 1000
+		r := s.work(t)
+		require.Len(t, r.Interrupts, 1)
+		assert.Len(t, s.journal, c.journalled, "beside %d", decided)
+		assert.Len(t, r.Last, c.last, "beside %d", decided)
+		assert.Len(t, r.All, decided+1)
+
+		s = newStage(&script{says: []turn{replies(asked...)}}, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		s.task.Journal = func(context.Context, []record.Step) error { return lost }
+		_, err := s.Work(t.Context(), s.task)
+		assert.Equal(t, c.journalled > 0, errors.Is(err, lost), "beside %d: %v", decided, err)
+	}
+}
+
+// A journal that has once failed is not written again: the run may be another worker's by then.
+func TestAJournalThatHasFailedIsNotWrittenAgain(t *testing.T) {
+	const firstResult = "tool act"
+	for name, failing := range map[string]string{
+		"before the calls": "model", "of the first result": firstResult, "before those that had to wait": "tool_started",
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost, failed := errors.New("lost"), make(chan struct{})
+			asked := slices.Repeat([]model.Call{named("unknown")}, 100)
+			for n := range 12 {
+				asked = append(asked, act("", fmt.Sprintf(`{"n":%d}`, n)))
+			}
+			s := newStage(&script{says: []turn{replies(asked...)}}, nil)
+			offers(func(_ context.Context, i tool.Invocation) (string, error) {
+				if failing == firstResult && string(i.Arguments) != `{"n":0}` {
+					<-failed // ends all the same
+				}
+				return "ok", nil
+			})(&s.task)
+			s.task.Tools[0].RetrySafe = false
+			s.task.Journal = func(_ context.Context, steps []record.Step) error {
+				select {
+				case <-failed:
+					t.Error("written again:", brief(steps))
+				default:
+					if strings.HasPrefix(brief(steps), failing) {
+						close(failed)
+						return lost
+					}
+				}
+				return nil
+			}
+			_, err := s.Work(t.Context(), s.task)
+			require.ErrorIs(t, err, lost)
+		})
+	}
+}
+
+// Whoever has the work done is told of a call's panic, once the calls beside it have ended.
+func TestACallThatPanicsDoesSoToTheOwnerOfTheWork(t *testing.T) {
+	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
+	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
+		if string(i.Arguments) == `{"n":1}` {
+			panic("a bug")
+		}
+		return "ok", nil
+	}))
+	p := host.Catch(func() { _, _ = s.Work(t.Context(), s.task) })
+	require.NotNil(t, p)
+	assert.Equal(t, "a bug", p.Value)
+	assert.Equal(t, "model, tool act succeeded", brief(s.journal), "what the others came to is safe")
+}
+
+// An agent whose answers are structured may call tools between its answers; only answers are counted, and shown as
+// such.
+func TestToolsThatAreCalledOnTheWayToAStructuredAnswerAreNoAnswers(t *testing.T) {
+	m := &script{says: []turn{
+		calls("a", "act", `{"n":1}`), says("Oslo"),
+		calls("b", "act", `{"n":2}`), says("\n ```json\n{\"city\":\"Oslo\"}\n``` \n"),
+	}}
+	s := newStage(m, func(task *agent.Task) {
+		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil })(task)
+		structured(task)
+	})
+	r := s.work(t)
+	require.NotNil(t, r.Answer, r.Failure)
+	assert.JSONEq(t, `{"city":"Oslo"}`, string(r.Answer.Output))
+	var roles []string
+	for _, message := range m.shown[3].Messages {
+		roles = append(roles, string(message.Role))
+	}
+	assert.Equal(t, []string{"user", "assistant", "tool", "assistant", "user", "assistant", "tool"}, roles)
+}
+
+// A model is shown its calls under its own ids where those are well formed and new, and people are shown of arguments
+// that nobody can read how they begin.
+func TestACallKeepsItsOwnID(t *testing.T) {
+	m := &script{says: []turn{replies(
+		act("toolu_01", `{"n":1}`), act("toolu_01", `{"n":2}`), act("call_0-7", `{"n":3}`), act("ok", `{"n":`+long(5000)),
+	), says("done")}}
+	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	var ids []string
+	for _, c := range m.shown[1].Messages[1].Calls {
+		ids = append(ids, c.ID)
+	}
+	assert.Equal(t, []string{"toolu_01", "call_0-1", "call_0-2", "ok"}, ids)
+	var begins string
+	require.NoError(t, json.Unmarshal(r.All[0].Calls[3].Arguments, &begins))
+	assert.Equal(t, `{"n":`+long(2<<10-5)+"…", begins)
+	assert.NotEmpty(t, r.All[0].Calls[3].Fault)
+}

@@ -1,0 +1,231 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// ticking is a machine on which a second passes with each look at the clock, sleep takes no time, and the most is
+// drawn.
+type ticking struct {
+	host.Host
+
+	now   time.Time
+	slept []time.Duration
+}
+
+func (h *ticking) Now() time.Time {
+	h.now = h.now.Add(time.Second)
+	return h.now
+}
+
+func (h *ticking) Sleep(_ context.Context, d time.Duration) error {
+	h.slept = append(h.slept, d)
+	return nil
+}
+
+func (h *ticking) Int64N(n int64) int64 { return n - 1 }
+
+// shows is what is shown of an answer as it comes.
+type shows struct {
+	silent
+
+	text *[]string
+}
+
+func (s shows) Append(_ context.Context, text string)  { *s.text = append(*s.text, "+"+text) }
+func (s shows) Replace(_ context.Context, text string) { *s.text = append(*s.text, "="+text) }
+
+// A failure that may pass is tried again, eight times in all, after pauses that double and are no shorter than the
+// provider wishes; any other ends the run. Whoever watches providers is told of each try.
+func TestACallOfAModelIsTriedAgainWhileThatMayHelp(t *testing.T) {
+	fault := func(kind model.Kind, wait time.Duration) turn {
+		return func(model.Request) (model.Reply, error) {
+			return model.Reply{}, &model.Error{Kind: kind, Wait: wait, Err: errors.New("no")}
+		}
+	}
+	busy := fault(model.Retryable, 0)
+	throttled := func(wait time.Duration) turn { return fault(model.Throttled, wait) }
+	foreign := func(model.Request) (model.Reply, error) { return model.Reply{}, errors.New("no") }
+	pauses := func(n int) (list []time.Duration) {
+		for d := 50 * time.Millisecond; n > 0; n-- {
+			list = append(list, d-1) // the most of what is drawn from
+			d *= 2
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		says   []turn
+		failed string // as is told of each try: + or -
+		slept  []time.Duration
+		fails  bool
+	}{
+		"good at once":           {[]turn{says("done")}, "+", nil, false},
+		"busy":                   {[]turn{busy, says("done")}, "-+", pauses(1), false},
+		"busy seven times":       {append(slices.Repeat([]turn{busy}, 7), says("done")), "-------+", pauses(7), false},
+		"busy for good":          {slices.Repeat([]turn{busy}, 20), "--------", pauses(7), true},
+		"throttled":              {[]turn{throttled(time.Minute), says("done")}, "-+", []time.Duration{time.Minute}, false},
+		"throttled for a moment": {[]turn{throttled(time.Millisecond), says("done")}, "-+", pauses(1), false},
+		"refused":                {[]turn{fault(model.Refused, 0)}, "+", nil, true},
+		"a bad request":          {[]turn{busy, fault(model.BadRequest, 0)}, "-+", pauses(1), true},
+		"too long":               {[]turn{fault(model.TooLong, 0)}, "+", nil, true},
+		"none of a model's":      {[]turn{foreign}, "+", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &script{}
+			for _, turn := range c.says {
+				m.says = append(m.says, func(r model.Request) (model.Reply, error) {
+					assert.Equal(t, len(m.shown)-1, r.Try, "how often this call has failed before")
+					return turn(r)
+				})
+			}
+			h, failed := &ticking{Host: host.System()}, ""
+			s := newStage(m, nil)
+			s.Host, s.Tried = h, func(f bool) { failed += map[bool]string{true: "-", false: "+"}[f] }
+			r := s.work(t)
+			assert.Equal(t, c.failed, failed)
+			assert.Equal(t, c.slept, h.slept)
+			if c.fails {
+				assert.Equal(t, "no", r.Failure)
+				assert.Empty(t, r.All, "a call that used nothing is no step")
+				return
+			}
+			require.NotNil(t, r.Answer)
+			assert.Equal(t, len(failed), r.All[0].Tries)
+		})
+	}
+}
+
+// What a call has used counts, whatever came of it.
+func TestACallThatFailedAndUsedTokensIsJournalled(t *testing.T) {
+	for used := range int64(2) {
+		s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
+			return model.Reply{Text: "half", OutputTokens: used}, model.Fail(model.Refused, "that is refused")
+		}}}, nil)
+		r := s.work(t)
+		assert.Equal(t, "that is refused", r.Failure)
+		require.Len(t, r.All, int(used))
+		if used > 0 {
+			assert.EqualValues(t, 1, r.All[0].OutputTokens)
+		}
+		assert.Equal(t, r.All, append([]record.Step(nil), r.Last...))
+	}
+}
+
+// A try that fails is taken back before the next one: what is shown is what the run has said.
+func TestWhatAFailedTrySaidIsTakenBack(t *testing.T) {
+	halfway := func(model.Request) (model.Reply, error) {
+		return model.Reply{Text: "Le"}, model.Fail(model.Retryable, "busy")
+	}
+	looks := func(r model.Request) (model.Reply, error) {
+		reply, err := calls("a", "act", `{"n":1}`)(r)
+		reply.Text = "Let me look. "
+		return reply, err
+	}
+	s := newStage(
+		&script{says: []turn{halfway, looks, halfway, says("Done.")}},
+		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }),
+	)
+	var shown []string
+	s.Host, s.task.Live = &ticking{Host: host.System()}, shows{text: &shown}
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Equal(t, []string{"+Le", "=", "+Let me look. ", "+Le", "=Let me look. ", "+Done."}, shown)
+	assert.Equal(t, "Let me look. Done.", r.Answer.Text)
+}
+
+// What is left out of a history is half of what is there, in whole turns, until it fits or there is none, and eight
+// times at most.
+func TestAHistoryIsHalvedInWholeTurnsUntilItFits(t *testing.T) {
+	for messages, shown := range map[int][]int{
+		0: {1}, 1: {2}, 2: {3, 1}, 3: {4, 2}, 4: {5, 3, 1}, 6: {7, 3, 1}, 8: {9, 5, 3, 1},
+		512: {513, 257, 129, 65, 33, 17, 9, 5},
+	} {
+		m := &script{says: slices.Repeat([]turn{fails(model.TooLong)}, 20)}
+		s := newStage(m, nil)
+		one := []model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}
+		s.task.History = slices.Repeat(one, messages)[:messages]
+		r := s.work(t)
+		assert.Equal(t, "no", r.Failure)
+		var lengths []int
+		for _, request := range m.shown {
+			lengths = append(lengths, len(request.Messages))
+			assert.Equal(t, "do it", request.Messages[len(request.Messages)-1].Text, "the message itself is always shown")
+		}
+		assert.Equal(t, shown, lengths, "of %d messages", messages)
+	}
+}
+
+// Each step says when it began and when it ended.
+func TestEachStepTellsItsTimes(t *testing.T) {
+	s, _ := payment(replies(act("a", `{"n":1}`), act("b", `{}`), named("unknown")))
+	s.Host = &ticking{Host: host.System()}
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	for _, step := range r.All {
+		assert.False(t, step.StartedAt.IsZero(), "%+v", step)
+		assert.Equal(t, 1, step.Attempt)
+		if step.Kind == record.StartStep {
+			assert.True(t, step.FinishedAt.IsZero(), "it has only begun")
+		} else {
+			assert.True(t, step.FinishedAt.After(step.StartedAt), "%+v", step)
+		}
+	}
+}
+
+// A model is shown the agent's tools as they describe themselves, its instructions and its settings.
+func TestAModelIsShownWhatTheAgentIs(t *testing.T) {
+	warm, most := 0.5, 99
+	one := tool.Spec{Name: "one", Description: "does one", Parameters: json.RawMessage(`{"title":"one"}`)}
+	two := tool.Spec{Name: "two", Description: "does two", Parameters: json.RawMessage(`{"title":"two"}`)}
+	m := &script{says: []turn{says("done")}}
+	s := newStage(m, func(task *agent.Task) {
+		task.Agent.Spec.Instructions, task.Agent.Spec.CanAsk = "Be kind.", true
+		task.Agent.Spec.Model.Temperature, task.Agent.Spec.Model.MaxTokens = &warm, &most
+		task.Tools = []tool.Offer{{Spec: one}, {Spec: two}}
+	})
+	require.NotNil(t, s.work(t).Answer)
+	request := m.shown[0]
+	require.Len(t, request.Tools, 3)
+	for n, spec := range []tool.Spec{one, two} {
+		shown := model.ToolSpec{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters}
+		assert.Equal(t, shown, request.Tools[n])
+	}
+	assert.Equal(t, model.AskUser, request.Tools[2].Name)
+	request.Tools = nil
+	assert.Equal(t, model.Request{
+		Name: "n", Temperature: &warm, MaxTokens: &most, Instructions: "Be kind.",
+		Messages: []model.Message{{Role: model.User, Text: "do it"}},
+	}, request)
+}
+
+// A run of an agent that cannot be worked on fails, and says why.
+func TestAnAgentThatCannotBeWorkedOnFailsItsRun(t *testing.T) {
+	schema := func(text string) func(*agent.Task) {
+		return func(task *agent.Task) { task.Agent.Spec.OutputSchema = json.RawMessage(text) }
+	}
+	for _, bad := range []string{`{`, `1`, `{"type":5}`} {
+		r := newStage(&script{}, schema(bad)).work(t)
+		assert.Contains(t, r.Failure, "the agent's output_schema cannot be read: ", bad)
+	}
+	for _, none := range []string{"", "null"} {
+		r := newStage(&script{says: []turn{says("any text")}}, schema(none)).work(t)
+		require.NotNil(t, r.Answer)
+		assert.Equal(t, agent.Answer{Text: "any text", Finish: "stop"}, *r.Answer)
+	}
+	r := newStage(&script{}, func(task *agent.Task) { task.Agent.Spec.Model.Provider = "other" }).work(t)
+	assert.Equal(t, `the model provider "other" cannot be reached from here`, r.Failure)
+}
