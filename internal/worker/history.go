@@ -69,5 +69,5 @@ func answerOf(ctx context.Context, s *record.Store, r record.Run) (string, error
 		Answer string `json:"answer"`
 	}
 	err = json.Unmarshal(out, &result)
-	return result.Answer, errors.Join(err)
+	return result.Answer, err
 }

@@ -11,7 +11,6 @@ import (
 
 	"agentplatform/internal/blob"
 	"agentplatform/internal/extract"
-	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
@@ -93,7 +92,7 @@ func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (rec
 			return record.FileRef{}, err
 		}
 		r := e.Value
-		if r.Status != lifecycle.Running || r.Attempt != a.number || r.Lease.Holder != a.holder {
+		if !a.holds(r) {
 			return record.FileRef{}, errLost
 		}
 		f := a.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)

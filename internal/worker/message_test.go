@@ -3,9 +3,12 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,16 +21,21 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// fetched remembers what is read of a store.
+// fetched remembers what is read of a store, and may break off what is read.
 type fetched struct {
 	blob.Store
 
-	read []string
+	read   []string
+	breaks bool
 }
 
 func (f *fetched) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	f.read = append(f.read, key)
-	return f.Store.Get(ctx, key)
+	r, err := f.Store.Get(ctx, key)
+	if f.breaks {
+		return io.NopCloser(iotest.ErrReader(errors.New("cut"))), err
+	}
+	return r, err
 }
 
 func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
@@ -46,6 +54,7 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 	m, err := message(t.Context(), store, record.Input{Message: "look", Files: []record.FileRef{
 		file("1", "notes.md", "text/markdown", []byte("# The word is swordfish")),
 		file("2", "cat.png", "image/png", []byte("\x89PNG\x00")),
+		file("7", "large.png", "image/png", bytes.Repeat([]byte{0}, maxImage)),
 		file("3", "huge.png", "image/png", bytes.Repeat([]byte{0}, maxImage+1)),
 		file("4", "a.docx", "application/octet-stream", []byte("no document")),
 		{FileID: "5", Name: "gone.txt", ContentType: "text/plain", Size: 3},
@@ -53,7 +62,9 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	assert.Equal(t, "look", m.Text, "what the user wrote stays apart from what files say")
-	assert.Equal(t, []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG\x00")}}, m.Images)
+	require.Len(t, m.Images, 2)
+	assert.Equal(t, model.Image{ContentType: "image/png", Data: []byte("\x89PNG\x00")}, m.Images[0])
+	assert.Len(t, m.Images[1].Data, maxImage, "the largest that is shown")
 	assert.Equal(t, []model.Text{
 		{Name: "notes.md", Text: "# The word is swordfish"},
 		{Name: "huge.png", Text: "[5242881 bytes of image/png, which cannot be shown]"},
@@ -62,5 +73,14 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		{Name: "song.mp3", Text: "[3 bytes of audio/mpeg, which cannot be shown]"},
 	}, m.Texts)
 	assert.NotContains(t, strings.Join(blobs.read, " "), "files/3/", "a picture that is too large is not fetched to say so")
+	many, err := message(t.Context(), store, record.Input{Files: slices.Repeat([]record.FileRef{
+		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
+	}, maxImages+1)})
+	require.NoError(t, err)
+	assert.Len(t, many.Images, maxImages)
+	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
+	blobs.breaks = true
+	_, err = message(t.Context(), store, record.Input{Files: []record.FileRef{{FileID: "1", Name: "notes.md", ContentType: "text/markdown", Size: 23}}})
+	require.Error(t, err, "half a file is not shown for a whole one")
 	assert.Contains(t, m.Whole(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
 }

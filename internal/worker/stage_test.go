@@ -3,7 +3,9 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/move"
 	"agentplatform/internal/queue"
@@ -39,7 +42,7 @@ const (
 type stage struct {
 	*testing.T
 
-	host   host.Host
+	host   *clocks
 	store  *record.Store
 	table  *hooked // of runs
 	frames *hooked // of the feed
@@ -53,6 +56,7 @@ type stage struct {
 	log    lockedBuffer
 	nudges *nudges
 
+	asked   []model.Request // of the model, in their order
 	beating atomic.Bool     // the model is at work
 	context context.Context // of the process
 }
@@ -62,27 +66,59 @@ type hooked struct {
 	table.Table
 
 	before func(ctx context.Context, commit bool, ops []table.Op)
+	fails  func(commit bool, ops []table.Op) error // of each call, before it is made
+	after  func(ops []table.Op) error              // of each commit that was made
+	ranges atomic.Int64                            // how many were read
 }
 
-func (h *hooked) call(ctx context.Context, commit bool, ops ...table.Op) {
+func (h *hooked) call(ctx context.Context, commit bool, ops ...table.Op) error {
 	if h.before != nil {
 		h.before(ctx, commit, ops)
 	}
+	if ctx.Err() != nil {
+		return &table.Error{Kind: table.Down, Err: ctx.Err()}
+	}
+	if h.fails != nil {
+		return h.fails(commit, ops)
+	}
+	return nil
 }
 
 func (h *hooked) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
-	if h.call(ctx, false); ctx.Err() != nil {
-		return nil, &table.Error{Kind: table.Down, Err: ctx.Err()}
+	if err := h.call(ctx, false); err != nil {
+		return nil, err
 	}
 	return h.Table.Get(ctx, keys...)
 }
 
-func (h *hooked) Commit(ctx context.Context, token string, ops ...table.Op) error {
-	if h.call(ctx, true, ops...); ctx.Err() != nil {
-		return &table.Error{Kind: table.Down, Err: ctx.Err()}
+func (h *hooked) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	if err := h.call(ctx, false); err != nil {
+		return nil, err
 	}
-	return h.Table.Commit(ctx, token, ops...)
+	h.ranges.Add(1)
+	return h.Table.Query(ctx, r)
 }
+
+func (h *hooked) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if err := h.call(ctx, true, ops...); err != nil {
+		return err
+	}
+	err := h.Table.Commit(ctx, token, ops...)
+	if err == nil && h.after != nil {
+		return h.after(ops)
+	}
+	return err
+}
+
+// clocks are those of a machine that a test may have stand still for a while, which only one of the two may notice.
+type clocks struct {
+	host.Host
+
+	wall, mono atomic.Int64
+}
+
+func (c *clocks) Now() time.Time         { return c.Host.Now().Add(time.Duration(c.wall.Load())) }
+func (c *clocks) Elapsed() time.Duration { return c.Host.Elapsed() + time.Duration(c.mono.Load()) }
 
 // hang waits until the caller gives up.
 func hang(ctx context.Context) { <-ctx.Done() }
@@ -120,14 +156,15 @@ func (noTimer) At(context.Context, string, time.Time, queue.Message) error { ret
 func (noTimer) Stop(context.Context, string) error                         { return nil }
 
 func (s *stage) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	s.asked = append(s.asked, r)
 	return s.said(ctx, r, emit)
 }
 
 func (s *stage) Open(context.Context, string, []string) ([]tool.Offer, error) { return s.tools, nil }
 
 func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
-	h := host.System()
-	s := &stage{T: t, host: h, nudges: &nudges{make(chan string, 1000)}}
+	h := &clocks{Host: host.System()}
+	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
 	s.store = record.New(s.table, &memblob.Store{}, h)
 	tenants := tenant.New(s.store, s.store, h, tenant.Defaults{
@@ -157,6 +194,79 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 func local(host.Host) feed.Bell { return feed.NewLocalBell() }
 
 func polling(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} }
+
+// mute is a bell that nobody hears: a worker learns of what others did by its own writes alone.
+func mute(host.Host) feed.Bell { return silence{} }
+
+type silence struct{}
+
+func (silence) Ring(string)                      {}
+func (silence) Listen(...string) feed.Listener   { return silence{} }
+func (silence) Pace(time.Duration) time.Duration { return time.Hour }
+func (silence) Gather() time.Duration            { return 0 }
+func (silence) Close()                           {}
+func (silence) Wait(ctx context.Context, _ time.Duration) (bool, error) {
+	hang(ctx)
+	return false, ctx.Err()
+}
+
+// send sends a message that is taken.
+func (s *stage) send(m intake.Message) intake.Posted {
+	s.Helper()
+	m.AgentID = s.agent
+	posted, err := s.intake.Post(s.Context(), s.who, m)
+	require.NoError(s, err)
+	return posted
+}
+
+// edit changes the agent for runs that are still to come.
+func (s *stage) edit(change func(*record.AgentSpec)) {
+	s.Helper()
+	a, err := s.intake.Tenants.EditAgent(s.Context(), s.who, s.agent, 0, true, true, func(spec record.AgentSpec) (record.AgentSpec, error) {
+		change(&spec)
+		return spec, nil
+	})
+	require.NoError(s, err)
+	s.agent = a.Value.ID
+}
+
+// file is one that has been sent.
+func (s *stage) file(name, content string) record.FileRef {
+	s.Helper()
+	f := s.store.NewFile(s.who.Organization.ID, s.who.User.ID, name, "text/plain")
+	_, err := record.Create(s.Context(), s.store, f, f.ID)
+	require.NoError(s, err)
+	f, err = s.store.FillFile(s.Context(), s.who.Scope(), f.ID, strings.NewReader(content), 1<<20)
+	require.NoError(s, err)
+	return f.Ref()
+}
+
+// move makes a move of somebody else's.
+func (s *stage) move(run string, e lifecycle.Event) {
+	s.Helper()
+	_, _, err := s.worker.Shell.Do(s.Context(), record.System(), run, func(record.Run, string) (move.Change, error) {
+		return move.Change{Event: e}, nil
+	})
+	require.NoError(s, err)
+}
+
+// journal is what is stored of a run's steps.
+func (s *stage) journal(run string) []record.Step {
+	s.Helper()
+	steps, err := s.store.Journal(s.Context(), run)
+	require.NoError(s, err)
+	return steps
+}
+
+// result is the answer object of a completed run.
+func (s *stage) result(run string) worker.Result {
+	s.Helper()
+	output, err := s.store.Output(s.Context(), s.run(run))
+	require.NoError(s, err)
+	var r worker.Result
+	require.NoError(s, json.Unmarshal(output, &r))
+	return r
+}
 
 // post sends a message, and returns its run.
 func (s *stage) post() string {

@@ -104,7 +104,7 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	}
 	a := &attempt{Worker: w, holder: w.Host.NewID()}
 	claimed, _, err := w.Shell.From(ctx, e, func(r record.Run, _ string) (move.Change, error) {
-		if r.Status == lifecycle.Running && r.Lease.Holder == a.holder {
+		if a.holds(r) {
 			return move.Change{}, errLost // our claim went through, though we were not told
 		}
 		a.renewed = w.Host.Elapsed()
@@ -154,6 +154,10 @@ func (a *attempt) begin(e record.RunEntity) {
 	a.base = time.Duration(r.ActiveMS) * time.Millisecond
 	a.claimed = a.Host.Elapsed()
 }
+
+// holds says whether a run is this attempt's to work on: no other has its name, and a run that is not running, or was
+// handed over, has no holder.
+func (a *attempt) holds(r record.Run) bool { return r.Lease.Holder == a.holder }
 
 func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }
 
@@ -263,10 +267,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		return agent.Result{Failure: failure}, err
 	}
 	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo, Log: a.Log.With("run_id", a.id)}
-	if budgets := run.Budgets; len(budgets) > 0 {
-		t.Over = func(ctx context.Context, tokens int64) (string, error) {
-			return a.Store.Overspent(ctx, budgets, tokens)
-		}
+	t.Over = func(ctx context.Context, tokens int64) (string, error) {
+		return a.Store.Overspent(ctx, run.Budgets, tokens)
 	}
 	if t.Tools, err = a.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
 		return agent.Result{}, err
@@ -278,7 +280,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if t.Message, err = message(ctx, a.Store, in); err != nil {
 		return agent.Result{}, err
 	}
-	if run.Steps > 0 || run.Pause > 0 {
+	if run.Steps > 0 {
 		if t.Steps, err = a.Store.Journal(ctx, a.id); err != nil {
 			return agent.Result{}, err
 		}
@@ -384,7 +386,7 @@ func (a *attempt) reportBy(
 	e, _, err := shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
 		now := a.Host.Now()
 		began, trusted = a.Host.Elapsed(), now.Add(a.trusted())
-		if r.Attempt != a.number || r.Lease.Holder != a.holder {
+		if !a.holds(r) {
 			return move.Change{}, errLost
 		}
 		a.mu.Lock()
@@ -392,7 +394,7 @@ func (a *attempt) reportBy(
 		a.mu.Unlock()
 		return change(w)
 	})
-	if isGone(err) || lifecycle.RefusedFor(err, lifecycle.Ended) || lifecycle.RefusedFor(err, lifecycle.LeaseLost) {
+	if isGone(err) {
 		return errLost
 	}
 	if err != nil {
@@ -619,7 +621,7 @@ func (a *attempt) look(ctx context.Context) error {
 func (a *attempt) standing() error {
 	r := a.current().Value
 	switch {
-	case r.Attempt != a.number || r.Status != lifecycle.Running || r.Lease.Holder != a.holder:
+	case !a.holds(r):
 		return errLost
 	case r.CancelRequested:
 		return errCancel

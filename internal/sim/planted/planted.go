@@ -102,7 +102,7 @@ func Bugs() []Bug {
 		one("a lease that is alive protects nobody", lifecycleRun, `return l.Holder == "" || !l.Until.After(now)`, `return true || l.Holder == "" || !l.Until.After(now)`).explored(),
 		{Name: "reports of an attempt that is gone are taken", Explored: true, Edits: []Edit{
 			{lifecycleEvent, `if r.Attempt != w.Attempt || r.Lease.Holder == "" {`, `if false {`},
-			{workerWorker, `if r.Attempt != a.number || r.Lease.Holder != a.holder {`, `if false {`},
+			{workerWorker, `if !a.holds(r) {`, `if false {`},
 		}},
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),

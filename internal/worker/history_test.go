@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// turn is a run as it stands in its chat, when it is time for the next.
+type turn struct {
+	status       lifecycle.Status
+	said, answer string
+	epoch        int
+	removed      bool // with its user: its link is left
+	gone         bool // with its age: so is no link
+	forgotten    bool // its result is being removed
+}
+
+// conversation stores turns, oldest first, and is what the run after them tells its model of them.
+func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
+	machine := host.System()
+	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
+	previous := ""
+	for i, turn := range turns {
+		ticket := lifecycle.Ticket{RunID: fmt.Sprintf("run%03d", i), Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
+		place := lifecycle.Place{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
+		r := record.Run{Run: lifecycle.Accept(ticket, place, machine.Now(), machine.Now())}
+		r.Status, r.Removed = turn.status, turn.removed
+		if !turn.removed {
+			r.Input = &record.Input{Message: turn.said}
+		}
+		var ops []table.Op
+		if turn.status == lifecycle.Completed && !turn.removed {
+			result, err := json.Marshal(Result{Answer: turn.answer})
+			require.NoError(t, err)
+			ops, err = store.SetOutput(t.Context(), &r, ticket.RunID, result)
+			require.NoError(t, err)
+			if r.Outside = r.Outside || turn.forgotten; turn.forgotten {
+				r.Output = nil
+			}
+		}
+		op, err := record.PutRun(record.Fresh(r), ticket.RunID)
+		require.NoError(t, err)
+		if !turn.gone {
+			require.NoError(t, store.Commit(t.Context(), ticket.RunID, append(ops, op)...))
+		}
+		previous = ticket.RunID
+	}
+	return history(t.Context(), store, record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+}
+
+func said(turns ...turn) []model.Message {
+	messages := []model.Message{}
+	for _, turn := range turns {
+		messages = append(messages, model.Message{Role: model.User, Text: turn.said}, model.Message{Role: model.Assistant, Text: turn.answer})
+	}
+	return messages
+}
+
+// What was said before is told in its order: of the turns that have an answer, that are there, and that belong to the
+// chat as it is now.
+func TestAModelIsToldTheTurnsBefore(t *testing.T) {
+	done := func(n int) turn {
+		return turn{status: lifecycle.Completed, said: fmt.Sprint("question ", n), answer: fmt.Sprint("answer ", n), epoch: 1}
+	}
+	other := func(change func(*turn)) turn {
+		between := done(2)
+		change(&between)
+		return between
+	}
+	long := done(2)
+	long.answer = strings.Repeat("long ", 5000)
+	quiet := done(2)
+	quiet.answer = ""
+	for name, c := range map[string]struct{ turns, told []turn }{
+		"nothing":                          {nil, nil},
+		"one turn":                         {[]turn{done(1)}, []turn{done(1)}},
+		"some turns":                       {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
+		"a long answer":                    {[]turn{done(1), long, done(3)}, []turn{done(1), long, done(3)}},
+		"a turn that failed":               {[]turn{done(1), other(func(t *turn) { t.status = lifecycle.Failed }), done(3)}, []turn{done(1), done(3)}},
+		"a turn that was cancelled":        {[]turn{done(1), other(func(t *turn) { t.status = lifecycle.Cancelled }), done(3)}, []turn{done(1), done(3)}},
+		"a turn of a user who is gone":     {[]turn{done(1), other(func(t *turn) { t.removed = true }), done(3)}, []turn{done(1), done(3)}},
+		"a turn that is gone":              {[]turn{done(1), other(func(t *turn) { t.gone = true }), done(3)}, []turn{done(3)}},
+		"a turn of the chat before":        {[]turn{other(func(t *turn) { t.epoch = 0 }), done(3)}, []turn{done(3)}},
+		"a turn whose answer is going now": {[]turn{done(1), other(func(t *turn) { t.forgotten = true }), done(3)}, []turn{done(1), quiet, done(3)}},
+	} {
+		told, err := conversation(t, c.turns)
+		require.NoError(t, err, name)
+		assert.Equal(t, said(c.told...), told, name)
+	}
+}
+
+// A long conversation is told from its end on: 50 turns, or those that make up 200,000 bytes, to which the oldest of
+// them may add.
+func TestAModelIsToldNoMoreThanTheLastTurns(t *testing.T) {
+	var turns []turn
+	for i := range maxTurns + 2 {
+		turns = append(turns, turn{status: lifecycle.Completed, said: fmt.Sprint(i), answer: "x", epoch: 1})
+	}
+	told, err := conversation(t, turns)
+	require.NoError(t, err)
+	assert.Equal(t, said(turns[2:]...), told)
+	for _, c := range []struct{ bytes, turns int }{{maxChars - 1, 2}, {maxChars, 1}} {
+		question := turn{status: lifecycle.Completed, said: strings.Repeat("x", c.bytes-1000), answer: strings.Repeat("x", 1000), epoch: 1}
+		told, err := conversation(t, []turn{turns[0], turns[1], question})
+		require.NoError(t, err)
+		assert.Len(t, told, 2*c.turns)
+	}
+}
+
+// What is stored as an answer and is none is an error: the model would be told something else than what was said.
+func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
+	machine := host.System()
+	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
+	_, err := answerOf(t.Context(), store, record.Run{Output: json.RawMessage(`{"answer":1}`)})
+	assert.Error(t, err)
+	_, err = answerOf(t.Context(), record.New(&away{}, &memblob.Store{}, machine), record.Run{Outside: true})
+	assert.Error(t, err)
+}
+
+// The last step of a completed run is told by the run itself when the run says as much; any other is journalled.
+func TestTheLastStepIsLeftOutWhenTheRunTellsIt(t *testing.T) {
+	told := record.Step{Kind: record.ModelStep, Text: "done"}
+	more := record.Step{Kind: record.ModelStep, Text: "done", RequestID: "r"}
+	for _, c := range []struct{ steps, left []record.Step }{
+		{nil, nil},
+		{[]record.Step{told}, []record.Step{}},
+		{[]record.Step{more}, []record.Step{more}},
+		{[]record.Step{more, told}, []record.Step{more}},
+		{[]record.Step{told, more}, []record.Step{told, more}},
+	} {
+		assert.Equal(t, c.left, untold(c.steps))
+	}
+}
+
+type away struct{ table.Table }
+
+func (away) Get(context.Context, ...table.Key) ([]*table.Item, error) { return nil, errors.New("away") }

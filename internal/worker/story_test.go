@@ -1,0 +1,375 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
+)
+
+// stories are runs that a worker is to look at: each makes its run ready, and says what becomes of it at that look.
+var stories = map[string]struct {
+	ready func(s *stage) (run string)
+	then  lifecycle.Status
+}{
+	"an answer": {func(s *stage) string {
+		s.said = talks()
+		return s.send(intake.Message{Text: "hello", Files: []record.FileRef{s.file("a.txt", "swordfish")}}).Run.ID()
+	}, lifecycle.Completed},
+	"a long message, and a long answer": {func(s *stage) string {
+		s.said = says(strings.Repeat("long ", 5000))
+		return s.send(intake.Message{Text: strings.Repeat("long ", 5000)}).Run.ID()
+	}, lifecycle.Completed},
+	"a call of a tool": {func(s *stage) string {
+		s.said = talks("one")
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		return s.post()
+	}, lifecycle.Completed},
+	"an agent with a budget": {func(s *stage) string {
+		most := int64(1 << 20)
+		s.edit(func(spec *record.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+		s.said = talks()
+		return s.post()
+	}, lifecycle.Completed},
+	"a next turn": {func(s *stage) string {
+		s.said = says(strings.Repeat("long ", 5000))
+		s.send(intake.Message{Text: strings.Repeat("long ", 5000), ChatID: "c"})
+		s.drive()
+		return s.send(intake.Message{Text: "next", ChatID: "c"}).Run.ID()
+	}, lifecycle.Completed},
+	"a turn that was parked": {func(s *stage) string {
+		s.said = talks()
+		s.send(intake.Message{Text: "first", ChatID: "c"})
+		parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
+		s.handle(s.Context(), <-s.nudges.sent)
+		return parked
+	}, lifecycle.Completed},
+	"a call that is to be approved": {func(s *stage) string {
+		s.edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" })
+		s.said = talks("one")
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		return s.post()
+	}, lifecycle.AwaitingInput},
+	"a question": {asks, lifecycle.AwaitingInput},
+	"an answer that brings a file": {func(s *stage) string {
+		run := asks(s)
+		s.drive()
+		s.send(intake.Message{Text: "this", ChatID: "c", Files: []record.FileRef{s.file("b.txt", "swordfish")}})
+		return run
+	}, lifecycle.Completed},
+	"a model that cannot be reached": {func(s *stage) string {
+		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			return model.Reply{}, errors.New("away")
+		}
+		return s.post()
+	}, lifecycle.Failed},
+	"too little time": {func(s *stage) string {
+		seconds := 10
+		s.edit(func(spec *record.AgentSpec) { spec.Limits.MaxActiveSeconds = &seconds })
+		s.worker.Lease, s.worker.Drain = 10*lease, drain // nothing is written meanwhile
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			hang(ctx)
+			return model.Reply{}, ctx.Err()
+		}
+		return s.post()
+	}, lifecycle.TimedOut},
+	"a cancel before a call":     {cancels(calls("one")), lifecycle.Cancelled},
+	"a cancel before the answer": {cancels(model.Reply{Text: "done", Finish: "stop"}), lifecycle.Cancelled},
+	"a step that cannot be stored": {func(s *stage) string {
+		s.said = talks("one")
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		s.refuses(`step/0`)
+		return s.post()
+	}, lifecycle.Failed},
+	"an answer that cannot be stored": {func(s *stage) string {
+		s.said = talks()
+		s.refuses(`"status":"completed"`)
+		return s.post()
+	}, lifecycle.Failed},
+	"a question that cannot be stored": {func(s *stage) string {
+		run := asks(s)
+		s.refuses(`"status":"awaiting_input"`)
+		return run
+	}, lifecycle.Failed},
+	"a process that stops": {func(s *stage) string {
+		s.said = s.leaves(1, talks("one"))
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		return s.post()
+	}, lifecycle.Running},
+	"a process that stops before a step that cannot be stored": {func(s *stage) string {
+		s.said = s.leaves(1, talks("one"))
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		s.refuses(`step/0`)
+		return s.post()
+	}, lifecycle.Failed},
+	"a process that stops, and a cancel": {func(s *stage) string {
+		cancel := cancels(calls("one"))(s)
+		s.said = s.leaves(1, s.said)
+		return cancel
+	}, lifecycle.Cancelled},
+	"a run that was not begun in time": {func(s *stage) string {
+		run := s.post()
+		time.Sleep(2 * time.Hour)
+		return run
+	}, lifecycle.Failed},
+	"a run that was cancelled while its worker was gone": {func(s *stage) string {
+		run := s.post()
+		s.move(run, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
+		s.move(run, lifecycle.Cancel{})
+		time.Sleep(lease)
+		return run
+	}, lifecycle.Cancelled},
+}
+
+// Whichever call of the store fails for good: the worker says so, unless the run is where it would have been without;
+// and whoever looks at it next brings it to the end that it would have had.
+func TestWhateverCallFailsIsSaidAndTheRunEndsAsItWouldHave(t *testing.T) {
+	const patience = 8 // how often the store is asked before it is given up
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			var want string
+			for fails, done := -1, false; !done; fails++ {
+				require.Less(t, fails, 100)
+				synctest.Test(t, func(t *testing.T) {
+					s := newStage(t, mute)
+					run := story.ready(s)
+					calls, failed, others := 0, 0, s.table.fails
+					s.table.fails = func(commit bool, ops []table.Op) error {
+						if calls++; fails >= 0 && calls > fails && failed < patience {
+							failed++
+							return &table.Error{Kind: table.Down, Err: errors.New("away")}
+						}
+						if others != nil {
+							return others(commit, ops)
+						}
+						return nil
+					}
+					err := s.worker.Handle(s.context, run)
+					s.table.fails = others
+					if failed == 0 {
+						require.NoError(t, err)
+					}
+					if err == nil {
+						require.Equal(t, story.then, s.run(run).Status, "call %d: it is done, or said not to be\n%+v\n%s", fails, s.run(run), s.log.String())
+					}
+					for !s.run(run).Status.Rests() {
+						time.Sleep(s.worker.Lease)
+						require.NoError(t, s.worker.Handle(t.Context(), run))
+					}
+					if told := s.told(run); want == "" {
+						want = told
+					} else {
+						require.Equal(t, want, told, "call %d", fails)
+					}
+					done = fails >= 0 && failed == 0
+				})
+			}
+		})
+	}
+}
+
+// What holds a worker up is somebody else: it does nothing, and says nothing.
+func TestWhoeverComesFirstIsLeftAlone(t *testing.T) {
+	rivals := map[string]func(s *stage, run string){
+		"another worker": func(s *stage, run string) {
+			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(lease)})
+		},
+		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
+		"its cancellation":  func(s *stage, run string) { s.move(run, lifecycle.Cancel{}) },
+		"its disappearance": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+	}
+	for name, act := range rivals {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			s.said = talks()
+			run := s.post()
+			s.overtake(`"status":"running"`, func() { act(s, run) })
+			require.NoError(t, s.worker.Handle(t.Context(), run), name)
+			assert.Empty(t, s.asked, name)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			run := s.post()
+			time.Sleep(2 * time.Hour)
+			if name == "another worker" {
+				return // it is too late for one
+			}
+			s.overtake(`"status":"failed"`, func() { act(s, run) })
+			require.NoError(t, s.worker.Handle(t.Context(), run), name)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			s.said = talks()
+			run := s.post()
+			s.overtake(`"status":"completed"`, func() {
+				if name == "another worker" {
+					s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}}) // as if it had lapsed
+				}
+				act(s, run)
+			})
+			require.NoError(t, s.worker.Handle(t.Context(), run), name)
+			if name == "another worker" {
+				assert.Equal(t, 2, s.run(run).Attempt)
+				assert.Equal(t, lifecycle.Running, s.run(run).Status)
+			} else if name != "its disappearance" {
+				assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		run := s.post()
+		s.move(run, lifecycle.Remove{})
+		s.erase(run)
+		require.NoError(t, s.worker.Handle(t.Context(), run), "a run that is gone asks for nothing")
+	})
+}
+
+// A claim that went through though its answer was lost, and was written over since, is the worker's all the same.
+func TestAClaimWhoseAnswerWasLostHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.said = talks()
+		run := s.post()
+		s.table.after = func(ops []table.Op) error {
+			if !writes(ops, `"status":"running"`) {
+				return nil
+			}
+			s.table.after = nil
+			s.move(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Minute)})
+			return &table.Error{Kind: table.Unknown, Err: errors.New("cut")}
+		}
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Equal(t, 1, s.run(run).Attempt)
+	})
+}
+
+// told is all of a run that a client is told, but for its times.
+func (s *stage) told(run string) string {
+	s.Helper()
+	r := s.run(run)
+	if r.Status == lifecycle.Cancelled {
+		return string(r.Status) // how far it has come is by chance
+	}
+	output, err := s.store.Output(s.Context(), r)
+	require.NoError(s, err)
+	var result map[string]any
+	if output != nil {
+		require.NoError(s, json.Unmarshal(output, &result))
+		delete(result["usage"].(map[string]any), "active_ms")
+		delete(result, "run_id")
+		delete(result, "chat_id")
+	}
+	told := []any{r.Status, r.Error, result, r.Usage, r.Steps, r.Pause, len(r.Interrupts)}
+	for _, step := range s.journal(run) {
+		told = append(told, step.Index, step.Kind, step.Text, len(step.Calls), step.Name, step.Outcome, step.Output)
+	}
+	if len(s.asked) > 0 {
+		told = append(told, s.asked[len(s.asked)-1].Messages)
+	}
+	return strings.ReplaceAll(fmt.Sprintf("%+v", told), run, "RUN")
+}
+
+// refuses has no write pass that holds this: it is too large.
+func (s *stage) refuses(part string) {
+	s.table.fails = func(commit bool, ops []table.Op) error {
+		if commit && writes(ops, part) {
+			return &table.Error{Kind: table.TooLarge, Err: errors.New("too large")}
+		}
+		return nil
+	}
+}
+
+// overtake has act done before the first write that holds this.
+func (s *stage) overtake(part string, act func()) {
+	s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
+		if commit && writes(ops, part) {
+			s.table.before = nil
+			act()
+		}
+	}
+}
+
+// leaves is a model during whose nth call the process is stopped.
+func (s *stage) leaves(n int, said talk) talk {
+	ctx, stop := context.WithCancel(s.Context())
+	s.worker.Drain, s.context = drain, ctx
+	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+		if len(s.asked) == n {
+			stop()
+			if err := s.host.Sleep(ctx, time.Second); err != nil {
+				return model.Reply{}, err
+			}
+		}
+		return said(ctx, r, emit)
+	}
+}
+
+func (s *stage) erase(run string) {
+	s.Helper()
+	e, err := s.store.Run(s.Context(), record.System(), run)
+	require.NoError(s, err)
+	require.NoError(s, s.store.EraseRun(s.Context(), e, s.host.NewID(), false))
+}
+
+// asks is a run whose agent asks its user something.
+func asks(s *stage) (run string) {
+	s.edit(func(spec *record.AgentSpec) { spec.CanAsk = true })
+	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+		if len(r.Messages) > 1 {
+			return talks()(ctx, r, emit)
+		}
+		reply := calls(model.AskUser)
+		reply.Calls[0].Arguments = []byte(`{"question":"which?"}`)
+		return reply, nil
+	}
+	return s.send(intake.Message{Text: "hello", ChatID: "c"}).Run.ID()
+}
+
+// cancels is a run that is cancelled before the model's reply to it.
+func cancels(reply model.Reply) func(s *stage) string {
+	return func(s *stage) string {
+		run := s.post()
+		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			fails := s.table.fails
+			s.table.fails = nil
+			s.move(run, lifecycle.Cancel{})
+			s.table.fails = fails
+			return reply, nil
+		}
+		return run
+	}
+}
+
+type talk = func(context.Context, model.Request, func(string)) (model.Reply, error)
+
+func says(text string) talk {
+	return func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		return model.Reply{Text: text, Finish: "stop"}, nil
+	}
+}
+
+// writes says whether one of these writes holds a text, in its place or in what is stored there.
+func writes(ops []table.Op, part string) bool {
+	for _, op := range ops {
+		if strings.Contains(op.Item.Key.String()+string(op.Item.Body), part) {
+			return true
+		}
+	}
+	return false
+}
