@@ -1,0 +1,322 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/view"
+	"agentplatform/internal/worker"
+)
+
+// What a run has used is what its model calls said, and the calls of tools that were made; its result has those calls
+// and all that people refused, but no questions, and the files that came of them.
+func TestTheResultTellsWhatTheRunDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.edit(func(spec *record.AgentSpec) {
+			spec.CanAsk, spec.Approval = true, record.AgentApproval{Mode: "tools", Tools: []string{"act"}}
+		})
+		s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+			if len(r.Messages) > 1 {
+				return model.Reply{Text: "done", Finish: "stop", InputTokens: 100, OutputTokens: 10}, nil
+			}
+			reply := calls("draw", "bad", "act", model.AskUser)
+			reply.Calls[3].Arguments = []byte(`{"question":"which?"}`)
+			reply.Text, reply.InputTokens, reply.OutputTokens = "Well. ", 20, 3
+			return reply, nil
+		}
+		s.tools = []tool.Offer{
+			offer("draw", func(context.Context) (tool.Result, error) {
+				time.Sleep(2 * time.Second)
+				return tool.Result{Text: "drawn", Files: []tool.File{{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}}}, nil
+			}),
+			offer("bad", func(context.Context) (tool.Result, error) { return tool.Result{}, tool.Fail("no luck") }),
+			offer("act", func(context.Context) (tool.Result, error) { panic("it was refused") }),
+		}
+		run := s.send(intake.Message{Text: "hello", ChatID: "c"}).Run.ID()
+		s.drive()
+		paused := s.run(run)
+		require.Equal(t, lifecycle.AwaitingInput, paused.Status, s.log.String())
+		assert.Equal(t, s.host.Now().Add(s.worker.PauseExpiry), paused.ExpiresAt)
+		assert.EqualValues(t, 2000, paused.ActiveMS)
+		var decisions []record.Decision
+		for _, i := range paused.Interrupts {
+			decisions = append(decisions, map[lifecycle.InterruptKind]record.Decision{
+				lifecycle.Approval:      {InterruptID: i.ID, Decision: "reject", Message: "no"},
+				lifecycle.Clarification: {InterruptID: i.ID, Decision: "answer", Message: "this"},
+			}[i.Kind])
+		}
+		require.Len(t, decisions, 2)
+		time.Sleep(time.Minute)
+		_, err := s.intake.Resume(t.Context(), s.who, run, "", decisions)
+		require.NoError(t, err)
+		s.drive()
+		r := s.run(run)
+		require.Equal(t, lifecycle.Completed, r.Status, s.log.String())
+		assert.Equal(t, lifecycle.Usage{InputTokens: 120, OutputTokens: 13, ModelCalls: 2, ToolCalls: 2}, r.Usage)
+		assert.EqualValues(t, 2000, r.ActiveMS, "no pause is active time")
+		result := s.result(run)
+		require.Len(t, result.Files, 1)
+		assert.Equal(t, worker.Result{
+			RunID: run, ChatID: "c", Answer: "Well. done", Citations: []string{}, FinishReason: "stop", Files: result.Files,
+			Steps: []worker.ResultStep{
+				{Name: "draw", Arguments: json.RawMessage(`{}`), Outcome: "succeeded", Output: "drawn\n[5 bytes of text/plain; the user has them as the file cat.txt]"},
+				{Name: "bad", Arguments: json.RawMessage(`{}`), Outcome: "failed", Output: "no luck"},
+				{Name: "act", Arguments: json.RawMessage(`{}`), Outcome: "rejected", Output: "no"},
+			},
+			Usage: view.Usage{InputTokens: 120, OutputTokens: 13, ActiveMS: 2000, ModelCalls: 2, ToolCalls: 2},
+		}, result)
+		assert.Equal(t, "miaow", s.content(result.Files[0]))
+		assert.Equal(t, 6, r.Steps)
+		assert.Len(t, s.journal(run), 5, "the run tells its last step itself")
+	})
+}
+
+// Active time is the work's, of all attempts, by a clock that nobody sets; at the limit the run ends.
+func TestActiveTimeIsThatOfAllAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.worker.Drain = drain
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			s.host.wall.Add(int64(time.Second)) // the wall clock is set
+			if err := s.host.Sleep(ctx, time.Hour); err != nil {
+				return model.Reply{}, err
+			}
+			return model.Reply{Text: "done"}, nil
+		}
+		time.Sleep(time.Hour)
+		run := s.post()
+		for n := range 3 {
+			ctx, stop := context.WithCancel(t.Context())
+			done := s.begin(ctx, run)
+			time.Sleep(7 * time.Second)
+			assert.Equal(t, n+1, s.run(run).Attempt)
+			stop()
+			<-done
+			assert.EqualValues(t, (n+1)*12000, s.run(run).ActiveMS, "seven seconds, and those of the drain")
+			time.Sleep(time.Minute)
+		}
+		began := time.Now()
+		s.handle(t.Context(), run)
+		assert.Equal(t, lifecycle.TimedOut, s.run(run).Status)
+		assert.Equal(t, 10*time.Minute-36*time.Second, time.Since(began))
+		assert.EqualValues(t, 600_000, s.run(run).ActiveMS)
+	})
+}
+
+// A fresh run has no journal and no pauses, so none are read.
+func TestAPlainRunReadsNoJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.said = talks()
+		run := s.post()
+		before := s.table.ranges.Load()
+		s.drive()
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Equal(t, before, s.table.ranges.Load())
+
+		s.said = s.leaves(2, talks("one"))
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		run = s.post()
+		s.handle(s.context, run)
+		before = s.table.ranges.Load()
+		s.handle(t.Context(), run)
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Equal(t, before+1, s.table.ranges.Load(), "the journal, but no pauses")
+	})
+}
+
+// What came with an answer the model is shown like what came with the message.
+func TestAModelIsShownTheFilesOfAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		asks(s)
+		s.drive()
+		s.send(intake.Message{Text: "this", ChatID: "c", Files: []record.FileRef{s.file("b.txt", "swordfish")}})
+		s.drive()
+		require.Len(t, s.asked, 2)
+		last := s.asked[1].Messages
+		assert.Equal(t, []model.Text{{Name: "b.txt", Text: "swordfish"}}, last[len(last)-1].Texts)
+	})
+}
+
+// A budget that is used up ends a run, with whose it is.
+func TestARunEndsWithItsBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		most := int64(100)
+		s.edit(func(spec *record.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			reply := calls("one")
+			reply.InputTokens = 50
+			return reply, nil
+		}
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		run := s.post()
+		s.drive()
+		r := s.run(run)
+		assert.Equal(t, lifecycle.Failed, r.Status)
+		assert.Contains(t, r.Error, "the budget of agent "+s.agent)
+		assert.Len(t, s.asked, 2)
+	})
+}
+
+// A message that was parked is not begun for somebody who has gone meanwhile. What was accepted at once, or has begun,
+// goes on.
+func TestWhatWasParkedIsNotBegunForWhoHasGone(t *testing.T) {
+	gone := map[string]func(s *stage) error{
+		"the user who sent the message has been deleted": func(s *stage) error {
+			_, err := record.Remove[record.User](s.Context(), s.store, record.System(), s.who.User.ID, nil)
+			return err
+		},
+		"the API key that sent the message has been revoked": func(s *stage) error {
+			_, err := record.Remove[record.APIKey](s.Context(), s.store, record.System(), s.who.Key.ID, nil)
+			return err
+		},
+		"the agent has been deleted": func(s *stage) error {
+			return s.intake.Tenants.RemoveAgent(s.Context(), s.who, s.agent)
+		},
+	}
+	for why, leave := range gone {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			s.said = talks()
+			s.send(intake.Message{Text: "first", ChatID: "c"})
+			parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
+			s.handle(t.Context(), <-s.nudges.sent)
+			begun := s.post()
+			require.NoError(t, leave(s))
+			asked := len(s.asked)
+			s.handle(t.Context(), parked)
+			assert.Equal(t, lifecycle.Failed, s.run(parked).Status)
+			assert.Equal(t, why, s.run(parked).Error)
+			assert.Len(t, s.asked, asked)
+			s.handle(t.Context(), begun)
+			assert.Equal(t, lifecycle.Completed, s.run(begun).Status, "it did not wait")
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			s.said = talks()
+			s.send(intake.Message{Text: "first", ChatID: "c"})
+			parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
+			s.handle(t.Context(), <-s.nudges.sent)
+			s.move(parked, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
+			require.NoError(t, leave(s))
+			time.Sleep(lease)
+			s.handle(t.Context(), parked)
+			assert.Equal(t, lifecycle.Completed, s.run(parked).Status, "it had begun")
+		})
+	}
+}
+
+// An agent of which nothing is left can do nothing: its runs fail. A pause is no other for it.
+func TestARunWhoseAgentIsErased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		run := s.post()
+		require.NoError(t, s.store.EraseAgentVersions(t.Context(), s.agent))
+		s.handle(t.Context(), run)
+		assert.Equal(t, "the agent has been deleted", s.run(run).Error)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" })
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			require.NoError(t, s.store.EraseAgentVersions(t.Context(), s.agent))
+			return calls("one"), nil
+		}
+		run := s.post()
+		s.handle(t.Context(), run)
+		assert.Equal(t, lifecycle.AwaitingInput, s.run(run).Status)
+		assert.Zero(t, s.run(run).PausedAgentVersion)
+	})
+}
+
+// Tools that cannot be found now may be later: the run is left to another attempt, and the worker says so.
+func TestARunWaitsForItsTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.said = talks()
+		s.worker.Tools = closed{}
+		run := s.post()
+		require.Error(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Running, s.run(run).Status)
+		assert.Empty(t, s.asked)
+		s.worker.Tools = s
+		time.Sleep(lease)
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+	})
+}
+
+type closed struct{}
+
+func (closed) Open(context.Context, string, []string) ([]tool.Offer, error) {
+	return nil, errors.New("away")
+}
+
+// What a tool gives is the user's file, or the model is told that it is not; whatever fails, what is named is there.
+func TestAFileOfAToolIsThereOrNotNamed(t *testing.T) {
+	for fails, done := 0, false; !done; fails++ {
+		require.Less(t, fails, 50)
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			calls, failed := 0, 0
+			s.said = talks("draw")
+			s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
+				s.table.fails = func(_ bool, ops []table.Op) error {
+					if calls++; calls > fails && failed < 8 {
+						failed++
+						return &table.Error{Kind: table.Down, Err: errors.New("away")}
+					}
+					if writes(ops, "step/0") {
+						s.table.fails = nil
+					}
+					return nil
+				}
+				return tool.Result{Files: []tool.File{{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}}}, nil
+			})}
+			run := s.post()
+			s.handle(t.Context(), run)
+			if done = failed == 0; s.run(run).Status != lifecycle.Completed {
+				assert.NotEmpty(t, s.asked) // the step was not stored, nor was anything told
+				return
+			}
+			result := s.result(run)
+			if failed == 0 {
+				require.Len(t, result.Files, 1)
+			}
+			if len(result.Files) == 0 {
+				assert.Equal(t, "[5 bytes of text/plain]", result.Steps[0].Output)
+				return
+			}
+			assert.Equal(t, "[5 bytes of text/plain; the user has them as the file cat.txt]", result.Steps[0].Output)
+			assert.Equal(t, "miaow", s.content(result.Files[0]))
+		})
+	}
+}
+
+// content is what is in a file.
+func (s *stage) content(f record.FileRef) string {
+	s.Helper()
+	r, err := s.store.OpenFile(s.Context(), s.who.Scope(), f.FileID)
+	require.NoError(s, err)
+	b, err := io.ReadAll(r)
+	require.NoError(s, err)
+	return string(b)
+}
