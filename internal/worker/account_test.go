@@ -34,16 +34,17 @@ func TestTheResultTellsWhatTheRunDid(t *testing.T) {
 			if len(r.Messages) > 1 {
 				return model.Reply{Text: "done", Finish: "stop", InputTokens: 100, OutputTokens: 10}, nil
 			}
-			reply := calls("draw", "bad", "act", model.AskUser)
-			reply.Calls[3].Arguments = []byte(`{"question":"which?"}`)
+			reply := calls("draw", "look", "bad", "act", model.AskUser)
+			reply.Calls[4].Arguments = []byte(`{"question":"which?"}`)
 			reply.Text, reply.InputTokens, reply.OutputTokens = "Well. ", 20, 3
 			return reply, nil
 		}
 		s.tools = []tool.Offer{
 			offer("draw", func(context.Context) (tool.Result, error) {
 				time.Sleep(2 * time.Second)
-				return tool.Result{Text: "drawn", Files: []tool.File{{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}}}, nil
+				return tool.Result{Text: "drawn", Files: []tool.File{cat}}, nil
 			}),
+			offer("look", func(context.Context) (tool.Result, error) { return tool.Said("seen"), nil }),
 			offer("bad", func(context.Context) (tool.Result, error) { return tool.Result{}, tool.Fail("no luck") }),
 			offer("act", func(context.Context) (tool.Result, error) { panic("it was refused") }),
 		}
@@ -67,22 +68,23 @@ func TestTheResultTellsWhatTheRunDid(t *testing.T) {
 		s.drive()
 		r := s.run(run)
 		require.Equal(t, lifecycle.Completed, r.Status, s.log.String())
-		assert.Equal(t, lifecycle.Usage{InputTokens: 120, OutputTokens: 13, ModelCalls: 2, ToolCalls: 2}, r.Usage)
+		assert.Equal(t, lifecycle.Usage{InputTokens: 120, OutputTokens: 13, ModelCalls: 2, ToolCalls: 3}, r.Usage)
 		assert.EqualValues(t, 2000, r.ActiveMS, "no pause is active time")
-		result := s.result(run)
+		result, none := s.result(run), json.RawMessage(`{}`)
 		require.Len(t, result.Files, 1)
 		assert.Equal(t, worker.Result{
 			RunID: run, ChatID: "c", Answer: "Well. done", Citations: []string{}, FinishReason: "stop", Files: result.Files,
 			Steps: []worker.ResultStep{
-				{Name: "draw", Arguments: json.RawMessage(`{}`), Outcome: "succeeded", Output: "drawn\n[5 bytes of text/plain; the user has them as the file cat.txt]"},
-				{Name: "bad", Arguments: json.RawMessage(`{}`), Outcome: "failed", Output: "no luck"},
-				{Name: "act", Arguments: json.RawMessage(`{}`), Outcome: "rejected", Output: "no"},
+				{Name: "draw", Arguments: none, Outcome: "succeeded", Output: "drawn\n" + kept},
+				{Name: "look", Arguments: none, Outcome: "succeeded", Output: "seen"},
+				{Name: "bad", Arguments: none, Outcome: "failed", Output: "no luck"},
+				{Name: "act", Arguments: none, Outcome: "rejected", Output: "no"},
 			},
-			Usage: view.Usage{InputTokens: 120, OutputTokens: 13, ActiveMS: 2000, ModelCalls: 2, ToolCalls: 2},
+			Usage: view.Usage{InputTokens: 120, OutputTokens: 13, ActiveMS: 2000, ModelCalls: 2, ToolCalls: 3},
 		}, result)
 		assert.Equal(t, "miaow", s.content(result.Files[0]))
-		assert.Equal(t, 6, r.Steps)
-		assert.Len(t, s.journal(run), 5, "the run tells its last step itself")
+		assert.Equal(t, 7, r.Steps)
+		assert.Len(t, s.journal(run), 6, "the run tells its last step itself")
 	})
 }
 
@@ -130,7 +132,7 @@ func TestAPlainRunReadsNoJournal(t *testing.T) {
 		assert.Equal(t, before, s.table.ranges.Load())
 
 		s.said = s.leaves(2, talks("one"))
-		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		s.tools = []tool.Offer{fine("one")}
 		run = s.post()
 		s.handle(s.context, run)
 		before = s.table.ranges.Load()
@@ -165,7 +167,7 @@ func TestARunEndsWithItsBudget(t *testing.T) {
 			reply.InputTokens = 50
 			return reply, nil
 		}
-		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		s.tools = []tool.Offer{fine("one")}
 		run := s.post()
 		s.drive()
 		r := s.run(run)
@@ -235,7 +237,7 @@ func TestARunWhoseAgentIsErased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" })
-		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })}
+		s.tools = []tool.Offer{fine("one")}
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			require.NoError(t, s.store.EraseAgentVersions(t.Context(), s.agent))
 			return calls("one"), nil
@@ -289,7 +291,7 @@ func TestAFileOfAToolIsThereOrNotNamed(t *testing.T) {
 					}
 					return nil
 				}
-				return tool.Result{Files: []tool.File{{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}}}, nil
+				return tool.Result{Files: []tool.File{cat}}, nil
 			})}
 			run := s.post()
 			s.handle(t.Context(), run)
@@ -305,11 +307,17 @@ func TestAFileOfAToolIsThereOrNotNamed(t *testing.T) {
 				assert.Equal(t, "[5 bytes of text/plain]", result.Steps[0].Output)
 				return
 			}
-			assert.Equal(t, "[5 bytes of text/plain; the user has them as the file cat.txt]", result.Steps[0].Output)
+			assert.Equal(t, kept, result.Steps[0].Output)
 			assert.Equal(t, "miaow", s.content(result.Files[0]))
 		})
 	}
 }
+
+// cat is a file that a tool makes, and kept is what the model is told of it.
+var (
+	cat  = tool.File{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}
+	kept = "[5 bytes of text/plain; the user has them as the file cat.txt]"
+)
 
 // content is what is in a file.
 func (s *stage) content(f record.FileRef) string {

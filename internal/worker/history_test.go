@@ -36,7 +36,7 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	previous := ""
 	for i, turn := range turns {
-		ticket := lifecycle.Ticket{RunID: fmt.Sprintf("run%03d", i), Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
+		ticket := lifecycle.Ticket{RunID: fmt.Sprintf("run%03d", i), Organization: "o", User: "u", Agent: "a", Chat: "c"}
 		place := lifecycle.Place{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
 		r := record.Run{Run: lifecycle.Accept(ticket, place, machine.Now(), machine.Now())}
 		r.Status, r.Removed = turn.status, turn.removed
@@ -66,7 +66,8 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 func said(turns ...turn) []model.Message {
 	messages := []model.Message{}
 	for _, turn := range turns {
-		messages = append(messages, model.Message{Role: model.User, Text: turn.said}, model.Message{Role: model.Assistant, Text: turn.answer})
+		messages = append(messages,
+			model.Message{Role: model.User, Text: turn.said}, model.Message{Role: model.Assistant, Text: turn.answer})
 	}
 	return messages
 }
@@ -77,11 +78,9 @@ func TestAModelIsToldTheTurnsBefore(t *testing.T) {
 	done := func(n int) turn {
 		return turn{status: lifecycle.Completed, said: fmt.Sprint("question ", n), answer: fmt.Sprint("answer ", n), epoch: 1}
 	}
-	other := func(change func(*turn)) turn {
-		between := done(2)
-		change(&between)
-		return between
-	}
+	failed, cancelled, removed, gone, forgotten, before := done(2), done(2), done(2), done(2), done(2), done(1)
+	failed.status, cancelled.status, before.epoch = lifecycle.Failed, lifecycle.Cancelled, 0
+	removed.removed, gone.gone, forgotten.forgotten = true, true, true
 	long := done(2)
 	long.answer = strings.Repeat("long ", 5000)
 	quiet := done(2)
@@ -91,12 +90,12 @@ func TestAModelIsToldTheTurnsBefore(t *testing.T) {
 		"one turn":                         {[]turn{done(1)}, []turn{done(1)}},
 		"some turns":                       {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
 		"a long answer":                    {[]turn{done(1), long, done(3)}, []turn{done(1), long, done(3)}},
-		"a turn that failed":               {[]turn{done(1), other(func(t *turn) { t.status = lifecycle.Failed }), done(3)}, []turn{done(1), done(3)}},
-		"a turn that was cancelled":        {[]turn{done(1), other(func(t *turn) { t.status = lifecycle.Cancelled }), done(3)}, []turn{done(1), done(3)}},
-		"a turn of a user who is gone":     {[]turn{done(1), other(func(t *turn) { t.removed = true }), done(3)}, []turn{done(1), done(3)}},
-		"a turn that is gone":              {[]turn{done(1), other(func(t *turn) { t.gone = true }), done(3)}, []turn{done(3)}},
-		"a turn of the chat before":        {[]turn{other(func(t *turn) { t.epoch = 0 }), done(3)}, []turn{done(3)}},
-		"a turn whose answer is going now": {[]turn{done(1), other(func(t *turn) { t.forgotten = true }), done(3)}, []turn{done(1), quiet, done(3)}},
+		"a turn that failed":               {[]turn{done(1), failed, done(3)}, []turn{done(1), done(3)}},
+		"a turn that was cancelled":        {[]turn{done(1), cancelled, done(3)}, []turn{done(1), done(3)}},
+		"a turn of a user who is gone":     {[]turn{done(1), removed, done(3)}, []turn{done(1), done(3)}},
+		"a turn that is gone":              {[]turn{done(1), gone, done(3)}, []turn{done(3)}},
+		"a turn of the chat before":        {[]turn{before, done(3)}, []turn{done(3)}},
+		"a turn whose answer is going now": {[]turn{done(1), forgotten, done(3)}, []turn{done(1), quiet, done(3)}},
 	} {
 		told, err := conversation(t, c.turns)
 		require.NoError(t, err, name)
@@ -115,7 +114,8 @@ func TestAModelIsToldNoMoreThanTheLastTurns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, said(turns[2:]...), told)
 	for _, c := range []struct{ bytes, turns int }{{maxChars - 1, 2}, {maxChars, 1}} {
-		question := turn{status: lifecycle.Completed, said: strings.Repeat("x", c.bytes-1000), answer: strings.Repeat("x", 1000), epoch: 1}
+		question := turns[2]
+		question.said, question.answer = strings.Repeat("x", c.bytes-1000), strings.Repeat("x", 1000)
 		told, err := conversation(t, []turn{turns[0], turns[1], question})
 		require.NoError(t, err)
 		assert.Len(t, told, 2*c.turns)

@@ -80,7 +80,8 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 	assert.Len(t, many.Images, maxImages)
 	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
 	blobs.breaks = true
-	_, err = message(t.Context(), store, record.Input{Files: []record.FileRef{{FileID: "1", Name: "notes.md", ContentType: "text/markdown", Size: 23}}})
+	notes := record.FileRef{FileID: "1", Name: "notes.md", ContentType: "text/markdown", Size: 23}
+	_, err = message(t.Context(), store, record.Input{Files: []record.FileRef{notes}})
 	require.Error(t, err, "half a file is not shown for a whole one")
 	assert.Contains(t, m.Whole(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
 }

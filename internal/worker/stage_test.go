@@ -222,10 +222,11 @@ func (s *stage) send(m intake.Message) intake.Posted {
 // edit changes the agent for runs that are still to come.
 func (s *stage) edit(change func(*record.AgentSpec)) {
 	s.Helper()
-	a, err := s.intake.Tenants.EditAgent(s.Context(), s.who, s.agent, 0, true, true, func(spec record.AgentSpec) (record.AgentSpec, error) {
-		change(&spec)
-		return spec, nil
-	})
+	a, err := s.intake.Tenants.EditAgent(s.Context(), s.who, s.agent, 0, true, true,
+		func(spec record.AgentSpec) (record.AgentSpec, error) {
+			change(&spec)
+			return spec, nil
+		})
 	require.NoError(s, err)
 	s.agent = a.Value.ID
 }

@@ -641,7 +641,5 @@ func (a *attempt) leave(work, stopping context.Context, longest time.Duration) {
 		return
 	}
 	a.leaving.Store(true)
-	if a.Host.Sleep(work, a.Drain) == nil {
-		a.stop(errHandOver)
-	}
+	_ = a.Host.Sleep(work, a.Drain) // then this ends, and the work with it
 }

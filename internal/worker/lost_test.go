@@ -1,0 +1,366 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
+)
+
+// takeovers are how a run may stop being its worker's while that is at it.
+func takeovers() map[string]func(s *stage, run string) {
+	return map[string]func(s *stage, run string){
+		"another worker": func(s *stage, run string) {
+			s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}}) // as if it had lapsed
+			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
+		},
+		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
+		"its disappearance": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+	}
+}
+
+// A model that is at work when its run is taken over is cut: as soon as the worker looks at the run, or, where its
+// looks lead to nothing, when it renews its lease. Nothing more is done or written, and nobody is told of a failure.
+func TestWorkOnARunThatIsLostIsCut(t *testing.T) {
+	type sight struct {
+		tick time.Duration
+		most time.Duration
+	}
+	for name, take := range takeovers() {
+		for _, c := range []sight{{time.Second, time.Second}, {time.Hour, lease / 3}} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, polling)
+				s.worker.Tick = c.tick
+				var took time.Duration
+				run := s.post()
+				s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+					take(s, run)
+					began := time.Now()
+					hang(ctx)
+					took = time.Since(began)
+					return calls("one"), nil
+				}
+				require.NoError(t, s.worker.Handle(t.Context(), run), name)
+				assert.Less(t, took, c.most+time.Second, name)
+				assert.Contains(t, s.log.String(), "another took the run over, or it ended", name)
+				assert.NotContains(t, s.log.String(), "could not go on", name)
+				if name != "its disappearance" {
+					assert.Zero(t, s.run(run).Steps, name)
+				}
+			})
+		}
+	}
+}
+
+// A cancel is seen with the next renewal where no look finds it.
+func TestACancelIsSeenWithARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		run := s.post()
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			s.move(run, lifecycle.Cancel{})
+			hang(ctx)
+			return model.Reply{}, ctx.Err()
+		}
+		began := time.Now()
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
+		assert.InDelta(t, lease/3, time.Since(began), float64(time.Second))
+	})
+}
+
+// What is said to a run that has been lost is not journalled, and no call comes of it.
+func TestNoCallIsMadeForARunThatIsLost(t *testing.T) {
+	for name, take := range takeovers() {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			s.said = talks("one")
+			s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
+				t.Error("it was called after", name)
+				return tool.Result{}, nil
+			})}
+			run := s.post()
+			s.overtake("step/0", func() { take(s, run) })
+			require.NoError(t, s.worker.Handle(t.Context(), run), name)
+			assert.Len(t, s.asked, 1, name)
+			assert.Empty(t, s.journal(run), name)
+		})
+	}
+}
+
+// A machine that stood still begins no call once its lease may have ended: by the clock that was set, or by the one
+// that was not.
+func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
+	for _, still := range []time.Duration{host.Trusted(lease) - 1, host.Trusted(lease), lease} {
+		for _, wall := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, mute)
+				s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+					if len(s.asked) == 1 {
+						if wall {
+							s.host.wall.Add(int64(still.Truncate(time.Millisecond))) // as exactly as it tells
+						} else {
+							s.host.mono.Add(int64(still))
+						}
+						return calls("one"), nil
+					}
+					return talks()(ctx, r, emit)
+				}
+				made := false
+				s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
+					made = true
+					return tool.Said("fine"), nil
+				})}
+				run := s.post()
+				require.NoError(t, s.worker.Handle(t.Context(), run))
+				assert.Equal(t, still < host.Trusted(lease), made, "%s", still)
+				assert.Equal(t, made, s.run(run).Status == lifecycle.Completed)
+			})
+		}
+	}
+}
+
+// The lease is renewed every third of it, and later when what was journalled has renewed it; it is held from the claim
+// on.
+func TestALeaseIsRenewedEveryThirdOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		var began time.Time
+		var renewed []time.Duration
+		s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
+			if commit && renews(ops) {
+				renewed = append(renewed, time.Since(began))
+			}
+		}
+		run := s.post()
+		s.tools = []tool.Offer{offer("slow", func(ctx context.Context) (tool.Result, error) {
+			return tool.Said("fine"), s.host.Sleep(ctx, 35*time.Second)
+		}), offer("quick", func(ctx context.Context) (tool.Result, error) {
+			return tool.Said("fine"), s.host.Sleep(ctx, 14*time.Second)
+		})}
+		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if len(s.asked) == 1 {
+				assert.Equal(t, s.host.Now().Add(lease), s.run(run).Lease.Until)
+				began, renewed = time.Now(), nil
+			}
+			return talks("slow", "quick")(ctx, r, emit)
+		}
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Equal(t, []time.Duration{10 * time.Second, 24 * time.Second, 34 * time.Second}, renewed,
+			"the quick one was journalled at 14")
+	})
+}
+
+// A renewal that is refused at once is made again, ten times in the time of one.
+func TestARenewalThatFailsAtOnceIsMadeAgainABitLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		slow(s)
+		tries := 0
+		s.table.fails = func(commit bool, ops []table.Op) error {
+			if commit && s.beating.Load() && renews(ops) {
+				tries++
+				require.Less(t, tries, 100)
+				return errors.New("odd")
+			}
+			return nil
+		}
+		run := s.post()
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Running, s.run(run).Status)
+		assert.Equal(t, 15, tries, "from a third of the lease to what is trusted of it")
+	})
+}
+
+// What the process could not journal, and does not know of, is not journalled again by its hand-over: whoever goes on
+// asks the model anew, and both calls count.
+func TestWhatMayBeJournalledIsNotJournalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		ctx, stop := context.WithCancel(t.Context())
+		s.worker.Drain = drain
+		s.said = talks("one")
+		s.tools = []tool.Offer{fine("one")}
+		failed := 0
+		s.table.fails = func(_ bool, ops []table.Op) error {
+			if writes(ops, "step/0") && failed < 8 {
+				failed++
+				stop()
+				return &table.Error{Kind: table.Down, Err: errors.New("away")}
+			}
+			return nil
+		}
+		run := s.post()
+		require.NoError(t, s.worker.Handle(ctx, run))
+		assert.Equal(t, 1, s.run(run).Hops)
+		assert.Empty(t, s.journal(run))
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Len(t, s.asked, 3)
+		assert.EqualValues(t, 3, s.run(run).Usage.ModelCalls)
+	})
+}
+
+// What a second model call said when its process stops is journalled by the hand-over like the first.
+func TestAHandOverJournalsWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		said := func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if len(s.asked) < 3 {
+				return calls("one"), nil
+			}
+			return talks()(ctx, r, emit)
+		}
+		s.said = s.leaves(2, said)
+		made := 0
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
+			made++
+			return tool.Said("fine"), nil
+		})}
+		run := s.post()
+		require.NoError(t, s.worker.Handle(s.context, run))
+		assert.Len(t, s.journal(run), 3)
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Len(t, s.asked, 3, "none was asked twice")
+		assert.Equal(t, 2, made)
+	})
+}
+
+// A hand-over is no progress: attempts that fail inside are counted across it until a step is journalled.
+func TestAHandOverWithoutAStepIsNoProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }
+		run := s.post()
+		s.handle(t.Context(), run)
+		assert.Equal(t, 1, s.run(run).Crashes)
+		s.worker.Drain = drain
+		ctx, stop := context.WithCancel(t.Context())
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			stop()
+			hang(ctx)
+			return model.Reply{}, ctx.Err()
+		}
+		s.handle(ctx, run)
+		assert.Equal(t, 1, s.run(run).Hops)
+		assert.Equal(t, 1, s.run(run).Crashes)
+	})
+}
+
+// A file of a run is kept though the run is written meanwhile, unless it is not the worker's any more, or never stops
+// changing.
+func TestAFileIsKeptWhoeverWritesTheRunMeanwhile(t *testing.T) {
+	draws := func(s *stage) {
+		s.said = talks("draw")
+		s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
+			return tool.Result{Files: []tool.File{cat}}, nil
+		})}
+	}
+	const itsRow = `"name":"cat.txt"`
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		draws(s)
+		run := s.post()
+		s.overtake(itsRow, func() { s.move(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Minute)}) })
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		require.Len(t, s.result(run).Files, 1)
+		assert.Equal(t, "miaow", s.content(s.result(run).Files[0]))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		draws(s)
+		run := s.post()
+		tries := 0
+		s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
+			if commit && writes(ops, itsRow) && !writes(ops, "step/0") && !writes(ops, "status") {
+				tries++
+				s.move(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Duration(tries) * time.Minute)})
+			}
+		}
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Empty(t, s.result(run).Files)
+		assert.Equal(t, "[5 bytes of text/plain]", s.result(run).Steps[0].Output)
+		assert.Equal(t, 16, tries)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		draws(s)
+		run := s.post()
+		s.overtake(itsRow, func() {
+			s.move(run, lifecycle.Cancel{})
+			synctest.Wait() // the worker has seen it
+		})
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
+		steps := s.journal(run)
+		require.Len(t, steps, 2, "the call was made")
+		assert.Equal(t, "[5 bytes of text/plain]", steps[1].Output)
+		assert.Empty(t, steps[1].Files)
+	})
+	for name, take := range takeovers() {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, mute)
+			draws(s)
+			run := s.post()
+			s.overtake(itsRow, func() { take(s, run) })
+			require.NoError(t, s.worker.Handle(t.Context(), run))
+			files, err := record.Resources[record.File](t.Context(), s.store, s.who.Scope(), "", 10)
+			require.NoError(t, err)
+			assert.Empty(t, files.Rows, name)
+		})
+	}
+}
+
+// A file that one attempt has begun to keep is no other attempt's: each has its own, and the journal names one that is
+// whole.
+func TestEachAttemptKeepsFilesOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.said = talks("draw")
+		long := strings.Repeat("long ", 100_000)
+		s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
+			return tool.Result{Text: long, Files: []tool.File{{Name: "cat.txt", Data: []byte("miaow")}}}, nil
+		})}
+		s.table.fails = func(_ bool, ops []table.Op) error {
+			if writes(ops, "step/000001") {
+				return &table.Error{Kind: table.Down, Err: errors.New("away")}
+			}
+			return nil
+		}
+		run := s.post()
+		require.Error(t, s.worker.Handle(t.Context(), run))
+		s.table.fails = nil
+		time.Sleep(lease)
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		files := s.result(run).Files
+		require.Len(t, files, 2)
+		assert.Equal(t, long, s.content(files[0]))
+		assert.Equal(t, "miaow", s.content(files[1]))
+		ids := map[string]bool{}
+		for attempt := range 2 {
+			for _, key := range []string{"0-0", "0-0/0"} {
+				ids[record.DerivedID("file/"+key+"/"+string(rune('1'+attempt)), run)] = true
+			}
+		}
+		all, err := record.Resources[record.File](t.Context(), s.store, s.who.Scope(), "", 10)
+		require.NoError(t, err)
+		assert.Len(t, all.Rows, 4)
+		for _, f := range all.Rows {
+			assert.True(t, ids[f.Value.ID], "its name follows from the call, so that a second try makes no second file")
+		}
+	})
+}
