@@ -37,19 +37,19 @@ func (r *Remover) filesOf(
 
 // body removes what the blob store keeps of a message that did not become a run, or of a run that is gone. The write
 // that says so comes first: a message that is still being judged cannot become one after it.
-func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, done bool, err error) {
+func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {
-		return 0, there, err
+		return done, err
 	}
 	switch j.Cursor {
 	case "":
 		j.Cursor = "removing"
-		return 0, false, nil
+		return 0, nil
 	case "removing":
 		j.Cursor = record.BodiesRemoved
-		return record.LateWrites, false, r.Store.DropBodies(ctx, j.Subject)
+		return record.LateWrites, r.Store.DropBodies(ctx, j.Subject)
 	default:
-		return 0, true, r.Store.DropBodies(ctx, j.Subject)
+		return done, r.Store.DropBodies(ctx, j.Subject)
 	}
 }

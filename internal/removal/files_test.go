@@ -30,6 +30,7 @@ type office struct {
 	*testing.T
 	host.Host
 	ahead   time.Duration
+	items   *troubled
 	blobs   *memblob.Store
 	store   *record.Store
 	shell   *move.Shell
@@ -61,7 +62,8 @@ func (silent) Ring(string) {}
 
 func newOffice(t *testing.T) *office {
 	o := &office{T: t, Host: host.System(), blobs: &memblob.Store{}, sent: &kept{}}
-	o.store = record.New(memtable.New(o.Now), o.blobs, o)
+	o.items = &troubled{Table: memtable.New(o.Now)}
+	o.store = record.New(o.items, stuck{o.blobs, o.items}, o)
 	o.shell = &move.Shell{Store: o.store, Queue: o.sent, Bell: silent{}, Host: o, Log: slog.New(slog.DiscardHandler), StartDeadline: time.Hour}
 	o.remover = &removal.Remover{Shell: o.shell, Store: o.store, Host: o}
 	return o

@@ -37,6 +37,8 @@ const (
 	daily   = 24 * time.Hour
 	// overtaken is until the next look, when another's write came first.
 	overtaken = 50 * time.Millisecond
+	// done instead of a time to wait says that a job has ended.
+	done time.Duration = -1
 )
 
 // Handle does a piece of a job. It returns after how long to look again, 0 for not at all.
@@ -54,24 +56,23 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, nil
 	}
 	var wait time.Duration
-	var done bool
 	switch e.Value.Kind {
 	case record.RemoveChat:
-		wait, done, err = r.chat(ctx, &e.Value)
+		wait, err = r.chat(ctx, &e.Value)
 	case record.RemoveUser:
-		wait, done, err = r.user(ctx, &e.Value)
+		wait, err = r.user(ctx, &e.Value)
 	case record.RemoveOrganization:
-		wait, done, err = r.organization(ctx, &e.Value)
+		wait, err = r.organization(ctx, &e.Value)
 	case record.RemoveGroup:
-		wait, done, err = r.group(ctx, &e.Value)
+		wait, err = r.group(ctx, &e.Value)
 	case record.RemoveToolkit:
-		done, err = true, r.Store.DropToolkit(ctx, e.Value.Subject)
+		wait, err = done, r.Store.DropToolkit(ctx, e.Value.Subject)
 	case record.RemoveBlob:
-		done, err = true, r.Store.RemoveBlob(ctx, e.Value.Subject)
+		wait, err = done, r.Store.RemoveBlob(ctx, e.Value.Subject)
 	case record.RemoveBody:
-		wait, done, err = r.body(ctx, &e.Value)
+		wait, err = r.body(ctx, &e.Value)
 	case record.Retention:
-		wait, done, err = r.retention(ctx, &e.Value)
+		wait, err = r.retention(ctx, &e.Value)
 	default:
 		return 0, nil // a later program's, which will come by it
 	}
@@ -79,7 +80,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, ignore(err) // the due time stands: the sweeper comes back
 	}
 	name := r.Host.NewID()
-	if done {
+	if wait == done {
 		return kept(r.Store.Commit(ctx, name, record.DeleteJob(e)))
 	}
 	e.Value.Due = r.Host.Now().Add(wait)
@@ -114,28 +115,28 @@ func ignore(err error) error {
 
 // pass takes the pages of a removal: each call of page returns where the next begins, empty at the end. A pass that
 // ends is followed by another one a little later, for what a lagging listing did not show; the second ends the job.
-func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error)) (time.Duration, bool, error) {
+func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error)) (wait time.Duration, err error) {
 	const second = "second:"
 	mark, after := "", j.Cursor
-	if len(after) >= len(second) && after[:len(second)] == second {
-		mark, after = second, after[len(second):]
+	if rest, yes := strings.CutPrefix(after, second); yes {
+		mark, after = second, rest
 	}
 	for range pages {
 		next, err := page(ctx, after)
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		if next == "" {
 			if mark == second {
-				return 0, true, nil
+				return done, nil
 			}
 			j.Cursor = second
-			return settled, false, nil
+			return settled, nil
 		}
 		after = next
 	}
 	j.Cursor = mark + after
-	return 0, false, nil
+	return 0, nil
 }
 
 func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
@@ -146,7 +147,7 @@ func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool)
 	return r.Store.EraseRun(ctx, e, name, keepLinks)
 }
 
-func (r *Remover) chat(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	buried := lifecycle.Chat{ID: j.Subject, OwnID: j.OwnID, Organization: j.Organization, Epoch: j.Epoch}
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
 		page, err := r.Store.RunsOfChat(ctx, record.System(), buried, after, pageSize)
@@ -165,13 +166,13 @@ func (r *Remover) chat(ctx context.Context, j *record.Job) (time.Duration, bool,
 	})
 }
 
-func (r *Remover) user(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	if j.Cursor == "" {
 		if err := r.stopUser(ctx, j.Organization, j.Subject); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		if err := r.dropKeys(ctx, j.Organization, j.Subject); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 	}
 	scope := record.Of(j.Organization)
@@ -320,10 +321,10 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 	}
 }
 
-func (r *Remover) organization(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+func (r *Remover) organization(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	if j.Cursor == "" {
 		if err := r.stopOrganization(ctx, j.Organization); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 	}
 	scope := record.Of(j.Organization)
@@ -463,7 +464,7 @@ func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Sc
 
 // group takes a group that is gone out of the users who belonged to it. Agents that name it go on to do so: there it
 // opens nothing.
-func (r *Remover) group(ctx context.Context, j *record.Job) (time.Duration, bool, error) {
+func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	gone := func(id string) bool { return id == j.Subject }
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
 		return eachOf(ctx, r, record.Of(j.Organization), after, func(u *record.User) bool {
@@ -496,40 +497,40 @@ func eachOf[T record.Resourceful](ctx context.Context, r *Remover, scope record.
 }
 
 // retention removes ended runs that are older than the organisation keeps them, once a day.
-func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, done bool, err error) {
+func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	o, err := record.Resource[record.Organization](ctx, r.Store, record.System(), j.Organization)
 	switch {
 	case problem.Is(err, "not_found"), err == nil && o.Value.Deleted:
-		return 0, true, nil
+		return done, nil
 	case err != nil:
-		return 0, false, err
+		return 0, err
 	case o.Value.RetentionDays == 0:
 		j.Cursor = ""
-		return daily, false, nil
+		return daily, nil
 	}
 	before := r.Host.Now().AddDate(0, 0, -o.Value.RetentionDays)
 	for range pages {
 		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, j.Cursor, pageSize)
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		for _, e := range page.Rows {
 			if e.Value.CreatedAt.After(before) { // the listing is by age: none further on is older
 				j.Cursor = ""
-				return daily, false, nil
+				return daily, nil
 			}
 			if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
 				continue
 			}
 			if err := r.erase(ctx, e, false); err != nil {
-				return 0, false, err
+				return 0, err
 			}
 		}
 		if page.Next == "" {
 			j.Cursor = ""
-			return daily, false, nil
+			return daily, nil
 		}
 		j.Cursor = page.Next
 	}
-	return 0, false, nil
+	return 0, nil
 }

@@ -1,0 +1,173 @@
+package removal_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/move"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tenant"
+)
+
+// Whichever call of the store fails for good, in whichever piece of a removal: the piece says so, the job stands as it
+// stood, and done again the piece comes to what it would have come to.
+func TestWhateverCallFailsIsSaidAndThePieceIsDoneAgain(t *testing.T) {
+	pieces := maps.Clone(moreRemovals)
+	maps.Copy(pieces, removals)
+	for name, r := range pieces {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t)
+			job, err := r.begin(e)
+			require.NoError(t, err)
+			for pieces, again := 0, time.Millisecond; again > 0; pieces++ {
+				require.Less(t, pieces, 10)
+				if e.job(job).Cursor == "second:" {
+					e.late = e.accept(&e.ours.a) // by a request that had asked who its user is before all this
+				}
+				before, was := e.items.Table, e.job(job)
+				e.items.Table = before.Copy(e.Now)
+				again, err = e.remover.Handle(t.Context(), job)
+				require.NoError(t, err)
+				want, after := e.places(), e.items.Table
+				for fails, failed := 0, -1; failed != 0; fails++ {
+					require.Less(t, fails, 1000)
+					e.items.Table = before.Copy(e.Now)
+					calls := 0
+					failed = 0
+					e.items.before = func() error {
+						if calls++; calls > fails && failed < patience {
+							failed++
+							return &table.Error{Kind: table.Down, Err: errors.New("away")}
+						}
+						return nil
+					}
+					_, err := e.remover.Handle(t.Context(), job)
+					e.items.before = nil
+					require.Equal(t, failed > 0, err != nil, "call %d of piece %d: %v", fails, pieces, err)
+					if failed > 0 {
+						require.Equal(t, was, e.job(job), "call %d of piece %d", fails, pieces)
+						next, err := e.remover.Handle(t.Context(), job)
+						require.NoError(t, err)
+						require.Equal(t, again, next)
+					}
+					require.Equal(t, want, e.places(), "call %d of piece %d", fails, pieces)
+				}
+				e.items.Table = after
+				e.ahead += again
+				if e.job(job).Cursor == record.BodiesRemoved && again == 0 { // it is looked at once more
+					e.ahead += record.LateWrites
+					again = time.Millisecond
+				}
+			}
+			e.all()
+			r.then(e)
+			if e.late != "" {
+				_, there := e.run(e.late)
+				assert.Equal(t, name == "a chat" || name == "a group", there)
+				e.items.All(func(i *table.Item) {
+					if !there && strings.HasPrefix(i.Part, "active/") {
+						assert.NotContains(t, i.Sort+string(i.Body), e.late, "it has given back its slots")
+					}
+				})
+			}
+		})
+	}
+}
+
+// moreRemovals are those that nobody asks for: what they are about has become too old, or nobody's.
+var moreRemovals = map[string]removalOf{
+	"what is too old": {func(e *estate) (string, error) {
+		days := 1
+		_, err := e.tenants.EditOrganization(e.Context(), tenant.Platform(), e.ours.organization, 0,
+			tenant.OrganizationEdit{RetentionDays: &days})
+		e.ahead += 25 * time.Hour
+		return record.DerivedID("retention", e.ours.organization), err
+	}, func(e *estate) {
+		for _, m := range []member{e.ours.a, e.ours.b} {
+			_, there := e.run(m.run)
+			assert.True(e, there, "it is at work")
+			assert.False(e, e.hasFile(m.held))
+		}
+		_, err := e.store.Run(e.Context(), record.System(), e.ours.old.RunID)
+		assert.True(e, problem.Is(err, "not_found"))
+		_, err = e.store.Run(e.Context(), record.System(), e.hers.old.RunID)
+		assert.NoError(e, err)
+	}},
+	"a file that nobody has taken hold of": {func(e *estate) (string, error) {
+		e.ahead += 25 * time.Hour
+		return record.FileNudge(e.ours.a.unheld.ID), nil
+	}, func(e *estate) { assert.False(e, e.hasFile(e.ours.a.unheld)) }},
+	"the body of a message that is no run": {func(e *estate) (string, error) {
+		ticket := lifecycle.Ticket{RunID: e.NewID(), Organization: e.ours.organization, User: "u", Agent: "a", Chat: "c"}
+		_, err := e.store.PutInput(e.Context(), "move", ticket, record.Input{Message: strings.Repeat("long ", 5000)}, e.Now())
+		e.ahead += time.Minute
+		return record.DerivedID("body", ticket.RunID), err
+	}, func(e *estate) {
+		assert.False(e, e.hasBlobs("documents/"))
+	}},
+	"what a toolkit kept": {func(e *estate) (string, error) {
+		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
+		must[string](e)(e.store.PutToolkitBlob(e.Context(), k.ID, "tools", []byte("{}")))
+		ops, err := e.store.BeginToolkitRemoval(k, "begin")
+		require.NoError(e, err)
+		return record.DerivedID("toolkit", k.ID), e.store.Commit(e.Context(), "begin", ops...)
+	}, func(e *estate) {
+		assert.False(e, e.hasBlobs("toolkits/"))
+		assert.Zero(e, e.job(record.DerivedID("toolkit", e.ours.toolkit)), "the job is done")
+	}},
+}
+
+// patience is how often the store is asked before it is given up.
+const patience = 8
+
+// job is a job as it stands; the zero value when it is done.
+func (e *estate) job(id string) record.Job {
+	j, _, err := e.store.Job(e.Context(), id)
+	require.NoError(e, err)
+	return j.Value
+}
+
+// places are where something is stored. The numbers of slots are drawn, so those are counted.
+func (e *estate) places() map[string]int {
+	places := map[string]int{}
+	e.items.All(func(i *table.Item) {
+		if strings.HasPrefix(i.Part, "active/") {
+			places[i.Part]++
+		} else {
+			places[i.String()]++
+		}
+	})
+	return places
+}
+
+func (e *estate) hasBlobs(below string) bool {
+	return slices.ContainsFunc(e.blobs.Keys(), func(key string) bool { return strings.HasPrefix(key, below) })
+}
+
+// accept has a member begin a run in a chat of its own, whatever has become of the member.
+func (e *estate) accept(m *member) (run string) {
+	id := e.NewID()
+	ticket := lifecycle.Ticket{
+		RunID: id, Organization: m.Organization.ID, User: m.User.ID, APIKey: m.Key.ID, Agent: e.ours.agent, AgentVersion: 1,
+		Chat: "late-" + id, OwnChatID: true, LimitMS: 1000,
+	}
+	chat := lifecycle.Chat{
+		ID: ticket.Chat, OwnID: true, Organization: ticket.Organization, User: ticket.User, CreatedAt: e.Now(),
+	}
+	_, err := e.shell.Accept(e.Context(), move.Acceptance{
+		Ticket: ticket, Input: record.Input{Message: "late"}, Chat: record.Fresh(chat),
+		Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id},
+	})
+	require.NoError(e, err)
+	return id
+}

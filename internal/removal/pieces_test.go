@@ -1,0 +1,335 @@
+package removal_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+)
+
+// What makes up a piece of a job: ten pages of 50.
+const piece = 500
+
+// A removal of more than one piece goes on where the last one ended, in its second pass, too; once that has ended, the
+// job is done.
+func TestALargeRemovalIsDoneInPieces(t *testing.T) {
+	o := newOffice(t)
+	for n := range piece + 1 {
+		put(o, record.User{ID: fmt.Sprintf("user%04d", n), Organization: "o", GroupIDs: []string{"g", "other"}})
+	}
+	job := o.begin(record.Job{Kind: record.RemoveGroup, Subject: "g"})
+	var pieces []time.Duration
+	for again := time.Millisecond; again > 0; {
+		again = o.handle(job)
+		pieces = append(pieces, again)
+		o.ahead += again
+	}
+	assert.Equal(t, []time.Duration{time.Millisecond, time.Minute, time.Millisecond, 0}, pieces)
+	for _, n := range []int{0, 1, piece - 1, piece} {
+		u, err := record.Resource[record.User](t.Context(), o.store, record.Of("o"), fmt.Sprintf("user%04d", n))
+		require.NoError(t, err)
+		assert.Equal(t, []string{"other"}, u.Value.GroupIDs)
+	}
+	assert.False(t, o.is(job))
+}
+
+// What a user, or an organization, has more of than a page holds goes all the same. What lets somebody in goes first.
+func TestMoreThanAPageOfAllGoes(t *testing.T) {
+	const many = 51
+	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
+		o := newOffice(t)
+		put(o, record.Organization{ID: "o"})
+		for n := range many {
+			id := fmt.Sprintf("%s%04d", kind, n)
+			put(o, record.APIKey{ID: id, Public: id, Organization: "o", UserID: "u"})
+			put(o, record.KeyPointer{Public: id, Organization: "o", KeyID: id})
+			put(o, record.APIKey{ID: "a" + id, Public: "a" + id, Organization: "o", UserID: "another"})
+			put(o, record.File{ID: id, Organization: "o", UserID: "u"})
+			chat := lifecycle.Chat{ID: id, Organization: "o", User: "u", Title: "mine"}
+			op, err := record.PutChat(record.Fresh(chat), id)
+			require.NoError(t, err)
+			require.NoError(t, o.store.Commit(t.Context(), id, op))
+		}
+		job := o.begin(record.Job{Kind: kind, Subject: subject})
+		assert.Equal(t, time.Minute, o.handle(job))
+		assert.Equal(t, map[record.JobKind]int{record.RemoveUser: many}[kind], count[record.APIKey](o), "those of another")
+		assert.Zero(t, count[record.File](o), kind)
+		chats, err := o.store.Chats(t.Context(), record.Of("o"), "", 100)
+		require.NoError(t, err)
+		for _, c := range chats.Rows {
+			assert.Empty(t, c.Value.Title)
+		}
+		assert.Equal(t, kind == record.RemoveUser, len(chats.Rows) == many)
+		o.ahead += time.Minute
+		assert.Zero(t, o.handle(job))
+		assert.False(t, o.is(job))
+	}
+}
+
+// What lets somebody in is gone before anything else is looked at: the first piece sees to it.
+func TestWhatLetsSomebodyInGoesFirst(t *testing.T) {
+	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
+		o := newOffice(t)
+		put(o, record.APIKey{ID: "k", Public: "p", Organization: "o", UserID: "u"})
+		o.handle(o.begin(record.Job{Kind: kind, Subject: subject}))
+		assert.Zero(t, count[record.APIKey](o), kind)
+	}
+}
+
+// Runs that are too old go, by the day: those that are at work, or ended lately, stay, and hold up none that come after
+// them. The next day begins with the oldest again, wherever this one has ended.
+func TestRetentionTakesWhatIsTooOld(t *testing.T) {
+	for _, young := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t)
+			put(o, record.Organization{ID: "o", RetentionDays: 1})
+			now := o.Now()
+			o.old("run0000", now.Add(-3*daily), now.Add(-2*daily))
+			for n := range piece - 1 {
+				o.old(fmt.Sprintf("run1%03d", n), now.Add(-3*daily), time.Time{}) // still at work
+			}
+			o.old("run2000", now.Add(-3*daily), now.Add(-daily+time.Millisecond)) // ended less than a day ago
+			o.old("run3000", now.Add(-3*daily), now.Add(-daily))
+			o.old("run4000", now.Add(-daily), now.Add(-daily))
+			if young {
+				o.old("run5000", now.Add(-daily+time.Millisecond), now.Add(-daily))
+			}
+			job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
+			assert.Equal(t, time.Millisecond, o.handle(job))
+			assert.Equal(t, "no yes yes yes yes", o.are("run0000", "run1000", "run2000", "run3000", "run4000"))
+			assert.Zero(t, o.handle(job))
+			assert.Equal(t, "no yes yes no no", o.are("run0000", "run1000", "run2000", "run3000", "run4000"))
+			if young {
+				assert.Equal(t, "yes", o.are("run5000"))
+			}
+			assert.Empty(t, o.job(job).Cursor)
+			assert.Equal(t, now.Add(daily), o.job(job).Due)
+		})
+	}
+}
+
+const daily = 24 * time.Hour
+
+// A nudge that comes twice has a job of the day done once; a sweep's is good for the next hour.
+func TestRetentionIsDoneOnceADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		put(o, record.Organization{ID: "o", RetentionDays: 1})
+		job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
+		assert.Zero(t, o.handle(job))
+		o.old("run", o.Now().Add(-3*daily), o.Now().Add(-3*daily))
+		o.ahead = daily - time.Hour - time.Millisecond
+		assert.Zero(t, o.handle(job))
+		assert.Equal(t, "yes", o.are("run"))
+		o.ahead += time.Millisecond
+		assert.Zero(t, o.handle(job))
+		assert.Equal(t, "no", o.are("run"))
+	})
+}
+
+// An organization that keeps its runs for ever is asked again the next day; one that is gone is not.
+func TestRetentionEndsWithItsOrganization(t *testing.T) {
+	for name, c := range map[string]struct {
+		organization record.Organization
+		ends         bool
+	}{
+		"it keeps all":  {record.Organization{ID: "o"}, false},
+		"it is deleted": {record.Organization{ID: "o", RetentionDays: 1, Deleted: true}, true},
+		"it is gone":    {record.Organization{ID: "another"}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOffice(t)
+			put(o, c.organization)
+			o.old("run", o.Now().Add(-3*daily), o.Now().Add(-3*daily))
+			job := o.begin(record.Job{Kind: record.Retention, Subject: "o", Cursor: "a"})
+			assert.Zero(t, o.handle(job))
+			assert.Equal(t, "yes", o.are("run"))
+			assert.Equal(t, c.ends, !o.is(job), name)
+			if !c.ends {
+				assert.Equal(t, o.Now().Add(daily), o.job(job).Due)
+				assert.Empty(t, o.job(job).Cursor)
+			}
+		})
+	}
+}
+
+// The second look at the place of a body waits until nobody can write there any more, but for a sweep that is early.
+func TestABodyIsLookedAtAgainWhenItsTimeHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		job := o.begin(record.Job{Kind: record.RemoveBody, Subject: "run"})
+		assert.Equal(t, time.Millisecond, o.handle(job), "first it is said that the body goes")
+		assert.Zero(t, o.handle(job))
+		o.ahead = record.LateWrites/2 - time.Millisecond
+		assert.Zero(t, o.handle(job))
+		assert.True(t, o.is(job))
+		o.ahead += time.Millisecond
+		assert.Zero(t, o.handle(job))
+		assert.False(t, o.is(job))
+	})
+}
+
+// The body of what is there is nobody's job.
+func TestTheBodyOfWhatIsThereStays(t *testing.T) {
+	o := newOffice(t)
+	o.old("run", o.Now(), time.Time{})
+	job := o.begin(record.Job{Kind: record.RemoveBody, Subject: "run"})
+	assert.Zero(t, o.handle(job))
+	assert.False(t, o.is(job))
+}
+
+// A job of a kind that a later program has made is left to that.
+func TestAJobOfAnotherKindIsLeftAlone(t *testing.T) {
+	o := newOffice(t)
+	job := o.begin(record.Job{Kind: "unheard of", Cursor: "here"})
+	before := o.job(job)
+	assert.Zero(t, o.handle(job))
+	assert.Equal(t, before, o.job(job))
+}
+
+// A file goes when nobody holds it, and a day after it was announced.
+func TestWhenAFileGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		for name, c := range map[string]struct {
+			holds int
+			age   time.Duration
+			goes  bool
+		}{
+			"held":     {1, 2 * daily, false},
+			"shared":   {2, 2 * daily, false},
+			"young":    {0, daily - time.Millisecond, false},
+			"a day":    {0, daily, true},
+			"very old": {0, 9 * daily, true},
+		} {
+			put(o, record.File{ID: name, Organization: "o", Holds: c.holds, CreatedAt: o.Now().Add(-c.age)})
+			assert.Zero(t, o.handle(record.FileNudge(name)))
+			_, err := record.Resource[record.File](t.Context(), o.store, record.System(), name)
+			assert.Equal(t, c.goes, err != nil, name)
+		}
+	})
+}
+
+// Where another's write comes first, the piece is done again later, as it stands; what is gone meanwhile needs nothing.
+func TestAPieceThatIsOvertakenIsDoneAgain(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		require.Less(t, at, 100)
+		o := newOffice(t)
+		for _, id := range []string{"a", "b", "c", "d"} {
+			put(o, record.User{ID: id, Organization: "o", GroupIDs: []string{"g"}})
+		}
+		job := o.begin(record.Job{Kind: record.RemoveGroup, Subject: "g"})
+		calls := 0
+		o.items.before = func() error {
+			if calls++; calls > at {
+				o.items.before = nil
+				_, err := record.Remove[record.User](t.Context(), o.store, record.Of("o"), "b", nil)
+				require.NoError(t, err)
+			}
+			return nil
+		}
+		assert.Equal(t, time.Minute, o.handle(job), "call %d", at)
+		done = o.items.before != nil
+		for _, id := range []string{"a", "c", "d"} {
+			u, err := record.Resource[record.User](t.Context(), o.store, record.Of("o"), id)
+			require.NoError(t, err)
+			assert.Empty(t, u.Value.GroupIDs, "call %d", at)
+		}
+	}
+	o := newOffice(t)
+	run := o.run("c")
+	job := o.begin(record.Job{Kind: record.RemoveChat, Subject: "c", OwnID: true})
+	before, calls := o.job(job), 0
+	o.items.before = func() error { // with each call somebody writes the run
+		calls++
+		before := o.items.before
+		o.items.before = nil
+		e, err := o.store.Run(t.Context(), record.System(), run.Value.ID())
+		if err == nil {
+			op, err := record.PutRun(e, o.NewID())
+			require.NoError(t, err)
+			require.NoError(t, o.store.Commit(t.Context(), op.Item.Move, op))
+		}
+		o.items.before = before
+		return nil
+	}
+	assert.Zero(t, o.handle(job))
+	o.items.before = nil
+	assert.Equal(t, before, o.job(job), "its time stands, so that the sweeper comes back")
+	assert.Equal(t, "yes", o.are(run.Value.ID()))
+	assert.Equal(t, time.Minute, o.handle(job))
+	assert.Equal(t, "no", o.are(run.Value.ID()))
+}
+
+// begin stores a job that is due.
+func (o *office) begin(j record.Job) (id string) {
+	j.ID, j.Organization, j.Due = o.NewID(), "o", o.Now()
+	op, err := record.PutJob(record.Fresh(j), j.ID)
+	require.NoError(o, err)
+	require.NoError(o, o.store.Commit(o.Context(), j.ID, op))
+	return j.ID
+}
+
+func (o *office) handle(job string) time.Duration {
+	o.Helper()
+	again, err := o.remover.Handle(o.Context(), job)
+	require.NoError(o, err)
+	return again
+}
+
+// is says whether there is such a job.
+func (o *office) is(job string) bool {
+	_, found, err := o.store.Job(o.Context(), job)
+	require.NoError(o, err)
+	return found
+}
+
+func (o *office) job(id string) record.Job {
+	e, found, err := o.store.Job(o.Context(), id)
+	require.NoError(o, err)
+	require.True(o, found)
+	return e.Value
+}
+
+func put[T record.Resourceful](o *office, v T) {
+	o.Helper()
+	op, err := record.PutResource(record.Fresh(v), o.NewID())
+	require.NoError(o, err)
+	require.NoError(o, o.store.Commit(o.Context(), op.Item.Move, op))
+}
+
+// count is how many of a kind there are.
+func count[T record.Resourceful](o *office) int {
+	page, err := record.Resources[T](o.Context(), o.store, record.Of("o"), "", 1000)
+	require.NoError(o, err)
+	return len(page.Rows)
+}
+
+// old is a run of that age; it has ended then, or is at work.
+func (o *office) old(id string, created, finished time.Time) {
+	ticket := lifecycle.Ticket{RunID: id, Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
+	r := record.Run{Run: lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, created, created), Input: &record.Input{}}
+	if r.Status = lifecycle.Running; !finished.IsZero() {
+		r.Status, r.FinishedAt = lifecycle.Completed, finished
+	}
+	op, err := record.PutRun(record.Fresh(r), o.NewID())
+	require.NoError(o, err)
+	require.NoError(o, o.store.Commit(o.Context(), op.Item.Move, op))
+}
+
+// are says of runs whether they are there.
+func (o *office) are(runs ...string) string {
+	there := make([]string, 0, len(runs))
+	for _, id := range runs {
+		_, err := o.store.Run(o.Context(), record.System(), id)
+		there = append(there, map[bool]string{true: "yes", false: "no"}[err == nil])
+	}
+	return strings.Join(there, " ")
+}
