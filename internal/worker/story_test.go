@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -299,9 +300,9 @@ func (s *stage) refuses(part string) {
 
 // overtake has act done before the first write that holds this.
 func (s *stage) overtake(part string, act func()) {
+	var done atomic.Bool
 	s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
-		if commit && writes(ops, part) {
-			s.table.before = nil
+		if commit && writes(ops, part) && done.CompareAndSwap(false, true) {
 			act()
 		}
 	}
