@@ -117,14 +117,21 @@ var moreRemovals = map[string]removalOf{
 	}},
 	"what a toolkit kept": {func(e *estate) (string, error) {
 		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
-		must[string](e)(e.store.PutToolkitBlob(e.Context(), k.ID, "tools", []byte("{}")))
+		_, named, err := e.store.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
+		require.NoError(e, err)
 		ops, err := e.store.BeginToolkitRemoval(k, "begin")
 		require.NoError(e, err)
-		return record.DerivedID("toolkit", k.ID), e.store.Commit(e.Context(), "begin", ops...)
+		return record.DerivedID("toolkit", k.ID), e.store.Commit(e.Context(), "begin", append(ops, named)...)
 	}, func(e *estate) {
 		assert.False(e, e.hasBlobs("toolkits/"))
 		assert.Zero(e, e.job(record.DerivedID("toolkit", e.ours.toolkit)), "the job is done")
 	}},
+	"a value that no toolkit came to name": {func(e *estate) (string, error) {
+		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
+		key, _, err := e.store.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
+		e.ahead += 15 * time.Minute
+		return record.DerivedID("blob", key), err
+	}, func(e *estate) { assert.False(e, e.hasBlobs("toolkits/")) }},
 }
 
 // patience is how often the store is asked before it is given up.
