@@ -524,18 +524,16 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLink
 	if err := s.eraseDecisions(ctx, r.ID()); err != nil {
 		return err
 	}
-	ops, err := s.eraseInput(ctx, r)
-	if err != nil {
+	if err := s.eraseInput(ctx, e); err != nil {
 		return err
 	}
 	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
-	again, err := s.lookAgain(ctx, r)
+	ops, err := s.lookAgain(ctx, r)
 	if err != nil {
 		return err
 	}
-	ops = append(ops, again...)
 	if !keepLinks {
 		return s.Commit(ctx, move, append(ops, table.Delete(RunKey(r.ID()), table.VersionIs(e.version)))...)
 	}
@@ -607,15 +605,20 @@ func (s *Store) eraseDecisions(ctx context.Context, id string) error {
 	}
 }
 
-// eraseInput is the removal of a run's request with the idempotency record that it names. A large part that is gone
-// already means that an earlier removal got that far.
-func (s *Store) eraseInput(ctx context.Context, r Run) ([]table.Op, error) {
-	in, err := s.Input(ctx, r)
+// eraseInput removes a run's request with the idempotency record that it names: before what is large of it, without which
+// nobody could tell that name, and while the head is there, so that the name is not another's yet.
+func (s *Store) eraseInput(ctx context.Context, e RunEntity) error {
+	id := e.Value.ID()
+	in, err := s.Input(ctx, e.Value)
 	if err != nil && !errors.Is(err, blob.ErrMissing) && !problem.Is(err, "not_found") {
-		return nil, err
+		return err
 	}
-	ops, err := s.dropNames(ctx, r.ID(), in.Idempotency)
-	return append(ops, table.Delete(inputKey(r.ID()), table.Always())), err
+	ops, err := s.dropNames(ctx, id, in.Idempotency)
+	if err != nil {
+		return err
+	}
+	ops = append(ops, table.Delete(inputKey(id), table.Always()), table.Check(RunKey(id), table.VersionIs(e.version)))
+	return s.Commit(ctx, s.host.NewID(), ops...)
 }
 
 // dropNames is the removal of those idempotency records that speak of a run.

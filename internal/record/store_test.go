@@ -1,0 +1,362 @@
+package record_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+)
+
+// runOp is something that a use case does with a store, in a world that it finds furnished.
+type runOp struct {
+	do func(w *runWorld) (any, error)
+	// long: it takes several commits, so that one that is broken off may have got somewhere.
+	long bool
+	// takes: it takes things away, and finds them gone when its answer was lost.
+	takes bool
+}
+
+func runOperations() map[string]runOp {
+	scope, ticket := record.Of("o"), lifecycle.Ticket{RunID: "new", Organization: "o"}
+	type ops = func(w *runWorld, move string) ([]table.Op, error)
+	look := func(do func(w *runWorld) (any, error)) runOp { return runOp{do: do} }
+	write := func(make ops) runOp {
+		return look(func(w *runWorld) (any, error) {
+			move := w.host.NewID()
+			made, err := make(w, move)
+			if err != nil {
+				return nil, err
+			}
+			return nil, w.Commit(w.ctx(), move, made...)
+		})
+	}
+	one := func(make func(w *runWorld, move string) (table.Op, error)) runOp {
+		return write(func(w *runWorld, move string) ([]table.Op, error) {
+			op, err := make(w, move)
+			return []table.Op{op}, err
+		})
+	}
+	taking := func(op runOp) runOp { op.takes = true; return op }
+	long := func(op runOp) runOp { op.long = true; return op }
+	text := func(b []byte, err error) (any, error) { return string(b), err }
+	return map[string]runOp{
+		"a run":           look(func(w *runWorld) (any, error) { return w.Run(w.ctx(), scope, w.id) }),
+		"a link":          look(func(w *runWorld) (any, error) { return w.Link(w.ctx(), w.id) }),
+		"a client's run":  look(func(w *runWorld) (any, error) { return w.LiveRun(w.ctx(), scope, w.id) }),
+		"runs":            look(func(w *runWorld) (any, error) { return w.Runs(w.ctx(), scope, w.id) }),
+		"runs of a scope": look(func(w *runWorld) (any, error) { return w.RunsOfOrganization(w.ctx(), scope, "", 9) }),
+		"old runs":        look(func(w *runWorld) (any, error) { return w.OldRunsOfOrganization(w.ctx(), "o", "", 9) }),
+		"runs of a chat": look(func(w *runWorld) (any, error) {
+			return w.RunsOfChat(w.ctx(), scope, lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}, "", 9)
+		}),
+		"turns of a chat": look(func(w *runWorld) (any, error) {
+			runs, next, err := w.TurnsOfChat(w.ctx(), scope, lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}, 0, 9)
+			return []any{runs, next}, err
+		}),
+		"a request":    look(func(w *runWorld) (any, error) { return w.Input(w.ctx(), w.head.Value) }),
+		"what waits":   look(func(w *runWorld) (any, error) { return w.StillParked(w.ctx(), w.waiting) }),
+		"a result":     look(func(w *runWorld) (any, error) { return text(w.Output(w.ctx(), w.head.Value)) }),
+		"steps":        look(func(w *runWorld) (any, error) { return w.Steps(w.ctx(), w.head.Value) }),
+		"a pause":      look(func(w *runWorld) (any, error) { return w.Interrupts(w.ctx(), w.id, 1) }),
+		"whose body":   look(func(w *runWorld) (any, error) { return w.HasBody(w.ctx(), w.id) }),
+		"chats":        look(func(w *runWorld) (any, error) { return w.Chats(w.ctx(), scope, "", 9) }),
+		"a named chat": look(func(w *runWorld) (any, error) { return w.Chat(w.ctx(), scope, "c") }),
+		"pauses": look(func(w *runWorld) (any, error) {
+			pauses, decided, err := w.Pauses(w.ctx(), w.id)
+			return []any{pauses, decided}, err
+		}),
+		"a decision": look(func(w *runWorld) (any, error) {
+			d, found, err := w.LastDecision(w.ctx(), w.id, 2)
+			return []any{d, found}, err
+		}),
+		"a run's chat": look(func(w *runWorld) (any, error) {
+			e, found, err := w.ChatOf(w.ctx(), w.head.Value.Ticket)
+			return []any{e, found}, err
+		}),
+		"a delivery by number": look(func(w *runWorld) (any, error) {
+			e, found, err := w.Hook(w.ctx(), w.id, 1)
+			return []any{e, found}, err
+		}),
+		"a delivery by id": look(func(w *runWorld) (any, error) {
+			return w.Delivery(w.ctx(), scope, record.DeliveryID(w.id, 2))
+		}),
+		"another's delivery": look(func(w *runWorld) (any, error) {
+			_, err := w.Delivery(w.ctx(), scope, w.foreign)
+			if runCode(err) == "outside_organization" {
+				return "outside", nil
+			}
+			return nil, err
+		}),
+		"deliveries":          look(func(w *runWorld) (any, error) { return w.Deliveries(w.ctx(), scope, "", 9) }),
+		"deliveries of a run": look(func(w *runWorld) (any, error) { return w.DeliveriesOfRun(w.ctx(), scope, w.id) }),
+		"what is delivered": look(func(w *runWorld) (any, error) {
+			e, _, err := w.Hook(w.ctx(), w.id, 2)
+			if err != nil {
+				return nil, err
+			}
+			return text(w.HookBody(w.ctx(), e.Value))
+		}),
+		"a user's door":     look(func(w *runWorld) (any, error) { return w.UserDoor(w.ctx(), "o", "u", 2) }),
+		"a wide door":       look(func(w *runWorld) (any, error) { return w.OrganizationDoor(w.ctx(), "o", 1000) }),
+		"active runs":       look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
+		"how many count":    look(func(w *runWorld) (any, error) { return w.CountingRuns(w.ctx(), "o") }),
+		"how many are hers": look(func(w *runWorld) (any, error) { return w.CountingRunsOfUser(w.ctx(), "o", "u") }),
+		"what is due": look(func(w *runWorld) (any, error) {
+			return w.Due(w.ctx(), table.Key{Part: "file/f3"}.Shard(), w.host.now.Add(48*time.Hour), 9)
+		}),
+
+		"a message": write(func(w *runWorld, move string) ([]table.Op, error) {
+			return w.PutInput(w.ctx(), move, ticket, record.Input{Message: "m"}, w.host.now)
+		}),
+		"a large message": long(write(func(w *runWorld, move string) ([]table.Op, error) {
+			return w.PutInput(w.ctx(), move, ticket, record.Input{Message: runLarge}, w.host.now)
+		})),
+		"a message taken back": taking(write(func(w *runWorld, move string) ([]table.Op, error) {
+			p, err := w.StillParked(w.ctx(), w.waiting)
+			if err != nil {
+				return nil, err
+			}
+			return w.DropParked(w.ctx(), p, move)
+		})),
+		"a message with a file taken back": taking(look(func(w *runWorld) (any, error) {
+			return nil, w.EraseParked(w.ctx(), w.parked[0])
+		})),
+		"a new result": write(func(w *runWorld, move string) ([]table.Op, error) {
+			r := record.Run{Run: lifecycle.Run{Ticket: ticket}}
+			made, err := w.SetOutput(w.ctx(), &r, move, runOutput)
+			if err != nil {
+				return nil, err
+			}
+			head, err := record.PutRun(record.Fresh(r), move)
+			return append(made, head), err
+		}),
+		"a step": one(func(w *runWorld, move string) (table.Op, error) {
+			return w.PutStep(w.ctx(), w.head.Value, move, record.Step{Index: 9, Output: runLarge})
+		}),
+		"a new pause": one(func(w *runWorld, move string) (table.Op, error) {
+			return w.PutPause(w.ctx(), w.head.Value, move, 3, make([]record.Interrupt, 1))
+		}),
+		"a new decision": one(func(w *runWorld, move string) (table.Op, error) {
+			return w.PutDecisions(w.ctx(), w.head.Value, move, 3, record.Decisions{By: runLarge})
+		}),
+		"a new delivery": one(func(w *runWorld, move string) (table.Op, error) {
+			return w.NewHook(w.ctx(), record.Hook{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge}, move)
+		}),
+		"a chat's end": taking(write(func(w *runWorld, _ string) ([]table.Op, error) {
+			e, err := w.Chat(w.ctx(), scope, "c")
+			return []table.Op{record.DeleteChat(e)}, err
+		})),
+		"an edit": look(func(w *runWorld) (any, error) {
+			e, err := record.Change(w.ctx(), w.Store, scope, "g", 1, func(g *record.Group, move string) ([]table.Op, error) {
+				g.Name = "after"
+				op, err := record.PutResource(record.Fresh(record.Group{ID: "by the way", Organization: "o"}), move)
+				return []table.Op{op}, err
+			})
+			return e.Value, err
+		}),
+		"a creation": look(func(w *runWorld) (any, error) {
+			return record.Create(w.ctx(), w.Store, record.Group{ID: "new", Organization: "o"}, w.host.NewID())
+		}),
+		"a removal": taking(look(func(w *runWorld) (any, error) {
+			type group = record.Entity[record.Group]
+			return record.Remove(w.ctx(), w.Store, scope, "g", func(_ group, move string) ([]table.Op, error) {
+				op, err := record.PutResource(record.Fresh(record.Group{ID: "by the way", Organization: "o"}), move)
+				return []table.Op{op}, err
+			})
+		})),
+		"the end of deliveries": long(look(func(w *runWorld) (any, error) {
+			return nil, w.EraseHooks(w.ctx(), w.id, w.host.NewID())
+		})),
+		"a run's end": long(taking(look(func(w *runWorld) (any, error) {
+			return nil, w.EraseRun(w.ctx(), w.head, w.host.NewID(), false)
+		}))),
+		"a run's end but for its link": long(taking(look(func(w *runWorld) (any, error) {
+			return nil, w.EraseRun(w.ctx(), w.head, w.host.NewID(), true)
+		}))),
+	}
+}
+
+// Whatever befalls one call, the store is asked again: the answer is the same, and the same is stored.
+func TestWhatBefallsOneCallIsNotNoticed(t *testing.T) {
+	for name, op := range runOperations() {
+		w := newRunWorld(t)
+		want, err := op.do(w)
+		require.NoError(t, err, name)
+		items, values := w.stored()
+		for _, fault := range faulttable.Faults() {
+			for at, met := 0, true; met; at++ {
+				w := newRunWorld(t)
+				calls := 0
+				met = false
+				w.items.Before = func(faulttable.Call) faulttable.Fault {
+					if calls++; calls == at+1 {
+						met = true
+						return fault
+					}
+					return faulttable.None
+				}
+				got, err := op.do(w)
+				gone := errors.Is(err, record.ErrStale) || runCode(err) == "not_found"
+				if op.takes && gone && (fault == faulttable.AppliedUnknown || fault == faulttable.RefusedByOwn) {
+					if op.long { // the job that does it comes again, and finds the rest
+						continue
+					}
+				} else {
+					require.NoError(t, err, "%s: call %d %s", name, at, fault)
+					assert.Equal(t, want, got, "%s: call %d %s", name, at, fault)
+				}
+				gotItems, gotValues := w.stored()
+				assert.Equal(t, items, gotItems, "%s: call %d %s", name, at, fault)
+				assert.Equal(t, values, gotValues, "%s: call %d %s", name, at, fault)
+			}
+		}
+	}
+}
+
+// A store that cannot be reached is given up after a while: that is said, nothing is done by halves, and what is done
+// again comes to its end.
+func TestAStoreThatStaysAwayIsSaidAndNothingIsHalfDone(t *testing.T) {
+	const patience = 8
+	for name, op := range runOperations() {
+		done := newRunWorld(t)
+		want, err := op.do(done)
+		require.NoError(t, err, name)
+		for at, failed := 0, 1; failed > 0; at++ {
+			w := newRunWorld(t)
+			before, _ := w.stored()
+			calls := 0
+			failed = 0
+			w.items.Before = func(faulttable.Call) faulttable.Fault {
+				if calls++; calls > at && failed < patience {
+					failed++
+					return faulttable.Down
+				}
+				return faulttable.None
+			}
+			_, err := op.do(w)
+			w.items.Before = nil
+			if failed == 0 {
+				require.NoError(t, err, "%s: call %d", name, at)
+				require.Positive(t, at, name)
+				continue
+			}
+			require.Equal(t, "unavailable", runCode(err), "%s: call %d: %v", name, at, err)
+			if !op.long {
+				after, _ := w.stored()
+				assert.Equal(t, before, after, "%s: call %d", name, at)
+			}
+			again, err := op.do(w)
+			require.NoError(t, err, "%s: call %d, again", name, at)
+			if name != "a creation" && name != "a removal" { // which move made it is another
+				assert.Equal(t, want, again, "%s: call %d, again", name, at)
+			}
+			assert.Equal(t, done.places(), w.places(), "%s: call %d, again", name, at)
+		}
+	}
+}
+
+// Large values are asked for again as well, but for their removal, whose job comes again.
+func TestWhatBefallsALargeValue(t *testing.T) {
+	met := map[string]bool{}
+	for name, op := range runOperations() {
+		done := newRunWorld(t)
+		want, err := op.do(done)
+		require.NoError(t, err, name)
+		for _, often := range []int{1, 7, 8} {
+			for at, failed := 0, 1; failed > 0; at++ {
+				w := newRunWorld(t)
+				calls := 0
+				failed = 0
+				var kind string
+				w.blobs.before = func(call string) error {
+					if calls++; calls > at && failed < often && (kind == "" || kind == call) {
+						failed++
+						kind = call
+						return errRunBlob
+					}
+					return nil
+				}
+				got, err := op.do(w)
+				w.blobs.before = nil
+				met[kind] = true
+				if failed > 0 && (often == 8 || kind == "delete") {
+					require.Error(t, err, "%s: %s %d", name, kind, at)
+					require.ErrorIs(t, err, errRunBlob)
+					if kind == "put" {
+						assert.Equal(t, "unavailable", runCode(err))
+					}
+					got, err = op.do(w)
+				}
+				require.NoError(t, err, "%s: %s %d", name, kind, at)
+				assert.Equal(t, want, got, "%s: %s %d", name, kind, at)
+				assert.Equal(t, done.places(), w.places(), "%s: %s %d", name, kind, at)
+			}
+		}
+	}
+	assert.Equal(t, map[string]bool{"": true, "put": true, "get": true, "delete": true}, met)
+}
+
+// What cannot be read is nothing that anybody may guess: it is said. What is removed is looked into only where it names
+// other things; what of it has gone from the store of large values is gone.
+func TestWhatCannotBeReadIsSaid(t *testing.T) {
+	opaque := func(op, what string, run string, key table.Key) bool {
+		names := key.Sort == "input" || strings.HasPrefix(key.Sort, "decision/") || !strings.HasPrefix(key.Part, "run/")
+		switch {
+		case strings.HasPrefix(key.Sort, "file/"): // that a run holds a file is all that its row says
+			return true
+		case op == "the end of deliveries", op == "another's delivery", op == "whose body" && key.Sort == "input":
+			return true
+		case op == "a result":
+			return what == "a document" // whatever it is
+		case strings.HasPrefix(op, "a run's end"):
+			return !names || what == "a place" && key.Part == "run/"+run
+		}
+		return false
+	}
+	said := 0
+	for name, op := range runOperations() {
+		w := newRunWorld(t)
+		items, _ := w.stored()
+		whole := &runDamage{Table: w.memory, read: map[table.Key]bool{}}
+		w.items.Inner = whole
+		_, err := op.do(w)
+		require.NoError(t, err, name)
+		for key := range whole.read {
+			item, was := items[key]
+			if !was {
+				continue // it wrote it itself
+			}
+			for what, body := range map[string]string{
+				"an item": `[]`, "a document": `{"doc":-1}`, "a place": `{"blob":"nowhere"}`,
+			} {
+				document := strings.HasPrefix(string(item.Body), `{"doc"`) || strings.HasPrefix(string(item.Body), `{"blob"`)
+				if what != "an item" && !document {
+					continue
+				}
+				w := newRunWorld(t)
+				w.items.Inner = &runDamage{Table: w.memory, at: key, body: []byte(body), read: map[table.Key]bool{}}
+				before, _ := w.stored()
+				_, err := op.do(w)
+				if opaque(name, what, w.id, key) {
+					assert.NoError(t, err, "%s: %s of %s", name, what, key)
+					continue
+				}
+				said++
+				assert.Error(t, err, "%s: %s of %s", name, what, key)
+				if !op.long {
+					after, _ := w.stored()
+					assert.Equal(t, before, after, "%s: %s of %s", name, what, key)
+				}
+			}
+		}
+	}
+	assert.Greater(t, said, 50)
+}
