@@ -117,6 +117,29 @@ func (d *runDamage) Query(ctx context.Context, r table.Range) ([]*table.Item, er
 	return d.damaged(d.Table.Query(ctx, r))
 }
 
+// runLag is a table in which an item is gone, or another owner's, that is listed still.
+type runLag struct {
+	table.Table
+
+	at    table.Key
+	owner string
+}
+
+// Get reads items.
+func (l *runLag) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	items, err := l.Table.Get(ctx, keys...)
+	for i, item := range items {
+		switch {
+		case item == nil || item.Key != l.at:
+		case l.owner == "":
+			items[i] = nil
+		default:
+			item.Owner = l.owner
+		}
+	}
+	return items, err
+}
+
 // runWorld is a store with a run that has ended, of which there is one of everything.
 type runWorld struct {
 	*record.Store

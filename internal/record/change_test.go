@@ -1,0 +1,167 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+)
+
+func (w *runWorld) group() record.Entity[record.Group] {
+	w.t.Helper()
+	e, err := record.Resource[record.Group](w.ctx(), w.Store, record.System(), "g")
+	require.NoError(w.t, err)
+	return e
+}
+
+// rename is an edit that says how often it was made.
+func (w *runWorld) rename(made *int) func(*record.Group, string) ([]table.Op, error) {
+	return func(g *record.Group, _ string) ([]table.Op, error) {
+		*made++
+		g.Name += " edited"
+		return nil, nil
+	}
+}
+
+// An edit is made of the resource as it stands, and made afresh when somebody else's comes before its commit: neither
+// is lost. Who is always slower gives up, and says so.
+func TestAnEditIsMadeOfWhatStands(t *testing.T) {
+	for _, rivals := range []int{0, 1, 15, 16} {
+		w := newRunWorld(t)
+		made, others, busy := 0, 0, false
+		w.items.Before = func(c faulttable.Call) faulttable.Fault {
+			if c.Commit && !busy && others < rivals {
+				busy = true
+				others++
+				other := w.group()
+				other.Value.Description += "x"
+				w.must(record.PutResource(other, "another"))
+				busy = false
+			}
+			return faulttable.None
+		}
+		e, err := record.Change(w.ctx(), w.Store, record.Of("o"), "g", 0, w.rename(&made))
+		stands := w.group()
+		if rivals == 16 {
+			assert.Equal(t, "unavailable", runCode(err))
+			assert.Equal(t, "before", stands.Value.Name)
+			assert.Empty(t, e.Value)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, rivals+1, made)
+		assert.Equal(t, "before edited", stands.Value.Name)
+		assert.Len(t, stands.Value.Description, rivals)
+		assert.Equal(t, stands, e, "what is returned is what is stored, and may be written again")
+	}
+}
+
+// An edit that names a version is made of that one only; one that was refused, or says no, changes nothing.
+func TestAnEditThatMayNotBeMade(t *testing.T) {
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		scope record.Scope
+		id    string
+		match record.Match
+		says  error
+		want  string
+	}{
+		"of any version":     {record.Of("o"), "g", 0, nil, "ok"},
+		"of the version":     {record.Of("o"), "g", 1, nil, "ok"},
+		"of another version": {record.Of("o"), "g", 2, nil, "precondition_failed"},
+		"of another's":       {record.Of("p"), "g", 0, nil, "outside_organization"},
+		"of nothing":         {record.Of("o"), "h", 0, nil, "not_found"},
+		"that says no":       {record.Of("o"), "g", 0, no, ""},
+		"that always tires":  {record.Of("o"), "g", 0, record.ErrStale, "unavailable"},
+	} {
+		w := newRunWorld(t)
+		before, _ := w.stored()
+		edit := func(g *record.Group, _ string) ([]table.Op, error) {
+			g.Name = "x"
+			return nil, c.says
+		}
+		_, err := record.Change(w.ctx(), w.Store, c.scope, c.id, c.match, edit)
+		if c.want == "ok" {
+			require.NoError(t, err, name)
+			assert.Equal(t, "x", w.group().Value.Name)
+			continue
+		}
+		require.Error(t, err, name)
+		assert.Equal(t, c.want, runCode(err), "%s: %v", name, err)
+		assert.Equal(t, name == "that says no", errors.Is(err, no), name)
+		after, _ := w.stored()
+		assert.Equal(t, before, after, name)
+	}
+}
+
+// What is written with a resource is written in its commit, or not at all: a second creation is refused.
+func TestWhatComesWithAResourceIsWrittenWithIt(t *testing.T) {
+	w := runBlank(t)
+	other := func(id, move string) ([]table.Op, error) {
+		op, err := record.PutResource(record.Fresh(record.Group{ID: id, Organization: "o"}), move)
+		return []table.Op{op}, err
+	}
+	there := func(id string) bool {
+		return w.places()[table.Key{Part: "group/" + id, Sort: "head"}]
+	}
+	ops, err := other("one", "m")
+	require.NoError(t, err)
+	e, err := record.Create(w.ctx(), w.Store, record.Group{ID: "g", Organization: "o", Name: "n"}, "m", ops...)
+	require.NoError(t, err)
+	assert.Equal(t, w.group(), e)
+	assert.True(t, there("one"))
+	_, err = record.Create(w.ctx(), w.Store, record.Group{ID: "g", Organization: "o"}, "n")
+	require.ErrorIs(t, err, record.ErrStale)
+	assert.Equal(t, "n", w.group().Value.Name)
+
+	two := func(_ *record.Group, move string) ([]table.Op, error) { return other("two", move) }
+	_, err = record.Change(w.ctx(), w.Store, record.Of("o"), "g", 0, two)
+	require.NoError(t, err)
+	assert.True(t, there("two"))
+	no := errors.New("no")
+	for name, more := range map[string]func(record.Entity[record.Group], string) ([]table.Op, error){
+		"that says no": func(record.Entity[record.Group], string) ([]table.Op, error) { return nil, no },
+		"that cannot be": func(_ record.Entity[record.Group], move string) ([]table.Op, error) {
+			return other("one", move) // it is there
+		},
+	} {
+		_, err = record.Remove(w.ctx(), w.Store, record.Of("o"), "g", more)
+		require.Error(t, err, name)
+		assert.Equal(t, name == "that says no", errors.Is(err, no))
+		assert.True(t, there("g"), name)
+	}
+	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("p"), "g", nil)
+	assert.Equal(t, "outside_organization", runCode(err))
+	further := func(e record.Entity[record.Group], move string) ([]table.Op, error) {
+		return other("after "+e.Value.ID, move)
+	}
+	gone, err := record.Remove(w.ctx(), w.Store, record.Of("o"), "g", further)
+	require.NoError(t, err)
+	assert.Equal(t, "n", gone.Value.Name)
+	assert.True(t, there("after g"))
+	assert.False(t, there("g"))
+	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("o"), "g", nil)
+	assert.Equal(t, "not_found", runCode(err))
+	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("o"), "one", nil)
+	require.NoError(t, err)
+}
+
+// Whoever waits for its turn to edit again stops waiting when its client goes.
+func TestAnEditEndsWithItsClient(t *testing.T) {
+	w := newRunWorld(t)
+	ctx, cancel := context.WithCancel(w.ctx())
+	tries := 0
+	_, err := record.Change(ctx, w.Store, record.Of("o"), "g", 0, func(*record.Group, string) ([]table.Op, error) {
+		tries++
+		cancel()
+		return nil, record.ErrStale
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 1, tries)
+}

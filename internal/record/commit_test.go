@@ -1,0 +1,201 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
+)
+
+// runFails is a table whose every call ends with an error.
+type runFails struct {
+	table.Table
+
+	err   error
+	calls int
+}
+
+func (f *runFails) Get(context.Context, ...table.Key) ([]*table.Item, error) {
+	f.calls++
+	return nil, f.err
+}
+
+func (f *runFails) Commit(context.Context, string, ...table.Op) error {
+	f.calls++
+	return f.err
+}
+
+// What another try may mend is tried again, eight times with ever longer pauses; nothing else is. Who commits learns
+// whether nothing was done, or nobody knows.
+func TestWhatATryMoreMayMend(t *testing.T) {
+	other := errors.New("something else")
+	kind := func(k table.Kind) error { return &table.Error{Kind: k} }
+	for name, c := range map[string]struct {
+		err    error
+		reads  int // how often the store is asked
+		writes int
+		code   string // of a commit that fails
+	}{
+		"contended":       {kind(table.Contended), 8, 8, "unavailable"},
+		"throttled":       {kind(table.Throttled), 8, 8, "unavailable"},
+		"down":            {kind(table.Down), 8, 8, "unavailable"},
+		"no answer":       {kind(table.Unknown), 8, 8, ""},
+		"too large":       {kind(table.TooLarge), 1, 1, ""},
+		"something else":  {other, 1, 1, ""},
+		"refused":         {&table.Refused{Conflicts: []table.Conflict{{}}}, 1, 1, ""},
+		"refused by us":   {&table.Refused{Conflicts: []table.Conflict{{}, {Current: &table.Item{Move: "m"}}}}, 1, 1, "done"},
+		"refused, theirs": {&table.Refused{Conflicts: []table.Conflict{{Current: &table.Item{Move: "n"}}}}, 1, 1, ""},
+	} {
+		w := runBlank(t)
+		f := &runFails{err: c.err}
+		w.items.Inner = f
+		_, err := w.Link(w.ctx(), "r")
+		require.ErrorIs(t, err, c.err, name)
+		assert.Equal(t, c.reads, f.calls, name)
+		assert.Equal(t, c.reads > 1, runCode(err) == "unavailable", name)
+
+		w.host.slept, f.calls = nil, 0
+		err = w.Commit(w.ctx(), "m", table.Put(table.Item{}, table.Absent()))
+		assert.Equal(t, c.writes, f.calls, name)
+		if c.code == "done" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorIs(t, err, c.err, name)
+		assert.Equal(t, c.code, runCode(err), "%s: %v", name, err)
+		_, refused := table.AsRefused(c.err)
+		assert.Equal(t, refused, errors.Is(err, record.ErrStale), name)
+		if c.writes == 1 {
+			assert.Empty(t, w.host.slept, name)
+			continue
+		}
+		var all time.Duration
+		for i, d := range w.host.slept {
+			assert.LessOrEqual(t, d, time.Second, "%s: pause %d", name, i)
+			assert.Greater(t, d, all*3/4, "%s: pause %d", name, i)
+			all += d
+		}
+		assert.Greater(t, all, time.Second, "%s: a moment is ridden out", name)
+		assert.Less(t, all, 5*time.Second, name)
+		w.host.slept, w.host.draw = nil, func(int64) int64 { return 0 }
+		_ = w.Commit(w.ctx(), "m")
+		for _, d := range w.host.slept {
+			assert.Equal(t, time.Millisecond, d, "%s: all but that is chance, so that those who met do not meet again", name)
+		}
+	}
+}
+
+// One answer that was lost is enough: nobody says any more that nothing was done.
+func TestAnAnswerThatWasLostIsNotForgotten(t *testing.T) {
+	w := newRunWorld(t)
+	calls := 0
+	w.items.Before = func(faulttable.Call) faulttable.Fault {
+		if calls++; calls == 2 {
+			return faulttable.LostUnknown
+		}
+		return faulttable.Throttled
+	}
+	err := w.Commit(w.ctx(), "m", table.Delete(table.Key{Part: "a", Sort: "b"}, table.Always()))
+	require.ErrorContains(t, err, "not known")
+	assert.Empty(t, runCode(err))
+}
+
+// A commit is not broken off by its client's going away, only by its own bound; a look is.
+func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
+	w := newRunWorld(t)
+	gone, cancel := context.WithCancel(w.ctx())
+	cancel()
+	op := table.Put(table.Item{Key: table.Key{Part: "a", Sort: "b"}, Owner: "o"}, table.Absent())
+	faults := 3
+	w.items.Before = func(faulttable.Call) faulttable.Fault {
+		if faults--; faults >= 0 {
+			return faulttable.Contended
+		}
+		return faulttable.None
+	}
+	require.NoError(t, w.Commit(gone, "m", op))
+	assert.Equal(t, 20*time.Second, w.host.given[len(w.host.given)-1])
+	faults = 1
+	w.host.slept = nil
+	_, err := w.Link(gone, w.id)
+	assert.Equal(t, "unavailable", runCode(err))
+	assert.Len(t, w.host.slept, 1)
+	faults = 1
+	_, err = w.Interrupts(gone, w.id, 1)
+	assert.Equal(t, "unavailable", runCode(err))
+
+	short := w.Within(time.Nanosecond) // it has ended when the first try has
+	faults, w.host.slept = 100, nil
+	err = short.Commit(w.ctx(), "m", op)
+	assert.Equal(t, "unavailable", runCode(err))
+	assert.Len(t, w.host.slept, 1)
+	assert.Equal(t, time.Nanosecond, w.host.given[len(w.host.given)-1])
+	faults = 0
+	require.NoError(t, w.Commit(w.ctx(), "n", table.Delete(op.Item.Key, table.Always())))
+	assert.Equal(t, 20*time.Second, w.host.given[len(w.host.given)-1], "the store itself has its own bound still")
+}
+
+// A scope sees what its organisation owns; that of nobody in particular sees nothing, the platform's everything.
+func TestAScopeSeesItsOwn(t *testing.T) {
+	w := runBlank(t)
+	for _, owner := range []string{"o", record.Nobody} {
+		w.must(record.PutResource(record.Fresh(record.Group{ID: "of " + owner, Organization: owner}), "m"))
+	}
+	for _, c := range []struct {
+		scope record.Scope
+		sees  string
+	}{{record.Of("o"), "o"}, {record.Of(record.Nobody), record.Nobody}, {record.Of("p"), ""}, {record.Of(""), ""}} {
+		for _, owner := range []string{"o", record.Nobody} {
+			e, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "of "+owner)
+			if c.sees != owner {
+				assert.Equal(t, "outside_organization", runCode(err))
+				assert.Empty(t, e.Value.ID)
+				continue
+			}
+			require.NoError(t, err)
+			assert.Equal(t, owner, e.Value.Organization)
+			assert.Equal(t, owner, c.scope.Organization())
+		}
+		_, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "none")
+		assert.Equal(t, "not_found", runCode(err))
+	}
+	for _, owner := range []string{"o", record.Nobody} {
+		_, err := record.Resource[record.Group](w.ctx(), w.Store, record.System(), "of "+owner)
+		require.NoError(t, err)
+	}
+	assert.Same(t, w.blobs, w.Blobs())
+}
+
+// What is due is told in order, as much as asked for.
+func TestWhatIsDueIsTold(t *testing.T) {
+	w := runBlank(t)
+	var want []string
+	for n := range 5 {
+		r := runIn("r", 1, 0)
+		r.RunID = string(rune('a' + n))
+		r.Due = w.host.now.Add(-time.Duration(n) * time.Minute)
+		want = append([]string{r.RunID}, want...)
+		w.must(record.PutRun(record.Fresh(r), "m"))
+	}
+	seen := map[string]bool{}
+	for shard := range table.DueShards {
+		found, err := w.Due(w.ctx(), shard, w.host.now.Add(-time.Second), 9)
+		require.NoError(t, err)
+		for _, e := range found {
+			assert.Equal(t, shard, e.Shard())
+			seen[e.Part] = true
+		}
+		first, err := w.Due(w.ctx(), shard, w.host.now.Add(-time.Second), 1)
+		require.NoError(t, err)
+		assert.Len(t, first, min(1, len(found)))
+	}
+	assert.Len(t, seen, len(want)-1, "what is due later is not")
+	assert.NotContains(t, seen, "run/a")
+}

@@ -1,0 +1,179 @@
+package record_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+)
+
+// A delivery is read as it was written, its body too wherever that is kept: up to 8 KiB with it.
+func TestADeliveryIsReadAsItWasWritten(t *testing.T) {
+	for _, n := range []int{0, 8 << 10, 8<<10 + 1} {
+		w := runBlank(t)
+		h := runFill[record.Hook](t)
+		h.DeliveryID, h.BodyBlob, h.Body = record.DeliveryID(w.host.NewID(), h.Sequence), "", strings.Repeat("x", n)
+		w.must(w.NewHook(w.ctx(), h, "m"))
+		e, found, err := w.Hook(w.ctx(), h.RunID, h.Sequence)
+		require.NoError(t, err)
+		assert.True(t, found)
+		body, err := w.HookBody(w.ctx(), e.Value)
+		require.NoError(t, err)
+		assert.Equal(t, h.Body, string(body))
+		assert.Equal(t, n > 8<<10, len(w.blobs.Keys()) == 1)
+		byID, err := w.Delivery(w.ctx(), record.Of(h.Organization), h.DeliveryID)
+		require.NoError(t, err)
+		assert.Equal(t, e, byID)
+		if n > 8<<10 {
+			h.Body, h.BodyBlob = "", e.Value.BodyBlob
+		}
+		assert.Equal(t, h, e.Value)
+		_, found, err = w.Hook(w.ctx(), h.RunID, h.Sequence+1)
+		require.NoError(t, err)
+		assert.False(t, found)
+	}
+}
+
+// A delivery that is pending, or is to be made once more, is looked at when nothing speaks against it any more: neither
+// the pause before the next try, nor a sender at work, nor a nudge on its way. Any other is never.
+func TestWhenADeliveryIsLookedAt(t *testing.T) {
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
+	for _, last := range []int{0, 1, 2} {
+		h := record.Hook{RunID: "r", Organization: "o", NextAttempt: at(3), ClaimUntil: at(3), LookAt: at(3)}
+		*[]*time.Time{&h.NextAttempt, &h.ClaimUntil, &h.LookAt}[last] = at(9)
+		for _, c := range []struct {
+			state record.HookState
+			again bool
+			due   bool
+		}{
+			{record.HookPending, false, true}, {record.HookDelivered, false, false}, {record.HookFailed, false, false},
+			{record.HookDelivered, true, true}, {record.HookFailed, true, true},
+		} {
+			h.State, h.Redeliver = c.state, c.again
+			op, err := record.PutHook(record.Fresh(h), "m")
+			require.NoError(t, err)
+			if c.due {
+				assert.Equal(t, at(9), op.Item.Due)
+			} else {
+				assert.Zero(t, op.Item.Due)
+			}
+		}
+	}
+}
+
+// A sender is at work until its claim ends; in a process that is the only one, only one of this process is.
+func TestWhoIsAtWorkOnADelivery(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		h    record.Hook
+		boot string
+		want bool
+	}{
+		"nobody":                      {record.Hook{ClaimUntil: now.Add(time.Second)}, "", false},
+		"somebody":                    {record.Hook{Claim: "s", Boot: "b", ClaimUntil: now.Add(1)}, "", true},
+		"somebody whose time is over": {record.Hook{Claim: "s", ClaimUntil: now}, "", false},
+		"we":                          {record.Hook{Claim: "s", Boot: "b", ClaimUntil: now.Add(1)}, "b", true},
+		"who was here before":         {record.Hook{Claim: "s", Boot: "a", ClaimUntil: now.Add(1)}, "b", false},
+	} {
+		assert.Equal(t, c.want, c.h.Claimed(now, c.boot), name)
+	}
+}
+
+// The ids of deliveries are identifiers, follow from their run and number, and no two of a run, or of runs made one
+// after the other, are alike.
+func TestIDsOfDeliveries(t *testing.T) {
+	seen := map[string]bool{}
+	for _, tail := range []uint64{0, 1, 2, 0xffffffffffff} {
+		run := host.FormatID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), tail)
+		for n := range 100 {
+			id := record.DeliveryID(run, n)
+			assert.True(t, host.ValidID(id), id)
+			assert.Equal(t, run[:12], id[:12], "it tells when the run was made")
+			assert.False(t, seen[id], id)
+			assert.Equal(t, id, record.DeliveryID(run, n))
+			seen[id] = true
+		}
+	}
+}
+
+// Deliveries are listed newest first; those of a run the last one first, in the scope that they are of. One by its id
+// is there, another's, or nowhere.
+func TestWhoSeesADelivery(t *testing.T) {
+	w := runBlank(t)
+	runs := []string{w.host.NewID(), w.host.NewID()}
+	for _, run := range runs {
+		for n := range 3 {
+			w.must(w.NewHook(w.ctx(), record.Hook{
+				DeliveryID: record.DeliveryID(run, n+1), RunID: run, Sequence: n + 1, Organization: "o", State: record.HookPending,
+			}, "m"))
+		}
+	}
+	var listed []string
+	for next, more := "", true; more; more = next != "" {
+		page, err := w.Deliveries(w.ctx(), record.Of("o"), next, 2)
+		require.NoError(t, err)
+		for _, e := range page.Rows {
+			listed = append(listed, e.Value.DeliveryID)
+		}
+		next = page.Next
+	}
+	require.Len(t, listed, 6)
+	for i := range listed[1:] {
+		assert.Greater(t, listed[i], listed[i+1])
+	}
+	for _, c := range []struct {
+		scope record.Scope
+		want  int
+	}{{record.Of("o"), 3}, {record.System(), 3}, {record.Of("p"), 0}} {
+		found, err := w.DeliveriesOfRun(w.ctx(), c.scope, runs[0])
+		require.NoError(t, err)
+		require.Len(t, found, c.want)
+		for i, e := range found {
+			assert.Equal(t, []any{runs[0], 3 - i}, []any{e.Value.RunID, e.Value.Sequence})
+		}
+	}
+	for n := 1; n <= 3; n++ {
+		id := record.DeliveryID(runs[1], n)
+		e, err := w.Delivery(w.ctx(), record.Of("o"), id)
+		require.NoError(t, err)
+		assert.Equal(t, n, e.Value.Sequence)
+		_, err = w.Delivery(w.ctx(), record.Of("p"), id)
+		assert.Equal(t, "outside_organization", runCode(err), n)
+		_, err = w.Delivery(w.ctx(), record.Of("o"), record.DeliveryID(runs[1], n+3))
+		assert.Equal(t, "not_found", runCode(err))
+	}
+	late := record.Hook{DeliveryID: record.DeliveryID(runs[1], 99), RunID: runs[1], Sequence: 99, Organization: "o"}
+	w.must(w.NewHook(w.ctx(), late, "m"))
+	_, err := w.Delivery(w.ctx(), record.Of("p"), late.DeliveryID)
+	assert.Equal(t, "outside_organization", runCode(err))
+	w.items.Inner = &runLag{Table: w.memory, at: record.HookKey(runs[0], 1)} // it is listed, and gone
+	_, err = w.Delivery(w.ctx(), record.Of("o"), record.DeliveryID(runs[0], 1))
+	assert.Equal(t, "not_found", runCode(err))
+}
+
+// A run's deliveries go with all that is large of them, however many; no other run's do.
+func TestARunsDeliveriesGo(t *testing.T) {
+	for _, n := range []int{0, 1, 90, 91, 181} {
+		w := newRunWorld(t)
+		run := w.host.NewID()
+		for i := range n {
+			w.must(w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)}, "m"))
+		}
+		w.must(w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: n, Organization: "o", Body: runLarge}, "m"))
+		before := len(w.blobs.Keys())
+		require.NoError(t, w.EraseHooks(w.ctx(), run, "n"))
+		assert.Len(t, w.blobs.Keys(), before-1)
+		for key := range w.places() {
+			assert.NotEqual(t, "hook/"+run, key.Part)
+		}
+		others, err := w.DeliveriesOfRun(w.ctx(), record.Of("o"), w.id)
+		require.NoError(t, err)
+		assert.Len(t, others, 2)
+	}
+}

@@ -1,0 +1,124 @@
+package record_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+)
+
+// take gives a run a row of the slots of o and its user u.
+func (w *runWorld) take(run, row string) {
+	w.t.Helper()
+	ops, err := record.MoveSlots(lifecycle.Run{}, lifecycle.Run{
+		Ticket: lifecycle.Ticket{RunID: run, Organization: "o", User: "u"},
+		Slots:  lifecycle.Slots{User: row, Organization: row},
+	}, "m")
+	require.NoError(w.t, err)
+	w.commit(ops...)
+}
+
+// However many rows there are: each is counted once, but for those of runs that wait for a human, which are active all
+// the same.
+func TestHoweverManyRunsAreActiveEachIsCounted(t *testing.T) {
+	for _, n := range []int{0, 1, 499, 500, 501, 1000, 1001} {
+		w := runBlank(t)
+		var want []string
+		for i := range n {
+			id := fmt.Sprintf("%04d", i)
+			want = append(want, id)
+			w.take(id, []string{strconv.Itoa(i), "over/" + id, lifecycle.PausedRow(id)}[i%3])
+		}
+		ids, err := w.ActiveRuns(w.ctx(), "o")
+		require.NoError(t, err)
+		slices.Sort(ids)
+		assert.Equal(t, want, ids)
+		counting := n - n/3
+		of, err := w.CountingRuns(w.ctx(), "o")
+		require.NoError(t, err)
+		assert.Equal(t, counting, of)
+		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u")
+		require.NoError(t, err)
+		assert.Equal(t, counting, of)
+		door, err := w.UserDoor(w.ctx(), "o", "u", 128)
+		require.NoError(t, err)
+		assert.Equal(t, counting, door.Active)
+		other, err := w.UserDoor(w.ctx(), "o", "another", 128)
+		require.NoError(t, err)
+		assert.Zero(t, other.Active)
+	}
+}
+
+// A wide door is probed at two numbers first. It is counted, and so tells how many are active, when both are taken, or
+// when somebody found no number before.
+func TestAWideDoorIsProbedBeforeItIsCounted(t *testing.T) {
+	const limit = 129
+	for name, c := range map[string]struct {
+		draws   []int64
+		over    bool
+		free    string
+		active  int
+		counted bool
+	}{
+		"both free":           {[]int64{7, 8}, false, "8", 0, false},
+		"the first free":      {[]int64{7, 1}, false, "7", 0, false},
+		"the second free":     {[]int64{1, 8}, false, "8", 0, false},
+		"neither":             {[]int64{1, 2, 0}, false, "0", 3, true},
+		"neither, from above": {[]int64{1, 2, 128}, false, "0", 3, true},
+		"somebody waits":      {[]int64{7, 8, 3}, true, "3", 4, true},
+	} {
+		w := runBlank(t)
+		for _, row := range []string{"1", "2", "128"} {
+			w.take("run "+row, row)
+		}
+		if c.over {
+			w.take("r", "over/r")
+		}
+		w.host.draw = func(n int64) int64 {
+			require.EqualValues(t, limit, n, "each number may be drawn")
+			require.NotEmpty(t, c.draws, name)
+			next := c.draws[0]
+			c.draws = c.draws[1:]
+			return next
+		}
+		door, err := w.OrganizationDoor(w.ctx(), "o", limit)
+		require.NoError(t, err)
+		assert.Equal(t, record.Door{Active: c.active, Free: c.free, Cap: limit}, door, name)
+		assert.True(t, door.Admits())
+		assert.Equal(t, c.free, door.Row("another"))
+		assert.Empty(t, c.draws, name)
+	}
+	for limit, counted := range map[int]bool{1: true, 128: true, 129: false} {
+		w := runBlank(t)
+		w.host.draw = func(int64) int64 { return 0 }
+		w.take("r", "77")
+		door, err := w.OrganizationDoor(w.ctx(), "o", limit)
+		require.NoError(t, err)
+		assert.Equal(t, counted, door.Active == 1, "a partition of a small cap is read whole: %d", limit)
+	}
+}
+
+// A door admits below the cap, as long as there is a number: what counts in an "over" row takes nobody's number, and a
+// place all the same.
+func TestADoorAdmitsBelowItsCap(t *testing.T) {
+	for _, c := range []struct {
+		door   record.Door
+		admits bool
+		row    string
+	}{
+		{record.Door{Active: 1, Free: "0", Cap: 2}, true, "0"},
+		{record.Door{Active: 2, Free: "0", Cap: 2}, false, "0"},
+		{record.Door{Active: 1, Cap: 2}, false, "over/r"},
+		{record.Door{Active: 3, Free: "1", Cap: 2}, false, "1"},
+		{record.Door{Active: 3}, true, "over/r"},
+	} {
+		assert.Equal(t, c.admits, c.door.Admits(), "%+v", c.door)
+		assert.Equal(t, c.row, c.door.Row("r"), "%+v", c.door)
+	}
+}
