@@ -47,7 +47,7 @@ func TestADoorCountsTheRunsThatCount(t *testing.T) {
 			}
 			return n
 		}
-		for range 3*limit + 60 {
+		for step := range 3*limit + 60 {
 			door, err := s.UserDoor(t.Context(), "o", "u", limit)
 			require.NoError(t, err)
 			whole, err := s.OrganizationDoor(t.Context(), "o", limit)
@@ -58,20 +58,24 @@ func TestADoorCountsTheRunsThatCount(t *testing.T) {
 				if limit <= 128 {
 					assert.Equal(t, counting(), d.Active)
 				}
-				for _, a := range active {
-					assert.NotEqual(t, a.Slots.User, d.Free)
-				}
+				held := func(a lifecycle.Run) bool { return a.Slots.User == d.Free }
+				assert.False(t, slices.ContainsFunc(active, held), d.Free)
 			}
-			ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u")
-			require.NoError(t, err)
-			ofAll, err := s.CountingRuns(t.Context(), "o")
-			require.NoError(t, err)
-			assert.Equal(t, []int{counting(), counting()}, []int{ofUser, ofAll})
-			ids, err := s.ActiveRuns(t.Context(), "o")
-			require.NoError(t, err)
-			assert.Len(t, ids, len(active))
-			for _, a := range active {
-				assert.Contains(t, ids, a.ID())
+			if step%8 == 0 || limit <= 3 { // they read each row
+				ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u")
+				require.NoError(t, err)
+				ofAll, err := s.CountingRuns(t.Context(), "o")
+				require.NoError(t, err)
+				assert.Equal(t, []int{counting(), counting()}, []int{ofUser, ofAll})
+				ids, err := s.ActiveRuns(t.Context(), "o")
+				require.NoError(t, err)
+				var want []string
+				for _, a := range active {
+					want = append(want, a.ID())
+				}
+				slices.Sort(ids)
+				slices.Sort(want)
+				require.Equal(t, want, ids)
 			}
 			at := -1
 			if len(active) > 0 {
