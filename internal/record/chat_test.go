@@ -12,6 +12,7 @@ import (
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 )
 
 // A chat is read as it was written, by its name and by its runs.
@@ -82,6 +83,11 @@ func TestWhatAClientNames(t *testing.T) {
 		assert.Equal(t, c.title != "", found, "%+v", c)
 		assert.Equal(t, c.title, e.Value.Title, "%+v", c)
 		assert.Equal(t, c.code == "outside_organization", err != nil, "%+v", c)
+		w.items.Before = func(faulttable.Call) faulttable.Fault { return faulttable.Down }
+		_, found, err = w.FindChat(w.ctx(), record.Of(c.scope), c.id)
+		assert.Equal(t, "unavailable", runCode(err))
+		assert.False(t, found, "what cannot be asked is not said to be there")
+		w.items.Before = nil
 		e, err = w.Chat(w.ctx(), record.Of(c.scope), c.id)
 		assert.Equal(t, c.code, runCode(err), "%+v", c)
 		assert.Equal(t, c.title, e.Value.Title, "%+v", c)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/record"
+	"agentplatform/internal/table"
 )
 
 // What has more than one meaning has no stored form: nothing is written of it, and that is said.
@@ -27,7 +28,18 @@ func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
 	ops, err := w.SetOutput(w.ctx(), &r, "m", json.RawMessage(`"`+runLarge))
 	require.Error(t, err)
 	assert.Empty(t, ops[0])
-	assert.Empty(t, w.places())
+	agent := record.Agent{ID: "a", Organization: "o"}
+	_, err = record.Create(w.ctx(), w.Store, agent, "m")
+	require.NoError(t, err)
+	_, err = record.Change(w.ctx(), w.Store, record.Of("o"), "a", 0, func(a *record.Agent, _ string) ([]table.Op, error) {
+		a.Spec.OutputSchema = twice
+		return nil, nil
+	})
+	require.ErrorIs(t, err, record.ErrUnstorable)
+	agent.ID, agent.Spec.OutputSchema = "b", twice
+	_, err = record.Create(w.ctx(), w.Store, agent, "m")
+	require.ErrorIs(t, err, record.ErrUnstorable)
+	assert.Len(t, w.places(), 1)
 	assert.Empty(t, w.blobs.Keys())
 }
 

@@ -170,21 +170,35 @@ func TestNothingGoesThatHasBeenWrittenAnew(t *testing.T) {
 		}
 	}
 	for _, keep := range []bool{false, true} {
-		w := newRunWorld(t)
-		w.must(record.PutRun(w.head, "somebody else's"))
-		require.ErrorIs(t, w.EraseRun(w.ctx(), w.head, "n", keep), record.ErrStale)
-		_, err := w.Run(w.ctx(), record.Of("o"), w.id)
-		require.NoError(t, err)
+		for at, met := 0, true; met; at++ { // the run itself
+			w := newRunWorld(t)
+			commits := 0
+			met = false
+			w.items.Before = func(c faulttable.Call) faulttable.Fault {
+				if c.Commit {
+					commits++
+				}
+				if commits > at {
+					met, w.items.Before = true, nil
+					w.must(record.PutRun(w.head, "somebody else's"))
+				}
+				return faulttable.None
+			}
+			err := w.EraseRun(w.ctx(), w.head, "n", keep)
+			_, there := w.Run(w.ctx(), record.Of("o"), w.id)
+			if met {
+				require.ErrorIs(t, err, record.ErrStale, "before commit %d", at)
+				require.NoError(t, there)
+			}
+		}
 	}
 }
 
 // What has become of a message since it was read is found when it is to be taken back.
 func TestAMessageIsTakenBackAsItWasRead(t *testing.T) {
 	for what, between := range map[string]func(w *runWorld){
-		"it was taken back": func(w *runWorld) { require.NoError(t, w.EraseParked(w.ctx(), w.waiting)) },
-		"its key is another's": func(w *runWorld) {
-			w.reuse("k3")
-		},
+		"it was taken back":    func(w *runWorld) { require.NoError(t, w.EraseParked(w.ctx(), w.waiting)) },
+		"its key is another's": func(w *runWorld) { w.reuse("k3") },
 	} {
 		w := newRunWorld(t)
 		p, err := w.StillParked(w.ctx(), w.waiting)
@@ -194,6 +208,17 @@ func TestAMessageIsTakenBackAsItWasRead(t *testing.T) {
 		between(w)
 		require.ErrorIs(t, w.Commit(w.ctx(), "m", ops...), record.ErrStale, what)
 	}
+	w := runBlank(t) // nor one without a key
+	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
+	ops, err := w.PutInput(w.ctx(), "m", ticket, record.Input{Message: "m"}, w.host.now)
+	require.NoError(t, err)
+	w.commit(ops...)
+	p, err := w.Parked(w.ctx(), "r")
+	require.NoError(t, err)
+	ops, err = w.DropParked(w.ctx(), p, "n")
+	require.NoError(t, err)
+	require.NoError(t, w.EraseParked(w.ctx(), "r"))
+	require.ErrorIs(t, w.Commit(w.ctx(), "n", ops...), record.ErrStale)
 }
 
 // A run that nobody worked on, and nobody was told of, needs no second look.

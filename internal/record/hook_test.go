@@ -88,6 +88,8 @@ func TestWhoIsAtWorkOnADelivery(t *testing.T) {
 // The ids of deliveries are identifiers, follow from their run and number, and no two of a run, or of runs made one
 // after the other, are alike.
 func TestIDsOfDeliveries(t *testing.T) {
+	const stored = "69a42a4000009e3779b97f4c"
+	assert.Equal(t, stored, record.DeliveryID("69a42a400000000000000001", 1), "another program must find it again")
 	seen := map[string]bool{}
 	for _, tail := range []uint64{0, 1, 2, 0xffffffffffff} {
 		run := host.FormatID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), tail)

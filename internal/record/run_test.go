@@ -14,6 +14,7 @@ import (
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 )
 
 // runIn is a run of a chat of the client's own making.
@@ -325,8 +326,11 @@ func TestAJournalIsReadInOrder(t *testing.T) {
 		for i := range n {
 			w.must(w.PutStep(w.ctx(), runIn("r", 1, 0), "m", record.Step{Index: i}))
 		}
+		calls := 0
+		w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
 		steps, err := w.Journal(w.ctx(), "r")
 		require.NoError(t, err)
+		assert.Equal(t, n/100+1, calls, "a page that is not full is the last")
 		require.Len(t, steps, n)
 		for i, step := range steps {
 			assert.Equal(t, i, step.Index)

@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
+	"agentplatform/internal/table/faulttable"
 )
 
 // take gives a run a row of the slots of o and its user u.
@@ -35,8 +36,11 @@ func TestHoweverManyRunsAreActiveEachIsCounted(t *testing.T) {
 			want = append(want, id)
 			w.take(id, []string{strconv.Itoa(i), "over/" + id, lifecycle.PausedRow(id)}[i%3])
 		}
+		calls := 0
+		w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
 		ids, err := w.ActiveRuns(w.ctx(), "o")
 		require.NoError(t, err)
+		assert.Equal(t, n/500+1, calls, "a page that is not full is the last")
 		slices.Sort(ids)
 		assert.Equal(t, want, ids)
 		counting := n - n/3

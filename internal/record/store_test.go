@@ -69,6 +69,10 @@ func runOperations() map[string]runOp {
 		"whose body":   look(func(w *runWorld) (any, error) { return w.HasBody(w.ctx(), w.id) }),
 		"chats":        look(func(w *runWorld) (any, error) { return w.Chats(w.ctx(), scope, "", 9) }),
 		"a named chat": look(func(w *runWorld) (any, error) { return w.Chat(w.ctx(), scope, "c") }),
+		"a chat, deleted or not": look(func(w *runWorld) (any, error) {
+			e, found, err := w.FindChat(w.ctx(), scope, "c")
+			return []any{e, found}, err
+		}),
 		"pauses": look(func(w *runWorld) (any, error) {
 			pauses, decided, err := w.Pauses(w.ctx(), w.id)
 			return []any{pauses, decided}, err
