@@ -22,6 +22,7 @@ import (
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/view"
 )
@@ -96,7 +97,7 @@ func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body 
 	}
 	var r request
 	c := &call{Face: f, who: p, agent: a, id: json.RawMessage("null")}
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := strictjson.Unmarshal(body, &r); err != nil {
 		return c.fault(&fault{parseError, "the body is not JSON"}), nil //nolint:nilerr // the client is told
 	}
 	if len(r.ID) > 0 {
@@ -137,13 +138,13 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 		return Reply{}, &fault{pushNotSupported, "tasks are not pushed; POST /chat takes a callback_url"}
 	case send, stream:
 		var in sendParams
-		if err := json.Unmarshal(params, &in); err != nil {
+		if err := strictjson.Unmarshal(params, &in); err != nil {
 			return Reply{}, &fault{invalidParams, err.Error()}
 		}
 		return c.send(ctx, in, what == stream)
 	}
 	var in taskParams
-	if err := json.Unmarshal(params, &in); err != nil {
+	if err := strictjson.Unmarshal(params, &in); err != nil {
 		return Reply{}, &fault{invalidParams, err.Error()}
 	}
 	e, err := c.run(ctx, in.ID)
@@ -344,7 +345,7 @@ func (m message) read() (text string, decisions []record.Decision, err error) {
 					Message     string          `json:"message"`
 				} `json:"decisions"`
 			}
-			if json.Unmarshal(p.Data, &body) == nil && body.Decisions != nil && m.TaskID != "" {
+			if strictjson.Unmarshal(p.Data, &body) == nil && body.Decisions != nil && m.TaskID != "" {
 				for _, d := range body.Decisions {
 					decisions = append(decisions, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision, Arguments: d.Arguments, Message: d.Message})
 				}

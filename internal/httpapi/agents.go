@@ -98,8 +98,8 @@ func (s *Server) merged(organization string, current record.AgentSpec, patch []b
 	if err != nil {
 		return spec, problem.InvalidField("body", "%s", err)
 	}
-	if err := json.Unmarshal(after, &spec); err != nil {
-		return spec, problem.InvalidField("body", "%s", err)
+	if err := decode("body", after, &spec); err != nil {
+		return spec, err
 	}
 	return spec, s.checkCallback(spec)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -135,19 +136,30 @@ func (s *Server) listChatRuns(ctx context.Context, p tenant.Principal, in *struc
 			return nil, err
 		}
 	} else {
-		page, err := s.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, in.Limit)
+		all, err := s.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, in.Limit)
 		if err != nil {
 			return nil, err
 		}
-		rows, list.NextCursor = page.Rows, encodeCursor(page.Next)
+		rows, list.NextCursor = all.Rows, encodeCursor(all.Next)
 	}
+	first := slices.Clone(rows)
 	if rows, err = s.Intake.RunsFor(ctx, p, rows); err != nil {
 		return nil, err
 	}
+	room := page{}
 	for _, e := range rows {
 		v, err := view.Of(ctx, s.Store, e)
 		if err != nil {
 			return nil, err
+		}
+		if !room.takes(v) { // the page ends before it
+			at := slices.IndexFunc(first, func(one record.RunEntity) bool { return one.Value.ID() == e.Value.ID() })
+			shorter, err := s.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, at)
+			if err != nil {
+				return nil, err
+			}
+			list.NextCursor = encodeCursor(shorter.Next)
+			break
 		}
 		list.Runs = append(list.Runs, v)
 	}
@@ -216,7 +228,7 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 	if err != nil {
 		return nil, err
 	}
-	list := messageList{Messages: []messageView{}}
+	list, room := messageList{Messages: []messageView{}}, page{}
 	reachable := s.Tenants.Reachable(ctx, p)
 	for _, e := range runs {
 		may, err := reachable(e.Value.Agent)
@@ -234,8 +246,8 @@ func (s *Server) listMessages(ctx context.Context, p tenant.Principal, in *struc
 			if half != "" && m.Turn == turn+1 && (half == "assistant" || m.Role == "user") {
 				continue
 			}
-			if len(list.Messages) == in.Limit {
-				last := list.Messages[in.Limit-1]
+			if len(list.Messages) == in.Limit || !room.takes(m) {
+				last := list.Messages[len(list.Messages)-1]
 				list.NextCursor = placeInChat(last.Turn, last.Role)
 				return &answer[messageList]{Body: list}, nil
 			}

@@ -156,14 +156,15 @@ func unread(err error) error {
 	return problem.InvalidField("body", "ended before its length")
 }
 
-// What all JSON bodies under way may have together, and those of one organization.
+// What all JSON bodies under way may have together, and all large answers that have not been taken yet.
 const (
-	maxBodies      = 64 << 20
-	maxBodiesOfOne = maxBodies / 2
+	maxBodies  = 64 << 20
+	maxAnswers = 96 << 20
 )
 
-// bodies counts the bytes of JSON bodies under way, by organization.
+// bodies counts the bytes of bodies under way, by organization; one may take half of what there is.
 type bodies struct {
+	most  int64
 	mu    sync.Mutex
 	all   int64
 	parts map[string]int64
@@ -172,7 +173,7 @@ type bodies struct {
 func (b *bodies) take(organization string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all+n > maxBodies || b.parts[organization]+n > maxBodiesOfOne {
+	if b.all+n > b.most || b.parts[organization]+n > b.most/2 {
 		return false
 	}
 	if b.parts == nil {
@@ -203,13 +204,14 @@ type steady struct {
 	set   func(time.Time) error // the connection's read deadline; not every writer has one
 	stall time.Duration
 	end   time.Time // of the whole
+	ended bool      // it has come whole, or broke off
 }
 
 // steadyBody gives a request's body its deadlines. They hold for a body that nobody reads, too: the server itself
 // reads on before it answers.
-func (s *Server) steadyBody(w http.ResponseWriter, r *http.Request) {
+func (s *Server) steadyBody(w http.ResponseWriter, r *http.Request) *steady {
 	if r.Body == nil || r.Body == http.NoBody {
-		return
+		return nil
 	}
 	size := r.ContentLength
 	if size < 0 || size > s.MaxBody {
@@ -219,6 +221,7 @@ func (s *Server) steadyBody(w http.ResponseWriter, r *http.Request) {
 	b.end = time.Now().Add(b.stall + time.Duration(size/bodyRate)*time.Second)
 	b.await()
 	r.Body = b
+	return b
 }
 
 func (b *steady) await() {
@@ -232,6 +235,7 @@ func (b *steady) await() {
 func (b *steady) Read(p []byte) (int, error) {
 	b.await()
 	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err != nil
 	switch {
 	case errors.Is(err, io.EOF):
 		_ = b.set(time.Time{}) // from here on the server waits for the client to leave, for as long as the answer takes
@@ -241,10 +245,34 @@ func (b *steady) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hangUp has the connection closed after the answer: nobody waits for the body of a request that was refused unread.
+// hangUp has the connection closed after the answer, as nobody reads what is left of the request's body. The answer does
+// not wait for it.
 func hangUp(w http.ResponseWriter, r *http.Request) {
-	if b, unread := r.Body.(*steady); unread {
-		w.Header().Set("Connection", "close")
+	b, unread := r.Body.(*steady)
+	if !unread {
+		return
+	}
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	if b.ended {
 		_ = b.set(time.Now())
 	}
+}
+
+// How long, and how much, is read of a body that nobody wants: as long as it goes on coming.
+const (
+	lingerPause = 500 * time.Millisecond
+	lingerTime  = 10 * time.Second
+	lingerBytes = 128 << 20
+)
+
+// linger ends a connection whose request was refused before its body had come: the answer goes out, then what comes is
+// thrown away for a while. Many clients send all of a request before they look at the answer, and would find the
+// connection reset instead of it.
+func (b *steady) linger(w http.ResponseWriter, r *http.Request) {
+	if http.NewResponseController(w).Flush() == nil && r.Header.Get("Expect") == "" { // who asks first has not sent it
+		b.stall, b.end = min(b.stall, lingerPause), time.Now().Add(lingerTime)
+		_, _ = io.CopyN(io.Discard, b, lingerBytes)
+	}
+	_ = b.set(time.Now()) // the server does not wait for more
 }

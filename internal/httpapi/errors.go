@@ -145,6 +145,9 @@ func frameworkError(status int, message string, errs []error) *apiError {
 			f := problem.Field{Location: "body", Message: err.Error()}
 			if errors.As(err, &detail) {
 				f = problem.Field{Location: detail.Location, Message: detail.Message}
+				if at, what, nearer := strings.Cut(detail.Message, ": "); nearer && strings.HasPrefix(at, f.Location+".") { // as decode says it
+					f = problem.Field{Location: at, Message: what}
+				}
 			}
 			f.Location, f.Message = short(f.Location), short(f.Message)
 			a.fields = append(a.fields, f)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -109,12 +108,12 @@ func (s *Server) createFile(w http.ResponseWriter, r *http.Request, p tenant.Pri
 	}
 	var taken []record.File
 	for count := 0; len(taken) == 0; count++ {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) || count >= maxParts {
-			return problem.InvalidField("file", "is required")
-		}
+		part, err := parts.next()
 		if err != nil {
-			return malformed(err)
+			return err
+		}
+		if part == nil || count >= maxParts {
+			return problem.InvalidField("file", "is required")
 		}
 		if !isFile(part) {
 			continue
@@ -216,13 +215,5 @@ func readJSON(r *http.Request, into any) error {
 	if err != nil {
 		return err
 	}
-	var wrong *json.UnmarshalTypeError
-	err = json.Unmarshal(body, into)
-	if errors.As(err, &wrong) {
-		return problem.InvalidField("body."+wrong.Field, "must not be a %s", wrong.Value)
-	}
-	if err != nil {
-		return problem.InvalidField("body", "is not valid JSON: %s", err)
-	}
-	return nil
+	return decode("body", body, into)
 }

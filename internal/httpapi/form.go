@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -70,12 +70,12 @@ func (s *Server) readChatForm(ctx context.Context, p tenant.Principal, r *http.R
 	}()
 	values := map[string]string{}
 	for count := 0; ; count++ {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+		part, err := parts.next()
 		if err != nil {
-			return f, malformed(err)
+			return f, err
+		}
+		if part == nil {
+			break
 		}
 		if count >= maxParts {
 			return f, problem.InvalidField("body", "the form has more than %d parts", maxParts)
@@ -92,12 +92,54 @@ func (s *Server) readChatForm(ctx context.Context, p tenant.Principal, r *http.R
 	return f, f.fill(values)
 }
 
-func multipartOf(r *http.Request) (*multipart.Reader, error) {
+func multipartOf(r *http.Request) (*form, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, errNotMultipart
 	}
-	return multipart.NewReader(r.Body, params["boundary"]), nil
+	f := &form{body: r.Body, end: []byte("--" + params["boundary"] + "--")}
+	f.parts = multipart.NewReader(f, params["boundary"])
+	return f, nil
+}
+
+// form reads the parts of a form. It remembers the end of what came, since the library takes a form that just stops
+// behind a boundary for one that has ended.
+type form struct {
+	body  io.Reader
+	parts *multipart.Reader
+	end   []byte // what the last boundary looks like
+	last  []byte // of what came
+}
+
+// tailBytes is more than the library reads ahead.
+const tailBytes = 16 << 10
+
+func (f *form) Read(p []byte) (int, error) {
+	n, err := f.body.Read(p)
+	f.last = append(f.last, p[:n]...)
+	if spare := len(f.last) - tailBytes; spare > tailBytes {
+		f.last = append(f.last[:0], f.last[spare:]...)
+	}
+	return n, err
+}
+
+// next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
+// it is, are malformed: what was meant to come would else be lost without a word.
+func (f *form) next() (*multipart.Part, error) {
+	part, err := f.parts.NextPart()
+	switch {
+	case errors.Is(err, io.EOF) && bytes.Contains(f.last, f.end):
+		return nil, nil //nolint:nilnil // the end
+	case errors.Is(err, io.EOF):
+		return nil, malformed(io.ErrUnexpectedEOF)
+	case err != nil:
+		return nil, malformed(err)
+	}
+	kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil || kind != "form-data" || params["name"] == "" && params["filename"] == "" {
+		return nil, malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
+	}
+	return part, nil
 }
 
 func malformed(err error) error {
@@ -267,9 +309,16 @@ func parseMetadata(v string) (map[string]string, error) {
 	if err := checkJSON("metadata", []byte(v)); err != nil {
 		return nil, err
 	}
-	var m map[string]string
-	if err := json.Unmarshal([]byte(v), &m); err != nil || m == nil {
+	var raw map[string]*string
+	if err := decode("metadata", []byte(v), &raw); err != nil || raw == nil {
 		return nil, problem.InvalidField("metadata", "must be a JSON object of strings")
+	}
+	m := make(map[string]string, len(raw))
+	for name, value := range raw {
+		if value == nil {
+			return nil, problem.InvalidField("metadata", "must be a JSON object of strings: %s is null", short(name))
+		}
+		m[name] = *value
 	}
 	return m, nil
 }

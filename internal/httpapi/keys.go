@@ -153,7 +153,14 @@ func (s *Server) rotateKey(ctx context.Context, p tenant.Principal, in *struct {
 		return nil, err
 	}
 	e, text, err := s.Tenants.RotateKey(ctx, p, s.reach(p), in.ID, in.Body.duration())
-	return &answer[newKeyView]{ETag: etag(e.Version()), Body: newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text}}, err
+	if err != nil {
+		return nil, err
+	}
+	view := viewKey(e.Value, time.Time{})
+	if shown, err := s.keyAnswer(ctx, e); err == nil { // the new text must be told all the same
+		view = shown.Body
+	}
+	return &answer[newKeyView]{ETag: etag(e.Version()), Body: newKeyView{keyView: view, Key: text}}, nil
 }
 
 func (s *Server) revokeKey(ctx context.Context, p tenant.Principal, in *IDPath) (*struct{}, error) {

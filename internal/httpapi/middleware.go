@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -50,7 +51,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = seen.deadline(time.Time{}) // of the answer before, on this connection
 	seen.Header().Set("X-Request-Id", c.id)
 	secure(seen.Header(), r)
-	s.steadyBody(w, r)
+	body := s.steadyBody(w, r)
+	whole := r // its body is what the door gave it, whatever handlers make of theirs
+	seen.refuse = func() {
+		if body != nil && !body.ended {
+			hangUp(w, whole)
+		}
+	}
+	seen.room = func(n int) (func(), bool) { return s.roomFor(c, n) }
+	seen.instead = func() { s.tellFull(c, seen) }
 	began := s.Host.Elapsed()
 	pattern := s.pattern(r)
 	defer func() {
@@ -59,16 +68,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				panic(p)
 			}
 			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
-			if seen.status == 0 {
+			if seen.status == 0 || seen.waits {
+				seen.status, seen.waits = 0, false
 				(&apiError{status: 500, code: "internal", message: "something went wrong on our side", requestID: c.id}).write(seen)
 			}
 		}
+		seen.begin()
 		// What is left of the answer goes out when this returns, after a rest of the body that the server waits for.
 		_ = seen.deadline(time.Now().Add(2 * s.Stall))
 		took := s.Host.Elapsed() - began
 		s.metrics.observe(r.Method, pattern, seen.status, took)
 		s.Log.Debug("request", "request_id", c.id, "run_id", c.run, "method", r.Method, "route", pattern, "status", seen.status,
 			"ms", took.Milliseconds(), "api_key_id", c.principal.Key.ID)
+		if body != nil && !body.ended && seen.Header().Get("Connection") == "close" {
+			c.release()
+			body.linger(w, r)
+		}
 	}()
 	if !isOpen(r) {
 		if err := s.admit(seen, r, c); err != nil {
@@ -182,7 +197,12 @@ func (s *Server) limit(w http.ResponseWriter, key string, l ratelimit.Limit) err
 // watcher remembers the status that was answered, and gives the client its time to take each piece of the answer.
 type watcher struct {
 	http.ResponseWriter
+	refuse   func() // is called before a refusal goes out
+	room     func(n int) (give func(), there bool)
+	instead  func() // writes that there is no room
 	status   int
+	waits    bool // the head has not gone out yet: it does with the first bytes
+	full     bool // there was no room for the answer
 	stall    time.Duration
 	deadline func(time.Time) error // not every writer has one
 }
@@ -191,18 +211,64 @@ func (w *watcher) WriteHeader(status int) {
 	if w.status >= 200 {
 		return // it has been answered, and the answer broke off
 	}
-	w.status = status
+	if status < 200 {
+		w.status = status
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.status, w.waits = status, true
+}
+
+// begin sends the head of the answer, once.
+func (w *watcher) begin() {
+	if w.status < 200 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.waits {
+		return
+	}
+	if w.waits = false; w.status >= 400 {
+		w.refuse()
+	}
 	_ = w.deadline(time.Now().Add(w.stall))
-	w.ResponseWriter.WriteHeader(status)
+	w.ResponseWriter.WriteHeader(w.status)
+}
+
+// roomFor takes room for a piece of an answer.
+func (s *Server) roomFor(c *call, n int) (give func(), there bool) {
+	organization, size := c.principal.Organization.ID, int64(n)
+	return func() { s.answers.give(organization, size) }, s.answers.take(organization, size)
+}
+
+func (s *Server) tellFull(c *call, w http.ResponseWriter) {
+	full := problem.New(problem.Unavailable, "unavailable", "%s; try again", errFull)
+	full.RetryAfter = time.Second
+	s.answerFor(c, full).write(w)
+}
+
+// FlushError sends what there is.
+func (w *watcher) FlushError() error {
+	w.begin()
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // pieceSize is how much of an answer a client must take within its time.
 const pieceSize = 256 << 10
 
+var errFull = errors.New("too many large answers are under way at once")
+
 func (w *watcher) Write(b []byte) (n int, err error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
+	if w.full {
+		return 0, errFull
 	}
+	if len(b) >= pieceSize { // it is held until the client has taken it
+		give, there := w.room(len(b))
+		if !there {
+			return 0, w.giveUp()
+		}
+		defer give()
+	}
+	w.begin()
 	for first := true; err == nil && (first || len(b) > 0); first = false {
 		piece := b[:min(len(b), pieceSize)]
 		b = b[len(piece):]
@@ -212,6 +278,19 @@ func (w *watcher) Write(b []byte) (n int, err error) {
 		n += taken
 	}
 	return n, err
+}
+
+// giveUp ends an answer for which there is no room; where nothing of it has gone out, the client is told so instead.
+func (w *watcher) giveUp() error {
+	if w.waits || w.status < 200 {
+		w.status, w.waits = 0, false
+		for _, name := range []string{"Content-Length", "Content-Disposition", "Etag"} {
+			w.Header().Del(name)
+		}
+		w.instead()
+	}
+	w.full = true
+	return errFull
 }
 
 // Unwrap lets http.ResponseController through.

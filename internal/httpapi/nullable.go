@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/danielgtaylor/huma/v2"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // nullable is an object that may be null, which the document's library has no word for.
@@ -17,5 +19,7 @@ func (nullable[T]) Schema(r huma.Registry) *huma.Schema {
 // MarshalJSON writes the object, or null.
 func (n nullable[T]) MarshalJSON() ([]byte, error) { return json.Marshal(n.value) }
 
-// UnmarshalJSON reads the object, or null.
-func (n *nullable[T]) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &n.value) }
+// UnmarshalJSONFrom reads the object, or null.
+func (n *nullable[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return jsonv2.UnmarshalDecode(d, &n.value)
+}

@@ -97,11 +97,11 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		Ceilings limits                     `json:"ceilings"`
 		Rest     map[string]json.RawMessage `json:"-"`
 	}
-	if err := json.Unmarshal(in.RawBody, &raw); err != nil {
-		return tenant.OrganizationEdit{}, problem.InvalidField("body", "%s", err)
+	if err := decode("body", in.RawBody, &raw); err != nil {
+		return tenant.OrganizationEdit{}, err
 	}
-	if err := json.Unmarshal(in.RawBody, &raw.Rest); err != nil {
-		return tenant.OrganizationEdit{}, problem.InvalidField("body", "%s", err)
+	if err := decode("body", in.RawBody, &raw.Rest); err != nil {
+		return tenant.OrganizationEdit{}, err
 	}
 	e := tenant.OrganizationEdit{Name: in.Body.Name, RetentionDays: in.Body.RunRetentionDays, Secret: in.Body.WebhookSecret, Budget: tenant.BudgetEdit(raw.Rest["budget"])}
 	for _, m := range []struct {

@@ -47,6 +47,21 @@ type Paging struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
+// maxPage is how many bytes a page of a list may have; its first row may have more by itself.
+const maxPage = 1 << 20
+
+// page counts the bytes of a page. A list of what may be large ends its pages by them, too: a hundred runs may have
+// hundreds of megabytes.
+type page struct{ rows, bytes int }
+
+// takes says whether a row still has room on the page.
+func (p *page) takes(row any) bool {
+	b, err := json.Marshal(row)
+	p.rows++
+	p.bytes += len(b)
+	return err != nil || p.rows == 1 || p.bytes <= maxPage
+}
+
 // IDPath is the path of a resource.
 type IDPath struct {
 	ID string `path:"id"`
@@ -107,13 +122,13 @@ func budgetIn(body []byte) tenant.BudgetEdit {
 	var raw struct {
 		Budget json.RawMessage `json:"budget"`
 	}
-	_ = json.Unmarshal(body, &raw) // it has been read before
+	_ = decode("body", body, &raw) // it has been read before
 	return tenant.BudgetEdit(raw.Budget)
 }
 
 func isNull(body []byte, member string) bool {
 	var raw map[string]json.RawMessage
-	return json.Unmarshal(body, &raw) == nil && string(raw[member]) == "null"
+	return decode("body", body, &raw) == nil && string(raw[member]) == "null"
 }
 
 // target is the organisation that a creation is for: the principal's own, or the one that an operator names.

@@ -12,6 +12,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -296,15 +297,16 @@ func (s *Server) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 		return nil, err
 	}
 	f := runFilter{Status: in.Status, AgentID: in.AgentID, ChatID: in.ChatID, CreatedAfter: in.CreatedAfter}
-	list := runList{Runs: []view.Run{}}
+	list, room := runList{Runs: []view.Run{}}, page{}
 	reachable := s.Tenants.Reachable(ctx, p)
 	for looked := 0; looked < scanned; {
-		page, err := s.Store.RunsOfOrganization(ctx, p.Scope(), after, in.Limit)
+		rows, err := s.Store.RunsOfOrganization(ctx, p.Scope(), after, in.Limit)
 		if err != nil {
 			return nil, err
 		}
 		looked += in.Limit
-		for _, e := range page.Rows {
+		for _, e := range rows.Rows {
+			before := after
 			after = e.Value.ID()
 			if !f.matches(e.Value) {
 				continue
@@ -327,15 +329,19 @@ func (s *Server) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 			if err != nil {
 				return nil, err
 			}
+			if !room.takes(v) {
+				list.NextCursor = encodeCursor(before)
+				return &answer[runList]{Body: list}, nil
+			}
 			if list.Runs = append(list.Runs, v); len(list.Runs) == in.Limit {
 				list.NextCursor = s.moreRuns(ctx, p.Scope(), after)
 				return &answer[runList]{Body: list}, nil
 			}
 		}
-		if page.Next == "" {
+		if rows.Next == "" {
 			return &answer[runList]{Body: list}, nil
 		}
-		after = page.Next
+		after = rows.Next
 	}
 	list.NextCursor = encodeCursor(after)
 	return &answer[runList]{Body: list}, nil
@@ -363,9 +369,13 @@ func (s *Server) cancelMany(ctx context.Context, p tenant.Principal, in *struct 
 			UserID  string `json:"user_id,omitempty"`
 			Status  string `json:"status,omitempty" enum:"queued,running,awaiting_input"`
 		} `json:"filter" required:"true"`
-		ConfirmCount int `json:"confirm_count" required:"true" minimum:"0" doc:"must equal the number of active runs that Match"`
+		ConfirmCount int `json:"confirm_count" required:"true" minimum:"0" doc:"must equal the number of active runs that match"`
 	}
+	RawBody []byte
 }) (*answer[cancelledList], error) {
+	if err := checkFilter(in.RawBody); err != nil {
+		return nil, err
+	}
 	f := runFilter{AgentID: in.Body.Filter.AgentID, ChatID: in.Body.Filter.ChatID, UserID: in.Body.Filter.UserID, Status: in.Body.Filter.Status}
 	runs, err := s.activeRuns(ctx, p)
 	if err != nil {
@@ -373,7 +383,7 @@ func (s *Server) cancelMany(ctx context.Context, p tenant.Principal, in *struct 
 	}
 	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
 	if len(runs) != in.Body.ConfirmCount {
-		return nil, problem.New(problem.Conflict, "count_mismatch", "%d runs Match, and confirm_count says %d; nothing was done", len(runs), in.Body.ConfirmCount).
+		return nil, problem.New(problem.Conflict, "count_mismatch", "%d runs match, and confirm_count says %d; nothing was done", len(runs), in.Body.ConfirmCount).
 			With("matched", len(runs))
 	}
 	out := cancelledList{Matched: len(runs), Runs: []view.Run{}}
@@ -392,6 +402,27 @@ func (s *Server) cancelMany(ctx context.Context, p tenant.Principal, in *struct 
 		out.Runs = append(out.Runs, v)
 	}
 	return &answer[cancelledList]{Body: out}, nil
+}
+
+// checkFilter refuses what would be no condition at all, though it is written like one: a member that is null or
+// empty, an id that nothing can have.
+func checkFilter(body []byte) error {
+	var raw struct {
+		Filter map[string]json.RawMessage `json:"filter"`
+	}
+	if err := decode("body", body, &raw); err != nil {
+		return err
+	}
+	for name, valid := range map[string]func(string) bool{
+		"agent_id": host.ValidID, "user_id": host.ValidID, "chat_id": intake.ValidChatID, "status": func(s string) bool { return s != "" },
+	} {
+		value, there := raw.Filter[name]
+		var text *string
+		if there && (decode("", value, &text) != nil || text == nil || !valid(*text)) {
+			return problem.InvalidField("body.filter."+name, "must be a valid value, or left out")
+		}
+	}
+	return nil
 }
 
 // activeRuns reads the heads of the organisation's active runs, as far as the principal may have to do with them.
@@ -453,12 +484,13 @@ func (s *Server) listInterrupts(ctx context.Context, p tenant.Principal, in *str
 	place := func(r inboxRow) string { return r.CreatedAt + " " + r.ID }
 	slices.SortFunc(rows, func(a, b inboxRow) int { return strings.Compare(place(a), place(b)) })
 	rows = slices.DeleteFunc(rows, func(r inboxRow) bool { return after != "" && place(r) <= after })
-	out := inbox{Interrupts: rows[:min(len(rows), in.Limit)]}
-	if out.Interrupts == nil {
-		out.Interrupts = []inboxRow{}
-	}
-	if len(rows) > in.Limit {
-		out.NextCursor = encodeCursor(place(rows[in.Limit-1]))
+	out, room := inbox{Interrupts: []inboxRow{}}, page{}
+	for n, r := range rows {
+		if n == in.Limit || !room.takes(r) {
+			out.NextCursor = encodeCursor(place(rows[n-1]))
+			break
+		}
+		out.Interrupts = append(out.Interrupts, r)
 	}
 	return &answer[inbox]{Body: out}, nil
 }

@@ -79,6 +79,7 @@ type Server struct {
 	metrics *metrics
 	names   map[string]string // of operations, by pattern
 	bodies  bodies
+	answers bodies
 	seats   seats
 
 	strangers strangers
@@ -96,12 +97,16 @@ func New(c Config) *Server {
 	if c.Stall == 0 {
 		c.Stall = stallTime
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), strangers: strangers{limit: c.Strangers}}
+	s := &Server{Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), strangers: strangers{limit: c.Strangers},
+		bodies: bodies{most: maxBodies}, answers: bodies{most: maxAnswers}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	config := huma.DefaultConfig("Agent Platform", "1")
 	config.Info.Description = "Durable runs of agents: post a message, then wait, poll, stream or be called back."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = Base+"/openapi", "", ""
 	config.CreateHooks = nil // no $schema members in answers
+	exact := huma.DefaultJSONFormat
+	exact.Unmarshal = func(data []byte, v any) error { return decode("body", data, v) }
+	config.Formats = map[string]huma.Format{"application/json": exact, "json": exact}
 	config.AllowAdditionalPropertiesByDefault = true
 	config.FieldsOptionalByDefault = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key"}}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentplatform/events"
 	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -64,7 +64,7 @@ func (s *Server) streamLines(ctx context.Context, w http.ResponseWriter, c *call
 	defer cancel()
 	return s.stream(ctx, w, "application/x-ndjson", c, writeLine, func(out *sink) {
 		// The connection ends, the run goes on: the last line says so.
-		last := feed.Event{Event: feed.Status, RunID: c.run, Seq: out.seq + 1, Status: string(lifecycle.Running)}
+		last := feed.Event{Event: feed.Status, RunID: c.run, Seq: out.seq + 1, Status: string(lifecycle.Running), Interrupts: &[]events.Interrupt{}}
 		_ = writeLine(out, last)
 	})
 }
@@ -94,11 +94,13 @@ type sink struct {
 }
 
 // put writes and flushes; the reader has its time to take it, as of every answer.
-func (o *sink) put(b []byte) {
-	if o.failed != nil {
-		return
+func (o *sink) put(pieces ...[]byte) {
+	for _, b := range pieces {
+		if o.failed == nil {
+			_, o.failed = o.w.Write(b)
+		}
 	}
-	if _, o.failed = o.w.Write(b); o.failed == nil {
+	if o.failed == nil {
 		o.failed = o.controller.Flush()
 	}
 }
@@ -166,9 +168,7 @@ func writeEvent(o *sink, e feed.Event) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	_, _ = fmt.Fprintf(&b, "event: %s\nid: %d\ndata: %s\n\n", e.Event, e.Seq, data)
-	o.put(b.Bytes())
+	o.put(fmt.Appendf(nil, "event: %s\nid: %d\ndata: ", e.Event, e.Seq), data, []byte("\n\n"))
 	return o.failed
 }
 

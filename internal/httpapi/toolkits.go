@@ -1,10 +1,11 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"agentplatform/events"
 	"agentplatform/internal/problem"
@@ -43,8 +44,8 @@ type toolkitBody struct {
 // draft is the body as the use case takes it; what is null is taken away.
 func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 	var there map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &there); err != nil {
-		return toolkit.Draft{}, problem.InvalidField("body", "%s", err)
+	if err := decode("body", raw, &there); err != nil {
+		return toolkit.Draft{}, err
 	}
 	d := toolkit.Draft{Kind: b.Kind, Name: b.Name, URL: b.URL, BaseURL: b.BaseURL, Request: b.Request, Command: b.Command, Enabled: b.Enabled}
 	if _, named := there["enabled"]; named && d.Enabled == nil {
@@ -59,9 +60,7 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 	}
 	if c := there["credentials"]; c != nil {
 		d.Credentials = &tool.Credentials{} // null: none
-		decoder := json.NewDecoder(bytes.NewReader(c))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(d.Credentials); err != nil || (d.Credentials.Type == "" && string(c) != "null") {
+		if err := jsonv2.Unmarshal(c, d.Credentials, jsonv2.RejectUnknownMembers(true)); err != nil || (d.Credentials.Type == "" && string(c) != "null") {
 			return d, problem.InvalidField("body.credentials", "must be {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password} or null")
 		}
 	}
@@ -302,7 +301,7 @@ func (s *Server) editTool(ctx context.Context, p tenant.Principal, in *struct {
 		return nil, problem.InvalidField("body.approval_when", "goes with approval: when")
 	}
 	var there map[string]json.RawMessage
-	if json.Unmarshal(in.RawBody, &there) == nil && string(there["timeout_ms"]) == "null" {
+	if decode("body", in.RawBody, &there) == nil && string(there["timeout_ms"]) == "null" {
 		rules.TimeoutMS = new(int)
 	}
 	t, err := s.Toolkits.SetRules(ctx, p.Scope(), in.ID, in.Name, rules)

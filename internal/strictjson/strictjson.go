@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -148,3 +149,9 @@ func fault(err error) error {
 	}
 	return fmt.Errorf("%s %s (at byte %d)", place, what, at.ByteOffset)
 }
+
+// Unmarshal reads a value of a client into one of ours. A member is what its name says letter by letter: the standard
+// library takes "Level" for "level", too, so that two readers could tell differently which of two was meant. A member
+// that stands twice is an error; one that is unknown is left out. The error is a [jsonv2.SemanticError] where the type
+// is wrong.
+func Unmarshal(raw []byte, into any) error { return jsonv2.Unmarshal(raw, into) }

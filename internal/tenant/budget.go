@@ -6,6 +6,7 @@ import (
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
 )
 
 // BudgetEdit is what a client says about a budget, as JSON: nothing leaves it, null takes it away, an object is merged.
@@ -20,7 +21,7 @@ func (e BudgetEdit) apply(b **record.Budget) error {
 		before := **b
 		after = &before
 	}
-	if err := json.Unmarshal(e, &after); err != nil {
+	if err := strictjson.Unmarshal(e, &after); err != nil {
 		return problem.InvalidField("body.budget", "%s", err)
 	}
 	*b = after

@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/tenant"
+)
+
+// stuck is a client that takes nothing of an answer until it is told to.
+type stuck struct {
+	*httptest.ResponseRecorder
+
+	began chan struct{}
+	take  chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	if len(b) == pieceSize && s.take != nil {
+		s.began <- struct{}{}
+		<-s.take
+		s.take = nil
+	}
+	return s.ResponseRecorder.Write(b)
+}
+
+func answering(s *Server, organization string, to http.ResponseWriter) *watcher {
+	c := &call{principal: tenant.Principal{}}
+	c.principal.Organization.ID = organization
+	w := &watcher{ResponseWriter: to, stall: time.Hour, deadline: func(time.Time) error { return nil }, refuse: func() {}}
+	w.room = func(n int) (func(), bool) { return s.roomFor(c, n) }
+	w.instead = func() { s.tellFull(c, w) }
+	return w
+}
+
+// Large answers that their clients do not take have a bound, and half of it is one organization's: whoever comes next
+// is told to try again, or, in the middle of a stream, is sent away.
+func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
+	const size = 1 << 20
+	s := &Server{answers: bodies{most: 4 * size}}
+	large := bytes.Repeat([]byte("x"), size)
+	began, take, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	for range 2 {
+		go func() {
+			_, err := answering(s, "a", &stuck{httptest.NewRecorder(), began, take}).Write(large)
+			assert.NoError(t, err)
+			done <- struct{}{}
+		}()
+		<-began
+	}
+	again := httptest.NewRecorder()
+	w := answering(s, "a", again)
+	w.Header().Set("Content-Type", "text/plain")
+	w.Header().Set("ETag", `"1"`)
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(large)
+	assert.ErrorIs(t, err, errFull)
+	_, err = w.Write([]byte("more"))
+	assert.ErrorIs(t, err, errFull)
+	w.begin()
+	assert.Equal(t, http.StatusServiceUnavailable, again.Code)
+	assert.Equal(t, "1", again.Header().Get("Retry-After"))
+	assert.Empty(t, again.Header().Get("ETag"))
+	assert.Contains(t, again.Body.String(), `"code":"unavailable"`)
+	assert.NotContains(t, again.Body.String(), "more")
+
+	under := httptest.NewRecorder()
+	stream := answering(s, "a", under)
+	_, err = stream.Write([]byte("a beginning, "))
+	assert.NoError(t, err)
+	_, err = stream.Write(large)
+	assert.ErrorIs(t, err, errFull)
+	assert.Equal(t, "a beginning, ", under.Body.String())
+
+	for _, c := range []struct{ organization, text string }{{"a", "small"}, {"b", string(large)}} {
+		other := httptest.NewRecorder()
+		_, err = answering(s, c.organization, other).Write([]byte(c.text))
+		assert.NoError(t, err)
+		assert.Equal(t, len(c.text), other.Body.Len())
+	}
+	close(take)
+	<-done
+	<-done
+	_, err = answering(s, "a", httptest.NewRecorder()).Write(large)
+	assert.NoError(t, err, "there is room again")
+	assert.Zero(t, s.answers.all)
+}
+
+// A page ends by its bytes, too; its first row has room whatever its size.
+func TestAPageEndsByItsBytes(t *testing.T) {
+	var p page
+	assert.True(t, p.takes(strings.Repeat("x", 2*maxPage)))
+	assert.False(t, p.takes("x"))
+	p = page{}
+	for range 4 {
+		assert.True(t, p.takes(strings.Repeat("x", maxPage/4-2)))
+	}
+	assert.False(t, p.takes(""))
+}
