@@ -38,6 +38,7 @@ type checker struct {
 	parkedOK  map[string]bool      // parked messages that a client was told are accepted
 	started   map[string]bool
 	withdrawn map[string]bool
+	going     map[string]bool      // runs that something has been removed of
 	removed   map[string]time.Time // runs that were deleted with their chat, and since when
 	effects   map[string]int
 	holders   map[string]*process // who claimed a run last
@@ -62,7 +63,7 @@ func newChecker(w *world) *checker {
 	return &checker{
 		world: w, runs: map[string]record.Run{}, slots: map[table.Key]string{}, ledger: map[string]record.Entry{}, hooks: map[table.Key]record.Hook{},
 		due: map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{}, entered: map[string]int{},
-		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
+		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, going: map[string]bool{}, removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
 		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{}, counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{}, waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{}, needed: map[string][]string{},
@@ -84,6 +85,9 @@ func (c *checker) isGone(run string) bool {
 	return there
 }
 
+// isGoing says whether a run's removal has begun: its key may be free before it is gone.
+func (c *checker) isGoing(run string) bool { return c.going[run] || c.isGone(run) }
+
 func (c *checker) nextDue() (time.Time, bool) {
 	var next time.Time
 	for _, at := range c.due {
@@ -101,7 +105,10 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	for _, op := range ops {
 		items, _ := t.Get(context.Background(), op.Item.Key)
 		c.item(op.Item.Key, items[0])
-		kind, _, _ := strings.Cut(op.Item.Part, "/")
+		kind, id, _ := strings.Cut(op.Item.Part, "/")
+		if op.Kind == table.DeleteOp && kind == "run" && !strings.HasPrefix(op.Item.Sort, "file/") {
+			c.going[id] = true
+		}
 		rights = rights || op.Item.Sort == "head" && slices.Contains([]string{"organization", "user", "api_key", "group", "agent"}, kind)
 	}
 	if rights && c.world.powers != nil {

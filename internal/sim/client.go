@@ -260,7 +260,7 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	}
 	if err != nil || posted.Run.RunID == "" {
 		if before := strings.Fields(c.keys[m.Key]); m.Key != "" && len(before) > 0 && isRefusal(err) &&
-			!c.checker.isGone(before[1]) && !c.checker.withdrawn[before[1]] && !c.left[c.who.User.ID] {
+			!c.checker.isGoing(before[1]) && !c.checker.withdrawn[before[1]] && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
 		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap", "unavailable", "not_found")
@@ -282,7 +282,7 @@ func (c *client) accepted(key string, p intake.Posted) {
 		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
 	}
 	if key != "" {
-		if before := c.keys[key]; before != "" && before != said && !c.checker.isGone(strings.Fields(before)[1]) && !c.checker.withdrawn[strings.Fields(before)[1]] && !c.left[c.who.User.ID] {
+		if before := c.keys[key]; before != "" && before != said && !c.checker.isGoing(strings.Fields(before)[1]) && !c.checker.withdrawn[strings.Fields(before)[1]] && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
 		}
 		c.keys[key] = said
