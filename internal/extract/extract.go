@@ -1,8 +1,8 @@
 // Package extract reads the text out of files that people send: plain text and what is close to it (Markdown, CSV, JSON,
 // source), HTML, Word documents, PDFs.
 //
-// A file is not trusted: how much is unpacked and how much text is given back are bounded, and a broken file is an error,
-// never a crash. It knows no run. It imports the standard library, the HTML parser and a reader of PDFs.
+// A file is not trusted. Plain text is looked at; whatever has a grammar is read by another process, which is ended
+// when it takes too much. So a broken file is an answer, never a crash. It knows no run. It imports the standard library, the HTML parser and a reader of PDFs.
 package extract
 
 import (
@@ -27,34 +27,93 @@ const (
 	MaxText     = 200_000  // bytes of text given back
 	maxUnpacked = 64 << 20 // bytes that a document unpacks to
 	maxDepth    = 500      // of elements within elements
+	maxFile     = 20 << 20 // bytes of a file that are looked at
+	longer      = "\n[cut: the text is longer]"
 )
 
 // ErrKind says that this kind of file has no text that is read.
 var ErrKind = errors.New("extract: no text is read from this kind of file")
 
-// Text is the text of a file. A longer one is cut, and says so at its end. The name helps where the type says nothing.
-func Text(ctx context.Context, contentType, name string, data []byte) (string, error) {
-	media, _, _ := mime.ParseMediaType(contentType)
-	switch extension := strings.ToLower(path.Ext(name)); {
-	case media == "text/html", media == "application/xhtml+xml", extension == ".html", extension == ".htm":
-		return ofHTML(data)
-	case media == "application/vnd.openxmlformats-officedocument.wordprocessingml.document", extension == ".docx":
-		return ofWord(data)
-	case media == "application/pdf", bytes.HasPrefix(data, []byte("%PDF-")):
-		return ofPDF(ctx, data)
-	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
-		return "", ErrKind
-	case utf8.Valid(data) && !bytes.ContainsRune(data, 0):
-		return cut(string(data)), nil
-	}
-	return "", ErrKind
+// Fault says why a file's text could not be read: because of what the file is, so that another try would not change it.
+type Fault string
+
+func (f Fault) Error() string { return "extract: " + string(f) }
+
+// File is what is to be read. It may be opened twice: first to see what it is, and once more when its turn has come, so
+// that the bytes of those who wait are nowhere in memory.
+type File struct {
+	ContentType, Name string // the name helps where the type says nothing
+
+	Open Open
 }
 
-func cut(text string) string {
-	if len(text) <= MaxText {
+// Open opens a file at its beginning. The end of ctx ends the reading, too.
+type Open func(ctx context.Context) (io.ReadCloser, error)
+
+// Text is the text of a file. A longer one is cut, and says so at its end.
+func Text(ctx context.Context, f File) (string, error) {
+	head, err := f.head(ctx)
+	if err != nil {
+		return "", err
+	}
+	grammar := f.grammar(head)
+	switch {
+	case grammar == "" && bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return "", ErrKind
+	case grammar == "":
+		return plain(head)
+	case len(head) <= MaxText:
+		f.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
+	}
+	return readIn(ctx, grammar, f.Open)
+}
+
+// head is how a file begins: a byte more than what is given back, where it has that.
+func (f File) head(ctx context.Context) ([]byte, error) {
+	r, err := f.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head, err := io.ReadAll(io.LimitReader(r, MaxText+1))
+	return head, errors.Join(err, r.Close())
+}
+
+// grammar names what a file is written in; plain text has none.
+func (f File) grammar(head []byte) string {
+	media, _, _ := mime.ParseMediaType(f.ContentType)
+	switch extension := strings.ToLower(path.Ext(f.Name)); {
+	case media == "text/html", media == "application/xhtml+xml", extension == ".html", extension == ".htm":
+		return "page"
+	case media == "application/vnd.openxmlformats-officedocument.wordprocessingml.document", extension == ".docx":
+		return "Word document"
+	case media == "application/pdf", bytes.HasPrefix(head, []byte("%PDF-")):
+		return "PDF"
+	}
+	return ""
+}
+
+// plain is text as it stands.
+func plain(head []byte) (string, error) {
+	end := ""
+	if len(head) > MaxText {
+		head, end = whole(head[:MaxText]), longer
+	}
+	if !utf8.Valid(head) || bytes.ContainsRune(head, 0) {
+		return "", ErrKind
+	}
+	return string(head) + end, nil
+}
+
+// whole leaves out a character of which only the beginning is there.
+func whole(text []byte) []byte {
+	last := len(text) - 1
+	for last > len(text)-utf8.UTFMax && !utf8.RuneStart(text[last]) {
+		last--
+	}
+	if utf8.FullRune(text[last:]) {
 		return text
 	}
-	return strings.ToValidUTF8(text[:MaxText], "") + fmt.Sprintf("\n[cut: the text has %d bytes]", len(text))
+	return text[:last]
 }
 
 // collector gathers text up to what is given back.
@@ -86,22 +145,28 @@ func (c *collector) line() {
 
 // words adds text in which any white space is one space.
 func (c *collector) words(raw string) {
-	words := strings.Join(strings.Fields(raw), " ")
-	if words == "" {
+	begun := false
+	for word := range strings.FieldsSeq(raw) {
+		begins := c.space || begun || strings.TrimLeft(raw, " \t\r\n") != raw
+		if begins && !c.fresh() && !strings.HasSuffix(c.String(), "\t") {
+			c.add(" ")
+		}
+		if c.add(word); c.full {
+			return
+		}
+		begun = true
+	}
+	if begun {
+		c.space = strings.TrimRight(raw, " \t\r\n") != raw
+	} else {
 		c.space = c.space || raw != ""
-		return
 	}
-	if begins := strings.TrimLeft(raw, " \t\r\n") != raw; (c.space || begins) && !c.fresh() && !strings.HasSuffix(c.String(), "\t") {
-		c.add(" ")
-	}
-	c.add(words)
-	c.space = strings.TrimRight(raw, " \t\r\n") != raw
 }
 
 func (c *collector) text() string {
 	text := strings.TrimSpace(c.String())
 	if c.full {
-		text += "\n[cut: the text is longer]"
+		text += longer
 	}
 	return text
 }
@@ -121,7 +186,7 @@ func ofHTML(data []byte) (string, error) {
 		switch z.Next() {
 		case html.ErrorToken:
 			if err := z.Err(); !errors.Is(err, io.EOF) {
-				return "", fmt.Errorf("extract: the page cannot be read: %w", err)
+				return "", fmt.Errorf("the page cannot be read: %w", err)
 			}
 			return c.text(), nil
 		case html.StartTagToken, html.SelfClosingTagToken:
@@ -157,11 +222,11 @@ func ofHTML(data []byte) (string, error) {
 func ofWord(data []byte) (string, error) {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return "", fmt.Errorf("extract: it is no Word document: %w", err)
+		return "", fmt.Errorf("it is no Word document: %w", err)
 	}
 	body, err := archive.Open("word/document.xml")
 	if err != nil {
-		return "", errors.New("extract: it is no Word document: it has no text")
+		return "", errors.New("it is no Word document: it has no text")
 	}
 	defer func() { _ = body.Close() }()
 	limited := &io.LimitedReader{R: body, N: maxUnpacked}
@@ -174,15 +239,15 @@ func ofWord(data []byte) (string, error) {
 			return c.text(), nil
 		}
 		if limited.N <= 0 {
-			return "", fmt.Errorf("extract: the document unpacks to over %d MiB", maxUnpacked>>20)
+			return "", fmt.Errorf("the document unpacks to over %d MiB", maxUnpacked>>20)
 		}
 		if err != nil {
-			return "", fmt.Errorf("extract: the Word document cannot be read: %w", err)
+			return "", fmt.Errorf("the Word document cannot be read: %w", err)
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
 			if depth++; depth > maxDepth {
-				return "", errors.New("extract: the Word document is nested too deeply")
+				return "", errors.New("the Word document is nested too deeply")
 			}
 			switch t.Name.Local {
 			case "t":
@@ -213,7 +278,7 @@ func characters(d *xml.Decoder) (string, error) {
 	for {
 		token, err := d.RawToken()
 		if err != nil {
-			return "", fmt.Errorf("extract: the Word document cannot be read: %w", err)
+			return "", fmt.Errorf("the Word document cannot be read: %w", err)
 		}
 		switch t := token.(type) {
 		case xml.CharData:

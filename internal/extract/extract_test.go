@@ -5,21 +5,32 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/extract"
 )
+
+// text reads a file from its bytes.
+func text(ctx context.Context, kind, name string, data []byte) (string, error) {
+	open := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	return extract.Text(ctx, extract.File{ContentType: kind, Name: name, Open: open})
+}
 
 // word makes a Word document of a body.
 func word(t testing.TB, write func(io.Writer)) []byte {
@@ -53,7 +64,7 @@ func TestText(t *testing.T) {
 		"broken html":  {"text/html", "a", []byte(`<p>open <b`), "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := extract.Text(t.Context(), c.kind, c.file, c.data)
+			got, err := text(t.Context(), c.kind, c.file, c.data)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got)
 		})
@@ -62,13 +73,16 @@ func TestText(t *testing.T) {
 
 func TestALongTextIsCut(t *testing.T) {
 	for kind, data := range map[string][]byte{
-		"text/plain": bytes.Repeat([]byte("ä"), extract.MaxText), "text/html": []byte("<p>" + strings.Repeat("word ", extract.MaxText)),
+		"text/plain": bytes.Repeat([]byte("ä"), extract.MaxText),
+		"text/csv":   []byte("a" + strings.Repeat("ä", extract.MaxText)),
+		"text/html":  []byte("<p>" + strings.Repeat("word ", extract.MaxText)),
 		"application/vnd.openxmlformats-officedocument.wordprocessingml.document": word(t, body("<w:p><w:t>"+strings.Repeat("word ", extract.MaxText)+"</w:t></w:p>")),
 	} {
-		got, err := extract.Text(t.Context(), kind, "", data)
+		got, err := text(t.Context(), kind, "", data)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(got), extract.MaxText+100)
 		assert.Contains(t, got, "[cut: the text ")
+		assert.True(t, utf8.ValidString(got))
 	}
 }
 
@@ -92,7 +106,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"a deep one": {"a.docx", word(t, body(strings.Repeat("<w:p>", 10_000))), "nested too deeply"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := extract.Text(t.Context(), "", c.file, c.data)
+			_, err := text(t.Context(), "", c.file, c.data)
 			assert.ErrorContains(t, err, c.says)
 		})
 	}
@@ -137,11 +151,11 @@ func TestPDF(t *testing.T) {
 	} {
 		data, err := os.ReadFile("testdata/" + file)
 		require.NoError(t, err)
-		got, err := extract.Text(t.Context(), "application/pdf", file, data)
+		got, err := text(t.Context(), "application/pdf", file, data)
 		require.NoError(t, err)
 		assert.True(t, strings.HasPrefix(got, want), got)
 	}
-	got, err := extract.Text(t.Context(), "", "a.pdf", onePage(content(func(w io.Writer) {
+	got, err := text(t.Context(), "", "a.pdf", onePage(content(func(w io.Writer) {
 		for range extract.MaxText / 4 {
 			_, _ = io.WriteString(w, "BT /F 12 Tf (word ) Tj ET\n")
 		}
@@ -170,7 +184,7 @@ func TestPDFsThatAreBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := extract.Text(t.Context(), "application/pdf", "", c.data)
+			_, err := text(t.Context(), "application/pdf", "", c.data)
 			assert.ErrorContains(t, err, c.says)
 			assert.Less(t, len(err.Error()), 300)
 		})
@@ -193,7 +207,7 @@ func TestPDFsAtOnce(t *testing.T) {
 	read := make(chan struct{})
 	for range 4 {
 		reading.Go(func() {
-			_, err := extract.Text(t.Context(), "application/pdf", "", bomb)
+			_, err := text(t.Context(), "application/pdf", "", bomb)
 			assert.Error(t, err)
 		})
 	}
@@ -221,8 +235,80 @@ func TestPDFsAtOnce(t *testing.T) {
 func TestAPDFIsNotWaitedForInVain(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	_, err := extract.Text(gone, "application/pdf", "", []byte("%PDF-1.7"))
+	_, err := text(gone, "application/pdf", "", []byte("%PDF-1.7"))
 	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// TestNothingIsUnfoldedHere: a document, whatever it is written in, takes no memory of the process that asks for its
+// text, and one that takes too much is an answer.
+func TestNothingIsUnfoldedHere(t *testing.T) {
+	many := func(begin, again string, n int, end string) []byte {
+		return slices.Concat([]byte(begin), bytes.Repeat([]byte(again), n), []byte(end))
+	}
+	unfolds := func(begin, again string, n int, end string) []byte {
+		return word(t, func(w io.Writer) { _, _ = w.Write(many(begin, again, n, end)) })
+	}
+	for name, data := range map[string][]byte{
+		"attributes.docx":    unfolds("<w", ` a=""`, 12_600_000, "/>"),
+		"a comment.docx":     unfolds("<w><!--", "x", 20<<20, "--></w>"),
+		"a name.docx":        unfolds("<", "x", 20<<20, "/>"),
+		"a declaration.docx": unfolds("<!DOCTYPE ", "x", 20<<20, "><w/>"),
+		"text.docx":          unfolds("<w:t>", "x", 20<<20, "</w:t>"),
+		"references.docx":    unfolds("<w:t>", "&#65;", 4<<20, "</w:t>"),
+		"words.html":         many("", "a ", 9<<20, ""),
+		"attributes.html":    many("<p", " a", 9<<20, ">"),
+		"a comment.html":     many("<!--", "x", 19<<20, ""),
+		"elements.html":      many("", "<p>", 6<<20, ""), "references.html": many("", "&amp;", 3<<20, ""),
+		"a table.pdf": many("%PDF-1.7\nxref\n0 900000\n", "0000000000 00000 n \n", 900_000, ""),
+		"words.txt":   many("", "ä ", 6<<20, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, err := text(t.Context(), "", name, data)
+			runtime.ReadMemStats(&after)
+			if err != nil {
+				var fault extract.Fault
+				assert.ErrorAs(t, err, &fault)
+				assert.Less(t, len(err.Error()), 300)
+			}
+			assert.LessOrEqual(t, len(got), extract.MaxText+100)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10<<20), "bytes for %d", len(data))
+		})
+	}
+}
+
+// TestAFileThatCannotBeFetchedIsNotJudged: another try may have it.
+func TestAFileThatCannotBeFetchedIsNotJudged(t *testing.T) {
+	torn := errors.New("the line went dead")
+	page := "<p>" + strings.Repeat("word ", extract.MaxText)
+	for name, open := range map[string]func(opened int) (io.ReadCloser, error){
+		"it does not open": func(int) (io.ReadCloser, error) { return nil, torn },
+		"it does not open again": func(opened int) (io.ReadCloser, error) {
+			if opened > 1 {
+				return nil, torn
+			}
+			return io.NopCloser(strings.NewReader(page)), nil
+		},
+		"it ends early": func(opened int) (io.ReadCloser, error) {
+			if opened > 1 {
+				return io.NopCloser(io.MultiReader(strings.NewReader(page[:len(page)/2]), iotest.ErrReader(torn))), nil
+			}
+			return io.NopCloser(strings.NewReader(page)), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened := 0
+			again := func(context.Context) (io.ReadCloser, error) {
+				opened++
+				return open(opened)
+			}
+			_, err := extract.Text(t.Context(), extract.File{Name: "a.html", Open: again})
+			assert.ErrorIs(t, err, torn)
+			var fault extract.Fault
+			assert.NotErrorAs(t, err, &fault)
+		})
+	}
 }
 
 // childrenOf counts a process's children, and the KiB that they have in memory.
@@ -251,16 +337,4 @@ func glob(pattern string) []string {
 // circle is a PDF whose table of objects says that it continues itself.
 func circle() []byte {
 	return pdf(fmt.Sprintf("/Prev %d", len("%PDF-1.7\n1 0 obj\n<< >>\nendobj\n")), "<< >>")
-}
-
-func FuzzText(f *testing.F) {
-	f.Add("text/html", "", []byte("<p>a</p>"))
-	f.Add("", "a.docx", word(f, body("<w:p><w:t>a</w:t></w:p>")))
-	f.Add("text/plain", "a", []byte("a"))
-	f.Fuzz(func(t *testing.T, kind, name string, data []byte) {
-		text, err := extract.Text(t.Context(), kind, name, data)
-		if err == nil {
-			assert.LessOrEqual(t, len(text), extract.MaxText+100)
-		}
-	})
 }

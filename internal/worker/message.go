@@ -18,9 +18,8 @@ import (
 
 // How much of a message's files a model is shown.
 const (
-	maxImage  = 5 << 20  // bytes; what providers take
-	maxImages = 10       // of a message
-	maxFile   = 20 << 20 // bytes of a file whose text is read
+	maxImage  = 5 << 20 // bytes; what providers take
+	maxImages = 10      // of a message
 )
 
 // message is the user's message as a model is shown it: with the texts of its files, and its pictures. Of what cannot be
@@ -33,17 +32,24 @@ func message(ctx context.Context, s *record.Store, in record.Input) (model.Messa
 			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: unshown(f)})
 			continue
 		}
-		data, err := content(ctx, s, f)
-		switch {
-		case errors.Is(err, blob.ErrMissing):
-			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: "[the file is not there]"})
-		case err != nil:
-			return m, err
-		case picture:
-			m.Images = append(m.Images, model.Image{ContentType: f.ContentType, Data: data})
-		default:
-			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: textOf(ctx, f, data)})
+		var text string
+		var err error
+		if picture {
+			var data []byte
+			if data, err = content(ctx, s, f); err == nil {
+				m.Images = append(m.Images, model.Image{ContentType: f.ContentType, Data: data})
+				continue
+			}
+		} else {
+			text, err = textOf(ctx, s, f)
 		}
+		if errors.Is(err, blob.ErrMissing) {
+			text, err = "[the file is not there]", nil
+		}
+		if err != nil {
+			return m, err
+		}
+		m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: text})
 	}
 	return m, nil
 }
@@ -59,28 +65,38 @@ func unshown(f record.FileRef) string {
 	return fmt.Sprintf("[%d bytes of %s, which cannot be shown]", f.Size, f.ContentType)
 }
 
-func textOf(ctx context.Context, f record.FileRef, data []byte) string {
-	text, err := extract.Text(ctx, f.ContentType, f.Name, data)
+// textOf is what a file says. That it cannot be read is an answer, too; an error is what another attempt may not meet.
+func textOf(ctx context.Context, s *record.Store, f record.FileRef) (string, error) {
+	text, err := extract.Text(ctx, extract.File{
+		ContentType: f.ContentType, Name: f.Name,
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return open(ctx, s, f) },
+	})
+	var fault extract.Fault
 	switch {
 	case errors.Is(err, extract.ErrKind):
-		return unshown(f)
-	case err != nil:
-		return "[the file cannot be read: " + err.Error() + "]"
+		return unshown(f), nil
+	case errors.As(err, &fault):
+		return "[the file cannot be read: " + fault.Error() + "]", nil
 	}
-	return text
+	return text, err
 }
 
-// content reads a file, up to what is looked at.
+// content reads a picture.
 func content(ctx context.Context, s *record.Store, f record.FileRef) ([]byte, error) {
+	r, err := open(ctx, s, f)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxImage))
+	return data, errors.Join(err, r.Close())
+}
+
+func open(ctx context.Context, s *record.Store, f record.FileRef) (io.ReadCloser, error) {
 	r, err := s.OpenFile(ctx, record.System(), f.FileID)
 	if isGone(err) {
 		return nil, blob.ErrMissing
 	}
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(r, maxFile))
-	return data, errors.Join(err, r.Close())
+	return r, err
 }
 
 // keepFile stores a file that the run has made. The run holds it before its bytes are stored, so that they go with the run
