@@ -18,19 +18,20 @@ import (
 // apart: a few bytes may ask a parser for any amount of memory and time, and only another process can be ended for
 // that. How it ends is the answer.
 const (
-	apart     = "AGENTPLATFORM_READS"
-	maxMemory = 256 << 20        // bytes on top of what the process begins with
-	maxWork   = 10 * time.Second // of a processor
-	maxTime   = time.Minute      // by the clock, which runs on while a busy machine does something else
-	maxFault  = 200              // bytes that are told of why a file could not be read
-	atOnce    = 2                // files, in the whole process
+	apart       = "AGENTPLATFORM_READS"
+	maxMemory   = 256 << 20        // bytes on top of what the process begins with
+	maxWork     = 10 * time.Second // of a processor
+	maxTime     = time.Minute      // by the clock, which runs on while a busy machine does something else
+	maxFault    = 200              // bytes that are told of why a file could not be read
+	atOnce      = 2                // files, in the whole process
+	atOnceGroup = 1                // of them of one group
 )
 
 // grammars are what is read apart. The names are told to the other process, and to whoever sent a file that is broken.
 var grammars = map[string]func([]byte) (string, error){"page": ofHTML, "Word document": ofWord, "PDF": ofPDF}
 
 // reading gives turns to the files that are to be read.
-var reading = make(turns, atOnce)
+var reading = newTurns(atOnce, atOnceGroup)
 
 func init() {
 	if grammar := os.Getenv(apart); grammar != "" {
@@ -67,10 +68,10 @@ func readApart(grammar string) {
 	os.Exit(0)
 }
 
-// readIn has a file read by another process, once there is a place. What comes of it is a text or a Fault; any
+// readIn has a file read by another process, once it is its group's turn. What comes of it is a text or a Fault; any
 // other error says that the file was not judged, as it could not be fetched, or nobody waits for its text any more.
-func readIn(ctx context.Context, grammar string, open Open) (string, error) {
-	leave, err := reading.take(ctx)
+func readIn(ctx context.Context, group, grammar string, open Open) (string, error) {
+	leave, err := reading.take(ctx, group)
 	if err != nil {
 		return "", err
 	}

@@ -2,7 +2,8 @@
 // source), HTML, Word documents, PDFs.
 //
 // A file is not trusted. Plain text is looked at; whatever has a grammar is read by another process, which is ended
-// when it takes too much. So a broken file is an answer, never a crash. It knows no run. It imports the standard library, the HTML parser and a reader of PDFs.
+// when it takes too much. So a broken file is an answer, never a crash. It knows no run and no organization, only groups
+// that take turns. It imports the standard library, the HTML parser and a reader of PDFs.
 package extract
 
 import (
@@ -50,8 +51,9 @@ type File struct {
 // Open opens a file at its beginning. The end of ctx ends the reading, too.
 type Open func(ctx context.Context) (io.ReadCloser, error)
 
-// Text is the text of a file. A longer one is cut, and says so at its end.
-func Text(ctx context.Context, f File) (string, error) {
+// Text is the text of a file. A longer one is cut, and says so at its end. The files of one group wait for each other,
+// not those of others for them.
+func Text(ctx context.Context, group string, f File) (string, error) {
 	head, err := f.head(ctx)
 	if err != nil {
 		return "", err
@@ -65,7 +67,7 @@ func Text(ctx context.Context, f File) (string, error) {
 	case len(head) <= MaxText:
 		f.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
 	}
-	return readIn(ctx, grammar, f.Open)
+	return readIn(ctx, group, grammar, f.Open)
 }
 
 // head is how a file begins: a byte more than what is given back, where it has that.

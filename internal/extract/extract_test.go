@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +27,10 @@ import (
 	"agentplatform/internal/extract"
 )
 
-// text reads a file from its bytes.
+// text reads a file of a group of its own.
 func text(ctx context.Context, kind, name string, data []byte) (string, error) {
 	open := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	return extract.Text(ctx, extract.File{ContentType: kind, Name: name, Open: open})
+	return extract.Text(ctx, rand.Text(), extract.File{ContentType: kind, Name: name, Open: open})
 }
 
 // word makes a Word document of a body.
@@ -303,7 +304,7 @@ func TestAFileThatCannotBeFetchedIsNotJudged(t *testing.T) {
 				opened++
 				return open(opened)
 			}
-			_, err := extract.Text(t.Context(), extract.File{Name: "a.html", Open: again})
+			_, err := extract.Text(t.Context(), name, extract.File{Name: "a.html", Open: again})
 			assert.ErrorIs(t, err, torn)
 			var fault extract.Fault
 			assert.NotErrorAs(t, err, &fault)

@@ -2,25 +2,104 @@ package extract
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 )
 
 const maxWait = time.Minute // for a turn
 
-// turns lets few in at once.
-type turns chan struct{}
+// turns lets few in at once, and one group after another of those who wait: whoever sends much waits for himself.
+type turns struct {
+	places, share int // in all, and of one group
+
+	mu      sync.Mutex
+	taken   int
+	held    map[string]int             // places, by group
+	waiting map[string][]chan struct{} // closed when it is their turn, by group
+	order   []string                   // the groups that wait, in the order of their turns
+}
+
+func newTurns(places, share int) *turns {
+	return &turns{places: places, share: share, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
+}
 
 // take waits for a place, and returns what gives it back.
-func (t turns) take(ctx context.Context) (leave func(), err error) {
+func (t *turns) take(ctx context.Context, group string) (leave func(), err error) {
 	wait, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
+	let := t.join(group)
+	leave = sync.OnceFunc(func() { t.leave(group) })
 	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
+	case <-let:
+		return leave, nil
 	case <-wait.Done():
+	}
+	if !t.giveUp(group, let) {
+		leave() // it was let in meanwhile
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return nil, Fault("too many files are being read")
+}
+
+// join stands in line.
+func (t *turns) join(group string) chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting[group]) == 0 {
+		t.order = append(t.order, group)
+	}
+	let := make(chan struct{})
+	t.waiting[group] = append(t.waiting[group], let)
+	t.admit()
+	return let
+}
+
+// admit lets in who may come in, with mu held.
+func (t *turns) admit() {
+	for t.taken < t.places {
+		next := slices.IndexFunc(t.order, func(group string) bool { return t.held[group] < t.share })
+		if next < 0 {
+			return
+		}
+		group := t.order[next]
+		let := t.waiting[group][0]
+		t.order = slices.Delete(t.order, next, next+1)
+		if t.waiting[group] = t.waiting[group][1:]; len(t.waiting[group]) > 0 {
+			t.order = append(t.order, group)
+		} else {
+			delete(t.waiting, group)
+		}
+		t.taken++
+		t.held[group]++
+		close(let)
+	}
+}
+
+// giveUp leaves the line, unless the turn has come.
+func (t *turns) giveUp(group string, let chan struct{}) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := slices.Index(t.waiting[group], let)
+	if at < 0 {
+		return false
+	}
+	if t.waiting[group] = slices.Delete(t.waiting[group], at, at+1); len(t.waiting[group]) == 0 {
+		delete(t.waiting, group)
+		t.order = slices.DeleteFunc(t.order, func(other string) bool { return other == group })
+	}
+	return true
+}
+
+// leave gives a place back.
+func (t *turns) leave(group string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken--
+	if t.held[group]--; t.held[group] == 0 {
+		delete(t.held, group)
+	}
+	t.admit()
 }

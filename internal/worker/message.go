@@ -24,7 +24,7 @@ const (
 
 // message is the user's message as a model is shown it: with the texts of its files, and its pictures. Of what cannot be
 // read the model is told that it came.
-func message(ctx context.Context, s *record.Store, in record.Input) (model.Message, error) {
+func message(ctx context.Context, s *record.Store, organization string, in record.Input) (model.Message, error) {
 	m := model.Message{Role: model.User, Text: in.Message}
 	for _, f := range in.Files {
 		picture := slices.Contains(model.ImageTypes, f.ContentType) && f.Size <= maxImage && len(m.Images) < maxImages
@@ -41,7 +41,7 @@ func message(ctx context.Context, s *record.Store, in record.Input) (model.Messa
 				continue
 			}
 		} else {
-			text, err = textOf(ctx, s, f)
+			text, err = textOf(ctx, s, organization, f)
 		}
 		if errors.Is(err, blob.ErrMissing) {
 			text, err = "[the file is not there]", nil
@@ -66,8 +66,8 @@ func unshown(f record.FileRef) string {
 }
 
 // textOf is what a file says. That it cannot be read is an answer, too; an error is what another attempt may not meet.
-func textOf(ctx context.Context, s *record.Store, f record.FileRef) (string, error) {
-	text, err := extract.Text(ctx, extract.File{
+func textOf(ctx context.Context, s *record.Store, organization string, f record.FileRef) (string, error) {
+	text, err := extract.Text(ctx, organization, extract.File{
 		ContentType: f.ContentType, Name: f.Name,
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return open(ctx, s, f) },
 	})

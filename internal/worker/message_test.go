@@ -51,7 +51,7 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		require.NoError(t, err)
 		return f.Ref()
 	}
-	m, err := message(t.Context(), store, record.Input{Message: "look", Files: []record.FileRef{
+	m, err := message(t.Context(), store, "o", record.Input{Message: "look", Files: []record.FileRef{
 		file("1", "notes.md", "text/markdown", []byte("# The word is swordfish")),
 		file("2", "cat.png", "image/png", []byte("\x89PNG\x00")),
 		file("7", "large.png", "image/png", bytes.Repeat([]byte{0}, maxImage)),

@@ -277,7 +277,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if err != nil {
 		return agent.Result{}, err
 	}
-	if t.Message, err = message(ctx, a.Store, in); err != nil {
+	if t.Message, err = message(ctx, a.Store, run.Organization, in); err != nil {
 		return agent.Result{}, err
 	}
 	if run.Steps > 0 {
@@ -294,7 +294,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			if len(d.Files) == 0 {
 				continue
 			}
-			if t.Came[id], err = message(ctx, a.Store, record.Input{Files: d.Files}); err != nil {
+			if t.Came[id], err = message(ctx, a.Store, run.Organization, record.Input{Files: d.Files}); err != nil {
 				return agent.Result{}, err
 			}
 		}
