@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -310,6 +311,45 @@ func TestAFileThatCannotBeFetchedIsNotJudged(t *testing.T) {
 			assert.NotErrorAs(t, err, &fault)
 		})
 	}
+}
+
+// TestOnlyWhoWaitsEndsTheReading: a signal to all processes of a service is no judgement of a file, as whoever waits for
+// its text may still want it; and when nobody waits any more, nobody reads.
+func TestOnlyWhoWaitsEndsTheReading(t *testing.T) {
+	if _, err := os.Stat("/proc/self/task"); err != nil {
+		t.Skip("what a process ignores is told in /proc")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := text(ctx, "application/pdf", "", circle())
+		ended <- err
+	}()
+	both := uint64(1)<<(syscall.SIGINT-1) | uint64(1)<<(syscall.SIGTERM-1)
+	assert.Eventually(t, func() bool {
+		ignored, _ := strconv.ParseUint(statusOfChild(os.Getpid())["SigIgn"], 16, 64)
+		return ignored&both == both
+	}, time.Minute, time.Millisecond)
+	stop()
+	assert.ErrorIs(t, <-ended, context.Canceled)
+	children, _ := childrenOf(os.Getpid())
+	assert.Zero(t, children)
+}
+
+// statusOfChild is what the system says of a process's only child.
+func statusOfChild(parent int) map[string]string {
+	of := map[string]string{}
+	for _, task := range glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) {
+		list, _ := os.ReadFile(task)
+		for _, child := range strings.Fields(string(list)) {
+			status, _ := os.ReadFile("/proc/" + child + "/status")
+			for line := range strings.Lines(string(status)) {
+				name, value, _ := strings.Cut(line, ":")
+				of[name] = strings.TrimSpace(value)
+			}
+		}
+	}
+	return of
 }
 
 // childrenOf counts a process's children, and the KiB that they have in memory.
