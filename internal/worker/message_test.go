@@ -73,7 +73,7 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		{Name: "song.mp3", Text: "[3 bytes of audio/mpeg, which cannot be shown]"},
 	}, m.Texts)
 	assert.NotContains(t, strings.Join(blobs.read, " "), "files/3/", "a picture that is too large is not fetched to say so")
-	many, err := message(t.Context(), store, record.Input{Files: slices.Repeat([]record.FileRef{
+	many, err := message(t.Context(), store, "o", record.Input{Files: slices.Repeat([]record.FileRef{
 		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
 	}, maxImages+1)})
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
 	blobs.breaks = true
 	notes := record.FileRef{FileID: "1", Name: "notes.md", ContentType: "text/markdown", Size: 23}
-	_, err = message(t.Context(), store, record.Input{Files: []record.FileRef{notes}})
+	_, err = message(t.Context(), store, "o", record.Input{Files: []record.FileRef{notes}})
 	require.Error(t, err, "half a file is not shown for a whole one")
 	assert.Contains(t, m.Whole(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
 }
