@@ -170,7 +170,7 @@ func (s *session) find(name string) (tool.Offer, bool) {
 // needsApproval says whether the agent or the tool wants a human to approve a call, and, of the tool, why.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	a := s.Agent.Spec.Approval
-	if a.Mode == "always" || (a.Mode == "tools" && slices.Contains(a.Tools, o.Name)) {
+	if a.Mode == "always" || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
 		return "", true
 	}
 	if why, asks = o.Approval.Asks(arguments); asks {

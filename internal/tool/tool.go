@@ -9,6 +9,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -184,6 +185,7 @@ const (
 type Offer struct {
 	Spec
 
+	Own         string // its name in its toolkit, whatever it is offered under; empty: that one
 	Source      string // which tool it is, whatever name it is offered under; empty: its name says
 	Fingerprint string // what it is, as [Fingerprint] tells it
 	Approval    Approval
@@ -213,6 +215,34 @@ func Fingerprint(place, definition any) string {
 func (o Offer) Is(source, fingerprint string) bool {
 	return source == "" || source == o.Source && (fingerprint == "" || fingerprint == o.Fingerprint)
 }
+
+// Listed says whether a list of names means one of the tools that are offered. Others decide under which name a tool is
+// offered: by what they offer, take back or call their toolkit. So a tool is meant by its own name, too, and by each
+// longer one that it may have had, where no tool has that for its own.
+func Listed(all []Offer, o Offer, list []string) bool {
+	own := cmp.Or(o.Own, o.Name)
+	return slices.ContainsFunc(list, func(name string) bool {
+		if name = Name(name); name == own || name == o.Name {
+			return true
+		}
+		another := o.Name == own && slices.ContainsFunc(all, func(o Offer) bool { return cmp.Or(o.Own, o.Name) == name })
+		return !another && isLonger(name, own)
+	})
+}
+
+// Longer makes a name of one that is taken: what comes after it tells the tool apart.
+func Longer(name, after string) string {
+	after = "_" + after[max(0, len(after)-MaxName/2+1):]
+	return name[:min(len(name), MaxName-len(after))] + after
+}
+
+// isLonger says whether [Longer] may have made a name of another.
+func isLonger(longer, name string) bool {
+	return strings.HasPrefix(longer, name+"_") || (len(name) > MaxName/2 && strings.HasPrefix(longer, name[:MaxName/2]))
+}
+
+// Taken are the names of what the loop itself offers: no tool is offered under one of them.
+var Taken = []string{"ask_user", "search"}
 
 // Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.
 type Approval struct {

@@ -83,7 +83,7 @@ func opened(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]func() 
 }
 
 func TestToolsOfOneNameAreToldApart(t *testing.T) {
-	k := &kind{names: []string{"echo", "search"}}
+	k := &kind{names: []string{"echo", "find"}}
 	s := newToolkits(t, k)
 	one, two := made(t, s, toolkit.Draft{Name: text("First one"), URL: text("https://a.example.com")}), made(t, s, toolkit.Draft{Name: text("Second"), URL: text("https://b.example.com")})
 	calls := opened(t, s, record.BuiltinToolkit("o"), one.ID, two.ID, "0123456789abcdef01234567")
@@ -92,9 +92,9 @@ func TestToolsOfOneNameAreToldApart(t *testing.T) {
 		names = append(names, name)
 		said, err := call()
 		require.NoError(t, err)
-		assert.Contains(t, []string{"echo as echo", "search as search"}, said, "a tool is called by its own name")
+		assert.Contains(t, []string{"echo as echo", "find as find"}, said, "a tool is called by its own name")
 	}
-	assert.ElementsMatch(t, []string{"echo", "echo_First_one", "echo_Second", "search", "search_Second"}, names)
+	assert.ElementsMatch(t, []string{"echo", "echo_First_one", "echo_Second", "find", "find_Second"}, names)
 }
 
 func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {

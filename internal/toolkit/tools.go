@@ -237,10 +237,13 @@ func (t Tool) limit() time.Duration {
 }
 
 // Open makes the tools of an agent's toolkits ready to be called. Toolkits that are gone are left out. Of tools that
-// have one name, those of later toolkits get a longer one.
+// have one name, those of later toolkits get a longer one. A tool that is off takes no name: what a server adds is off.
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	var offers []tool.Offer
 	names := map[string]bool{}
+	for _, name := range tool.Taken {
+		names[name] = true
+	}
 	for _, id := range ids {
 		t, tools, err := s.offered(ctx, s.Known, record.Of(organization), id)
 		if problem.Is(err, "not_found") {
@@ -261,12 +264,11 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 		}
 		endpoint.Document = nil // known by now
 		for _, one := range tools {
-			name := free(names, one.Name, t.Name) // also of a tool that is off: no other one is to answer to it
 			if !one.Enabled {
 				continue
 			}
 			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Fingerprint: fingerprint(t, one), Approval: one.Approval, Timeout: one.limit()}
-			o.Name, o.RetrySafe = name, one.RetrySafe
+			o.Own, o.Name, o.RetrySafe = one.Name, free(names, one.Name, t.Name), one.RetrySafe
 			kind := s.Kinds[t.Kind]
 			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 				if broken != "" {
@@ -289,15 +291,12 @@ func fingerprint(t record.Toolkit, one Tool) string {
 	return tool.Fingerprint([]any{t.URL, t.BaseURL, t.Command, t.Request}, one.Definition)
 }
 
+// free is a name that is not taken.
 func free(taken map[string]bool, name, toolkit string) string {
-	candidate := name
-	for n := 1; taken[candidate]; n++ {
-		suffix := "_" + tool.Name(toolkit)
-		if n > 1 {
-			suffix += fmt.Sprintf("_%d", n)
-		}
-		suffix = suffix[max(0, len(suffix)-tool.MaxName/2):]
-		candidate = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
+	candidate, after := name, tool.Name(toolkit)
+	for n := 2; taken[candidate]; n++ {
+		candidate = tool.Longer(name, after)
+		after = fmt.Sprintf("%s_%d", tool.Name(toolkit), n)
 	}
 	taken[candidate] = true
 	return candidate

@@ -1,0 +1,36 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// An agent's list of tools that need approval names a tool by its own name or by the one that it is offered under.
+func TestAnApprovalHoldsWhateverNameAToolIsOfferedUnder(t *testing.T) {
+	for _, listed := range []string{"pay", "pay_bank", "pay_treasury"} {
+		var made []string
+		m := &script{says: []turn{calls("a", "pay_bank", `{}`), says("done")}}
+		s := newStage(m, func(task *agent.Task) {
+			task.Agent.Spec.Approval = record.AgentApproval{Mode: "tools", Tools: []string{listed}}
+			task.Tools = []tool.Offer{{Spec: tool.Spec{Name: "pay_bank", RetrySafe: true}, Own: "pay", Call: func(context.Context, tool.Invocation) (tool.Result, error) {
+				made = append(made, "pay")
+				return tool.Said("paid"), nil
+			}}}
+		})
+		r := s.work(t)
+		require.Len(t, r.Interrupts, 1, listed)
+		assert.Empty(t, made, listed)
+	}
+}
+
+func TestNoToolHasANameOfTheLoops(t *testing.T) {
+	assert.ElementsMatch(t, []string{model.AskUser, model.Search}, tool.Taken)
+}

@@ -1,0 +1,107 @@
+package toolkit_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/toolkit"
+)
+
+// offeredAs are the names under which tools are offered, by what they are.
+func offeredAs(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]tool.Offer {
+	t.Helper()
+	offers, err := s.Open(t.Context(), "o", ids)
+	require.NoError(t, err)
+	by := map[string]tool.Offer{}
+	for _, o := range offers {
+		by[o.Source] = o
+	}
+	return by
+}
+
+// A server adds a tool of a name that another toolkit's tool has: nothing of that other tool changes while it is off,
+// and when it is on, what was said of the other one by its name is still said of it.
+func TestWhatAServerAddsTakesNoNameFromAnother(t *testing.T) {
+	k := &kind{names: []string{"harmless"}}
+	s := newToolkits(t, k)
+	hostile := made(t, s, toolkit.Draft{Name: text("hostile"), URL: text("https://a.example.com")})
+	k.names = []string{"pay"}
+	bank := made(t, s, toolkit.Draft{Name: text("bank"), URL: text("https://b.example.com")})
+	ids := []string{hostile.ID, bank.ID, record.BuiltinToolkit("o")}
+	pay, echo := bank.ID+"/pay", ids[2]+"/echo"
+	require.Equal(t, "pay", offeredAs(t, s, ids...)[pay].Name)
+
+	k.names = []string{"harmless", "pay", "echo"}
+	_, err := s.Refresh(t.Context(), record.Of("o"), hostile.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "pay", offeredAs(t, s, ids...)[pay].Name, "what is off takes no name")
+	assert.Equal(t, "echo", offeredAs(t, s, ids...)[echo].Name)
+
+	yes := true
+	for _, name := range k.names {
+		_, err := s.SetRules(t.Context(), record.Of("o"), hostile.ID, name, toolkit.Rules{Enabled: &yes})
+		require.NoError(t, err)
+	}
+	now := offeredAs(t, s, ids...)
+	assert.Equal(t, "pay_bank", now[pay].Name)
+	for source, listed := range map[string]string{pay: "pay", echo: "echo", hostile.ID + "/pay": "pay"} {
+		list := func(name string) bool { return tool.Listed(values(now), now[source], []string{name}) }
+		assert.True(t, list(listed), "%s is still meant by %s", now[source].Name, listed)
+		assert.True(t, list(now[source].Name))
+		assert.False(t, list("harmless"))
+	}
+	_, err = s.Edit(t.Context(), record.Of("o"), bank.ID, 0, toolkit.Draft{Name: text("treasury")})
+	require.NoError(t, err)
+	now = offeredAs(t, s, ids...)
+	assert.Equal(t, "pay_treasury", now[pay].Name)
+	assert.True(t, tool.Listed(values(now), now[pay], []string{"pay_bank"}), "another name of its toolkit takes nothing off")
+	k.names = []string{"harmless"}
+	_, err = s.Refresh(t.Context(), record.Of("o"), hostile.ID)
+	require.NoError(t, err)
+	now = offeredAs(t, s, ids...)
+	assert.Equal(t, "pay", now[pay].Name)
+	assert.True(t, tool.Listed(values(now), now[pay], []string{"pay_treasury"}), "nor does it that the other one has gone")
+	assert.True(t, tool.Listed(values(now), now[pay], []string{"pay_bank_2"}))
+}
+
+func values(offers map[string]tool.Offer) (list []tool.Offer) {
+	for _, o := range offers {
+		list = append(list, o)
+	}
+	return list
+}
+
+// A name in an agent's list may be written as the server has it.
+func TestALongOrForeignNameMeansItsTool(t *testing.T) {
+	long := "a_name_that_has_as_many_characters_as_any_provider_of_models_take"[:tool.MaxName]
+	k := &kind{names: []string{long, "get_thing", "get"}}
+	s := newToolkits(t, k)
+	one := made(t, s, toolkit.Draft{Name: text("One"), URL: text("https://a.example.com")})
+	two := made(t, s, toolkit.Draft{Name: text("a name of a toolkit that is as long as somebody likes it to be"), URL: text("https://b.example.com")})
+	offers := offeredAs(t, s, one.ID, two.ID)
+	second := offers[two.ID+"/"+long]
+	require.NotEqual(t, long, second.Name)
+	assert.True(t, tool.Listed(values(offers), second, []string{long}))
+	alone := offeredAs(t, s, two.ID)
+	assert.True(t, tool.Listed(values(alone), alone[two.ID+"/"+long], []string{second.Name}))
+	assert.True(t, tool.Listed(values(offers), offers[one.ID+"/get_thing"], []string{"get.thing"}))
+	assert.False(t, tool.Listed(values(offers), offers[one.ID+"/get"], []string{"get_thing"}), "that is another tool")
+}
+
+// What the loop itself offers is not offered a second time by a toolkit.
+func TestTheLoopsOwnToolsKeepTheirNames(t *testing.T) {
+	s := newToolkits(t, &kind{names: []string{"ask_user", "search", "act"}})
+	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com")})
+	var names []string
+	for _, o := range offeredAs(t, s, one.ID) {
+		names = append(names, o.Name)
+		_, err := o.Call(t.Context(), tool.Invocation{Name: o.Name, Arguments: json.RawMessage(`{}`)})
+		require.NoError(t, err)
+	}
+	assert.ElementsMatch(t, []string{"ask_user_one", "search_one", "act"}, names)
+}
