@@ -23,6 +23,8 @@ const (
 	maxNesting    = 200
 	maxPaths      = 5_000
 	maxParameters = 200
+	maxNames      = 16_384 // bytes of the names of an operation's parameters
+	maxKind       = 255    // bytes of the kind of a body
 	maxVariables  = 100
 	maxAddress    = 2_048
 	maxHops       = 16 // of references that lead to references

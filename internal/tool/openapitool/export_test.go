@@ -6,6 +6,9 @@ import (
 	"agentplatform/internal/tool"
 )
 
+// MaxTold is how many bytes the tools of a document may have.
+const MaxTold = maxTold
+
 // Work reads a document as Discover does and says how many steps that took, and how many it may take.
 func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
 	d, err := read(ctx, raw)

@@ -87,11 +87,12 @@ func baseOf(e tool.Endpoint, d *document) (string, error) {
 			return "", tool.Fail("the document's server is no URL")
 		}
 		for _, name := range slices.Sorted(maps.Keys(variables)) {
-			at = strings.ReplaceAll(at, "{"+name+"}", text(d.object(variables[name])["default"]))
+			open, means := "{"+name+"}", text(d.object(variables[name])["default"])
+			if len(at)+strings.Count(at, open)*len(means) > maxAddress {
+				return "", tool.Fail("the document's server is no URL")
+			}
+			at = strings.ReplaceAll(at, open, means)
 		}
-	}
-	if len(at) > maxAddress {
-		return "", tool.Fail("the document's server is no URL")
 	}
 	if at == "" {
 		at = "/" // as the standard has it where a document names no server
@@ -137,6 +138,7 @@ func itemsOf(d *document) (map[string]map[string]any, error) {
 func operations(d *document, items map[string]map[string]any, base string) ([]tool.Definition, error) {
 	var found []tool.Definition
 	names := map[string]bool{}
+	schemas, told := 0, 0 // bytes of the schemas that are found, and of all else
 	for _, path := range slices.Sorted(maps.Keys(items)) {
 		item := items[path]
 		for _, method := range methods {
@@ -152,6 +154,15 @@ func operations(d *document, items map[string]map[string]any, base string) ([]to
 				return nil, err
 			}
 			definition.Name = unique(names, definition.Name)
+			told += len(definition.Name) + len(definition.Description) + len(definition.Binding)
+			if schemas += len(definition.Parameters); schemas > maxTold/2 { // better tools that say less than none
+				schemas -= len(definition.Parameters)
+				definition.Parameters = anything
+				told += len(anything)
+			}
+			if told > maxTold/2 {
+				return nil, tool.Fail("the document's operations have too much to say: name a smaller one")
+			}
 			found = append(found, definition)
 		}
 		if d.fault != nil {
@@ -166,6 +177,9 @@ func operations(d *document, items map[string]map[string]any, base string) ([]to
 	}
 	return found, nil
 }
+
+// anything is what a tool takes of which no more can be said.
+var anything = json.RawMessage(`{"type":"object"}`)
 
 // methods are those of requests that do something, in order.
 var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
@@ -183,7 +197,7 @@ func unique(taken map[string]bool, name string) string {
 
 func operation(d *document, base, path, method string, item, o map[string]any) (tool.Definition, error) {
 	name := text(o["operationId"])
-	if name == "" {
+	if name = name[:min(len(name), maxAddress)]; name == "" {
 		name = strings.ToLower(method) + path
 	}
 	r := httptool.Request{Method: method}
@@ -221,7 +235,9 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 		case "cookie":
 			r.Cookie = append(r.Cookie, field)
 		case "path":
-			path = strings.ReplaceAll(path, "{"+p.name+"}", "{"+argument+"}")
+			if path = strings.ReplaceAll(path, "{"+p.name+"}", "{"+argument+"}"); len(path) > maxAddress {
+				return tool.Definition{}, tool.Fail("the path %q: its parameters have names that are too long", tool.Clip(path, 100))
+			}
 		}
 	}
 	if body := d.object(o["requestBody"]); body != nil {
@@ -249,7 +265,7 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 		}
 	}
 	if len(encoded) > tool.MaxSchema {
-		encoded = json.RawMessage(`{"type":"object"}`)
+		encoded = anything
 	}
 	binding, err := json.Marshal(r)
 	return tool.Definition{
@@ -292,10 +308,13 @@ type parameter struct {
 	schema                any
 }
 
+// places are where a parameter may go.
+var places = []string{"query", "header", "cookie", "path"}
+
 // parameters are an operation's own and those of its path that it does not replace.
 func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
 	type place struct{ in, name string }
-	there := map[place]bool{}
+	there, names := map[place]bool{}, 0
 	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
 		own := map[place]bool{}
 		if len(from) > maxParameters {
@@ -307,8 +326,11 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 				name: text(m["name"]), in: text(m["in"]), description: text(m["description"]), required: m["required"] == true,
 				joined: m["explode"] == false, schema: m["schema"],
 			}
-			if p.name == "" || there[place{p.in, p.name}] {
+			if p.name == "" || !slices.Contains(places, p.in) || there[place{p.in, p.name}] {
 				continue
+			}
+			if names += len(p.name); names > maxNames {
+				return nil, errors.New("its parameters have names that are too long")
 			}
 			if p.schema == nil {
 				if content := d.object(m["content"]); len(content) == 1 {
@@ -318,9 +340,7 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 				}
 			}
 			own[place{p.in, p.name}] = true
-			if all = append(all, p); len(p.name) > maxAddress {
-				return nil, errors.New("a parameter has a name that is too long")
-			}
+			all = append(all, p)
 		}
 		maps.Copy(there, own)
 	}
@@ -338,7 +358,7 @@ func bodyOf(d *document, content map[string]any) (string, map[string]any) {
 		return "", nil
 	}
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		if m := d.object(content[kind]); m != nil && strings.HasSuffix(kind, "+json") {
+		if m := d.object(content[kind]); m != nil && strings.HasSuffix(kind, "+json") && len(kind) <= maxKind {
 			return kind, m
 		}
 	}

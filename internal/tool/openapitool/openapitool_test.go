@@ -319,6 +319,8 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add(shared(2, 3, `{"type":["string","null"],"enum":["a"],"default":1e2}`))
 	f.Add(pathed("/x/{a}"))
+	f.Add(operated(3, `{"parameters":[{"name":"a","in":"query","schema":{"type":["string",{"a":1}],"nullable":true}}]}`,
+		`{"url":"{v}","variables":{"v":{"default":"https://x"}}}`, `"schemas":{}`))
 	f.Add([]byte("openapi: 3.1\nservers: [{url: 'https://{v}.example.com', variables: {v: {default: a}}}]\npaths: {/a: {get: &g {summary: s}, put: {<<: *g, parameters: [{name: q, in: query}]}}}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) == 0 || len(raw) > 64<<10 { // none: it would be fetched
@@ -329,6 +331,9 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%d steps", steps)
 		}
 		found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: raw, BaseURL: "https://example.com"})
+		if told(found) > openapitool.MaxTold {
+			t.Fatalf("%d bytes are found in %d", told(found), len(raw))
+		}
 		for _, one := range found {
 			if err != nil || !json.Valid(one.Parameters) || len(one.Parameters) > tool.MaxSchema || tool.Name(one.Name) != one.Name ||
 				one.Origin() != "https://example.com" {

@@ -12,9 +12,10 @@ import (
 // The bounds of what is written out of schemas: beyond them it says "anything", which is true, if less helpful.
 const (
 	maxDepth = 8
-	maxNodes = 2_000          // of an operation
-	maxBytes = tool.MaxSchema // of its texts
-	maxWork  = 400_000        // steps of a document
+	maxNodes = 2_000            // of an operation
+	maxBytes = tool.MaxSchema   // of its texts
+	maxWork  = 400_000          // steps of a document
+	maxTold  = tool.MaxDocument // bytes of all that is found in it, and half of it those of schemas
 )
 
 // writer writes the schemas of an operation out as JSON schema, without references, of which providers of models know none.
@@ -83,7 +84,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	if len(of) == 0 {
 		return true
 	}
-	if !w.room(len(of)) {
+	if !w.room(len(of)) || !w.step(len(of)) {
 		return false
 	}
 	properties := map[string]any{}
@@ -97,7 +98,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	}
 	out["properties"] = properties
 	var required []string
-	if must := list(s["required"]); w.room(len(must)) {
+	if must := list(s["required"]); w.room(len(must)) && w.step(len(must)) {
 		for _, name := range must {
 			if _, there := properties[text(name)]; there {
 				w.take(len(text(name)))
@@ -113,17 +114,12 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 
 // plain writes what has no schema within.
 func (w *writer) plain(s, out map[string]any) {
-	types := list(s["type"])
-	if one := text(s["type"]); one != "" {
-		types = []any{one}
-	}
-	if s["nullable"] == true && len(types) > 0 {
-		types = append(slices.Clone(types), "null")
-	}
-	switch {
-	case len(types) == 1:
+	types := typesOf(s)
+	switch len(types) {
+	case 0:
+	case 1:
 		out["type"] = types[0]
-	case len(types) > 1 && len(types) < 8:
+	default:
 		out["type"] = types
 	}
 	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"} {
@@ -136,6 +132,26 @@ func (w *writer) plain(s, out map[string]any) {
 			out[name] = v
 		}
 	}
+}
+
+// types are those that JSON schema knows.
+var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// typesOf are the types that a schema names, each once, in the order in which it does. A document may say anything.
+func typesOf(s map[string]any) (named []string) {
+	said := list(s["type"])
+	if one := text(s["type"]); one != "" {
+		said = []any{one}
+	}
+	for _, one := range said[:min(len(said), len(types))] {
+		if name := text(one); slices.Contains(types, name) && !slices.Contains(named, name) {
+			named = append(named, name)
+		}
+	}
+	if s["nullable"] == true && len(named) > 0 && !slices.Contains(named, "null") {
+		named = append(named, "null")
+	}
+	return named
 }
 
 // fitting says whether a keyword has a value of its sort: the document may say anything.
