@@ -33,7 +33,7 @@ type toolkitBody struct {
 	Kind        string          `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
 	Name        *string         `json:"name,omitempty"`
 	URL         *string         `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
-	BaseURL     *string         `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own"`
+	BaseURL     *string         `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
 	Document    json.RawMessage `json:"document,omitempty" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
 	Request     json.RawMessage `json:"request,omitempty" doc:"of the kind http: {name, description, method, headers, query, body, parameters}"`
 	Command     []string        `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`

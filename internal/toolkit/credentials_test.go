@@ -251,17 +251,89 @@ func TestADocumentThatNamesAnotherServerLosesTheTool(t *testing.T) {
 	tried, err := s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
 	require.NoError(t, err)
 	assert.Contains(t, tried.Error, "credentials must be given again")
+}
 
-	yes := true // who enables it and then gives credentials means that server, too
-	_, err = s.SetRules(t.Context(), scope, id, "act", toolkit.Rules{Enabled: &yes})
+// Who has a document fetched with credentials has named one server; which one its operations are called at, the
+// document says.
+func TestADocumentDoesNotChooseWhoIsShownTheCredentials(t *testing.T) {
+	scope, yes := record.Of("o"), true
+	for scheme, c := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			home, other := newSite(t), newSite(t)
+			home.says(other.URL, "get", "/act")
+			s := reach(t, home, other)
+			e, err := s.Create(t.Context(), "o", at("openapi", home, &c))
+			require.NoError(t, err)
+			id := e.Value.ID
+			assert.Equal(t, []string{home.URL}, e.Value.Origins)
+			stray := func() {
+				t.Helper()
+				useAll(t, s, id)
+				_, words := other.seen()
+				assert.Empty(t, words)
+				_, tools, err := s.Offered(t.Context(), scope, id)
+				require.NoError(t, err)
+				assert.False(t, tools[0].Enabled)
+				assert.Contains(t, tools[0].Problem, "base_url")
+				_, err = s.SetRules(t.Context(), scope, id, "act", toolkit.Rules{Enabled: &yes})
+				require.ErrorContains(t, err, "base_url")
+			}
+			stray()
+			again, err := s.Edit(t.Context(), scope, id, 0, toolkit.Draft{Credentials: &c})
+			require.NoError(t, err)
+			assert.Equal(t, []string{home.URL}, again.Value.Origins)
+			stray()
+
+			named, err := s.Edit(t.Context(), scope, id, 0, toolkit.Draft{BaseURL: text(other.URL), Credentials: &c})
+			require.NoError(t, err)
+			assert.Equal(t, []string{home.URL, other.URL}, named.Value.Origins, "the owner names it")
+			_, err = s.SetRules(t.Context(), scope, id, "act", toolkit.Rules{Enabled: &yes})
+			require.NoError(t, err)
+			useAll(t, s, id)
+			_, words := other.seen()
+			assert.NotEmpty(t, words)
+		})
+	}
+}
+
+func TestCredentialsThatComeLaterAreForWhatTheOwnerNamed(t *testing.T) {
+	home, other := newSite(t), newSite(t)
+	home.says(other.URL, "get", "/act")
+	s := reach(t, home, other)
+	scope, secret := record.Of("o"), schemes["bearer"]
+	e, err := s.Create(t.Context(), "o", at("openapi", home, nil))
 	require.NoError(t, err)
+	id := e.Value.ID
+	require.Equal(t, []string{"act"}, enabled(t, s, id), "nobody is shown anything")
 	_, err = s.Edit(t.Context(), scope, id, 0, toolkit.Draft{Credentials: &secret})
 	require.NoError(t, err)
-	tried, err = s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
+	assert.Empty(t, enabled(t, s, id))
+	useAll(t, s, id)
+	_, words := other.seen()
+	assert.Empty(t, words)
+	_, err = s.Edit(t.Context(), scope, id, 0, toolkit.Draft{Credentials: &tool.Credentials{}})
 	require.NoError(t, err)
-	assert.Equal(t, "done", tried.Result)
-	_, words = other.seen()
-	assert.Equal(t, []string{"DELETE /act"}, words)
+	yes := true
+	_, err = s.SetRules(t.Context(), scope, id, "act", toolkit.Rules{Enabled: &yes})
+	require.NoError(t, err, "without credentials it may be called again")
+}
+
+func TestADocumentThatItsOwnerGaveNamesTheServers(t *testing.T) {
+	home := newSite(t)
+	home.says(home.URL, "get", "/act")
+	s := reach(t, home)
+	secret := schemes["bearer"]
+	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"), Document: []byte(home.document), Credentials: &secret})
+	require.NoError(t, err)
+	assert.Equal(t, []string{home.URL}, e.Value.Origins)
+	assert.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
+	useAll(t, s, e.Value.ID)
+	_, words := home.seen()
+	assert.NotEmpty(t, words)
+	edited, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{Credentials: &secret})
+	require.NoError(t, err)
+	assert.Equal(t, []string{home.URL}, edited.Value.Origins)
+	assert.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
 }
 
 func TestAToolThatIsNotWhatItWasIsOffUntilItIsEnabled(t *testing.T) {

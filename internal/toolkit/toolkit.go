@@ -246,8 +246,8 @@ func places(t record.Toolkit) (list []string) {
 	return list
 }
 
-// give gives a toolkit credentials, for the servers that its owner names and for those of these tools; none take away
-// what it has.
+// give gives a toolkit credentials, for the servers that its owner names; none take away what it has. Where the owner
+// names none but has given the document, they are for the servers of these tools.
 func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.Lets, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
@@ -255,9 +255,12 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 	}
 	bound := *c
 	bound.Origins = places(*t)
-	for _, one := range tools {
-		if at := one.Origin(); at != "" && !slices.Contains(bound.Origins, at) {
-			bound.Origins = append(bound.Origins, at)
+	if len(bound.Origins) == 0 && t.Document != "" {
+		for _, one := range tools {
+			at := one.Origin()
+			if known := one.Problem == "" || one.Problem == strays; known && at != "" && !slices.Contains(bound.Origins, at) {
+				bound.Origins = append(bound.Origins, at)
+			}
 		}
 	}
 	plain, err := json.Marshal(bound)
@@ -272,8 +275,22 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 // sealedFor is whom a toolkit's credentials are sealed for: they open for no other toolkit.
 func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
 
-// keep stores the list of tools. What it writes belongs to the commit of the toolkit.
+// strays is the problem of a tool that leads where the credentials may not be shown.
+const strays = "it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
+	"give the credentials with it, and refresh the toolkit"
+
+// keep stores the list of tools, and has none of them enabled that strays: a document says where its operations are,
+// but not to whom the credentials are shown. What it writes belongs to the commit of the toolkit.
 func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) (named table.Op, err error) {
+	for i := range tools {
+		at, one := tools[i].Origin(), &tools[i]
+		switch stray := t.Lets != "" && at != "" && !slices.Contains(t.Origins, at); {
+		case stray && one.Problem == "":
+			one.Enabled, one.Problem = false, strays
+		case !stray && one.Problem == strays:
+			one.Problem = ""
+		}
+	}
 	b, err := json.Marshal(tools)
 	if err != nil {
 		return named, err
@@ -423,8 +440,7 @@ func (s *Toolkits) change(
 	})
 }
 
-// Edit changes what is set. What the endpoint offers is looked at by Refresh alone. Credentials that are given are for
-// the enabled tools.
+// Edit changes what is set. What the endpoint offers is looked at by Refresh alone.
 func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
@@ -449,32 +465,31 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 			return nil, err
 		}
 		if moved {
-			named, err := s.leave(ctx, t, tools)
-			if err != nil {
+			if err := s.leave(ctx, t, tools); err != nil {
 				return nil, err
 			}
-			ops = append(ops, named)
 		}
-		if d.Credentials == nil {
-			return ops, nil
+		if d.Credentials != nil {
+			if err := s.give(ctx, t, d.Credentials, tools); err != nil {
+				return nil, err
+			}
 		}
-		return ops, s.give(ctx, t, d.Credentials, slices.DeleteFunc(tools, func(one Tool) bool { return !one.Enabled }))
+		named, err := s.keep(ctx, t, tools)
+		return append(ops, named), err
 	})
 }
 
 // leave sees to a toolkit that has moved. What was agreed to was another place: tools that are not where the owner says
 // are not enabled any more, and credentials that were given for other servers are gone.
-func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) (named table.Op, err error) {
+func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {
 		tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())
 	}
 	if slices.ContainsFunc(now, func(at string) bool { return !slices.Contains(t.Origins, at) }) || len(t.Command) > 0 {
-		if err := s.give(ctx, t, nil, nil); err != nil {
-			return named, err
-		}
+		return s.give(ctx, t, nil, nil)
 	}
-	return s.keep(ctx, t, tools)
+	return nil
 }
 
 // Remove takes a toolkit away; agents that name it go on without its tools.
