@@ -367,7 +367,7 @@ func TestAToolThatIsNotWhatItWasIsOffUntilItIsEnabled(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, tools[0].Enabled)
 			assert.Equal(t, "always", tools[0].Approval.Mode)
-			assert.Equal(t, tools[0].Definition.RetrySafe, tools[0].RetrySafe, "as it is found now")
+			assert.False(t, tools[0].RetrySafe, "as its owner has it")
 		})
 	}
 }

@@ -199,7 +199,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 	if err != nil {
 		return "", err
 	}
-	named, err := s.keep(ctx, &t, tools)
+	named, err := s.keep(ctx, &t, list{Tools: tools})
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@
 package toolkit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,7 +208,7 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 		}
 	}
 	t.RefreshedAt = now
-	named, err := s.keep(ctx, &t, tools)
+	named, err := s.keep(ctx, &t, list{Tools: tools})
 	if err != nil {
 		return none, err
 	}
@@ -281,9 +282,9 @@ const strays = "it leads to a server that the toolkit's credentials were not giv
 
 // keep stores the list of tools, and has none of them enabled that strays: a document says where its operations are,
 // but not to whom the credentials are shown. What it writes belongs to the commit of the toolkit.
-func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) (named table.Op, err error) {
-	for i := range tools {
-		at, one := tools[i].Origin(), &tools[i]
+func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, l list) (named table.Op, err error) {
+	for i := range l.Tools {
+		at, one := l.Tools[i].Origin(), &l.Tools[i]
 		switch stray := t.Lets != "" && at != "" && !slices.Contains(t.Origins, at); {
 		case stray && one.Problem == "":
 			one.Enabled, one.Problem = false, strays
@@ -291,11 +292,11 @@ func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, tools []Tool) (n
 			one.Problem = ""
 		}
 	}
-	b, err := json.Marshal(tools)
+	b, err := json.Marshal(l)
 	if err != nil {
 		return named, err
 	}
-	t.ToolCount = len(tools)
+	t.ToolCount = len(l.Tools)
 	t.Tools, named, err = s.Store.PutToolkitBlob(ctx, *t, "tools", b)
 	return named, err
 }
@@ -403,12 +404,26 @@ func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) 
 		}
 		return tools, err
 	}
+	l, err := s.list(ctx, t)
+	return l.Tools, err
+}
+
+// list is what is stored of a toolkit's tools: those that it has, and what binds those that its server has taken back,
+// without what they are.
+type list struct {
+	Tools []Tool `json:"tools"`
+	Gone  []Tool `json:"gone,omitempty"`
+}
+
+func (s *Toolkits) list(ctx context.Context, t record.Toolkit) (l list, err error) {
 	raw, err := s.Store.ToolkitBlob(ctx, t.Tools)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	var tools []Tool
-	return tools, json.Unmarshal(raw, &tools)
+	if bytes.HasPrefix(raw, []byte("[")) { // as earlier programs wrote it
+		return l, json.Unmarshal(raw, &l.Tools)
+	}
+	return l, json.Unmarshal(raw, &l)
 }
 
 // fixed refuses to change what every organisation has.
@@ -460,21 +475,21 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 		if !moved && d.Credentials == nil {
 			return ops, nil
 		}
-		tools, err := s.tools(ctx, *t)
+		l, err := s.list(ctx, *t)
 		if err != nil {
 			return nil, err
 		}
 		if moved {
-			if err := s.leave(ctx, t, tools); err != nil {
+			if err := s.leave(ctx, t, l.Tools); err != nil {
 				return nil, err
 			}
 		}
 		if d.Credentials != nil {
-			if err := s.give(ctx, t, d.Credentials, tools); err != nil {
+			if err := s.give(ctx, t, d.Credentials, l.Tools); err != nil {
 				return nil, err
 			}
 		}
-		named, err := s.keep(ctx, t, tools)
+		named, err := s.keep(ctx, t, l)
 		return append(ops, named), err
 	})
 }

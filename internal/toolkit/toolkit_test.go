@@ -21,6 +21,8 @@ import (
 // kind is a kind whose tools say how they were called.
 type kind struct {
 	names []string
+	about string
+	safe  bool
 	let   tool.Credentials
 }
 
@@ -28,7 +30,9 @@ func (k *kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	k.let = e.Credentials
 	var list []tool.Definition
 	for _, name := range k.names {
-		list = append(list, tool.Definition{Spec: tool.Spec{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}})
+		list = append(list, tool.Definition{Spec: tool.Spec{
+			Name: name, Description: k.about, RetrySafe: k.safe, Parameters: json.RawMessage(`{"type":"object"}`),
+		}})
 	}
 	return list, nil
 }

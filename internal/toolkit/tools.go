@@ -67,20 +67,20 @@ func missingTool(id, name string) error {
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) ([]table.Op, error) {
-		tools, err := s.tools(ctx, *t)
+		l, err := s.list(ctx, *t)
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+		at := slices.IndexFunc(l.Tools, func(one Tool) bool { return one.Name == name })
 		if at < 0 {
 			return nil, missingTool(id, name)
 		}
-		if err := rules.apply(&tools[at]); err != nil {
+		if err := rules.apply(&l.Tools[at]); err != nil {
 			return nil, err
 		}
-		changed = tools[at]
+		changed = l.Tools[at]
 		t.UpdatedAt = s.Host.Now()
-		named, err := s.keep(ctx, t, tools)
+		named, err := s.keep(ctx, t, l)
 		return []table.Op{named}, err
 	})
 	return changed, err
@@ -89,16 +89,28 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 // Difference is what a refresh found, by the tools' names.
 type Difference struct{ Added, Removed, Changed []string }
 
+// bind has a tool keep what binds the one that it was, or was before its server took it back.
+func (t *Tool) bind(was Tool) {
+	t.Approval, t.TimeoutMS, t.RetrySafe = was.Approval, was.TimeoutMS, was.RetrySafe && t.RetrySafe
+}
+
+// ruled says whether a tool's owner has set what binds it.
+func (t Tool) ruled() bool {
+	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
+}
+
 // Refresh looks again at what the endpoint offers. What is new is not enabled. A tool that is not what it was keeps the
-// rules that bind it, but is not enabled any more, as what was agreed to was something else.
+// rules that bind it, but is not enabled any more, as what was agreed to was something else; so does one that its server
+// took back and offers again.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) ([]table.Op, error) {
 		d = Difference{}
-		before, err := s.tools(ctx, *t)
+		l, err := s.list(ctx, *t)
 		if err != nil {
 			return nil, err
 		}
+		before := l.Tools
 		endpoint, err := s.endpoint(ctx, *t)
 		if err != nil {
 			return nil, err
@@ -108,13 +120,20 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 			return nil, err
 		}
 		for i := range now {
+			l.Gone = slices.DeleteFunc(l.Gone, func(gone Tool) bool {
+				again := gone.Name == now[i].Name
+				if again {
+					now[i].bind(gone)
+				}
+				return again
+			})
 			at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
 			if at < 0 {
 				d.Added = append(d.Added, now[i].Name)
 				continue
 			}
 			was := before[at]
-			now[i].Approval, now[i].TimeoutMS = was.Approval, was.TimeoutMS
+			now[i].bind(was)
 			if !was.same(now[i]) {
 				d.Changed = append(d.Changed, now[i].Name)
 				continue
@@ -125,10 +144,16 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 		for _, was := range before {
 			if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
 				d.Removed = append(d.Removed, was.Name)
+				if was.ruled() {
+					gone := Tool{Approval: was.Approval, TimeoutMS: was.TimeoutMS, RetrySafe: was.RetrySafe}
+					gone.Name = was.Name
+					l.Gone = append(l.Gone, gone)
+				}
 			}
 		}
+		l.Tools, l.Gone = now, l.Gone[max(0, len(l.Gone)-tool.MaxTools):]
 		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
-		named, err := s.keep(ctx, t, now)
+		named, err := s.keep(ctx, t, l)
 		return []table.Op{named}, err
 	})
 	return d, err

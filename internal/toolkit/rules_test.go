@@ -1,0 +1,92 @@
+package toolkit_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/toolkit"
+)
+
+// only is a toolkit's tool of a name.
+func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
+	t.Helper()
+	_, tools, err := s.Offered(t.Context(), record.Of("o"), id)
+	require.NoError(t, err)
+	for _, one := range tools {
+		if one.Name == name {
+			return one
+		}
+	}
+	return toolkit.Tool{}
+}
+
+// A server that drops a tool and brings it back finds the rules that its owner set.
+func TestAToolThatComesBackHasItsRules(t *testing.T) {
+	scope, limit, no := record.Of("o"), 5_000, false
+	k := &kind{names: []string{"pay", "look"}, safe: true}
+	s := newToolkits(t, k)
+	one := made(t, s, toolkit.Draft{Name: text("bank"), URL: text("https://a.example.com")})
+	asks := tool.Approval{Mode: "when", Argument: "amount", Pattern: "^[0-9]{3}"}
+	_, err := s.SetRules(t.Context(), scope, one.ID, "pay", toolkit.Rules{Approval: &asks, TimeoutMS: &limit, RetrySafe: &no})
+	require.NoError(t, err)
+	refresh := func(names ...string) toolkit.Difference {
+		t.Helper()
+		k.names = names
+		d, err := s.Refresh(t.Context(), scope, one.ID)
+		require.NoError(t, err)
+		return d
+	}
+	require.Equal(t, []string{"pay"}, refresh("look").Removed)
+	e, err := s.Toolkit(t.Context(), scope, one.ID)
+	require.NoError(t, err)
+	assert.Equal(t, 1, e.Value.ToolCount, "what is gone is not counted")
+	assert.Empty(t, only(t, s, one.ID, "pay"))
+	_, err = s.SetRules(t.Context(), scope, one.ID, "pay", toolkit.Rules{RetrySafe: &no})
+	require.ErrorContains(t, err, "pay")
+	assert.NotContains(t, opened(t, s, one.ID), "pay")
+
+	for n := range 3 { // whatever comes and goes meanwhile, and however the toolkit is edited
+		many := []string{"look"}
+		for i := range tool.MaxTools - 1 {
+			many = append(many, fmt.Sprintf("t%d_%d", n, i))
+		}
+		refresh(many...)
+		_, err := s.Edit(t.Context(), scope, one.ID, 0, toolkit.Draft{Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
+		require.NoError(t, err)
+		_, err = s.SetRules(t.Context(), scope, one.ID, "look", toolkit.Rules{Enabled: &no})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"pay"}, refresh("look", "pay").Added)
+	back := only(t, s, one.ID, "pay")
+	assert.False(t, back.Enabled)
+	assert.Equal(t, asks, back.Approval)
+	assert.Equal(t, limit, back.TimeoutMS)
+	assert.False(t, back.RetrySafe)
+	refresh("look")
+	refresh("pay")
+	assert.Equal(t, asks, only(t, s, one.ID, "pay").Approval, "each time")
+}
+
+// So does one that says something else than before.
+func TestAToolThatChangesKeepsWhatBindsIt(t *testing.T) {
+	scope, no := record.Of("o"), false
+	k := &kind{names: []string{"pay"}, safe: true}
+	s := newToolkits(t, k)
+	one := made(t, s, toolkit.Draft{Name: text("bank"), URL: text("https://a.example.com")})
+	_, err := s.SetRules(t.Context(), scope, one.ID, "pay", toolkit.Rules{Approval: &tool.Approval{Mode: "always"}, RetrySafe: &no})
+	require.NoError(t, err)
+	for _, about := range []string{"pays", "pays more"} {
+		k.about = about
+		d, err := s.Refresh(t.Context(), scope, one.ID)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"pay"}, d.Changed)
+		now := only(t, s, one.ID, "pay")
+		assert.Equal(t, "always", now.Approval.Mode)
+		assert.False(t, now.RetrySafe, "that it may be called twice is not for the server to say again")
+	}
+}
