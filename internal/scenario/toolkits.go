@@ -288,7 +288,7 @@ func toolkitStories() []Story {
 			_, enabled = toolNames(x.get(at + "/tools").is(200))
 			assert.Empty(x, enabled)
 			assert.Nil(x, x.patch(at, object{"url": url}).is(200).at("credentials_type"), "they do not come back")
-			x.post(at+"/refresh", nil).problem(400, "toolkit_unusable")
+			x.post(at+"/refresh", nil).problem(400, "invalid_request")
 			back := x.patch(at, object{"url": url, "credentials": object{"type": "bearer", "token": toolToken}}).is(200)
 			assert.Equal(x, "bearer", back.text("credentials_type"))
 			x.post(at+"/refresh", nil).is(200)
@@ -375,13 +375,13 @@ func toolkitStories() []Story {
 			} {
 				x.post("/toolkits", with(bad)).problem(400, "invalid_request")
 			}
-			refused := x.post("/toolkits", with(object{"credentials": object{"type": "bearer", "token": "wrong-word"}})).problem(400, "toolkit_unusable")
+			refused := x.post("/toolkits", with(object{"credentials": object{"type": "bearer", "token": "wrong-word"}})).problem(400, "invalid_request")
 			assert.Contains(x, refused.raw, "answered 401")
 			assert.NotContains(x, refused.raw, "wrong-word")
 			for _, inside := range []string{"http://127.0.0.1:1/", "http://169.254.169.254/latest", "http://[::1]/", "http://0x7f.1/"} {
 				x.post("/toolkits", with(object{"url": inside})).problem(400, "url_forbidden")
 			}
-			named := x.post("/toolkits", with(object{"url": "http://localhost:1/openapi.json"})).problem(400, "toolkit_unusable")
+			named := x.post("/toolkits", with(object{"url": "http://localhost:1/openapi.json"})).problem(400, "invalid_request")
 			assert.Contains(x, named.raw, "may not be reached", "a name that leads inside is refused when it is dialled")
 			x.post("/agents", object{"name": "a", "toolkit_ids": []string{"0123456789abcdef01234567"}}).problem(400, "invalid_request")
 		}},

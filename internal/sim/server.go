@@ -81,7 +81,7 @@ func (s *server) agree(t record.Toolkit, list []toolkit.Tool) {
 func (w *world) owner(organization, id string) {
 	c := &client{world: w, name: "owner of " + id, own: &process{name: "owner"}}
 	scope := record.Of(organization)
-	known := []string{"unavailable", "not_found", "toolkit_unusable"} // the organization may leave
+	known := []string{"unavailable", "not_found", "invalid_request"} // the organization may leave
 	w.spawn(c.own, c.name, func(a *actor) {
 		for end := w.now.Add(trouble); w.now.Before(end); {
 			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(4*time.Minute))))

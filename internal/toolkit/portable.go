@@ -1,6 +1,7 @@
 package toolkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
 	"agentplatform/internal/tool"
 )
 
@@ -69,13 +69,22 @@ func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, erro
 	return string(raw), err
 }
 
+// maxImported is how many toolkits a document may have, which is how many an agent may.
+const maxImported = 100
+
 // Import finds the toolkits that keys name: the built-in one, one of the organisation that has the same kind, name and
 // endpoint, or one that is made as it was exported, without credentials.
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
+	if len(list) > maxImported {
+		return nil, problem.InvalidField("body.toolkits", "must be at most %d", maxImported)
+	}
+	if len(keys) > maxImported {
+		return nil, problem.InvalidField("body.agent.toolkit_ids", "must be at most %d", maxImported)
+	}
 	named := map[string]Portable{}
 	for i, p := range list { // nothing is made before all of it is known to be good
 		var err error
-		if p.found, err = s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), p); err != nil {
+		if err = s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
 			return nil, err
 		}
 		named[p.Key] = p
@@ -100,35 +109,54 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	return ids, nil
 }
 
-// checkPortable holds a toolkit to what a creation is held to, and finds the tools that can be told without asking
-// anybody.
-func (s *Toolkits) checkPortable(ctx context.Context, at string, p Portable) (found []Tool, err error) {
+// checkPortable holds a toolkit to what a creation is held to, and each of its tools to what is found and to what may be
+// ruled; and it finds the tools that can be told without asking anybody.
+func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
-		return nil, problem.InvalidField(at+".kind", "must be openapi, mcp or http")
+		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
 	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}); err != nil {
-		return nil, err
+		return err
 	}
 	if p.Document != "" && p.Kind != "openapi" {
-		return nil, problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
+		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
 	}
 	if p.URL == "" && p.Kind != "openapi" {
-		return nil, problem.InvalidField(at+".url", "is required")
+		return problem.InvalidField(at+".url", "is required")
 	}
 	if field := p.whole(); field != "" {
-		if found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
-			return nil, problem.InvalidField(at+"."+field, "%s", err)
+		if p.found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
+			return problem.InvalidField(at+"."+field, "%s", err)
 		}
 	}
 	if len(p.Tools) > tool.MaxTools {
-		return nil, problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
+		return problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
 	}
-	for i, t := range p.Tools {
-		if _, err := schema.Compile(t.Parameters); t.Name == "" || tool.Name(t.Name) != t.Name || len(t.Parameters) > tool.MaxSchema || (err != nil && t.Enabled) {
-			return nil, problem.InvalidField(fmt.Sprintf("%s.tools[%d]", at, i), "is no tool as it is exported")
+	names, tools := map[string]bool{}, make([]Tool, 0, len(p.Tools))
+	for i, said := range p.Tools {
+		place := fmt.Sprintf("%s.tools[%d]", at, i)
+		one, err := said.checked(place, names)
+		if err != nil {
+			return err
 		}
+		tools = append(tools, one)
 	}
-	return found, nil
+	p.Tools = tools
+	return nil
+}
+
+// checked is a tool that an import says there is, with the rules that it says.
+func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
+	one, fault := examine(t.Definition, names)
+	if fault != "" {
+		return one, problem.InvalidField(place, "is no tool as it is exported: %s", fault)
+	}
+	one.Problem = cmp.Or(one.Problem, tool.Clip(t.Problem, 500))
+	rules := Rules{Enabled: &t.Enabled, TimeoutMS: &t.TimeoutMS, RetrySafe: &t.RetrySafe}
+	if t.Approval != (tool.Approval{}) {
+		rules.Approval = &t.Approval
+	}
+	return one, rules.apply(place, place+".approval", &one)
 }
 
 // whole names the field from which the tools can be told without asking anybody; empty where none is.

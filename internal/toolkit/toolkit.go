@@ -330,9 +330,7 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	found, err := s.Kinds[kind].Discover(ctx, e)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
-		p := problem.New(problem.Invalid, "toolkit_unusable", "the toolkit's tools cannot be found: %s", refused.Message)
-		p.Fields = []problem.Field{{Location: "body.url", Message: refused.Message}}
-		return nil, p
+		return nil, unusable(kind, e, refused.Message)
 	}
 	if err != nil {
 		return nil, err
@@ -341,19 +339,61 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	names := map[string]bool{}
 	for _, d := range found {
 		if err := ctx.Err(); err != nil {
-			return nil, problem.New(problem.Invalid, "toolkit_unusable", "the toolkit's tools cannot be read in time")
+			return nil, unusable(kind, e, "they cannot be read in time")
 		}
-		one := Tool{Definition: d, RetrySafe: d.RetrySafe}
-		if _, err := schema.Compile(d.Parameters); err != nil {
-			one.Problem = "its parameters are no JSON schema: " + err.Error()
+		one, fault := examine(d, names)
+		if fault != "" {
+			return nil, unusable(kind, e, fmt.Sprintf("%s: %s", tool.Clip(d.Name, tool.MaxName), fault))
 		}
-		if names[d.Name] {
-			one.Problem = "another tool has its name"
-		}
-		names[d.Name] = true
 		tools = append(tools, one)
 	}
 	return tools, nil
+}
+
+// unusable says that an endpoint offers no tools that can be taken, at the member of a body that names the endpoint.
+func unusable(kind string, e tool.Endpoint, why string) error {
+	field := "body.url"
+	switch {
+	case len(e.Document) > 0:
+		field = "body.document"
+	case kind == "http":
+		field = "body.request"
+	case len(e.Command) > 0:
+		field = "body.command"
+	}
+	p := problem.New(problem.Invalid, "invalid_request", "the toolkit's tools cannot be found: %s", why)
+	p.Fields = []problem.Field{{Location: field, Message: why}}
+	return p
+}
+
+// The bounds of what a tool is, whoever says so; those of its parameters are the port's.
+const (
+	maxDescription = 16 << 10
+	maxBinding     = 256 << 10
+)
+
+// examine makes a tool of what is said to be one, beside those whose names are taken. It is not enabled, and cannot be
+// where it has a problem. What has a fault is no tool.
+func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) {
+	one = Tool{Definition: d, RetrySafe: d.RetrySafe}
+	switch {
+	case d.Name == "" || tool.Name(d.Name) != d.Name:
+		return one, "its name is none that models take"
+	case len(d.Description) > maxDescription:
+		return one, fmt.Sprintf("its description is over %d bytes", maxDescription)
+	case len(d.Parameters) > tool.MaxSchema:
+		return one, fmt.Sprintf("its parameters are over %d bytes", tool.MaxSchema)
+	case len(d.Binding) > maxBinding:
+		return one, fmt.Sprintf("what is needed to call it is over %d bytes", maxBinding)
+	}
+	if _, err := schema.Compile(d.Parameters); err != nil {
+		one.Problem = "its parameters are no JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
+	}
+	if names[d.Name] {
+		one.Problem = "another tool has its name"
+	}
+	names[d.Name] = true
+	return one, ""
 }
 
 // Toolkit reads one; the built-in one is made up on the spot.

@@ -28,28 +28,38 @@ type Rules struct {
 	RetrySafe *bool
 }
 
-func (r Rules) apply(t *Tool) error {
+// maxPattern is how many bytes a rule's pattern may have, and the name of the argument that it is for.
+const maxPattern = 1000
+
+// apply changes a tool. It is what stands at some place of the body, where its approval has a place of its own.
+func (r Rules) apply(place, when string, t *Tool) error {
 	if r.Enabled != nil {
 		if *r.Enabled && t.Problem != "" {
-			return problem.InvalidField("body.enabled", "the tool cannot be enabled: %s", t.Problem)
+			return problem.InvalidField(place+".enabled", "the tool cannot be enabled: %s", t.Problem)
 		}
 		t.Enabled = *r.Enabled
 	}
 	if a := r.Approval; a != nil {
 		if !slices.Contains([]string{"never", "always", "when"}, a.Mode) {
-			return problem.InvalidField("body.approval", "must be never, always or when")
+			return problem.InvalidField(place+".approval", "must be never, always or when")
 		}
 		if a.Mode == "when" && a.Argument == "" {
-			return problem.InvalidField("body.approval_when.argument", "is required")
+			return problem.InvalidField(when+".argument", "is required")
 		}
-		if _, err := regexp.Compile(a.Pattern); err != nil || len(a.Pattern) > 1000 {
-			return problem.InvalidField("body.approval_when.pattern", "must be a regular expression (RE2)")
+		if len(a.Argument) > maxPattern {
+			return problem.InvalidField(when+".argument", "must have at most %d bytes", maxPattern)
+		}
+		if len(a.Pattern) > maxPattern {
+			return problem.InvalidField(when+".pattern", "must have at most %d bytes", maxPattern)
+		}
+		if _, err := regexp.Compile(a.Pattern); err != nil {
+			return problem.InvalidField(when+".pattern", "must be a regular expression (RE2)")
 		}
 		t.Approval = *a
 	}
 	if n := r.TimeoutMS; n != nil {
-		if *n < 0 || time.Duration(*n)*time.Millisecond > MaxCallTime {
-			return problem.InvalidField("body.timeout_ms", "must be between 1 and %d", MaxCallTime.Milliseconds())
+		if *n < 0 || int64(*n) > MaxCallTime.Milliseconds() {
+			return problem.InvalidField(place+".timeout_ms", "must be between 1 and %d", MaxCallTime.Milliseconds())
 		}
 		t.TimeoutMS = *n
 	}
@@ -75,7 +85,7 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 		if at < 0 {
 			return nil, missingTool(id, name)
 		}
-		if err := rules.apply(&l.Tools[at]); err != nil {
+		if err := rules.apply("body", "body.approval_when", &l.Tools[at]); err != nil {
 			return nil, err
 		}
 		changed = l.Tools[at]
@@ -190,7 +200,7 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	found, err := shelf.Browse(ctx, endpoint)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
-		return found, problem.New(problem.Conflict, "toolkit_unusable", "the toolkit's server cannot be asked: %s", refused.Message)
+		return found, problem.New(problem.Conflict, "conflict", "the toolkit's server cannot be asked: %s", refused.Message)
 	}
 	return found, err
 }
