@@ -327,7 +327,7 @@ func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoin
 func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
-	found, err := s.Kinds[kind].Discover(ctx, e)
+	found, err := s.kind(kind).Discover(ctx, e)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
 		return nil, unusable(kind, e, refused.Message)

@@ -187,8 +187,7 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	if err != nil {
 		return tool.Offerings{}, err
 	}
-	shelf, ok := s.Kinds[e.Value.Kind].(tool.Shelf)
-	if !ok {
+	if _, ok := s.Kinds[e.Value.Kind].(tool.Shelf); !ok {
 		return tool.Offerings{}, nil
 	}
 	endpoint, err := s.endpoint(ctx, e.Value)
@@ -197,7 +196,7 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	}
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
-	found, err := shelf.Browse(ctx, endpoint)
+	found, err := s.kind(e.Value.Kind).Browse(ctx, endpoint)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
 		return found, problem.New(problem.Conflict, "conflict", "the toolkit's server cannot be asked: %s", refused.Message)
@@ -253,7 +252,7 @@ func (s *Toolkits) Try(
 	began := s.Host.Elapsed()
 	ctx, cancel := s.Host.WithTimeout(ctx, min(tools[at].limit(), discoverTime))
 	defer cancel()
-	result, err := s.Kinds[t.Kind].Call(ctx, endpoint, tools[at].Definition, tool.Invocation{
+	result, err := s.kind(t.Kind).Call(ctx, endpoint, tools[at].Definition, tool.Invocation{
 		Name: name, Arguments: arguments, IdempotencyKey: "try-" + s.Host.NewID(),
 	})
 	a := Attempt{Result: result.String(), Elapsed: s.Host.Elapsed() - began}
@@ -304,7 +303,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 			}
 			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Fingerprint: fingerprint(t, one), Approval: one.Approval, Timeout: one.limit()}
 			o.Own, o.Name, o.RetrySafe = one.Name, free(names, one.Name, t.Name), one.RetrySafe
-			kind := s.Kinds[t.Kind]
+			kind := s.kind(t.Kind)
 			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 				if broken != "" {
 					return tool.Result{}, tool.Fail("%s", broken)
