@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
@@ -97,8 +98,10 @@ func viewToolkit(t record.Toolkit) toolkitView {
 		Request: t.Request, Command: t.Command, CredentialsType: optional(t.Lets), Origins: append([]string{}, t.Origins...),
 		ToolCount: t.ToolCount,
 	}
-	if !t.CreatedAt.IsZero() { // the built-in one was never made
-		v.CreatedAt, v.UpdatedAt, v.RefreshedAt = optional(events.Time(t.CreatedAt)), optional(events.Time(t.UpdatedAt)), optional(events.Time(t.RefreshedAt))
+	for to, at := range map[**string]time.Time{&v.CreatedAt: t.CreatedAt, &v.UpdatedAt: t.UpdatedAt, &v.RefreshedAt: t.RefreshedAt} {
+		if !at.IsZero() { // as of what was never refreshed, and of the built-in one of no organization
+			*to = optional(events.Time(at))
+		}
 	}
 	return v
 }
@@ -128,22 +131,42 @@ type toolkitList struct {
 }
 
 func (s *Server) listToolkits(ctx context.Context, p tenant.Principal, in *Paging) (*answer[toolkitList], error) {
-	page, err := resources[record.Toolkit](ctx, s, p.Scope(), *in)
-	if err != nil {
-		return nil, err
-	}
-	list := toolkitList{Toolkits: []toolkitView{}, NextCursor: encodeCursor(page.Next)}
+	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
 	if in.Cursor == "" {
 		builtin, err := s.Toolkits.Toolkit(ctx, p.Scope(), record.BuiltinToolkit(p.Organization.ID))
 		if err != nil {
 			return nil, err
 		}
-		list.Toolkits = append(list.Toolkits, viewToolkit(builtin.Value))
+		list.Toolkits = append(list.Toolkits, viewToolkitOf(p, builtin.Value))
+		in.Limit = max(1, in.Limit-1)
 	}
+	page, err := resources[record.Toolkit](ctx, s, p.Scope(), *in)
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Toolkits) == most { // there is no room for more; are there more?
+		if page.Next != "" || len(page.Rows) > 0 {
+			page.Next = beforeAll
+		}
+		page.Rows = nil
+	}
+	list.NextCursor = encodeCursor(page.Next)
 	for _, e := range page.Rows {
 		list.Toolkits = append(list.Toolkits, viewToolkit(e.Value))
 	}
 	return &answer[toolkitList]{Body: list}, nil
+}
+
+// beforeAll is the place of the built-in toolkit, which is listed before all that are stored: places are made of
+// letters, digits and what stands before those.
+const beforeAll = "~"
+
+// viewToolkitOf views a toolkit that may be the built-in one, which is as old as the organization.
+func viewToolkitOf(p tenant.Principal, t record.Toolkit) toolkitView {
+	if t.Kind == toolkit.Builtin {
+		t.CreatedAt, t.UpdatedAt = p.Organization.CreatedAt, p.Organization.CreatedAt
+	}
+	return viewToolkit(t)
 }
 
 func (s *Server) readToolkit(ctx context.Context, p tenant.Principal, in *IDPath) (*answer[toolkitView], error) {
@@ -154,7 +177,7 @@ func (s *Server) readToolkit(ctx context.Context, p tenant.Principal, in *IDPath
 	if err != nil {
 		return nil, err
 	}
-	return toolkitAnswer(e), nil
+	return &answer[toolkitView]{ETag: etag(e.Version()), Body: viewToolkitOf(p, e.Value)}, nil
 }
 
 func (s *Server) editToolkit(ctx context.Context, p tenant.Principal, in *struct {

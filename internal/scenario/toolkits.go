@@ -404,6 +404,41 @@ func toolkitStories() []Story {
 			x.delete("/toolkits/" + toolkit).is(204)
 			x.get("/toolkits/"+toolkit).problem(404, "not_found")
 		}},
+		{Name: "toolkit/a page has no more toolkits than were asked for", Tell: func(x *Teller) {
+			var all []string
+			for n := range 3 {
+				_, address := x.serveTools()
+				all = append(all, x.post("/toolkits", object{
+					"kind": "http", "name": fmt.Sprint(n), "url": address, "request": object{"name": "a"},
+				}).is(201).text("toolkit_id"))
+			}
+			builtin := x.get("/toolkits?limit=1").is(200)
+			assert.Equal(x, "builtin", builtin.text("toolkits", 0, "kind"))
+			assert.Equal(x, 3.0, builtin.number("toolkits", 0, "tool_count"))
+			made := x.get("/organization").is(200).text("created_at")
+			one := x.get("/toolkits/" + builtin.text("toolkits", 0, "toolkit_id")).is(200)
+			for _, member := range []string{"created_at", "updated_at"} {
+				assert.Equal(x, made, builtin.text("toolkits", 0, member))
+				assert.Equal(x, made, one.text(member))
+			}
+			for _, limit := range []int{1, 2, 3, 4, 100} {
+				var seen []string
+				for cursor, pages := "", 0; pages < 10; pages++ {
+					page := x.get(fmt.Sprintf("/toolkits?limit=%d%s", limit, cursor)).is(200)
+					assert.LessOrEqual(x, len(page.list("toolkits")), limit)
+					for _, t := range page.list("toolkits") {
+						seen = append(seen, t.(object)["toolkit_id"].(string))
+					}
+					if page.at("next_cursor") == nil {
+						break
+					}
+					cursor = "&cursor=" + page.text("next_cursor")
+				}
+				assert.Equal(x, []string{builtin.text("toolkits", 0, "toolkit_id"), all[2], all[1], all[0]}, seen, "limit %d", limit)
+			}
+			other := newTeller(x.T, x.world, x.receiver)
+			assert.Nil(x, other.get("/toolkits?limit=1").is(200).at("next_cursor"), "there is no other")
+		}},
 		{Name: "toolkit/a single request", Tell: func(x *Teller) {
 			_, address := x.serveTools()
 			toolkit := x.post("/toolkits", object{

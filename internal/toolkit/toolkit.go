@@ -399,7 +399,10 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 // Toolkit reads one; the built-in one is made up on the spot.
 func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Toolkit], error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
-		return record.Fresh(s.builtin(scope.Organization())), nil
+		t := s.builtin(scope.Organization())
+		tools, err := s.tools(ctx, t)
+		t.ToolCount = len(tools)
+		return record.Fresh(t), err
 	}
 	return record.Resource[record.Toolkit](ctx, s.Store, scope, id)
 }
