@@ -277,13 +277,13 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 		Instructions: s.instructions(), Messages: s.conversation(ctx), Tools: s.specs(),
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
-	reply, failure, err := s.converse(ctx, request, &step)
+	reply, said, failure, err := s.converse(ctx, &request, &step)
 	if err != nil {
 		return nil, err
 	}
 	step.FinishedAt = s.Host.Now()
-	if failure == "" || reply.OutputTokens > 0 { // what a call has used counts, whatever came of it
-		failure = cmp.Or(failure, s.take(&step, request, reply))
+	if failure == "" || reply.OutputTokens > 0 || said > maxReply { // what a call has used counts, whatever came of it
+		failure = cmp.Or(failure, s.take(&step, request, reply, said))
 	}
 	if failure != "" {
 		return &Result{Failure: failure}, nil
@@ -291,8 +291,11 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	return nil, nil // journalled before the calls that it asks for are made, or with the pause that they lead to
 }
 
-// converse makes one model call, again after failures that may pass.
-func (s *session) converse(ctx context.Context, r model.Request, step *record.Step) (reply model.Reply, failure string, err error) {
+// converse makes one model call, again after failures that may pass; r is then what was asked last, said how many bytes of
+// text came for it.
+func (s *session) converse(
+	ctx context.Context, r *model.Request, step *record.Step,
+) (reply model.Reply, said int, failure string, err error) {
 	before := s.text()
 	whole := r.Messages
 	step.LeftOut = s.leftOut()
@@ -300,8 +303,8 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 		step.Tries = r.Try + 1
 		r.Messages = s.fitted(whole, step.LeftOut)
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
-		said := 0
-		reply, err = s.model.Converse(call, r, func(text string) {
+		said = 0
+		reply, err = s.model.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
 			if said += len(text); said > maxReply {
 				cancel() // nobody reads on; take says why
@@ -311,17 +314,18 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 		})
 		cancel()
 		if said > maxReply && ctx.Err() == nil {
-			return model.Reply{Text: reply.Text, InputTokens: reply.InputTokens, OutputTokens: max(reply.OutputTokens, estimate(said))}, tooMuchText, nil
+			reply.Calls = nil
+			return reply, said, tooMuchText, nil
 		}
 		kind := model.KindOf(err)
 		if s.Tried != nil && ctx.Err() == nil {
 			s.Tried(kind == model.Retryable || kind == model.Throttled)
 		}
 		if err == nil {
-			return reply, "", nil
+			return reply, said, "", nil
 		}
 		if ctx.Err() != nil {
-			return reply, "", ctx.Err()
+			return reply, said, "", ctx.Err()
 		}
 		s.Live.Replace(ctx, before)
 		if kind == model.TooLong && s.leaveOut(step) && step.Tries < modelTries {
@@ -329,14 +333,14 @@ func (s *session) converse(ctx context.Context, r model.Request, step *record.St
 		}
 		wait, again := model.MayRetry(err)
 		if !again || step.Tries >= modelTries {
-			return reply, err.Error(), nil
+			return reply, said, err.Error(), nil
 		}
 		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Try, 5*time.Second)))
 		if err := s.Host.Sleep(ctx, wait); err != nil {
-			return reply, "", err
+			return reply, said, "", err
 		}
 		if err := s.Go(); err != nil {
-			return reply, "", err
+			return reply, said, "", err
 		}
 	}
 }

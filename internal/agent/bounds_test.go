@@ -98,7 +98,7 @@ func TestATextWithoutEndIsCutOffWhereItIsTooLong(t *testing.T) {
 						return model.Reply{InputTokens: 7}, ctx.Err() // as an adapter does whose call was ended
 					}
 				}
-				return model.Reply{Text: long(whole), Finish: "stop", InputTokens: 7, OutputTokens: 3}, nil
+				return model.Reply{Text: long(whole), Finish: "stop", InputTokens: 7, OutputTokens: 900_000}, nil
 			})
 			s := newStage(m, nil)
 			s.task.Live = heard{text: shown}
@@ -107,7 +107,7 @@ func TestATextWithoutEndIsCutOffWhereItIsTooLong(t *testing.T) {
 			require.Len(t, r.All, 1, "what it used counts")
 			if !c.over {
 				require.NotNil(t, r.Answer)
-				assert.EqualValues(t, 3, r.All[0].OutputTokens)
+				assert.EqualValues(t, 900_000, r.All[0].OutputTokens)
 				return
 			}
 			assert.Equal(t, "the model's reply is over 4 MiB", r.Failure)
@@ -156,22 +156,24 @@ func TestAResultIsToldWholeUpToItsBound(t *testing.T) {
 	}
 }
 
-func TestAClaimOfTokensCountsUpToItsBound(t *testing.T) {
-	const most = 100 << 20
+func TestAClaimOfTokensCountsWithinItsBounds(t *testing.T) {
 	request := model.Message{
 		Role: model.User, Text: long(40), Texts: []model.Text{{Text: long(400)}, {Text: long(400)}},
 		Results: []model.Result{{Text: long(2000)}, {Text: long(2000)}},
 	}
-	const asked = (4 + 40 + 800 + 4000) / 4
-	const replied = (8 + 16 + 80 + 16 + 80) / 4
+	const told, said = 4 + 40 + 800 + 4000, 8 + 16 + 80 + 16 + 80 // bytes
+	const asked, replied = told / 4, said / 4
+	const leastIn, leastOut = (told + 31) / 32, (said + 31) / 32
+	const mostIn, mostOut = told + 1<<20, said + 1<<20
 	for _, c := range []struct{ in, out, wantIn, wantOut int64 }{
-		{most, most, most, most},
-		{most + 1, 5, asked, 5},
-		{5, most + 1, 5, replied},
-		{-1, 0, asked, 0},
-		{0, -1, 0, replied},
-		{0, 1, 0, 1},
-		{1, 0, 1, 0},
+		{leastIn, leastOut, leastIn, leastOut},
+		{mostIn, mostOut, mostIn, mostOut},
+		{leastIn - 1, leastOut, asked, leastOut},
+		{leastIn, leastOut - 1, leastIn, replied},
+		{mostIn + 1, mostOut, asked, mostOut},
+		{mostIn, mostOut + 1, mostIn, replied},
+		{-1, leastOut, asked, leastOut},
+		{leastIn, -1, leastIn, replied},
 		{0, 0, asked, replied},
 	} {
 		reply := model.Reply{Text: long(8), InputTokens: c.in, OutputTokens: c.out}

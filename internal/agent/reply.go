@@ -19,7 +19,6 @@ const (
 	maxReply     = 4 << 20 // bytes of text
 	maxCalls     = 256
 	maxArguments = 2 << 20   // bytes, of all calls together
-	maxTokens    = 100 << 20 // that a reply may claim to have used
 	maxQuestion  = 16 << 10  // bytes of a question to the user
 	maxOptions   = 100
 	maxShown     = 2 << 10 // bytes of arguments that nobody can read, as they are journalled
@@ -34,11 +33,11 @@ var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 
 // take checks a reply and makes it the journal's next step. It says why the run cannot go on with it, if it cannot;
-// what the reply has used counts all the same.
-func (s *session) take(step *record.Step, request model.Request, reply model.Reply) (failure string) {
+// what the reply has used counts all the same. Of said bytes of text more may have come than the reply has.
+func (s *session) take(step *record.Step, request model.Request, reply model.Reply, said int) (failure string) {
 	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
 	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
-	step.InputTokens, step.OutputTokens = used(request, reply)
+	step.InputTokens, step.OutputTokens = used(request, reply, said)
 	size := 0
 	for _, c := range reply.Calls {
 		size += len(c.Arguments)
@@ -107,33 +106,42 @@ func (s *session) labels() map[string]bool {
 	return labels
 }
 
-// used is what a reply claims to have used. A claim that is negative or absurd, or that there was nothing, is none:
-// then it is estimated, as budgets count it.
-func used(request model.Request, reply model.Reply) (in, out int64) {
-	in, out = reply.InputTokens, reply.OutputTokens
-	none := in == 0 && out == 0
-	if in < 0 || in > maxTokens || none {
-		size := len(request.Instructions)
-		for _, m := range request.Messages {
-			size += len(m.Text)
-			for _, t := range m.Texts {
-				size += len(t.Text)
-			}
-			for _, r := range m.Results {
-				size += len(r.Text)
-			}
+// used is what a call has used: what its reply claims, as far as that can be true.
+func used(request model.Request, reply model.Reply, said int) (in, out int64) {
+	asked := len(request.Instructions)
+	for _, m := range request.Messages {
+		asked += len(m.Text) + sizeOf(m.Calls)
+		for _, t := range m.Texts {
+			asked += len(t.Text)
 		}
-		in = estimate(size)
-	}
-	if out < 0 || out > maxTokens || none {
-		size := len(reply.Text)
-		for _, c := range reply.Calls {
-			size += len(c.Name) + len(c.Arguments)
+		for _, r := range m.Results {
+			asked += len(r.Text)
 		}
-		out = estimate(size)
 	}
-	return in, out
+	return likely(reply.InputTokens, asked), likely(reply.OutputTokens, max(said, len(reply.Text)+sizeOf(reply.Calls)))
+}
+
+func sizeOf(calls []model.Call) (size int) {
+	for _, c := range calls {
+		size += len(c.Name) + len(c.Arguments)
+	}
+	return size
+}
+
+// likely is a claim of how many tokens so many bytes are, or, where that cannot be, an estimate. A token is a byte at least,
+// and seldom more than a word: who claims an eighth of what is usual, or less, has not counted.
+func likely(claim int64, size int) int64 {
+	if claim < int64(size+longToken-1)/longToken || claim > int64(size)+maxUnseen {
+		return estimate(size)
+	}
+	return claim
 }
 
 // estimate is about how many tokens a text has, by its bytes.
-func estimate(size int) int64 { return int64(size+3) / 4 }
+func estimate(size int) int64 { return int64(size+usualToken-1) / usualToken }
+
+const (
+	usualToken = 4              // bytes
+	longToken  = 8 * usualToken // bytes; of a whole text
+	maxUnseen  = 1 << 20        // tokens that no text shows: what was thought, pictures, what a provider adds
+)

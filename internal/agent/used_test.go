@@ -1,0 +1,143 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/anthropicmodel"
+	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/model/openaimodel"
+)
+
+// claiming says a text, and claims to have used so much.
+func claiming(text string, in, out int64) turn {
+	return func(model.Request) (model.Reply, error) {
+		return model.Reply{Text: text, Finish: "stop", InputTokens: in, OutputTokens: out}, nil
+	}
+}
+
+func TestEachSideOfAClaimIsJudgedByItself(t *testing.T) {
+	const size = 25_000
+	for name, c := range map[string]struct{ in, out, wantIn, wantOut int64 }{
+		"honest":                          {6000, 5500, 6000, 5500},
+		"honest, long words":              {1000, 900, 1000, 900},
+		"nothing was said to it":          {0, 5500, 6250, 5500},
+		"it said nothing":                 {6000, 0, 6000, 6250},
+		"one token":                       {0, 1, 6250, 6250},
+		"one token each":                  {1, 1, 6250, 6250},
+		"thought long":                    {6000, 100_000, 6000, 100_000},
+		"more than anybody thinks":        {6000, 90 << 20, 6000, 6250},
+		"more than anybody could be told": {90 << 20, 5500, 6250, 5500},
+		"all there is":                    {math.MaxInt64, math.MinInt64, 6250, 6250},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(&script{says: []turn{claiming(strings.Repeat("x", size), c.in, c.out)}}, nil)
+			s.task.Message.Text = strings.Repeat("y", size)
+			r := s.work(t)
+			assert.Equal(t, c.wantIn, r.All[0].InputTokens)
+			assert.Equal(t, c.wantOut, r.All[0].OutputTokens)
+		})
+	}
+}
+
+// Whatever a reply claims, a token stands for 32 bytes at most.
+func TestNoClaimIsBelowItsSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 100_000)
+		said, asked, result := size.Draw(t, "said"), size.Draw(t, "asked"), size.Draw(t, "result")
+		in, out := rapid.Int64().Draw(t, "in"), rapid.Int64().Draw(t, "out")
+		s := newStage(&script{says: []turn{claiming(strings.Repeat("x", said), in, out)}}, nil)
+		s.task.Message.Text = strings.Repeat("y", asked)
+		s.task.History = []model.Message{{Role: model.Tool, Results: []model.Result{{Text: strings.Repeat("z", result)}}}}
+		r, err := s.Work(context.Background(), s.task)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, r.All[0].InputTokens*32, int64(asked+result))
+		assert.GreaterOrEqual(t, r.All[0].OutputTokens*32, int64(said))
+		assert.LessOrEqual(t, r.All[0].InputTokens, int64(asked+result)+1<<20)
+		assert.LessOrEqual(t, r.All[0].OutputTokens, int64(said)+1<<20)
+	})
+}
+
+// endless says more than anybody reads, then is stopped: what it claims does not come any more.
+type endless struct{}
+
+func (endless) Converse(ctx context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+	piece := strings.Repeat("x", 1<<20)
+	for ctx.Err() == nil {
+		emit(piece)
+	}
+	return model.Reply{}, model.Unreachable(ctx.Err())
+}
+
+func TestAReplyThatIsTooLongCountsWithWhatItWasTold(t *testing.T) {
+	s := newStage(&script{}, nil)
+	s.Models["m"] = endless{}
+	s.task.Message.Text = strings.Repeat("y", 25_000)
+	r := s.work(t)
+	require.Contains(t, r.Failure, "over 4 MiB")
+	require.Len(t, r.All, 1)
+	assert.EqualValues(t, 6250, r.All[0].InputTokens)
+	assert.Greater(t, r.All[0].OutputTokens, int64(1<<20))
+}
+
+// What providers claimed in the recorded conversations is what is booked.
+func TestWhatWasHonestlyClaimedIsBooked(t *testing.T) {
+	for provider, open := range map[string]func(answer string) model.Model{
+		"openaimodel":    func(answer string) model.Model { return openaimodel.New("", "", modeltest.Answering(answer)) },
+		"anthropicmodel": func(answer string) model.Model { return anthropicmodel.New("", "", modeltest.Answering(answer)) },
+	} {
+		files, err := filepath.Glob("../model/" + provider + "/testdata/recordings/*.json")
+		require.NoError(t, err)
+		claims := 0
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var exchanges []struct {
+				Request struct{ Messages any }
+				Text    string
+			}
+			require.NoError(t, json.Unmarshal(raw, &exchanges))
+			for _, e := range exchanges {
+				reply, err := open(e.Text).Converse(t.Context(), model.Request{}, func(string) {})
+				if err != nil || reply.InputTokens+reply.OutputTokens == 0 {
+					continue // one that failed, or claims nothing
+				}
+				claims++
+				s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) { return reply, nil }, says("done")}}, nil)
+				s.task.Message.Text = words(e.Request.Messages)
+				r := s.work(t)
+				assert.Equal(t, reply.InputTokens, r.All[0].InputTokens, file)
+				assert.Equal(t, reply.OutputTokens, r.All[0].OutputTokens, file)
+			}
+		}
+		assert.Positive(t, claims, provider)
+	}
+}
+
+// words are those of a request's messages, wherever they stand.
+func words(messages any) (all string) {
+	switch m := messages.(type) {
+	case []any:
+		for _, one := range m {
+			all += words(one)
+		}
+	case map[string]any:
+		for name, one := range m {
+			if text, is := one.(string); is && (name == "text" || name == "content" || name == "arguments") {
+				all += text
+			}
+			all += words(one)
+		}
+	}
+	return all
+}
