@@ -324,6 +324,9 @@ func (s *session) converse(
 		if err == nil {
 			return reply, said, "", nil
 		}
+		if s.Log != nil && ctx.Err() == nil {
+			s.Log.Warn("a model call failed", "kind", kind, "try", step.Tries, "error", model.Whole(err))
+		}
 		if ctx.Err() != nil {
 			return reply, said, "", ctx.Err()
 		}

@@ -18,8 +18,8 @@ import (
 const (
 	maxReply     = 4 << 20 // bytes of text
 	maxCalls     = 256
-	maxArguments = 2 << 20   // bytes, of all calls together
-	maxQuestion  = 16 << 10  // bytes of a question to the user
+	maxArguments = 2 << 20  // bytes, of all calls together
+	maxQuestion  = 16 << 10 // bytes of a question to the user
 	maxOptions   = 100
 	maxShown     = 2 << 10 // bytes of arguments that nobody can read, as they are journalled
 	maxFinish    = 64      // bytes of what a provider calls the end

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -140,4 +141,16 @@ func words(messages any) (all string) {
 		}
 	}
 	return all
+}
+
+// What a provider said at length is for the operators.
+func TestAFailureOfAModelIsLogged(t *testing.T) {
+	var log strings.Builder
+	s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
+		return model.Reply{}, model.Discreet(model.Fail(model.BadRequest, "no upstream at 10.0.0.7"), "", nil)
+	}}}, nil)
+	s.task.Log = slog.New(slog.NewTextHandler(&log, nil))
+	r := s.work(t)
+	assert.Equal(t, "no upstream at […]", r.Failure)
+	assert.Contains(t, log.String(), "no upstream at 10.0.0.7")
 }

@@ -182,6 +182,8 @@ type Error struct {
 	Kind Kind
 	Wait time.Duration // for Throttled, if the provider said
 	Err  error
+
+	whole string // for the log, where Err does not say all
 }
 
 func (e *Error) Error() string { return e.Err.Error() }

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -212,15 +214,25 @@ func (h *heard) reply() (model.Reply, error) {
 	return r, nil
 }
 
+// failure is a failure of the port, in words that may be shown.
 func failure(err error) error {
-	var throttled *types.ThrottlingException
-	var notReady *types.ModelNotReadyException
-	if errors.As(err, &throttled) || errors.As(err, &notReady) {
-		return &model.Error{Kind: model.Throttled, Err: fmt.Errorf("the model's provider throttles: %w", err)}
-	}
 	var answered *awshttp.ResponseError
 	if !errors.As(err, &answered) || answered.Response == nil || answered.HTTPStatusCode() == 0 {
 		return model.Unreachable(err)
 	}
-	return model.FromHTTP(answered.HTTPStatusCode(), model.RetryAfter(answered.Response.Header), fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
+	var throttled *types.ThrottlingException
+	var notReady *types.ModelNotReadyException
+	failed := model.FromHTTP(answered.HTTPStatusCode(), model.RetryAfter(answered.Response.Header), fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
+	if errors.As(err, &throttled) || errors.As(err, &notReady) {
+		failed = &model.Error{Kind: model.Throttled, Err: fmt.Errorf("the model's provider throttles: %w", err)}
+	}
+	asked := answered.Response.Request
+	sent := http.Header{"Token": asked.Header.Values("X-Amz-Security-Token")}
+	for _, part := range signed.FindAllStringSubmatch(asked.Header.Get("Authorization"), -1) {
+		sent.Add("Signed", part[1])
+	}
+	return model.Discreet(failed, asked.URL.String(), sent)
 }
+
+// signed are the parts of a signature that are ours; the others name the service and the day.
+var signed = regexp.MustCompile(`(?:Credential|Signature)=([^/,\s]+)`)

@@ -1,6 +1,7 @@
 package bedrockmodel_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -52,6 +53,33 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 			assert.Equal(t, c.want, failure.Kind)
 			assert.Contains(t, err.Error(), c.text)
 		})
+	}
+}
+
+// Bedrock tells of a wrong signature by repeating what was signed.
+func TestBedrocksWordsShowNothingOfOurs(t *testing.T) {
+	const token = "IQoJb3JpZ2luX2VjEOURS//////////wEaCXVzLWVhc3QtMSJHMEUCIQ"
+	for kind, status := range map[string]int{"InvalidSignatureException": 403, "ThrottlingException": 429, "ValidationException": 400} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Amzn-Errortype", kind)
+			w.WriteHeader(status)
+			words, _ := json.Marshal(map[string]string{
+				"message": "it should have been host:" + r.Host + " token:" + r.Header.Get("X-Amz-Security-Token") + " " + r.Header.Get("Authorization") +
+					" User: arn:aws:iam::123456789012:user/ours is not authorized",
+			})
+			_, _ = w.Write(words)
+		}))
+		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("AKIDOURS12345", "secret", token)}
+		m := bedrockmodel.New(account, bedrockmodel.Guardrail{})
+		_, err := m.Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+		server.Close()
+		require.ErrorContains(t, err, "it should have been")
+		for _, part := range []string{token, token[:20], "AKIDOURS", "127.0.0.1", "123456789012"} {
+			assert.NotContains(t, err.Error(), part, kind)
+		}
+		for _, part := range []string{token, token[:20], "AKIDOURS"} {
+			assert.NotContains(t, model.Whole(err), part, kind)
+		}
 	}
 }
 

@@ -44,8 +44,11 @@ func Join(base, path string) string {
 }
 
 // Stream sends a request and tells of each event's data until event says stop or the answer ends. Errors are failures
-// of the model port, as are those of event.
-func (e Endpoint) Stream(ctx context.Context, request any, event func(data []byte) (goOn bool, err error)) (http.Header, error) {
+// of the model port, as are those of event, and may be shown.
+func (e Endpoint) Stream(
+	ctx context.Context, request any, event func(data []byte) (goOn bool, err error),
+) (_ http.Header, err error) {
+	defer func() { err = e.Discreet(err) }()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, model.Fail(model.BadRequest, "the request cannot be written: %w", err)
@@ -84,6 +87,9 @@ func (e Endpoint) Stream(ctx context.Context, request any, event func(data []byt
 		}
 	}
 }
+
+// Discreet is a failure in words that show nothing of the endpoint.
+func (e Endpoint) Discreet(err error) error { return model.Discreet(err, e.URL, e.Header) }
 
 // finish reads what is left behind the last event, if that comes at once: only then is the connection used again.
 func finish(body io.ReadCloser) {

@@ -59,6 +59,11 @@ type Endpoint struct {
 	Client *http.Client // nil: the usual one
 }
 
+// straight follows no redirect: a key goes where the settings say, and nowhere else.
+var straight = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
 // maxList bounds a provider's answer.
 const maxList = 4 << 20
 
@@ -71,7 +76,7 @@ func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
 	r.Header = e.Header.Clone()
 	client := e.Client
 	if client == nil {
-		client = http.DefaultClient
+		client = straight
 	}
 	answer, err := client.Do(r)
 	if err != nil {

@@ -45,3 +45,14 @@ func TestEachProviderIsAskedInItsWay(t *testing.T) {
 	assert.NotContains(t, err.Error(), "127.0.0.1")
 	assert.Len(t, modellist.Of(setting.Settings{}), 1, "demo is always there")
 }
+
+func TestAKeyFollowsNoRedirect(t *testing.T) {
+	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a key was taken elsewhere")
+	}))
+	defer stranger.Close()
+	server := httptest.NewServer(http.RedirectHandler(stranger.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	_, err := modellist.Of(setting.Settings{AnthropicBaseURL: server.URL, AnthropicAPIKey: "a"})["anthropic"].List(t.Context())
+	require.EqualError(t, err, "the model's provider answered 307")
+}

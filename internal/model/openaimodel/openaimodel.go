@@ -135,7 +135,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	if err != nil {
 		return model.Reply{}, err
 	}
-	return said.reply(header)
+	reply, err := said.reply(header)
+	return reply, m.endpoint.Discreet(err)
 }
 
 // heard is what a stream has said so far.
