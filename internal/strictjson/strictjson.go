@@ -28,6 +28,28 @@ type Limits struct {
 	Depth int // of arrays and objects in each other
 }
 
+// Within says what is too much in JSON that is then read into structures: there, a value may cost a hundred times what it
+// weighs. It is lenient otherwise, and keeps nothing.
+func Within(raw []byte, limits Limits, values int) error {
+	if len(raw) > limits.Bytes {
+		return fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
+	}
+	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for n := 0; ; n++ { // a member's name counts, too, and so does an end
+		if _, err := in.ReadToken(); errors.Is(err, io.EOF) && n > 0 {
+			return nil
+		} else if err != nil {
+			return fault(err)
+		}
+		if in.StackDepth() > limits.Depth {
+			return fmt.Errorf("the JSON is nested more than %d levels deep", limits.Depth)
+		}
+		if n > values {
+			return fmt.Errorf("the JSON has more than %d values", values)
+		}
+	}
+}
+
 // maxDigits bounds a number that is written out: more are no number that anybody computes with.
 const maxDigits = 400
 

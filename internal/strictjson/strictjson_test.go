@@ -60,6 +60,30 @@ func TestWhatIsRefused(t *testing.T) {
 	assert.EqualError(t, err, "it is no JSON object")
 }
 
+func TestWithinIsLenientButForWhatCosts(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":1,"a":2}`:                   ``,
+		"\"\xff\\ud800\"":                 ``,
+		`[1e999]`:                         ``,
+		`{"a":1`:                          `the JSON is cut off`,
+		``:                                `there is no JSON`,
+		`nonsense`:                        `no valid JSON`,
+		strings.Repeat("[", 9):            `nested more than 8 levels`,
+		`[` + strings.Repeat("1,", 30):    `more than 20 values`,
+		`[` + strings.Repeat("{},", 15):   `more than 20 values`,
+		`{` + strings.Repeat(`"":0,`, 15): `more than 20 values`,
+		strings.Repeat("1 ", 30):          `more than 20 values`,
+		`"` + strings.Repeat("x", 1024):   `1025 bytes, it may have 1024`,
+	} {
+		err := strictjson.Within([]byte(in), limits, 20)
+		if want == "" {
+			require.NoError(t, err, in)
+		} else {
+			require.ErrorContains(t, err, want, in)
+		}
+	}
+}
+
 func FuzzValue(f *testing.F) {
 	for _, seed := range []string{`{"a":[1.5e3,"\u00e9",{"b":null}]}`, `{"a":1,"a":1}`, `-0.0e-7`, `"\ud800"`, `[[[[]]]]`} {
 		f.Add(seed)

@@ -124,8 +124,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	var said heard
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
 		var e event
-		if err := json.Unmarshal(data, &e); err != nil {
-			return false, modelhttp.Unreadable(err)
+		if err := modelhttp.Read(data, &e); err != nil {
+			return false, err
 		}
 		if err := e.Error.Failure(); err != nil {
 			return false, err

@@ -1,7 +1,7 @@
 // Package modelhttp is a request to a provider of models over HTTP: JSON goes there, server-sent events come back, and
 // what goes wrong is a failure of the model port.
 //
-// It must not know what a provider's requests and events mean. It imports the model port.
+// It must not know what a provider's requests and events mean. It imports the model port and strictjson.
 package modelhttp
 
 import (
@@ -20,10 +20,13 @@ import (
 	"time"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/strictjson"
 )
 
 const (
-	maxEvent   = 8 << 20  // bytes of one event: a whole reply may come in one
+	maxEvent   = model.MaxText + 2<<20 // bytes of one event: a whole reply may come in one
+	maxDepth   = 128
+	maxValues  = 100_000  // of one event
 	maxRefusal = 64 << 10 // bytes that are read of an answer that refuses
 )
 
@@ -142,7 +145,7 @@ func refusal(answer *http.Response) error {
 		Detail  Text    `json:"detail"`
 	}
 	raw = bytes.Trim(bytes.TrimSpace(raw), "[]") // some put it into a list
-	_ = json.Unmarshal(raw, &body)               // whatever it is, the status says enough
+	_ = Read(raw, &body)                         // whatever it is, the status says enough
 	text := cmp.Or(body.Error.Message, string(body.Message), string(body.Detail), http.StatusText(answer.StatusCode))
 	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header), fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
 }
@@ -175,9 +178,17 @@ func (t Trouble) Failure() error {
 	return model.BrokeOff(cmp.Or(t.Message, "it does not say why"))
 }
 
-// Unreadable is the failure of an event that is not what the provider's events are.
-func Unreadable(err error) error {
-	return model.Fail(model.Retryable, "the model's stream cannot be read: %w", err)
+// Read reads an event, or another answer of a provider, if that costs no more than it should. Why one cannot be read is said
+// in no words of a library.
+func Read(data []byte, into any) error {
+	err := strictjson.Within(data, strictjson.Limits{Bytes: maxEvent, Depth: maxDepth}, maxValues)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return model.Fail(model.Retryable, "what the model's provider sent is not what its protocol says")
+	}
+	return nil
 }
 
 // Count is a number that a provider claims. One that is no number counts for nothing, one that is too large for the

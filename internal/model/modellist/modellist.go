@@ -1,18 +1,18 @@
 // Package modellist asks the providers which models there are, without their libraries: whoever only lists models need not
 // link what calls them, which is large.
 //
-// It imports its port and the settings that name the providers.
+// It imports its port, modelhttp and the settings that name the providers.
 package modellist
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/model/modelhttp"
 	"agentplatform/internal/setting"
 )
 
@@ -97,7 +97,7 @@ func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
 			DisplayName string `json:"display_name"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
+	if err := modelhttp.Read(raw, &list); err != nil {
 		return nil, fmt.Errorf("the model's provider gave no list of models")
 	}
 	var infos []model.Info

@@ -123,8 +123,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 			return false, nil
 		}
 		var c chunk
-		if err := json.Unmarshal(data, &c); err != nil {
-			return false, modelhttp.Unreadable(err)
+		if err := modelhttp.Read(data, &c); err != nil {
+			return false, err
 		}
 		if err := c.Error.Failure(); err != nil {
 			return false, err
