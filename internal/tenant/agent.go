@@ -2,10 +2,12 @@ package tenant
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/schema"
@@ -18,10 +20,21 @@ const (
 	maxActive = 4 * time.Hour
 	maxSchema = 64 << 10 // bytes of an agent's output schema
 
+	maxName         = 200 // characters of any name, as below
+	maxDescription  = 10_000
+	maxInstructions = 256 << 10 // bytes
+	maxProvider     = 64
+	maxModel        = 2048
+	maxAddress      = 2048 // bytes
+	maxApproval     = 2000 // tools
 	maxToolkits     = 100
 	maxMetadata     = 16 // members
-	maxMetadataName = 64 // characters, as below
+	maxMetadataName = 64
 	maxMetadataText = 1024
+
+	// maxSpec is what all of a spec may have as it is stored, where a letter may have six: what else is said of an agent is
+	// less than the rest.
+	maxSpec = table.MaxItemBytes - 16<<10
 )
 
 // DefaultSpec is what a client that says nothing gets.
@@ -39,15 +52,6 @@ func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
 
 // checkSpec says what is wrong with a spec; before is what it was, nil for a new agent. A model that stays is not asked for.
 func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s *record.AgentSpec, skipCheck bool) error {
-	if s.Name == "" || len(s.Name) > 200 {
-		return problem.InvalidField("body.name", "must have 1 to 200 characters")
-	}
-	if len(s.Description) > 10_000 {
-		return problem.InvalidField("body.description", "must have at most 10000 characters")
-	}
-	if len(s.Instructions) > 256<<10 {
-		return problem.InvalidField("body.instructions", "must have at most 256 KiB")
-	}
 	if err := checkBounds(s); err != nil {
 		return err
 	}
@@ -61,14 +65,14 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 		if id == record.BuiltinToolkit(organization) {
 			continue
 		}
-		if _, err := record.Resource[record.Toolkit](ctx, t.store, record.Of(organization), id); isGone(err) {
-			return problem.InvalidField(fmt.Sprintf("body.toolkit_ids[%d]", i), "toolkit %s does not exist", id)
+		if err := there[record.Toolkit](ctx, t.store, organization, id); isGone(err) {
+			return missing("body.toolkit_ids", i, "toolkit", id)
 		} else if err != nil {
 			return err
 		}
 	}
 	for i, id := range s.KnowledgeBaseIDs {
-		return problem.InvalidField(fmt.Sprintf("body.knowledge_base_ids[%d]", i), "knowledge base %s does not exist", id)
+		return missing("body.knowledge_base_ids", i, "knowledge base", id)
 	}
 	var kept record.AgentSpec
 	if before != nil {
@@ -104,11 +108,37 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	if n := s.Limits.MaxSteps; n != nil && (*n < 1 || *n > 1000) {
 		return problem.InvalidField("body.limits.max_steps", "must be between 1 and 1000")
 	}
-	return nil
+	return checkWhole(s)
 }
 
 // checkBounds holds what an agent says to its bounds, whichever way it came.
 func checkBounds(s *record.AgentSpec) error {
+	if err := checkName(s.Name); err != nil {
+		return err
+	}
+	if err := checkDescription(s.Description); err != nil {
+		return err
+	}
+	if len(s.Instructions) > maxInstructions {
+		return problem.InvalidField("body.instructions", "must have at most %d KiB", maxInstructions>>10)
+	}
+	if utf8.RuneCountInString(s.Model.Provider) > maxProvider {
+		return problem.InvalidField("body.model.provider", "must have at most %d characters", maxProvider)
+	}
+	if utf8.RuneCountInString(s.Model.Name) > maxModel {
+		return problem.InvalidField("body.model.name", "must have at most %d characters", maxModel)
+	}
+	if len(s.CallbackURL) > maxAddress {
+		return problem.InvalidField("body.callback_url", "must have at most %d characters", maxAddress)
+	}
+	if len(s.Approval.Tools) > maxApproval {
+		return problem.InvalidField("body.approval.tools", "must be at most %d", maxApproval)
+	}
+	for i, name := range s.Approval.Tools {
+		if utf8.RuneCountInString(name) > maxName {
+			return problem.InvalidField(fmt.Sprintf("body.approval.tools[%d]", i), "must have at most %d characters", maxName)
+		}
+	}
 	if n := s.Model.Temperature; n != nil && (*n < 0 || *n > 2) {
 		return problem.InvalidField("body.model.temperature", "must be between 0 and 2")
 	}
@@ -127,6 +157,59 @@ func checkBounds(s *record.AgentSpec) error {
 		}
 	}
 	return nil
+}
+
+// checkWhole says which member is the largest of a spec that is more than can be stored.
+func checkWhole(s *record.AgentSpec) error {
+	all, err := json.Marshal(s)
+	if err != nil {
+		return problem.InvalidField("body.output_schema", "must be a JSON schema")
+	}
+	if len(all) <= maxSpec {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(all, &members); err != nil {
+		return err
+	}
+	name, size := "", 0
+	for member, text := range members {
+		if len(text) > size {
+			name, size = member, len(text)
+		}
+	}
+	return problem.InvalidField("body."+name, "has %d bytes as it is stored, and the whole agent %d: it may have %d", size, len(all), maxSpec)
+}
+
+// checkName holds the name of anything to its bounds.
+func checkName(name string) error {
+	if name == "" || utf8.RuneCountInString(name) > maxName {
+		return problem.InvalidField("body.name", "must have 1 to %d characters", maxName)
+	}
+	return nil
+}
+
+func checkDescription(text string) error {
+	if utf8.RuneCountInString(text) > maxDescription {
+		return problem.InvalidField("body.description", "must have at most %d characters", maxDescription)
+	}
+	return nil
+}
+
+// there reads something that a body names, by whatever a client says is its id.
+func there[T record.Resourceful](ctx context.Context, store *record.Store, organization, id string) error {
+	if !host.ValidID(id) {
+		return problem.Missing("what has the id")
+	}
+	_, err := record.Resource[T](ctx, store, record.Of(organization), id)
+	return err
+}
+
+func missing(member string, at int, what, id string) error {
+	if !host.ValidID(id) {
+		return problem.InvalidField(fmt.Sprintf("%s[%d]", member, at), "is the id of no %s", what)
+	}
+	return problem.InvalidField(fmt.Sprintf("%s[%d]", member, at), "%s %s does not exist", what, id)
 }
 
 // ActiveLimit is how much active time a run of the agent may use.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -22,8 +23,8 @@ type NewKey struct {
 // CreateKey makes a key and returns its text, which is stored nowhere. The scope is where its user lives.
 func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scope, k NewKey) (record.Entity[record.APIKey], string, error) {
 	none := record.Entity[record.APIKey]{}
-	if k.Name == "" || len(k.Name) > 200 {
-		return none, "", problem.InvalidField("body.name", "must have 1 to 200 characters")
+	if err := checkName(k.Name); err != nil {
+		return none, "", err
 	}
 	if rank[k.Level] == 0 {
 		return none, "", problem.InvalidField("body.level", "must be read, run, manage or admin")
@@ -33,6 +34,9 @@ func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scop
 	}
 	if err := by.MayManage("the key", k.Level); err != nil {
 		return none, "", err
+	}
+	if !host.ValidID(k.UserID) {
+		return none, "", problem.InvalidField("body.user_id", "is the id of no user")
 	}
 	for range drawTries {
 		user, err := record.Resource[record.User](ctx, t.store, scope, k.UserID)
@@ -128,8 +132,8 @@ func (t *Tenants) EditKey(
 			return nil, err
 		}
 		if name != nil {
-			if *name == "" || len(*name) > 200 {
-				return nil, problem.InvalidField("body.name", "must have 1 to 200 characters")
+			if err := checkName(*name); err != nil {
+				return nil, err
 			}
 			k.Name = *name
 		}

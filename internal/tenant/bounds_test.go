@@ -50,7 +50,13 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 		require.NoError(t, err)
 		groups = append(groups, g.Value.ID)
 	}
-	text := func(n int) *string { return to(strings.Repeat("ü", n/2) + strings.Repeat("x", n%2)) } // of so many bytes
+	text := func(n int) *string { return to(strings.Repeat("ü", n)) } // of so many characters
+	names := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprint(i))
+		}
+		return list
+	}
 	organization := func(e tenant.OrganizationEdit) error {
 		_, err := w.EditOrganization(ctx, operator, w.name, 0, e)
 		return err
@@ -88,7 +94,7 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 		"body.name ":        {1, 200, func(n int) error { return group(tenant.GroupEdit{Name: text(n)}) }},
 		"body.description":  {none, 10_000, func(n int) error { return group(tenant.GroupEdit{Description: text(n)}) }},
 		"body.name  ":       {none, 200, func(n int) error { return user(tenant.UserEdit{Name: text(n)}) }},
-		"body.email":        {none, 320, func(n int) error { return user(tenant.UserEdit{Email: to(*text(n - 4) + "@b.c")}) }},
+		"body.email":        {none, 320, func(n int) error { return user(tenant.UserEdit{Email: to(strings.Repeat("x", n-4) + "@b.c")}) }},
 		"body.group_ids":    {none, 20, func(n int) error { return user(tenant.UserEdit{GroupIDs: to(groups[:n])}) }},
 		"body.group_ids ":   {none, 20, func(n int) error { return agent(func(s *record.AgentSpec) { s.GroupIDs = groups[:n] }) }},
 		"body.name   ":      {1, 200, func(n int) error { return agent(func(s *record.AgentSpec) { s.Name = *text(n) }) }},
@@ -108,7 +114,16 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 			return agent(func(s *record.AgentSpec) { s.ApproverGroupIDs = groups[:n] })
 		}},
 		"body.instructions": {none, 256 << 10, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Instructions = *text(n) })
+			return agent(func(s *record.AgentSpec) { s.Instructions = strings.Repeat("x", n) })
+		}},
+		"body.model.name": {none, 2048, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Model.Name = *text(n) })
+		}},
+		"body.approval.tools": {none, 2000, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Approval.Tools = names(n) })
+		}},
+		"body.approval.tools[1]": {none, 200, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Approval.Tools = []string{"", *text(n)} })
 		}},
 		"body.model.max_tokens": {1, none, func(n int) error {
 			return agent(func(s *record.AgentSpec) { s.Model.MaxTokens = &n })
@@ -224,6 +239,49 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"a budget taken away": {budget(`null`), ""},
 	} {
 		assert.Equal(t, c.field, about(t, c.err), name)
+	}
+}
+
+// Each text may be within its own bound, and the whole be more than can be stored: by its letters' spelling, or together.
+func TestAnAgentThatCannotBeStoredIsRefused(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("x", 5<<20)
+	for name, c := range map[string]struct {
+		change func(s *record.AgentSpec)
+		field  string
+	}{
+		"instructions of control characters": {
+			func(s *record.AgentSpec) { s.Instructions = strings.Repeat("\x01", 200_000) }, "body.instructions",
+		},
+		"instructions of signs": {
+			func(s *record.AgentSpec) { s.Instructions = strings.Repeat("<", 200_000) }, "body.instructions",
+		},
+		"names of signs": {func(s *record.AgentSpec) {
+			for range 2000 {
+				s.Approval.Tools = append(s.Approval.Tools, strings.Repeat("&", 64))
+			}
+		}, "body.approval"},
+		"two that are large": {func(s *record.AgentSpec) {
+			s.Instructions = strings.Repeat("x", 256<<10)
+			s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("<", 50_000))
+		}, "body.output_schema"},
+		"a provider":         {func(s *record.AgentSpec) { s.Model.Provider = long }, "body.model.provider"},
+		"an address":         {func(s *record.AgentSpec) { s.CallbackURL = "https://" + long }, "body.callback_url"},
+		"an approval's mode": {func(s *record.AgentSpec) { s.Approval.Mode = long }, "body.approval.mode"},
+		"a toolkit's id":     {func(s *record.AgentSpec) { s.ToolkitIDs = []string{long} }, "body.toolkit_ids[0]"},
+		"a group's id":       {func(s *record.AgentSpec) { s.GroupIDs = []string{long} }, "body.group_ids[0]"},
+		"a knowledge base's": {func(s *record.AgentSpec) { s.KnowledgeBaseIDs = []string{long} }, "body.knowledge_base_ids[0]"},
+		"a budget's period":  {func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: long} }, "body.budget.period"},
+		"the largest there is": {func(s *record.AgentSpec) {
+			s.Instructions, s.Description = strings.Repeat("x", 256<<10), strings.Repeat("ü", 10_000)
+			s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("x", 60_000))
+		}, ""},
+	} {
+		_, err := w.CreateAgent(t.Context(), w.name, w.spec(c.change), true)
+		assert.Equal(t, c.field, about(t, err), name)
+		if err != nil {
+			assert.Less(t, len(err.Error()), 500, name)
+		}
 	}
 }
 

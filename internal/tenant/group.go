@@ -2,7 +2,6 @@ package tenant
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"agentplatform/internal/problem"
@@ -24,14 +23,14 @@ func (e GroupEdit) apply(g *record.Group) error {
 	if e.Name != nil {
 		g.Name = *e.Name
 	}
-	if g.Name == "" || len(g.Name) > 200 {
-		return problem.InvalidField("body.name", "must have 1 to 200 characters")
+	if err := checkName(g.Name); err != nil {
+		return err
 	}
 	if e.Description != nil {
 		g.Description = *e.Description
 	}
-	if len(g.Description) > 10_000 {
-		return problem.InvalidField("body.description", "must have at most 10000 characters")
+	if err := checkDescription(g.Description); err != nil {
+		return err
 	}
 	return e.Budget.apply(&g.Budget)
 }
@@ -45,8 +44,8 @@ func (t *Tenants) checkGroups(ctx context.Context, organization, member string, 
 		if slices.Contains(before, id) {
 			continue
 		}
-		if _, err := record.Resource[record.Group](ctx, t.store, record.Of(organization), id); isGone(err) {
-			return problem.InvalidField(fmt.Sprintf("%s[%d]", member, i), "group %s does not exist", id)
+		if err := there[record.Group](ctx, t.store, organization, id); isGone(err) {
+			return missing(member, i, "group", id)
 		} else if err != nil {
 			return err
 		}

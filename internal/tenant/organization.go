@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"time"
+	"unicode/utf8"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -84,8 +85,8 @@ func (l limit) apply(by Principal) error {
 
 func (e OrganizationEdit) apply(o *record.Organization) error {
 	if e.Name != nil {
-		if *e.Name == "" || len(*e.Name) > 200 {
-			return problem.InvalidField("body.name", "must have 1 to 200 characters")
+		if err := checkName(*e.Name); err != nil {
+			return err
 		}
 		o.Name = *e.Name
 	}
@@ -99,7 +100,7 @@ func (e OrganizationEdit) apply(o *record.Organization) error {
 		return err
 	}
 	if e.Secret != nil {
-		if len(*e.Secret) > 4096 {
+		if utf8.RuneCountInString(*e.Secret) > 4096 {
 			return problem.InvalidField("body.webhook_secret", "must have at most 4096 characters")
 		}
 		o.Secret, o.PreviousSecret, o.PreviousUntil = *e.Secret, "", time.Time{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/mail"
 	"strings"
+	"unicode/utf8"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -30,8 +31,8 @@ func (e UserEdit) apply(u *record.User) error {
 		u.Email = *e.Email
 	}
 	if e.Name != nil {
-		if len(*e.Name) > 200 {
-			return problem.InvalidField("body.name", "must have at most 200 characters")
+		if utf8.RuneCountInString(*e.Name) > maxName {
+			return problem.InvalidField("body.name", "must have at most %d characters", maxName)
 		}
 		u.Name = *e.Name
 	}

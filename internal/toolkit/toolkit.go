@@ -73,6 +73,9 @@ type Draft struct {
 	Enabled     []string          // at creation; nil: all that are found
 }
 
+// maxRequest bounds the call of a toolkit of the kind http, which is stored with it, a letter as six at most.
+const maxRequest = 48 << 10
+
 // check holds a draft, which stands at some place of the body, to what can be told without asking anybody.
 func (s *Toolkits) check(place string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || len(*d.Name) > 200) {
@@ -102,6 +105,9 @@ func (s *Toolkits) check(place string, d Draft) error {
 	}
 	if len(d.Document) > tool.MaxDocument {
 		return problem.InvalidField(place+".document", "must have at most %d MiB", tool.MaxDocument>>20)
+	}
+	if len(d.Request) > maxRequest {
+		return problem.InvalidField(place+".request", "must have at most %d KiB", maxRequest>>10)
 	}
 	return checkCredentials(d.Credentials)
 }

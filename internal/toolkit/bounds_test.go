@@ -1,0 +1,24 @@
+package toolkit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+)
+
+// A call that could not be stored is refused, and its member is named.
+func TestACallOfAToolkitIsBounded(t *testing.T) {
+	there := newSite(t)
+	s := reach(t, there)
+	d := at("http", there, nil)
+	d.Request = fmt.Appendf(nil, `{"name":"act","description":%q}`, strings.Repeat("<", 500_000))
+	_, err := s.Create(t.Context(), "o", d)
+	p, is := problem.As(err)
+	require.True(t, is, "%v", err)
+	require.Equal(t, problem.Invalid, p.Kind)
+	require.Equal(t, "body.request", p.Fields[0].Location)
+}
