@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/mail"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -90,22 +95,23 @@ func (t *Tenants) CreateUser(
 // changeEmail is the writes by which a user has its e-mail address, which is nobody else's in the organisation, and
 // no other any more. Those who belong to none have theirs as they like.
 func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, move string) (ops []table.Op, err error) {
-	held := func(u record.User) (record.Entity[record.Email], bool, error) {
-		id := record.EmailID(u.Organization, u.Email)
-		e, err := record.Resource[record.Email](ctx, t.store, record.System(), id)
-		return e, err == nil, ignoreGone(err)
+	if before.Organization == after.Organization && before.Email == after.Email {
+		return nil, nil
 	}
-	same := before.Organization == after.Organization && strings.EqualFold(before.Email, after.Email)
-	if after.Email != "" && !same && after.Organization != record.Nobody {
-		e, there, err := held(after)
-		switch {
-		case err != nil:
+	wanted := "" // where the address of after is found
+	if after.Email != "" && after.Organization != record.Nobody {
+		address := compared(after.Email)
+		wanted = record.EmailID(after.Organization, address)
+		rows, err := t.emails(ctx, after)
+		if err != nil {
 			return nil, err
-		case there && e.Value.UserID != after.ID:
+		}
+		if slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return e.Value.UserID != after.ID }) {
 			return nil, problem.New(problem.Conflict, "conflict",
 				"another user of the organization has the e-mail address %s", after.Email)
-		case !there:
-			e := record.Fresh(record.Email{Address: strings.ToLower(after.Email), Organization: after.Organization, UserID: after.ID})
+		}
+		if !slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return foundAt(e) == wanted }) {
+			e := record.Fresh(record.Email{Address: address, Organization: after.Organization, UserID: after.ID})
 			op, err := record.PutResource(e, move)
 			if err != nil {
 				return nil, err
@@ -113,23 +119,52 @@ func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, mo
 			ops = append(ops, op)
 		}
 	}
-	if before.Email != "" && !same {
-		e, there, err := held(before)
-		if err != nil {
-			return nil, err
-		}
-		if there && e.Value.UserID == before.ID {
+	rows, err := t.emails(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range rows {
+		if e.Value.UserID == before.ID && foundAt(e) != wanted {
 			ops = append(ops, record.DeleteResource(e))
 		}
 	}
 	return ops, nil
 }
 
-func ignoreGone(err error) error {
-	if isGone(err) {
-		return nil
+func foundAt(e record.Entity[record.Email]) string {
+	return record.EmailID(e.Value.Organization, e.Value.Address)
+}
+
+// emails are the rows of a user's address: where it is found, and where it was while only letters' case made no difference.
+func (t *Tenants) emails(ctx context.Context, u record.User) (rows []record.Entity[record.Email], err error) {
+	if u.Email == "" {
+		return nil, nil
 	}
-	return err
+	at := []string{record.EmailID(u.Organization, compared(u.Email)), record.EmailID(u.Organization, u.Email)}
+	for _, id := range slices.Compact(at) {
+		e, err := record.Resource[record.Email](ctx, t.store, record.System(), id)
+		if err == nil {
+			rows = append(rows, e)
+		} else if !isGone(err) {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// compared is an address as it is compared: two that people read as one are one. Letters' case makes no difference, nor their
+// width or what they are composed of, nor what is not seen (Unicode's NFKC_Casefold).
+func compared(address string) string {
+	seen := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, address)
+	for range 2 { // what is taken apart may have a case of its own
+		seen = cases.Fold().String(norm.NFKC.String(seen))
+	}
+	return norm.NFKC.String(seen)
 }
 
 // applyUser makes an edit whose groups are there, and whose cap is within what an operator has left to the

@@ -1,0 +1,93 @@
+package tenant_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// alike are addresses that are one to people.
+var alike = [][]string{
+	{"s@example.com", "S@example.com", "ſ@example.com", "s\u00ad@example.com", "s\u200b@example.com"},
+	{"σ@example.com", "ς@example.com", "Σ@example.com"},
+	{"caf\u00e9@example.com", "cafe\u0301@example.com", "CAFE\u0301@example.com", "CAF\u00c9@EXAMPLE.com"},
+	{"a@example.com", "\uff41@example.com", "\uff21@example.com", "A@EXAMPLE.COM", "a@ｅxample.com"},
+	{"strasse@example.com", "straße@example.com", "STRASSE@example.com", "straẞe@example.com"},
+	{"kelvin@example.com", "\u212aelvin@example.com"},
+	{"office@example.com", "oﬃce@example.com"},
+	{"\u01c6@example.com", "\u01c5@example.com", "\u01c4@example.com"},
+}
+
+func TestAddressesThatAreOneToPeopleAreOne(t *testing.T) {
+	create := func(w *world, email string) (record.Entity[record.User], error) {
+		return w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
+	}
+	for _, group := range alike {
+		for _, first := range group {
+			w := newWorld(t)
+			u, err := create(w, first)
+			require.NoError(t, err, first)
+			assert.Equal(t, first, u.Value.Email, "shown as it was given")
+			for _, other := range group {
+				_, err := create(w, other)
+				assert.True(t, problem.Is(err, "conflict"), "%q stands beside %q", other, first)
+				_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, u.Value.ID, 0, tenant.UserEdit{Email: &other})
+				require.NoError(t, err, "it is one's own: %q, %q", first, other)
+				_, err = create(w, first)
+				assert.True(t, problem.Is(err, "conflict"), "%q stands beside %q", first, other)
+			}
+			_, err = w.RemoveUser(t.Context(), tenant.Platform(), w.home, u.Value.ID)
+			require.NoError(t, err)
+			_, err = create(w, group[len(group)-1])
+			require.NoError(t, err, "free again: %q", first)
+		}
+	}
+}
+
+// Addresses that were stored before they were compared so are found where they were put.
+func TestAnAddressOfBeforeIsFound(t *testing.T) {
+	const of, other, unlike = "ſ@example.com", "s@example.com", "t@example.com"
+	for name, then := range map[string]func(w *world, id string) (free bool){
+		"nothing": func(*world, string) bool { return false },
+		"another spelling": func(w *world, id string) bool {
+			_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, id, 0, tenant.UserEdit{Email: to(other)})
+			require.NoError(t, err)
+			return false
+		},
+		"another name": func(w *world, id string) bool {
+			_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, id, 0, tenant.UserEdit{Name: to("N")})
+			require.NoError(t, err)
+			return false
+		},
+		"another address": func(w *world, id string) bool {
+			_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, id, 0, tenant.UserEdit{Email: to(unlike)})
+			require.NoError(t, err)
+			return true
+		},
+		"removed": func(w *world, id string) bool {
+			_, err := w.RemoveUser(t.Context(), tenant.Platform(), w.home, id)
+			require.NoError(t, err)
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			now := w.clock.Now()
+			u := record.User{ID: w.clock.NewID(), Organization: w.name, Email: of, Role: "member", OperatorKeys: new(int), CreatedAt: now, UpdatedAt: now}
+			row, err := record.PutResource(record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}), u.ID)
+			require.NoError(t, err)
+			_, err = record.Create(t.Context(), w.store, u, u.ID, row)
+			require.NoError(t, err)
+			free := then(w, u.ID)
+			email := of
+			_, err = w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
+			assert.Equal(t, free, err == nil, "%v", err)
+		})
+	}
+}
