@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"unicode/utf8"
 
 	"agentplatform/events"
 	"agentplatform/internal/problem"
@@ -43,7 +44,7 @@ func (s *Server) duplicateAgent(ctx context.Context, p tenant.Principal, in *str
 	spec := e.Value.Spec
 	if in.Body != nil && in.Body.Name != nil {
 		spec.Name = *in.Body.Name
-	} else if spec.Name += " (copy)"; len(spec.Name) > 200 {
+	} else if spec.Name += " (copy)"; utf8.RuneCountInString(spec.Name) > 200 {
 		return nil, problem.InvalidField("body.name", "is required: with (copy) the agent's name has more than 200 characters")
 	}
 	made, err := s.Tenants.DuplicateAgent(ctx, e.Value, spec)

@@ -42,6 +42,11 @@ func agentStories() []Story {
 			assert.EqualValues(x, 1, made.number("version"))
 			x.patch("/agents/"+made.text("agent_id"), object{"instructions": "be brief"}).is(200)
 			assert.Equal(x, "be kind", x.get("/agents/"+x.Agent).is(200).text("instructions"))
+			long := x.post("/agents", object{"name": strings.Repeat("é", 193)}).is(201).text("agent_id")
+			x.post("/agents/"+long+"/duplicate", nil).is(201)
+			x.post("/toolkits", object{
+				"kind": "http", "name": strings.Repeat("é", 200), "url": "https://example.com/", "request": object{"name": "act", "method": "POST"},
+			}).is(201)
 			assert.Equal(x, "Twin", x.post("/agents/"+x.Agent+"/duplicate", object{"name": "Twin"}).is(201).text("name"))
 		}},
 		{Name: "agent/one document carries an agent elsewhere", Tell: func(x *Teller) {

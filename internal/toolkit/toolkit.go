@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"agentplatform/internal/egress"
 	"agentplatform/internal/host"
@@ -78,7 +79,7 @@ const maxRequest = 48 << 10
 
 // check holds a draft, which stands at some place of the body, to what can be told without asking anybody.
 func (s *Toolkits) check(place string, d Draft) error {
-	if d.Name != nil && (*d.Name == "" || len(*d.Name) > 200) {
+	if d.Name != nil && (*d.Name == "" || utf8.RuneCountInString(*d.Name) > 200) {
 		return problem.InvalidField(place+".name", "must have 1 to 200 characters")
 	}
 	for at, address := range map[string]*string{place + ".url": d.URL, place + ".base_url": d.BaseURL} {
