@@ -171,7 +171,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Loop: &agent.Loop{
 			Models: models, Host: machine,
 		},
-		Tools: toolkits,
+		Tools: toolkits, MayReach: tenants.SenderMayReach,
 	}
 	hooks := &webhook.Sender{
 		Sealer: sealer,

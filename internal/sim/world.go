@@ -261,7 +261,7 @@ func (w *world) deploy(name string) {
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},
-		Tools: box,
+		Tools: box, MayReach: tenants.SenderMayReach,
 	}
 	if w.server != nil {
 		d.worker.Tools = opener{d.toolkits, w.server}

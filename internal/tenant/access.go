@@ -91,6 +91,44 @@ func (t *Tenants) Reachable(ctx context.Context, p Principal) func(agent string)
 	}
 }
 
+// SenderMayReach is Reachable for whoever sent a run, with the key that it was sent with, as both stand now.
+func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key string) func(agent string) (bool, error) {
+	var reachable func(string) (bool, error)
+	return func(agent string) (bool, error) {
+		if reachable == nil {
+			p, err := t.sender(ctx, organization, user, key)
+			if err != nil {
+				return false, err
+			}
+			reachable = t.Reachable(ctx, p)
+		}
+		return reachable(agent)
+	}
+}
+
+// sender is who sent a run: nobody's member when the user is gone, no admin when the key is.
+func (t *Tenants) sender(ctx context.Context, organization, user, key string) (Principal, error) {
+	scope := record.Of(organization)
+	p := Principal{Organization: record.Organization{ID: organization}}
+	u, err := record.Resource[record.User](ctx, t.known, scope, user)
+	if isGone(err) {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	p.User = u.Value
+	k, err := record.Resource[record.APIKey](ctx, t.known, scope, key)
+	switch {
+	case err == nil:
+		p.Level = lower(Level(k.Value.Level), Role(p.User.Role).Most())
+	case !isGone(err):
+		return p, err
+	}
+	p.User.GroupIDs, err = record.There[record.Group](ctx, t.known, scope, p.User.GroupIDs)
+	return p, err
+}
+
 // refuses tells an error that says no from one that says nothing.
 func refuses(err error) bool {
 	p, is := problem.As(err)

@@ -24,8 +24,10 @@ func isUnstorable(err error) bool {
 }
 
 // history is the conversation before a run: the completed turns of its chat, oldest first, by the links from turn to
-// turn, which are exact though listings may lag.
-func history(ctx context.Context, s *record.Store, run record.Run) ([]model.Message, error) {
+// turn, which are exact though listings may lag. Turns of agents that the run's sender may not reach are left out:
+// whoever took part since the message was taken in, and whatever has changed since, it is judged here and now.
+func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message, error) {
+	s, may := a.Store, a.MayReach(ctx, run.Organization, run.User, run.APIKey)
 	var turns [][2]model.Message
 	chars := 0
 	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars; {
@@ -39,6 +41,13 @@ func history(ctx context.Context, s *record.Store, run record.Run) ([]model.Mess
 		r := e.Value
 		id = r.Previous
 		if r.Status != lifecycle.Completed || r.Removed || r.Epoch != run.Epoch {
+			continue
+		}
+		reached, err := may(r.Agent)
+		if err != nil {
+			return nil, err
+		}
+		if !reached {
 			continue
 		}
 		in, err := s.Input(ctx, r)

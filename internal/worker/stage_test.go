@@ -187,6 +187,7 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 	s.worker = &worker.Worker{
 		Shell: shell, Store: s.store, Known: s.store, Feed: s.feed, Host: h, Log: log, Lease: lease, PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
+		MayReach: tenants.SenderMayReach,
 	}
 	return s
 }

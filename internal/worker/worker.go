@@ -38,6 +38,9 @@ type Worker struct {
 	Feed  *feed.Feed
 	Loop  *agent.Loop
 	Tools Tools
+	// MayReach says which agents' turns the sender of a run may know.
+	MayReach func(ctx context.Context, organization, user, key string) func(agent string) (bool, error)
+
 	Host  host.Host
 	Log   *slog.Logger
 	Lease time.Duration
@@ -299,7 +302,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			}
 		}
 	}
-	if t.History, err = history(ctx, a.Store, run); err != nil {
+	if t.History, err = a.history(ctx, run); err != nil {
 		return agent.Result{}, err
 	}
 	said, _ := view.Progress(t.Steps)

@@ -35,6 +35,6 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		Shell: p.Shell, Store: p.Store, Known: p.Known, Feed: p.Feed, Host: p.Host, Log: p.Log, Lease: p.Settings.Lease,
 		PauseExpiry: p.Settings.PauseExpiry, Tick: lookEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
-		Tools: p.Toolkits,
+		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach,
 	}, nil
 }

@@ -105,6 +105,7 @@ func (w *world) deploy(t *tape) *deployment {
 	d.worker = &worker.Worker{
 		Shell: shell, Store: d.store, Known: d.store, Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t), Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t}, Tools: toolbox{},
+		MayReach: tenants.SenderMayReach,
 	}
 	d.sweeper = &sweep.Sweeper{Shell: shell, Store: d.store, Queue: t, Host: t, Log: log}
 	return d

@@ -1,0 +1,226 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+const secret = "what only the group may know"
+
+// circle is a chat with an agent that works for a group, a member of that, and somebody who is in none.
+type circle struct {
+	*stage
+
+	group, closed      string
+	insider, outsider  tenant.Principal
+	heard              string // all that the model was told in the last conversation
+	tenants            *tenant.Tenants
+	insiders, outsides string // their keys
+}
+
+func newCircle(t *testing.T) *circle {
+	c := &circle{stage: newStage(t, polling)}
+	c.tenants = c.intake.Tenants
+	c.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+		b, err := json.Marshal(r.Messages)
+		c.heard = string(b)
+		return model.Reply{Text: "yes", Finish: "stop"}, err
+	}
+	name := "g"
+	g, err := c.tenants.CreateGroup(t.Context(), c.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	require.NoError(t, err)
+	c.group = g.Value.ID
+	spec := c.tenants.DefaultSpec(c.who.Organization.ID)
+	spec.Name, spec.GroupIDs = "closed", []string{c.group}
+	a, err := c.tenants.CreateAgent(t.Context(), c.who.Organization.ID, spec, true)
+	require.NoError(t, err)
+	c.closed = a.Value.ID
+	c.insiders, c.outsides = c.colleague("in@example.com", tenant.LevelRun), c.colleague("out@example.com", tenant.LevelRun)
+	c.insider, c.outsider = c.as(c.insiders), c.as(c.outsides)
+	c.join(true)
+	c.insider = c.as(c.insiders)
+	return c
+}
+
+// colleague is the key's text of another user.
+func (c *circle) colleague(email string, level tenant.Level) string {
+	c.Helper()
+	role := string(tenant.Member)
+	if level == tenant.LevelAdmin {
+		role = string(tenant.Admin)
+	}
+	u, err := c.tenants.CreateUser(c.Context(), tenant.Platform(), c.who.Organization.ID, tenant.UserEdit{Email: &email, Role: &role})
+	require.NoError(c, err)
+	_, text, err := c.tenants.CreateKey(c.Context(), tenant.Platform(), c.who.Scope(), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: level})
+	require.NoError(c, err)
+	return text
+}
+
+func (c *circle) as(key string) tenant.Principal {
+	c.Helper()
+	p, err := c.tenants.Authenticate(c.Context(), key)
+	require.NoError(c, err)
+	return p
+}
+
+// join has the insider come into the group, or leave it.
+func (c *circle) join(in bool) {
+	c.Helper()
+	_, err := c.tenants.SetMember(c.Context(), tenant.Platform(), c.who.Scope(), c.group, c.insider.User.ID, in)
+	require.NoError(c, err)
+}
+
+// restrict has an agent work for some groups from now on.
+func (c *circle) restrict(agent string, groups ...string) {
+	c.Helper()
+	_, err := c.tenants.EditAgent(c.Context(), c.who, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+		s.GroupIDs = groups
+		return s, nil
+	})
+	require.NoError(c, err)
+}
+
+// send has somebody send a message to an agent in the chat, which waits when that is busy; it returns its run's id.
+func (c *circle) send(who tenant.Principal, agent, text string) string {
+	c.Helper()
+	posted, err := c.intake.Post(c.Context(), who, intake.Message{AgentID: agent, Text: text, ChatID: "lk", Enqueue: true})
+	require.NoError(c, err)
+	if posted.Parked != nil {
+		return posted.Parked.ParkedID
+	}
+	return posted.Run.RunID
+}
+
+// However a message came to stand behind what a closed agent said, and whatever has changed since: its model is told only what
+// its sender may reach when the run begins.
+func TestAModelIsToldWhatItsSenderMayReach(t *testing.T) {
+	for name, one := range map[string]struct {
+		tell func(c *circle) string
+		told bool
+	}{
+		"parked behind a parked message": {tell: func(c *circle) string {
+			c.send(c.outsider, c.agent, "hello")
+			c.send(c.insider, c.closed, secret)
+			return c.send(c.outsider, c.agent, "what did they say?")
+		}},
+		"a followup behind a parked message": {tell: func(c *circle) string {
+			run := c.send(c.outsider, c.agent, "hello")
+			c.send(c.insider, c.closed, secret)
+			posted, err := c.intake.Followup(c.Context(), c.outsider, run, "what did they say?", "")
+			require.NoError(c, err)
+			return posted.Parked.ParkedID
+		}},
+		"its sender left the group": {tell: func(c *circle) string {
+			c.send(c.insider, c.closed, secret)
+			c.drive()
+			run := c.send(c.insider, c.agent, "again")
+			c.join(false)
+			return run
+		}},
+		"its sender left the group, and goes on with that agent": {tell: func(c *circle) string {
+			c.send(c.insider, c.closed, secret)
+			run := c.send(c.insider, c.closed, "again")
+			c.join(false)
+			return run
+		}},
+		"the agent was closed": {tell: func(c *circle) string {
+			c.restrict(c.closed)
+			c.send(c.outsider, c.closed, secret)
+			c.drive()
+			run := c.send(c.outsider, c.agent, "again")
+			c.restrict(c.closed, c.group)
+			return run
+		}},
+		"the agent was deleted": {tell: func(c *circle) string {
+			c.send(c.outsider, c.agent, "hello")
+			c.send(c.insider, c.closed, secret)
+			run := c.send(c.outsider, c.agent, "again")
+			for range 2 { // the two before it
+				c.handle(c.Context(), <-c.nudges.sent)
+			}
+			require.NoError(c, c.tenants.RemoveAgent(c.Context(), c.who, c.closed))
+			return run
+		}},
+		"the group was deleted": {tell: func(c *circle) string {
+			c.send(c.insider, c.closed, secret)
+			c.drive()
+			run := c.send(c.insider, c.agent, "again")
+			_, err := c.tenants.RemoveGroup(c.Context(), c.who.Scope(), c.group)
+			require.NoError(c, err)
+			return run
+		}},
+		"an admin is a member now": {tell: func(c *circle) string {
+			admin := c.as(c.colleague("admin@example.com", tenant.LevelAdmin))
+			c.send(c.insider, c.closed, secret)
+			run := c.send(admin, c.agent, "again")
+			role := string(tenant.Member)
+			_, err := c.tenants.EditUser(c.Context(), tenant.Platform(), c.who.Scope(), admin.User.ID, 0, tenant.UserEdit{Role: &role})
+			require.NoError(c, err)
+			return run
+		}},
+		"who may reach it": {told: true, tell: func(c *circle) string {
+			c.send(c.outsider, c.agent, "hello")
+			c.send(c.insider, c.closed, secret)
+			return c.send(c.insider, c.agent, "again")
+		}},
+		"an admin": {told: true, tell: func(c *circle) string {
+			c.send(c.insider, c.closed, secret)
+			return c.send(c.as(c.colleague("admin@example.com", tenant.LevelAdmin)), c.agent, "again")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCircle(t)
+				run := one.tell(c)
+				c.drive()
+				require.Equal(t, lifecycle.Completed, c.run(run).Status)
+				require.NotEmpty(t, c.heard)
+				if one.told {
+					assert.Contains(t, c.heard, secret)
+				} else {
+					assert.NotContains(t, c.heard, secret)
+				}
+			})
+		})
+	}
+}
+
+// A pause may last for days: what its run's model is told afterwards is what the sender may reach then.
+func TestARunThatGoesOnIsToldWhatItsSenderMayReachByThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCircle(t)
+		c.send(c.insider, c.closed, secret)
+		c.drive()
+		hear := c.said
+		c.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			reply, err := hear(ctx, r, emit)
+			if r.Messages[len(r.Messages)-1].Role == model.User {
+				reply = model.Reply{Finish: "tool_calls", Calls: []model.Call{{ID: "1", Name: model.AskUser, Arguments: []byte(`{"question":"Which?"}`)}}}
+			}
+			return reply, err
+		}
+		run := c.send(c.insider, c.agent, "again")
+		c.drive()
+		require.Equal(t, lifecycle.AwaitingInput, c.run(run).Status)
+		require.Contains(t, c.heard, secret)
+		c.join(false)
+		_, err := c.intake.Resume(c.Context(), c.as(c.insiders), run, "", []record.Decision{
+			{InterruptID: c.run(run).Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: "that one"},
+		})
+		require.NoError(t, err)
+		c.drive()
+		require.Contains(t, c.heard, "that one")
+		assert.NotContains(t, c.heard, secret)
+	})
+}
