@@ -180,7 +180,8 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 	return problem.New(problem.Conflict, "already_started", "the message has started as run %s", parked).With("run_id", parked)
 }
 
-// DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed.
+// DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed. Who does it
+// must reach the agents of those messages, too.
 func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id string) (job string, err error) {
 	for try := range tries {
 		chat, err := in.Store.Chat(ctx, who.Scope(), id)
@@ -190,7 +191,7 @@ func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id strin
 		if err != nil {
 			return "", err
 		}
-		job, err = in.deleteChat(ctx, chat)
+		job, err = in.deleteChat(ctx, who, chat)
 		if !errors.Is(err, record.ErrStale) && !errors.Is(err, lifecycle.ErrRefused) {
 			return job, err
 		}
@@ -201,7 +202,7 @@ func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id strin
 	return "", problem.Retry(errors.New("the chat kept changing"))
 }
 
-func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (string, error) {
+func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat record.ChatEntity) (string, error) {
 	c := chat.Value
 	name := in.Host.NewID()
 	begin, err := record.PutJob(record.Fresh(record.Job{
@@ -230,6 +231,15 @@ func (in *Intake) deleteChat(ctx context.Context, chat record.ChatEntity) (strin
 	e, err := in.Store.Run(ctx, record.System(), c.ActiveRun)
 	if err != nil {
 		return "", err
+	}
+	for _, id := range e.Value.Parked { // those of the run as it is when it ends
+		p, err := in.Store.StillParked(ctx, id)
+		if err == nil {
+			err = in.Tenants.MayReach(ctx, who, p.Ticket.Agent)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	_, _, err = in.Shell.Make(ctx, e, name, move.Change{Event: lifecycle.Remove{}, Chat: bury, Ops: append(entry, begin)})
 	return name, err

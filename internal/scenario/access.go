@@ -211,6 +211,48 @@ func accessStories() []Story {
 			assert.Equal(x, []string{"", "for the open agent"}, ids(seen, "parked", "message"))
 			x.stop(open)
 		}},
+		{Name: "access/what a closed agent said reaches no model of an outsider, in whatever order they came", Tell: func(x *Teller) {
+			r := x.restrict()
+			outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
+			// told is how many words the model of an outsider's last message was told, and an insider's behind it.
+			told := func(chat string, between, followup bool) (outside, inside float64) {
+				outsider.chat("message", "hello", "chat_id", chat).is(200)
+				run := outsider.hold("chat_id", chat)
+				if between {
+					r.member.chat("agent_id", r.agent, "message", words, "chat_id", chat, "on_conflict", "enqueue").is(202)
+				}
+				var parked reply
+				if followup {
+					parked = outsider.post("/runs/"+run+"/followups", object{"message": "what did they say?"})
+				} else {
+					parked = outsider.chat("message", "what did they say?", "chat_id", chat, "on_conflict", "enqueue")
+				}
+				last := r.member.chat("message", "and now?", "chat_id", chat, "on_conflict", "enqueue").is(202)
+				x.stop(run)
+				asked := x.awaitTurn(parked.is(202).text("parked", "parked_id"), "completed")
+				assert.NotContains(x, asked.raw, secretWord)
+				next := x.awaitTurn(last.text("parked", "parked_id"), "completed")
+				return asked.number("usage", "input_tokens"), next.number("usage", "input_tokens")
+			}
+			for i, followup := range []bool{false, true} {
+				alone, before := told(fmt.Sprint("alone-", i), false, followup)
+				outside, inside := told(fmt.Sprint("shared-", i), true, followup)
+				assert.Equal(x, alone, outside)
+				assert.Greater(x, inside, before+100, "whoever may, is told all of it")
+			}
+		}},
+		{Name: "access/a chat is not deleted over a parked message of others", Tell: func(x *Teller) {
+			r := x.restrict()
+			open := r.member.hold("chat_id", "open")
+			parked := r.member.chat("agent_id", r.agent, "message", "x", "chat_id", "open", "on_conflict", "enqueue").is(202)
+			outsider := x.colleague("member", "run")
+			outsider.delete("/runs/"+open+"/parked/"+parked.text("parked", "parked_id")).problem(403, "insufficient_permission")
+			outsider.delete("/chats/open").problem(403, "insufficient_permission")
+			assert.Equal(x, "running", r.member.get("/runs/"+open).is(200).text("status"))
+			assert.Len(x, r.member.get("/runs/"+open+"/parked").is(200).list("parked"), 1)
+			r.member.delete("/runs/" + open + "/parked/" + parked.text("parked", "parked_id")).is(204)
+			outsider.delete("/chats/open").is(204)
+		}},
 		{Name: "access/deleting a group leaves its agents closed", Tell: func(x *Teller) {
 			r := x.restrict()
 			x.delete("/groups/" + r.group).is(204)

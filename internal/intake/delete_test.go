@@ -1,0 +1,31 @@
+package intake_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Who may not withdraw a message that waits does not get rid of it by deleting its chat.
+func TestAChatIsNotDeletedOverAMessageThatOthersParked(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	group := w.group()
+	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
+	open := w.post(intake.Message{Text: "open", ChatID: "c"})
+	parked, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "secret", ChatID: "c", Enqueue: true})
+	require.NoError(t, err)
+	outsider := w.who
+	outsider.Level, outsider.User.GroupIDs = tenant.LevelManage, nil
+	before := w.stored()
+	_, err = w.DeleteChat(ctx, outsider, "c")
+	assert.Equal(t, "insufficient_permission", code(err))
+	assert.Equal(t, before, w.stored(), "nothing is half done")
+	require.NoError(t, w.Withdraw(ctx, w.who, open.Run.ID(), parked.Parked.ParkedID))
+	_, err = w.DeleteChat(ctx, outsider, "c")
+	require.NoError(t, err)
+}
