@@ -11,9 +11,12 @@ package a2aface
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"agentplatform/events"
 	"agentplatform/internal/feed"
@@ -97,7 +100,12 @@ func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body 
 	}
 	var r request
 	c := &call{Face: f, who: p, agent: a, id: json.RawMessage("null")}
-	if err := strictjson.Unmarshal(body, &r); err != nil {
+	var wrong *jsonv2.SemanticError
+	err = strictjson.Unmarshal(body, &r)
+	if errors.As(err, &wrong) { // a batch above all: the protocol has none
+		return c.fault(&fault{invalidRequest, "a request is one object, with a method: batches are not taken"}), nil
+	}
+	if err != nil {
 		return c.fault(&fault{parseError, "the body is not JSON"}), nil //nolint:nilerr // the client is told
 	}
 	if len(r.ID) > 0 {

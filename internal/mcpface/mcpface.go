@@ -9,10 +9,12 @@
 package mcpface
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -46,14 +48,41 @@ const maxAgents = 100
 
 // For makes the handler of a principal's requests.
 func (f *Face) For(p tenant.Principal) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+	return single(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		s, err := f.server(r.Context(), p)
 		if err != nil {
 			f.Log.Error("the agents cannot be offered as tools", "error", err)
 			return nil
 		}
 		return s
-	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+}
+
+// single refuses batches, which the protocol had in one version and the library still takes from who speaks that: a request
+// counts once against the rate and has room for one answer, so it is one call.
+func single(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := bufio.NewReader(r.Body)
+		first, err := body.ReadByte()
+		for err == nil && strings.IndexByte(" \t\r\n", first) >= 0 {
+			first, err = body.ReadByte()
+		}
+		if err == nil && first == '[' {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"a request is one call: batches are not taken"}}`+"\n",
+				jsonrpc.CodeInvalidRequest)
+			return
+		}
+		if err == nil {
+			_ = body.UnreadByte() // cannot fail after a read
+		}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{body, r.Body}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // guarded makes an error of a panic: the library handles requests in goroutines of its own, and one that panicked would end

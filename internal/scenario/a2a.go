@@ -206,6 +206,8 @@ func a2aStories() []Story {
 				assert.Contains(x, a.text("error", "message"), bad.says)
 			}
 			assert.Equal(x, -32600.0, x.post("/a2a/"+x.Agent, object{"id": 1, "method": "GetTask"}).is(200).number("error", "code"))
+			one := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": x.begin("message", "x")}}
+			assert.Equal(x, -32600.0, x.post("/a2a/"+x.Agent, []object{one, one}).is(200).number("error", "code"), "no batches")
 			x.post("/a2a/nowhere", object{}).problem(404, "not_found")
 		}},
 	}

@@ -76,6 +76,23 @@ func mcpStories() []Story {
 			assert.True(x, r.IsError)
 			assert.Contains(x, r.Content[0].(*mcp.TextContent).Text, "busy")
 		}},
+		{Name: "mcp/a batch is refused, by whatever version", Tell: func(x *Teller) {
+			run := x.begin("message", "x")
+			one := object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{
+				"name": "get_run", "arguments": object{"run_id": run},
+			}}
+			const both = "application/json, text/event-stream"
+			for _, version := range []string{"", "2025-03-26", "2025-06-18"} {
+				header := []string{"Accept", both}
+				if version != "" {
+					header = append(header, "Mcp-Protocol-Version", version)
+				}
+				a := x.post("/mcp", []object{one, one}, header...).is(400)
+				assert.Equal(x, -32600.0, a.number("error", "code"), a.raw)
+				assert.NotContains(x, a.raw, run)
+			}
+			assert.Contains(x, x.post("/mcp", one, "Accept", both).is(200).raw, run, "one is answered")
+		}},
 		{Name: "mcp/only with a key, and only one's own", Tell: func(x *Teller) {
 			_, err := x.with("").mcpClient()
 			require.Error(x, err)
