@@ -97,6 +97,16 @@ func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// unheard refuses those who would listen for changes: nothing is kept between requests, so they would never hear of one.
+func unheard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		if method == "subscriptions/listen" {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no changes are told: ask for the tools again"}
+		}
+		return next(ctx, method, r)
+	}
+}
+
 // asked is what an agent's tool takes.
 type asked struct {
 	Message string `json:"message" jsonschema:"what to tell the agent"`
@@ -126,8 +136,9 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, is followed up with get_run.",
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	s.AddReceivingMiddleware(f.guarded)
+	s.AddReceivingMiddleware(f.guarded, unheard)
 	names := map[string]bool{getRun: true}
 	for _, e := range page.Rows {
 		agent := e.Value

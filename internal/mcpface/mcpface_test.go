@@ -2,6 +2,7 @@ package mcpface_test
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +44,10 @@ func ask(face *mcpface.Face, p tenant.Principal, body, version string) *httptest
 	if version != "" {
 		r.Header.Set("Mcp-Protocol-Version", version)
 	}
+	return serve(face, p, r)
+}
+
+func serve(face *mcpface.Face, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	face.For(p).ServeHTTP(w, r)
 	return w
@@ -74,4 +79,22 @@ func TestABatchIsRefused(t *testing.T) {
 			assert.Empty(t, log.String(), "nothing was called")
 		}
 	}
+}
+
+// Nothing is kept between requests, so nothing is ever told to who listens: it would hold a connection for nothing, past the end
+// of its right.
+func TestNobodyListens(t *testing.T) {
+	face, _, p, _ := newFace(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
+		"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{
+			"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},
+			"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}}}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Mcp-Method", "subscriptions/listen")
+	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	assert.Contains(t, serve(face, p, r).Body.String(), "-32601")
+	assert.NoError(t, ctx.Err(), "it is answered at once")
 }
