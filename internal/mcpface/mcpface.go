@@ -17,6 +17,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,8 +45,11 @@ type Face struct {
 	Window time.Duration // how long a call waits for its run
 }
 
-// maxAgents is how many agents are offered as tools.
-const maxAgents = 100
+// How many agents are offered as tools, and how many are looked at for that.
+const (
+	maxAgents = 100
+	maxLooked = 10 * maxAgents
+)
 
 // For makes the handler of a principal's requests.
 func (f *Face) For(p tenant.Principal) http.Handler {
@@ -130,7 +135,7 @@ type told struct {
 }
 
 func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
-	page, err := record.Resources[record.Agent](ctx, f.Store, p.Scope(), "", maxAgents)
+	agents, err := f.offered(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +145,7 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 	})
 	s.AddReceivingMiddleware(f.guarded, unheard)
 	names := map[string]bool{getRun: true}
-	for _, e := range page.Rows {
-		agent := e.Value
-		if p.MayUse(agent) != nil {
-			continue
-		}
+	for _, agent := range agents {
 		mcp.AddTool(s, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent), Meta: mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, _ *mcp.CallToolRequest, in asked) (*mcp.CallToolResult, *told, error) {
@@ -170,11 +171,45 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 
 const getRun = "get_run"
 
-// unique is an agent's name as a tool; of agents with one name, the later ones get a part of their ids.
+// offered are the agents that a principal may use, the oldest of them where they are too many, in the order in which they took
+// their names. So no newcomer, and none that is named anew, comes before one that clients know.
+func (f *Face) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
+	var agents []record.Agent
+	after := ""
+	for range maxLooked / maxAgents {
+		page, err := record.OldestResources[record.Agent](ctx, f.Store, p.Scope(), after, maxAgents)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Rows {
+			if p.MayUse(e.Value) == nil && len(agents) < maxAgents {
+				agents = append(agents, e.Value)
+			}
+		}
+		if after = page.Next; after == "" || len(agents) == maxAgents {
+			break
+		}
+	}
+	named := func(a record.Agent) time.Time {
+		if a.NamedAt.IsZero() {
+			return a.CreatedAt
+		}
+		return a.NamedAt
+	}
+	slices.SortStableFunc(agents, func(a, b record.Agent) int { return named(a).Compare(named(b)) })
+	return agents, nil
+}
+
+// unique is an agent's name as a tool; of agents with one name, the later ones get a part of their ids, and a number where some
+// agent is called just that.
 func unique(taken map[string]bool, a record.Agent) string {
 	name := tool.Name(a.Spec.Name)
-	if taken[name] {
+	for n := 1; taken[name]; n++ {
 		suffix := "_" + a.ID[len(a.ID)-8:]
+		if n > 1 {
+			suffix += "_" + strconv.Itoa(n)
+		}
+		name = tool.Name(a.Spec.Name)
 		name = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
 	}
 	taken[name] = true

@@ -3,10 +3,12 @@ package mcpface_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,9 +23,20 @@ import (
 	"agentplatform/internal/tenant"
 )
 
+// ticking is a host whose clock shows another time at each look.
+type ticking struct {
+	host.Host
+
+	looks atomic.Int64
+}
+
+func (h *ticking) Now() time.Time {
+	return h.Host.Now().Add(time.Duration(h.looks.Add(1)) * time.Millisecond)
+}
+
 // newFace is a face without a feed: whoever waits for a run there panics.
 func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
-	h := host.System()
+	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
 	tenants = tenant.New(store, store, h, tenant.Defaults{
 		UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
@@ -97,4 +110,75 @@ func TestNobodyListens(t *testing.T) {
 	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 	assert.Contains(t, serve(face, p, r).Body.String(), "-32601")
 	assert.NoError(t, ctx.Err(), "it is answered at once")
+}
+
+// A tool's name is whose it was first: a client that knows it goes on to speak to the same agent.
+func TestAnAgentKeepsItsToolsName(t *testing.T) {
+	face, tenants, p, _ := newFace(t)
+	make := func(name string) string {
+		spec := tenants.DefaultSpec(p.Organization.ID)
+		spec.Name = name
+		a, err := tenants.CreateAgent(t.Context(), p.Organization.ID, spec, true)
+		require.NoError(t, err)
+		return a.Value.ID
+	}
+	rename := func(agent, name string) {
+		_, err := tenants.EditAgent(t.Context(), p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+			s.Name = name
+			return s, nil
+		})
+		require.NoError(t, err)
+	}
+	tools := func() map[string]string { // agents by the names of their tools
+		var said struct {
+			Result struct {
+				Tools []struct {
+					Name string `json:"name"`
+					Meta struct {
+						Agent string `json:"agent_id"`
+					} `json:"_meta"`
+				} `json:"tools"`
+			} `json:"result"`
+		}
+		require.NoError(t, json.Unmarshal(ask(face, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body.Bytes(), &said))
+		agents := map[string]string{}
+		for _, one := range said.Result.Tools {
+			agents[one.Name] = one.Meta.Agent
+		}
+		return agents
+	}
+	short := func(agent string) string { return agent[len(agent)-8:] }
+
+	elder, first := make("Elder"), make("O")
+	assert.Equal(t, first, tools()["O"])
+	second := make("O")
+	same := make("O!") // which is the same as a tool
+	now := tools()
+	assert.Equal(t, first, now["O"], "a newcomer takes nothing")
+	assert.Equal(t, second, now["O_"+short(second)])
+	assert.Equal(t, same, now["O_"+short(same)])
+	rename(elder, "O")
+	now = tools()
+	assert.Equal(t, first, now["O"], "nor does one that is older and takes the name later")
+	assert.Equal(t, elder, now["O_"+short(elder)])
+	rename(first, "O")
+	assert.Equal(t, first, tools()["O"], "an edit that keeps the name keeps it")
+
+	impostor := make("Elder_" + short(elder)) // waits for a name that will be made up
+	younger := make("Elder")
+	rename(elder, "Elder")
+	now = tools()
+	assert.Equal(t, younger, now["Elder"])
+	assert.Equal(t, impostor, now["Elder_"+short(elder)])
+	assert.Equal(t, elder, now["Elder_"+short(elder)+"_2"])
+	getRun := make("get run")
+	now = tools()
+	assert.Equal(t, getRun, now["get_run_"+short(getRun)])
+	assert.Empty(t, now["get_run"], "that is ours")
+
+	for range 100 {
+		make("O")
+	}
+	assert.Equal(t, first, tools()["O"], "however many come")
+	assert.Equal(t, second, tools()["O_"+short(second)])
 }

@@ -96,7 +96,13 @@ func (s *Store) Chats(ctx context.Context, scope Scope, after string, limit int)
 
 // listed pages through entities by the owner index, newest first.
 func listed[T any](ctx context.Context, s *Store, scope Scope, part, after string, limit int) (Page[Entity[T]], error) {
-	entries, err := s.list(ctx, table.ByOwner, table.Range{Part: part, After: after, Reverse: true, Limit: limit + 1})
+	return listedIn[T](ctx, s, scope, table.Range{Part: part, After: after, Reverse: true, Limit: limit})
+}
+
+func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range) (Page[Entity[T]], error) {
+	limit := of.Limit
+	of.Limit++
+	entries, err := s.list(ctx, table.ByOwner, of)
 	if err != nil {
 		return Page[Entity[T]]{}, err
 	}

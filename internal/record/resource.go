@@ -109,6 +109,13 @@ func Resources[T Resourceful](ctx context.Context, s *Store, scope Scope, after 
 	return listed[T](ctx, s, scope, listPart(kind, scope.organization), after, limit)
 }
 
+// OldestResources is Resources, oldest first.
+func OldestResources[T Resourceful](ctx context.Context, s *Store, scope Scope, after string, limit int) (Page[Entity[T]], error) {
+	var none T
+	kind, _, _ := none.placed()
+	return listedIn[T](ctx, s, scope, table.Range{Part: listPart(kind, scope.organization), After: after, Limit: limit})
+}
+
 // Organization is a tenant.
 type Organization struct {
 	ID        string `json:"organization_id"`
@@ -273,6 +280,7 @@ type Agent struct {
 	Version      int       `json:"version"`
 	Published    int       `json:"published_version,omitzero"` // the version that runs begin with; 0: the newest
 	Spec         AgentSpec `json:"spec"`
+	NamedAt      time.Time `json:"named_at,omitzero"` // when it took its name; zero: when it was created, or nobody noted it
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }

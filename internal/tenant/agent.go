@@ -257,6 +257,9 @@ func (t *Tenants) createAgent(
 // go on to begin with the version that they did.
 func (t *Tenants) nextVersion(a *record.Agent, move string, spec record.AgentSpec, publish bool) ([]table.Op, error) {
 	published := a.Current()
+	if a.Version > 0 && spec.Name != a.Spec.Name {
+		a.NamedAt = t.host.Now()
+	}
 	a.Spec, a.UpdatedAt = spec, t.host.Now()
 	a.Version++
 	if a.Published = published; publish {
