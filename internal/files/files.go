@@ -79,14 +79,18 @@ func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, 
 	return filled, err
 }
 
-// Send stores the bytes of an announced file. Who comes second is refused, whoever began first.
-func (s *Files) Send(ctx context.Context, scope record.Scope, id string, bytes io.Reader) (record.File, error) {
+// Send stores the bytes of a file that the user has announced: nobody else may say what stands in it, nor anybody in one that a
+// run makes. Who comes second is refused, whoever began first.
+func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, bytes io.Reader) (record.File, error) {
 	f, err := s.File(ctx, scope, id)
 	if err != nil {
 		return f, err
 	}
 	if f.Uploaded {
 		return f, problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
+	}
+	if f.UserID != user || f.Made {
+		return f, problem.New(problem.Forbidden, "insufficient_permission", "a file's bytes are sent by the user who announced it")
 	}
 	return s.fill(ctx, scope, f, bytes)
 }

@@ -61,7 +61,7 @@ func (s *Server) fileRoutes() {
 		},
 		{
 			Method: http.MethodPut, Path: Base + "/files/{id}/content", OperationID: "upload-file", Summary: "Send the bytes of an announced file", Tags: []string{"files"}, Parameters: id,
-			Description: "Needs level `run`.",
+			Description: "Needs level `run`; only who announced the file may send them.",
 			RequestBody: &huma.RequestBody{Required: true, Content: of("application/octet-stream", &huma.Schema{Type: "string", Format: "binary"})},
 			Responses:   map[string]*huma.Response{"200": {Description: "The file", Content: of("application/json", file)}},
 		},
@@ -158,7 +158,7 @@ func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request, p tenant.Pri
 	if err != nil {
 		return err
 	}
-	f, err := s.Files.Send(r.Context(), p.Scope(), id, r.Body)
+	f, err := s.Files.Send(r.Context(), p.Scope(), p.User.ID, id, r.Body)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return problem.InvalidField("body", "it ended too early: %s", err)
 	}

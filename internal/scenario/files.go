@@ -108,6 +108,17 @@ func fileStories() []Story {
 			x.put(a.text("file_id"), strings.NewReader("again")).problem(409, "conflict")
 			assert.Equal(x, "hello", x.get("/files/"+a.text("file_id")).is(200).raw)
 		}},
+		{Name: "files/one that was announced is filled by its user alone", Tell: func(x *Teller) {
+			user, colleague := x.colleague("member", "run"), x.colleague("member", "run")
+			operator := x.operator().Teller
+			id := user.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201).text("file_id")
+			for _, other := range []*Teller{colleague, x, operator} {
+				other.put(id, strings.NewReader("EVIL")).problem(403, "insufficient_permission")
+			}
+			user.put(id, strings.NewReader("good")).is(200)
+			colleague.put(id, strings.NewReader("EVIL")).problem(409, "conflict")
+			assert.Equal(x, "good", user.get("/files/"+id).is(200).raw)
+		}},
 		{Name: "files/a body that stalls cannot change what another has sent", Tell: func(x *Teller) {
 			for _, good := range []string{"the good one, which is longer", "short"} {
 				id := x.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201).text("file_id")

@@ -1,0 +1,47 @@
+package files_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/files"
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/memtable"
+)
+
+// The bytes of a file are its user's to send, and of one that a run makes, the run's.
+func TestAFileIsFilledByWhoeverItIsOf(t *testing.T) {
+	h := host.System()
+	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
+	s := &files.Files{Store: store, Log: slog.New(slog.DiscardHandler)}
+	scope := record.Of("o")
+	send := func(user, id, bytes string) string {
+		_, err := s.Send(t.Context(), scope, user, id, strings.NewReader(bytes))
+		if p, is := problem.As(err); is {
+			return p.Code
+		}
+		require.NoError(t, err)
+		return ""
+	}
+	announced, address, err := s.Announce(t.Context(), files.New{Organization: "o", User: "u", Name: "a.txt", Size: 4})
+	require.NoError(t, err)
+	assert.Nil(t, address)
+	assert.Equal(t, "insufficient_permission", send("another", announced.ID, "EVIL"))
+	assert.Equal(t, "insufficient_permission", send("", announced.ID, "EVIL"))
+	assert.Empty(t, send("u", announced.ID, "good"))
+	assert.Equal(t, "conflict", send("another", announced.ID, "EVIL"))
+	assert.Equal(t, "conflict", send("u", announced.ID, "again"))
+
+	made := store.NewFile("o", "u", "made.txt", "text/plain") // whose bytes have not come yet
+	made.Made = true
+	_, err = record.Create(t.Context(), store, made, made.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "insufficient_permission", send("u", made.ID, "EVIL"))
+}
