@@ -364,5 +364,5 @@ func (m message) read() (text string, decisions []record.Decision, err error) {
 			return "", nil, &fault{contentType, "message.parts may have texts and data; files are sent through POST /files and POST /chat"}
 		}
 	}
-	return strings.TrimSpace(strings.Join(texts, "\n")), decisions, nil
+	return strings.Join(texts, "\n"), decisions, nil
 }

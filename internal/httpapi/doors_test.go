@@ -108,6 +108,9 @@ func TestEveryDoorJudgesAMessageAlike(t *testing.T) {
 		"letters of others":       {words{"ünï", "hello", "k9"}, false},
 		"a blank alone":           {words{" ", "hello", "k10"}, false},
 		"the longest message":     {words{"chat-2", long, "k11"}, true},
+		"a blank message":         {words{"chat-5", "   ", "k13"}, true},
+		"a message of line ends":  {words{"chat-6", "\r\n\t", "k14"}, true},
+		"no message":              {words{"chat-7", "", "k15"}, false},
 		"a message too long":      {words{"chat-3", long + "x", "k12"}, false},
 	} {
 		for door, post := range doors {

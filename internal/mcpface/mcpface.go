@@ -149,9 +149,6 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 		mcp.AddTool(s, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent), Meta: mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, _ *mcp.CallToolRequest, in asked) (*mcp.CallToolResult, *told, error) {
-			if strings.TrimSpace(in.Message) == "" {
-				return failed("message: is required") // a tool's failure, which the model at the other end can mend
-			}
 			posted, err := f.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
 			if err != nil {
 				return refused(err)

@@ -74,6 +74,9 @@ func a2aStories() []Story {
 			assert.Equal(x, "You said: again", textOf(got.Artifacts[0].Parts))
 			assert.Empty(x, got.History)
 
+			exact := send(says(a2a.TextPart{Text: "  as it was \n said  "}))
+			assert.Equal(x, "  as it was \n said  ", textOf(exact.History[0].Parts))
+
 			failed := send(says(a2a.TextPart{Text: "/fail no luck"}))
 			assert.Equal(x, a2a.TaskStateFailed, failed.Status.State)
 			assert.Contains(x, textOf(failed.Status.Message.Parts), "no luck")
