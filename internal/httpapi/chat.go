@@ -98,10 +98,7 @@ func (s *Server) postChat(w http.ResponseWriter, r *http.Request, c *call) error
 		return err
 	}
 	if f.callbackURL != "" {
-		if err := webhook.CheckURL(s.Callbacks, f.callbackURL); err != nil {
-			s.Files.Drop(ctx, f.files...)
-			return err
-		}
+		f.mistake(webhook.CheckURL(s.Callbacks, f.callbackURL))
 	}
 	if f.streaming {
 		if err := s.seat(c); err != nil {
@@ -137,15 +134,12 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, f chatForm) (inta
 	var refs []record.FileRef
 	var err error
 	if f.agentVersion > 0 {
-		err = p.May(tenant.LevelManage) // it may be one that is not published
+		f.mistake(p.May(tenant.LevelManage)) // it may be one that is not published
 	}
-	if err == nil {
-		refs, err = s.attach(ctx, p, f)
-	}
-	if err == nil {
+	if refs, err = s.attach(ctx, p, f); err == nil {
 		posted, err = s.Intake.Post(ctx, p, intake.Message{
 			AgentID: f.agentID, Version: f.agentVersion, Text: f.message, ChatID: f.chatID, Title: f.title, Files: refs, Metadata: f.metadata,
-			CallbackURL: f.callbackURL, Key: f.key, Enqueue: f.enqueue, Watched: f.streaming,
+			CallbackURL: f.callbackURL, Key: f.key, Enqueue: f.enqueue, Watched: f.streaming, Wrong: f.wrong,
 		})
 	}
 	if err != nil || posted.Replayed {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -43,6 +44,7 @@ type chatForm struct {
 	metadata     map[string]string
 	fileIDs      []string
 	agentVersion int
+	wrong        error         // in what is said of a new run alone: intake gives it, unless the message answers a question
 	files        []record.File // uploaded with the form; nobody holds them yet
 }
 
@@ -242,15 +244,15 @@ func (f *chatForm) fill(v map[string]string) error {
 	if text := v["agent_version"]; text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return problem.InvalidField("agent_version", "must be a version's number")
+			f.mistake(problem.InvalidField("agent_version", "must be a version's number"))
 		}
 		f.agentVersion = n
 	}
 	if f.agentID == "" {
-		return problem.InvalidField("agent_id", "is required")
+		f.mistake(problem.InvalidField("agent_id", "is required"))
 	}
 	if !host.ValidID(f.agentID) {
-		return problem.InvalidField("agent_id", "must be an identifier of 24 hex digits")
+		f.mistake(problem.InvalidField("agent_id", "must be an identifier of 24 hex digits"))
 	}
 	for _, id := range strings.Split(v["file_ids"], ",") {
 		if id = strings.TrimSpace(id); id == "" {
@@ -285,11 +287,14 @@ func (f *chatForm) choices(v map[string]string) error {
 	}
 	if v["metadata"] != "" {
 		if f.metadata, err = parseMetadata(v["metadata"]); err != nil {
-			return err
+			f.mistake(err)
 		}
 	}
 	return nil
 }
+
+// mistake keeps the first one.
+func (f *chatForm) mistake(err error) { f.wrong = cmp.Or(f.wrong, err) }
 
 func formBool(name, v string) (*bool, error) {
 	var b bool

@@ -1,8 +1,8 @@
 // Package intake is the clients' side of runs: messages come in, and runs are resumed, cancelled, followed up.
 //
-// The order in which a message is judged: idempotency record, agent and chat in scope, busy chat (answer, park, 409),
-// caps (429), accept. A refusal after the first look is given only when the record, read again, is still not there: two
-// retries at once must not see "busy" with each other.
+// The order in which a message is judged: idempotency record, chat in scope, a question that it answers; then, as a new run
+// needs them, its agent in scope, busy chat (park, 409), caps (429), accept. A refusal after the first look is given only when
+// the record, read again, is still not there: two retries at once must not see "busy" with each other.
 //
 // intake.go turns messages into runs; runs.go is what clients do to runs that are there; limits.go is what they may say.
 //
@@ -10,6 +10,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,8 @@ type Message struct {
 	Key         string // idempotency key
 	Enqueue     bool   // park it when the chat is busy
 	Watched     bool   // somebody streams the run from its start
+	// Wrong is what its door could not read of what a new run needs. It does not matter when the message answers a question.
+	Wrong error
 }
 
 // Posted is what became of a message.
@@ -106,21 +109,26 @@ func (r *request) judge(ctx context.Context) (Posted, error) {
 	if posted, found, err := r.replay(ctx); found || err != nil {
 		return posted, err
 	}
-	var err error
-	if r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version); err != nil {
-		return r.refused(ctx, err)
-	}
 	chat, err := r.chat(ctx)
 	if err == nil {
 		err = r.mayJoin(ctx, r.who, chat.Value)
 	}
-	if err != nil {
-		return r.refused(ctx, err)
-	}
-	if chat.Value.ActiveRun != "" {
+	if err == nil && chat.Value.ActiveRun != "" {
 		return r.busy(ctx, chat.Value)
 	}
+	if err = cmp.Or(r.startable(ctx), err); err != nil {
+		return r.refused(ctx, err)
+	}
 	return r.accept(ctx, chat)
+}
+
+// startable is nil when the message may become a run, at once or later. One that answers a question becomes none: neither its
+// agent matters, nor what is said of a run.
+func (r *request) startable(ctx context.Context) (err error) {
+	if err = cmp.Or(r.message.Wrong, r.message.checkNew()); err == nil {
+		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
+	}
+	return err
 }
 
 // refused gives a refusal, unless a request with the same key has got through meanwhile.
@@ -391,12 +399,15 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 		return Posted{}, errAgain
 	case e.Value.Answerable():
 		return r.answer(ctx, e)
-	case r.message.Enqueue:
-		return r.park(ctx, e)
-	default:
-		return r.refused(ctx, problem.New(problem.Conflict, "chat_busy", "the chat is busy with run %s", chat.ActiveRun).
-			With("active_run_id", chat.ActiveRun))
 	}
+	if err := r.startable(ctx); err != nil {
+		return r.refused(ctx, err)
+	}
+	if r.message.Enqueue {
+		return r.park(ctx, e)
+	}
+	return r.refused(ctx, problem.New(problem.Conflict, "chat_busy", "the chat is busy with run %s", chat.ActiveRun).
+		With("active_run_id", chat.ActiveRun))
 }
 
 // answer gives the message to the run that asked for it.

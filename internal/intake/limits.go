@@ -33,21 +33,26 @@ func (m Message) check(prefix string) error {
 	if m.ChatID != "" && !ValidChatID(m.ChatID) {
 		return problem.InvalidField(prefix+"chat_id", "must have 1 to %d characters of A-Z a-z 0-9 . _ : -", maxChatID)
 	}
-	if err := checkLength(prefix+"title", m.Title, maxTitle); err != nil {
-		return err
-	}
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)
 	}
 	if len(m.Key) > maxKey || strings.ContainsFunc(m.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return problem.InvalidField(prefix+"idempotency_key", "must have 1 to %d printable ASCII characters", maxKey)
 	}
+	return nil
+}
+
+// checkNew refuses what is said of the run that a message begins.
+func (m Message) checkNew() error {
+	if err := checkLength("title", m.Title, maxTitle); err != nil {
+		return err
+	}
 	if len(m.Metadata) > maxMetadata {
-		return problem.InvalidField(prefix+"metadata", "must have at most %d members", maxMetadata)
+		return problem.InvalidField("metadata", "must have at most %d members", maxMetadata)
 	}
 	for name, text := range m.Metadata {
 		if tooLong(name, maxMetadataName) || tooLong(text, maxMetadataText) {
-			return problem.InvalidField(prefix+"metadata", "names may have %d and values %d characters",
+			return problem.InvalidField("metadata", "names may have %d and values %d characters",
 				maxMetadataName, maxMetadataText)
 		}
 	}

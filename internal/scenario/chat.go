@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,31 @@ import (
 // chatStories: POST /chat in its modes, and what stands in its responses table.
 func chatStories() []Story {
 	return []Story{
+		{Name: "chat/of an answer only what it says counts", Tell: func(x *Teller) {
+			gone := x.post("/agents", object{"name": "Gone"}).is(201).text("agent_id")
+			x.delete("/agents/" + gone).is(204)
+			runner := x.colleague("member", "run")
+			for i, ignored := range [][]string{
+				{"agent_id", "0123456789abcdef01234567"}, {"agent_id", gone}, {"agent_id", "nonsense"}, {"agent_id", ""},
+				{"callback_url", "http://plain.example.com"}, {"callback_url", "https://127.0.0.1/"}, {"metadata", "[]"}, {"metadata", "{"},
+				{"title", strings.Repeat("x", 201)}, {"agent_version", "0"}, {"agent_version", "7"}, {"agent_version", "many"},
+			} {
+				chat := fmt.Sprint("c", i)
+				asks := runner.chat("message", "/ask Which?", "chat_id", chat).is(202).text("run_id")
+				answer := append([]string{"message", "that one", "chat_id", chat, "idempotency_key", chat}, ignored...)
+				a := runner.chat(answer...).is(200)
+				assert.Equal(x, asks, a.text("run_id"), "%v", ignored)
+				assert.Equal(x, "Answer: that one", a.text("answer"))
+				assert.Equal(x, asks, runner.chat(answer...).is(200).text("run_id"), "the same again")
+				bad := runner.chat(append([]string{"message", "that one", "chat_id", chat}, ignored...)...)
+				assert.Contains(x, []int{400, 403, 404}, bad.status, "a message that answers nothing: %v", ignored)
+			}
+			for _, counts := range [][]string{{"wait", "perhaps"}, {"on_conflict", "perhaps"}, {"file_ids", "nonsense"}} {
+				run := runner.chat("message", "/ask Which?", "chat_id", counts[0]).is(202).text("run_id")
+				runner.chat("message", "x", "chat_id", counts[0], counts[0], counts[1]).problem(400, "invalid_request")
+				assert.Equal(x, "awaiting_input", runner.get("/runs/"+run).is(200).text("status"))
+			}
+		}},
 		{Name: "chat/files that come with an answer are the run's, and go with it", Tell: func(x *Teller) {
 			x.chat("message", "/ask Which?", "chat_id", "c").is(202)
 			answered := x.chat("message", "this", "file", "file:the word is swordfish", "chat_id", "c").is(200)
