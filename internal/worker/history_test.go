@@ -60,7 +60,13 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 		}
 		previous = ticket.RunID
 	}
-	return history(t.Context(), store, record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+	a := &attempt{Worker: &Worker{Store: store, MayReach: everyAgent}}
+	return a.history(t.Context(), record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+}
+
+// everyAgent may be reached by everybody.
+func everyAgent(context.Context, string, string, string) func(string) (bool, error) {
+	return func(string) (bool, error) { return true, nil }
 }
 
 func said(turns ...turn) []model.Message {
