@@ -513,7 +513,9 @@ func (c *client) watch(a *actor) {
 				c.tell(steps, run, *e.Step)
 			}
 			last = e
-			if r := c.checker.runs[run]; e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > 2*time.Minute+c.skew {
+			// A process that stood still may send a heartbeat before it looks.
+			r, slack := c.checker.runs[run], 2*time.Minute+c.skew
+			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack && c.now.Sub(d.process.frozen) > slack {
 				c.checker.violated(11, "the stream of %s goes on though it ended at %s", run, r.FinishedAt)
 			}
 			if c.now.Sub(began) > 10*time.Minute {
