@@ -524,16 +524,18 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLink
 	if err := s.eraseDecisions(ctx, r.ID()); err != nil {
 		return err
 	}
-	if err := s.eraseInput(ctx, e); err != nil {
+	ops, err := s.eraseInput(ctx, r)
+	if err != nil {
 		return err
 	}
 	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
-	ops, err := s.lookAgain(ctx, r)
+	again, err := s.lookAgain(ctx, r)
 	if err != nil {
 		return err
 	}
+	ops = append(ops, again...)
 	if !keepLinks {
 		return s.Commit(ctx, move, append(ops, table.Delete(RunKey(r.ID()), table.VersionIs(e.version)))...)
 	}
@@ -606,19 +608,25 @@ func (s *Store) eraseDecisions(ctx context.Context, id string) error {
 }
 
 // eraseInput removes a run's request with the idempotency record that it names: before what is large of it, without which
-// nobody could tell that name, and while the head is there, so that the name is not another's yet.
-func (s *Store) eraseInput(ctx context.Context, e RunEntity) error {
-	id := e.Value.ID()
-	in, err := s.Input(ctx, e.Value)
-	if err != nil && !errors.Is(err, blob.ErrMissing) && !problem.Is(err, "not_found") {
-		return err
+// nobody could tell that name. A request that the head has itself goes with the head: it returns the writes for that.
+func (s *Store) eraseInput(ctx context.Context, r Run) ([]table.Op, error) {
+	if r.Input != nil {
+		return s.dropNames(ctx, r.ID(), r.Input.Idempotency)
 	}
-	ops, err := s.dropNames(ctx, id, in.Idempotency)
+	items, err := s.read(ctx, inputKey(r.ID()))
+	if err != nil || items[0] == nil {
+		return nil, err
+	}
+	in, err := s.Input(ctx, r)
+	if err != nil && !errors.Is(err, blob.ErrMissing) {
+		return nil, err
+	}
+	ops, err := s.dropNames(ctx, r.ID(), in.Idempotency)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ops = append(ops, table.Delete(inputKey(id), table.Always()), table.Check(RunKey(id), table.VersionIs(e.version)))
-	return s.Commit(ctx, s.host.NewID(), ops...)
+	// The version has a repetition find the commit made: by then the name may be another's.
+	return nil, s.Commit(ctx, s.host.NewID(), append(ops, table.Delete(inputKey(r.ID()), table.VersionIs(items[0].Version)))...)
 }
 
 // dropNames is the removal of those idempotency records that speak of a run.
