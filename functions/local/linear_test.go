@@ -91,7 +91,7 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 // TestTheModelsRejectAServiceWithoutTheLock: the check can fail.
 func TestTheModelsRejectAServiceWithoutTheLock(t *testing.T) {
 	list, err := planted.Bug{Name: "no chat is busy", Edits: []planted.Edit{
-		{File: "internal/intake/intake.go", Old: `if chat.Value.ActiveRun != "" {`, New: `if false {`},
+		{File: "internal/intake/intake.go", Old: `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`},
 	}}.Overlay("../..", t.TempDir())
 	require.NoError(t, err)
 	s, service := serve(t, "-overlay", list)
