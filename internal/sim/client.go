@@ -515,7 +515,7 @@ func (c *client) watch(a *actor) {
 			last = e
 			// A process that stood still may send a heartbeat before it looks.
 			r, slack := c.checker.runs[run], 2*time.Minute+c.skew
-			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack && c.now.Sub(d.process.frozen) > slack {
+			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack && c.now.Sub(d.frozen) > slack {
 				c.checker.violated(11, "the stream of %s goes on though it ended at %s", run, r.FinishedAt)
 			}
 			if c.now.Sub(began) > 10*time.Minute {
