@@ -87,7 +87,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	if !isOpen(r) {
 		if err := s.admit(seen, r, c); err != nil {
-			hangUp(seen, r)
 			s.answerFor(c, err).write(seen)
 			return
 		}
