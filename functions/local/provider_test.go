@@ -46,7 +46,13 @@ func TestAProviderThatRepeatsOurKey(t *testing.T) {
 		require.NoError(t, err)
 		shown(answer)
 	}
-	status, answer, err := p.call(t.Context(), http.MethodPost, "/agents", "application/json", strings.NewReader(fmt.Sprintf(body, false)))
+	status, answer, err := p.call(
+		t.Context(),
+		http.MethodPost,
+		"/agents",
+		"application/json",
+		strings.NewReader(fmt.Sprintf(body, false)),
+	)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Contains(t, shown(answer), "answered 401")

@@ -20,10 +20,16 @@ func TestAnApprovalHoldsWhateverNameAToolIsOfferedUnder(t *testing.T) {
 		m := &script{says: []turn{calls("a", "pay_bank", `{}`), says("done")}}
 		s := newStage(m, func(task *agent.Task) {
 			task.Agent.Spec.Approval = record.AgentApproval{Mode: "tools", Tools: []string{listed}}
-			task.Tools = []tool.Offer{{Spec: tool.Spec{Name: "pay_bank", RetrySafe: true}, Own: "pay", Call: func(context.Context, tool.Invocation) (tool.Result, error) {
-				made = append(made, "pay")
-				return tool.Said("paid"), nil
-			}}}
+			task.Tools = []tool.Offer{
+				{
+					Spec: tool.Spec{Name: "pay_bank", RetrySafe: true},
+					Own:  "pay",
+					Call: func(context.Context, tool.Invocation) (tool.Result, error) {
+						made = append(made, "pay")
+						return tool.Said("paid"), nil
+					},
+				},
+			}
 		})
 		r := s.work(t)
 		require.Len(t, r.Interrupts, 1, listed)

@@ -38,7 +38,9 @@ func said(r agent.Result) string {
 func TestWhatAModelSaysIsTakenUpToItsBoundAndNoFurther(t *testing.T) {
 	const question = "a question may have 16384 bytes and 100 options"
 	asks := func(question string, options int) model.Reply {
-		arguments, _ := json.Marshal(map[string]any{"question": question, "options": slices.Repeat([]string{"o"}, options)})
+		arguments, _ := json.Marshal(
+			map[string]any{"question": question, "options": slices.Repeat([]string{"o"}, options)},
+		)
 		return model.Reply{Calls: []model.Call{{Name: model.AskUser, Arguments: arguments}}}
 	}
 	for name, c := range map[string]struct {
@@ -178,7 +180,10 @@ func TestAClaimOfTokensCountsWithinItsBounds(t *testing.T) {
 	} {
 		reply := model.Reply{Text: long(8), InputTokens: c.in, OutputTokens: c.out}
 		for range 2 {
-			reply.Calls = append(reply.Calls, model.Call{Name: long(16), Arguments: json.RawMessage(`{"x":"` + long(72) + `"}`)})
+			reply.Calls = append(
+				reply.Calls,
+				model.Call{Name: long(16), Arguments: json.RawMessage(`{"x":"` + long(72) + `"}`)},
+			)
 		}
 		s := newStage(&script{says: []turn{turned(reply), says("done")}}, func(task *agent.Task) {
 			task.Agent.Spec.Instructions = "help"

@@ -203,7 +203,9 @@ func TestAnEditedCallIsMadeAsEdited(t *testing.T) {
 
 // A question is put before the user as the model asked it, and answered with what the user says.
 func TestAQuestionIsAskedAsItIs(t *testing.T) {
-	m := &script{says: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), says("done")}}
+	m := &script{
+		says: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), says("done")},
+	}
 	s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 	i := s.pause(t, record.Decision{Decision: "answer", Message: "blue"})
 	assert.Equal(t, "clarification", i.Kind)

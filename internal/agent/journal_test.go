@@ -157,7 +157,10 @@ func TestWhatHasNoRoomBesideAResultIsJournalledBefore(t *testing.T) {
 	lost := errors.New("lost")
 	for decided, c := range map[int]struct{ journalled, last int }{48: {0, 49}, 49: {0, 50}, 50: {51, 0}, 120: {121, 0}} {
 		asked := append(slices.Repeat([]model.Call{named("unknown")}, decided), named(model.AskUser))
-		s := newStage(&script{says: []turn{replies(asked...)}}, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		s := newStage(
+			&script{says: []turn{replies(asked...)}},
+			func(task *agent.Task) { task.Agent.Spec.CanAsk = true },
+		)
 		keep := s.task.Journal
 		s.task.Journal = func(ctx context.Context, steps []record.Step) error {
 			assert.LessOrEqual(t, len(steps), 50)
@@ -255,9 +258,18 @@ func TestToolsThatAreCalledOnTheWayToAStructuredAnswerAreNoAnswers(t *testing.T)
 // A model is shown its calls under its own ids where those are well formed and new, and people are shown of arguments
 // that nobody can read how they begin.
 func TestACallKeepsItsOwnID(t *testing.T) {
-	m := &script{says: []turn{replies(
-		act("toolu_01", `{"n":1}`), act("toolu_01", `{"n":2}`), act("call_0-7", `{"n":3}`), act("ok", `{"n":`+long(5000)),
-	), says("done")}}
+	m := &script{says: []turn{
+		replies(
+			act(
+				"toolu_01",
+				`{"n":1}`,
+			),
+			act("toolu_01", `{"n":2}`),
+			act("call_0-7", `{"n":3}`),
+			act("ok", `{"n":`+long(5000)),
+		),
+		says("done"),
+	}}
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
 	r := s.work(t)
 	require.NotNil(t, r.Answer)

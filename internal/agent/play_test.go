@@ -58,7 +58,13 @@ func turns() []model.Reply {
 		{Text: "I look. ", Calls: append(many, call("x", "unknown", `{}`)), Finish: "tool_calls"},
 		{Calls: []model.Call{call("y", "unknown", `{}`)}, Finish: "tool_calls"},
 		{Calls: []model.Call{
-			call("ask", model.AskUser, `{"question":"Where?"}`), call("pay", "pay", `{"n":8}`), call("z", "unknown", `{}`),
+			call(
+				"ask",
+				model.AskUser,
+				`{"question":"Where?"}`,
+			),
+			call("pay", "pay", `{"n":8}`),
+			call("z", "unknown", `{}`),
 		}, Finish: "tool_calls"},
 		{Calls: []model.Call{call("ask2", model.AskUser, `{"question":"Sure?"}`)}, Finish: "tool_calls"},
 		{Text: "Oslo", Finish: "stop"},
@@ -141,7 +147,12 @@ func (p *play) Converse(ctx context.Context, r model.Request, emit func(string))
 	if ctx.Err() != nil {
 		p.late++
 	}
-	assert.LessOrEqual(p.t, p.late, 1, "once the work has ended, no model is called, but for a call that was about to be")
+	assert.LessOrEqual(
+		p.t,
+		p.late,
+		1,
+		"once the work has ended, no model is called, but for a call that was about to be",
+	)
 	assert.False(p.t, p.refused, "nor when somebody has said no")
 	failed := p.failed
 	p.failed = true

@@ -163,7 +163,12 @@ func TestAHistoryIsHalvedInWholeTurnsUntilItFits(t *testing.T) {
 		var lengths []int
 		for _, request := range m.shown {
 			lengths = append(lengths, len(request.Messages))
-			assert.Equal(t, "do it", request.Messages[len(request.Messages)-1].Text, "the message itself is always shown")
+			assert.Equal(
+				t,
+				"do it",
+				request.Messages[len(request.Messages)-1].Text,
+				"the message itself is always shown",
+			)
 		}
 		assert.Equal(t, shown, lengths, "of %d messages", messages)
 	}

@@ -59,7 +59,9 @@ func TestNoClaimIsBelowItsSize(t *testing.T) {
 		in, out := rapid.Int64().Draw(t, "in"), rapid.Int64().Draw(t, "out")
 		s := newStage(&script{says: []turn{claiming(strings.Repeat("x", said), in, out)}}, nil)
 		s.task.Message.Text = strings.Repeat("y", asked)
-		s.task.History = []model.Message{{Role: model.Tool, Results: []model.Result{{Text: strings.Repeat("z", result)}}}}
+		s.task.History = []model.Message{
+			{Role: model.Tool, Results: []model.Result{{Text: strings.Repeat("z", result)}}},
+		}
 		r, err := s.Work(context.Background(), s.task)
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, r.All[0].InputTokens*32, int64(asked+result))
@@ -114,7 +116,10 @@ func TestWhatWasHonestlyClaimedIsBooked(t *testing.T) {
 					continue // one that failed, or claims nothing
 				}
 				claims++
-				s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) { return reply, nil }, says("done")}}, nil)
+				s := newStage(
+					&script{says: []turn{func(model.Request) (model.Reply, error) { return reply, nil }, says("done")}},
+					nil,
+				)
 				s.task.Message.Text = words(e.Request.Messages)
 				r := s.work(t)
 				assert.Equal(t, reply.InputTokens, r.All[0].InputTokens, file)

@@ -33,7 +33,12 @@ func (s *stuck) Write(b []byte) (int, error) {
 func answering(s *Server, organization string, to http.ResponseWriter) *watcher {
 	c := &call{principal: tenant.Principal{}}
 	c.principal.Organization.ID = organization
-	w := &watcher{ResponseWriter: to, stall: time.Hour, deadline: func(time.Time) error { return nil }, refuse: func() {}}
+	w := &watcher{
+		ResponseWriter: to,
+		stall:          time.Hour,
+		deadline:       func(time.Time) error { return nil },
+		refuse:         func() {},
+	}
 	w.room = func(n int) (func(), bool) { return s.roomFor(c, n) }
 	w.instead = func() { s.tellFull(c, w) }
 	return w

@@ -50,15 +50,30 @@ func TestANameInAnotherCaseIsAnotherName(t *testing.T) {
 	status, key := e.sent(t, "POST", "/api-keys", `{"name":"k","level":"read","LEVEL":"operator"}`)
 	assert.Equal(t, http.StatusCreated, status)
 	assert.Equal(t, "read", key["level"])
-	status, agent := e.sent(t, "POST", "/agents", `{"name":"a","approval":{"mode":"always","Mode":"never"},"limits":{"Max_Steps":1},"budget":{"period":"day","max_runs":2,"Max_Runs":9}}`)
+	status, agent := e.sent(
+		t,
+		"POST",
+		"/agents",
+		`{"name":"a","approval":{"mode":"always","Mode":"never"},"limits":{"Max_Steps":1},"budget":{"period":"day","max_runs":2,"Max_Runs":9}}`,
+	)
 	assert.Equal(t, http.StatusCreated, status)
 	assert.Equal(t, "always", agent["approval"].(map[string]any)["mode"])
 	assert.NotEqual(t, 1.0, agent["limits"].(map[string]any)["max_steps"])
 	assert.InEpsilon(t, 2, agent["budget"].(map[string]any)["max_runs"], 0)
-	status, user := e.sent(t, "POST", "/users", `{"email":"a@example.com","budget":{"period":"day","max_runs":2,"MAX_RUNS":9}}`)
+	status, user := e.sent(
+		t,
+		"POST",
+		"/users",
+		`{"email":"a@example.com","budget":{"period":"day","max_runs":2,"MAX_RUNS":9}}`,
+	)
 	assert.Equal(t, http.StatusCreated, status)
 	assert.InEpsilon(t, 2, user["budget"].(map[string]any)["max_runs"], 0)
-	status, answer := e.sent(t, "POST", "/a2a/"+e.agent, `{"jsonrpc":"2.0","id":1,"Method":"tasks/get","method":"nothing"}`)
+	status, answer := e.sent(
+		t,
+		"POST",
+		"/a2a/"+e.agent,
+		`{"jsonrpc":"2.0","id":1,"Method":"tasks/get","method":"nothing"}`,
+	)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, fmt.Sprint(answer["error"]), "there is no method nothing")
 }
@@ -89,7 +104,8 @@ func TestAWrongTypeIsNamed(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, e.do(r).Code)
 }
 
-// A form that just stops, and a part of which nobody can tell what it is, are malformed: nothing is lost without a word.
+// A form that just stops, and a part of which nobody can tell what it is, are malformed: nothing is lost without a
+// word.
 func TestAMalformedFormIsRefused(t *testing.T) {
 	e := newEdge(t)
 	whole := "--b\r\nContent-Disposition: form-data; name=\"agent_id\"\r\n\r\n" + e.agent + "\r\n--b\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nhello\r\n"

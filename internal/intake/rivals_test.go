@@ -59,7 +59,12 @@ func touch(w *world, op table.Op) int {
 func TestWhateverComesInBetweenAnAnswerMeansSomething(t *testing.T) {
 	first := func(w *world) record.Run {
 		for _, chat := range []string{"c"} {
-			if e, found, err := w.Store.FindChat(w.t.Context(), w.who.Scope(), chat); err == nil && found && e.Value.ActiveRun != "" {
+			if e, found, err := w.Store.FindChat(
+				w.t.Context(),
+				w.who.Scope(),
+				chat,
+			); err == nil && found &&
+				e.Value.ActiveRun != "" {
 				return w.run(e.Value.ActiveRun)
 			}
 		}

@@ -28,7 +28,12 @@ func (w *world) post(m intake.Message) intake.Posted {
 // move makes a move of a worker's.
 func (w *world) move(run string, c move.Change) {
 	w.t.Helper()
-	_, _, err := w.Shell.Do(w.t.Context(), record.System(), run, func(record.Run, string) (move.Change, error) { return c, nil })
+	_, _, err := w.Shell.Do(
+		w.t.Context(),
+		record.System(),
+		run,
+		func(record.Run, string) (move.Change, error) { return c, nil },
+	)
 	require.NoError(w.t, err)
 }
 
@@ -45,7 +50,10 @@ func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	for i, k := range kinds {
 		pending = append(pending, lifecycle.Pending{ID: string(rune('i' + i)), Kind: k})
 	}
-	w.move(run, move.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}})
+	w.move(
+		run,
+		move.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}},
+	)
 }
 
 func (w *world) complete(run string) {
@@ -142,7 +150,9 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 		"a cancel": func(w *world) do {
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			w.claim(run)
-			return entity(func(ctx context.Context) (record.RunEntity, error) { return w.Cancel(ctx, w.who, run, "no") })
+			return entity(
+				func(ctx context.Context) (record.RunEntity, error) { return w.Cancel(ctx, w.who, run, "no") },
+			)
 		},
 		"a withdrawal": func(w *world) do {
 			run := w.post(intake.Message{Text: "x", ChatID: "c"}).Run.ID()
@@ -179,7 +189,10 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 			n := int64(9)
 			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n}
 			w.post(intake.Message{Text: "x", ChatID: "c"})
-			return post(w, intake.Message{Key: "k", ChatID: "c", Enqueue: true, Files: []record.FileRef{{FileID: w.file()}}})
+			return post(
+				w,
+				intake.Message{Key: "k", ChatID: "c", Enqueue: true, Files: []record.FileRef{{FileID: w.file()}}},
+			)
 		},
 		"a key again": func(w *world) do {
 			w.who.Level = tenant.LevelRun

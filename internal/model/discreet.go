@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// Discreet makes a failure one that may be shown to whoever waits for the run: a provider may repeat in its words whatever it was
-// sent, and name what it sees of our network. Of the words nothing stays that we sent in the header, or in the address, to let us in,
-// however it is spelled, and no address of anything. What the log is told, see [Whole], keeps addresses.
+// Discreet makes a failure one that may be shown to whoever waits for the run: a provider may repeat in its words
+// whatever it was sent, and name what it sees of our network. Of the words nothing stays that we sent in the header, or
+// in the address, to let us in, however it is spelled, and no address of anything: a failure is nobody's data, so
+// rather too much goes. What the log is told, see [Whole], keeps addresses.
 func Discreet(err error, address string, sent http.Header) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -37,7 +38,12 @@ func Discreet(err error, address string, sent http.Header) error {
 	if len(shown) > maxShown {
 		shown = shown[:maxShown] + "…"
 	}
-	return &Error{Kind: e.Kind, Wait: e.Wait, Err: errors.New(strings.ToValidUTF8(shown, "")), whole: strings.ToValidUTF8(whole, "")}
+	return &Error{
+		Kind:  e.Kind,
+		Wait:  e.Wait,
+		Err:   errors.New(strings.ToValidUTF8(shown, "")),
+		whole: strings.ToValidUTF8(whole, ""),
+	}
 }
 
 // Whole is what a failure says, for the log.
@@ -62,7 +68,9 @@ var (
 		regexp.MustCompile(`arn:[a-z-]+:[^\s"'<>]+`),
 		regexp.MustCompile(`\d{1,3}(\.\d{1,3}){3}(:\d+)?`),
 		regexp.MustCompile(`(?i)\b[a-z0-9_.-]*[a-z][a-z0-9_.-]*:\d{2,5}\b`),
-		regexp.MustCompile(`(?i)\blocalhost\b|\b([a-z0-9_-]+\.)+(internal|local|localdomain|lan|corp|intranet|svc)\b(\.[a-z0-9-]+)*`),
+		regexp.MustCompile(
+			`(?i)\blocalhost\b|\b([a-z0-9_-]+\.)+(internal|local|localdomain|lan|corp|intranet|svc)\b(\.[a-z0-9-]+)*`,
+		),
 	}
 	hexAndColons = regexp.MustCompile(`(?i)\b[0-9a-f]{1,4}(:[0-9a-f]{0,4}){2,7}|::[0-9a-f][0-9a-f:]*`)
 )
@@ -124,7 +132,8 @@ func (s *secrets) spelling(text string) {
 	}
 }
 
-// bare is a text's ASCII letters and digits, in lower case, and where each stands: what is put between them hides nothing.
+// bare is a text's ASCII letters and digits, in lower case, and where each stands: what is put between them hides
+// nothing.
 func bare(text string) (letters string, at []int) {
 	var b strings.Builder
 	for i := range len(text) {

@@ -160,7 +160,12 @@ func (w *world) ticket(user string) lifecycle.Ticket {
 // input is a message of a size.
 func input(size int) record.Input {
 	return record.Input{
-		Message: strings.Repeat("x", size), CallbackURL: "https://example.com/hook", Metadata: map[string]string{"k": "v"},
+		Message: strings.Repeat(
+			"x",
+			size,
+		),
+		CallbackURL: "https://example.com/hook",
+		Metadata:    map[string]string{"k": "v"},
 		Idempotency: "o/u/key",
 	}
 }
@@ -287,7 +292,12 @@ type operation struct {
 func operations() map[string]func(w *world) operation {
 	made := func(w *world, run string, decide func(ctx context.Context) (move.Change, error)) operation {
 		return operation{run: run, do: func(ctx context.Context) error {
-			_, _, err := w.Do(ctx, record.System(), run, func(record.Run, string) (move.Change, error) { return decide(ctx) })
+			_, _, err := w.Do(
+				ctx,
+				record.System(),
+				run,
+				func(record.Run, string) (move.Change, error) { return decide(ctx) },
+			)
 			return err
 		}}
 	}
@@ -306,7 +316,10 @@ func operations() map[string]func(w *world) operation {
 			run := w.accept("u")
 			w.claim(run)
 			return change(w, run, move.Change{
-				Event: lifecycle.Step{Work: work}, Steps: []record.Step{{Index: 1}, {Index: 2, Text: strings.Repeat("x", 10_000)}},
+				Event: lifecycle.Step{
+					Work: work,
+				},
+				Steps: []record.Step{{Index: 1}, {Index: 2, Text: strings.Repeat("x", 10_000)}},
 			})
 		},
 		"a pause after a long message": func(w *world) operation {
@@ -358,7 +371,11 @@ func operations() map[string]func(w *world) operation {
 		},
 		"a chat's deletion": func(w *world) operation {
 			run := w.accept("u")
-			return change(w, run, move.Change{Event: lifecycle.Remove{}, Chat: func(c *lifecycle.Chat) { c.Deleted = true }})
+			return change(
+				w,
+				run,
+				move.Change{Event: lifecycle.Remove{}, Chat: func(c *lifecycle.Chat) { c.Deleted = true }},
+			)
 		},
 	}
 }

@@ -25,7 +25,10 @@ func TestAChatIsReadAsItWasWritten(t *testing.T) {
 		e, err := w.Chat(w.ctx(), record.Of(c.Organization), c.ID)
 		require.NoError(t, err)
 		assert.Equal(t, c, e.Value)
-		byRun, found, err := w.ChatOf(w.ctx(), lifecycle.Ticket{Organization: c.Organization, Chat: c.ID, OwnChatID: own})
+		byRun, found, err := w.ChatOf(
+			w.ctx(),
+			lifecycle.Ticket{Organization: c.Organization, Chat: c.ID, OwnChatID: own},
+		)
 		require.NoError(t, err)
 		assert.True(t, found)
 		assert.Equal(t, e, byRun)
@@ -103,7 +106,9 @@ func TestPagesOfChats(t *testing.T) {
 	for n := range all {
 		id := fmt.Sprint("chat ", n)
 		made := w.host.now.Add(time.Duration(n*n) * time.Millisecond)
-		w.must(record.PutChat(record.Fresh(lifecycle.Chat{ID: id, OwnID: true, Organization: "o", CreatedAt: made}), "m"))
+		w.must(
+			record.PutChat(record.Fresh(lifecycle.Chat{ID: id, OwnID: true, Organization: "o", CreatedAt: made}), "m"),
+		)
 		newest = slices.Insert(newest, 0, id)
 	}
 	for _, limit := range []int{1, 3, all / 2, all - 1, all, all + 1} {

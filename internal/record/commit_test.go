@@ -87,7 +87,13 @@ func TestWhatATryMoreMayMend(t *testing.T) {
 		w.host.slept, w.host.draw = nil, func(int64) int64 { return 0 }
 		_ = w.Commit(w.ctx(), "m")
 		for _, d := range w.host.slept {
-			assert.Equal(t, time.Millisecond, d, "%s: all but that is chance, so that those who met do not meet again", name)
+			assert.Equal(
+				t,
+				time.Millisecond,
+				d,
+				"%s: all but that is chance, so that those who met do not meet again",
+				name,
+			)
 		}
 	}
 }

@@ -31,10 +31,17 @@ func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
 	agent := record.Agent{ID: "a", Organization: "o"}
 	_, err = record.Create(w.ctx(), w.Store, agent, "m")
 	require.NoError(t, err)
-	_, err = record.Change(w.ctx(), w.Store, record.Of("o"), "a", 0, func(a *record.Agent, _ string) ([]table.Op, error) {
-		a.Spec.OutputSchema = twice
-		return nil, nil
-	})
+	_, err = record.Change(
+		w.ctx(),
+		w.Store,
+		record.Of("o"),
+		"a",
+		0,
+		func(a *record.Agent, _ string) ([]table.Op, error) {
+			a.Spec.OutputSchema = twice
+			return nil, nil
+		},
+	)
 	require.ErrorIs(t, err, record.ErrUnstorable)
 	agent.ID, agent.Spec.OutputSchema = "b", twice
 	_, err = record.Create(w.ctx(), w.Store, agent, "m")

@@ -124,10 +124,21 @@ func TestALinkSaysWhereARunStood(t *testing.T) {
 	require.NoError(t, w.EraseRun(w.ctx(), e, "n", true))
 	link, err := w.Link(w.ctx(), r.ID())
 	require.NoError(t, err)
-	assert.Equal(t, []any{r.ID(), r.Organization, r.Chat, r.OwnChatID, r.Epoch, r.Turn, r.Previous, r.Status, true}, []any{
-		link.Value.ID(), link.Value.Organization, link.Value.Chat, link.Value.OwnChatID, link.Value.Epoch, link.Value.Turn,
-		link.Value.Previous, link.Value.Status, link.Value.Removed,
-	})
+	assert.Equal(
+		t,
+		[]any{r.ID(), r.Organization, r.Chat, r.OwnChatID, r.Epoch, r.Turn, r.Previous, r.Status, true},
+		[]any{
+			link.Value.ID(),
+			link.Value.Organization,
+			link.Value.Chat,
+			link.Value.OwnChatID,
+			link.Value.Epoch,
+			link.Value.Turn,
+			link.Value.Previous,
+			link.Value.Status,
+			link.Value.Removed,
+		},
+	)
 }
 
 // Whoever comes in between any two writes of a removal: what has been written anew under a name of the run stays.

@@ -27,7 +27,9 @@ type estateOperation struct {
 func estateOperations() map[string]estateOperation {
 	type do = func(ctx context.Context) error
 	reads := func(f func(ctx context.Context, e *estate) error) estateOperation {
-		return estateOperation{ready: func(e *estate) do { return func(ctx context.Context) error { return f(ctx, e) } }}
+		return estateOperation{
+			ready: func(e *estate) do { return func(ctx context.Context) error { return f(ctx, e) } },
+		}
 	}
 	return map[string]estateOperation{
 		"a look at a resource": reads(func(ctx context.Context, e *estate) error {
@@ -145,8 +147,12 @@ func estateOperations() map[string]estateOperation {
 			op, err := e.DropToolkitBlob(e.kit(), e.list, "m")
 			return e.committed(ctx, "m", []table.Op{op}, err)
 		}).writing("+job/* head"),
-		"a value that nothing names": reads(func(ctx context.Context, e *estate) error { return e.RemoveBlob(ctx, e.list) }),
-		"a toolkit's last values":    reads(func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) }),
+		"a value that nothing names": reads(
+			func(ctx context.Context, e *estate) error { return e.RemoveBlob(ctx, e.list) },
+		),
+		"a toolkit's last values": reads(
+			func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) },
+		),
 		"a toolkit's removal": {steps: true, ready: func(e *estate) do {
 			return func(ctx context.Context) error {
 				return e.EraseToolkit(ctx, e.kit(), "m")
@@ -245,7 +251,10 @@ func estateErr[T any](_ T, err error) error { return err }
 func estateUnwanted(record.File) bool { return false }
 
 func (e *estate) by(ctx context.Context) context.Context {
-	return record.By(ctx, record.Author{Organization: e.organization, UserID: e.user, APIKeyID: e.key, Operation: "doIt"})
+	return record.By(
+		ctx,
+		record.Author{Organization: e.organization, UserID: e.user, APIKeyID: e.key, Operation: "doIt"},
+	)
 }
 
 // oldSecret is what programs left that signed run tokens, and knew since when they were there.
@@ -295,7 +304,8 @@ func TestWhateverCallFailsIsSaidAndCanBeDoneAgain(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, errAway, "call %d: %s", fails, e.failing)
-				if !o.steps && !strings.HasPrefix(e.failing, "delete files") { // what cannot be removed goes with its file
+				if !o.steps &&
+					!strings.HasPrefix(e.failing, "delete files") { // what cannot be removed goes with its file
 					assert.Equal(t, before, e.stored(), e.failing)
 				}
 				e.failing = ""
@@ -336,7 +346,14 @@ func TestWhatIsReadIsUnderstood(t *testing.T) {
 					require.NoError(t, err, name)
 				case !newer:
 					place := e.inWords(key.String())
-					assert.Equal(t, slices.Contains(o.unread, place), err == nil, "%s: %s is not understood", name, place)
+					assert.Equal(
+						t,
+						slices.Contains(o.unread, place),
+						err == nil,
+						"%s: %s is not understood",
+						name,
+						place,
+					)
 				case err != nil:
 					require.ErrorContains(t, err, "newer schema", name)
 				default:

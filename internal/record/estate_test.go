@@ -101,7 +101,9 @@ func newEstate(t *testing.T) *estate {
 			e.must(record.PutAgentVersion(record.Agent{ID: id, Organization: e.organization, Version: v + 1}, "seed"))
 		}
 	}
-	e.must(record.PutResource(record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}), "seed"))
+	e.must(
+		record.PutResource(record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}), "seed"),
+	)
 	list, named, err := e.PutToolkitBlob(ctx, e.kit(), "tools", []byte("[]"))
 	require.NoError(t, err)
 	e.list = list

@@ -112,7 +112,14 @@ func TestWhoSeesADelivery(t *testing.T) {
 	for _, run := range runs {
 		for n := range 3 {
 			w.must(w.NewHook(w.ctx(), record.Hook{
-				DeliveryID: record.DeliveryID(run, n+1), RunID: run, Sequence: n + 1, Organization: "o", State: record.HookPending,
+				DeliveryID: record.DeliveryID(
+					run,
+					n+1,
+				),
+				RunID:        run,
+				Sequence:     n + 1,
+				Organization: "o",
+				State:        record.HookPending,
 			}, "m"))
 		}
 	}
@@ -165,7 +172,9 @@ func TestARunsDeliveriesGo(t *testing.T) {
 		w := newRunWorld(t)
 		run := w.host.NewID()
 		for i := range n {
-			w.must(w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)}, "m"))
+			w.must(
+				w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)}, "m"),
+			)
 		}
 		w.must(w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: n, Organization: "o", Body: runLarge}, "m"))
 		before := len(w.blobs.Keys())

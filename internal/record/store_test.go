@@ -58,7 +58,13 @@ func runOperations() map[string]runOp {
 			return w.RunsOfChat(w.ctx(), scope, lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}, "", 9)
 		}),
 		"turns of a chat": look(func(w *runWorld) (any, error) {
-			runs, next, err := w.TurnsOfChat(w.ctx(), scope, lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}, 0, 9)
+			runs, next, err := w.TurnsOfChat(
+				w.ctx(),
+				scope,
+				lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"},
+				0,
+				9,
+			)
 			return []any{runs, next}, err
 		}),
 		"a request":    look(func(w *runWorld) (any, error) { return w.Input(w.ctx(), w.head.Value) }),
@@ -159,11 +165,18 @@ func runOperations() map[string]runOp {
 			return []table.Op{record.DeleteChat(e)}, err
 		})),
 		"an edit": look(func(w *runWorld) (any, error) {
-			e, err := record.Change(w.ctx(), w.Store, scope, "g", 1, func(g *record.Group, move string) ([]table.Op, error) {
-				g.Name = "after"
-				op, err := record.PutResource(record.Fresh(record.Group{ID: "by the way", Organization: "o"}), move)
-				return []table.Op{op}, err
-			})
+			e, err := record.Change(
+				w.ctx(),
+				w.Store,
+				scope,
+				"g",
+				1,
+				func(g *record.Group, move string) ([]table.Op, error) {
+					g.Name = "after"
+					op, err := record.PutResource(record.Fresh(record.Group{ID: "by the way", Organization: "o"}), move)
+					return []table.Op{op}, err
+				},
+			)
 			return e.Value, err
 		}),
 		"a creation": look(func(w *runWorld) (any, error) {
@@ -341,7 +354,8 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 			for what, body := range map[string]string{
 				"an item": `[]`, "a document": `{"doc":-1}`, "a place": `{"blob":"nowhere"}`,
 			} {
-				document := strings.HasPrefix(string(item.Body), `{"doc"`) || strings.HasPrefix(string(item.Body), `{"blob"`)
+				document := strings.HasPrefix(string(item.Body), `{"doc"`) ||
+					strings.HasPrefix(string(item.Body), `{"blob"`)
 				if what != "an item" && !document {
 					continue
 				}

@@ -24,7 +24,17 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 		job, found, err := e.Job(ctx, record.DerivedID("blob", key))
 		require.NoError(t, err)
 		require.True(t, found)
-		assert.Equal(t, record.Job{ID: job.Value.ID, Organization: "o", Kind: record.RemoveBlob, Subject: key, Due: e.now.Add(15 * time.Minute)}, job.Value)
+		assert.Equal(
+			t,
+			record.Job{
+				ID:           job.Value.ID,
+				Organization: "o",
+				Kind:         record.RemoveBlob,
+				Subject:      key,
+				Due:          e.now.Add(15 * time.Minute),
+			},
+			job.Value,
+		)
 		return key
 	}
 	one, two, other := put("k", "tools", "one"), put("k", "tools", "two"), put("kk", "tools", "other")
@@ -48,7 +58,11 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 	job, found, err := e.Job(ctx, record.DerivedID("blob", one))
 	require.NoError(t, err)
 	require.True(t, found)
-	assert.Equal(t, record.Job{ID: job.Value.ID, Organization: "o", Kind: record.RemoveBlob, Subject: one, Due: e.now}, job.Value)
+	assert.Equal(
+		t,
+		record.Job{ID: job.Value.ID, Organization: "o", Kind: record.RemoveBlob, Subject: one, Due: e.now},
+		job.Value,
+	)
 
 	require.NoError(t, e.RemoveBlob(ctx, one))
 	assert.Equal(t, []string{"nothing", "two", "other"}, []string{read(one), read(two), read(other)})

@@ -108,8 +108,20 @@ var moreRemovals = map[string]removalOf{
 		return record.FileNudge(e.ours.a.unheld.ID), nil
 	}, func(e *estate) { assert.False(e, e.hasFile(e.ours.a.unheld)) }},
 	"the body of a message that is no run": {func(e *estate) (string, error) {
-		ticket := lifecycle.Ticket{RunID: e.NewID(), Organization: e.ours.organization, User: "u", Agent: "a", Chat: "c"}
-		_, err := e.store.PutInput(e.Context(), "move", ticket, record.Input{Message: strings.Repeat("long ", 5000)}, e.Now())
+		ticket := lifecycle.Ticket{
+			RunID:        e.NewID(),
+			Organization: e.ours.organization,
+			User:         "u",
+			Agent:        "a",
+			Chat:         "c",
+		}
+		_, err := e.store.PutInput(
+			e.Context(),
+			"move",
+			ticket,
+			record.Input{Message: strings.Repeat("long ", 5000)},
+			e.Now(),
+		)
 		e.ahead += time.Minute
 		return record.DerivedID("body", ticket.RunID), err
 	}, func(e *estate) {
@@ -165,8 +177,15 @@ func (e *estate) hasBlobs(below string) bool {
 func (e *estate) accept(m *member) (run string) {
 	id := e.NewID()
 	ticket := lifecycle.Ticket{
-		RunID: id, Organization: m.Organization.ID, User: m.User.ID, APIKey: m.Key.ID, Agent: e.ours.agent, AgentVersion: 1,
-		Chat: "late-" + id, OwnChatID: true, LimitMS: 1000,
+		RunID:        id,
+		Organization: m.Organization.ID,
+		User:         m.User.ID,
+		APIKey:       m.Key.ID,
+		Agent:        e.ours.agent,
+		AgentVersion: 1,
+		Chat:         "late-" + id,
+		OwnChatID:    true,
+		LimitMS:      1000,
 	}
 	chat := lifecycle.Chat{
 		ID: ticket.Chat, OwnID: true, Organization: ticket.Organization, User: ticket.User, CreatedAt: e.Now(),

@@ -59,7 +59,12 @@ func TestMoreThanAPageOfAllGoes(t *testing.T) {
 		}
 		job := o.begin(record.Job{Kind: kind, Subject: subject})
 		assert.Equal(t, time.Minute, o.handle(job))
-		assert.Equal(t, map[record.JobKind]int{record.RemoveUser: many}[kind], count[record.APIKey](o), "those of another")
+		assert.Equal(
+			t,
+			map[record.JobKind]int{record.RemoveUser: many}[kind],
+			count[record.APIKey](o),
+			"those of another",
+		)
 		assert.Zero(t, count[record.File](o), kind)
 		chats, err := o.store.Chats(t.Context(), record.Of("o"), "", 100)
 		require.NoError(t, err)

@@ -27,7 +27,14 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 	}
 	var offers []tool.Offer
 	for _, d := range found {
-		offers = append(offers, tool.Offer{Spec: d.Spec, Timeout: toolTime, Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) }})
+		offers = append(
+			offers,
+			tool.Offer{
+				Spec:    d.Spec,
+				Timeout: toolTime,
+				Call:    func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) },
+			},
+		)
 	}
 	return offers, nil
 }

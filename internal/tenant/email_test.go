@@ -37,7 +37,14 @@ func TestAddressesThatAreOneToPeopleAreOne(t *testing.T) {
 			for _, other := range group {
 				_, err := create(w, other)
 				assert.True(t, problem.Is(err, "conflict"), "%q stands beside %q", other, first)
-				_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, u.Value.ID, 0, tenant.UserEdit{Email: &other})
+				_, err = w.EditUser(
+					t.Context(),
+					tenant.Platform(),
+					w.home,
+					u.Value.ID,
+					0,
+					tenant.UserEdit{Email: &other},
+				)
 				require.NoError(t, err, "it is one's own: %q, %q", first, other)
 				_, err = create(w, first)
 				assert.True(t, problem.Is(err, "conflict"), "%q stands beside %q", first, other)
@@ -79,8 +86,19 @@ func TestAnAddressOfBeforeIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			now := w.clock.Now()
-			u := record.User{ID: w.clock.NewID(), Organization: w.name, Email: of, Role: "member", OperatorKeys: new(int), CreatedAt: now, UpdatedAt: now}
-			row, err := record.PutResource(record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}), u.ID)
+			u := record.User{
+				ID:           w.clock.NewID(),
+				Organization: w.name,
+				Email:        of,
+				Role:         "member",
+				OperatorKeys: new(int),
+				CreatedAt:    now,
+				UpdatedAt:    now,
+			}
+			row, err := record.PutResource(
+				record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}),
+				u.ID,
+			)
 			require.NoError(t, err)
 			_, err = record.Create(t.Context(), w.store, u, u.ID, row)
 			require.NoError(t, err)

@@ -19,7 +19,8 @@ const Struck = "[credentials]"
 const leastSecret = 4
 
 // Strike makes what strikes credentials out of what those say who were shown them: as they were given, and as requests
-// and answers write them; at the end of a text that [Clip] has cut, also what it left of them.
+// and answers write them; at the end of a text that [Clip] has cut, also what it left of them. Nothing else is touched:
+// what a tool answers is data. Of what a provider of models says of a failure more is struck, see model.Discreet.
 func (c Credentials) Strike() func(text string) string {
 	forms := c.forms()
 	if len(forms) == 0 {
@@ -53,7 +54,11 @@ func (c Credentials) forms() (forms []string) {
 	}
 	if c.Type == "basic" {
 		pair := []byte(c.Username + ":" + c.Password)
-		secrets = append(secrets, base64.RawStdEncoding.EncodeToString(pair), base64.RawURLEncoding.EncodeToString(pair))
+		secrets = append(
+			secrets,
+			base64.RawStdEncoding.EncodeToString(pair),
+			base64.RawURLEncoding.EncodeToString(pair),
+		)
 		if c.Password == "" { // then it is no name
 			secrets = append(secrets, c.Username)
 		}

@@ -100,7 +100,11 @@ func (e *estate) named(t *testing.T) []string {
 // settle has all jobs done that are due an hour later.
 func (e *estate) settle(t *testing.T) {
 	e.clock.by += time.Hour
-	remover := &removal.Remover{Store: e.Store, Host: e.clock, Shell: &move.Shell{Store: e.Store, Host: e.clock, Log: slog.New(slog.DiscardHandler)}}
+	remover := &removal.Remover{
+		Store: e.Store,
+		Host:  e.clock,
+		Shell: &move.Shell{Store: e.Store, Host: e.clock, Log: slog.New(slog.DiscardHandler)},
+	}
 	for shard := range table.DueShards {
 		due, err := e.Store.Due(t.Context(), shard, e.clock.Now(), 100)
 		require.NoError(t, err)

@@ -24,12 +24,21 @@ func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definit
 }
 
 // Call runs a tool.
-func (k discreet) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+func (k discreet) Call(
+	ctx context.Context,
+	e tool.Endpoint,
+	d tool.Definition,
+	i tool.Invocation,
+) (tool.Result, error) {
 	strike := e.Credentials.Strike()
 	r, err := k.Kind.Call(ctx, e, d, i)
 	r.Text = strike(r.Text)
 	for n, f := range r.Files {
-		r.Files[n] = tool.File{Name: strike(f.Name), ContentType: strike(f.ContentType), Data: []byte(strike(string(f.Data)))}
+		r.Files[n] = tool.File{
+			Name:        strike(f.Name),
+			ContentType: strike(f.ContentType),
+			Data:        []byte(strike(string(f.Data))),
+		}
 	}
 	return r, told(err, strike)
 }
@@ -44,7 +53,12 @@ func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, 
 	found, err := shelf.Browse(ctx, e)
 	for i, r := range found.Resources {
 		found.Resources[i] = tool.Resource{
-			URI: strike(r.URI), Name: strike(r.Name), Description: strike(r.Description), ContentType: strike(r.ContentType),
+			URI: strike(
+				r.URI,
+			),
+			Name:        strike(r.Name),
+			Description: strike(r.Description),
+			ContentType: strike(r.ContentType),
 		}
 	}
 	for i, p := range found.Prompts {

@@ -35,14 +35,31 @@ func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
 					w.WriteHeader(status)
 					user, password, _ := r.BasicAuth()
 					plain, _ := url.QueryUnescape(r.URL.RawQuery)
-					said := []any{r.URL.String(), plain, r.Header, user, password, url.PathEscape(r.Header.Get("X-Word"))}
+					said := []any{
+						r.URL.String(),
+						plain,
+						r.Header,
+						user,
+						password,
+						url.PathEscape(r.Header.Get("X-Word")),
+					}
 					asJSON, _ := json.Marshal(append(said, r.URL.Query()))
-					_, _ = fmt.Fprintln(w, said, string(asJSON), strings.TrimRight(r.Header.Get("Authorization"), "="), r.Header.Get("X-Word"))
+					_, _ = fmt.Fprintln(
+						w,
+						said,
+						string(asJSON),
+						strings.TrimRight(r.Header.Get("Authorization"), "="),
+						r.Header.Get("X-Word"),
+					)
 				}))
 				defer server.Close()
 				s := reach(t, &site{Server: server})
 				e, err := s.Create(t.Context(), "o", toolkit.Draft{
-					Kind: "http", Name: text("n"), URL: text(server.URL + "/act"), Request: []byte(`{"name":"act"}`), Credentials: &c,
+					Kind:        "http",
+					Name:        text("n"),
+					URL:         text(server.URL + "/act"),
+					Request:     []byte(`{"name":"act"}`),
+					Credentials: &c,
 				})
 				require.NoError(t, err)
 				tried, err := s.Try(t.Context(), record.Of("o"), e.Value.ID, "act", []byte(`{}`), nil)
@@ -84,7 +101,10 @@ func (k telling) Discover(context.Context, tool.Endpoint) ([]tool.Definition, er
 }
 
 func (k telling) Call(context.Context, tool.Endpoint, tool.Definition, tool.Invocation) (tool.Result, error) {
-	return tool.Result{Text: k.text, Files: []tool.File{{Name: k.text, ContentType: k.text, Data: []byte("\xff" + k.text)}}}, k.err
+	return tool.Result{
+		Text:  k.text,
+		Files: []tool.File{{Name: k.text, ContentType: k.text, Data: []byte("\xff" + k.text)}},
+	}, k.err
 }
 
 func (k telling) Browse(context.Context, tool.Endpoint) (tool.Offerings, error) {
@@ -99,7 +119,15 @@ func TestNoWayFromAKindTellsCredentials(t *testing.T) {
 	s := newToolkits(t, &kind{})
 	scope, says := record.Of("o"), "it is "+secret+", and once more "+secret
 	s.Kinds["mcp"] = telling{text: says}
-	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com"), Credentials: &tool.Credentials{Type: "bearer", Token: secret}})
+	one := made(
+		t,
+		s,
+		toolkit.Draft{
+			Name:        text("kit"),
+			URL:         text("https://a.example.com"),
+			Credentials: &tool.Credentials{Type: "bearer", Token: secret},
+		},
+	)
 	told := func(all ...any) {
 		t.Helper()
 		assert.NotContains(t, fmt.Sprint(all...), secret[:8])

@@ -14,7 +14,8 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// What is imported is held to what a creation, a refresh and an edit of a rule are held to, whichever tool it stands at.
+// What is imported is held to what a creation, a refresh and an edit of a rule are held to, whichever tool it stands
+// at.
 func TestAnImportedToolIsHeldToWhatItsRulesAre(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"first", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
@@ -94,7 +95,11 @@ func TestWhatIsUnusableIsToldWhereItStands(t *testing.T) {
 		require.Len(t, p.Fields, 1)
 		assert.Equal(t, field, p.Fields[0].Location)
 	}
-	_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "http", Name: text("kit"), URL: text(home.URL), Request: []byte(
-		`{"name":"a","description":"` + strings.Repeat("x", 30_000) + `"}`)})
+	_, err := s.Create(
+		t.Context(),
+		"o",
+		toolkit.Draft{Kind: "http", Name: text("kit"), URL: text(home.URL), Request: []byte(
+			`{"name":"a","description":"` + strings.Repeat("x", 30_000) + `"}`)},
+	)
 	require.ErrorContains(t, err, "its description is over")
 }

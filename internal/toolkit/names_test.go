@@ -59,13 +59,21 @@ func TestWhatAServerAddsTakesNoNameFromAnother(t *testing.T) {
 	require.NoError(t, err)
 	now = offeredAs(t, s, ids...)
 	assert.Equal(t, "pay_treasury", now[pay].Name)
-	assert.True(t, tool.Listed(values(now), now[pay], []string{"pay_bank"}), "another name of its toolkit takes nothing off")
+	assert.True(
+		t,
+		tool.Listed(values(now), now[pay], []string{"pay_bank"}),
+		"another name of its toolkit takes nothing off",
+	)
 	k.names = []string{"harmless"}
 	_, err = s.Refresh(t.Context(), record.Of("o"), hostile.ID)
 	require.NoError(t, err)
 	now = offeredAs(t, s, ids...)
 	assert.Equal(t, "pay", now[pay].Name)
-	assert.True(t, tool.Listed(values(now), now[pay], []string{"pay_treasury"}), "nor does it that the other one has gone")
+	assert.True(
+		t,
+		tool.Listed(values(now), now[pay], []string{"pay_treasury"}),
+		"nor does it that the other one has gone",
+	)
 	assert.True(t, tool.Listed(values(now), now[pay], []string{"pay_bank_2"}))
 }
 
@@ -82,7 +90,14 @@ func TestALongOrForeignNameMeansItsTool(t *testing.T) {
 	k := &kind{names: []string{long, "get_thing", "get"}}
 	s := newToolkits(t, k)
 	one := made(t, s, toolkit.Draft{Name: text("One"), URL: text("https://a.example.com")})
-	two := made(t, s, toolkit.Draft{Name: text("a name of a toolkit that is as long as somebody likes it to be"), URL: text("https://b.example.com")})
+	two := made(
+		t,
+		s,
+		toolkit.Draft{
+			Name: text("a name of a toolkit that is as long as somebody likes it to be"),
+			URL:  text("https://b.example.com"),
+		},
+	)
 	offers := offeredAs(t, s, one.ID, two.ID)
 	second := offers[two.ID+"/"+long]
 	require.NotEqual(t, long, second.Name)

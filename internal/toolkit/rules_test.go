@@ -32,7 +32,13 @@ func TestAToolThatComesBackHasItsRules(t *testing.T) {
 	s := newToolkits(t, k)
 	one := made(t, s, toolkit.Draft{Name: text("bank"), URL: text("https://a.example.com")})
 	asks := tool.Approval{Mode: "when", Argument: "amount", Pattern: "^[0-9]{3}"}
-	_, err := s.SetRules(t.Context(), scope, one.ID, "pay", toolkit.Rules{Approval: &asks, TimeoutMS: &limit, RetrySafe: &no})
+	_, err := s.SetRules(
+		t.Context(),
+		scope,
+		one.ID,
+		"pay",
+		toolkit.Rules{Approval: &asks, TimeoutMS: &limit, RetrySafe: &no},
+	)
 	require.NoError(t, err)
 	refresh := func(names ...string) toolkit.Difference {
 		t.Helper()
@@ -56,7 +62,13 @@ func TestAToolThatComesBackHasItsRules(t *testing.T) {
 			many = append(many, fmt.Sprintf("t%d_%d", n, i))
 		}
 		refresh(many...)
-		_, err := s.Edit(t.Context(), scope, one.ID, 0, toolkit.Draft{Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
+		_, err := s.Edit(
+			t.Context(),
+			scope,
+			one.ID,
+			0,
+			toolkit.Draft{Credentials: &tool.Credentials{Type: "bearer", Token: "x"}},
+		)
 		require.NoError(t, err)
 		_, err = s.SetRules(t.Context(), scope, one.ID, "look", toolkit.Rules{Enabled: &no})
 		require.NoError(t, err)
@@ -78,7 +90,13 @@ func TestAToolThatChangesKeepsWhatBindsIt(t *testing.T) {
 	k := &kind{names: []string{"pay"}, safe: true}
 	s := newToolkits(t, k)
 	one := made(t, s, toolkit.Draft{Name: text("bank"), URL: text("https://a.example.com")})
-	_, err := s.SetRules(t.Context(), scope, one.ID, "pay", toolkit.Rules{Approval: &tool.Approval{Mode: "always"}, RetrySafe: &no})
+	_, err := s.SetRules(
+		t.Context(),
+		scope,
+		one.ID,
+		"pay",
+		toolkit.Rules{Approval: &tool.Approval{Mode: "always"}, RetrySafe: &no},
+	)
 	require.NoError(t, err)
 	for _, about := range []string{"pays", "pays more"} {
 		k.about = about

@@ -38,7 +38,11 @@ func TestADeliveryIsTriedEightTimesEverMoreSeldom(t *testing.T) {
 		}
 		assert.Zero(t, s.handle(t))
 		h := s.now(t)
-		assert.Equal(t, []any{record.HookFailed, time.Time{}, 8, 8}, []any{h.State, h.NextAttempt, len(h.Attempts), s.posts})
+		assert.Equal(
+			t,
+			[]any{record.HookFailed, time.Time{}, 8, 8},
+			[]any{h.State, h.NextAttempt, len(h.Attempts), s.posts},
+		)
 		assert.Zero(t, s.handle(t))
 		assert.Equal(t, 8, s.posts, "what has failed is left alone")
 	}
@@ -91,7 +95,11 @@ func TestWhatIsDeliveredAgain(t *testing.T) {
 				if !force && state != record.HookFailed {
 					p, ok := problem.As(err)
 					require.True(t, ok, "%s: %v", state, err)
-					assert.Equal(t, []any{"conflict", problem.Conflict, state}, []any{p.Code, p.Kind, p.Extras["state"]})
+					assert.Equal(
+						t,
+						[]any{"conflict", problem.Conflict, state},
+						[]any{p.Code, p.Kind, p.Extras["state"]},
+					)
 					assert.Equal(t, before, s.now(t))
 					continue
 				}
@@ -179,7 +187,10 @@ func TestWhateverCallFailsNoDeliveryIsLost(t *testing.T) {
 		o := record.Organization{ID: s.clock.NewID()}
 		_, err := record.Create(t.Context(), s.store, o, "made")
 		require.NoError(t, err)
-		s.due(t, record.Hook{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte, 10_000))})
+		s.due(
+			t,
+			record.Hook{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte, 10_000))},
+		)
 		calls, failed := 0, 0
 		s.fails = func() bool {
 			if calls++; calls > fails && failed < patience {

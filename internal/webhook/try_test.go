@@ -98,7 +98,12 @@ func TestWhoseSecretSigns(t *testing.T) {
 		}
 		mac := hmac.New(sha256.New, []byte(c.plain))
 		mac.Write([]byte("{}"))
-		assert.Equal(t, []string{"sha256=" + hex.EncodeToString(mac.Sum(nil))}, header.Values("X-Agent-Signature"), name)
+		assert.Equal(
+			t,
+			[]string{"sha256=" + hex.EncodeToString(mac.Sum(nil))},
+			header.Values("X-Agent-Signature"),
+			name,
+		)
 		assert.Len(t, strings.Fields(header.Get("Webhook-Signature")), len(c.trio), name)
 		for _, key := range c.trio {
 			verifier, err := standardwebhooks.NewWebhookRaw([]byte(key))
@@ -124,7 +129,10 @@ func TestAPushThatCannotBeMadeIsTriedAgain(t *testing.T) {
 	} {
 		s := newStage(t)
 		o := record.Organization{
-			ID: s.clock.NewID(), Secret: c.secret, PreviousSecret: c.previous, PreviousUntil: s.clock.now.Add(time.Hour),
+			ID:             s.clock.NewID(),
+			Secret:         c.secret,
+			PreviousSecret: c.previous,
+			PreviousUntil:  s.clock.now.Add(time.Hour),
 		}
 		_, err := record.Create(t.Context(), s.store, o, "made")
 		require.NoError(t, err)

@@ -73,7 +73,12 @@ func TestTheResultTellsWhatTheRunDid(t *testing.T) {
 		result, none := s.result(run), json.RawMessage(`{}`)
 		require.Len(t, result.Files, 1)
 		assert.Equal(t, worker.Result{
-			RunID: run, ChatID: "c", Answer: "Well. done", Citations: []string{}, FinishReason: "stop", Files: result.Files,
+			RunID:        run,
+			ChatID:       "c",
+			Answer:       "Well. done",
+			Citations:    []string{},
+			FinishReason: "stop",
+			Files:        result.Files,
 			Steps: []worker.ResultStep{
 				{Name: "draw", Arguments: none, Outcome: "succeeded", Output: "drawn\n" + kept},
 				{Name: "look", Arguments: none, Outcome: "succeeded", Output: "seen"},

@@ -36,7 +36,13 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	previous := ""
 	for i, turn := range turns {
-		ticket := lifecycle.Ticket{RunID: fmt.Sprintf("run%03d", i), Organization: "o", User: "u", Agent: "a", Chat: "c"}
+		ticket := lifecycle.Ticket{
+			RunID:        fmt.Sprintf("run%03d", i),
+			Organization: "o",
+			User:         "u",
+			Agent:        "a",
+			Chat:         "c",
+		}
 		place := lifecycle.Place{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
 		r := record.Run{Run: lifecycle.Accept(ticket, place, machine.Now(), machine.Now())}
 		r.Status, r.Removed = turn.status, turn.removed
@@ -82,7 +88,12 @@ func said(turns ...turn) []model.Message {
 // chat as it is now.
 func TestAModelIsToldTheTurnsBefore(t *testing.T) {
 	done := func(n int) turn {
-		return turn{status: lifecycle.Completed, said: fmt.Sprint("question ", n), answer: fmt.Sprint("answer ", n), epoch: 1}
+		return turn{
+			status: lifecycle.Completed,
+			said:   fmt.Sprint("question ", n),
+			answer: fmt.Sprint("answer ", n),
+			epoch:  1,
+		}
 	}
 	failed, cancelled, removed, gone, forgotten, before := done(2), done(2), done(2), done(2), done(2), done(1)
 	failed.status, cancelled.status, before.epoch = lifecycle.Failed, lifecycle.Cancelled, 0

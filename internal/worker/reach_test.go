@@ -46,7 +46,13 @@ func newCircle(t *testing.T) *circle {
 	a, err := c.tenants.CreateAgent(t.Context(), c.who.Organization.ID, spec, true)
 	require.NoError(t, err)
 	c.closed = a.Value.ID
-	c.insiders, c.outsides = c.colleague("in@example.com", tenant.LevelRun), c.colleague("out@example.com", tenant.LevelRun)
+	c.insiders, c.outsides = c.colleague(
+		"in@example.com",
+		tenant.LevelRun,
+	), c.colleague(
+		"out@example.com",
+		tenant.LevelRun,
+	)
 	c.insider, c.outsider = c.as(c.insiders), c.as(c.outsides)
 	c.join(true)
 	c.insider = c.as(c.insiders)
@@ -60,9 +66,19 @@ func (c *circle) colleague(email string, level tenant.Level) string {
 	if level == tenant.LevelAdmin {
 		role = string(tenant.Admin)
 	}
-	u, err := c.tenants.CreateUser(c.Context(), tenant.Platform(), c.who.Organization.ID, tenant.UserEdit{Email: &email, Role: &role})
+	u, err := c.tenants.CreateUser(
+		c.Context(),
+		tenant.Platform(),
+		c.who.Organization.ID,
+		tenant.UserEdit{Email: &email, Role: &role},
+	)
 	require.NoError(c, err)
-	_, text, err := c.tenants.CreateKey(c.Context(), tenant.Platform(), c.who.Scope(), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: level})
+	_, text, err := c.tenants.CreateKey(
+		c.Context(),
+		tenant.Platform(),
+		c.who.Scope(),
+		tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: level},
+	)
 	require.NoError(c, err)
 	return text
 }
@@ -84,17 +100,29 @@ func (c *circle) join(in bool) {
 // restrict has an agent work for some groups from now on.
 func (c *circle) restrict(agent string, groups ...string) {
 	c.Helper()
-	_, err := c.tenants.EditAgent(c.Context(), c.who, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
-		s.GroupIDs = groups
-		return s, nil
-	})
+	_, err := c.tenants.EditAgent(
+		c.Context(),
+		c.who,
+		agent,
+		0,
+		true,
+		true,
+		func(s record.AgentSpec) (record.AgentSpec, error) {
+			s.GroupIDs = groups
+			return s, nil
+		},
+	)
 	require.NoError(c, err)
 }
 
 // send has somebody send a message to an agent in the chat, which waits when that is busy; it returns its run's id.
 func (c *circle) send(who tenant.Principal, agent, text string) string {
 	c.Helper()
-	posted, err := c.intake.Post(c.Context(), who, intake.Message{AgentID: agent, Text: text, ChatID: "lk", Enqueue: true})
+	posted, err := c.intake.Post(
+		c.Context(),
+		who,
+		intake.Message{AgentID: agent, Text: text, ChatID: "lk", Enqueue: true},
+	)
 	require.NoError(c, err)
 	if posted.Parked != nil {
 		return posted.Parked.ParkedID
@@ -102,8 +130,8 @@ func (c *circle) send(who tenant.Principal, agent, text string) string {
 	return posted.Run.RunID
 }
 
-// However a message came to stand behind what a closed agent said, and whatever has changed since: its model is told only what
-// its sender may reach when the run begins.
+// However a message came to stand behind what a closed agent said, and whatever has changed since: its model is told
+// only what its sender may reach when the run begins.
 func TestAModelIsToldWhatItsSenderMayReach(t *testing.T) {
 	for name, one := range map[string]struct {
 		tell func(c *circle) string
@@ -206,7 +234,10 @@ func TestARunThatGoesOnIsToldWhatItsSenderMayReachByThen(t *testing.T) {
 		c.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 			reply, err := hear(ctx, r, emit)
 			if r.Messages[len(r.Messages)-1].Role == model.User {
-				reply = model.Reply{Finish: "tool_calls", Calls: []model.Call{{ID: "1", Name: model.AskUser, Arguments: []byte(`{"question":"Which?"}`)}}}
+				reply = model.Reply{
+					Finish: "tool_calls",
+					Calls:  []model.Call{{ID: "1", Name: model.AskUser, Arguments: []byte(`{"question":"Which?"}`)}},
+				}
 			}
 			return reply, err
 		}

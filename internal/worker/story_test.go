@@ -166,7 +166,14 @@ func TestWhateverCallFailsIsSaidAndTheRunEndsAsItWouldHave(t *testing.T) {
 					}
 					if err == nil {
 						r := s.run(run)
-						require.Equal(t, story.then, r.Status, "call %d: it is done, or said not to be\n%s", fails, s.log.String())
+						require.Equal(
+							t,
+							story.then,
+							r.Status,
+							"call %d: it is done, or said not to be\n%s",
+							fails,
+							s.log.String(),
+						)
 						require.Equal(t, r.Status == lifecycle.Running, r.Hops == 1, "call %d: and handed over", fails)
 					}
 					for !s.run(run).Status.Rests() {
@@ -220,7 +227,10 @@ func TestWhoeverComesFirstIsLeftAlone(t *testing.T) {
 			run := s.post()
 			s.overtake(`"status":"completed"`, func() {
 				if name == "another worker" {
-					s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}}) // as if it had lapsed
+					s.move(
+						run,
+						lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}},
+					) // as if it had lapsed
 				}
 				act(s, run)
 			})

@@ -16,5 +16,16 @@ func TestAnEventCostsWhatItWeighs(t *testing.T) {
 	} {
 		modeltest.RunLarge(t, before, behind, open)
 	}
-	modeltest.RunUnreadable(t, open, `{"type":7}`, `{"delta":[]}`, `{"content_block":"x"}`, `{"message":7}`, `{"usage":"x"}`, `[]`, `{`, `nonsense`)
+	modeltest.RunUnreadable(
+		t,
+		open,
+		`{"type":7}`,
+		`{"delta":[]}`,
+		`{"content_block":"x"}`,
+		`{"message":7}`,
+		`{"usage":"x"}`,
+		`[]`,
+		`{`,
+		`nonsense`,
+	)
 }

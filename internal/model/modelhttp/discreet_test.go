@@ -49,7 +49,8 @@ func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 				"in the middle": {status: 200, body: strings.NewReader(`data: {"error":` + string(said) + "}\n\n")},
 			} {
 				e := modelhttp.Endpoint{
-					URL: "https://user:pass-word-9@provider.internal:8443/v1/chat?v=query-value-8", Client: &http.Client{Transport: p},
+					URL:    "https://user:pass-word-9@provider.internal:8443/v1/chat?v=query-value-8",
+					Client: &http.Client{Transport: p},
 					Header: http.Header{"Authorization": {bearer}, "X-Team": {"team-of-ours-77"}},
 				}
 				_, err := e.Stream(t.Context(), nil, func(data []byte) (bool, error) {

@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/model"
 )
 
-// RunLarge has an adapter read an event that is very many values, which cost a reader far more than they weigh: before and
-// behind, what the values stand between in the event.
+// RunLarge has an adapter read an event that is very many values, which cost a reader far more than they weigh: before
+// and behind, what the values stand between in the event.
 func RunLarge(t *testing.T, before, behind string, open func(client *http.Client) model.Model) {
 	t.Helper()
 	for _, one := range []string{`{}`, `[]`, `0`, `""`, `{"type":"text","text":""}`} {
@@ -33,8 +33,8 @@ func RunLarge(t *testing.T, before, behind string, open func(client *http.Client
 	}
 }
 
-// RunUnreadable has an adapter read events that are none of its provider's: what is said of them is for people who do not
-// know how they are read.
+// RunUnreadable has an adapter read events that are none of its provider's: what is said of them is for people who do
+// not know how they are read.
 func RunUnreadable(t *testing.T, open func(client *http.Client) model.Model, events ...string) {
 	t.Helper()
 	for _, event := range events {

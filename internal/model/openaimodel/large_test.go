@@ -16,6 +16,16 @@ func TestAnEventCostsWhatItWeighs(t *testing.T) {
 	} {
 		modeltest.RunLarge(t, before, behind, open)
 	}
-	modeltest.RunUnreadable(t, open, `{"choices":{}}`, `{"choices":[{"delta":[]}]}`, `{"choices":[{"delta":{"tool_calls":"x"}}]}`, `[]`, `{`, `nonsense`,
-		`{"usage":"x"}`, `{"choices":[{"delta":{"tool_calls":[{"function":7}]}}]}`)
+	modeltest.RunUnreadable(
+		t,
+		open,
+		`{"choices":{}}`,
+		`{"choices":[{"delta":[]}]}`,
+		`{"choices":[{"delta":{"tool_calls":"x"}}]}`,
+		`[]`,
+		`{`,
+		`nonsense`,
+		`{"usage":"x"}`,
+		`{"choices":[{"delta":{"tool_calls":[{"function":7}]}}]}`,
+	)
 }

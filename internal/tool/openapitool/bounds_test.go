@@ -33,8 +33,13 @@ func repeated(n int, format string) string {
 
 // operated is a document with so many operations, which are one, among whatever else.
 func operated(paths int, operation, server, components string) []byte {
-	return []byte(`{"openapi":"3.1.0","info":{},"servers":[` + server + `],"components":{` + components + `,"pathItems":{"P":{"post":` + operation + `}}},
-		"paths":{` + repeated(paths, `"/p@":{"$ref":"#/components/pathItems/P"}`) + `}}`)
+	return []byte(
+		`{"openapi":"3.1.0","info":{},"servers":[` + server + `],"components":{` + components + `,"pathItems":{"P":{"post":` + operation + `}}},
+		"paths":{` + repeated(
+			paths,
+			`"/p@":{"$ref":"#/components/pathItems/P"}`,
+		) + `}}`,
+	)
 }
 
 // What a document says once may be meant a thousand times: what is found is bounded all the same, and so are the bytes
@@ -44,7 +49,9 @@ func TestWhatIsFoundIsBoundedWhateverTheDocument(t *testing.T) {
 	bodyOf := func(schema string) string {
 		return `{"requestBody":{"content":{"application/json":{"schema":` + schema + `}}}}`
 	}
-	properties := bodyOf(`{"type":"object","properties":{` + repeated(1_900, `"p@":{"$ref":"#/components/schemas/B"}`) + `}}`)
+	properties := bodyOf(
+		`{"type":"object","properties":{` + repeated(1_900, `"p@":{"$ref":"#/components/schemas/B"}`) + `}}`,
+	)
 	home := `{"url":"https://example.com"}`
 	with := func(schema string) []byte { return operated(10, properties, home, `"schemas":{"B":`+schema+`}`) }
 	parameters := func(name, in string) string {
