@@ -30,6 +30,9 @@ const (
 // grammars are what is read apart. The names are told to the other process, and to whoever sent a file that is broken.
 var grammars = map[string]func([]byte) (string, error){"page": ofHTML, "Word document": ofWord, "PDF": ofPDF}
 
+// reader names the program that reads.
+var reader = program
+
 // reading gives turns to the files that are to be read.
 var reading = newTurns(atOnce, atOnceGroup)
 
@@ -76,7 +79,7 @@ func readIn(ctx context.Context, group, grammar string, open Open) (string, erro
 		return "", err
 	}
 	defer leave()
-	program, err := program()
+	program, err := reader()
 	if err != nil {
 		return "", fmt.Errorf("extract: %w", err)
 	}
@@ -89,10 +92,10 @@ func readIn(ctx context.Context, group, grammar string, open Open) (string, erro
 	defer func() { _ = file.Close() }()
 	in := &source{from: io.LimitReader(file, maxFile)}
 	out, says := &bounded{most: MaxText + 100}, &bounded{most: maxFault}
-	reader := exec.CommandContext(limited, program)
-	reader.Env = []string{apart + "=" + grammar, "GOMAXPROCS=1"}
-	reader.Stdin, reader.Stdout, reader.Stderr = in, out, says
-	err = reader.Run()
+	child := exec.CommandContext(limited, program)
+	child.Env = []string{apart + "=" + grammar, "GOMAXPROCS=1"}
+	child.Stdin, child.Stdout, child.Stderr = in, out, says
+	err = child.Run()
 	var ended *exec.ExitError
 	switch {
 	case err == nil:

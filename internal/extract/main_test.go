@@ -1,0 +1,31 @@
+package extract
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestMain has files read by a program that is built as the service is: the race detector, which a test may have in it,
+// maps several times the memory that its process asks for.
+func TestMain(m *testing.M) {
+	os.Exit(withReader(m))
+}
+
+func withReader(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "reader")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		var said []byte
+		path := filepath.Join(dir, "reader")
+		if said, err = exec.Command("go", "build", "-o", path, "./testdata/reader").CombinedOutput(); err == nil {
+			reader = func() (string, error) { return path, nil }
+			return m.Run()
+		}
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
