@@ -88,6 +88,12 @@ func (c *checker) isGone(run string) bool {
 // isGoing says whether a run's removal has begun: its key may be free before it is gone.
 func (c *checker) isGoing(run string) bool { return c.going[run] || c.isGone(run) }
 
+// isFree says whether a key that led to this, a run or a parked message, may lead to something else.
+func (c *checker) isFree(what string) bool {
+	_, id, _ := strings.Cut(what, " ")
+	return c.isGoing(id) || c.withdrawn[id]
+}
+
 func (c *checker) nextDue() (time.Time, bool) {
 	var next time.Time
 	for _, at := range c.due {

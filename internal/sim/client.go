@@ -259,8 +259,8 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 		}
 	}
 	if err != nil || posted.Run.RunID == "" {
-		if before := strings.Fields(c.keys[m.Key]); m.Key != "" && len(before) > 0 && isRefusal(err) &&
-			!c.checker.isGoing(before[1]) && !c.checker.withdrawn[before[1]] && !c.left[c.who.User.ID] {
+		if before := c.keys[m.Key]; m.Key != "" && before != "" && isRefusal(err) &&
+			!c.checker.isFree(before) && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
 		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap", "unavailable", "not_found")
@@ -282,10 +282,14 @@ func (c *client) accepted(key string, p intake.Posted) {
 		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
 	}
 	if key != "" {
-		if before := c.keys[key]; before != "" && before != said && !c.checker.isGoing(strings.Fields(before)[1]) && !c.checker.withdrawn[strings.Fields(before)[1]] && !c.left[c.who.User.ID] {
+		// Answers may come in another order than they were made in: an earlier one may speak of what is removed by now.
+		before := c.keys[key]
+		if before != "" && before != said && !c.checker.isFree(before) && !c.checker.isFree(said) && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
 		}
-		c.keys[key] = said
+		if before == "" || !c.checker.isFree(said) {
+			c.keys[key] = said
+		}
 	}
 	if p.Parked == nil && p.Run.User != c.who.User.ID && !c.checker.answeredBy(p.Run, c.who.User.ID) {
 		c.checker.violated(8, "key %s of user %s led to run %s of user %s", key, c.who.User.ID, p.Run.RunID, p.Run.User)
