@@ -133,11 +133,14 @@ func (s *Server) announceFile(w http.ResponseWriter, r *http.Request, p tenant.P
 	if a.Name == "" || len(a.Name) > 255 {
 		return problem.InvalidField("body.name", "must have 1 to 255 characters")
 	}
+	if a.ContentType != "" && !record.IsMediaType(a.ContentType) {
+		return problem.InvalidField("body.content_type", "must be a media type, like text/plain")
+	}
 	if a.Size < 0 || a.Size > files.MaxSize {
 		return problem.InvalidField("body.size", "must be between 1 and %d", files.MaxSize)
 	}
 	f, address, err := s.Files.Announce(r.Context(), files.New{
-		Organization: p.Organization.ID, User: p.User.ID, Name: fileName(a.Name), ContentType: contentType(a.ContentType), Size: a.Size,
+		Organization: p.Organization.ID, User: p.User.ID, Name: a.Name, ContentType: a.ContentType, Size: a.Size,
 	})
 	if err != nil {
 		return err

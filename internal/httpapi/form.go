@@ -203,7 +203,7 @@ func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipa
 		return nil
 	}
 	f, err := s.Files.Take(ctx, files.New{
-		Organization: p.Organization.ID, User: p.User.ID, Name: fileName(part.FileName()), ContentType: contentType(part.Header.Get("Content-Type")),
+		Organization: p.Organization.ID, User: p.User.ID, Name: part.FileName(), ContentType: part.Header.Get("Content-Type"),
 	}, content)
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -214,29 +214,6 @@ func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipa
 	}
 	*taken = append(*taken, f)
 	return nil
-}
-
-func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, s)
-	if len(s) > 255 {
-		s = strings.ToValidUTF8(s[:255], "")
-	}
-	if s == "" {
-		return "file"
-	}
-	return s
-}
-
-func contentType(s string) string {
-	if _, _, err := mime.ParseMediaType(s); err != nil || len(s) > 200 {
-		return "application/octet-stream"
-	}
-	return s
 }
 
 func (f *chatForm) fill(v map[string]string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"slices"
 	"strings"
 	"time"
@@ -64,12 +65,44 @@ func (f File) Ref() FileRef {
 const UnusedLife = 24 * time.Hour
 
 // NewFile makes the description of a file whose bytes have not come yet. It is stored before them, so that whatever is sent
-// is some file's.
+// is some file's. Name and type come from clients and from servers of tools, and are told to others in headers: control
+// characters and what is over 255 bytes are cut off a name, and what is no media type is application/octet-stream.
 func (s *Store) NewFile(organization, user, name, contentType string) File {
 	now := s.host.Now()
 	return File{
-		ID: s.host.NewID(), Organization: organization, UserID: user, Name: name, ContentType: contentType, CreatedAt: now, Due: now.Add(UnusedLife),
+		ID: s.host.NewID(), Organization: organization, UserID: user, Name: fileName(name), ContentType: mediaType(contentType),
+		CreatedAt: now, Due: now.Add(UnusedLife),
 	}
+}
+
+// IsMediaType says whether a text is a media type, with or without parameters, that fits into a header.
+func IsMediaType(s string) bool {
+	kind, _, err := mime.ParseMediaType(s)
+	printable := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+	return err == nil && strings.Contains(kind, "/") && printable && len(s) <= 200
+}
+
+func mediaType(s string) string {
+	if !IsMediaType(s) {
+		return "application/octet-stream"
+	}
+	return s
+}
+
+func fileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > 255 {
+		s = strings.ToValidUTF8(s[:255], "")
+	}
+	if s == "" {
+		return "file"
+	}
+	return s
 }
 
 // File reads a file's description.
@@ -78,6 +111,7 @@ func (s *Store) File(ctx context.Context, scope Scope, id string) (Entity[File],
 	if err == nil && e.Value.Removed {
 		err = problem.Missing("file " + id)
 	}
+	e.Value.ContentType = mediaType(e.Value.ContentType) // it was stored as it came once
 	return e, err
 }
 

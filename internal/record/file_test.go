@@ -76,6 +76,39 @@ func TestANewFileIsKeptForADay(t *testing.T) {
 	assert.True(t, host.ValidID(f.ID))
 }
 
+// TestAFilesNameAndTypeFitIntoHeaders: a browser, a client or a server of tools says them, and they are told to others.
+func TestAFilesNameAndTypeFitIntoHeaders(t *testing.T) {
+	e := newEstate(t)
+	const unknown = "application/octet-stream"
+	for given, want := range map[string]string{
+		"text/plain": "text/plain", "text/plain; charset=utf-8": "text/plain; charset=utf-8",
+		"image/svg+xml": "image/svg+xml", "": unknown, "6": unknown, "text": unknown, "text/": unknown, "/plain": unknown,
+		"text/plain/x": unknown, "text/plain; x": unknown, "te xt/plain": unknown, "text/pl\x00ain": unknown,
+		"text/plain; a=\"\x01\"": unknown, "text/plain\r\nX-A: b": unknown, "text/plain; a=\"ä\"": unknown,
+		"text/" + strings.Repeat("x", 200): unknown,
+	} {
+		assert.Equal(t, want, e.NewFile("o", "u", "a", given).ContentType, "%q", given)
+	}
+	for given, want := range map[string]string{
+		"a.txt": "a.txt", "": "file", "a\r\nb\x7f.txt": "ab.txt", "Übersicht.pdf": "Übersicht.pdf", "a\xffb": "a\uFFFDb",
+		strings.Repeat("x", 300): strings.Repeat("x", 255), "x" + strings.Repeat("ä", 200): "x" + strings.Repeat("ä", 127),
+	} {
+		assert.Equal(t, want, e.NewFile("o", "u", given, "a/b").Name, "%q", given)
+	}
+}
+
+// A file that was stored before its type was looked at is told with one that is a type.
+func TestAFileThatWasStoredWithoutATypeHasOne(t *testing.T) {
+	e := newEstate(t)
+	f := e.NewFile(e.organization, e.user, "a", "")
+	f.ContentType = "6"
+	_, err := record.Create(t.Context(), e.Store, f, f.ID)
+	require.NoError(t, err)
+	got, err := e.File(t.Context(), e.scope(), f.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "application/octet-stream", got.Value.ContentType)
+}
+
 // Bytes are read as they were sent, in whatever place; where there are none, that is said.
 func TestTheBytesOfAFile(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)

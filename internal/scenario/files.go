@@ -108,6 +108,14 @@ func fileStories() []Story {
 			x.put(a.text("file_id"), strings.NewReader("again")).problem(409, "conflict")
 			assert.Equal(x, "hello", x.get("/files/"+a.text("file_id")).is(200).raw)
 		}},
+		{Name: "files/what says of itself that it is no media type", Tell: func(x *Teller) {
+			for _, kind := range []string{"6", "text/plain\r\nX-A: b"} {
+				x.post("/files", object{"name": "a", "content_type": kind}).names("body.content_type")
+			}
+			id := x.post("/files", object{"name": "a"}).is(201).text("file_id")
+			x.put(id, strings.NewReader("bytes")).is(200)
+			assert.Equal(x, "application/octet-stream", x.get("/files/"+id).is(200).header.Get("Content-Type"))
+		}},
 		{Name: "files/one that was announced is filled by its user alone", Tell: func(x *Teller) {
 			user, colleague := x.colleague("member", "run"), x.colleague("member", "run")
 			operator := x.operator().Teller
