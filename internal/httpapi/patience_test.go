@@ -49,7 +49,7 @@ func (e edge) head(method, path, more string) string {
 // A body that does not come has its connection closed, whoever sends it and wherever to.
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	e := newEdge(t)
-	e.Stall = 50 * time.Millisecond
+	e.Stall = time.Second // an answer has twice that, on however busy a machine
 	s := served(t, e)
 	const (
 		known   = "Content-Type: application/json\r\nContent-Length: 1000\r\n"
@@ -79,6 +79,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		"a malformed id":          {e.head("PATCH", "/api/v1/agents/x", known), 400},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			connection := say(t, s, c.text)
 			r := bufio.NewReader(connection)
 			answer, err := http.ReadResponse(r, nil)
@@ -111,7 +112,7 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 // What takes long to answer is not taken for a body that takes long to come.
 func TestABodyThatCameSetsNoDeadline(t *testing.T) {
 	e := newEdge(t)
-	e.Stall, e.ObserveWindow = 50*time.Millisecond, 300*time.Millisecond
+	e.Stall, e.ObserveWindow = 500*time.Millisecond, 2*time.Second
 	s := served(t, e)
 	kind, form := chatForm(e.agent, "message", "hello")
 	for range 2 { // on one connection
