@@ -127,10 +127,9 @@ func newBench(t testing.TB, bell func(host.Host) feed.Bell) *bench {
 func (b *bench) save(change func(*record.Run)) {
 	b.Helper()
 	change(&b.entry.Value)
-	op, err := record.PutRun(b.entry, b.host.NewID())
-	require.NoError(b, err)
-	require.NoError(b, b.store.Commit(b.Context(), b.host.NewID(), op))
-	b.entry = b.entry.Written(b.entry.Value, "m")
+	tx := b.store.Begin(b.host.NewID())
+	b.entry = tx.PutRun(b.entry)
+	require.NoError(b, tx.Commit(b.Context()))
 	b.feed.Bell().Ring(b.entry.Value.ID())
 }
 

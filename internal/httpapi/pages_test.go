@@ -37,7 +37,7 @@ func (e edge) completed(t *testing.T, chat string, size int) string {
 		{Event: lifecycle.Complete{Work: lifecycle.Work{Attempt: 1}}, Result: result},
 	} {
 		_, _, err := e.Intake.Shell.Do(t.Context(), record.System(), handle.RunID,
-			func(record.Run, string) (move.Change, error) { return c, nil })
+			func(record.Run, *record.Tx) (move.Change, error) { return c, nil })
 		require.NoError(t, err)
 	}
 	return handle.RunID

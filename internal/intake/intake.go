@@ -22,7 +22,6 @@ import (
 	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/view"
 )
@@ -298,23 +297,22 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if !organization.Admits() {
 		return r.refused(ctx, capped("organization_concurrency_cap", "this organization", organization))
 	}
-	spent, err := r.spend(ctx, r.runID)
-	if err != nil {
+	tx := r.Store.Begin(r.runID)
+	if err := r.spend(ctx, tx); err != nil {
 		return r.refused(ctx, err)
 	}
-	held, err := r.hold(ctx, r.agent.ID, r.runID, r.runID)
-	if err != nil {
+	if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
 		return r.refused(ctx, err)
 	}
 	a := move.Acceptance{
-		Ops: append(spent, held...), Ticket: r.ticket(chat.Value), Input: r.input(), Chat: chat,
+		Ticket: r.ticket(chat.Value), Input: r.input(), Chat: chat,
 		Slots: lifecycle.Slots{User: user.Row(r.runID), Organization: organization.Row(r.runID)},
 	}
 	if r.record != "" {
 		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID}
 		a.Stale = r.stale
 	}
-	run, err := r.Shell.Accept(ctx, a)
+	run, err := r.Shell.Accept(ctx, tx, a)
 	if errors.Is(err, record.ErrStale) {
 		return Posted{}, errAgain
 	}
@@ -322,13 +320,13 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 }
 
 // hold has a run of an agent, or a parked message for it, take hold of the message's files.
-func (r *request) hold(ctx context.Context, agent, run, move string) ([]table.Op, error) {
-	ops, err := r.Store.Hold(ctx, r.who.Organization.ID, agent, run, move, r.message.Files)
+func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
+	tx.Hold(ctx, r.who.Organization.ID, agent, run, r.message.Files)
 	var none *record.NoFile
-	if errors.As(err, &none) {
-		return nil, errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool { return f.FileID == none.ID }), none.ID))
+	if errors.As(tx.Err(), &none) {
+		return errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool { return f.FileID == none.ID }), none.ID))
 	}
-	return ops, err
+	return tx.Err()
 }
 
 // errNoFile says that one of the message's files is not there.
@@ -342,10 +340,10 @@ func NoFile(n int, id string) error {
 }
 
 // spend looks at the budgets that hold for the message, and counts its run; it notes those that its tokens will count against.
-func (r *request) spend(ctx context.Context, move string) (ops []table.Op, err error) {
+func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 	limits, err := r.Tenants.Limits(ctx, r.who, r.agent)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	now := r.Host.Now()
 	r.budgets = nil
@@ -353,26 +351,22 @@ func (r *request) spend(ctx context.Context, move string) (ops []table.Op, err e
 		name := l.Name(now)
 		spent, err := r.Store.Spent(ctx, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if what := l.Exhausted(spent); what != "" {
 			p := problem.New(problem.Limited, "budget_exhausted", "the budget of %s %s for this %s is used up: %s", l.Kind, l.ID, l.Period, what).
 				With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
 			p.RetryAfter = l.Ends(now).Sub(now)
-			return nil, p
+			return p
 		}
 		if l.MaxTokens != nil {
 			r.budgets = append(r.budgets, lifecycle.Budget{Name: name, MaxTokens: *l.MaxTokens})
 		}
 		if l.MaxRuns != nil {
-			op, err := r.Store.CountRun(r.who.Organization.ID, name, move, spent)
-			if err != nil {
-				return nil, err
-			}
-			ops = append(ops, op)
+			tx.CountRun(r.who.Organization.ID, name, spent)
 		}
 	}
-	return ops, nil
+	return nil
 }
 
 // retryAtCap is what a client at its cap is told to wait. Nobody knows when a run will end; a second is polite.
@@ -412,16 +406,14 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 
 // answer gives the message to the run that asked for it.
 func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
-	after, _, err := r.Shell.From(ctx, e, func(run record.Run, name string) (move.Change, error) {
+	after, _, err := r.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
 		if !run.Answerable() {
 			return move.Change{}, errAgain
 		}
-		ops, err := r.idempotency(ctx, name, record.Idempotency{Outcome: record.AnsweredPause, RunID: run.ID()})
-		if err != nil {
+		if err := r.idempotency(ctx, tx, record.Idempotency{Outcome: record.AnsweredPause, RunID: run.ID()}); err != nil {
 			return move.Change{}, err
 		}
-		held, err := r.hold(ctx, run.Agent, run.ID(), name)
-		if err != nil {
+		if err := r.hold(ctx, tx, run.Agent, run.ID()); err != nil {
 			return move.Change{}, err
 		}
 		slots, err := r.Shell.Slots(ctx, run.Ticket)
@@ -434,7 +426,6 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 			Decisions: &record.Decisions{By: r.who.User.ID, At: now, Idempotency: r.record, List: []record.Decision{{
 				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text, Files: r.message.Files,
 			}}},
-			Ops: append(ops, held...),
 		}, nil
 	})
 	if errors.Is(err, errNoFile) {
@@ -446,46 +437,44 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 	return Posted{Run: after.Value}, err
 }
 
-// idempotency is the write of the record, if the request has a key; [errAgain] when it is there by now.
-func (r *request) idempotency(ctx context.Context, name string, i record.Idempotency) ([]table.Op, error) {
+// idempotency writes the record, if the request has a key; [errAgain] when it is there by now.
+func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idempotency) error {
 	if r.record == "" {
-		return nil, nil
+		return nil
 	}
 	known, found, err := r.Store.Idempotency(ctx, r.record)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if found && known != r.stale {
-		return nil, errAgain
+		return errAgain
 	}
-	op, err := record.PutIdempotency(r.who.Organization.ID, r.record, name, i, known)
-	return []table.Op{op}, err
+	tx.PutIdempotency(r.who.Organization.ID, r.record, i, known)
+	return nil
 }
 
 // park keeps the message until the run has ended.
 func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) {
 	now := r.Host.Now()
 	input := r.input()
-	after, _, err := r.Shell.From(ctx, e, func(run record.Run, name string) (move.Change, error) {
+	after, _, err := r.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
 		if run.Answerable() && !r.followsUp {
 			return move.Change{}, errAgain // it has begun to ask since it was judged: the message is the answer
 		}
-		spent, err := r.spend(ctx, name)
-		if err != nil {
+		if err := r.spend(ctx, tx); err != nil {
 			return move.Change{}, err
 		}
 		ticket := r.ticket(lifecycle.Chat{ID: e.Value.Chat, OwnID: e.Value.OwnChatID})
 		ticket.Waited, ticket.Watched = true, false
-		ops, err := r.idempotency(ctx, name, record.Idempotency{Outcome: record.ParkedMessage, RunID: run.ID(), Parked: r.runID})
-		if err != nil {
+		kept := record.Idempotency{Outcome: record.ParkedMessage, RunID: run.ID(), Parked: r.runID}
+		if err := r.idempotency(ctx, tx, kept); err != nil {
 			return move.Change{}, err
 		}
-		held, err := r.hold(ctx, r.agent.ID, r.runID, name)
-		if err != nil {
+		if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
 			return move.Change{}, err
 		}
-		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)
-		return move.Change{Event: lifecycle.Park{ID: r.runID}, Ops: slices.Concat(ops, held, kept, spent)}, err
+		tx.PutInput(ctx, ticket, input, now)
+		return move.Change{Event: lifecycle.Park{ID: r.runID}}, nil
 	})
 	switch {
 	case problem.Is(err, "budget_exhausted"), errors.Is(err, errNoFile):

@@ -160,9 +160,9 @@ func TestWhatKeepsChangingIsTriedAgainAfterAPause(t *testing.T) {
 		require.NoError(t, err)
 		who, err := tenant.New(store, store, h, defaults, nil).Authenticate(t.Context(), first.Key)
 		require.NoError(t, err)
-		op, err := record.PutChat(record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: who.Organization.ID, User: "u", CreatedAt: h.Now(), UpdatedAt: h.Now()}), "made")
-		require.NoError(t, err)
-		require.NoError(t, store.Commit(t.Context(), "made", op))
+		tx := store.Begin("made")
+		tx.PutChat(record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: who.Organization.ID, User: "u", CreatedAt: h.Now(), UpdatedAt: h.Now()}))
+		require.NoError(t, tx.Commit(t.Context()))
 		fought := &contested{Table: items}
 		store = record.New(fought, &memblob.Store{}, h)
 		in := &intake.Intake{Shell: &move.Shell{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store, Host: h, Tenants: tenant.New(store, store, h, defaults, nil)}

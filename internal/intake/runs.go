@@ -58,7 +58,7 @@ func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string,
 	if by == "" {
 		by = p.User.ID
 	}
-	after, _, err := in.Shell.From(ctx, e, func(run record.Run, _ string) (move.Change, error) {
+	after, _, err := in.Shell.From(ctx, e, func(run record.Run, _ *record.Tx) (move.Change, error) {
 		e.Value = run
 		now := in.Host.Now()
 		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Shell.StartDeadline)}
@@ -124,9 +124,9 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	if err != nil {
 		return e, err
 	}
-	after, _, err := in.Shell.From(ctx, e, func(run record.Run, name string) (move.Change, error) {
-		entry, err := in.Store.AuditDeed(ctx, run.Organization, "run", id, name)
-		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}, Ops: entry}, err
+	after, _, err := in.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
+		tx.AuditDeed(ctx, run.Organization, "run", id)
+		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}}, nil
 	})
 	if errors.Is(err, lifecycle.ErrRefused) {
 		return in.Store.LiveRun(ctx, who.Scope(), id)
@@ -159,9 +159,9 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(_ record.Run, name string) (move.Change, error) {
-			ops, err := in.Store.DropParked(ctx, p, name)
-			return move.Change{Event: lifecycle.Withdraw{ID: parked}, Ops: ops}, err
+		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(_ record.Run, tx *record.Tx) (move.Change, error) {
+			tx.DropParked(ctx, p)
+			return move.Change{Event: lifecycle.Withdraw{ID: parked}}, nil
 		})
 		if !errors.Is(err, lifecycle.ErrRefused) {
 			return err
@@ -204,17 +204,12 @@ func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id strin
 
 func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat record.ChatEntity) (string, error) {
 	c := chat.Value
-	name := in.Host.NewID()
-	begin, err := record.PutJob(record.Fresh(record.Job{
-		ID: name, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch, Due: in.Host.Now(),
-	}), name)
-	if err != nil {
-		return "", err
-	}
-	entry, err := in.Store.AuditDeed(ctx, c.Organization, "chat", c.ID, name)
-	if err != nil {
-		return "", err
-	}
+	job := in.Host.NewID()
+	tx := in.Store.Begin(job)
+	tx.PutJob(record.Fresh(record.Job{
+		ID: job, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch, Due: in.Host.Now(),
+	}))
+	tx.AuditDeed(ctx, c.Organization, "chat", c.ID)
 	bury := func(c *lifecycle.Chat) {
 		c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
 		c.Epoch++
@@ -222,11 +217,8 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	}
 	if c.ActiveRun == "" {
 		bury(&chat.Value)
-		put, err := record.PutChat(chat, name)
-		if err != nil {
-			return "", err
-		}
-		return name, in.Store.Commit(ctx, name, append(entry, put, begin)...)
+		tx.PutChat(chat)
+		return job, tx.Commit(ctx)
 	}
 	e, err := in.Store.Run(ctx, record.System(), c.ActiveRun)
 	if err != nil {
@@ -241,6 +233,6 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 			return "", err
 		}
 	}
-	_, _, err = in.Shell.Make(ctx, e, name, move.Change{Event: lifecycle.Remove{}, Chat: bury, Ops: append(entry, begin)})
-	return name, err
+	_, _, err = in.Shell.Make(ctx, e, tx, move.Change{Event: lifecycle.Remove{}, Chat: bury})
+	return job, err
 }

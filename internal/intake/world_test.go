@@ -32,7 +32,7 @@ func (w *world) move(run string, c move.Change) {
 		w.t.Context(),
 		record.System(),
 		run,
-		func(record.Run, string) (move.Change, error) { return c, nil },
+		func(record.Run, *record.Tx) (move.Change, error) { return c, nil },
 	)
 	require.NoError(w.t, err)
 }

@@ -286,7 +286,7 @@ func TestWhatCannotBeStoredIsRefusedWhole(t *testing.T) {
 			Chat: record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: "o", User: "u"}),
 		}
 		spoil(&a)
-		_, err = w.Accept(t.Context(), a)
+		_, err = w.Accept(t.Context(), w.Store.Begin(ticket.RunID), a)
 		require.ErrorIs(t, err, record.ErrUnstorable, name)
 		assert.Empty(t, w.stored(), name)
 	}

@@ -24,7 +24,6 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 	"agentplatform/internal/timer"
 )
 
@@ -60,7 +59,6 @@ type Change struct {
 	Decisions  *record.Decisions     // that end a pause
 	Result     json.RawMessage       // of a completed run
 	Chat       func(*lifecycle.Chat) // a change of the chat, made as the run leaves it
-	Ops        []table.Op            // anything else
 }
 
 // attempts bounds how often a move is decided afresh. Each round somebody else got through, so many in a row mean that
@@ -68,10 +66,11 @@ type Change struct {
 const attempts = 24
 
 // Do loads a run, lets decide say what to do with it, and does that; when the run has changed meanwhile, again. It
-// returns the run as it is after the move.
+// returns the run as it is after the move. What decide adds to the unit of work is committed with the move. The errors are
+// those of reading the run, of decide and of [Shell.Make], but that [record.ErrStale] is tried again for a while.
 func (m *Shell) Do(
 	ctx context.Context, scope record.Scope, id string,
-	decide func(r record.Run, move string) (Change, error),
+	decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.Run, lifecycle.Outcome, error) {
 	e, err := m.Store.Run(ctx, scope, id)
 	if err != nil {
@@ -83,15 +82,19 @@ func (m *Shell) Do(
 
 // From is Do for a run that the caller has read already.
 func (m *Shell) From(
-	ctx context.Context, e record.RunEntity, decide func(r record.Run, move string) (Change, error),
+	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.RunEntity, lifecycle.Outcome, error) {
-	name := m.Host.NewID()
+	writeID := m.Host.NewID()
 	for try := range attempts {
-		c, err := decide(e.Value, name)
+		tx := m.Store.Begin(writeID)
+		c, err := decide(e.Value, tx)
+		if err == nil {
+			err = tx.Err()
+		}
 		if err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
-		after, o, err := m.Make(ctx, e, name, c)
+		after, o, err := m.Make(ctx, e, tx, c)
 		if !errors.Is(err, record.ErrStale) {
 			return after, o, err
 		}
@@ -101,7 +104,7 @@ func (m *Shell) From(
 		if e, err = m.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
-		if e.WrittenBy(name) { // an earlier try went through after all
+		if e.WrittenBy(writeID) { // an earlier try went through after all
 			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
 		}
 	}
@@ -113,119 +116,78 @@ func (m *Shell) Pause(ctx context.Context, try int) error {
 	return m.Host.Sleep(ctx, host.Jitter(m.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
-// Make makes one move on a run as it was read. [record.ErrStale] says that the run, its chat or a slot has changed.
-func (m *Shell) Make(ctx context.Context, e record.RunEntity, name string, c Change) (record.RunEntity, lifecycle.Outcome, error) {
+// Make makes one move on a run as it was read: it adds the move to the unit of work, and commits that. [record.ErrStale]
+// says that the run, its chat or a slot has changed; [lifecycle.ErrRefused] that the move is not allowed. Other errors are
+// those of the store.
+func (m *Shell) Make(ctx context.Context, e record.RunEntity, tx *record.Tx, c Change) (record.RunEntity, lifecycle.Outcome, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, m.Host.Now())
 	if err != nil {
 		return e, o, err
 	}
 	after := e.Value
 	after.Run = o.After
-	ops, promoted, err := m.commitOf(ctx, e, &after, o, name, c)
-	if err != nil {
+	if err := m.beside(ctx, tx, &after, o, c); err != nil {
 		return e, o, err
 	}
-	if err := m.Store.Commit(ctx, name, ops...); err != nil {
-		return e, o, err
-	}
-	m.follow(ctx, o, promoted)
-	return e.Written(after, name), o, nil
-}
-
-// commitOf puts together all that a move writes.
-func (m *Shell) commitOf(
-	ctx context.Context, e record.RunEntity, after *record.Run, o lifecycle.Outcome, name string, c Change,
-) (ops []table.Op, promoted *record.Run, err error) {
-	ops, err = m.beside(ctx, after, o, name, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	ops = append(ops, c.Ops...)
 	holder := o.After // whoever holds the slots afterwards
+	var promoted *record.Run
 	if o.After.Status.Terminal() || c.Chat != nil {
-		var more []table.Op
-		promoted, more, err = m.leaveChat(ctx, o, name, c.Chat)
-		if err != nil {
-			return nil, nil, err
+		if promoted, err = m.leaveChat(ctx, tx, o, c.Chat); err != nil {
+			return e, o, err
 		}
-		ops = append(ops, more...)
 		if promoted != nil {
 			holder = promoted.Run
 		}
 	}
-	slots, err := record.MoveSlots(o.Before, holder, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	ops = append(ops, slots...)
+	tx.MoveSlots(o.Before, holder)
 	if o.After.Status.Terminal() {
 		after.PassedOn, after.Parked = after.Parked, nil // they wait on the promoted run now
 		if o.Promote == "" {
 			after.Dropped = o.Before.Parked
 		}
 	}
-	e.Value = *after
-	head, err := record.PutRun(e, name)
-	return append(ops, head), promoted, err
+	written := e
+	written.Value = after
+	written = tx.PutRun(written)
+	if err := tx.Commit(ctx); err != nil {
+		return e, o, err
+	}
+	m.follow(ctx, o, promoted)
+	return written, o, nil
 }
 
-// beside is what is written beside the run's head.
-func (m *Shell) beside(ctx context.Context, after *record.Run, o lifecycle.Outcome, name string, c Change) ([]table.Op, error) {
-	var ops []table.Op
-	add := func(op table.Op, err error) error {
-		ops = append(ops, op)
-		return err
-	}
+// beside writes what there is beside the run's head.
+func (m *Shell) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
 	for _, step := range c.Steps {
-		if err := add(m.Store.PutStep(ctx, *after, name, step)); err != nil {
-			return nil, err
-		}
+		tx.PutStep(ctx, *after, step)
 	}
 	if after.Status == lifecycle.AwaitingInput && c.Interrupts != nil {
-		if err := add(m.Store.PutPause(ctx, *after, name, after.Pause, c.Interrupts)); err != nil {
-			return nil, err
-		}
+		tx.PutPause(ctx, *after, after.Pause, c.Interrupts)
 	}
 	if c.Decisions != nil {
-		if err := add(m.Store.PutDecisions(ctx, *after, name, after.Pause, *c.Decisions)); err != nil {
-			return nil, err
-		}
-		entry, err := m.Store.AuditDecisions(ctx, *after, name, *c.Decisions)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, entry...)
+		tx.PutDecisions(ctx, *after, after.Pause, *c.Decisions)
+		tx.AuditDecisions(ctx, *after, *c.Decisions)
 	}
 	if after.Status == lifecycle.Completed {
-		more, err := m.Store.SetOutput(ctx, after, name, c.Result)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, more...)
+		tx.SetOutput(ctx, after, c.Result)
 	}
 	if o.Charge != nil {
-		if err := add(record.PutCharge(after.Run, *o.Charge, name)); err != nil {
-			return nil, err
-		}
-		spent, err := m.Store.SpendTokens(ctx, after.Run, *o.Charge, name)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, spent...)
+		tx.PutCharge(after.Run, *o.Charge)
+		tx.SpendTokens(ctx, after.Run, *o.Charge)
 	}
-	if o.Announce != nil {
-		if err := add(m.announce(ctx, *after, *o.Announce, name, c)); err != nil {
-			return nil, err
+	if o.Announce != nil && tx.Err() == nil {
+		if err := m.announce(ctx, tx, *after, *o.Announce, c); err != nil {
+			return err
 		}
 	}
-	return ops, nil
+	return tx.Err()
 }
 
 // announce makes the webhook row of a state, its body with its final bytes.
-func (m *Shell) announce(ctx context.Context, r record.Run, a lifecycle.Announcement, name string, c Change) (table.Op, error) {
+func (m *Shell) announce(ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change) error {
 	in, err := m.Store.Input(ctx, r)
 	if err != nil {
-		return table.Op{}, err
+		return err
 	}
 	h := record.Hook{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(), Sequence: a.Sequence,
@@ -242,7 +204,7 @@ func (m *Shell) announce(ctx context.Context, r record.Run, a lifecycle.Announce
 	if a.Status == lifecycle.AwaitingInput {
 		h.Event = events.WebhookAwaitingInput
 		if body.Interrupts, err = json.Marshal(record.Public(c.Interrupts)); err != nil {
-			return table.Op{}, err
+			return err
 		}
 	}
 	if a.Status == lifecycle.Completed {
@@ -255,55 +217,53 @@ func (m *Shell) announce(ctx context.Context, r record.Run, a lifecycle.Announce
 	body.Event = h.Event
 	final, err := json.Marshal(body)
 	if err != nil {
-		return table.Op{}, err
+		return err
 	}
 	h.Body = string(final)
-	return m.Store.NewHook(ctx, h, name)
+	tx.NewHook(ctx, h)
+	return nil
 }
 
 // leaveChat hands the chat from an ended run to the first parked message, or frees it.
 func (m *Shell) leaveChat(
-	ctx context.Context, o lifecycle.Outcome, name string, edit func(*lifecycle.Chat),
-) (*record.Run, []table.Op, error) {
+	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, edit func(*lifecycle.Chat),
+) (promoted *record.Run, err error) {
 	chat, found, err := m.Store.ChatOf(ctx, o.Before.Ticket)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !found || chat.Value.ActiveRun != o.Before.ID() {
-		return nil, nil, fmt.Errorf("%w: run %s does not hold its chat", record.ErrStale, o.Before.ID())
+		return nil, fmt.Errorf("%w: run %s does not hold its chat", record.ErrStale, o.Before.ID())
 	}
-	var ops []table.Op
-	var promoted *record.Run
 	now := m.Host.Now()
 	if o.Promote == "" {
 		chat.Value = chat.Value.Release(now)
 	} else {
-		promoted, ops, err = m.promote(ctx, o, name, now)
-		if err != nil {
-			return nil, nil, err
+		if promoted, err = m.promote(ctx, tx, o, now); err != nil {
+			return nil, err
 		}
 		chat.Value = chat.Value.Begin(promoted.Run, now)
 	}
 	if edit != nil {
 		edit(&chat.Value)
 	}
-	op, err := record.PutChat(chat, name)
-	return promoted, append(ops, op), err
+	tx.PutChat(chat)
+	return promoted, nil
 }
 
 // promote makes a run of the first parked message. It takes over the slots of the run it follows; where that held none
 // of its user's, or none that count, it takes free ones, or "over" rows: it is accepted work.
-func (m *Shell) promote(ctx context.Context, o lifecycle.Outcome, name string, now time.Time) (*record.Run, []table.Op, error) {
+func (m *Shell) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time) (*record.Run, error) {
 	parked, err := m.Store.StillParked(ctx, o.Promote)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	slots := o.Before.Slots
 	paused := o.Before.Status == lifecycle.AwaitingInput
 	if paused || parked.Ticket.User != o.Before.User {
 		fresh, err := m.Slots(ctx, parked.Ticket)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		slots.User = fresh.User
 		if paused {
@@ -311,8 +271,8 @@ func (m *Shell) promote(ctx context.Context, o lifecycle.Outcome, name string, n
 		}
 	}
 	r := record.Run{Run: lifecycle.Accept(parked.Ticket, o.Inherit(slots), now, now.Add(m.StartDeadline))}
-	op, err := record.PutRun(record.Fresh(r), name)
-	return &r, []table.Op{op}, err
+	tx.PutRun(record.Fresh(r))
+	return &r, nil
 }
 
 // Slots finds rows for accepted work: free numbers, or "over" rows where there are none.
@@ -342,50 +302,29 @@ type Acceptance struct {
 	Slots       lifecycle.Slots
 	Idempotency *record.Idempotency
 	Stale       record.Idempotency // the record that it replaces, if there is one
-	Ops         []table.Op         // anything else
 }
 
-// Accept stores a new run with its chat, its slots and its idempotency record, in one commit. [record.ErrStale] says that
-// one of them has changed since it was read.
-func (m *Shell) Accept(ctx context.Context, a Acceptance) (record.Run, error) {
+// Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work, and
+// commits that. [record.ErrStale] says that one of them has changed since it was read; other errors are those of the
+// store.
+func (m *Shell) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
 	now := m.Host.Now()
-	name := a.Ticket.RunID
 	place := a.Chat.Value.Next()
 	place.Slots = a.Slots
 	r := record.Run{Run: lifecycle.Accept(a.Ticket, place, now, now.Add(m.StartDeadline))}
-	ops := a.Ops
 	if record.FitsHead(a.Input) {
 		r.Input = &a.Input
 	} else {
-		input, err := m.Store.PutInput(ctx, name, a.Ticket, a.Input, now)
-		if err != nil {
-			return r, err
-		}
-		ops = append(ops, input...)
+		tx.PutInput(ctx, a.Ticket, a.Input, now)
 	}
 	a.Chat.Value = a.Chat.Value.Begin(r.Run, now)
-	chat, err := record.PutChat(a.Chat, name)
-	if err != nil {
-		return r, err
-	}
-	slots, err := record.MoveSlots(lifecycle.Run{}, r.Run, name)
-	if err != nil {
-		return r, err
-	}
-	ops = append(append(ops, chat), slots...)
+	tx.PutChat(a.Chat)
+	tx.MoveSlots(lifecycle.Run{}, r.Run)
 	if a.Idempotency != nil {
-		op, err := record.PutIdempotency(r.Organization, a.Input.Idempotency, name, *a.Idempotency, a.Stale)
-		if err != nil {
-			return r, err
-		}
-		ops = append(ops, op)
+		tx.PutIdempotency(r.Organization, a.Input.Idempotency, *a.Idempotency, a.Stale)
 	}
-	head, err := record.PutRun(record.Fresh(r), name)
-	if err != nil {
-		return r, err
-	}
-	ops = append(ops, head)
-	if err := m.Store.Commit(ctx, name, ops...); err != nil {
+	tx.PutRun(record.Fresh(r))
+	if err := tx.Commit(ctx); err != nil {
 		return r, err
 	}
 	m.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: true}, nil)

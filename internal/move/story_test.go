@@ -94,8 +94,8 @@ func TestAMoveOfWhatHasChangedIsDecidedAfresh(t *testing.T) {
 	run := w.accept("u")
 	var seen, names []string
 	w.items.Overtake(func() { w.touch(run, "by a rival") })
-	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, name string) (move.Change, error) {
-		seen, names = append(seen, r.CancelReason), append(names, name)
+	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, tx *record.Tx) (move.Change, error) {
+		seen, names = append(seen, r.CancelReason), append(names, tx.WriteID())
 		return move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	})
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestAMoveThatIsAlwaysOvertakenIsGivenUp(t *testing.T) {
 			return faulttable.None
 		}
 		decided := 0
-		_, _, err := w.Do(ctx, record.System(), run, func(record.Run, string) (move.Change, error) {
+		_, _, err := w.Do(ctx, record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
 			if decided++; decided > 1 && c.refused {
 				return move.Change{}, refusal
 			}
@@ -169,7 +169,7 @@ func TestAMoveThatWentThroughIsNotMadeAgain(t *testing.T) {
 	run := w.accept("u")
 	w.Store = record.New(&mute{Table: w.items}, w.blobs, w.Host)
 	decided := 0
-	after, o, err := w.Do(t.Context(), record.System(), run, func(record.Run, string) (move.Change, error) {
+	after, o, err := w.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
 		decided++
 		return move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	})
@@ -186,12 +186,14 @@ func TestARunThatDoesNotHoldItsChatLeavesItAlone(t *testing.T) {
 	for name, lose := range map[string]func(w *world, chat record.ChatEntity){
 		"it is another's": func(w *world, chat record.ChatEntity) {
 			chat.Value.ActiveRun = "another"
-			op, err := record.PutChat(chat, "rival")
-			require.NoError(t, err)
-			require.NoError(t, w.Store.Commit(t.Context(), "rival", op))
+			tx := w.Store.Begin("rival")
+			tx.PutChat(chat)
+			require.NoError(t, tx.Commit(t.Context()))
 		},
 		"it is gone": func(w *world, chat record.ChatEntity) {
-			require.NoError(t, w.Store.Commit(t.Context(), "rival", record.DeleteChat(chat)))
+			tx := w.Store.Begin("rival")
+			tx.DeleteChat(chat)
+			require.NoError(t, tx.Commit(t.Context()))
 		},
 	} {
 		w := newWorld(t)
@@ -200,7 +202,7 @@ func TestARunThatDoesNotHoldItsChatLeavesItAlone(t *testing.T) {
 		before := w.stored()
 		e, err := w.Store.Run(t.Context(), record.System(), run)
 		require.NoError(t, err)
-		_, _, err = w.Make(t.Context(), e, "move", end)
+		_, _, err = w.Make(t.Context(), e, w.Store.Begin("move"), end)
 		require.ErrorIs(t, err, record.ErrStale, name)
 		assert.Equal(t, before, w.stored(), name)
 	}
@@ -211,9 +213,9 @@ func (w *world) touch(run, reason string) {
 	e, err := w.Store.Run(w.t.Context(), record.System(), run)
 	require.NoError(w.t, err)
 	e.Value.CancelReason = reason
-	op, err := record.PutRun(e, "rival")
-	require.NoError(w.t, err)
-	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), "rival", op))
+	tx := record.New(w.items.Inner, w.blobs, w.Host).Begin("rival")
+	tx.PutRun(e)
+	require.NoError(w.t, tx.Commit(w.t.Context()))
 }
 
 // mute is a store that, after a write whose answer was lost, says of the repetition only that it was refused.

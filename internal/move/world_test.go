@@ -179,7 +179,7 @@ func (w *world) begin(ctx context.Context, t lifecycle.Ticket, in record.Input) 
 	chat := record.Fresh(lifecycle.Chat{
 		ID: t.Chat, OwnID: t.OwnChatID, Organization: t.Organization, User: t.User, CreatedAt: w.Host.Now(),
 	})
-	_, err = w.Accept(ctx, move.Acceptance{
+	_, err = w.Accept(ctx, w.Store.Begin(t.RunID), move.Acceptance{
 		Ticket: t, Input: in, Slots: slots, Chat: chat,
 		Idempotency: &record.Idempotency{Outcome: record.StartedRun, RunID: t.RunID},
 	})
@@ -199,22 +199,22 @@ func (w *world) park(user, on string) string {
 	w.t.Helper()
 	t := w.ticket(user)
 	t.Waited = true
-	w.do(on, func(_ record.Run, name string) (move.Change, error) {
-		kept, err := w.Store.PutInput(w.t.Context(), name, t, input(1), w.Host.Now())
-		return move.Change{Event: lifecycle.Park{ID: t.RunID}, Ops: kept}, err
+	w.do(on, func(_ record.Run, tx *record.Tx) (move.Change, error) {
+		tx.PutInput(w.t.Context(), t, input(1), w.Host.Now())
+		return move.Change{Event: lifecycle.Park{ID: t.RunID}}, nil
 	})
 	return t.RunID
 }
 
-func (w *world) do(run string, decide func(r record.Run, name string) (move.Change, error)) record.Run {
+func (w *world) do(run string, decide func(r record.Run, tx *record.Tx) (move.Change, error)) record.Run {
 	w.t.Helper()
 	after, _, err := w.Do(w.t.Context(), record.System(), run, decide)
 	require.NoError(w.t, err)
 	return after
 }
 
-func plainly(c move.Change) func(record.Run, string) (move.Change, error) {
-	return func(record.Run, string) (move.Change, error) { return c, nil }
+func plainly(c move.Change) func(record.Run, *record.Tx) (move.Change, error) {
+	return func(record.Run, *record.Tx) (move.Change, error) { return c, nil }
 }
 
 func (w *world) claim(run string) record.Run {
@@ -296,7 +296,7 @@ func operations() map[string]func(w *world) operation {
 				ctx,
 				record.System(),
 				run,
-				func(record.Run, string) (move.Change, error) { return decide(ctx) },
+				func(record.Run, *record.Tx) (move.Change, error) { return decide(ctx) },
 			)
 			return err
 		}}

@@ -17,20 +17,27 @@ func newEstateToAudit(t *testing.T) *estate {
 	ctx, e := t.Context(), newEstate(t)
 	run := e.runOf(e.run)
 	large := strings.Repeat("x", 9<<10)
-	e.must(e.PutStep(ctx, run, "m", record.Step{Index: 1, Text: "small"}))
-	e.must(e.PutStep(ctx, run, "m", record.Step{Index: 2, Text: large}))
-	e.must(e.PutDecisions(ctx, run, "m", 1, record.Decisions{List: []record.Decision{{InterruptID: "h"}}}))
-	e.must(e.PutDecisions(ctx, run, "m", 2, record.Decisions{
-		List: []record.Decision{{InterruptID: "i"}, {InterruptID: "j", Decision: "approve"}},
-	}))
-	e.must(record.PutChat(record.Fresh(lifecycle.Chat{ID: "c", Organization: e.organization, Title: "t"}), "m"))
+	e.must("m", func(tx *record.Tx) { tx.PutStep(ctx, run, record.Step{Index: 1, Text: "small"}) })
+	e.must("m", func(tx *record.Tx) { tx.PutStep(ctx, run, record.Step{Index: 2, Text: large}) })
+	e.must("m", func(tx *record.Tx) {
+		tx.PutDecisions(ctx, run, 1, record.Decisions{List: []record.Decision{{InterruptID: "h"}}})
+	})
+	e.must("m", func(tx *record.Tx) {
+		tx.PutDecisions(ctx, run, 2, record.Decisions{
+			List: []record.Decision{{InterruptID: "i"}, {InterruptID: "j", Decision: "approve"}},
+		})
+	})
+	e.must("m", func(tx *record.Tx) {
+		tx.PutChat(record.Fresh(lifecycle.Chat{ID: "c", Organization: e.organization, Title: "t"}))
+	})
 	taken := run.Run
 	taken.Slots = lifecycle.Slots{User: "0000", Organization: "0001"}
-	ops, err := record.MoveSlots(run.Run, taken, "m")
-	require.NoError(t, e.committed(ctx, "m", ops, err))
-	e.must(record.PutCharge(run.Run, lifecycle.Charge{Billed: true}, "m"))
-	e.must(e.CountRun(e.organization, "user/u/day", "m", record.Spent{Runs: 4}))
-	e.must(record.PutHook(record.Fresh(record.Hook{DeliveryID: "d", Organization: e.organization, RunID: e.run}), "m"))
+	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.MoveSlots(run.Run, taken) }))
+	e.must("m", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{Billed: true}) })
+	e.must("m", func(tx *record.Tx) { tx.CountRun(e.organization, "user/u/day", record.Spent{Runs: 4}) })
+	e.must("m", func(tx *record.Tx) {
+		tx.PutHook(record.Fresh(record.Hook{DeliveryID: "d", Organization: e.organization, RunID: e.run}))
+	})
 	e.oldSecret()
 	return e
 }

@@ -79,68 +79,64 @@ func changing(ctx context.Context, before, after any) context.Context {
 // audited are the kinds of resources whose changes stand in the audit log.
 var audited = map[string]bool{"agent": true, "toolkit": true, "user": true, "group": true, "api_key": true, "organization": true}
 
-// audit is the audit log's entry of a commit, when it has an author and changes what is audited.
-func (s *Store) audit(ctx context.Context, move string, ops []table.Op) ([]table.Op, error) {
+// audit writes the audit log's entry of a commit, when it has an author and changes what is audited: of the first such
+// thing.
+func (tx *Tx) audit(ctx context.Context) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {
-		return nil, nil
+		return
 	}
-	for _, op := range ops {
+	for _, op := range tx.ops {
 		kind, id, _ := strings.Cut(op.Item.Part, "/")
 		if op.Item.Sort != headSort || !audited[kind] || op.Kind == table.CheckOp {
 			continue
 		}
-		entry := by.entry(s.host.Now(), move, kind, id)
+		entry := by.entry(tx.store.host.Now(), tx.writeID, kind, id)
 		if kind != "organization" { // what an operator does to another organization's things stands in that one's log
 			entry.Organization = op.Item.Owner
 		}
 		entry.Changed, _ = ctx.Value(changedKey{}).([]string)
-		op, err := PutResource(Fresh(entry), move)
-		return []table.Op{op}, err
+		PutResource(tx, Fresh(entry))
+		return
 	}
-	return nil, nil
 }
 
-func (a Author) entry(at time.Time, move, kind, subject string) AuditEntry {
+func (a Author) entry(at time.Time, writeID, kind, subject string) AuditEntry {
 	return AuditEntry{
-		ID: move, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
+		ID: writeID, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
 	}
 }
 
-// AuditDecisions is the audit log's entry of a decided pause, if the decision has an author.
-func (s *Store) AuditDecisions(ctx context.Context, r Run, move string, d Decisions) ([]table.Op, error) {
+// AuditDecisions writes the audit log's entry of a decided pause, if the decision has an author.
+func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {
-		return nil, nil
+		return
 	}
-	entry := by.entry(s.host.Now(), move, "run", r.ID())
+	entry := by.entry(tx.store.host.Now(), tx.writeID, "run", r.ID())
 	entry.DecidedBy = d.By
 	for _, one := range d.List {
 		entry.Decisions = append(entry.Decisions, AuditDecision{one.InterruptID, one.Decision})
 	}
-	op, err := PutResource(Fresh(entry), move)
-	return []table.Op{op}, err
+	PutResource(tx, Fresh(entry))
 }
 
-// AuditDeed is the audit log's entry of what is done to a thing that is no resource, such as a run that is cancelled.
-// It is one of the writes of the commit that does it.
-func (s *Store) AuditDeed(ctx context.Context, owner, kind, subject, move string) ([]table.Op, error) {
+// AuditDeed writes the audit log's entry of what is done to a thing that is no resource, such as a run that is
+// cancelled.
+func (tx *Tx) AuditDeed(ctx context.Context, owner, kind, subject string) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {
-		return nil, nil
+		return
 	}
-	entry := by.entry(s.host.Now(), move, kind, subject)
+	entry := by.entry(tx.store.host.Now(), tx.writeID, kind, subject)
 	entry.Organization = owner
-	op, err := PutResource(Fresh(entry), move)
-	return []table.Op{op}, err
+	PutResource(tx, Fresh(entry))
 }
 
-// NoteDeed writes the entry of what changes nothing here, such as an export, by itself.
+// NoteDeed writes the entry of what changes nothing here, such as an export, by itself. Its errors are those of
+// [Tx.Commit].
 func (s *Store) NoteDeed(ctx context.Context, owner, kind, subject string) error {
-	move := s.host.NewID()
-	ops, err := s.AuditDeed(ctx, owner, kind, subject, move)
-	if err != nil || ops == nil {
-		return err
-	}
-	return s.Commit(ctx, move, ops...)
+	tx := s.Begin(s.host.NewID())
+	tx.AuditDeed(ctx, owner, kind, subject)
+	return tx.Commit(ctx)
 }

@@ -35,13 +35,17 @@ func (e *estate) wanted(move, kind, subject string) record.AuditEntry {
 // what is only looked at, and what is no resource of a client's, does not. The platform's own work has no author.
 func TestWhatStandsInTheAuditLog(t *testing.T) {
 	const id = "text"
-	removal := record.DeleteResource(record.Fresh(record.Group{ID: id, Organization: "o"}))
+	e := newEstate(t)
+	removal, err := opOf(e.Store, "m", func(tx *record.Tx) {
+		record.DeleteResource(tx, record.Fresh(record.Group{ID: id, Organization: "o"}))
+	})
+	require.NoError(t, err)
 	removal.If = table.Always()
 	look := table.Check(table.Key{Part: "user/x", Sort: "head"}, table.Absent())
 	agent, kit := record.Agent{ID: id, Organization: "o"}, record.Toolkit{ID: id, Organization: "o"}
 	user, key := record.User{ID: id, Organization: "o"}, record.APIKey{ID: id, Organization: "o"}
 	group, file := record.Group{ID: id, Organization: "o"}, record.File{ID: id, Organization: "o"}
-	version, err := record.PutAgentVersion(record.Agent{ID: "x", Organization: "o"}, "m")
+	version, err := opOf(e.Store, "m", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "x", Organization: "o"}) })
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		kind string // "": none is to stand there
@@ -73,18 +77,18 @@ func TestWhatStandsInTheAuditLog(t *testing.T) {
 					want = []record.AuditEntry{entry}
 				}
 			}
-			require.NoError(t, e.Commit(ctx, "m", c.ops...), name)
+			require.NoError(t, commitOps(ctx, e.Store, "m", c.ops...), name)
 			assert.Equal(t, want, e.entries("o"), name)
 			assert.Empty(t, e.entries(e.organization), name)
 		}
 	}
-	e := newEstate(t)
-	require.NoError(t, e.Commit(e.by(t.Context()), "m", estatePut(t, record.Organization{ID: id})))
+	e = newEstate(t)
+	require.NoError(t, commitOps(e.by(t.Context()), e.Store, "m", estatePut(t, record.Organization{ID: id})))
 	assert.Equal(t, []record.AuditEntry{e.wanted("m", "organization", id)}, e.entries(e.organization), "its maker's")
 }
 
 func estatePut[T record.Resourceful](t *testing.T, v T) table.Op {
-	op, err := record.PutResource(record.Fresh(v), "m")
+	op, err := opOf(newEstate(t).Store, "m", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(v)) })
 	require.NoError(t, err)
 	return op
 }
@@ -94,11 +98,11 @@ func TestAnEditNamesWhatItChanges(t *testing.T) {
 	e := newEstate(t)
 	ctx := e.by(t.Context())
 	n := int64(3)
-	_, err := record.Change(ctx, e.Store, e.scope(), e.agent, 0, func(a *record.Agent, _ string) ([]table.Op, error) {
+	_, err := record.Change(ctx, e.Store, e.scope(), e.agent, 0, func(a *record.Agent, _ *record.Tx) error {
 		a.Version, a.UpdatedAt = 3, e.now
 		a.Spec.Name, a.Spec.Budget = "new", &record.Budget{Period: "day", MaxRuns: &n}
 		a.Spec.OutputSchema = json.RawMessage("{}")
-		return nil, nil
+		return nil
 	})
 	require.NoError(t, err)
 	entries := e.entries(e.organization)
@@ -106,10 +110,10 @@ func TestAnEditNamesWhatItChanges(t *testing.T) {
 	assert.Equal(t, []string{"budget", "name", "output_schema", "version"}, entries[0].Changed)
 
 	edit := func(u record.User) {
-		_, err := record.Change(ctx, e.Store, e.scope(), e.user, 0, func(v *record.User, _ string) ([]table.Op, error) {
+		_, err := record.Change(ctx, e.Store, e.scope(), e.user, 0, func(v *record.User, _ *record.Tx) error {
 			u.ID, u.Organization, u.UpdatedAt = v.ID, v.Organization, v.UpdatedAt.AddDate(1, 0, 0)
 			*v = u
-			return nil, nil
+			return nil
 		})
 		require.NoError(t, err)
 	}
@@ -129,10 +133,8 @@ func TestWhatIsDoneStandsInTheAuditLog(t *testing.T) {
 		{InterruptID: "i", Decision: "approve"}, {InterruptID: "j", Decision: "reject"},
 	}}
 	do := func(ctx context.Context) {
-		ops, err := e.AuditDecisions(ctx, e.runOf(e.run), "decided", done)
-		require.NoError(t, e.committed(ctx, "decided", ops, err))
-		ops, err = e.AuditDeed(ctx, "another", "run", "r", "done")
-		require.NoError(t, e.committed(ctx, "done", ops, err))
+		require.NoError(t, committed(ctx, e.Store, "decided", func(tx *record.Tx) { tx.AuditDecisions(ctx, e.runOf(e.run), done) }))
+		require.NoError(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.AuditDeed(ctx, "another", "run", "r") }))
 		require.NoError(t, e.NoteDeed(ctx, "a third", "agent", "a"))
 	}
 	do(t.Context())

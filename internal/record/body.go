@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
 )
 
 // What is large of a message, a run or its deliveries is in the blob store before the commit that names it. A job sees
@@ -17,29 +16,29 @@ const bodyLife = 10 * time.Second
 
 // announceBody stores that there will be a body of a run that may never be.
 func (s *Store) announceBody(ctx context.Context, organization, run string) (JobEntity, error) {
-	e, op, err := s.bodyJob(ctx, organization, run, s.host.Now().Add(bodyLife))
+	e, err := s.bodyJob(ctx, organization, run, s.host.Now().Add(bodyLife))
 	if err == nil && e.Value.Cursor != "" {
 		err = problem.Retry(errors.New("the body of a try before is being removed"))
 	}
 	if err != nil {
 		return e, err
 	}
-	return e.Written(e.Value, op.Item.Move), s.Commit(ctx, op.Item.Move, op)
+	tx := s.Begin(s.host.NewID())
+	return tx.PutJob(e), tx.Commit(ctx)
 }
 
-// bodyJob is the write of the job that takes away what is large of a message, or of a run, that is not there.
-func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.Time) (JobEntity, table.Op, error) {
+// bodyJob is the job that takes away what is large of a message, or of a run, that is not there: as it is to be written.
+func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.Time) (JobEntity, error) {
 	id := DerivedID("body", run)
 	e, found, err := s.Job(ctx, id)
 	if err != nil {
-		return e, table.Op{}, err
+		return e, err
 	}
 	if !found {
 		e = Fresh(Job{ID: id, Organization: organization, Kind: RemoveBody, Subject: run})
 	}
 	e.Value.Due = due
-	op, err := PutJob(e, s.host.NewID())
-	return e, op, err
+	return e, nil
 }
 
 // HasBody says whether a run, or a parked message, is there, whose body the blob store keeps.
@@ -64,16 +63,13 @@ const (
 	BodiesRemoved = "removed"
 )
 
-// lookAgain is the write of that job, for a run of which somebody may write: its worker, or whoever tells its receiver.
-func (s *Store) lookAgain(ctx context.Context, r Run) ([]table.Op, error) {
-	if r.Attempt == 0 && !r.Callback {
-		return nil, nil
+// lookAgain writes that job, for a run of which somebody may write: its worker, or whoever tells its receiver.
+func (tx *Tx) lookAgain(ctx context.Context, r Run) {
+	if tx.err != nil || r.Attempt == 0 && !r.Callback {
+		return
 	}
-	e, _, err := s.bodyJob(ctx, r.Organization, r.ID(), s.host.Now().Add(LateWrites))
-	if err != nil {
-		return nil, err
-	}
+	e, err := tx.store.bodyJob(ctx, r.Organization, r.ID(), tx.store.host.Now().Add(LateWrites))
+	tx.fail(err)
 	e.Value.Cursor = BodiesRemoved
-	op, err := PutJob(e, s.host.NewID())
-	return []table.Op{op}, err
+	tx.PutJob(e)
 }

@@ -115,38 +115,31 @@ func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used 
 	return "", nil
 }
 
-// CountRun is the write that counts one more run, given what was read.
-func (s *Store) CountRun(organization, name, move string, before Spent) (table.Op, error) {
+// CountRun counts one more run, given what was read.
+func (tx *Tx) CountRun(organization, name string, before Spent) {
 	e := Fresh(tally{N: before.Runs + 1})
 	e.version = before.runs
-	return s.putTally(e, organization, name, runsSort, move)
+	tx.putTally(e, organization, name, runsSort)
 }
 
-// SpendTokens is the writes that count what an ended run has used.
-func (s *Store) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge, move string) ([]table.Op, error) {
-	var ops []table.Op
+// SpendTokens counts what an ended run has used.
+func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge) {
 	for _, b := range r.Budgets {
 		shard := fmt.Sprintf("tokens/%d", int(r.ID()[len(r.ID())-1])%tallyShards)
-		items, err := s.read(ctx, tallyKey(b.Name, shard))
-		if err != nil {
-			return nil, err
+		if tx.err != nil {
+			return
 		}
+		items, err := tx.store.read(ctx, tallyKey(b.Name, shard))
 		e := Fresh(tally{})
-		if items[0] != nil {
-			if e, err = decode[tally](items[0]); err != nil {
-				return nil, err
-			}
+		if err == nil && items[0] != nil {
+			e, err = decode[tally](items[0])
 		}
+		tx.fail(err)
 		e.Value.N += c.Usage.InputTokens + c.Usage.OutputTokens
-		op, err := s.putTally(e, r.Organization, b.Name, shard, move)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, op)
+		tx.putTally(e, r.Organization, b.Name, shard)
 	}
-	return ops, nil
 }
 
-func (s *Store) putTally(e Entity[tally], organization, name, sort, move string) (table.Op, error) {
-	return put(e, table.Item{Key: tallyKey(name, sort), Owner: organization, Move: move, Expires: s.host.Now().Add(tallyLife)})
+func (tx *Tx) putTally(e Entity[tally], organization, name, sort string) {
+	put(tx, e, table.Item{Key: tallyKey(name, sort), Owner: organization, Expires: tx.store.host.Now().Add(tallyLife)})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
 )
 
 // Match is the version of a resource that an edit expects; 0 expects none.
@@ -22,10 +21,11 @@ func (m Match) Check(version int64) error {
 // changeTries bounds how often an edit is made afresh because somebody else edited meanwhile.
 const changeTries = 16
 
-// Change edits a resource as it stands, again when somebody else gets in between. The edit may add writes, and may say
-// [ErrStale] itself.
+// Change edits a resource as it stands, again when somebody else gets in between. The edit may add writes to the unit of
+// work, and may say [ErrStale] itself. It returns the resource as it then is; its errors are those of [Resource],
+// [Match.Check], the edit and [Tx.Commit].
 func Change[T Resourceful](
-	ctx context.Context, s *Store, scope Scope, id string, match Match, edit func(v *T, move string) ([]table.Op, error),
+	ctx context.Context, s *Store, scope Scope, id string, match Match, edit func(v *T, tx *Tx) error,
 ) (Entity[T], error) {
 	return whileStale(ctx, s, func() (Entity[T], error) {
 		e, err := Resource[T](ctx, s, scope, id)
@@ -35,50 +35,40 @@ func Change[T Resourceful](
 		if err != nil {
 			return e, err
 		}
-		move := s.host.NewID()
+		tx := s.Begin(s.host.NewID())
 		before, v := e.Value, e.Value
-		ops, err := edit(&v, move)
-		if err != nil {
+		if err := edit(&v, tx); err != nil {
 			return e, err
 		}
 		e.Value = v
-		op, err := PutResource(e, move)
-		if err != nil {
-			return e, err
-		}
-		return e.Written(v, move), s.Commit(changing(ctx, before, v), move, append(ops, op)...)
+		return PutResource(tx, e), tx.Commit(changing(ctx, before, v))
 	})
 }
 
-// Create writes a new resource, in one commit with further writes. The move is the one that those carry.
-func Create[T Resourceful](ctx context.Context, s *Store, v T, move string, more ...table.Op) (Entity[T], error) {
-	e := Fresh(v)
-	op, err := PutResource(e, move)
-	if err != nil {
-		return e, err
-	}
-	return e.Written(v, move), s.Commit(ctx, move, append([]table.Op{op}, more...)...)
+// Create writes a new resource by itself. Its errors are those of [Tx.Commit].
+func Create[T Resourceful](ctx context.Context, s *Store, v T, writeID string) (Entity[T], error) {
+	tx := s.Begin(writeID)
+	return PutResource(tx, Fresh(v)), tx.Commit(ctx)
 }
 
-// Remove removes a resource as it stands, in one commit with further writes; more may be nil.
+// Remove removes a resource as it stands, together with what more adds to the unit of work; more may be nil. Its errors
+// are those of [Resource], of more and of [Tx.Commit].
 func Remove[T Resourceful](
-	ctx context.Context, s *Store, scope Scope, id string, more func(e Entity[T], move string) ([]table.Op, error),
+	ctx context.Context, s *Store, scope Scope, id string, more func(e Entity[T], tx *Tx) error,
 ) (Entity[T], error) {
 	return whileStale(ctx, s, func() (Entity[T], error) {
 		e, err := Resource[T](ctx, s, scope, id)
 		if err != nil {
 			return e, err
 		}
-		move := s.host.NewID()
-		ops := []table.Op{DeleteResource(e)}
+		tx := s.Begin(s.host.NewID())
+		DeleteResource(tx, e)
 		if more != nil {
-			further, err := more(e, move)
-			if err != nil {
+			if err := more(e, tx); err != nil {
 				return e, err
 			}
-			ops = append(ops, further...)
 		}
-		return e, s.Commit(ctx, move, ops...)
+		return e, tx.Commit(ctx)
 	})
 }
 

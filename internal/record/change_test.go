@@ -21,11 +21,11 @@ func (w *runWorld) group() record.Entity[record.Group] {
 }
 
 // rename is an edit that says how often it was made.
-func (w *runWorld) rename(made *int) func(*record.Group, string) ([]table.Op, error) {
-	return func(g *record.Group, _ string) ([]table.Op, error) {
+func (w *runWorld) rename(made *int) func(*record.Group, *record.Tx) error {
+	return func(g *record.Group, _ *record.Tx) error {
 		*made++
 		g.Name += " edited"
-		return nil, nil
+		return nil
 	}
 }
 
@@ -41,7 +41,7 @@ func TestAnEditIsMadeOfWhatStands(t *testing.T) {
 				others++
 				other := w.group()
 				other.Value.Description += "x"
-				w.must(record.PutResource(other, "another"))
+				w.must("another", func(tx *record.Tx) { record.PutResource(tx, other) })
 				busy = false
 			}
 			return faulttable.None
@@ -82,9 +82,9 @@ func TestAnEditThatMayNotBeMade(t *testing.T) {
 	} {
 		w := newRunWorld(t)
 		before, _ := w.stored()
-		edit := func(g *record.Group, _ string) ([]table.Op, error) {
+		edit := func(g *record.Group, _ *record.Tx) error {
 			g.Name = "x"
-			return nil, c.says
+			return c.says
 		}
 		_, err := record.Change(w.ctx(), w.Store, c.scope, c.id, c.match, edit)
 		if c.want == "ok" {
@@ -103,32 +103,32 @@ func TestAnEditThatMayNotBeMade(t *testing.T) {
 // What is written with a resource is written in its commit, or not at all: a second creation is refused.
 func TestWhatComesWithAResourceIsWrittenWithIt(t *testing.T) {
 	w := runBlank(t)
-	other := func(id, move string) ([]table.Op, error) {
-		op, err := record.PutResource(record.Fresh(record.Group{ID: id, Organization: "o"}), move)
-		return []table.Op{op}, err
+	other := func(tx *record.Tx, id string) {
+		record.PutResource(tx, record.Fresh(record.Group{ID: id, Organization: "o"}))
 	}
 	there := func(id string) bool {
 		return w.places()[table.Key{Part: "group/" + id, Sort: "head"}]
 	}
-	ops, err := other("one", "m")
-	require.NoError(t, err)
-	e, err := record.Create(w.ctx(), w.Store, record.Group{ID: "g", Organization: "o", Name: "n"}, "m", ops...)
-	require.NoError(t, err)
+	tx := w.Begin("m")
+	other(tx, "one")
+	e := record.PutResource(tx, record.Fresh(record.Group{ID: "g", Organization: "o", Name: "n"}))
+	require.NoError(t, tx.Commit(w.ctx()))
 	assert.Equal(t, w.group(), e)
 	assert.True(t, there("one"))
-	_, err = record.Create(w.ctx(), w.Store, record.Group{ID: "g", Organization: "o"}, "n")
+	_, err := record.Create(w.ctx(), w.Store, record.Group{ID: "g", Organization: "o"}, "n")
 	require.ErrorIs(t, err, record.ErrStale)
 	assert.Equal(t, "n", w.group().Value.Name)
 
-	two := func(_ *record.Group, move string) ([]table.Op, error) { return other("two", move) }
+	two := func(_ *record.Group, tx *record.Tx) error { other(tx, "two"); return nil }
 	_, err = record.Change(w.ctx(), w.Store, record.Of("o"), "g", 0, two)
 	require.NoError(t, err)
 	assert.True(t, there("two"))
 	no := errors.New("no")
-	for name, more := range map[string]func(record.Entity[record.Group], string) ([]table.Op, error){
-		"that says no": func(record.Entity[record.Group], string) ([]table.Op, error) { return nil, no },
-		"that cannot be": func(_ record.Entity[record.Group], move string) ([]table.Op, error) {
-			return other("one", move) // it is there
+	for name, more := range map[string]func(record.Entity[record.Group], *record.Tx) error{
+		"that says no": func(record.Entity[record.Group], *record.Tx) error { return no },
+		"that cannot be": func(_ record.Entity[record.Group], tx *record.Tx) error {
+			other(tx, "one") // it is there
+			return nil
 		},
 	} {
 		_, err = record.Remove(w.ctx(), w.Store, record.Of("o"), "g", more)
@@ -138,8 +138,9 @@ func TestWhatComesWithAResourceIsWrittenWithIt(t *testing.T) {
 	}
 	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("p"), "g", nil)
 	assert.Equal(t, "outside_organization", runCode(err))
-	further := func(e record.Entity[record.Group], move string) ([]table.Op, error) {
-		return other("after "+e.Value.ID, move)
+	further := func(e record.Entity[record.Group], tx *record.Tx) error {
+		other(tx, "after "+e.Value.ID)
+		return nil
 	}
 	gone, err := record.Remove(w.ctx(), w.Store, record.Of("o"), "g", further)
 	require.NoError(t, err)
@@ -157,10 +158,10 @@ func TestAnEditEndsWithItsClient(t *testing.T) {
 	w := newRunWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx())
 	tries := 0
-	_, err := record.Change(ctx, w.Store, record.Of("o"), "g", 0, func(*record.Group, string) ([]table.Op, error) {
+	_, err := record.Change(ctx, w.Store, record.Of("o"), "g", 0, func(*record.Group, *record.Tx) error {
 		tries++
 		cancel()
-		return nil, record.ErrStale
+		return record.ErrStale
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 1, tries)

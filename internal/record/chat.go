@@ -72,21 +72,21 @@ func (s *Store) ChatOf(ctx context.Context, t lifecycle.Ticket) (ChatEntity, boo
 	return s.chatItem(ctx, chatKeyOf(t))
 }
 
-// PutChat is the write of a chat.
-func PutChat(e ChatEntity, move string) (table.Op, error) {
+// PutChat writes a chat. It returns it as the commit leaves it.
+func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	c := e.Value
-	item := table.Item{Key: ChatKey(c), Owner: c.Organization, Move: move}
+	item := table.Item{Key: ChatKey(c), Owner: c.Organization}
 	if !c.Deleted {
 		item.Lists = []table.Listing{{
 			Index: table.ByOwner, Part: "chats/" + c.Organization, Sort: fmt.Sprintf("%013d/%s", c.CreatedAt.UnixMilli(), c.ID),
 		}}
 	}
-	return put(e, item)
+	return put(tx, e, item)
 }
 
-// DeleteChat is the removal of a chat as it was read.
-func DeleteChat(e ChatEntity) table.Op {
-	return table.Delete(ChatKey(e.Value), table.VersionIs(e.version))
+// DeleteChat removes a chat as it was read.
+func (tx *Tx) DeleteChat(e ChatEntity) {
+	tx.delete(ChatKey(e.Value), table.VersionIs(e.version))
 }
 
 // Chats pages through an organisation's chats, newest first.

@@ -21,7 +21,7 @@ func TestAChatIsReadAsItWasWritten(t *testing.T) {
 		w := runBlank(t)
 		c := runFill[lifecycle.Chat](t)
 		c.ID, c.OwnID, c.Deleted = w.host.NewID(), own, false
-		w.must(record.PutChat(record.Fresh(c), "m"))
+		w.must("m", func(tx *record.Tx) { tx.PutChat(record.Fresh(c)) })
 		e, err := w.Chat(w.ctx(), record.Of(c.Organization), c.ID)
 		require.NoError(t, err)
 		assert.Equal(t, c, e.Value)
@@ -38,8 +38,8 @@ func TestAChatIsReadAsItWasWritten(t *testing.T) {
 
 		deleted := e
 		deleted.Value.Deleted = true
-		w.must(record.PutChat(deleted, "n"))
-		require.ErrorIs(t, w.Commit(w.ctx(), "x", record.DeleteChat(e)), record.ErrStale, "it is not as it was read")
+		w.must("n", func(tx *record.Tx) { tx.PutChat(deleted) })
+		require.ErrorIs(t, committed(w.ctx(), w.Store, "x", func(tx *record.Tx) { tx.DeleteChat(e) }), record.ErrStale, "it is not as it was read")
 		e, found, err = w.FindChat(w.ctx(), record.Of(c.Organization), c.ID)
 		require.NoError(t, err)
 		assert.True(t, found, "it counts the epochs")
@@ -48,7 +48,7 @@ func TestAChatIsReadAsItWasWritten(t *testing.T) {
 		listed, err := w.Chats(w.ctx(), record.Of(c.Organization), "", 9)
 		require.NoError(t, err)
 		assert.Empty(t, listed.Rows)
-		w.commit(record.DeleteChat(e))
+		w.must("y", func(tx *record.Tx) { tx.DeleteChat(e) })
 		_, found, err = w.FindChat(w.ctx(), record.Of(c.Organization), c.ID)
 		require.NoError(t, err)
 		assert.False(t, found)
@@ -80,7 +80,7 @@ func TestWhatAClientNames(t *testing.T) {
 	} {
 		w := runBlank(t)
 		for _, chat := range chats {
-			w.must(record.PutChat(record.Fresh(chat), "m"))
+			w.must("m", func(tx *record.Tx) { tx.PutChat(record.Fresh(chat)) })
 		}
 		e, found, err := w.FindChat(w.ctx(), record.Of(c.scope), c.id)
 		assert.Equal(t, c.title != "", found, "%+v", c)
@@ -106,9 +106,9 @@ func TestPagesOfChats(t *testing.T) {
 	for n := range all {
 		id := fmt.Sprint("chat ", n)
 		made := w.host.now.Add(time.Duration(n*n) * time.Millisecond)
-		w.must(
-			record.PutChat(record.Fresh(lifecycle.Chat{ID: id, OwnID: true, Organization: "o", CreatedAt: made}), "m"),
-		)
+		w.must("m", func(tx *record.Tx) {
+			tx.PutChat(record.Fresh(lifecycle.Chat{ID: id, OwnID: true, Organization: "o", CreatedAt: made}))
+		})
 		newest = slices.Insert(newest, 0, id)
 	}
 	for _, limit := range []int{1, 3, all / 2, all - 1, all, all + 1} {

@@ -10,6 +10,9 @@ import (
 	"agentplatform/internal/table"
 )
 
+// MaxItemBytes is the largest that an entity may be as it is stored, in bytes with the names of its item.
+const MaxItemBytes = table.MaxItemBytes
+
 // schema is the number of the shapes that this program writes.
 const schema = 1
 
@@ -29,12 +32,12 @@ func Fresh[T any](v T) Entity[T] { return Entity[T]{Value: v} }
 // Version is the stored version, 0 for a value that is not stored yet.
 func (e Entity[T]) Version() int64 { return e.version }
 
-// WrittenBy says whether this move wrote the stored version.
-func (e Entity[T]) WrittenBy(move string) bool { return e.move == move }
+// WrittenBy says whether the unit of work of this name wrote the stored version.
+func (e Entity[T]) WrittenBy(writeID string) bool { return e.move == writeID }
 
-// Written is the entity after a commit by move has stored v in its place.
-func (e Entity[T]) Written(v T, move string) Entity[T] {
-	e.Value, e.move, e.schema = v, move, schema
+// written is the entity after a unit of work has stored it.
+func (e Entity[T]) written(writeID string) Entity[T] {
+	e.move, e.schema = writeID, schema
 	e.version++
 	return e
 }
@@ -55,8 +58,14 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 // ErrUnstorable says that a value has no stored form, and never will: it holds JSON that has more than one meaning.
 var ErrUnstorable = errors.New("record: the value cannot be stored")
 
-// put is the write of an entity, conditioned on the version that was read; item brings everything but body and schema.
-func put[T any](e Entity[T], item table.Item) (table.Op, error) {
+// Unstorable says whether an error of a unit of work means that what it writes can never be stored: it has no stored form,
+// or is too large.
+func Unstorable(err error) bool {
+	return table.IsKind(err, table.TooLarge) || errors.Is(err, ErrUnstorable)
+}
+
+// write is the write of an entity, conditioned on the version that was read; item brings everything but body and schema.
+func write[T any](e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
 		return table.Op{}, fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
 	}
@@ -73,7 +82,7 @@ func put[T any](e Entity[T], item table.Item) (table.Op, error) {
 
 // blind is a write without a condition, for rows whose safety comes from another item of the same commit.
 func blind[T any](v T, item table.Item) (table.Op, error) {
-	op, err := put(Fresh(v), item)
+	op, err := write(Fresh(v), item)
 	op.If = table.Always()
 	return op, err
 }

@@ -15,8 +15,10 @@ func TestMembersThatThisProgramDoesNotKnowAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "1", e.Value.RunID)
 	e.Value.Attempt = 4
-	op, err := PutRun(e, "m")
-	require.NoError(t, err)
+	tx := new(Store).Begin("m")
+	tx.PutRun(e)
+	require.NoError(t, tx.Err())
+	op := tx.Ops()[0]
 	again, err := decodeRun(&op.Item)
 	require.NoError(t, err)
 	assert.Equal(t, 4, again.Value.Attempt)
@@ -27,8 +29,9 @@ func TestMembersThatThisProgramDoesNotKnowAreKept(t *testing.T) {
 func TestAnItemOfANewerSchemaIsNotWritten(t *testing.T) {
 	e, err := decodeRun(&table.Item{Key: RunKey("1"), Schema: schema + 1, Body: []byte(`{"run_id":"1"}`)})
 	require.NoError(t, err)
-	_, err = PutRun(e, "m")
-	require.ErrorContains(t, err, "newer schema")
+	tx := new(Store).Begin("m")
+	tx.PutRun(e)
+	require.ErrorContains(t, tx.Err(), "newer schema")
 }
 
 func FuzzDecode(f *testing.F) {
@@ -38,7 +41,9 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		item := &table.Item{Key: RunKey("1"), Owner: "o", Schema: 1, Version: 1, Body: body}
 		if e, err := decodeRun(item); err == nil {
-			if _, err := PutRun(e, "m"); err != nil {
+			tx := new(Store).Begin("m")
+			tx.PutRun(e)
+			if err := tx.Err(); err != nil {
 				t.Fatalf("decoded but not encoded: %v", err)
 			}
 		}

@@ -62,7 +62,7 @@ func TestWhatATryMoreMayMend(t *testing.T) {
 		assert.Equal(t, c.reads > 1, runCode(err) == "unavailable", name)
 
 		w.host.slept, f.calls = nil, 0
-		err = w.Commit(w.ctx(), "m", table.Put(table.Item{}, table.Absent()))
+		err = commitOps(w.ctx(), w.Store, "m", table.Put(table.Item{}, table.Absent()))
 		assert.Equal(t, c.writes, f.calls, name)
 		if c.code == "done" {
 			require.NoError(t, err, name)
@@ -85,7 +85,7 @@ func TestWhatATryMoreMayMend(t *testing.T) {
 		assert.Greater(t, all, time.Second, "%s: a moment is ridden out", name)
 		assert.Less(t, all, 5*time.Second, name)
 		w.host.slept, w.host.draw = nil, func(int64) int64 { return 0 }
-		_ = w.Commit(w.ctx(), "m")
+		_ = commitOps(w.ctx(), w.Store, "m")
 		for _, d := range w.host.slept {
 			assert.Equal(
 				t,
@@ -108,7 +108,7 @@ func TestAnAnswerThatWasLostIsNotForgotten(t *testing.T) {
 		}
 		return faulttable.Throttled
 	}
-	err := w.Commit(w.ctx(), "m", table.Delete(table.Key{Part: "a", Sort: "b"}, table.Always()))
+	err := commitOps(w.ctx(), w.Store, "m", table.Delete(table.Key{Part: "a", Sort: "b"}, table.Always()))
 	require.ErrorContains(t, err, "not known")
 	assert.Empty(t, runCode(err))
 }
@@ -126,7 +126,7 @@ func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
 		}
 		return faulttable.None
 	}
-	require.NoError(t, w.Commit(gone, "m", op))
+	require.NoError(t, commitOps(gone, w.Store, "m", op))
 	assert.Equal(t, 20*time.Second, w.host.given[len(w.host.given)-1])
 	faults = 1
 	w.host.slept = nil
@@ -139,12 +139,12 @@ func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
 
 	short := w.Within(time.Nanosecond) // it has ended when the first try has
 	faults, w.host.slept = 100, nil
-	err = short.Commit(w.ctx(), "m", op)
+	err = commitOps(w.ctx(), short, "m", op)
 	assert.Equal(t, "unavailable", runCode(err))
 	assert.Len(t, w.host.slept, 1)
 	assert.Equal(t, time.Nanosecond, w.host.given[len(w.host.given)-1])
 	faults = 0
-	require.NoError(t, w.Commit(w.ctx(), "n", table.Delete(op.Item.Key, table.Always())))
+	require.NoError(t, commitOps(w.ctx(), w.Store, "n", table.Delete(op.Item.Key, table.Always())))
 	assert.Equal(t, 20*time.Second, w.host.given[len(w.host.given)-1], "the store itself has its own bound still")
 }
 
@@ -152,7 +152,9 @@ func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
 func TestAScopeSeesItsOwn(t *testing.T) {
 	w := runBlank(t)
 	for _, owner := range []string{"o", record.Nobody} {
-		w.must(record.PutResource(record.Fresh(record.Group{ID: "of " + owner, Organization: owner}), "m"))
+		w.must("m", func(tx *record.Tx) {
+			record.PutResource(tx, record.Fresh(record.Group{ID: "of " + owner, Organization: owner}))
+		})
 	}
 	for _, c := range []struct {
 		scope record.Scope
@@ -188,7 +190,7 @@ func TestWhatIsDueIsTold(t *testing.T) {
 		r.RunID = string(rune('a' + n))
 		r.Due = w.host.now.Add(-time.Duration(n) * time.Minute)
 		want = append([]string{r.RunID}, want...)
-		w.must(record.PutRun(record.Fresh(r), "m"))
+		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	}
 	seen := map[string]bool{}
 	for shard := range table.DueShards {

@@ -32,12 +32,7 @@ func TestADoorCountsTheRunsThatCount(t *testing.T) {
 		var active []lifecycle.Run
 		user := func(slots string) lifecycle.Slots { return lifecycle.Slots{User: slots, Organization: slots} }
 		write := func(before, after lifecycle.Run) error {
-			ops, err := record.MoveSlots(before, after, h.NewID())
-			require.NoError(t, err)
-			if len(ops) == 0 {
-				return nil
-			}
-			return s.Commit(t.Context(), h.NewID(), ops...)
+			return committed(t.Context(), s, h.NewID(), func(tx *record.Tx) { tx.MoveSlots(before, after) })
 		}
 		counting := func() (n int) {
 			for _, a := range active {
@@ -160,23 +155,25 @@ func TestABudgetCountsEachRunAndEachToken(t *testing.T) {
 		assert.Equal(t, int64(n), before.Runs)
 		assert.Equal(t, int64(7*n), before.Tokens)
 		count := func() table.Op {
-			op, err := s.CountRun("o", name, h.NewID(), before)
+			op, err := opOf(s, h.NewID(), func(tx *record.Tx) { tx.CountRun("o", name, before) })
 			require.NoError(t, err)
 			return op
 		}
 		one, two := count(), count()
-		require.NoError(t, s.Commit(t.Context(), one.Item.Move, one))
-		require.ErrorIs(t, s.Commit(t.Context(), two.Item.Move, two), record.ErrStale, "else one too many would be accepted")
+		require.NoError(t, commitOps(t.Context(), s, one.Item.Move, one))
+		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.Move, two), record.ErrStale, "else one too many would be accepted")
 		run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}}}}
 		spend := func() []table.Op {
-			ops, err := s.SpendTokens(t.Context(), run, lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}, h.NewID())
+			ops, err := opsOf(s, h.NewID(), func(tx *record.Tx) {
+				tx.SpendTokens(t.Context(), run, lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}})
+			})
 			require.NoError(t, err)
 			require.Len(t, ops, 2)
 			return ops
 		}
 		first, second := spend(), spend()
-		require.NoError(t, s.Commit(t.Context(), first[0].Item.Move, first...))
-		require.ErrorIs(t, s.Commit(t.Context(), second[0].Item.Move, second...), record.ErrStale, "else tokens would be lost")
+		require.NoError(t, commitOps(t.Context(), s, first[0].Item.Move, first...))
+		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.Move, second...), record.ErrStale, "else tokens would be lost")
 	}
 	for used, want := range map[int64]string{
 		0: "", 9: "", 10: "the budget of user u for 2026-01 is used up: 150 of 150 tokens", 11: "the budget of user u for 2026-01 is used up: 151 of 150 tokens",
@@ -200,11 +197,13 @@ func TestTheLedgerTellsEachRunOnce(t *testing.T) {
 		want = append(want, id)
 		run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"}, FinishedAt: today}
 		for try := range 2 {
-			op, err := record.PutCharge(run, lifecycle.Charge{
-				Status: lifecycle.Completed, Billed: true, ActiveMS: 5, Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
-			}, fmt.Sprint("move", try))
+			op, err := opOf(s, fmt.Sprint("move", try), func(tx *record.Tx) {
+				tx.PutCharge(run, lifecycle.Charge{
+					Status: lifecycle.Completed, Billed: true, ActiveMS: 5, Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
+				})
+			})
 			require.NoError(t, err)
-			err = s.Commit(t.Context(), fmt.Sprint("move", try), op)
+			err = commitOps(t.Context(), s, fmt.Sprint("move", try), op)
 			assert.Equal(t, try == 0, err == nil, "a run is billed once: %v", err)
 		}
 	}

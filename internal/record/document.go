@@ -28,23 +28,26 @@ const (
 // documentBlobs is where the large documents of a partition are. What a refused write has put there goes with them.
 func documentBlobs(part string) string { return "documents/" + part + "/" }
 
-// Document writes v under key, as something that must not be there yet.
-func (s *Store) document(ctx context.Context, owner, move string, key table.Key, v any) (table.Op, error) {
+// putDocument writes v under key, as something that must not be there yet.
+func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v any) {
+	if tx.err != nil {
+		return
+	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return table.Op{}, fmt.Errorf("%w: %s: %w", ErrUnstorable, key, err)
+		tx.fail(fmt.Errorf("%w: %s: %w", ErrUnstorable, key, err))
+		return
 	}
 	d := document{Doc: b}
 	if len(b) > documentLimit {
-		return table.Op{}, &table.Error{Kind: table.TooLarge, Err: fmt.Errorf("%s has %d bytes", key, len(b))}
+		tx.fail(&table.Error{Kind: table.TooLarge, Err: fmt.Errorf("%s has %d bytes", key, len(b))})
+		return
 	}
 	if len(b) > inlineLimit {
-		d = document{Blob: documentBlobs(key.Part) + key.Sort + "/" + move}
-		if err := s.putBlob(ctx, d.Blob, b); err != nil {
-			return table.Op{}, err
-		}
+		d = document{Blob: documentBlobs(key.Part) + key.Sort + "/" + tx.writeID}
+		tx.fail(tx.store.putBlob(ctx, d.Blob, b))
 	}
-	return put(Fresh(d), table.Item{Key: key, Owner: owner, Move: move})
+	put(tx, Fresh(d), table.Item{Key: key, Owner: owner})
 }
 
 func (s *Store) putBlob(ctx context.Context, key string, b []byte) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // What has more than one meaning has no stored form: nothing is written of it, and that is said.
@@ -17,17 +16,19 @@ func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
 	twice := json.RawMessage(`{"a":1,"a":2}`)
 	r := runIn("r", 1, 0)
 	r.Output = twice
-	op, err := record.PutRun(record.Fresh(r), "m")
+	op, err := opOf(w.Store, "m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	require.ErrorIs(t, err, record.ErrUnstorable)
 	assert.Empty(t, op)
-	_, err = w.PutDecisions(w.ctx(), r, "m", 1, record.Decisions{List: []record.Decision{{Arguments: twice}}})
+	_, err = opOf(w.Store, "m", func(tx *record.Tx) {
+		tx.PutDecisions(w.ctx(), r, 1, record.Decisions{List: []record.Decision{{Arguments: twice}}})
+	})
 	require.ErrorIs(t, err, record.ErrUnstorable)
-	op, err = w.PutStep(w.ctx(), r, "m", record.Step{Arguments: json.RawMessage(`{`)})
+	op, err = opOf(w.Store, "m", func(tx *record.Tx) { tx.PutStep(w.ctx(), r, record.Step{Arguments: json.RawMessage(`{`)}) })
 	require.Error(t, err)
 	assert.Empty(t, op)
-	ops, err := w.SetOutput(w.ctx(), &r, "m", json.RawMessage(`"`+runLarge))
+	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.SetOutput(w.ctx(), &r, json.RawMessage(`"`+runLarge)) })
 	require.Error(t, err)
-	assert.Empty(t, ops[0])
+	assert.Empty(t, ops)
 	agent := record.Agent{ID: "a", Organization: "o"}
 	_, err = record.Create(w.ctx(), w.Store, agent, "m")
 	require.NoError(t, err)
@@ -37,9 +38,9 @@ func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
 		record.Of("o"),
 		"a",
 		0,
-		func(a *record.Agent, _ string) ([]table.Op, error) {
+		func(a *record.Agent, _ *record.Tx) error {
 			a.Spec.OutputSchema = twice
-			return nil, nil
+			return nil
 		},
 	)
 	require.ErrorIs(t, err, record.ErrUnstorable)
@@ -57,23 +58,19 @@ func TestAnEntityIsWrittenOverItsOwnVersion(t *testing.T) {
 	assert.EqualValues(t, 1, first.Version())
 	assert.Zero(t, record.Fresh(record.Group{}).Version())
 	first.Value.Name = "two"
-	op, err := record.PutResource(first, "two")
-	require.NoError(t, err)
-	require.NoError(t, w.Commit(w.ctx(), "two", op))
-	second := first.Written(first.Value, "two")
+	tx := w.Begin("two")
+	second := record.PutResource(tx, first)
+	require.NoError(t, tx.Commit(w.ctx()))
 	assert.Equal(t, w.group(), second)
 	assert.True(t, second.WrittenBy("two"))
 	assert.False(t, second.WrittenBy("group"))
 	for name, e := range map[string]record.Entity[record.Group]{
 		"an old one": first, "a new one": record.Fresh(first.Value),
 	} {
-		op, err = record.PutResource(e, "three")
-		require.NoError(t, err)
-		require.ErrorIs(t, w.Commit(w.ctx(), "three", op), record.ErrStale, name)
+		err := committed(w.ctx(), w.Store, "three", func(tx *record.Tx) { record.PutResource(tx, e) })
+		require.ErrorIs(t, err, record.ErrStale, name)
 	}
-	op, err = record.PutResource(second, "three")
-	require.NoError(t, err)
-	require.NoError(t, w.Commit(w.ctx(), "three", op))
+	require.NoError(t, committed(w.ctx(), w.Store, "three", func(tx *record.Tx) { record.PutResource(tx, second) }))
 	assert.EqualValues(t, 3, w.group().Version())
-	require.ErrorIs(t, w.Commit(w.ctx(), "four", record.Unchanged(second)), record.ErrStale)
+	require.ErrorIs(t, committed(w.ctx(), w.Store, "four", func(tx *record.Tx) { record.Unchanged(tx, second) }), record.ErrStale)
 }

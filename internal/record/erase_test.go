@@ -35,7 +35,9 @@ func (w *runWorld) reuse(key string) {
 	name := record.IdempotencyName("o", "u", key)
 	before, _, err := w.Idempotency(w.ctx(), name)
 	require.NoError(w.t, err)
-	w.must(record.PutIdempotency("o", name, "anew", record.Idempotency{RunID: "another", Parked: "another"}, before))
+	w.must("anew", func(tx *record.Tx) {
+		tx.PutIdempotency("o", name, record.Idempotency{RunID: "another", Parked: "another"}, before)
+	})
 }
 
 // A run that is erased takes along all that is its own, of the messages that were dropped with it too, and nothing
@@ -48,14 +50,16 @@ func TestARunTakesAlongWhatIsItsOwn(t *testing.T) {
 			require.True(t, w.known(name))
 		}
 		for n := range 200 { // more than one commit takes
-			w.must(w.PutStep(w.ctx(), w.head.Value, "m", record.Step{Index: 10 + n}))
+			w.must("m", func(tx *record.Tx) { tx.PutStep(w.ctx(), w.head.Value, record.Step{Index: 10 + n}) })
 		}
 		for n := range 90 {
 			name := record.IdempotencyName("o", "u", fmt.Sprint("d", n))
 			w.named(name, record.Idempotency{RunID: w.id})
-			w.must(w.PutDecisions(w.ctx(), w.head.Value, "m", 10+n, record.Decisions{Idempotency: name}))
+			w.must("m", func(tx *record.Tx) { tx.PutDecisions(w.ctx(), w.head.Value, 10+n, record.Decisions{Idempotency: name}) })
 		}
-		w.must(w.PutDecisions(w.ctx(), w.head.Value, "m", 9, record.Decisions{By: "nobody whom a name stands for"}))
+		w.must("m", func(tx *record.Tx) {
+			tx.PutDecisions(w.ctx(), w.head.Value, 9, record.Decisions{By: "nobody whom a name stands for"})
+		})
 		require.NoError(t, w.EraseRun(w.ctx(), w.head, w.host.NewID(), keep))
 		for _, name := range append(names, "d0", "d89") {
 			assert.False(t, w.known(name), name)
@@ -118,7 +122,7 @@ func TestALinkSaysWhereARunStood(t *testing.T) {
 	w := runBlank(t)
 	r := runFill[record.Run](t)
 	r.Input, r.Outside, r.Removed, r.Dropped = nil, false, false, nil
-	w.must(record.PutRun(record.Fresh(r), "m"))
+	w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	e, err := w.Link(w.ctx(), r.ID())
 	require.NoError(t, err)
 	require.NoError(t, w.EraseRun(w.ctx(), e, "n", true))
@@ -191,7 +195,7 @@ func TestNothingGoesThatHasBeenWrittenAnew(t *testing.T) {
 				}
 				if commits > at {
 					met, w.items.Before = true, nil
-					w.must(record.PutRun(w.head, "somebody else's"))
+					w.must("somebody else's", func(tx *record.Tx) { tx.PutRun(w.head) })
 				}
 				return faulttable.None
 			}
@@ -214,22 +218,22 @@ func TestAMessageIsTakenBackAsItWasRead(t *testing.T) {
 		w := newRunWorld(t)
 		p, err := w.StillParked(w.ctx(), w.waiting)
 		require.NoError(t, err)
-		ops, err := w.DropParked(w.ctx(), p, "m")
+		ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.DropParked(w.ctx(), p) })
 		require.NoError(t, err)
 		between(w)
-		require.ErrorIs(t, w.Commit(w.ctx(), "m", ops...), record.ErrStale, what)
+		require.ErrorIs(t, commitOps(w.ctx(), w.Store, "m", ops...), record.ErrStale, what)
 	}
 	w := runBlank(t) // nor one without a key
 	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
-	ops, err := w.PutInput(w.ctx(), "m", ticket, record.Input{Message: "m"}, w.host.now)
+	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now) })
 	require.NoError(t, err)
 	w.commit(ops...)
 	p, err := w.Parked(w.ctx(), "r")
 	require.NoError(t, err)
-	ops, err = w.DropParked(w.ctx(), p, "n")
+	ops, err = opsOf(w.Store, "n", func(tx *record.Tx) { tx.DropParked(w.ctx(), p) })
 	require.NoError(t, err)
 	require.NoError(t, w.EraseParked(w.ctx(), "r"))
-	require.ErrorIs(t, w.Commit(w.ctx(), "n", ops...), record.ErrStale)
+	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "n", ops...), record.ErrStale)
 }
 
 // A run that nobody worked on, and nobody was told of, needs no second look.
@@ -242,7 +246,7 @@ func TestWhoIsLookedAtOnceMore(t *testing.T) {
 		w := runBlank(t)
 		r := runIn("r", 1, 0)
 		r.Attempt, r.Callback = c.attempt, c.callback
-		w.must(record.PutRun(record.Fresh(r), "m"))
+		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 		e, err := w.Link(w.ctx(), "r")
 		require.NoError(t, err)
 		require.NoError(t, w.EraseRun(w.ctx(), e, "n", false))
@@ -268,13 +272,15 @@ func TestAMessageThatIsTakenBackLeavesNothing(t *testing.T) {
 	}
 	w := runBlank(t)
 	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
-	ops, err := w.PutInput(w.ctx(), "m", ticket, record.Input{Message: "no key, no file"}, w.host.now)
+	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) {
+		tx.PutInput(w.ctx(), ticket, record.Input{Message: "no key, no file"}, w.host.now)
+	})
 	require.NoError(t, err)
 	require.Len(t, ops, 1)
 	w.commit(ops...)
 	p, err := w.Parked(w.ctx(), "r")
 	require.NoError(t, err)
-	ops, err = w.DropParked(w.ctx(), p, "n")
+	ops, err = opsOf(w.Store, "n", func(tx *record.Tx) { tx.DropParked(w.ctx(), p) })
 	require.NoError(t, err)
 	require.Len(t, ops, 1)
 	require.NoError(t, w.EraseParked(w.ctx(), "r"))
@@ -287,7 +293,9 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	inline, outside := 0, 0
 	for n := 8100; n < 8<<10; n++ { // around the bound, wherever what is stored with the message puts it
 		w := runBlank(t)
-		_, err := w.PutInput(w.ctx(), "m", ticket, record.Input{Message: strings.Repeat("x", n-150)}, w.host.now)
+		_, err := opsOf(w.Store, "m", func(tx *record.Tx) {
+			tx.PutInput(w.ctx(), ticket, record.Input{Message: strings.Repeat("x", n-150)}, w.host.now)
+		})
 		require.NoError(t, err)
 		_, announced := w.body("r")
 		require.Equal(t, len(w.blobs.Keys()) == 1, announced, n)
@@ -307,7 +315,7 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 		return nil
 	}
 	large := record.Input{Message: runLarge}
-	_, err := w.PutInput(w.ctx(), "m", ticket, large, w.host.now) // and its process dies
+	_, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) }) // and its process dies
 	require.NoError(t, err)
 	assert.True(t, announcedFirst)
 	job, _ := w.body("r")
@@ -315,7 +323,7 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 		ID: job.ID, Organization: "o", Kind: record.RemoveBody, Subject: "r", Due: w.host.now.Add(10 * time.Second),
 	}, job)
 	w.host.now = w.host.now.Add(5 * time.Second)
-	ops, err := w.PutInput(w.ctx(), "n", ticket, large, w.host.now) // a try more puts the job off
+	ops, err := opsOf(w.Store, "n", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) }) // a try more puts the job off
 	require.NoError(t, err)
 	job, _ = w.body("r")
 	assert.Equal(t, w.host.now.Add(10*time.Second), job.Due)
@@ -328,8 +336,8 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	assert.Equal(t, runLarge, e.Input.Message)
 	w = runBlank(t)
 	removing := record.Job{ID: record.DerivedID("body", "r"), Organization: "o", Cursor: record.BodiesRemoved}
-	w.must(record.PutJob(record.Fresh(removing), "m"))
-	_, err = w.PutInput(w.ctx(), "m", ticket, large, w.host.now)
+	w.must("m", func(tx *record.Tx) { tx.PutJob(record.Fresh(removing)) })
+	_, err = opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) })
 	assert.Equal(t, "unavailable", runCode(err))
 	assert.Empty(t, w.blobs.Keys())
 }
@@ -347,7 +355,7 @@ func TestWhoseBodyIsKept(t *testing.T) {
 		if c.run {
 			r := runIn("r", 1, 0)
 			r.Removed = c.removed
-			w.must(record.PutRun(record.Fresh(r), "m"))
+			w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 		}
 		if c.message {
 			w.message("r", "k", "small")

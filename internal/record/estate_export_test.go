@@ -2,7 +2,7 @@ package record
 
 // What a withdrawn message and a removed run do about the files that they hold.
 var (
-	EstateReleases   = (*Store).releases
+	EstateReleases   = (*Tx).releases
 	EstateReleaseAll = (*Store).releaseAll
 )
 

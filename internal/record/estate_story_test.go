@@ -71,7 +71,7 @@ func estateOperations() map[string]estateOperation {
 		}, writes: []string{"!-agent/AGENT version/00000001", "!-agent/AGENT version/00000002"},
 			unread: []string{"agent/AGENT version/00000001", "agent/AGENT version/00000002"}},
 		"a look at a job": {ready: func(e *estate) do {
-			e.must(record.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}), "seed"))
+			e.must("seed", func(tx *record.Tx) { tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"})) })
 			return func(ctx context.Context) error {
 				_, found, err := e.Job(ctx, "j")
 				assert.Equal(e, err == nil, found)
@@ -79,14 +79,16 @@ func estateOperations() map[string]estateOperation {
 			}
 		}},
 		"a look at a run token": {ready: func(e *estate) do {
-			e.must(record.PutRunToken("h", record.RunToken{Organization: "o", End: e.now.Add(time.Hour)}, "seed"))
+			e.must("seed", func(tx *record.Tx) {
+				tx.PutRunToken("h", record.RunToken{Organization: "o", End: e.now.Add(time.Hour)})
+			})
 			return func(ctx context.Context) error {
 				_, err := e.RunToken(ctx, "h")
 				return err
 			}
 		}},
 		"a look at a request's outcome": {ready: func(e *estate) do {
-			e.must(record.PutIdempotency("o", "name", "seed", record.Idempotency{}, record.Idempotency{}))
+			e.must("seed", func(tx *record.Tx) { tx.PutIdempotency("o", "name", record.Idempotency{}, record.Idempotency{}) })
 			return func(ctx context.Context) error {
 				_, found, err := e.Idempotency(ctx, "name")
 				assert.Equal(e, err == nil, found)
@@ -115,7 +117,7 @@ func estateOperations() map[string]estateOperation {
 			}
 		}},
 		"a look at what is spent": {ready: func(e *estate) do {
-			e.must(e.CountRun("o", "user/u/day", "seed", record.Spent{}))
+			e.must("seed", func(tx *record.Tx) { tx.CountRun("o", "user/u/day", record.Spent{}) })
 			return func(ctx context.Context) error {
 				_, err := e.Overspent(ctx, []lifecycle.Budget{{Name: "user/u/day", MaxTokens: 9}}, 1)
 				return err
@@ -123,15 +125,12 @@ func estateOperations() map[string]estateOperation {
 		}},
 		"what a run has spent": reads(func(ctx context.Context, e *estate) error {
 			charge := lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 1}}
-			ops, err := e.SpendTokens(ctx, e.runOf(e.run).Run, charge, "m")
-			return e.committed(ctx, "m", ops, err)
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, charge) })
 		}).writing("+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a next run has spent": {ready: func(e *estate) do {
-			ops, err := e.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{}, "seed")
-			require.NoError(e, e.committed(e.Context(), "seed", ops, err))
+			require.NoError(e, committed(e.Context(), e.Store, "seed", func(tx *record.Tx) { tx.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{}) }))
 			return func(ctx context.Context) error {
-				ops, err := e.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}, "m")
-				return e.committed(ctx, "m", ops, err)
+				return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}) })
 			}
 		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
 		"a look at a file": reads(func(ctx context.Context, e *estate) error {
@@ -144,8 +143,7 @@ func estateOperations() map[string]estateOperation {
 			return estateErr(e.ToolkitBlob(ctx, e.list))
 		}),
 		"a value that a toolkit names no more": reads(func(ctx context.Context, e *estate) error {
-			op, err := e.DropToolkitBlob(e.kit(), e.list, "m")
-			return e.committed(ctx, "m", []table.Op{op}, err)
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropToolkitBlob(e.kit(), e.list) })
 		}).writing("+job/* head"),
 		"a value that nothing names": reads(
 			func(ctx context.Context, e *estate) error { return e.RemoveBlob(ctx, e.list) },
@@ -159,9 +157,9 @@ func estateOperations() map[string]estateOperation {
 			}
 		}, writes: []string{"!-toolkit/TOOLKIT head"}},
 		"a change by somebody": reads(func(ctx context.Context, e *estate) error {
-			rename := func(u *record.User, _ string) ([]table.Op, error) {
+			rename := func(u *record.User, _ *record.Tx) error {
 				u.Name = "new"
-				return nil, nil
+				return nil
 			}
 			return estateErr(record.Change(e.by(ctx), e.Store, e.scope(), e.user, 0, rename))
 		}).writing("~user/USER head", "+audit/* head"),
@@ -190,29 +188,26 @@ func estateOperations() map[string]estateOperation {
 			require.NoError(e, err)
 			f := e.NewFile(e.organization, e.user, "made.txt", "text/plain")
 			return func(ctx context.Context) error {
-				ops, err := record.NewHeldFile(f, r, "m")
-				return e.committed(ctx, "m", ops, err)
+				return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(f, r) })
 			}
 		}, writes: []string{"+file/* head", "+run/RUN file/*", "?run/RUN head"}},
 		"one of two lets go of a file": reads(func(ctx context.Context, e *estate) error {
-			ops, err := record.Release(e.Store, ctx, e.run, e.held, "m")
-			return e.committed(ctx, "m", ops, err)
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) })
 		}).writing("-run/RUN file/HELD", "~file/HELD head"),
 		"who does not hold a file lets go of it": reads(func(ctx context.Context, e *estate) error {
-			ops, err := record.Release(e.Store, ctx, e.run, e.plain, "m")
+			ops, err := opsOf(e.Store, "m", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.plain) })
 			assert.Empty(e, ops)
 			return err
 		}).leaving("file/PLAIN head"),
 		"a file that went with its organization is let go of": {steps: true, ready: func(e *estate) do {
 			head := table.Key{Part: "file/" + e.held, Sort: "head"}
-			require.NoError(e, e.Commit(e.Context(), "seed", table.Delete(head, table.Always())))
+			require.NoError(e, commitOps(e.Context(), e.Store, "seed", table.Delete(head, table.Always())))
 			return func(ctx context.Context) error { return record.EstateReleaseAll(e.Store, ctx, e.run) }
 		}, writes: []string{"-run/RUN file/HELD"}},
 		"a parked message lets go of its files": {ready: func(e *estate) do {
 			require.NoError(e, e.hold(e.Context(), e.parked, e.plain))
 			return func(ctx context.Context) error {
-				ops, err := record.EstateReleases(e.Store, ctx, e.parked, "m")
-				return e.committed(ctx, "m", ops, err)
+				return committed(ctx, e.Store, "m", func(tx *record.Tx) { record.EstateReleases(tx, ctx, e.parked) })
 			}
 		}, writes: []string{"-run/PARKED file/PLAIN", "~file/PLAIN head", "-run/PARKED file/HELD", "~file/HELD head"}},
 		"a run lets go of its files": {steps: true, ready: func(e *estate) do {
@@ -269,7 +264,7 @@ func (e *estate) charge(organization string, at time.Time) string {
 	e.n++
 	id := e.ids.Next(at, e.n)
 	run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: id, Organization: organization}}
-	e.must(record.PutCharge(run, lifecycle.Charge{}, "seed"))
+	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run, lifecycle.Charge{}) })
 	return id
 }
 
@@ -402,36 +397,47 @@ func TestWhatHasNoStoredFormIsRefused(t *testing.T) {
 	ctx := e.by(t.Context())
 	r, err := e.Store.Run(ctx, e.scope(), e.run)
 	require.NoError(t, err)
-	one := func(op table.Op, err error) ([]table.Op, error) { return []table.Op{op}, err }
 	file := record.File{ID: "f", Organization: "o", Name: bad}
 	for name, write := range map[string]func() ([]table.Op, error){
 		"a resource": func() ([]table.Op, error) {
-			return one(record.PutResource(record.Fresh(record.User{Name: bad}), "m"))
+			return opsOf(e.Store, "m", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(record.User{Name: bad})) })
 		},
-		"a version":   func() ([]table.Op, error) { return one(record.PutAgentVersion(record.Agent{ID: bad}, "m")) },
-		"a job":       func() ([]table.Op, error) { return one(record.PutJob(record.Fresh(record.Job{Subject: bad}), "m")) },
-		"a run token": func() ([]table.Op, error) { return one(record.PutRunToken("h", record.RunToken{KeyID: bad}, "m")) },
+		"a version": func() ([]table.Op, error) {
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: bad}) })
+		},
+		"a job": func() ([]table.Op, error) {
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutJob(record.Fresh(record.Job{Subject: bad})) })
+		},
+		"a run token": func() ([]table.Op, error) {
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutRunToken("h", record.RunToken{KeyID: bad}) })
+		},
 		"a charge": func() ([]table.Op, error) {
 			r := e.runOf(e.run).Run
 			r.Agent = bad
-			return one(record.PutCharge(r, lifecycle.Charge{}, "m"))
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutCharge(r, lifecycle.Charge{}) })
 		},
 		"an outcome": func() ([]table.Op, error) {
-			return one(record.PutIdempotency("o", "n", "m", record.Idempotency{RunID: bad}, record.Idempotency{}))
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutIdempotency("o", "n", record.Idempotency{RunID: bad}, record.Idempotency{}) })
 		},
-		"a made file":     func() ([]table.Op, error) { return record.NewHeldFile(file, r, "m") },
-		"a removal's job": func() ([]table.Op, error) { return e.BeginToolkitRemoval(record.Toolkit{ID: bad}, "m") },
-		"a deed":          func() ([]table.Op, error) { return e.AuditDeed(ctx, e.organization, "agent", bad, "m") },
-		"a noted deed":    func() ([]table.Op, error) { return nil, e.NoteDeed(ctx, e.organization, "agent", bad) },
+		"a made file": func() ([]table.Op, error) {
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(file, r) })
+		},
+		"a removal's job": func() ([]table.Op, error) {
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.BeginToolkitRemoval(record.Toolkit{ID: bad}) })
+		},
+		"a deed": func() ([]table.Op, error) {
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.AuditDeed(ctx, e.organization, "agent", bad) })
+		},
+		"a noted deed": func() ([]table.Op, error) { return nil, e.NoteDeed(ctx, e.organization, "agent", bad) },
 		"decisions": func() ([]table.Op, error) {
-			return e.AuditDecisions(ctx, r.Value, "m", record.Decisions{By: bad})
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.AuditDecisions(ctx, r.Value, record.Decisions{By: bad}) })
 		},
 		"a change's author": func() ([]table.Op, error) {
 			ctx := record.By(ctx, record.Author{Operation: bad})
 			return nil, estateErr(record.Create(ctx, e.Store, record.Group{ID: "g", Organization: "o"}, "m"))
 		},
 		"a hold by an agent": func() ([]table.Op, error) {
-			return e.Hold(ctx, e.organization, bad, e.run, "m", []record.FileRef{{FileID: e.plain}})
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.Hold(ctx, e.organization, bad, e.run, []record.FileRef{{FileID: e.plain}}) })
 		},
 		"an edit of a file": func() ([]table.Op, error) {
 			return nil, estateErr(e.ChangeFile(ctx, e.scope(), e.plain, func(f *record.File) error { f.Name = bad; return nil }))

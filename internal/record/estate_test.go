@@ -91,29 +91,40 @@ func newEstate(t *testing.T) *estate {
 		*name.id = e.NewID()
 		e.names = append(e.names, *name.id, name.name)
 	}
-	e.must(record.PutResource(record.Fresh(record.Organization{ID: e.organization, Name: "o"}), "seed"))
-	e.must(record.PutResource(record.Fresh(record.User{ID: e.user, Organization: e.organization, Name: "u"}), "seed"))
-	e.must(record.PutResource(record.Fresh(record.Group{ID: e.group, Organization: e.organization, Name: "g"}), "seed"))
-	e.must(record.PutResource(record.Fresh(record.APIKey{ID: e.key, Organization: e.organization}), "seed"))
+	e.must("seed", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.Organization{ID: e.organization, Name: "o"}))
+	})
+	e.must("seed", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.User{ID: e.user, Organization: e.organization, Name: "u"}))
+	})
+	e.must("seed", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.Group{ID: e.group, Organization: e.organization, Name: "g"}))
+	})
+	e.must("seed", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.APIKey{ID: e.key, Organization: e.organization}))
+	})
 	e.NoteKeyUse(ctx, record.APIKey{ID: e.key, Organization: e.organization}, e.now)
 	for v := range 2 {
 		for _, id := range []string{e.agent, e.gone} {
-			e.must(record.PutAgentVersion(record.Agent{ID: id, Organization: e.organization, Version: v + 1}, "seed"))
+			e.must("seed", func(tx *record.Tx) {
+				tx.PutAgentVersion(record.Agent{ID: id, Organization: e.organization, Version: v + 1})
+			})
 		}
 	}
-	e.must(
-		record.PutResource(record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}), "seed"),
-	)
-	list, named, err := e.PutToolkitBlob(ctx, e.kit(), "tools", []byte("[]"))
-	require.NoError(t, err)
+	e.must("seed", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}))
+	})
+	tx := e.Begin("seed")
+	list := tx.PutToolkitBlob(ctx, e.kit(), "tools", []byte("[]"))
+	require.NoError(t, tx.Err())
 	e.list = list
-	_, err = record.Create(ctx, e.Store, e.kit(), "seed", named)
-	require.NoError(t, err)
-	e.must(record.PutRun(record.Fresh(e.runOf(e.run)), "seed"))
+	record.PutResource(tx, record.Fresh(e.kit()))
+	require.NoError(t, tx.Commit(ctx))
+	e.must("seed", func(tx *record.Tx) { tx.PutRun(record.Fresh(e.runOf(e.run))) })
 	for _, id := range []string{e.plain, e.held, e.empty} {
 		f := e.NewFile(e.organization, e.user, "a.txt", "text/plain")
 		f.ID = id
-		e.must(record.PutResource(record.Fresh(f), "seed"))
+		e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
 		if id != e.empty {
 			_, err := e.FillFile(ctx, e.scope(), id, strings.NewReader("bytes of "+id), 100)
 			require.NoError(t, err)
@@ -126,10 +137,9 @@ func newEstate(t *testing.T) *estate {
 	return e
 }
 
-func (e *estate) must(op table.Op, err error) {
+func (e *estate) must(writeID string, do func(tx *record.Tx)) {
 	e.Helper()
-	require.NoError(e, err)
-	require.NoError(e, e.Commit(e.Context(), op.Item.Move, op))
+	require.NoError(e, committed(e.Context(), e.Store, writeID, do))
 }
 
 func (e *estate) kit() record.Toolkit {
@@ -145,22 +155,13 @@ func (e *estate) runOf(id string) record.Run {
 	}}}
 }
 
-// committed commits what somebody has made ready.
-func (e *estate) committed(ctx context.Context, move string, ops []table.Op, err error) error {
-	if err != nil || len(ops) == 0 {
-		return err
-	}
-	return e.Commit(ctx, move, ops...)
-}
-
 func (e *estate) hold(ctx context.Context, run string, files ...string) error {
 	var refs []record.FileRef
 	for _, id := range files {
 		refs = append(refs, record.FileRef{FileID: id})
 	}
 	move := e.NewID()
-	ops, err := e.Hold(ctx, e.organization, e.agent, run, move, refs)
-	return e.committed(ctx, move, ops, err)
+	return committed(ctx, e.Store, move, func(tx *record.Tx) { tx.Hold(ctx, e.organization, e.agent, run, refs) })
 }
 
 // file is the description of a file as it stands, also of one that is being removed.

@@ -1,4 +1,12 @@
 package record
 
-// Release is the writes by which a run lets go of a file.
-var Release = (*Store).release
+import "agentplatform/internal/table"
+
+// Ops are the writes of a unit of work.
+func (tx *Tx) Ops() []table.Op { return tx.ops }
+
+// Add adds writes to a unit of work.
+func (tx *Tx) Add(ops ...table.Op) { tx.add(ops...) }
+
+// Release has a run let go of a file.
+var Release = (*Tx).release

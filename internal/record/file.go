@@ -117,11 +117,11 @@ func (s *Store) File(ctx context.Context, scope Scope, id string) (Entity[File],
 
 // ChangeFile edits a file's description as it stands.
 func (s *Store) ChangeFile(ctx context.Context, scope Scope, id string, edit func(f *File) error) (File, error) {
-	e, err := Change(ctx, s, scope, id, 0, func(f *File, _ string) ([]table.Op, error) {
+	e, err := Change(ctx, s, scope, id, 0, func(f *File, _ *Tx) error {
 		if f.Removed {
-			return nil, problem.Missing("file " + id)
+			return problem.Missing("file " + id)
 		}
-		return nil, edit(f)
+		return edit(f)
 	})
 	return e.Value, err
 }
@@ -178,8 +178,8 @@ func holdKey(run, file string) table.Key {
 	return table.Key{Part: runPart(run), Sort: holdPrefix + file}
 }
 
-func putHold(organization, run, file, move string) (table.Op, error) {
-	return put(Fresh(hold{}), table.Item{Key: holdKey(run, file), Owner: organization, Move: move})
+func (tx *Tx) putHold(organization, run, file string) {
+	put(tx, Fresh(hold{}), table.Item{Key: holdKey(run, file), Owner: organization})
 }
 
 // NoFile says that a file which is to be held is not there, or no longer.
@@ -198,11 +198,12 @@ func (f File) with(agent string) File {
 	return f
 }
 
-// Hold is the writes by which a run of an agent, or the parked message that will be one, takes hold of files; those
-// that it holds already are passed over. [NoFile] says that one is not there.
-func (s *Store) Hold(
-	ctx context.Context, organization, agent, run, move string, files []FileRef,
-) ([]table.Op, error) {
+// Hold has a run of an agent, or the parked message that will be one, take hold of files; those that it holds already are
+// passed over. The error is [NoFile] when one is not there.
+func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files []FileRef) {
+	if tx.err != nil {
+		return
+	}
 	var keys []table.Key
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -211,25 +212,21 @@ func (s *Store) Hold(
 		}
 		seen[f.FileID] = true
 	}
-	items, err := s.readAll(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	var ops []table.Op
+	items, err := tx.store.readAll(ctx, keys)
+	tx.fail(err)
 	for i := 0; i < len(items); i += 2 {
 		if items[i+1] != nil {
 			continue
 		}
 		if items[i] == nil || items[i].Owner != organization {
-			return nil, &NoFile{strings.TrimPrefix(keys[i].Part, "file/")}
+			tx.fail(&NoFile{strings.TrimPrefix(keys[i].Part, "file/")})
+			return
 		}
 		e, err := decode[File](items[i])
-		if err != nil {
-			return nil, err
+		if err == nil && (e.Value.Removed || !e.Value.Uploaded) {
+			err = &NoFile{e.Value.ID}
 		}
-		if e.Value.Removed || !e.Value.Uploaded {
-			return nil, &NoFile{e.Value.ID}
-		}
+		tx.fail(err)
 		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
 			e.Value.Holds++ // it was sent before holds were counted: who else needs it is not known, so it stays
 		}
@@ -238,67 +235,55 @@ func (s *Store) Hold(
 		}
 		e.Value.Holds++
 		e.Value.Due = time.Time{}
-		count, err := PutResource(e, move)
-		if err != nil {
-			return nil, err
-		}
-		row, err := putHold(organization, run, e.Value.ID, move)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, count, row)
+		PutResource(tx, e)
+		tx.putHold(organization, run, e.Value.ID)
 	}
-	return ops, nil
 }
 
-// NewHeldFile is the writes of the description of a file that a run makes, which holds it from the start. The run must still be
-// as it was read: what is made for a run that has ended would be nobody's.
-func NewHeldFile(f File, run RunEntity, move string) ([]table.Op, error) {
+// NewHeldFile writes the description of a file that a run makes, which holds it from the start. The run must still be as
+// it was read: what is made for a run that has ended would be nobody's.
+func (tx *Tx) NewHeldFile(f File, run RunEntity) {
 	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
-	head, err := PutResource(Fresh(f), move)
-	if err != nil {
-		return nil, err
-	}
-	row, err := putHold(f.Organization, run.Value.ID(), f.ID, move)
-	return []table.Op{head, row, table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version))}, err
+	PutResource(tx, Fresh(f))
+	tx.putHold(f.Organization, run.Value.ID(), f.ID)
+	tx.add(table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version)))
 }
 
-// release is the writes by which a run lets go of a file: none, when it does not hold it.
-func (s *Store) release(ctx context.Context, run, file, move string) ([]table.Op, error) {
-	items, err := s.read(ctx, holdKey(run, file), resourceKey("file", file))
-	if err != nil || items[0] == nil {
-		return nil, err
+// release has a run let go of a file; it does nothing, when the run does not hold it.
+func (tx *Tx) release(ctx context.Context, run, file string) {
+	if tx.err != nil {
+		return
 	}
-	ops := []table.Op{table.Delete(holdKey(run, file), table.VersionIs(items[0].Version))}
+	items, err := tx.store.read(ctx, holdKey(run, file), resourceKey("file", file))
+	if err != nil {
+		tx.fail(err)
+		return
+	}
+	if items[0] == nil {
+		return
+	}
+	tx.delete(holdKey(run, file), table.VersionIs(items[0].Version))
 	if items[1] == nil {
-		return ops, nil // it went with its organisation
+		return // it went with its organisation
 	}
 	e, err := decode[File](items[1])
-	if err != nil {
-		return nil, err
-	}
+	tx.fail(err)
 	if e.Value.Holds--; e.Value.Holds <= 0 {
-		e.Value = e.Value.buried(s.host.Now())
+		e.Value = e.Value.buried(tx.store.host.Now())
 	}
-	op, err := PutResource(e, move)
-	return append(ops, op), err
+	PutResource(tx, e)
 }
 
-// releases is the writes by which a parked message lets go of its files, of which it has no more than a commit takes.
-func (s *Store) releases(ctx context.Context, run, move string) ([]table.Op, error) {
-	items, err := s.query(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: table.MaxOps})
-	if err != nil {
-		return nil, err
+// releases has a parked message let go of its files, of which it has no more than a commit takes.
+func (tx *Tx) releases(ctx context.Context, run string) {
+	if tx.err != nil {
+		return
 	}
-	var ops []table.Op
+	items, err := tx.store.query(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: table.MaxOps})
+	tx.fail(err)
 	for _, item := range items {
-		freed, err := s.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix), move)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, freed...)
+		tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
 	}
-	return ops, nil
 }
 
 // buried is a file that nobody can reach any more.
@@ -316,12 +301,9 @@ func (s *Store) releaseAll(ctx context.Context, run string) error {
 		}
 		for _, item := range items {
 			_, err := whileStale(ctx, s, func() (struct{}, error) {
-				move := s.host.NewID()
-				ops, err := s.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix), move)
-				if err != nil || len(ops) == 0 {
-					return struct{}{}, err
-				}
-				return struct{}{}, s.Commit(ctx, move, ops...)
+				tx := s.Begin(s.host.NewID())
+				tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
+				return struct{}{}, tx.Commit(ctx)
 			})
 			if err != nil {
 				return err
@@ -339,20 +321,20 @@ const removalTime = 30 * time.Second
 // RemoveFile removes a file, unless wanted says that it is needed, with all bytes that were ever sent for it. Nobody can reach it
 // before its bytes go, and its description goes last: so it can be done again wherever it was broken off.
 func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) bool) error {
-	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {
+	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
 		if !f.Removed && wanted(*f) {
-			return nil, errWanted
+			return errWanted
 		}
 		*f = f.buried(s.host.Now().Add(removalTime))
-		return nil, nil
+		return nil
 	})
 	if err == nil {
 		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.Place()))
 	}
 	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: once more when none can
-		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {
+		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
 			f.Due = f.OpenUntil
-			return nil, nil
+			return nil
 		})
 	} else if err == nil {
 		_, err = Remove[File](ctx, s, System(), id, nil)
@@ -371,13 +353,10 @@ func FileOfNudge(id string) (file string, is bool) { return strings.CutPrefix(id
 
 // LookAgainAtFile puts off when a file is looked at.
 func (s *Store) LookAgainAtFile(ctx context.Context, e Entity[File], at time.Time) error {
-	move := s.host.NewID()
+	tx := s.Begin(s.host.NewID())
 	e.Value.Due = at
-	op, err := PutResource(e, move)
-	if err != nil {
-		return err
-	}
-	return s.Commit(ctx, move, op)
+	PutResource(tx, e)
+	return tx.Commit(ctx)
 }
 
 // dropBlobs removes all values below a place that ends with a slash.

@@ -31,13 +31,13 @@ func TestAFileFromBeforeHoldsWereCountedStaysForOthers(t *testing.T) {
 	require.NoError(t, blob.PutBytes(t.Context(), blobs, f.Place(), []byte("hello")))
 	_, err := record.Create(t.Context(), s, f, id)
 	require.NoError(t, err)
-	ops, err := s.Hold(t.Context(), "o", "a", run, "holding", []record.FileRef{f.Ref()})
+	ops, err := opsOf(s, "holding", func(tx *record.Tx) { tx.Hold(t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
 	require.NoError(t, err)
-	require.NoError(t, s.Commit(t.Context(), "holding", ops...))
+	require.NoError(t, commitOps(t.Context(), s, "holding", ops...))
 
-	ops, err = record.Release(s, t.Context(), run, id, "letting go")
+	ops, err = opsOf(s, "letting go", func(tx *record.Tx) { record.Release(tx, t.Context(), run, id) })
 	require.NoError(t, err)
-	require.NoError(t, s.Commit(t.Context(), "letting go", ops...))
+	require.NoError(t, commitOps(t.Context(), s, "letting go", ops...))
 	_, err = s.File(t.Context(), record.Of("o"), id)
 	require.NoError(t, err, "whoever else needs it finds it")
 
@@ -131,7 +131,7 @@ func TestTheBytesOfAFile(t *testing.T) {
 	old := record.File{ID: "old", Organization: e.organization, Uploaded: true}
 	assert.Equal(t, "files/old", old.Place(), "where files of older programs are")
 	assert.Equal(t, "files/old/direct", old.DirectBlob())
-	e.must(record.PutResource(record.Fresh(old), "seed"))
+	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(old)) })
 	_, err = read("old")
 	require.ErrorIs(t, err, blob.ErrMissing)
 	require.NoError(t, blob.PutBytes(ctx, e.blobs, "files/old", []byte("hello")))
@@ -230,7 +230,7 @@ func TestARemovedFileIsThereForNobody(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	gone := e.fileEntity(e.plain)
 	gone.Value.Removed = true
-	e.must(record.PutResource(gone, "seed"))
+	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, gone) })
 	before := e.stored()
 	_, err := e.File(ctx, e.scope(), e.plain)
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
@@ -248,10 +248,14 @@ func TestWhatIsNotThereCannotBeHeld(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	gone := e.fileEntity(e.plain)
 	gone.Value.Removed = true
-	e.must(record.PutResource(gone, "seed"))
-	e.must(record.PutResource(record.Fresh(record.File{ID: "hers", Organization: "another", Uploaded: true}), "seed"))
+	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, gone) })
+	e.must("seed", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.File{ID: "hers", Organization: "another", Uploaded: true}))
+	})
 	for _, id := range []string{"nothing", "hers", e.plain, e.empty} {
-		ops, err := e.Hold(ctx, e.organization, e.agent, "run", "m", []record.FileRef{{FileID: e.held}, {FileID: id}})
+		ops, err := opsOf(e.Store, "m", func(tx *record.Tx) {
+			tx.Hold(ctx, e.organization, e.agent, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
+		})
 		var no *record.NoFile
 		require.ErrorAs(t, err, &no)
 		assert.Equal(t, id, no.ID)
@@ -259,9 +263,9 @@ func TestWhatIsNotThereCannotBeHeld(t *testing.T) {
 		assert.Empty(t, ops)
 	}
 	r := record.Fresh(e.runOf("run"))
-	ops, err := record.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r, "m")
+	ops, err := opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r) })
 	require.NoError(t, err)
-	require.ErrorIs(t, e.Commit(ctx, "m", ops...), record.ErrStale, "the run is not there")
+	require.ErrorIs(t, commitOps(ctx, e.Store, "m", ops...), record.ErrStale, "the run is not there")
 }
 
 // A hold counts once, puts off the file's end and notes whose run it was: at most 64 agents, each once, unless earlier
@@ -269,8 +273,9 @@ func TestWhatIsNotThereCannotBeHeld(t *testing.T) {
 func TestWhatAHoldNotes(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	hold := func(agent, run, file string) record.File {
-		ops, err := e.Hold(ctx, e.organization, agent, run, run+agent, []record.FileRef{{FileID: file}, {FileID: file}})
-		require.NoError(t, e.committed(ctx, run+agent, ops, err))
+		require.NoError(t, committed(ctx, e.Store, run+agent, func(tx *record.Tx) {
+			tx.Hold(ctx, e.organization, agent, run, []record.FileRef{{FileID: file}, {FileID: file}})
+		}))
 		return e.file(file)
 	}
 	assert.Equal(t, e.now.Add(24*time.Hour), e.file(e.plain).Due)
@@ -300,15 +305,14 @@ func TestWhatAHoldNotes(t *testing.T) {
 	} {
 		c.before.ID, c.before.Organization, c.before.Uploaded = e.NewID(), e.organization, true
 		c.after.ID, c.after.Organization, c.after.Uploaded = c.before.ID, e.organization, true
-		e.must(record.PutResource(record.Fresh(c.before), "seed"))
+		e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(c.before)) })
 		assert.Equal(t, c.after, hold("a", "r1", c.before.ID), "a file %s", name)
 	}
 
 	r, err := e.Store.Run(ctx, e.scope(), e.run)
 	require.NoError(t, err)
 	made := record.File{ID: "made", Organization: e.organization, Due: e.now, Uploaded: true}
-	ops, err := record.NewHeldFile(made, r, "making")
-	require.NoError(t, e.committed(ctx, "making", ops, err))
+	require.NoError(t, committed(ctx, e.Store, "making", func(tx *record.Tx) { tx.NewHeldFile(made, r) }))
 	made.Holds, made.Due, made.Agents, made.Made = 1, time.Time{}, []string{e.agent}, true
 	assert.Equal(t, made, e.file("made"))
 }
@@ -317,13 +321,11 @@ func TestWhatAHoldNotes(t *testing.T) {
 func TestAFileIsGoneWithItsLastHold(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	for range 2 {
-		ops, err := record.Release(e.Store, ctx, e.run, e.held, "first")
-		require.NoError(t, e.committed(ctx, "first", ops, err))
+		require.NoError(t, committed(ctx, e.Store, "first", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) }))
 		f := e.file(e.held)
 		assert.Equal(t, []any{1, false, time.Time{}}, []any{f.Holds, f.Removed, f.Due})
 	}
-	ops, err := record.EstateReleases(e.Store, ctx, e.parked, "last")
-	require.NoError(t, e.committed(ctx, "last", ops, err))
+	require.NoError(t, committed(ctx, e.Store, "last", func(tx *record.Tx) { record.EstateReleases(tx, ctx, e.parked) }))
 	f := e.file(e.held)
 	assert.Equal(t, []any{0, true, e.now}, []any{f.Holds, f.Removed, f.Due})
 }
@@ -334,7 +336,7 @@ func TestARunLetsGoOfAllItsFiles(t *testing.T) {
 		e := newEstate(t)
 		for i := range n {
 			f := record.File{ID: fmt.Sprint("f", i), Organization: e.organization, Uploaded: true, Due: e.now}
-			e.must(record.PutResource(record.Fresh(f), "seed"))
+			e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
 			require.NoError(t, e.hold(t.Context(), "run", f.ID))
 		}
 		require.NoError(t, record.EstateReleaseAll(e.Store, t.Context(), "run"))

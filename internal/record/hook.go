@@ -82,22 +82,20 @@ func (h Hook) Claimed(now time.Time, boot string) bool {
 }
 
 // NewHook makes the row of a delivery; the body goes to the blob store when it is large.
-func (s *Store) NewHook(ctx context.Context, h Hook, move string) (table.Op, error) {
-	if len(h.Body) > inlineLimit {
-		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, move)
-		if err := s.putBlob(ctx, h.BodyBlob, []byte(h.Body)); err != nil {
-			return table.Op{}, err
-		}
+func (tx *Tx) NewHook(ctx context.Context, h Hook) {
+	if len(h.Body) > inlineLimit && tx.err == nil {
+		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, tx.writeID)
+		tx.fail(tx.store.putBlob(ctx, h.BodyBlob, []byte(h.Body)))
 		h.Body = ""
 	}
-	return PutHook(Fresh(h), move)
+	tx.PutHook(Fresh(h))
 }
 
-// PutHook is the write of a delivery.
-func PutHook(e HookEntity, move string) (table.Op, error) {
+// PutHook writes a delivery. It returns it as the commit leaves it.
+func (tx *Tx) PutHook(e HookEntity) HookEntity {
 	h := e.Value
 	item := table.Item{
-		Key: HookKey(h.RunID, h.Sequence), Owner: h.Organization, Move: move,
+		Key: HookKey(h.RunID, h.Sequence), Owner: h.Organization,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: "hooks/" + h.Organization, Sort: h.DeliveryID}},
 	}
 	if h.State == HookPending || h.Redeliver {
@@ -107,7 +105,7 @@ func PutHook(e HookEntity, move string) (table.Op, error) {
 			}
 		}
 	}
-	return put(e, item)
+	return put(tx, e, item)
 }
 
 // Hook reads a delivery.
@@ -189,7 +187,7 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 }
 
 // EraseHooks removes a run's deliveries.
-func (s *Store) EraseHooks(ctx context.Context, run, move string) error {
+func (s *Store) EraseHooks(ctx context.Context, run, writeID string) error {
 	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
 		return err
 	}
@@ -198,11 +196,11 @@ func (s *Store) EraseHooks(ctx context.Context, run, move string) error {
 		if err != nil || len(items) == 0 {
 			return err
 		}
-		var ops []table.Op
+		tx := s.Begin(writeID)
 		for _, item := range items {
-			ops = append(ops, table.Delete(item.Key, table.Always()))
+			tx.delete(item.Key, table.Always())
 		}
-		if err := s.Commit(ctx, move, ops...); err != nil {
+		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func TestADeliveryIsReadAsItWasWritten(t *testing.T) {
 		w := runBlank(t)
 		h := runFill[record.Hook](t)
 		h.DeliveryID, h.BodyBlob, h.Body = record.DeliveryID(w.host.NewID(), h.Sequence), "", strings.Repeat("x", n)
-		w.must(w.NewHook(w.ctx(), h, "m"))
+		w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), h) })
 		e, found, err := w.Hook(w.ctx(), h.RunID, h.Sequence)
 		require.NoError(t, err)
 		assert.True(t, found)
@@ -56,7 +56,7 @@ func TestWhenADeliveryIsLookedAt(t *testing.T) {
 			{record.HookDelivered, true, true}, {record.HookFailed, true, true},
 		} {
 			h.State, h.Redeliver = c.state, c.again
-			op, err := record.PutHook(record.Fresh(h), "m")
+			op, err := opOf(runBlank(t).Store, "m", func(tx *record.Tx) { tx.PutHook(record.Fresh(h)) })
 			require.NoError(t, err)
 			if c.due {
 				assert.Equal(t, at(9), op.Item.Due)
@@ -111,16 +111,18 @@ func TestWhoSeesADelivery(t *testing.T) {
 	runs := []string{w.host.NewID(), w.host.NewID()}
 	for _, run := range runs {
 		for n := range 3 {
-			w.must(w.NewHook(w.ctx(), record.Hook{
-				DeliveryID: record.DeliveryID(
-					run,
-					n+1,
-				),
-				RunID:        run,
-				Sequence:     n + 1,
-				Organization: "o",
-				State:        record.HookPending,
-			}, "m"))
+			w.must("m", func(tx *record.Tx) {
+				tx.NewHook(w.ctx(), record.Hook{
+					DeliveryID: record.DeliveryID(
+						run,
+						n+1,
+					),
+					RunID:        run,
+					Sequence:     n + 1,
+					Organization: "o",
+					State:        record.HookPending,
+				})
+			})
 		}
 	}
 	var listed []string
@@ -158,7 +160,7 @@ func TestWhoSeesADelivery(t *testing.T) {
 		assert.Equal(t, "not_found", runCode(err))
 	}
 	late := record.Hook{DeliveryID: record.DeliveryID(runs[1], 99), RunID: runs[1], Sequence: 99, Organization: "o"}
-	w.must(w.NewHook(w.ctx(), late, "m"))
+	w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), late) })
 	_, err := w.Delivery(w.ctx(), record.Of("p"), late.DeliveryID)
 	assert.Equal(t, "outside_organization", runCode(err))
 	w.items.Inner = &runLag{Table: w.memory, at: record.HookKey(runs[0], 1)} // it is listed, and gone
@@ -172,11 +174,13 @@ func TestARunsDeliveriesGo(t *testing.T) {
 		w := newRunWorld(t)
 		run := w.host.NewID()
 		for i := range n {
-			w.must(
-				w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)}, "m"),
-			)
+			w.must("m", func(tx *record.Tx) {
+				tx.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)})
+			})
 		}
-		w.must(w.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: n, Organization: "o", Body: runLarge}, "m"))
+		w.must("m", func(tx *record.Tx) {
+			tx.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: n, Organization: "o", Body: runLarge})
+		})
 		before := len(w.blobs.Keys())
 		require.NoError(t, w.EraseHooks(w.ctx(), run, "n"))
 		assert.Len(t, w.blobs.Keys(), before-1)

@@ -43,14 +43,14 @@ func ledgerKey(r lifecycle.Run) table.Key {
 	return table.Key{Part: ledgerPart(r.Organization, host.TimeOf(r.ID()).Format(time.DateOnly), shard), Sort: r.ID()}
 }
 
-// PutCharge is the write of a run's ledger entry. It must not be there yet: a run is billed exactly once.
-func PutCharge(r lifecycle.Run, c lifecycle.Charge, move string) (table.Op, error) {
+// PutCharge writes a run's ledger entry. It must not be there yet: a run is billed exactly once.
+func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
 	entry := Entry{
 		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,
 		InputTokens: c.Usage.InputTokens, OutputTokens: c.Usage.OutputTokens, ActiveMS: c.ActiveMS,
 		ModelCalls: c.Usage.ModelCalls, ToolCalls: c.Usage.ToolCalls, FinishedAt: r.FinishedAt,
 	}
-	return put(Fresh(entry), table.Item{Key: ledgerKey(r), Owner: r.Organization, Move: move})
+	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r), Owner: r.Organization})
 }
 
 // ledgerDays is how many days a page of the ledger looks back at most: it may be short, and another follow.
@@ -158,12 +158,12 @@ func IdempotencyName(organization, user, key string) string {
 
 func idempotencyKey(name string) table.Key { return table.Key{Part: "idem/" + name, Sort: headSort} }
 
-// PutIdempotency is the write of an outcome under a name: one that is free, or one whose record was read before and speaks
-// of what has been removed since.
-func PutIdempotency(organization, name, move string, i, before Idempotency) (table.Op, error) {
+// PutIdempotency writes an outcome under a name: one that is free, or one whose record was read before and speaks of what
+// has been removed since.
+func (tx *Tx) PutIdempotency(organization, name string, i, before Idempotency) {
 	e := Fresh(i)
 	e.version = before.version
-	return put(e, table.Item{Key: idempotencyKey(name), Owner: organization, Move: move})
+	put(tx, e, table.Item{Key: idempotencyKey(name), Owner: organization})
 }
 
 // Idempotency reads the outcome under a name.

@@ -42,7 +42,7 @@ func TestTheLedgerAsksForEachDayOnce(t *testing.T) {
 			id := host.FormatID(e.now.AddDate(0, 0, -ago).Truncate(24*time.Hour), 1)
 			run := e.runOf(id)
 			run.Organization = organization
-			e.must(record.PutCharge(run.Run, lifecycle.Charge{}, "seed"))
+			e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
 			want = append(want, id)
 		}
 		runs, pages := e.ledger(organization, 1000)
@@ -94,9 +94,9 @@ func TestANameHasOneOutcome(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	name := record.IdempotencyName("o", "u", "key")
 	put := func(move string, i, before record.Idempotency) error {
-		op, err := record.PutIdempotency("o", name, move, i, before)
+		op, err := opOf(e.Store, move, func(tx *record.Tx) { tx.PutIdempotency("o", name, i, before) })
 		require.NoError(t, err)
-		return e.Commit(ctx, move, op)
+		return commitOps(ctx, e.Store, move, op)
 	}
 	_, found, err := e.Idempotency(ctx, name)
 	require.NoError(t, err)

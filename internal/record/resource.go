@@ -62,17 +62,17 @@ func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []stri
 	return there, nil
 }
 
-// PutResource is the write of a resource.
-func PutResource[T Resourceful](e Entity[T], move string) (table.Op, error) {
+// PutResource writes a resource. It returns it as the commit leaves it.
+func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
 	kind, id, owner := e.Value.placed()
 	item := table.Item{
-		Key: resourceKey(kind, id), Owner: owner, Move: move,
+		Key: resourceKey(kind, id), Owner: owner,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: listPart(kind, owner), Sort: id}},
 	}
 	if v, may := any(e.Value).(interface{ due() time.Time }); may {
 		item.Due = v.due()
 	}
-	return put(e, item)
+	return put(tx, e, item)
 }
 
 // listPart is the listing that a resource stands in. Organisations belong to themselves and are listed together.
@@ -83,23 +83,23 @@ func listPart(kind, owner string) string {
 	return kind + "s/" + owner
 }
 
-// DeleteResource is the removal of a resource as it was read.
-func DeleteResource[T Resourceful](e Entity[T]) table.Op {
-	return deleteResource(e.Value, table.VersionIs(e.version))
+// DeleteResource removes a resource as it was read.
+func DeleteResource[T Resourceful](tx *Tx, e Entity[T]) {
+	deleteResource(tx, e.Value, table.VersionIs(e.version))
 }
 
-// Unchanged is the condition that a resource is still as it was read.
-func Unchanged[T Resourceful](e Entity[T]) table.Op {
+// Unchanged has the unit of work committed only if a resource is still as it was read.
+func Unchanged[T Resourceful](tx *Tx, e Entity[T]) {
 	kind, id, _ := e.Value.placed()
-	return table.Check(resourceKey(kind, id), table.VersionIs(e.version))
+	tx.add(table.Check(resourceKey(kind, id), table.VersionIs(e.version)))
 }
 
 // deleteResource names the owner, for the audit log.
-func deleteResource[T Resourceful](v T, cond table.Condition) table.Op {
+func deleteResource[T Resourceful](tx *Tx, v T, cond table.Condition) {
 	kind, id, owner := v.placed()
 	op := table.Delete(resourceKey(kind, id), cond)
 	op.Item.Owner = owner
-	return op
+	tx.add(op)
 }
 
 // Resources pages through an organisation's resources of one kind, newest first.
@@ -246,8 +246,8 @@ func (s *Store) NoteKeyUse(ctx context.Context, k APIKey, at time.Time) {
 	_ = s.table.Commit(ctx, "use", op)
 }
 
-// DeleteKeyUse is the removal of a key's last use.
-func DeleteKeyUse(id string) table.Op { return table.Delete(keyUseKey(id), table.Always()) }
+// DeleteKeyUse removes a key's last use.
+func (tx *Tx) DeleteKeyUse(id string) { tx.delete(keyUseKey(id), table.Always()) }
 
 // KeyUses reads when keys were last used; zero for never.
 func (s *Store) KeyUses(ctx context.Context, ids ...string) ([]time.Time, error) {
@@ -341,8 +341,8 @@ func agentVersionKey(id string, version int) table.Key {
 }
 
 // PutAgentVersion keeps a version of an agent for the runs that began with it.
-func PutAgentVersion(a Agent, move string) (table.Op, error) {
-	return put(Fresh(a), table.Item{Key: agentVersionKey(a.ID, a.Version), Owner: a.Organization, Move: move})
+func (tx *Tx) PutAgentVersion(a Agent) {
+	put(tx, Fresh(a), table.Item{Key: agentVersionKey(a.ID, a.Version), Owner: a.Organization})
 }
 
 // EraseAgentVersions removes all versions of an agent.
@@ -352,11 +352,11 @@ func (s *Store) EraseAgentVersions(ctx context.Context, id string) error {
 		if err != nil || len(items) == 0 {
 			return err
 		}
-		var ops []table.Op
+		tx := s.Begin(s.host.NewID())
 		for _, item := range items {
-			ops = append(ops, table.Delete(item.Key, table.Always()))
+			tx.delete(item.Key, table.Always())
 		}
-		if err := s.Commit(ctx, s.host.NewID(), ops...); err != nil {
+		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
 	}
@@ -404,9 +404,9 @@ func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, e
 	return page.Rows[0], nil
 }
 
-// StillLast is the check that no edit has come since an agent was read in its newest version.
-func StillLast(a Agent) table.Op {
-	return table.Check(agentVersionKey(a.ID, a.Version+1), table.Absent())
+// StillLast has the unit of work committed only if no edit has come since an agent was read in its newest version.
+func (tx *Tx) StillLast(a Agent) {
+	tx.add(table.Check(agentVersionKey(a.ID, a.Version+1), table.Absent()))
 }
 
 // AgentVersions pages through an agent's versions, newest first.
@@ -462,14 +462,14 @@ type JobEntity = Entity[Job]
 
 func jobKey(id string) table.Key { return table.Key{Part: "job/" + id, Sort: headSort} }
 
-// PutJob is the write of a job.
-func PutJob(e JobEntity, move string) (table.Op, error) {
-	return put(e, table.Item{Key: jobKey(e.Value.ID), Owner: e.Value.Organization, Move: move, Due: e.Value.Due})
+// PutJob writes a job. It returns it as the commit leaves it.
+func (tx *Tx) PutJob(e JobEntity) JobEntity {
+	return put(tx, e, table.Item{Key: jobKey(e.Value.ID), Owner: e.Value.Organization, Due: e.Value.Due})
 }
 
-// DeleteJob is the end of a job.
-func DeleteJob(e JobEntity) table.Op {
-	return table.Delete(jobKey(e.Value.ID), table.VersionIs(e.version))
+// DeleteJob ends a job.
+func (tx *Tx) DeleteJob(e JobEntity) {
+	tx.delete(jobKey(e.Value.ID), table.VersionIs(e.version))
 }
 
 // Job reads a job; found is false when it is done.
@@ -494,9 +494,9 @@ type RunToken struct {
 
 func runTokenKey(hash string) table.Key { return table.Key{Part: "run_token/" + hash, Sort: headSort} }
 
-// PutRunToken is the write of a token under the hash of its text.
-func PutRunToken(hash string, t RunToken, move string) (table.Op, error) {
-	return put(Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Move: move, Expires: t.End})
+// PutRunToken writes a token under the hash of its text.
+func (tx *Tx) PutRunToken(hash string, t RunToken) {
+	put(tx, Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Expires: t.End})
 }
 
 // RunToken reads the token that has a hash.
@@ -529,27 +529,19 @@ func (s *Store) EnsureDeployment(ctx context.Context) error {
 			return err
 		}
 		began, old := Fresh(deployment{CreatedAt: s.host.Now()}), items[1]
-		var ops []table.Op
+		tx := s.Begin(s.host.NewID())
 		if old != nil {
 			e, err := decode[deployment](old)
 			if err != nil {
 				return err
 			}
 			began.Value = e.Value
-			ops = append(ops, table.Delete(oldSecretKey(), table.VersionIs(old.Version)))
+			tx.delete(oldSecretKey(), table.VersionIs(old.Version))
 		}
-		move := s.host.NewID()
 		if items[0] == nil {
-			op, err := put(began, table.Item{Key: deploymentKey(), Owner: Nobody, Move: move})
-			if err != nil {
-				return err
-			}
-			ops = append(ops, op)
+			put(tx, began, table.Item{Key: deploymentKey(), Owner: Nobody})
 		}
-		if len(ops) == 0 {
-			return nil
-		}
-		err = s.Commit(ctx, move, ops...)
+		err = tx.Commit(ctx)
 		if items[0] != nil {
 			return nil //nolint:nilerr // not every process may write; another one removes it
 		}

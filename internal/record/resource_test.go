@@ -66,18 +66,18 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 
 	_, err = record.Create(ctx, e.Store, v, "again")
 	require.ErrorIs(t, err, record.ErrStale, "an id is one thing's")
-	require.NoError(t, e.Commit(ctx, "look", record.Unchanged(read)))
-	_, err = record.Change(ctx, e.Store, scope, id, 0, func(v *T, _ string) ([]table.Op, error) {
+	require.NoError(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }))
+	_, err = record.Change(ctx, e.Store, scope, id, 0, func(v *T, _ *record.Tx) error {
 		edit(v)
-		return nil, nil
+		return nil
 	})
 	require.NoError(t, err)
 	changed, err := record.Resource[T](ctx, e.Store, scope, id)
 	require.NoError(t, err)
 	assert.Equal(t, other, changed.Value)
-	require.ErrorIs(t, e.Commit(ctx, "look", record.Unchanged(read)), record.ErrStale)
-	require.ErrorIs(t, e.Commit(ctx, "gone", record.DeleteResource(read)), record.ErrStale)
-	require.NoError(t, e.Commit(ctx, "gone", record.DeleteResource(changed)))
+	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }), record.ErrStale)
+	require.ErrorIs(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, read) }), record.ErrStale)
+	require.NoError(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, changed) }))
 	assert.Equal(t, before, len(e.stored()))
 }
 
@@ -103,8 +103,10 @@ func TestResourcesAreListedByTheirOrganization(t *testing.T) {
 	for range 4 {
 		u := record.User{ID: e.NewID(), Organization: e.organization}
 		want = append([]string{u.ID}, want...)
-		e.must(record.PutResource(record.Fresh(u), "seed"))
-		e.must(record.PutResource(record.Fresh(record.User{ID: e.NewID(), Organization: "another"}), "seed"))
+		e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(u)) })
+		e.must("seed", func(tx *record.Tx) {
+			record.PutResource(tx, record.Fresh(record.User{ID: e.NewID(), Organization: "another"}))
+		})
 	}
 	for limit := 1; limit < 7; limit++ {
 		var got []string
@@ -121,7 +123,7 @@ func TestResourcesAreListedByTheirOrganization(t *testing.T) {
 		}
 		assert.Equal(t, want, got, "in pages of %d", limit)
 	}
-	e.must(record.PutResource(record.Fresh(record.Organization{ID: "another"}), "seed"))
+	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(record.Organization{ID: "another"})) })
 	all, err := record.Resources[record.Organization](ctx, e.Store, record.System(), "", 9)
 	require.NoError(t, err)
 	assert.Len(t, all.Rows, 2)
@@ -131,7 +133,7 @@ func TestResourcesAreListedByTheirOrganization(t *testing.T) {
 func TestAFileIsDueWhenItSays(t *testing.T) {
 	e := newEstate(t)
 	f := estateFilled[record.File]()
-	e.must(record.PutResource(record.Fresh(f), "seed"))
+	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
 	key := table.Key{Part: "file/" + f.ID, Sort: "head"}
 	for until, want := range map[time.Time]int{f.Due: 1, f.Due.Add(-time.Second): 0} {
 		due, err := e.Due(t.Context(), key.Shard(), until, 99)
@@ -161,7 +163,7 @@ func TestAnAgentKeepsItsVersions(t *testing.T) {
 	a.Organization = e.organization
 	for v := 1; v <= 4; v++ {
 		a.Version, a.Spec.Name = v, fmt.Sprint("version ", v)
-		e.must(record.PutAgentVersion(a, "seed"))
+		e.must("seed", func(tx *record.Tx) { tx.PutAgentVersion(a) })
 	}
 	for v := 1; v <= 4; v++ {
 		got, err := e.AgentVersion(ctx, e.scope(), a.ID, v)
@@ -173,9 +175,9 @@ func TestAnAgentKeepsItsVersions(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 	_, err = e.AgentVersion(ctx, record.Of("another"), a.ID, 4)
 	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
-	op, err := record.PutAgentVersion(a, "again")
+	op, err := opOf(e.Store, "again", func(tx *record.Tx) { tx.PutAgentVersion(a) })
 	require.NoError(t, err)
-	require.ErrorIs(t, e.Commit(ctx, "again", op), record.ErrStale, "a version is written once")
+	require.ErrorIs(t, commitOps(ctx, e.Store, "again", op), record.ErrStale, "a version is written once")
 
 	for limit := 1; limit < 6; limit++ {
 		var got []int
@@ -209,9 +211,9 @@ func TestAnAgentKeepsItsVersions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, e.agent, standing.ID)
 
-	require.NoError(t, e.Commit(ctx, "look", record.StillLast(a)))
+	require.NoError(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }))
 	a.Version = 3
-	require.ErrorIs(t, e.Commit(ctx, "look", record.StillLast(a)), record.ErrStale, "a version has come since")
+	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }), record.ErrStale, "a version has come since")
 }
 
 // All versions of an agent go, however many there are; those of others stay.
@@ -220,7 +222,7 @@ func TestAllVersionsOfAnAgentGo(t *testing.T) {
 		e := newEstate(t)
 		before := e.stored()
 		for v := range n {
-			e.must(record.PutAgentVersion(record.Agent{ID: "a", Organization: "o", Version: v + 1}, "seed"))
+			e.must("seed", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "a", Organization: "o", Version: v + 1}) })
 		}
 		require.NoError(t, e.EraseAgentVersions(t.Context(), "a"))
 		assert.Equal(t, before, e.stored(), "%d versions", n)
@@ -240,7 +242,7 @@ func TestWhenKeysWereLastUsed(t *testing.T) {
 	at, err := e.KeyUses(ctx, ids...)
 	require.NoError(t, err)
 	assert.Equal(t, want, at)
-	require.NoError(t, e.Commit(ctx, "m", record.DeleteKeyUse("k0")))
+	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DeleteKeyUse("k0") }))
 	at, err = e.KeyUses(ctx, "k0", "k1")
 	require.NoError(t, err)
 	assert.Equal(t, []time.Time{{}, want[2]}, at)
@@ -272,7 +274,7 @@ func TestAJobIsDueUntilItIsDone(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, found)
 	job := estateFilled[record.Job]()
-	e.must(record.PutJob(record.Fresh(job), "seed"))
+	e.must("seed", func(tx *record.Tx) { tx.PutJob(record.Fresh(job)) })
 	read, found, err := e.Job(ctx, job.ID)
 	require.NoError(t, err)
 	assert.True(t, found)
@@ -284,12 +286,12 @@ func TestAJobIsDueUntilItIsDone(t *testing.T) {
 
 	next := read
 	next.Value.Cursor, next.Value.Due = "further", job.Due.Add(time.Hour)
-	e.must(record.PutJob(next, "further"))
-	require.ErrorIs(t, e.Commit(ctx, "done", record.DeleteJob(read)), record.ErrStale, "it has gone on since")
+	e.must("further", func(tx *record.Tx) { tx.PutJob(next) })
+	require.ErrorIs(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.DeleteJob(read) }), record.ErrStale, "it has gone on since")
 	read, _, err = e.Job(ctx, job.ID)
 	require.NoError(t, err)
 	assert.Equal(t, next.Value, read.Value)
-	require.NoError(t, e.Commit(ctx, "done", record.DeleteJob(read)))
+	require.NoError(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.DeleteJob(read) }))
 	_, found, err = e.Job(ctx, job.ID)
 	require.NoError(t, err)
 	assert.False(t, found)
@@ -300,7 +302,7 @@ func TestARunTokenIsGoodUntilItsEnd(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	token := estateFilled[record.RunToken]()
 	token.End = e.now.Add(time.Hour)
-	e.must(record.PutRunToken("hash", token, "seed"))
+	e.must("seed", func(tx *record.Tx) { tx.PutRunToken("hash", token) })
 	read, err := e.RunToken(ctx, "hash")
 	require.NoError(t, err)
 	assert.Equal(t, token, read)

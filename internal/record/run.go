@@ -62,11 +62,11 @@ func decisionKey(id string, n int) table.Key {
 func runsOfChat(chat table.Key) string { return "runs/" + chat.Part }
 func runsOfOwner(owner string) string  { return "runs/" + owner }
 
-// PutRun is the write of a run's head.
-func PutRun(e RunEntity, move string) (table.Op, error) {
+// PutRun writes a run's head. It returns the run as the commit leaves it.
+func (tx *Tx) PutRun(e RunEntity) RunEntity {
 	r := e.Value
 	item := table.Item{
-		Key: RunKey(r.ID()), Owner: r.Organization, Move: move, Due: r.Due,
+		Key: RunKey(r.ID()), Owner: r.Organization, Due: r.Due,
 		Lists: []table.Listing{
 			{Index: table.ByOwner, Part: runsOfOwner(r.Organization), Sort: r.ID()},
 			{Index: table.ByChat, Part: runsOfChat(chatKeyOf(r.Ticket)), Sort: placeOfTurn(r.Turn)},
@@ -75,7 +75,7 @@ func PutRun(e RunEntity, move string) (table.Op, error) {
 	if r.Removed {
 		item.Lists = item.Lists[:0]
 	}
-	return put(e, item)
+	return put(tx, e, item)
 }
 
 func decodeRun(item *table.Item) (RunEntity, error) {
@@ -292,59 +292,42 @@ func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	return p, err
 }
 
-// PutInput is the writes of a request under its run's id. One that goes to the blob store is announced first, by the
-// job that takes it away unless these writes are made: so a message that is refused, or forgotten in a crash, leaves
-// nothing.
-func (s *Store) PutInput(ctx context.Context, move string, t lifecycle.Ticket, in Input, at time.Time) ([]table.Op, error) {
+// PutInput writes a request under its run's id. One that goes to the blob store is announced first, by the job that takes
+// it away unless this unit of work is committed: so a message that is refused, or forgotten in a crash, leaves nothing.
+func (tx *Tx) PutInput(ctx context.Context, t lifecycle.Ticket, in Input, at time.Time) {
+	if tx.err != nil {
+		return
+	}
 	v := parkedRequest{Ticket: t, Input: in, At: at}
-	var ops []table.Op
 	if b, err := json.Marshal(v); err == nil && len(b) > inlineLimit {
-		job, err := s.announceBody(ctx, t.Organization, t.RunID)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, DeleteJob(job))
+		job, err := tx.store.announceBody(ctx, t.Organization, t.RunID)
+		tx.fail(err)
+		tx.DeleteJob(job)
 	}
-	op, err := s.document(ctx, t.Organization, move, inputKey(t.RunID), v)
-	return append(ops, op), err
+	tx.putDocument(ctx, t.Organization, inputKey(t.RunID), v)
 }
 
-// DropParked is the removal of a parked message with its idempotency record and its hold of files. Its body goes soon
-// after, when it is large.
-func (s *Store) DropParked(ctx context.Context, p Parked, move string) ([]table.Op, error) {
+// DropParked removes a parked message with its idempotency record and its hold of files. Its body goes soon after, when it
+// is large.
+func (tx *Tx) DropParked(ctx context.Context, p Parked) {
 	id := p.Ticket.RunID
-	ops := []table.Op{table.Delete(inputKey(id), table.VersionIs(p.version))}
-	if p.Input.Idempotency != "" {
-		names, err := s.dropNames(ctx, id, p.Input.Idempotency)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, names...)
+	tx.delete(inputKey(id), table.VersionIs(p.version))
+	tx.dropNames(ctx, id, p.Input.Idempotency)
+	tx.releases(ctx, id)
+	if p.outside && tx.err == nil {
+		job, err := tx.store.bodyJob(ctx, p.Ticket.Organization, id, tx.store.host.Now())
+		tx.fail(err)
+		tx.PutJob(job)
 	}
-	freed, err := s.releases(ctx, id, move)
-	if err != nil {
-		return nil, err
-	}
-	ops = append(ops, freed...)
-	if p.outside {
-		_, job, err := s.bodyJob(ctx, p.Ticket.Organization, id, s.host.Now())
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, job)
-	}
-	return ops, nil
 }
 
-// EraseParked removes a parked message, if it is there.
+// EraseParked removes a parked message, if it is there. Its errors are those of a read and of [Tx.Commit].
 func (s *Store) EraseParked(ctx context.Context, id string) error {
 	p, err := s.Parked(ctx, id)
 	if err == nil {
-		var ops []table.Op
-		move := s.host.NewID()
-		if ops, err = s.DropParked(ctx, p, move); err == nil {
-			err = s.Commit(ctx, move, ops...)
-		}
+		tx := s.Begin(s.host.NewID())
+		tx.DropParked(ctx, p)
+		err = tx.Commit(ctx)
 	}
 	if problem.Is(err, "not_found") {
 		return nil
@@ -371,20 +354,19 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, s.open(ctx, items[0], &out)
 }
 
-// SetOutput stores a result: in the head when it is small, else beside it.
-func (s *Store) SetOutput(ctx context.Context, r *Run, move string, result json.RawMessage) ([]table.Op, error) {
+// SetOutput stores a result: in the head, which is yet to be written, when it is small, else beside it.
+func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {
 		r.Output = result
-		return nil, nil
+		return
 	}
 	r.Outside = true
-	op, err := s.document(ctx, r.Organization, move, outputKey(r.ID()), result)
-	return []table.Op{op}, err
+	tx.putDocument(ctx, r.Organization, outputKey(r.ID()), result)
 }
 
-// PutStep is the write of a journal entry.
-func (s *Store) PutStep(ctx context.Context, r Run, move string, step Step) (table.Op, error) {
-	return s.document(ctx, r.Organization, move, StepKey(r.ID(), step.Index), step)
+// PutStep writes a journal entry.
+func (tx *Tx) PutStep(ctx context.Context, r Run, step Step) {
+	tx.putDocument(ctx, r.Organization, StepKey(r.ID(), step.Index), step)
 }
 
 // Steps are all steps of a run in order. The last one of a completed run is not always in the journal: then it is what
@@ -447,14 +429,14 @@ func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) {
 	}
 }
 
-// PutPause is the write of a pause's interrupts.
-func (s *Store) PutPause(ctx context.Context, r Run, move string, pause int, list []Interrupt) (table.Op, error) {
-	return s.document(ctx, r.Organization, move, pauseKey(r.ID(), pause), list)
+// PutPause writes a pause's interrupts.
+func (tx *Tx) PutPause(ctx context.Context, r Run, pause int, list []Interrupt) {
+	tx.putDocument(ctx, r.Organization, pauseKey(r.ID(), pause), list)
 }
 
-// PutDecisions is the write of a pause's end. It must not be there yet, so a pause has one winner.
-func (s *Store) PutDecisions(ctx context.Context, r Run, move string, pause int, d Decisions) (table.Op, error) {
-	return s.document(ctx, r.Organization, move, decisionKey(r.ID(), pause), d)
+// PutDecisions writes a pause's end. It must not be there yet, so a pause has one winner.
+func (tx *Tx) PutDecisions(ctx context.Context, r Run, pause int, d Decisions) {
+	tx.putDocument(ctx, r.Organization, decisionKey(r.ID(), pause), d)
 }
 
 // Interrupts reads a pause's interrupts.
@@ -508,7 +490,7 @@ func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decis
 // EraseRun removes all that is stored of a run; with keepLinks its head stays as a link in its chat. What names other
 // things (the request, the decisions) goes with what it names in one commit, which a repetition finds made: so a crash
 // forgets none of them, and nothing is touched that has been written anew since. The head goes last.
-func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLinks bool) error {
+func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepLinks bool) error {
 	r := e.Value
 	for _, id := range r.Dropped {
 		if err := s.EraseParked(ctx, id); err != nil {
@@ -524,30 +506,24 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, move string, keepLink
 	if err := s.eraseDecisions(ctx, r.ID()); err != nil {
 		return err
 	}
-	ops, err := s.eraseInput(ctx, r)
-	if err != nil {
+	tx := s.Begin(writeID)
+	if err := s.eraseInput(ctx, tx, r); err != nil {
 		return err
 	}
 	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
-	again, err := s.lookAgain(ctx, r)
-	if err != nil {
-		return err
-	}
-	ops = append(ops, again...)
+	tx.lookAgain(ctx, r)
 	if !keepLinks {
-		return s.Commit(ctx, move, append(ops, table.Delete(RunKey(r.ID()), table.VersionIs(e.version)))...)
+		tx.delete(RunKey(r.ID()), table.VersionIs(e.version))
+		return tx.Commit(ctx)
 	}
 	e.Value = Run{Removed: true, Run: lifecycle.Run{
 		Ticket: lifecycle.Ticket{RunID: r.ID(), Organization: r.Organization, Chat: r.Chat, OwnChatID: r.OwnChatID},
 		Epoch:  r.Epoch, Turn: r.Turn, Previous: r.Previous, Status: r.Status,
 	}}
-	op, err := PutRun(e, move)
-	if err != nil {
-		return err
-	}
-	return s.Commit(ctx, move, append(ops, op)...)
+	tx.PutRun(e)
+	return tx.Commit(ctx)
 }
 
 // naming says whether an item names other things, which must not be forgotten.
@@ -563,18 +539,15 @@ func (s *Store) eraseBeside(ctx context.Context, id string) error {
 		if err != nil || len(items) == 0 {
 			return err
 		}
-		var ops []table.Op
+		tx := s.Begin(s.host.NewID())
 		for _, item := range items {
 			after = item.Sort
 			if item.Sort == headSort || naming(item.Sort) {
 				continue
 			}
-			ops = append(ops, table.Delete(item.Key, table.Always()))
+			tx.delete(item.Key, table.Always())
 		}
-		if len(ops) == 0 {
-			continue
-		}
-		if err := s.Commit(ctx, s.host.NewID(), ops...); err != nil {
+		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
 	}
@@ -588,63 +561,56 @@ func (s *Store) eraseDecisions(ctx context.Context, id string) error {
 			return err
 		}
 		names := map[string]bool{}
-		var ops []table.Op
+		tx := s.Begin(s.host.NewID())
 		for _, item := range items {
 			var d Decisions
 			if err := s.open(ctx, item, &d); err != nil && !errors.Is(err, blob.ErrMissing) {
 				return err
 			}
 			names[d.Idempotency] = true
-			ops = append(ops, table.Delete(item.Key, table.VersionIs(item.Version)))
+			tx.delete(item.Key, table.VersionIs(item.Version))
 		}
-		records, err := s.dropNames(ctx, id, slices.Sorted(maps.Keys(names))...)
-		if err != nil {
-			return err
-		}
-		if err := s.Commit(ctx, s.host.NewID(), append(ops, records...)...); err != nil {
+		tx.dropNames(ctx, id, slices.Sorted(maps.Keys(names))...)
+		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
 	}
 }
 
 // eraseInput removes a run's request with the idempotency record that it names: before what is large of it, without which
-// nobody could tell that name. A request that the head has itself goes with the head: it returns the writes for that.
-func (s *Store) eraseInput(ctx context.Context, r Run) ([]table.Op, error) {
+// nobody could tell that name. A request that the head has itself goes with the head: in its unit of work.
+func (s *Store) eraseInput(ctx context.Context, withHead *Tx, r Run) error {
 	if r.Input != nil {
-		return s.dropNames(ctx, r.ID(), r.Input.Idempotency)
+		withHead.dropNames(ctx, r.ID(), r.Input.Idempotency)
+		return withHead.err
 	}
 	items, err := s.read(ctx, inputKey(r.ID()))
 	if err != nil || items[0] == nil {
-		return nil, err
+		return err
 	}
 	in, err := s.Input(ctx, r)
 	if err != nil && !errors.Is(err, blob.ErrMissing) {
-		return nil, err
+		return err
 	}
-	ops, err := s.dropNames(ctx, r.ID(), in.Idempotency)
-	if err != nil {
-		return nil, err
-	}
+	tx := s.Begin(s.host.NewID())
+	tx.dropNames(ctx, r.ID(), in.Idempotency)
 	// The version has a repetition find the commit made: by then the name may be another's.
-	return nil, s.Commit(ctx, s.host.NewID(), append(ops, table.Delete(inputKey(r.ID()), table.VersionIs(items[0].Version)))...)
+	tx.delete(inputKey(r.ID()), table.VersionIs(items[0].Version))
+	return tx.Commit(ctx)
 }
 
-// dropNames is the removal of those idempotency records that speak of a run.
-func (s *Store) dropNames(ctx context.Context, run string, names ...string) ([]table.Op, error) {
-	var ops []table.Op
+// dropNames removes those idempotency records that speak of a run.
+func (tx *Tx) dropNames(ctx context.Context, run string, names ...string) {
 	for _, name := range names {
-		if name == "" {
+		if name == "" || tx.err != nil {
 			continue
 		}
-		known, found, err := s.Idempotency(ctx, name)
-		if err != nil {
-			return nil, err
-		}
+		known, found, err := tx.store.Idempotency(ctx, name)
+		tx.fail(err)
 		if found && (known.RunID == run || known.Parked == run) {
-			ops = append(ops, table.Delete(idempotencyKey(name), table.VersionIs(known.version)))
+			tx.delete(idempotencyKey(name), table.VersionIs(known.version))
 		}
 	}
-	return ops, nil
 }
 
 // ParseHookID splits the id of a webhook nudge into its run and its transition.

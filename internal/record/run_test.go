@@ -31,7 +31,7 @@ func TestWhatIsWrittenOfARunIsReadAgain(t *testing.T) {
 	scope := record.Of("text ba")
 	r := runFill[record.Run](t)
 	r.Organization, r.Removed = scope.Organization(), false
-	w.must(record.PutRun(record.Fresh(r), "move"))
+	w.must("move", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	e, err := w.Run(w.ctx(), scope, r.ID())
 	require.NoError(t, err)
 	assert.Equal(t, r, e.Value)
@@ -48,14 +48,14 @@ func TestWhatIsWrittenOfARunIsReadAgain(t *testing.T) {
 	steps := []record.Step{runFill[record.Step](t), runFill[record.Step](t)}
 	steps[0].Index, steps[1].Index = 1, 2
 	for _, step := range steps {
-		w.must(w.PutStep(w.ctx(), r, "m", step))
+		w.must("m", func(tx *record.Tx) { tx.PutStep(w.ctx(), r, step) })
 	}
 	journal, err := w.Journal(w.ctx(), r.ID())
 	require.NoError(t, err)
 	assert.Equal(t, steps, journal)
 
 	interrupts := []record.Interrupt{runFill[record.Interrupt](t)}
-	w.must(w.PutPause(w.ctx(), r, "m", 1, interrupts))
+	w.must("m", func(tx *record.Tx) { tx.PutPause(w.ctx(), r, 1, interrupts) })
 	got, err := w.Interrupts(w.ctx(), r.ID(), 1)
 	require.NoError(t, err)
 	assert.Equal(t, interrupts, got)
@@ -66,7 +66,7 @@ func TestWhatIsWrittenOfARunIsReadAgain(t *testing.T) {
 	assert.Nil(t, none)
 
 	d := runFill[record.Decisions](t)
-	w.must(w.PutDecisions(w.ctx(), r, "m", 1, d))
+	w.must("m", func(tx *record.Tx) { tx.PutDecisions(w.ctx(), r, 1, d) })
 	last, found, err := w.LastDecision(w.ctx(), r.ID(), 1)
 	require.NoError(t, err)
 	assert.True(t, found)
@@ -74,12 +74,12 @@ func TestWhatIsWrittenOfARunIsReadAgain(t *testing.T) {
 	_, found, err = w.LastDecision(w.ctx(), r.ID(), 2)
 	require.NoError(t, err)
 	assert.False(t, found)
-	op, err := w.PutDecisions(w.ctx(), r, "another", 1, d)
+	op, err := opOf(w.Store, "another", func(tx *record.Tx) { tx.PutDecisions(w.ctx(), r, 1, d) })
 	require.NoError(t, err)
-	require.ErrorIs(t, w.Commit(w.ctx(), "another", op), record.ErrStale, "a pause has one winner")
+	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "another", op), record.ErrStale, "a pause has one winner")
 
 	ticket, input, at := runFill[lifecycle.Ticket](t), runFill[record.Input](t), w.host.now
-	ops, err := w.PutInput(w.ctx(), "m", ticket, input, at)
+	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, input, at) })
 	require.NoError(t, err)
 	w.commit(ops...)
 	p, err := w.Parked(w.ctx(), ticket.RunID)
@@ -128,10 +128,10 @@ func TestWhoSeesARun(t *testing.T) {
 	} {
 		w := runBlank(t)
 		if c.run != nil {
-			w.must(record.PutRun(record.Fresh(*c.run), "m"))
+			w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(*c.run)) })
 		}
 		if c.chat != nil {
-			w.must(record.PutChat(record.Fresh(*c.chat), "m"))
+			w.must("m", func(tx *record.Tx) { tx.PutChat(record.Fresh(*c.chat)) })
 		}
 		_, err := w.Run(w.ctx(), c.scope, "r")
 		assert.Equal(t, c.any, runCode(err), name)
@@ -156,14 +156,14 @@ func TestPagesOfRuns(t *testing.T) {
 		r := runIn(w.host.NewID(), 1, 0)
 		r.Chat = "chat of " + r.RunID
 		ids = append(ids, r.RunID)
-		w.must(record.PutRun(record.Fresh(r), "m"))
+		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	}
 	other := runIn(w.host.NewID(), 1, 0)
 	other.Organization = "another"
-	w.must(record.PutRun(record.Fresh(other), "m"))
+	w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(other)) })
 	link := runIn(w.host.NewID(), 1, 0)
 	link.Removed = true
-	w.must(record.PutRun(record.Fresh(link), "m"))
+	w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(link)) })
 	newest := slices.Clone(ids)
 	slices.Reverse(newest)
 
@@ -209,7 +209,7 @@ func TestPagesOfAChatThatWasMadeAgain(t *testing.T) {
 		const turns = 5
 		for epoch := range epochs {
 			for turn := 1; turn <= turns; turn++ {
-				w.must(record.PutRun(record.Fresh(runIn(w.host.NewID(), turn, epoch)), "m"))
+				w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(runIn(w.host.NewID(), turn, epoch))) })
 			}
 		}
 		for _, epoch := range []int{0, epochs - 1} {
@@ -243,9 +243,9 @@ func TestPagesOfAChatThatWasMadeAgain(t *testing.T) {
 	}
 	w := runBlank(t)
 	for range 34 { // more than anybody makes: what is behind them is still found
-		w.must(record.PutRun(record.Fresh(runIn(w.host.NewID(), 1, 0)), "m"))
+		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(runIn(w.host.NewID(), 1, 0))) })
 	}
-	w.must(record.PutRun(record.Fresh(runIn(w.host.NewID(), 2, 0)), "m"))
+	w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(runIn(w.host.NewID(), 2, 0))) })
 	chat := lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}
 	runs, next, err := w.TurnsOfChat(w.ctx(), record.Of("o"), chat, 0, 1)
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestTheLastStepIsWhatTheRunSaysMoreThanItsJournal(t *testing.T) {
 		{Index: 2, Kind: record.ModelStep, FinishedAt: after(3), Text: "two ", InputTokens: 7, OutputTokens: 8},
 	}
 	for _, step := range journal {
-		w.must(w.PutStep(w.ctx(), r, "m", step))
+		w.must("m", func(tx *record.Tx) { tx.PutStep(w.ctx(), r, step) })
 	}
 	r.Steps = 4
 	want.Index, want.StartedAt, want.Text = 3, after(3), "three"
@@ -324,7 +324,7 @@ func TestAJournalIsReadInOrder(t *testing.T) {
 	for _, n := range []int{0, 99, 100, 101, 200, 201} {
 		w := runBlank(t)
 		for i := range n {
-			w.must(w.PutStep(w.ctx(), runIn("r", 1, 0), "m", record.Step{Index: i}))
+			w.must("m", func(tx *record.Tx) { tx.PutStep(w.ctx(), runIn("r", 1, 0), record.Step{Index: i}) })
 		}
 		calls := 0
 		w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
@@ -340,11 +340,15 @@ func TestAJournalIsReadInOrder(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		var i record.Interrupt
 		i.ID = fmt.Sprint("i", n)
-		w.must(w.PutPause(w.ctx(), runIn("r", 1, 0), "m", n, []record.Interrupt{i, {Call: "another"}}))
+		w.must("m", func(tx *record.Tx) {
+			tx.PutPause(w.ctx(), runIn("r", 1, 0), n, []record.Interrupt{i, {Call: "another"}})
+		})
 		if n < 12 {
-			w.must(w.PutDecisions(w.ctx(), runIn("r", 1, 0), "m", n, record.Decisions{
-				List: []record.Decision{{InterruptID: i.ID, Message: fmt.Sprint("m", n)}, {InterruptID: i.ID + "b"}},
-			}))
+			w.must("m", func(tx *record.Tx) {
+				tx.PutDecisions(w.ctx(), runIn("r", 1, 0), n, record.Decisions{
+					List: []record.Decision{{InterruptID: i.ID, Message: fmt.Sprint("m", n)}, {InterruptID: i.ID + "b"}},
+				})
+			})
 		}
 	}
 	pauses, decided, err := w.Pauses(w.ctx(), "r")
@@ -383,9 +387,9 @@ func TestWhereAResultIsKept(t *testing.T) {
 	} {
 		w := runBlank(t)
 		r := runIn("r", 1, 0)
-		ops, err := w.SetOutput(w.ctx(), &r, "move", result(n))
+		ops, err := opsOf(w.Store, "move", func(tx *record.Tx) { tx.SetOutput(w.ctx(), &r, result(n)) })
 		require.NoError(t, err)
-		head, err := record.PutRun(record.Fresh(r), "move")
+		head, err := opOf(w.Store, "move", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 		require.NoError(t, err)
 		w.commit(append(ops, head)...)
 		e, err := w.Run(w.ctx(), record.Of("o"), "r")

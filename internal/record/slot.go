@@ -172,10 +172,9 @@ func (s *Store) activeRuns(ctx context.Context, part string) ([]string, error) {
 	return ids, s.eachSlot(ctx, part, func(_, run string) { ids = append(ids, run) })
 }
 
-// MoveSlots is what it takes to get from the rows that one run holds to those that a run (the same, or the one promoted
-// after it) holds: taken rows must be free unless they are taken over.
-func MoveSlots(before, after lifecycle.Run, move string) ([]table.Op, error) {
-	var ops []table.Op
+// MoveSlots gets from the rows that one run holds to those that a run (the same, or the one promoted after it) holds:
+// taken rows must be free unless they are taken over.
+func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 	for _, side := range []struct {
 		beforePart, beforeRow string
 		afterPart, afterRow   string
@@ -188,20 +187,17 @@ func MoveSlots(before, after lifecycle.Run, move string) ([]table.Op, error) {
 			continue
 		}
 		if side.beforeRow != "" && !same {
-			ops = append(ops, table.Delete(table.Key{Part: side.beforePart, Sort: side.beforeRow}, table.Always()))
+			tx.delete(table.Key{Part: side.beforePart, Sort: side.beforeRow}, table.Always())
 		}
 		if side.afterRow == "" {
 			continue
 		}
-		item := table.Item{Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, Move: move}
-		op, err := put(Fresh(slot{RunID: after.ID()}), item)
-		if err != nil {
-			return nil, err
-		}
+		item := table.Item{Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, Move: tx.writeID}
+		op, err := write(Fresh(slot{RunID: after.ID()}), item)
+		tx.fail(err)
 		if same {
 			op.If = table.Always() // ours to hand on: the run's own version fences this commit
 		}
-		ops = append(ops, op)
+		tx.add(op)
 	}
-	return ops, nil
 }

@@ -17,10 +17,12 @@ import (
 // take gives a run a row of the slots of o and its user u.
 func (w *runWorld) take(run, row string) {
 	w.t.Helper()
-	ops, err := record.MoveSlots(lifecycle.Run{}, lifecycle.Run{
-		Ticket: lifecycle.Ticket{RunID: run, Organization: "o", User: "u"},
-		Slots:  lifecycle.Slots{User: row, Organization: row},
-	}, "m")
+	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) {
+		tx.MoveSlots(lifecycle.Run{}, lifecycle.Run{
+			Ticket: lifecycle.Ticket{RunID: run, Organization: "o", User: "u"},
+			Slots:  lifecycle.Slots{User: row, Organization: row},
+		})
+	})
 	require.NoError(w.t, err)
 	w.commit(ops...)
 }

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"agentplatform/internal/blob"
@@ -122,59 +121,6 @@ func (s *Store) again(ctx context.Context, call func() error) error {
 
 func (s *Store) backOff(try int) time.Duration {
 	return time.Millisecond + host.Jitter(s.host, min(5*time.Millisecond<<try, time.Second))
-}
-
-// ErrStale says that something changed between reading and writing: read again and decide afresh.
-var ErrStale = errors.New("record: what was read has changed")
-
-// commitTime bounds a commit with its repetitions.
-const commitTime = 20 * time.Second
-
-// Commit writes, once, whatever happens to the client's connection. Contention and lost answers are tried again with the
-// same operations; a refusal by an item that this very move wrote means that an earlier try went through. [ErrStale]
-// wraps the refusal otherwise; a problem of kind Unavailable says that nothing was done.
-func (s *Store) Commit(ctx context.Context, move string, ops ...table.Op) error {
-	entry, err := s.audit(ctx, move, ops)
-	if err != nil {
-		return err
-	}
-	ops = append(ops, entry...)
-	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
-	defer cancel()
-	unknown := false
-	for try := range tries {
-		err = s.table.Commit(ctx, move, ops...)
-		if err == nil {
-			return nil
-		}
-		if refused, ok := table.AsRefused(err); ok {
-			if ownWrite(refused, move) {
-				return nil
-			}
-			return fmt.Errorf("%w: %w", ErrStale, err)
-		}
-		var failure *table.Error
-		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {
-			return err
-		}
-		unknown = unknown || failure.Kind == table.Unknown
-		if s.host.Sleep(ctx, s.backOff(try)) != nil {
-			break
-		}
-	}
-	if unknown {
-		return fmt.Errorf("record: it is not known whether the write was done: %w", err)
-	}
-	return problem.Retry(err)
-}
-
-func ownWrite(r *table.Refused, move string) bool {
-	for _, c := range r.Conflicts {
-		if c.Current != nil && c.Current.Move == move {
-			return true
-		}
-	}
-	return false
 }
 
 // Page is a part of a listing.

@@ -26,23 +26,18 @@ type runOp struct {
 
 func runOperations() map[string]runOp {
 	scope, ticket := record.Of("o"), lifecycle.Ticket{RunID: "new", Organization: "o"}
-	type ops = func(w *runWorld, move string) ([]table.Op, error)
 	look := func(do func(w *runWorld) (any, error)) runOp { return runOp{do: do} }
-	write := func(make ops) runOp {
+	write := func(do func(w *runWorld, tx *record.Tx) error) runOp {
 		return look(func(w *runWorld) (any, error) {
-			move := w.host.NewID()
-			made, err := make(w, move)
-			if err != nil {
+			tx := w.Begin(w.host.NewID())
+			if err := do(w, tx); err != nil {
 				return nil, err
 			}
-			return nil, w.Commit(w.ctx(), move, made...)
+			return nil, tx.Commit(w.ctx())
 		})
 	}
-	one := func(make func(w *runWorld, move string) (table.Op, error)) runOp {
-		return write(func(w *runWorld, move string) ([]table.Op, error) {
-			op, err := make(w, move)
-			return []table.Op{op}, err
-		})
+	one := func(do func(w *runWorld, tx *record.Tx)) runOp {
+		return write(func(w *runWorld, tx *record.Tx) error { do(w, tx); return nil })
 	}
 	taking := func(op runOp) runOp { op.takes = true; return op }
 	long := func(op runOp) runOp { op.long = true; return op }
@@ -123,46 +118,44 @@ func runOperations() map[string]runOp {
 			return w.Due(w.ctx(), table.Key{Part: "file/f3"}.Shard(), w.host.now.Add(48*time.Hour), 9)
 		}),
 
-		"a message": write(func(w *runWorld, move string) ([]table.Op, error) {
-			return w.PutInput(w.ctx(), move, ticket, record.Input{Message: "m"}, w.host.now)
+		"a message": one(func(w *runWorld, tx *record.Tx) {
+			tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now)
 		}),
-		"a large message": long(write(func(w *runWorld, move string) ([]table.Op, error) {
-			return w.PutInput(w.ctx(), move, ticket, record.Input{Message: runLarge}, w.host.now)
+		"a large message": long(one(func(w *runWorld, tx *record.Tx) {
+			tx.PutInput(w.ctx(), ticket, record.Input{Message: runLarge}, w.host.now)
 		})),
-		"a message taken back": taking(write(func(w *runWorld, move string) ([]table.Op, error) {
+		"a message taken back": taking(write(func(w *runWorld, tx *record.Tx) error {
 			p, err := w.StillParked(w.ctx(), w.waiting)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return w.DropParked(w.ctx(), p, move)
+			tx.DropParked(w.ctx(), p)
+			return nil
 		})),
 		"a message with a file taken back": taking(look(func(w *runWorld) (any, error) {
 			return nil, w.EraseParked(w.ctx(), w.parked[0])
 		})),
-		"a new result": write(func(w *runWorld, move string) ([]table.Op, error) {
+		"a new result": one(func(w *runWorld, tx *record.Tx) {
 			r := record.Run{Run: lifecycle.Run{Ticket: ticket}}
-			made, err := w.SetOutput(w.ctx(), &r, move, runOutput)
-			if err != nil {
-				return nil, err
-			}
-			head, err := record.PutRun(record.Fresh(r), move)
-			return append(made, head), err
+			tx.SetOutput(w.ctx(), &r, runOutput)
+			tx.PutRun(record.Fresh(r))
 		}),
-		"a step": one(func(w *runWorld, move string) (table.Op, error) {
-			return w.PutStep(w.ctx(), w.head.Value, move, record.Step{Index: 9, Output: runLarge})
+		"a step": one(func(w *runWorld, tx *record.Tx) {
+			tx.PutStep(w.ctx(), w.head.Value, record.Step{Index: 9, Output: runLarge})
 		}),
-		"a new pause": one(func(w *runWorld, move string) (table.Op, error) {
-			return w.PutPause(w.ctx(), w.head.Value, move, 3, make([]record.Interrupt, 1))
+		"a new pause": one(func(w *runWorld, tx *record.Tx) {
+			tx.PutPause(w.ctx(), w.head.Value, 3, make([]record.Interrupt, 1))
 		}),
-		"a new decision": one(func(w *runWorld, move string) (table.Op, error) {
-			return w.PutDecisions(w.ctx(), w.head.Value, move, 3, record.Decisions{By: runLarge})
+		"a new decision": one(func(w *runWorld, tx *record.Tx) {
+			tx.PutDecisions(w.ctx(), w.head.Value, 3, record.Decisions{By: runLarge})
 		}),
-		"a new delivery": one(func(w *runWorld, move string) (table.Op, error) {
-			return w.NewHook(w.ctx(), record.Hook{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge}, move)
+		"a new delivery": one(func(w *runWorld, tx *record.Tx) {
+			tx.NewHook(w.ctx(), record.Hook{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge})
 		}),
-		"a chat's end": taking(write(func(w *runWorld, _ string) ([]table.Op, error) {
+		"a chat's end": taking(write(func(w *runWorld, tx *record.Tx) error {
 			e, err := w.Chat(w.ctx(), scope, "c")
-			return []table.Op{record.DeleteChat(e)}, err
+			tx.DeleteChat(e)
+			return err
 		})),
 		"an edit": look(func(w *runWorld) (any, error) {
 			e, err := record.Change(
@@ -171,10 +164,10 @@ func runOperations() map[string]runOp {
 				scope,
 				"g",
 				1,
-				func(g *record.Group, move string) ([]table.Op, error) {
+				func(g *record.Group, tx *record.Tx) error {
 					g.Name = "after"
-					op, err := record.PutResource(record.Fresh(record.Group{ID: "by the way", Organization: "o"}), move)
-					return []table.Op{op}, err
+					record.PutResource(tx, record.Fresh(record.Group{ID: "by the way", Organization: "o"}))
+					return nil
 				},
 			)
 			return e.Value, err
@@ -184,9 +177,9 @@ func runOperations() map[string]runOp {
 		}),
 		"a removal": taking(look(func(w *runWorld) (any, error) {
 			type group = record.Entity[record.Group]
-			return record.Remove(w.ctx(), w.Store, scope, "g", func(_ group, move string) ([]table.Op, error) {
-				op, err := record.PutResource(record.Fresh(record.Group{ID: "by the way", Organization: "o"}), move)
-				return []table.Op{op}, err
+			return record.Remove(w.ctx(), w.Store, scope, "g", func(_ group, tx *record.Tx) error {
+				record.PutResource(tx, record.Fresh(record.Group{ID: "by the way", Organization: "o"}))
+				return nil
 			})
 		})),
 		"the end of deliveries": long(look(func(w *runWorld) (any, error) {

@@ -51,25 +51,27 @@ func toolkitBlobs(id string) string { return "toolkits/" + id + "/" }
 // toolkitBlobLife is how long a value may wait for the commit that names it: longer than any request lasts.
 const toolkitBlobLife = 15 * time.Minute
 
-// PutToolkitBlob keeps a value of a toolkit. It returns where, and a write that belongs to the commit that names it: a job
-// removes what no commit came to name, and a commit that comes after the job is [ErrStale].
-func (s *Store) PutToolkitBlob(ctx context.Context, t Toolkit, what string, v []byte) (key string, named table.Op, err error) {
+// PutToolkitBlob keeps a value of a toolkit, at once, and returns where, for the toolkit that this unit of work writes: a
+// job removes what no commit came to name, and a commit that comes after the job is [ErrStale].
+func (tx *Tx) PutToolkitBlob(ctx context.Context, t Toolkit, what string, v []byte) (key string) {
+	if tx.err != nil {
+		return ""
+	}
+	s := tx.store
 	key = toolkitBlobs(t.ID) + what + "/" + s.host.NewID()
-	e := Fresh(blobJob(t, key, s.host.Now().Add(toolkitBlobLife)))
-	move := s.host.NewID()
-	op, err := PutJob(e, move)
-	if err != nil {
-		return "", table.Op{}, err
+	announced := s.Begin(s.host.NewID())
+	job := announced.PutJob(Fresh(blobJob(t, key, s.host.Now().Add(toolkitBlobLife))))
+	if tx.fail(announced.Commit(ctx)); tx.err != nil {
+		return ""
 	}
-	if err := s.Commit(ctx, move, op); err != nil {
-		return "", table.Op{}, err
-	}
-	return key, DeleteJob(e.Written(e.Value, move)), s.putBlob(ctx, key, v)
+	tx.fail(s.putBlob(ctx, key, v))
+	tx.DeleteJob(job)
+	return key
 }
 
-// DropToolkitBlob is the write of the job that removes a value, for the commit after which its toolkit names it no more.
-func (s *Store) DropToolkitBlob(t Toolkit, key, move string) (table.Op, error) {
-	return PutJob(Fresh(blobJob(t, key, s.host.Now())), move)
+// DropToolkitBlob has a job remove a value, which the toolkit names no more after this unit of work.
+func (tx *Tx) DropToolkitBlob(t Toolkit, key string) {
+	tx.PutJob(Fresh(blobJob(t, key, tx.store.host.Now())))
 }
 
 func blobJob(t Toolkit, key string, due time.Time) Job {
@@ -90,11 +92,10 @@ func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// BeginToolkitRemoval is the write of the job that removes what a toolkit kept, once it is gone itself.
-func (s *Store) BeginToolkitRemoval(t Toolkit, move string) ([]table.Op, error) {
-	job := Job{ID: DerivedID("toolkit", t.ID), Organization: t.Organization, Kind: RemoveToolkit, Subject: t.ID, Due: s.host.Now()}
-	op, err := PutJob(Fresh(job), move)
-	return []table.Op{op}, err
+// BeginToolkitRemoval has a job remove what a toolkit kept, once it is gone itself.
+func (tx *Tx) BeginToolkitRemoval(t Toolkit) {
+	job := Job{ID: DerivedID("toolkit", t.ID), Organization: t.Organization, Kind: RemoveToolkit, Subject: t.ID, Due: tx.store.host.Now()}
+	tx.PutJob(Fresh(job))
 }
 
 // DropToolkit removes all values of a toolkit.
@@ -102,10 +103,12 @@ func (s *Store) DropToolkit(ctx context.Context, id string) error {
 	return s.dropBlobs(ctx, toolkitBlobs(id))
 }
 
-// EraseToolkit removes a toolkit with all that it keeps.
-func (s *Store) EraseToolkit(ctx context.Context, t Toolkit, move string) error {
+// EraseToolkit removes a toolkit with all that it keeps. Its errors are those of the blob store and of [Tx.Commit].
+func (s *Store) EraseToolkit(ctx context.Context, t Toolkit, writeID string) error {
 	if err := s.DropToolkit(ctx, t.ID); err != nil {
 		return err
 	}
-	return s.Commit(ctx, move, deleteResource(t, table.Always()))
+	tx := s.Begin(writeID)
+	deleteResource(tx, t, table.Always())
+	return tx.Commit(ctx)
 }

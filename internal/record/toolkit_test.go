@@ -18,9 +18,10 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	var named []table.Op
 	put := func(id, what, v string) string {
-		key, op, err := e.PutToolkitBlob(ctx, record.Toolkit{ID: id, Organization: "o"}, what, []byte(v))
-		require.NoError(t, err)
-		named = append(named, op)
+		tx := e.Begin("m")
+		key := tx.PutToolkitBlob(ctx, record.Toolkit{ID: id, Organization: "o"}, what, []byte(v))
+		require.NoError(t, tx.Err())
+		named = append(named, tx.Ops()...)
 		job, found, err := e.Job(ctx, record.DerivedID("blob", key))
 		require.NoError(t, err)
 		require.True(t, found)
@@ -47,14 +48,13 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 		return string(b)
 	}
 	assert.Equal(t, []string{"one", "two", "other"}, []string{read(one), read(two), read(other)})
-	require.NoError(t, e.Commit(ctx, "m", named[0]))
+	require.NoError(t, commitOps(ctx, e.Store, "m", named[0]))
 	_, found, err := e.Job(ctx, record.DerivedID("blob", one))
 	require.NoError(t, err)
 	assert.False(t, found, "it is named")
-	require.ErrorIs(t, e.Commit(ctx, "n", named[0]), record.ErrStale, "its job is gone")
+	require.ErrorIs(t, commitOps(ctx, e.Store, "n", named[0]), record.ErrStale, "its job is gone")
 
-	drop, err := e.DropToolkitBlob(record.Toolkit{ID: "k", Organization: "o"}, one, "m")
-	require.NoError(t, e.committed(ctx, "m", []table.Op{drop}, err))
+	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropToolkitBlob(record.Toolkit{ID: "k", Organization: "o"}, one) }))
 	job, found, err := e.Job(ctx, record.DerivedID("blob", one))
 	require.NoError(t, err)
 	require.True(t, found)
@@ -78,8 +78,9 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 	assert.Equal(t, "other", read(other), "what cannot be removed stays")
 	for n := 1; n <= 2; n++ { // the job, the value
 		e.calls, e.failAt = 0, n
-		_, _, err := e.PutToolkitBlob(ctx, e.kit(), "tools", []byte("new"))
-		fails(n, err)
+		tx := e.Begin("m")
+		tx.PutToolkitBlob(ctx, e.kit(), "tools", []byte("new"))
+		fails(n, tx.Commit(ctx))
 	}
 	e.calls, e.failAt = 0, 1
 	_, err = e.ToolkitBlob(ctx, other)
@@ -92,8 +93,7 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 func TestWhatAToolkitKeptGoes(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	kit := e.kit()
-	ops, err := e.BeginToolkitRemoval(kit, "m")
-	require.NoError(t, e.committed(ctx, "m", ops, err))
+	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.BeginToolkitRemoval(kit) }))
 	job, found, err := e.Job(ctx, record.DerivedID("toolkit", e.toolkit))
 	require.NoError(t, err)
 	require.True(t, found)

@@ -208,7 +208,7 @@ func runFurnished(t *testing.T) *runWorld {
 		Dropped: w.parked,
 	}
 	chat := lifecycle.Chat{ID: "c", OwnID: true, Organization: "o", Turn: 1, LastRun: w.id, CreatedAt: w.host.now}
-	w.must(record.PutChat(record.Fresh(chat), "chat"))
+	w.must("chat", func(tx *record.Tx) { tx.PutChat(record.Fresh(chat)) })
 	w.message(w.id, "k", runLarge)
 	w.message(w.parked[0], "k1", "small")
 	w.message(w.parked[1], "k2", runLarge)
@@ -221,38 +221,46 @@ func runFurnished(t *testing.T) *runWorld {
 		{Kind: record.ToolStep, Output: runLarge, FinishedAt: w.host.now.Add(time.Second)},
 	} {
 		step.Index = n
-		w.must(w.PutStep(t.Context(), r, "step", step))
+		w.must("step", func(tx *record.Tx) { tx.PutStep(t.Context(), r, step) })
 	}
 	for n := range 2 {
 		id := string(rune('i' + n))
 		var interrupt record.Interrupt
 		interrupt.ID = id
-		w.must(w.PutPause(t.Context(), r, "pause", n+1, []record.Interrupt{interrupt}))
+		w.must("pause", func(tx *record.Tx) { tx.PutPause(t.Context(), r, n+1, []record.Interrupt{interrupt}) })
 		name := record.IdempotencyName("o", "u", "decision "+id)
 		w.named(name, record.Idempotency{Outcome: record.AnsweredPause, RunID: w.id})
-		w.must(w.PutDecisions(t.Context(), r, "decided", n+1, record.Decisions{
-			List: []record.Decision{{InterruptID: id, Decision: "approve"}}, Idempotency: name,
-		}))
+		w.must("decided", func(tx *record.Tx) {
+			tx.PutDecisions(t.Context(), r, n+1, record.Decisions{
+				List: []record.Decision{{InterruptID: id, Decision: "approve"}}, Idempotency: name,
+			})
+		})
 	}
-	ops, err := w.SetOutput(t.Context(), &r, "output", runOutput)
+	ops, err := opsOf(w.Store, "output", func(tx *record.Tx) { tx.SetOutput(t.Context(), &r, runOutput) })
 	require.NoError(t, err)
 	w.commit(ops...)
-	w.must(record.PutRun(record.Fresh(r), "head"))
+	w.must("head", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	for n, body := range []string{"small", runLarge} {
-		w.must(w.NewHook(t.Context(), record.Hook{
-			DeliveryID: record.DeliveryID(w.id, n+1), Organization: "o", RunID: w.id, Sequence: n + 1, Body: body,
-			State: record.HookPending,
-		}, "hook"))
+		w.must("hook", func(tx *record.Tx) {
+			tx.NewHook(t.Context(), record.Hook{
+				DeliveryID: record.DeliveryID(w.id, n+1), Organization: "o", RunID: w.id, Sequence: n + 1, Body: body,
+				State: record.HookPending,
+			})
+		})
 	}
 	other := w.host.NewID()
 	w.foreign = record.DeliveryID(other, 1)
 	foreign := record.Hook{DeliveryID: w.foreign, Organization: "another", RunID: other, Sequence: 1}
-	w.must(w.NewHook(t.Context(), foreign, "hook"))
-	w.must(record.PutResource(record.Fresh(record.Group{ID: "g", Organization: "o", Name: "before"}), "group"))
-	slots, err := record.MoveSlots(lifecycle.Run{}, lifecycle.Run{
-		Ticket: lifecycle.Ticket{RunID: "active", Organization: "o", User: "u"},
-		Slots:  lifecycle.Slots{User: "1", Organization: "1"},
-	}, "slots")
+	w.must("hook", func(tx *record.Tx) { tx.NewHook(t.Context(), foreign) })
+	w.must("group", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(record.Group{ID: "g", Organization: "o", Name: "before"}))
+	})
+	slots, err := opsOf(w.Store, "slots", func(tx *record.Tx) {
+		tx.MoveSlots(lifecycle.Run{}, lifecycle.Run{
+			Ticket: lifecycle.Ticket{RunID: "active", Organization: "o", User: "u"},
+			Slots:  lifecycle.Slots{User: "1", Organization: "1"},
+		})
+	})
 	require.NoError(t, err)
 	w.commit(slots...)
 	w.head, err = w.Run(t.Context(), record.Of("o"), w.id)
@@ -262,22 +270,52 @@ func runFurnished(t *testing.T) *runWorld {
 
 func (w *runWorld) ctx() context.Context { return w.t.Context() }
 
-// must writes what is written by itself.
-func (w *runWorld) must(op table.Op, err error) {
+// must commits a unit of work.
+func (w *runWorld) must(writeID string, do func(tx *record.Tx)) {
 	w.t.Helper()
-	require.NoError(w.t, err)
-	w.commit(op)
+	require.NoError(w.t, committed(w.t.Context(), w.Store, writeID, do))
 }
 
 func (w *runWorld) commit(ops ...table.Op) {
 	w.t.Helper()
-	require.NoError(w.t, w.Commit(w.t.Context(), w.host.NewID(), ops...))
+	require.NoError(w.t, commitOps(w.t.Context(), w.Store, w.host.NewID(), ops...))
+}
+
+// committed is what a unit of work comes to.
+func committed(ctx context.Context, s *record.Store, writeID string, do func(tx *record.Tx)) error {
+	tx := s.Begin(writeID)
+	do(tx)
+	return tx.Commit(ctx)
+}
+
+// opsOf are the writes of a unit of work.
+func opsOf(s *record.Store, writeID string, do func(tx *record.Tx)) ([]table.Op, error) {
+	tx := s.Begin(writeID)
+	do(tx)
+	if tx.Err() != nil {
+		return nil, tx.Err()
+	}
+	return tx.Ops(), nil
+}
+
+// opOf is the only write of a unit of work.
+func opOf(s *record.Store, writeID string, do func(tx *record.Tx)) (op table.Op, err error) {
+	ops, err := opsOf(s, writeID, do)
+	if err == nil {
+		op = ops[0]
+	}
+	return op, err
+}
+
+// commitOps commits writes, as many as there are.
+func commitOps(ctx context.Context, s *record.Store, writeID string, ops ...table.Op) error {
+	return committed(ctx, s, writeID, func(tx *record.Tx) { tx.Add(ops...) })
 }
 
 // named stores what a request with a key led to.
 func (w *runWorld) named(name string, i record.Idempotency) {
 	w.t.Helper()
-	w.must(record.PutIdempotency("o", name, "named", i, record.Idempotency{}))
+	w.must("named", func(tx *record.Tx) { tx.PutIdempotency("o", name, i, record.Idempotency{}) })
 }
 
 // message stores a request under a run's id, and what its key led to.
@@ -286,7 +324,9 @@ func (w *runWorld) message(id, key, text string) {
 	name := record.IdempotencyName("o", "u", key)
 	w.named(name, record.Idempotency{Outcome: record.ParkedMessage, Parked: id})
 	ticket := lifecycle.Ticket{RunID: id, Organization: "o", User: "u", Chat: "c"}
-	ops, err := w.PutInput(w.t.Context(), "input", ticket, record.Input{Message: text, Idempotency: name}, w.host.now)
+	ops, err := opsOf(w.Store, "input", func(tx *record.Tx) {
+		tx.PutInput(w.t.Context(), ticket, record.Input{Message: text, Idempotency: name}, w.host.now)
+	})
 	require.NoError(w.t, err)
 	w.commit(ops...)
 }
@@ -295,8 +335,8 @@ func (w *runWorld) message(id, key, text string) {
 func (w *runWorld) file(run, id string) {
 	w.t.Helper()
 	f := record.File{ID: id, Organization: "o", Uploaded: true, Due: w.host.now.Add(time.Hour)}
-	w.must(record.PutResource(record.Fresh(f), "file"))
-	ops, err := w.Hold(w.t.Context(), "o", "a", run, "hold", []record.FileRef{f.Ref()})
+	w.must("file", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
+	ops, err := opsOf(w.Store, "hold", func(tx *record.Tx) { tx.Hold(w.t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
 	require.NoError(w.t, err)
 	w.commit(ops...)
 }

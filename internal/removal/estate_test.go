@@ -136,7 +136,7 @@ func (e *estate) fileOf(m *member, content string) record.File {
 }
 
 func (e *estate) end(run string) {
-	_, _, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, string) (move.Change, error) {
+	_, _, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
 		return move.Change{Event: lifecycle.Remove{KeepParked: true}}, nil
 	})
 	require.NoError(e, err)

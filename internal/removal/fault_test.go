@@ -115,34 +115,29 @@ var moreRemovals = map[string]removalOf{
 			Agent:        "a",
 			Chat:         "c",
 		}
-		_, err := e.store.PutInput(
-			e.Context(),
-			"move",
-			ticket,
-			record.Input{Message: strings.Repeat("long ", 5000)},
-			e.Now(),
-		)
+		tx := e.store.Begin("move")
+		tx.PutInput(e.Context(), ticket, record.Input{Message: strings.Repeat("long ", 5000)}, e.Now())
 		e.ahead += time.Minute
-		return record.DerivedID("body", ticket.RunID), err
+		return record.DerivedID("body", ticket.RunID), tx.Err()
 	}, func(e *estate) {
 		assert.False(e, e.hasBlobs("documents/"))
 	}},
 	"what a toolkit kept": {func(e *estate) (string, error) {
 		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
-		_, named, err := e.store.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
-		require.NoError(e, err)
-		ops, err := e.store.BeginToolkitRemoval(k, "begin")
-		require.NoError(e, err)
-		return record.DerivedID("toolkit", k.ID), e.store.Commit(e.Context(), "begin", append(ops, named)...)
+		tx := e.store.Begin("begin")
+		tx.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
+		tx.BeginToolkitRemoval(k)
+		return record.DerivedID("toolkit", k.ID), tx.Commit(e.Context())
 	}, func(e *estate) {
 		assert.False(e, e.hasBlobs("toolkits/"))
 		assert.Zero(e, e.job(record.DerivedID("toolkit", e.ours.toolkit)), "the job is done")
 	}},
 	"a value that no toolkit came to name": {func(e *estate) (string, error) {
 		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
-		key, _, err := e.store.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
+		tx := e.store.Begin("begin")
+		key := tx.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
 		e.ahead += 15 * time.Minute
-		return record.DerivedID("blob", key), err
+		return record.DerivedID("blob", key), tx.Err()
 	}, func(e *estate) { assert.False(e, e.hasBlobs("toolkits/")) }},
 }
 
@@ -190,7 +185,7 @@ func (e *estate) accept(m *member) (run string) {
 	chat := lifecycle.Chat{
 		ID: ticket.Chat, OwnID: true, Organization: ticket.Organization, User: ticket.User, CreatedAt: e.Now(),
 	}
-	_, err := e.shell.Accept(e.Context(), move.Acceptance{
+	_, err := e.shell.Accept(e.Context(), e.store.Begin(id), move.Acceptance{
 		Ticket: ticket, Input: record.Input{Message: "late"}, Chat: record.Fresh(chat),
 		Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id},
 	})

@@ -21,7 +21,6 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/sweep"
-	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 )
 
@@ -101,14 +100,14 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 		input.Files = append(input.Files, f.Ref())
 	}
 	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
-	held, err := o.store.Hold(o.Context(), "o", ticket.Agent, ticket.RunID, ticket.RunID, input.Files)
-	require.NoError(o, err)
-	_, err = o.shell.Accept(o.Context(), move.Acceptance{
-		Ops: held, Ticket: ticket, Input: input, Chat: record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
+	tx := o.store.Begin(ticket.RunID)
+	tx.Hold(o.Context(), "o", ticket.Agent, ticket.RunID, input.Files)
+	_, err := o.shell.Accept(o.Context(), tx, move.Acceptance{
+		Ticket: ticket, Input: input, Chat: record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
 		Slots: lifecycle.Slots{User: "over/" + ticket.RunID, Organization: "over/" + ticket.RunID},
 	})
 	require.NoError(o, err)
-	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(record.Run, string) (move.Change, error) {
+	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(record.Run, *record.Tx) (move.Change, error) {
 		return move.Change{Event: lifecycle.Remove{}}, nil
 	})
 	require.NoError(o, err)
@@ -149,12 +148,11 @@ func TestAFileThatNobodyTakesHoldOfGoesAfterADay(t *testing.T) {
 
 func TestAFileGoesWithTheLastRunThatRetentionTakes(t *testing.T) {
 	o := newOffice(t)
-	op, err := record.PutResource(record.Fresh(record.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}), "made")
-	require.NoError(t, err)
+	tx := o.store.Begin("made")
+	record.PutResource(tx, record.Fresh(record.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}))
 	job := record.Job{ID: o.NewID(), Organization: "o", Kind: record.Retention, Subject: "o", Due: o.Now().Add(24 * time.Hour)}
-	begun, err := record.PutJob(record.Fresh(job), "made")
-	require.NoError(t, err)
-	require.NoError(t, o.store.Commit(t.Context(), "made", op, begun))
+	tx.PutJob(record.Fresh(job))
+	require.NoError(t, tx.Commit(t.Context()))
 	shared := o.file("shared")
 	alone := o.file("alone")
 	o.run("old", shared, alone)
@@ -189,10 +187,10 @@ func TestBytesThatComeTooLateAreDropped(t *testing.T) {
 func TestARunThatIsGoneKeepsNoFile(t *testing.T) {
 	o := newOffice(t)
 	run := o.run("chat")
-	ops, err := record.NewHeldFile(o.store.NewFile("o", "u", "made.txt", "text/plain"), run, "late")
-	require.NoError(t, err)
+	tx := o.store.Begin("late")
+	tx.NewHeldFile(o.store.NewFile("o", "u", "made.txt", "text/plain"), run)
 	require.NoError(t, o.store.EraseRun(t.Context(), run, o.NewID(), false))
-	require.ErrorIs(t, o.store.Commit(t.Context(), "late", ops...), record.ErrStale)
+	require.ErrorIs(t, tx.Commit(t.Context()), record.ErrStale)
 }
 
 // Bytes that a client may still send to the store by itself are removed once its address is no good any more.
@@ -217,23 +215,24 @@ func TestWhatIsSentToTheStoreAfterTheFileIsGoneGoesToo(t *testing.T) {
 func TestTheBodyOfAMessageThatBecameNoRunGoes(t *testing.T) {
 	o := newOffice(t)
 	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
-	put := func() []table.Op {
-		ops, err := o.store.PutInput(t.Context(), "move", ticket, record.Input{Message: strings.Repeat("long ", 5000)}, o.Now())
-		require.NoError(t, err)
-		return ops
+	put := func(writeID string) *record.Tx {
+		tx := o.store.Begin(writeID)
+		tx.PutInput(t.Context(), ticket, record.Input{Message: strings.Repeat("long ", 5000)}, o.Now())
+		require.NoError(t, tx.Err())
+		return tx
 	}
-	late := put()
+	late := put("move")
 	assert.NotEmpty(t, o.blobs.Keys())
 	o.ahead = time.Minute
 	o.settle()
 	assert.Empty(t, o.blobs.Keys())
-	require.ErrorIs(t, o.store.Commit(t.Context(), "move", late...), record.ErrStale, "its body is gone")
+	require.ErrorIs(t, late.Commit(t.Context()), record.ErrStale, "its body is gone")
 	_, err := o.blobs.Put(t.Context(), "documents/run/"+ticket.RunID+"/input/move", strings.NewReader("of a process that stood still"), 100)
 	require.NoError(t, err)
 	o.ahead = time.Hour + 2*time.Minute
 	o.settle()
 	assert.Empty(t, o.blobs.Keys(), "the place is looked at once more")
-	require.NoError(t, o.store.Commit(t.Context(), "again", put()...))
+	require.NoError(t, put("again").Commit(t.Context()))
 	o.ahead = 3 * time.Hour
 	o.settle()
 	assert.NotEmpty(t, o.blobs.Keys())
@@ -250,9 +249,9 @@ func TestWhatComesLateToARunThatIsGoneGoesToo(t *testing.T) {
 			ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, LimitMS: 1000}
 			run := record.Run{Run: lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, o.Now(), o.Now().Add(time.Minute)), Input: &record.Input{Message: "m"}}
 			run.Status, run.Attempt = lifecycle.Completed, 1
-			op, err := record.PutRun(record.Fresh(run), "made")
-			require.NoError(t, err)
-			require.NoError(t, o.store.Commit(t.Context(), "made", op))
+			tx := o.store.Begin("made")
+			tx.PutRun(record.Fresh(run))
+			require.NoError(t, tx.Commit(t.Context()))
 			e, err := o.store.Run(t.Context(), record.System(), ticket.RunID)
 			require.NoError(t, err)
 			require.NoError(t, o.store.EraseRun(t.Context(), e, "gone", links))

@@ -53,9 +53,9 @@ func TestMoreThanAPageOfAllGoes(t *testing.T) {
 			put(o, record.APIKey{ID: "a" + id, Public: "a" + id, Organization: "o", UserID: "another"})
 			put(o, record.File{ID: id, Organization: "o", UserID: "u"})
 			chat := lifecycle.Chat{ID: id, Organization: "o", User: "u", Title: "mine"}
-			op, err := record.PutChat(record.Fresh(chat), id)
-			require.NoError(t, err)
-			require.NoError(t, o.store.Commit(t.Context(), id, op))
+			tx := o.store.Begin(id)
+			tx.PutChat(record.Fresh(chat))
+			require.NoError(t, tx.Commit(t.Context()))
 		}
 		job := o.begin(record.Job{Kind: kind, Subject: subject})
 		assert.Equal(t, time.Minute, o.handle(job))
@@ -258,9 +258,9 @@ func TestAPieceThatIsOvertakenIsDoneAgain(t *testing.T) {
 		o.items.before = nil
 		e, err := o.store.Run(t.Context(), record.System(), run.Value.ID())
 		if err == nil {
-			op, err := record.PutRun(e, o.NewID())
-			require.NoError(t, err)
-			require.NoError(t, o.store.Commit(t.Context(), op.Item.Move, op))
+			tx := o.store.Begin(o.NewID())
+			tx.PutRun(e)
+			require.NoError(t, tx.Commit(t.Context()))
 		}
 		o.items.before = before
 		return nil
@@ -276,9 +276,9 @@ func TestAPieceThatIsOvertakenIsDoneAgain(t *testing.T) {
 // begin stores a job that is due.
 func (o *office) begin(j record.Job) (id string) {
 	j.ID, j.Organization, j.Due = o.NewID(), "o", o.Now()
-	op, err := record.PutJob(record.Fresh(j), j.ID)
-	require.NoError(o, err)
-	require.NoError(o, o.store.Commit(o.Context(), j.ID, op))
+	tx := o.store.Begin(j.ID)
+	tx.PutJob(record.Fresh(j))
+	require.NoError(o, tx.Commit(o.Context()))
 	return j.ID
 }
 
@@ -305,9 +305,8 @@ func (o *office) job(id string) record.Job {
 
 func put[T record.Resourceful](o *office, v T) {
 	o.Helper()
-	op, err := record.PutResource(record.Fresh(v), o.NewID())
+	_, err := record.Create(o.Context(), o.store, v, o.NewID())
 	require.NoError(o, err)
-	require.NoError(o, o.store.Commit(o.Context(), op.Item.Move, op))
 }
 
 // count is how many of a kind there are.
@@ -324,9 +323,9 @@ func (o *office) old(id string, created, finished time.Time) {
 	if r.Status = lifecycle.Running; !finished.IsZero() {
 		r.Status, r.FinishedAt = lifecycle.Completed, finished
 	}
-	op, err := record.PutRun(record.Fresh(r), o.NewID())
-	require.NoError(o, err)
-	require.NoError(o, o.store.Commit(o.Context(), op.Item.Move, op))
+	tx := o.store.Begin(o.NewID())
+	tx.PutRun(record.Fresh(r))
+	require.NoError(o, tx.Commit(o.Context()))
 }
 
 // are says of runs whether they are there.

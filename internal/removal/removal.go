@@ -19,7 +19,6 @@ import (
 	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // Remover is the use case.
@@ -79,16 +78,14 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if err != nil {
 		return 0, ignore(err) // the due time stands: the sweeper comes back
 	}
-	name := r.Host.NewID()
+	tx := r.Store.Begin(r.Host.NewID())
 	if wait == done {
-		return kept(r.Store.Commit(ctx, name, record.DeleteJob(e)))
+		tx.DeleteJob(e)
+		return kept(tx.Commit(ctx))
 	}
 	e.Value.Due = r.Host.Now().Add(wait)
-	op, err := record.PutJob(e, name)
-	if err != nil {
-		return 0, err
-	}
-	if err := r.Store.Commit(ctx, name, op); err != nil {
+	tx.PutJob(e)
+	if err := tx.Commit(ctx); err != nil {
 		return kept(err)
 	}
 	if wait > settled {
@@ -226,12 +223,9 @@ func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, mark, 
 			continue
 		}
 		e.Value.Title = ""
-		name := r.Host.NewID()
-		op, err := record.PutChat(e, name)
-		if err != nil {
-			return "", err
-		}
-		if err := r.Store.Commit(ctx, name, op); err != nil {
+		tx := r.Store.Begin(r.Host.NewID())
+		tx.PutChat(e)
+		if err := tx.Commit(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -260,9 +254,9 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 			if err != nil {
 				return err
 			}
-			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(_ record.Run, name string) (move.Change, error) {
-				ops, err := r.Store.DropParked(ctx, p, name)
-				return move.Change{Event: lifecycle.Withdraw{ID: id}, Ops: ops}, err
+			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(_ record.Run, tx *record.Tx) (move.Change, error) {
+				tx.DropParked(ctx, p)
+				return move.Change{Event: lifecycle.Withdraw{ID: id}}, nil
 			})
 			if err := ignore(err); err != nil {
 				return err
@@ -281,7 +275,7 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 }
 
 func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
-	_, _, err := r.Shell.Do(ctx, record.System(), id, func(record.Run, string) (move.Change, error) {
+	_, _, err := r.Shell.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (move.Change, error) {
 		return move.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
 	})
 	if problem.Is(err, "not_found") {
@@ -302,15 +296,17 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 			if user != "" && e.Value.UserID != user {
 				continue
 			}
-			ops := []table.Op{record.DeleteResource(e), record.DeleteKeyUse(e.Value.ID)}
+			tx := r.Store.Begin(r.Host.NewID())
+			record.DeleteResource(tx, e)
+			tx.DeleteKeyUse(e.Value.ID)
 			pointer, err := record.Resource[record.KeyPointer](ctx, r.Store, record.System(), e.Value.Public)
 			switch {
 			case err == nil:
-				ops = append(ops, record.DeleteResource(pointer))
+				record.DeleteResource(tx, pointer)
 			case !problem.Is(err, "not_found"):
 				return err // once the key is gone nobody would come by its pointer again
 			}
-			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), ops...)); err != nil {
+			if err := ignore(tx.Commit(ctx)); err != nil {
 				return err
 			}
 		}
@@ -377,9 +373,9 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 			return err
 		}
 	}
-	_, err := record.Change(ctx, r.Store, record.System(), organization, 0, func(o *record.Organization, _ string) ([]table.Op, error) {
+	_, err := record.Change(ctx, r.Store, record.System(), organization, 0, func(o *record.Organization, _ *record.Tx) error {
 		*o = record.Organization{ID: o.ID, Deleted: true, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt}
-		return nil, nil
+		return nil
 	})
 	if problem.Is(err, "not_found") {
 		return nil
@@ -392,7 +388,7 @@ func (r *Remover) dropAgents(ctx context.Context, scope record.Scope) error {
 		if err := r.Store.EraseAgentVersions(ctx, e.Value.ID); err != nil {
 			return err
 		}
-		return ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteResource(e)))
+		return drop(ctx, r, e)
 	})
 }
 
@@ -401,7 +397,7 @@ func (r *Remover) dropRemovedAgents(ctx context.Context, scope record.Scope) err
 		if err := r.Store.EraseAgentVersions(ctx, e.Value.ID); err != nil {
 			return err
 		}
-		return ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteResource(e)))
+		return drop(ctx, r, e)
 	})
 }
 
@@ -424,7 +420,9 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 			return err
 		}
 		for _, e := range page.Rows {
-			if err := ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteChat(e))); err != nil {
+			tx := r.Store.Begin(r.Host.NewID())
+			tx.DeleteChat(e)
+			if err := ignore(tx.Commit(ctx)); err != nil {
 				return err
 			}
 		}
@@ -438,9 +436,16 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
 	return func(ctx context.Context, scope record.Scope) error {
 		return each(ctx, r, scope, func(e record.Entity[T]) error {
-			return ignore(r.Store.Commit(ctx, r.Host.NewID(), record.DeleteResource(e)))
+			return drop(ctx, r, e)
 		})
 	}
+}
+
+// drop removes a resource as it was read, by itself.
+func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity[T]) error {
+	tx := r.Store.Begin(r.Host.NewID())
+	record.DeleteResource(tx, e)
+	return ignore(tx.Commit(ctx))
 }
 
 // each takes an organisation's resources of a kind one after the other. A page may be empty and have another after it:
@@ -485,9 +490,9 @@ func eachOf[T record.Resourceful](ctx context.Context, r *Remover, scope record.
 		if v := e.Value; !edit(&v) {
 			continue
 		}
-		_, err := record.Change(ctx, r.Store, scope, record.IDOf(e.Value), 0, func(v *T, _ string) ([]table.Op, error) {
+		_, err := record.Change(ctx, r.Store, scope, record.IDOf(e.Value), 0, func(v *T, _ *record.Tx) error {
 			edit(v)
-			return nil, nil
+			return nil
 		})
 		if err != nil && !problem.Is(err, "not_found") {
 			return "", err

@@ -34,9 +34,9 @@ func TestARemoverThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
 	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: noQueue{}, Host: machine, Log: log}
 	job := record.Job{ID: machine.NewID(), Organization: "o", Kind: record.RemoveChat, Subject: "chat", Due: machine.Now().Add(-time.Second)}
-	op, err := record.PutJob(record.Fresh(job), "made")
-	require.NoError(t, err)
-	require.NoError(t, store.Commit(t.Context(), "made", op))
+	tx := store.Begin("made")
+	tx.PutJob(record.Fresh(job))
+	require.NoError(t, tx.Commit(t.Context()))
 
 	items.Overtake(func() { require.NoError(t, sweeper.Sweep(t.Context())) })
 	again, err := remover.Handle(t.Context(), job.ID)

@@ -135,7 +135,7 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 		event = lifecycle.Postpone{Due: next}
 	}
 	// One try: whoever was faster has seen to the run.
-	_, _, err = s.Shell.Make(ctx, e, s.Host.NewID(), move.Change{Event: event})
+	_, _, err = s.Shell.Make(ctx, e, s.Store.Begin(s.Host.NewID()), move.Change{Event: event})
 	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
 	}
@@ -174,12 +174,9 @@ func (s *Sweeper) hook(ctx context.Context, key table.Key, run string) error {
 		wait = min(max(again, now.Sub(e.Value.NextAttempt)), longest)
 	}
 	e.Value.LookAt = now.Add(wait)
-	name := s.Host.NewID()
-	op, err := record.PutHook(e, name)
-	if err != nil {
-		return err
-	}
-	return ignoreStale(s.Store.Commit(ctx, name, op))
+	tx := s.Store.Begin(s.Host.NewID())
+	tx.PutHook(e)
+	return ignoreStale(tx.Commit(ctx))
 }
 
 func (s *Sweeper) job(ctx context.Context, id string) error {
@@ -188,12 +185,9 @@ func (s *Sweeper) job(ctx context.Context, id string) error {
 		return err
 	}
 	e.Value.Due = s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, id, e.Value.Organization))
-	name := s.Host.NewID()
-	op, err := record.PutJob(e, name)
-	if err != nil {
-		return err
-	}
-	return ignoreStale(s.Store.Commit(ctx, name, op))
+	tx := s.Store.Begin(s.Host.NewID())
+	tx.PutJob(e)
+	return ignoreStale(tx.Commit(ctx))
 }
 
 // file has a file removed that nobody holds.

@@ -67,9 +67,9 @@ func TestOneBadItemKeepsNobodyFromLookingAtTheOthers(t *testing.T) {
 				var r record.Run
 				r.RunID, r.Organization, r.Status = h.NewID(), record.Nobody, lifecycle.Queued
 				r.Due, r.StartBy = h.Now().Add(-time.Minute), h.Now().Add(time.Hour)
-				op, err := record.PutRun(record.Fresh(r), "made")
-				require.NoError(t, err)
-				require.NoError(t, store.Commit(t.Context(), r.RunID, op))
+				tx := store.Begin(r.RunID)
+				tx.PutRun(record.Fresh(r))
+				require.NoError(t, tx.Commit(t.Context()))
 				ids = append(ids, r.RunID)
 			}
 			items.part = "run/" + ids[3]

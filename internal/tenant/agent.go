@@ -11,7 +11,6 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/schema"
-	"agentplatform/internal/table"
 )
 
 // The range of an agent's own active-execution limit.
@@ -34,7 +33,7 @@ const (
 
 	// maxSpec is what all of a spec may have as it is stored, where a letter may have six: what else is said of an agent is
 	// less than the rest.
-	maxSpec = table.MaxItemBytes - 16<<10
+	maxSpec = record.MaxItemBytes - 16<<10
 )
 
 // DefaultSpec is what a client that says nothing gets.
@@ -246,16 +245,14 @@ func (t *Tenants) createAgent(
 	if err := t.checkSpec(ctx, organization, before, &spec, skipCheck); err != nil {
 		return record.Entity[record.Agent]{}, err
 	}
-	version, err := t.nextVersion(&a, a.ID, spec, true)
-	if err != nil {
-		return record.Entity[record.Agent]{}, err
-	}
-	return record.Create(ctx, t.store, a, a.ID, version...)
+	tx := t.store.Begin(a.ID)
+	t.nextVersion(tx, &a, spec, true)
+	return record.PutResource(tx, record.Fresh(a)), tx.Commit(ctx)
 }
 
-// nextVersion makes a spec the agent's next version; the write is that of the version's own row. Unless it is published, runs
-// go on to begin with the version that they did.
-func (t *Tenants) nextVersion(a *record.Agent, move string, spec record.AgentSpec, publish bool) ([]table.Op, error) {
+// nextVersion makes a spec the agent's next version, and writes the version's own row. Unless it is published, runs go on
+// to begin with the version that they did.
+func (t *Tenants) nextVersion(tx *record.Tx, a *record.Agent, spec record.AgentSpec, publish bool) {
 	published := a.Current()
 	if a.Version > 0 && spec.Name != a.Spec.Name {
 		a.NamedAt = t.host.Now()
@@ -265,8 +262,7 @@ func (t *Tenants) nextVersion(a *record.Agent, move string, spec record.AgentSpe
 	if a.Published = published; publish {
 		a.Published = a.Version
 	}
-	op, err := record.PutAgentVersion(*a, move)
-	return []table.Op{op}, err
+	tx.PutAgentVersion(*a)
 }
 
 // Agent reads an agent in its current version, for one who may use it.
@@ -308,17 +304,17 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 func (t *Tenants) PublishAgent(
 	ctx context.Context, p Principal, id string, match record.Match, version int,
 ) (record.Entity[record.Agent], error) {
-	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, _ string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, _ *record.Tx) error {
 		if err := p.MayUse(*a); err != nil {
-			return nil, err
+			return err
 		}
 		if _, err := t.store.AgentVersion(ctx, p.Scope(), id, version); isGone(err) {
-			return nil, problem.InvalidField("body.version", "the agent has no version %d", version)
+			return problem.InvalidField("body.version", "the agent has no version %d", version)
 		} else if err != nil {
-			return nil, err
+			return err
 		}
 		a.Published, a.UpdatedAt = version, t.host.Now()
-		return nil, nil
+		return nil
 	})
 }
 
@@ -327,30 +323,31 @@ func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
 	edit func(record.AgentSpec) (record.AgentSpec, error),
 ) (record.Entity[record.Agent], error) {
-	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, move string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, tx *record.Tx) error {
 		if err := p.MayUse(*a); err != nil {
-			return nil, err
+			return err
 		}
 		spec, err := edit(a.Spec)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := t.checkSpec(ctx, a.Organization, &a.Spec, &spec, skipCheck); err != nil {
-			return nil, err
+			return err
 		}
-		return t.nextVersion(a, move, spec, publish)
+		t.nextVersion(tx, a, spec, publish)
+		return nil
 	})
 }
 
 // RemoveAgent removes an agent. Its versions stay as long as its organization does: for the runs that began with them, and to say
 // whose those runs are.
 func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error {
-	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], move string) ([]table.Op, error) {
+	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], tx *record.Tx) error {
 		if err := p.MayUse(e.Value); err != nil {
-			return nil, err
+			return err
 		}
-		op, err := record.PutResource(record.Fresh(record.RemovedAgent{ID: id, Organization: e.Value.Organization}), move)
-		return []table.Op{op}, err
+		record.PutResource(tx, record.Fresh(record.RemovedAgent{ID: id, Organization: e.Value.Organization}))
+		return nil
 	})
 	return err
 }

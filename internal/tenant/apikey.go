@@ -8,7 +8,6 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // NewKey is what a new key should be.
@@ -90,27 +89,24 @@ func (t *Tenants) createKey(
 		ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name, Level: string(n.Level),
 		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now, UpdatedAt: now,
 	}
-	pointer, err := record.PutResource(record.Fresh(record.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}), k.ID)
-	if err != nil {
+	tx := t.store.Begin(k.ID)
+	e := record.PutResource(tx, record.Fresh(k)) // first: it is what the audit log says was made
+	record.PutResource(tx, record.Fresh(record.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}))
+	if n.Level != LevelOperator {
+		record.Unchanged(tx, user)
+	} else if err := t.holds(ctx, tx, user, 1); err != nil {
 		return none, "", err
 	}
-	owner := record.Unchanged(user)
-	if n.Level == LevelOperator {
-		if owner, err = t.holds(ctx, user, 1, k.ID); err != nil {
-			return none, "", err
-		}
-	}
-	e, err := record.Create(ctx, t.store, k, k.ID, pointer, owner)
-	return e, text, err
+	return e, text, tx.Commit(ctx)
 }
 
 // RotateKey gives a key a new text. The old one stays good for the overlap.
 func (t *Tenants) RotateKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
 ) (after record.Entity[record.APIKey], text string, err error) {
-	after, err = record.Change(ctx, t.store, scope, id, 0, func(k *record.APIKey, _ string) ([]table.Op, error) {
+	after, err = record.Change(ctx, t.store, scope, id, 0, func(k *record.APIKey, _ *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
-			return nil, err
+			return err
 		}
 		text = newKeyText(t.host, k.Public)
 		k.PreviousHash, k.PreviousUntil = "", time.Time{}
@@ -118,7 +114,7 @@ func (t *Tenants) RotateKey(
 			k.PreviousHash, k.PreviousUntil = k.Hash, t.host.Now().Add(overlap)
 		}
 		k.Hash, k.UpdatedAt = hashText(text), t.host.Now()
-		return nil, nil
+		return nil
 	})
 	return after, text, err
 }
@@ -127,13 +123,13 @@ func (t *Tenants) RotateKey(
 func (t *Tenants) EditKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string, expiresAt **time.Time, budget BudgetEdit,
 ) (record.Entity[record.APIKey], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(k *record.APIKey, _ string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, scope, id, match, func(k *record.APIKey, _ *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
-			return nil, err
+			return err
 		}
 		if name != nil {
 			if err := checkName(*name); err != nil {
-				return nil, err
+				return err
 			}
 			k.Name = *name
 		}
@@ -144,35 +140,35 @@ func (t *Tenants) EditKey(
 			}
 		}
 		k.UpdatedAt = t.host.Now()
-		return nil, budget.apply(&k.Budget)
+		return budget.apply(&k.Budget)
 	})
 }
 
 // RevokeKey ends a key at once.
 func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scope, id string) error {
-	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.APIKey], move string) ([]table.Op, error) {
+	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.APIKey], tx *record.Tx) error {
 		if err := by.MayManage("the key", Level(e.Value.Level)); err != nil {
-			return nil, err
+			return err
 		}
-		ops := []table.Op{record.DeleteKeyUse(e.Value.ID)}
+		tx.DeleteKeyUse(e.Value.ID)
 		if Level(e.Value.Level) == LevelOperator {
 			user, err := record.Resource[record.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
-			if err != nil && !isGone(err) {
-				return nil, err
-			}
 			if err == nil {
-				op, err := t.holds(ctx, user, -1, move)
-				if err != nil {
-					return nil, err
-				}
-				ops = append(ops, op)
+				err = t.holds(ctx, tx, user, -1)
+			} else if isGone(err) {
+				err = nil
+			}
+			if err != nil {
+				return err
 			}
 		}
 		pointer, err := record.Resource[record.KeyPointer](ctx, t.store, record.System(), e.Value.Public)
-		if isGone(err) {
-			return ops, nil
+		if err == nil {
+			record.DeleteResource(tx, pointer)
+		} else if !isGone(err) {
+			return err
 		}
-		return append(ops, record.DeleteResource(pointer)), err
+		return nil
 	})
 	return err
 }

@@ -231,7 +231,7 @@ func (w *world) earlier(user string) {
 	u, err := record.Resource[record.User](w.Context(), w.store, w.home, user)
 	require.NoError(w, err)
 	u.Value.OperatorKeys = nil
-	op, err := record.PutResource(u, "earlier")
-	require.NoError(w, err)
-	require.NoError(w, w.store.Commit(w.Context(), "earlier", op))
+	tx := w.store.Begin("earlier")
+	record.PutResource(tx, u)
+	require.NoError(w, tx.Commit(w.Context()))
 }

@@ -95,16 +95,13 @@ func TestAnAddressOfBeforeIsFound(t *testing.T) {
 				CreatedAt:    now,
 				UpdatedAt:    now,
 			}
-			row, err := record.PutResource(
-				record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}),
-				u.ID,
-			)
-			require.NoError(t, err)
-			_, err = record.Create(t.Context(), w.store, u, u.ID, row)
-			require.NoError(t, err)
+			tx := w.store.Begin(u.ID)
+			record.PutResource(tx, record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}))
+			record.PutResource(tx, record.Fresh(u))
+			require.NoError(t, tx.Commit(t.Context()))
 			free := then(w, u.ID)
 			email := of
-			_, err = w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
+			_, err := w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
 			assert.Equal(t, free, err == nil, "%v", err)
 		})
 	}

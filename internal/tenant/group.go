@@ -6,7 +6,6 @@ import (
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // maxGroups is how many groups a user may belong to, or an agent name.
@@ -67,18 +66,18 @@ func (t *Tenants) CreateGroup(ctx context.Context, organization string, edit Gro
 func (t *Tenants) EditGroup(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit GroupEdit,
 ) (record.Entity[record.Group], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(g *record.Group, _ string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, scope, id, match, func(g *record.Group, _ *record.Tx) error {
 		g.UpdatedAt = t.host.Now()
-		return nil, edit.apply(g)
+		return edit.apply(g)
 	})
 }
 
 // RemoveGroup removes a group, and has it taken out of the users who belong to it. Agents that name it go on to do
 // so: there it opens nothing, so that what was for the group alone is closed to all but admins.
 func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
-	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], move string) ([]table.Op, error) {
-		job = move
-		return t.removalJob(job, e.Value.Organization, record.RemoveGroup, id)
+	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], tx *record.Tx) error {
+		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveGroup, id)
+		return nil
 	})
 	return job, err
 }
@@ -91,20 +90,20 @@ func (t *Tenants) SetMember(
 	if err != nil {
 		return record.Entity[record.User]{}, err
 	}
-	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(u *record.User, _ string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(u *record.User, _ *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, u); err != nil {
-			return nil, err
+			return err
 		}
 		without := slices.DeleteFunc(slices.Clone(u.GroupIDs), func(id string) bool { return id == group })
 		switch {
 		case member && len(without) >= maxGroups:
-			return nil, problem.InvalidField("body.user_id", "user %s belongs to %d groups, as many as one may", user, maxGroups)
+			return problem.InvalidField("body.user_id", "user %s belongs to %d groups, as many as one may", user, maxGroups)
 		case member:
 			without = append(without, group)
 		case len(without) == len(u.GroupIDs):
-			return nil, problem.Missing("member " + user)
+			return problem.Missing("member " + user)
 		}
 		u.GroupIDs, u.UpdatedAt = without, t.host.Now()
-		return nil, nil
+		return nil
 	})
 }

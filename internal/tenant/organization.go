@@ -8,7 +8,6 @@ import (
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // OrganizationEdit changes what is set; pointers to zero reset to the deployment's default.
@@ -138,13 +137,11 @@ func (t *Tenants) CreateOrganization(ctx context.Context, e OrganizationEdit) (r
 
 func (t *Tenants) createOrganization(ctx context.Context, o record.Organization) (record.Entity[record.Organization], error) {
 	// Every organisation has its daily retention job from the start; while nothing is to be removed it costs a look a day.
-	job, err := record.PutJob(record.Fresh(record.Job{
+	tx := t.store.Begin(o.ID)
+	tx.PutJob(record.Fresh(record.Job{
 		ID: retentionJob(o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID, Due: t.host.Now().Add(24 * time.Hour),
-	}), o.ID)
-	if err != nil {
-		return record.Entity[record.Organization]{}, err
-	}
-	return record.Create(ctx, t.store, o, o.ID, job)
+	}))
+	return record.PutResource(tx, record.Fresh(o)), tx.Commit(ctx)
 }
 
 func retentionJob(organization string) string { return record.DerivedID("retention", organization) }
@@ -162,21 +159,21 @@ func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entit
 func (t *Tenants) EditOrganization(
 	ctx context.Context, by Principal, id string, match record.Match, edit OrganizationEdit,
 ) (record.Entity[record.Organization], error) {
-	return t.changeOrganization(ctx, id, match, func(o *record.Organization, _ string) ([]table.Op, error) {
-		return nil, t.apply(ctx, by, edit, o)
+	return t.changeOrganization(ctx, id, match, func(o *record.Organization, _ *record.Tx) error {
+		return t.apply(ctx, by, edit, o)
 	})
 }
 
 // changeOrganization edits an organisation that is there.
 func (t *Tenants) changeOrganization(
-	ctx context.Context, id string, match record.Match, edit func(o *record.Organization, move string) ([]table.Op, error),
+	ctx context.Context, id string, match record.Match, edit func(o *record.Organization, tx *record.Tx) error,
 ) (record.Entity[record.Organization], error) {
-	return record.Change(ctx, t.store, record.System(), id, match, func(o *record.Organization, move string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, record.System(), id, match, func(o *record.Organization, tx *record.Tx) error {
 		if o.Deleted {
-			return nil, problem.Missing("organization " + id)
+			return problem.Missing("organization " + id)
 		}
 		o.UpdatedAt = t.host.Now()
-		return edit(o, move)
+		return edit(o, tx)
 	})
 }
 
@@ -190,7 +187,7 @@ func (t *Tenants) RotateWebhookSecret(ctx context.Context, id string, overlap ti
 	if err != nil {
 		return "", until, err
 	}
-	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, _ string) ([]table.Op, error) {
+	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, _ *record.Tx) error {
 		until = time.Time{}
 		o.PreviousSecret, o.PreviousUntil = "", time.Time{}
 		if o.Secret != "" && overlap > 0 {
@@ -198,22 +195,24 @@ func (t *Tenants) RotateWebhookSecret(ctx context.Context, id string, overlap ti
 			o.PreviousSecret, o.PreviousUntil = o.Secret, until
 		}
 		o.Secret = sealed
-		return nil, nil
+		return nil
 	})
 	return secret, until, err
 }
 
 // RemoveOrganization refuses the organisation's keys at once and has everything it owns removed.
 func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string, err error) {
-	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, move string) ([]table.Op, error) {
-		job, o.Deleted = move, true
-		return t.removalJob(job, id, record.RemoveOrganization, id)
+	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, tx *record.Tx) error {
+		o.Deleted = true
+		job = t.beginRemoval(tx, id, record.RemoveOrganization, id)
+		return nil
 	})
 	return job, err
 }
 
-// removalJob is the write of a job that removes in the background what hangs on a subject.
-func (t *Tenants) removalJob(id, organization string, kind record.JobKind, subject string) ([]table.Op, error) {
-	op, err := record.PutJob(record.Fresh(record.Job{ID: id, Organization: organization, Kind: kind, Subject: subject, Due: t.host.Now()}), id)
-	return []table.Op{op}, err
+// beginRemoval has a job remove in the background what hangs on a subject. It returns the job's id.
+func (t *Tenants) beginRemoval(tx *record.Tx, organization string, kind record.JobKind, subject string) (job string) {
+	job = tx.WriteID()
+	tx.PutJob(record.Fresh(record.Job{ID: job, Organization: organization, Kind: kind, Subject: subject, Due: t.host.Now()}))
+	return job
 }

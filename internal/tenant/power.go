@@ -5,7 +5,6 @@ import (
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // Who may make, change, give a new text to, or take away a key or a user is decided here. Each change asks about the
@@ -69,13 +68,14 @@ func (t *Tenants) countKeys(ctx context.Context, u *record.User) error {
 	}
 }
 
-// holds notes with a user that it has so many operators' keys more, or fewer; the write is part of the commit that
-// makes or takes away the key.
-func (t *Tenants) holds(ctx context.Context, user record.Entity[record.User], more int, move string) (table.Op, error) {
+// holds notes with a user that it has so many operators' keys more, or fewer, in the unit of work that makes or takes
+// away the key.
+func (t *Tenants) holds(ctx context.Context, tx *record.Tx, user record.Entity[record.User], more int) error {
 	if err := t.countKeys(ctx, &user.Value); err != nil {
-		return table.Op{}, err
+		return err
 	}
 	n := max(0, *user.Value.OperatorKeys+more)
 	user.Value.OperatorKeys = &n
-	return record.PutResource(user, move)
+	record.PutResource(tx, user)
+	return nil
 }

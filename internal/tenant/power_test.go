@@ -204,9 +204,9 @@ func TestOperatorsOfEarlierStores(t *testing.T) {
 		user, err := record.Resource[record.User](t.Context(), w.store, w.home, boss.User.ID)
 		require.NoError(t, err)
 		user.Value.OperatorKeys = nil
-		op, err := record.PutResource(user, "forget")
-		require.NoError(t, err)
-		require.NoError(t, w.store.Commit(context.WithoutCancel(t.Context()), "forget", op))
+		tx := w.store.Begin("forget")
+		record.PutResource(tx, user)
+		require.NoError(t, tx.Commit(context.WithoutCancel(t.Context())))
 	}
 	forget()
 	assert.True(t, forbidden(w.attempts(admin, boss)["demote it"]()))

@@ -24,14 +24,11 @@ func (t *Tenants) RunToken(
 	end = t.host.Now().Add(min(life, MaxRunToken)).UTC().Truncate(time.Millisecond)
 	token = runTokenPrefix + encode62(new(big.Int).SetBytes(randomBytes(t.host, 32)), secretSize)
 	token += checksum(token)
-	move := t.host.NewID()
-	op, err := record.PutRunToken(hashText(token), record.RunToken{
+	tx := t.store.Begin(t.host.NewID())
+	tx.PutRunToken(hashText(token), record.RunToken{
 		RunID: run, Organization: p.Organization.ID, KeyID: p.Key.ID, KeyHash: p.text, End: end,
-	}, move)
-	if err != nil {
-		return "", end, err
-	}
-	return token, end, t.store.Commit(ctx, move, op)
+	})
+	return token, end, tx.Commit(ctx)
 }
 
 // isRunToken says whether a text may be that of a run token.

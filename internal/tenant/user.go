@@ -14,7 +14,6 @@ import (
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // UserEdit changes what is set.
@@ -80,11 +79,11 @@ func (t *Tenants) CreateUser(
 		return none, err
 	}
 	for range drawTries {
-		ops, err := t.changeEmail(ctx, record.User{}, u, u.ID)
-		if err != nil {
+		tx := t.store.Begin(u.ID)
+		if err := t.changeEmail(ctx, tx, record.User{}, u); err != nil {
 			return none, err
 		}
-		e, err := record.Create(ctx, t.store, u, u.ID, ops...)
+		e, err := record.PutResource(tx, record.Fresh(u)), tx.Commit(ctx)
 		if !errors.Is(err, record.ErrStale) { // else somebody took the address meanwhile
 			return e, err
 		}
@@ -92,11 +91,11 @@ func (t *Tenants) CreateUser(
 	return none, problem.Retry(errors.New("the e-mail address kept changing hands"))
 }
 
-// changeEmail is the writes by which a user has its e-mail address, which is nobody else's in the organisation, and
-// no other any more. Those who belong to none have theirs as they like.
-func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, move string) (ops []table.Op, err error) {
+// changeEmail has a user have its e-mail address, which is nobody else's in the organisation, and no other any more. Those
+// who belong to none have theirs as they like.
+func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after record.User) error {
 	if before.Organization == after.Organization && before.Email == after.Email {
-		return nil, nil
+		return nil
 	}
 	wanted := "" // where the address of after is found
 	if after.Email != "" && after.Organization != record.Nobody {
@@ -104,31 +103,26 @@ func (t *Tenants) changeEmail(ctx context.Context, before, after record.User, mo
 		wanted = record.EmailID(after.Organization, address)
 		rows, err := t.emails(ctx, after)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return e.Value.UserID != after.ID }) {
-			return nil, problem.New(problem.Conflict, "conflict",
+			return problem.New(problem.Conflict, "conflict",
 				"another user of the organization has the e-mail address %s", after.Email)
 		}
 		if !slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return foundAt(e) == wanted }) {
-			e := record.Fresh(record.Email{Address: address, Organization: after.Organization, UserID: after.ID})
-			op, err := record.PutResource(e, move)
-			if err != nil {
-				return nil, err
-			}
-			ops = append(ops, op)
+			record.PutResource(tx, record.Fresh(record.Email{Address: address, Organization: after.Organization, UserID: after.ID}))
 		}
 	}
 	rows, err := t.emails(ctx, before)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, e := range rows {
 		if e.Value.UserID == before.ID && foundAt(e) != wanted {
-			ops = append(ops, record.DeleteResource(e))
+			record.DeleteResource(tx, e)
 		}
 	}
-	return ops, nil
+	return nil
 }
 
 func foundAt(e record.Entity[record.Email]) string {
@@ -191,35 +185,30 @@ func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u 
 func (t *Tenants) EditUser(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit UserEdit,
 ) (record.Entity[record.User], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(u *record.User, move string) ([]table.Op, error) {
+	return record.Change(ctx, t.store, scope, id, match, func(u *record.User, tx *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, u); err != nil {
-			return nil, err
+			return err
 		}
 		before := *u
 		u.UpdatedAt = t.host.Now()
 		if err := t.applyUser(ctx, by, edit, u); err != nil {
-			return nil, err
+			return err
 		}
 		if err := by.MayManage("the user", standing(*u)); err != nil { // as it is to be
-			return nil, err
+			return err
 		}
-		return t.changeEmail(ctx, before, *u, move)
+		return t.changeEmail(ctx, tx, before, *u)
 	})
 }
 
 // RemoveUser refuses the user's keys at once and has what it owns removed.
 func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Scope, id string) (job string, err error) {
-	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.User], move string) ([]table.Op, error) {
+	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.User], tx *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, &e.Value); err != nil {
-			return nil, err
+			return err
 		}
-		job = move
-		free, err := t.changeEmail(ctx, e.Value, record.User{}, move)
-		if err != nil {
-			return nil, err
-		}
-		begin, err := t.removalJob(job, e.Value.Organization, record.RemoveUser, id)
-		return append(begin, free...), err
+		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveUser, id)
+		return t.changeEmail(ctx, tx, e.Value, record.User{})
 	})
 	return job, err
 }

@@ -223,14 +223,13 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
 		}
 	}
-	ops, err := s.apply(ctx, &t, Draft{Document: []byte(p.Document)})
-	if err != nil {
+	tx := s.Store.Begin(t.ID)
+	if err := s.apply(ctx, tx, &t, Draft{Document: []byte(p.Document)}); err != nil {
 		return "", err
 	}
-	named, err := s.keep(ctx, &t, list{Tools: tools})
-	if err != nil {
+	if err := s.keep(ctx, tx, &t, list{Tools: tools}); err != nil {
 		return "", err
 	}
-	_, err = record.Create(ctx, s.Store, t, t.ID, append(ops, named)...)
-	return t.ID, err
+	record.PutResource(tx, record.Fresh(t))
+	return t.ID, tx.Commit(ctx)
 }

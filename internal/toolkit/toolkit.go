@@ -22,7 +22,6 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/schema"
 	"agentplatform/internal/seal"
-	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
 )
 
@@ -185,8 +184,8 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 	}
 	now := s.Host.Now()
 	t := record.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
-	ops, err := s.apply(ctx, &t, d)
-	if err != nil {
+	tx := s.Store.Begin(t.ID)
+	if err := s.apply(ctx, tx, &t, d); err != nil {
 		return none, err
 	}
 	e, err := s.endpoint(ctx, t)
@@ -215,15 +214,14 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 		}
 	}
 	t.RefreshedAt = now
-	named, err := s.keep(ctx, &t, list{Tools: tools})
-	if err != nil {
+	if err := s.keep(ctx, tx, &t, list{Tools: tools}); err != nil {
 		return none, err
 	}
-	return record.Create(ctx, s.Store, t, t.ID, append(ops, named)...)
+	return record.PutResource(tx, record.Fresh(t)), tx.Commit(ctx)
 }
 
-// apply takes a draft over, but for its credentials. What it writes belongs to the commit of the toolkit.
-func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) ([]table.Op, error) {
+// apply takes a draft over, but for its credentials. Its errors are those of the store.
+func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, d Draft) error {
 	t.UpdatedAt = s.Host.Now()
 	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
 		if from != nil {
@@ -236,12 +234,10 @@ func (s *Toolkits) apply(ctx context.Context, t *record.Toolkit, d Draft) ([]tab
 	if d.Command != nil {
 		t.Command = d.Command
 	}
-	if len(d.Document) == 0 {
-		return nil, nil
+	if len(d.Document) > 0 {
+		t.Document = tx.PutToolkitBlob(ctx, *t, "document", d.Document)
 	}
-	key, named, err := s.Store.PutToolkitBlob(ctx, *t, "document", d.Document)
-	t.Document = key
-	return []table.Op{named}, err
+	return tx.Err()
 }
 
 // places are the servers that a toolkit's owner names.
@@ -288,8 +284,8 @@ const strays = "it leads to a server that the toolkit's credentials were not giv
 	"give the credentials with it, and refresh the toolkit"
 
 // keep stores the list of tools, and has none of them enabled that strays: a document says where its operations are,
-// but not to whom the credentials are shown. What it writes belongs to the commit of the toolkit.
-func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, l list) (named table.Op, err error) {
+// but not to whom the credentials are shown.
+func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l list) error {
 	for i := range l.Tools {
 		at, one := l.Tools[i].Origin(), &l.Tools[i]
 		switch stray := t.Lets != "" && at != "" && !slices.Contains(t.Origins, at); {
@@ -301,11 +297,11 @@ func (s *Toolkits) keep(ctx context.Context, t *record.Toolkit, l list) (named t
 	}
 	b, err := json.Marshal(l)
 	if err != nil {
-		return named, err
+		return err
 	}
 	t.ToolCount = len(l.Tools)
-	t.Tools, named, err = s.Store.PutToolkitBlob(ctx, *t, "tools", b)
-	return named, err
+	t.Tools = tx.PutToolkitBlob(ctx, *t, "tools", b)
+	return tx.Err()
 }
 
 // endpoint is where a toolkit's tools are.
@@ -486,22 +482,22 @@ func fixed(organization, id string) error {
 
 // change edits a toolkit, and has the blobs removed that it then no longer names.
 func (s *Toolkits) change(
-	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit) ([]table.Op, error),
+	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit, *record.Tx) error,
 ) (record.Entity[record.Toolkit], error) {
 	if err := fixed(scope.Organization(), id); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}
-	return record.Change(ctx, s.Store, scope, id, match, func(t *record.Toolkit, move string) ([]table.Op, error) {
+	return record.Change(ctx, s.Store, scope, id, match, func(t *record.Toolkit, tx *record.Tx) error {
 		before := *t
-		ops, err := edit(t)
+		if err := edit(t, tx); err != nil {
+			return err
+		}
 		for _, blobs := range [][2]string{{before.Tools, t.Tools}, {before.Document, t.Document}} {
-			if err == nil && blobs[0] != "" && blobs[0] != blobs[1] {
-				var op table.Op
-				op, err = s.Store.DropToolkitBlob(*t, blobs[0], move)
-				ops = append(ops, op)
+			if blobs[0] != "" && blobs[0] != blobs[1] {
+				tx.DropToolkitBlob(*t, blobs[0])
 			}
 		}
-		return ops, err
+		return nil
 	})
 }
 
@@ -510,37 +506,35 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}
-	return s.change(ctx, scope, id, match, func(t *record.Toolkit) ([]table.Op, error) {
+	return s.change(ctx, scope, id, match, func(t *record.Toolkit, tx *record.Tx) error {
 		before := *t
-		ops, err := s.apply(ctx, t, d)
-		if err != nil {
-			return nil, err
+		if err := s.apply(ctx, tx, t, d); err != nil {
+			return err
 		}
 		if t.Kind == "http" { // all may read the request: what must not stand there is refused before it does
 			if _, err := s.discover(ctx, t.Kind, tool.Endpoint{URL: t.URL, Request: t.Request}); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		moved := !slices.Equal(places(before), places(*t)) || !slices.Equal(before.Command, t.Command)
 		if !moved && d.Credentials == nil {
-			return ops, nil
+			return nil
 		}
 		l, err := s.list(ctx, *t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if moved {
 			if err := s.leave(ctx, t, l.Tools); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if d.Credentials != nil {
 			if err := s.give(ctx, t, d.Credentials, l.Tools); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		named, err := s.keep(ctx, t, l)
-		return append(ops, named), err
+		return s.keep(ctx, tx, t, l)
 	})
 }
 
@@ -562,8 +556,9 @@ func (s *Toolkits) Remove(ctx context.Context, scope record.Scope, id string) er
 	if err := fixed(scope.Organization(), id); err != nil {
 		return err
 	}
-	_, err := record.Remove(ctx, s.Store, scope, id, func(e record.Entity[record.Toolkit], move string) ([]table.Op, error) {
-		return s.Store.BeginToolkitRemoval(e.Value, move)
+	_, err := record.Remove(ctx, s.Store, scope, id, func(e record.Entity[record.Toolkit], tx *record.Tx) error {
+		tx.BeginToolkitRemoval(e.Value)
+		return nil
 	})
 	return err
 }

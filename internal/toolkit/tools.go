@@ -16,7 +16,6 @@ import (
 	"agentplatform/internal/schema"
 	"agentplatform/internal/seal"
 	"agentplatform/internal/strictjson"
-	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
 )
 
@@ -76,22 +75,21 @@ func missingTool(id, name string) error {
 // SetRules changes the rules for a tool.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
-	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) ([]table.Op, error) {
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
 		l, err := s.list(ctx, *t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		at := slices.IndexFunc(l.Tools, func(one Tool) bool { return one.Name == name })
 		if at < 0 {
-			return nil, missingTool(id, name)
+			return missingTool(id, name)
 		}
 		if err := rules.apply("body", "body.approval_when", &l.Tools[at]); err != nil {
-			return nil, err
+			return err
 		}
 		changed = l.Tools[at]
 		t.UpdatedAt = s.Host.Now()
-		named, err := s.keep(ctx, t, l)
-		return []table.Op{named}, err
+		return s.keep(ctx, tx, t, l)
 	})
 	return changed, err
 }
@@ -114,20 +112,20 @@ func (t Tool) ruled() bool {
 // took back and offers again.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
-	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit) ([]table.Op, error) {
+	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
 		d = Difference{}
 		l, err := s.list(ctx, *t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		before := l.Tools
 		endpoint, err := s.endpoint(ctx, *t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		now, err := s.discover(ctx, t.Kind, endpoint)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range now {
 			l.Gone = slices.DeleteFunc(l.Gone, func(gone Tool) bool {
@@ -163,8 +161,7 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 		}
 		l.Tools, l.Gone = now, l.Gone[max(0, len(l.Gone)-tool.MaxTools):]
 		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
-		named, err := s.keep(ctx, t, l)
-		return []table.Op{named}, err
+		return s.keep(ctx, tx, t, l)
 	})
 	return d, err
 }

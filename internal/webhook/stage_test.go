@@ -189,11 +189,10 @@ func (s *stage) due(t *testing.T, h record.Hook) {
 	run.RunID, run.Organization, run.Status = s.clock.NewID(), h.Organization, lifecycle.AwaitingInput
 	h.RunID, h.Sequence, h.State, h.NextAttempt = run.RunID, 1, record.HookPending, s.clock.now.Add(-time.Second)
 	h.DeliveryID = record.DeliveryID(h.RunID, h.Sequence)
-	head, err := record.PutRun(record.Fresh(run), "made")
-	require.NoError(t, err)
-	hook, err := s.store.NewHook(t.Context(), h, "made")
-	require.NoError(t, err)
-	require.NoError(t, s.store.Commit(t.Context(), "made", head, hook))
+	tx := s.store.Begin("made")
+	tx.PutRun(record.Fresh(run))
+	tx.NewHook(t.Context(), h)
+	require.NoError(t, tx.Commit(t.Context()))
 	s.hook = h
 }
 
@@ -219,7 +218,7 @@ func (s *stage) edit(t *testing.T, change func(h *record.Hook)) {
 	e, _, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
 	require.NoError(t, err)
 	change(&e.Value)
-	op, err := record.PutHook(e, "rival")
-	require.NoError(t, err)
-	require.NoError(t, s.items.Inner.Commit(t.Context(), "rival", op))
+	tx := record.New(s.items.Inner, blobs{&memblob.Store{}, s}, s.clock).Begin("rival")
+	tx.PutHook(e)
+	require.NoError(t, tx.Commit(t.Context()))
 }

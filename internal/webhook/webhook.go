@@ -161,13 +161,10 @@ func (s *Sender) gone(ctx context.Context, h record.Hook) (bool, error) {
 	return false, err
 }
 
-func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, move string) (record.HookEntity, error) {
+func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, writeID string) (record.HookEntity, error) {
 	e.Value = h
-	op, err := record.PutHook(e, move)
-	if err != nil {
-		return e, err
-	}
-	return e.Written(h, move), s.Store.Commit(ctx, move, op)
+	tx := s.Store.Begin(writeID)
+	return tx.PutHook(e), tx.Commit(ctx)
 }
 
 // outcome is what came of a try.

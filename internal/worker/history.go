@@ -3,13 +3,11 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // How much of a conversation a model is shown.
@@ -17,11 +15,6 @@ const (
 	maxTurns = 50
 	maxChars = 200_000
 )
-
-// isUnstorable says that what the agent made can never be stored: a later attempt would fare no better.
-func isUnstorable(err error) bool {
-	return table.IsKind(err, table.TooLarge) || errors.Is(err, record.ErrUnstorable)
-}
 
 // history is the conversation before a run: the completed turns of its chat, oldest first, by the links from turn to
 // turn, which are exact though listings may lag. Turns of agents that the run's sender may not reach are left out:

@@ -49,20 +49,18 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 		if !turn.removed {
 			r.Input = &record.Input{Message: turn.said}
 		}
-		var ops []table.Op
+		tx := store.Begin(ticket.RunID)
 		if turn.status == lifecycle.Completed && !turn.removed {
 			result, err := json.Marshal(Result{Answer: turn.answer})
 			require.NoError(t, err)
-			ops, err = store.SetOutput(t.Context(), &r, ticket.RunID, result)
-			require.NoError(t, err)
+			tx.SetOutput(t.Context(), &r, result)
 			if r.Outside = r.Outside || turn.forgotten; turn.forgotten {
 				r.Output = nil
 			}
 		}
-		op, err := record.PutRun(record.Fresh(r), ticket.RunID)
-		require.NoError(t, err)
+		tx.PutRun(record.Fresh(r))
 		if !turn.gone {
-			require.NoError(t, store.Commit(t.Context(), ticket.RunID, append(ops, op)...))
+			require.NoError(t, tx.Commit(t.Context()))
 		}
 		previous = ticket.RunID
 	}

@@ -44,9 +44,9 @@ func TestAFeedThatHangsCostsNoRunItsLease(t *testing.T) {
 				e, err := s.store.Run(s.Context(), record.System(), id)
 				require.NoError(s, err)
 				e.Value.Watched = true
-				op, err := record.PutRun(e, "watched")
-				require.NoError(s, err)
-				require.NoError(s, s.store.Commit(s.Context(), "watched", op))
+				tx := s.store.Begin("watched")
+				tx.PutRun(e)
+				require.NoError(s, tx.Commit(s.Context()))
 			}
 			done := s.begin(s.Context(), id)
 			for range 5 {

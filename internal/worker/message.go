@@ -113,12 +113,9 @@ func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (rec
 		}
 		f := a.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)
 		f.ID = record.DerivedID(fmt.Sprintf("file/%s/%d", key, a.number), a.id)
-		name := a.Host.NewID()
-		ops, err := record.NewHeldFile(f, e, name)
-		if err != nil {
-			return record.FileRef{}, err
-		}
-		if err = a.Store.Commit(ctx, name, ops...); err == nil {
+		tx := a.Store.Begin(a.Host.NewID())
+		tx.NewHeldFile(f, e)
+		if err = tx.Commit(ctx); err == nil {
 			f, err = a.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
 			return f.Ref(), err
 		}

@@ -246,7 +246,7 @@ func (s *stage) file(name, content string) record.FileRef {
 // move makes a move of somebody else's.
 func (s *stage) move(run string, e lifecycle.Event) {
 	s.Helper()
-	_, _, err := s.worker.Shell.Do(s.Context(), record.System(), run, func(record.Run, string) (move.Change, error) {
+	_, _, err := s.worker.Shell.Do(s.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
 		return move.Change{Event: e}, nil
 	})
 	require.NoError(s, err)

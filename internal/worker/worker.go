@@ -80,7 +80,7 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 	todo := lifecycle.Look(e.Value.Run, w.Host.Now(), w.Shell.Boot)
 	switch {
 	case todo.Event != nil:
-		_, _, err = w.Shell.From(ctx, e, func(record.Run, string) (move.Change, error) {
+		_, _, err = w.Shell.From(ctx, e, func(record.Run, *record.Tx) (move.Change, error) {
 			return move.Change{Event: todo.Event}, nil
 		})
 		return ignoreRefusal(err)
@@ -106,7 +106,7 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 		return nil // stopping: the sweeper of the next process will send it again
 	}
 	a := &attempt{Worker: w, holder: w.Host.NewID()}
-	claimed, _, err := w.Shell.From(ctx, e, func(r record.Run, _ string) (move.Change, error) {
+	claimed, _, err := w.Shell.From(ctx, e, func(r record.Run, _ *record.Tx) (move.Change, error) {
 		if a.holds(r) {
 			return move.Change{}, errLost // our claim went through, though we were not told
 		}
@@ -229,7 +229,7 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
 	case p.err == nil:
 		return a.settle(ctx, p.Result)
-	case isUnstorable(p.err):
+	case record.Unstorable(p.err):
 		return a.unstorable(ctx)
 	case errors.Is(p.err, errCancel), errors.Is(p.cause, errCancel):
 		return a.cancelled(ctx)
@@ -254,7 +254,7 @@ func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 		switch err := a.journal(ctx, last); {
 		case errors.Is(err, errCancel):
 			return a.cancelled(ctx)
-		case isUnstorable(err):
+		case record.Unstorable(err):
 			return a.unstorable(ctx)
 		case err != nil:
 			return err
@@ -377,16 +377,16 @@ func (a *attempt) lost() error {
 
 // report writes something that the worker has to say about the run, renewing the lease by it.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
-	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work) (move.Change, error) { return change(w), nil })
+	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work, _ *record.Tx) (move.Change, error) { return change(w), nil })
 }
 
 // reportBy has change asked again for each try.
 func (a *attempt) reportBy(
-	ctx context.Context, shell *move.Shell, change func(lifecycle.Work) (move.Change, error),
+	ctx context.Context, shell *move.Shell, change func(lifecycle.Work, *record.Tx) (move.Change, error),
 ) error {
 	var began time.Duration
 	var trusted time.Time
-	e, _, err := shell.From(ctx, a.current(), func(r record.Run, _ string) (move.Change, error) {
+	e, _, err := shell.From(ctx, a.current(), func(r record.Run, tx *record.Tx) (move.Change, error) {
 		now := a.Host.Now()
 		began, trusted = a.Host.Elapsed(), now.Add(a.trusted())
 		if !a.holds(r) {
@@ -395,7 +395,7 @@ func (a *attempt) reportBy(
 		a.mu.Lock()
 		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps, Until: now.Add(a.Lease)}
 		a.mu.Unlock()
-		return change(w)
+		return change(w, tx)
 	})
 	if isGone(err) {
 		return errLost
@@ -447,7 +447,7 @@ func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 	} else {
 		err = a.report(ctx, a.ending(r))
 	}
-	if isUnstorable(err) {
+	if record.Unstorable(err) {
 		return a.unstorable(ctx)
 	}
 	return err
@@ -457,7 +457,7 @@ func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 // as it says who may, and is written only while that is the newest: so no edit of that moment decides who it is.
 func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts, func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
-	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work) (move.Change, error) {
+	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work, tx *record.Tx) (move.Change, error) {
 		e := lifecycle.Pause{Work: w}
 		for _, i := range r.Interrupts {
 			e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
@@ -469,7 +469,7 @@ func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 			switch {
 			case err == nil:
 				e.AgentVersion = last.Version
-				c.Ops = append(c.Ops, record.StillLast(last))
+				tx.StillLast(last)
 			case !isGone(err): // else its organization goes, and the run with it
 				return c, err
 			}
@@ -577,7 +577,7 @@ func (a *attempt) renew(ctx context.Context, within time.Duration) error {
 	shell.Store = a.Store.Within(within)
 	ctx, cancel := a.Host.WithTimeout(ctx, within)
 	defer cancel()
-	err := a.reportBy(ctx, &shell, func(w lifecycle.Work) (move.Change, error) {
+	err := a.reportBy(ctx, &shell, func(w lifecycle.Work, _ *record.Tx) (move.Change, error) {
 		return move.Change{Event: lifecycle.Beat{Work: w}}, nil
 	})
 	if err != nil {

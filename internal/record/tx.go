@@ -1,0 +1,114 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// Tx is a unit of work: writes that [Tx.Commit] makes together, or not at all. Its methods are named after what they
+// write. Most only collect writes; those that take a context read first, or put a large value into the blob store, which
+// nothing names before the commit.
+//
+// The first error is kept. After it further calls do nothing, and Commit returns it.
+type Tx struct {
+	store   *Store
+	writeID string
+	ops     []table.Op
+	err     error
+}
+
+// Begin begins a unit of work. What it writes carries the write id, by which a repetition finds the commit made: it names
+// this unit of work, or one that was decided afresh in its place, and nothing else.
+func (s *Store) Begin(writeID string) *Tx { return &Tx{store: s, writeID: writeID} }
+
+// WriteID is what names the unit of work in all that it writes.
+func (tx *Tx) WriteID() string { return tx.writeID }
+
+// Err is the first error, nil for none.
+func (tx *Tx) Err() error { return tx.err }
+
+func (tx *Tx) fail(err error) {
+	if tx.err == nil {
+		tx.err = err
+	}
+}
+
+func (tx *Tx) add(ops ...table.Op) {
+	if tx.err == nil {
+		tx.ops = append(tx.ops, ops...)
+	}
+}
+
+// put adds the write of an entity, conditioned on the version that was read. It returns the entity as the commit leaves
+// it.
+func put[T any](tx *Tx, e Entity[T], item table.Item) Entity[T] {
+	item.Move = tx.writeID
+	op, err := write(e, item)
+	tx.fail(err)
+	tx.add(op)
+	return e.written(tx.writeID)
+}
+
+func (tx *Tx) delete(key table.Key, cond table.Condition) { tx.add(table.Delete(key, cond)) }
+
+// ErrStale says that something changed between reading and writing: read again and decide afresh.
+var ErrStale = errors.New("record: what was read has changed")
+
+// commitTime bounds a commit with its repetitions.
+const commitTime = 20 * time.Second
+
+// Commit writes, once, whatever happens to the client's connection. Contention and lost answers are tried again with the
+// same operations; a refusal by an item that this very unit of work wrote means that an earlier try went through. A unit
+// of work without writes is done at once.
+//
+// It returns the first error of the unit of work. [ErrStale] wraps a refusal; a problem of kind Unavailable says that
+// nothing was done; after another error it is not known, or no try will ever succeed.
+func (tx *Tx) Commit(ctx context.Context) error {
+	tx.audit(ctx)
+	if tx.err != nil || len(tx.ops) == 0 {
+		return tx.err
+	}
+	s := tx.store
+	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
+	defer cancel()
+	unknown := false
+	var err error
+	for try := range tries {
+		err = s.table.Commit(ctx, tx.writeID, tx.ops...)
+		if err == nil {
+			return nil
+		}
+		if refused, ok := table.AsRefused(err); ok {
+			if ownWrite(refused, tx.writeID) {
+				return nil
+			}
+			return fmt.Errorf("%w: %w", ErrStale, err)
+		}
+		var failure *table.Error
+		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {
+			return err
+		}
+		unknown = unknown || failure.Kind == table.Unknown
+		if s.host.Sleep(ctx, s.backOff(try)) != nil {
+			break
+		}
+	}
+	if unknown {
+		return fmt.Errorf("record: it is not known whether the write was done: %w", err)
+	}
+	return problem.Retry(err)
+}
+
+func ownWrite(r *table.Refused, writeID string) bool {
+	for _, c := range r.Conflicts {
+		if c.Current != nil && c.Current.Move == writeID {
+			return true
+		}
+	}
+	return false
+}
