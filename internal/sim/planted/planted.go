@@ -86,6 +86,7 @@ const (
 	webhookWebhook = "internal/webhook/webhook.go"
 	sweepSweep     = "internal/sweep/sweep.go"
 	recordStore    = "internal/record/store.go"
+	recordTx       = "internal/record/tx.go"
 	recordRun      = "internal/record/run.go"
 	recordFile     = "internal/record/file.go"
 	recordSlot     = "internal/record/slot.go"
@@ -104,7 +105,7 @@ func Bugs() []Bug {
 			{lifecycleEvent, `if r.Attempt != w.Attempt || r.Lease.Holder == "" {`, `if false {`},
 			{workerWorker, `if !a.holds(r) {`, `if false {`},
 		}},
-		one("a run is written whatever it has become meanwhile", recordRun, "	return put(e, item)\n}\n\nfunc decodeRun", "	op, err := put(e, item)\n	op.If = table.Always()\n	return op, err\n}\n\nfunc decodeRun"),
+		one("a run is written whatever it has become meanwhile", recordRun, "	return put(tx, e, item)\n}\n\nfunc decodeRun", "	e = put(tx, e, item)\n	if n := len(tx.ops); n > 0 {\n		tx.ops[n-1].If = table.Always()\n	}\n	return e\n}\n\nfunc decodeRun"),
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
 		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
@@ -167,8 +168,8 @@ func Bugs() []Bug {
 		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
 		one("failed runs are billed", lifecycleMove, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
 		one("cancelled runs have no ledger entry", moveMove, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
-		one("budgets do not count what failed runs used", moveMove, "		ops = append(ops, spent...)\n", "		if o.After.Status != lifecycle.Failed {\n			ops = append(ops, spent...)\n		}\n"),
-		one("budgets do not count parked messages", intakeIntake, `slices.Concat(ops, held, kept, spent)}, err`, `slices.Concat(ops, held, kept, spent[len(spent):])}, err`),
+		one("budgets do not count what failed runs used", moveMove, "		tx.SpendTokens(ctx, after.Run, *o.Charge)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run, *o.Charge)\n		}\n"),
+		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return move", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return move"),
 
 		// Slots and caps.
 		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),
@@ -197,36 +198,34 @@ func Bugs() []Bug {
 
 		// Files.
 		one("a run that is removed keeps its files", recordRun, "	if err := s.releaseAll(ctx, r.ID()); err != nil {\n		return err\n	}\n", ""),
-		one("a file is let go of twice", recordFile, "	ops := []table.Op{table.Delete(holdKey(run, file), table.VersionIs(items[0].Version))}\n", "	var ops []table.Op\n"),
+		one("a file is let go of twice", recordFile, "	tx.delete(holdKey(run, file), table.VersionIs(items[0].Version))\n", ""),
 		one("a file is removed though it is needed", recordFile, `if !f.Removed && wanted(*f) {`, `if false {`),
-		one("a file's bytes go while it can be reached", recordFile, "	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {\n		if !f.Removed && wanted(*f) {", "	if err := s.dropBlobs(ctx, fileBlobs(id)); err != nil {\n		return err\n	}\n	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ string) ([]table.Op, error) {\n		if !f.Removed && wanted(*f) {"),
-		one("a file that goes can still be taken", recordFile, `if e.Value.Removed || !e.Value.Uploaded {`, `if !e.Value.Uploaded {`).and(recordFile, "	if err == nil && e.Value.Removed {\n", "	if false {\n"),
+		one("a file's bytes go while it can be reached", recordFile, "	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {\n		if !f.Removed && wanted(*f) {", "	if err := s.dropBlobs(ctx, fileBlobs(id)); err != nil {\n		return err\n	}\n	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {\n		if !f.Removed && wanted(*f) {"),
+		one("a file that goes can still be taken", recordFile, `if err == nil && (e.Value.Removed || !e.Value.Uploaded) {`, `if err == nil && !e.Value.Uploaded {`).and(recordFile, "	if err == nil && e.Value.Removed {\n", "	if false {\n"),
 		one("a file that nobody uses stays", recordFile, `CreatedAt: now, Due: now.Add(UnusedLife),`, `CreatedAt: now,`),
-		one("a parked message does not hold its files", intakeIntake, `slices.Concat(ops, held, kept, spent)}, err`, `slices.Concat(ops, held[:0], kept, spent)}, err`),
+		one("a parked message does not hold its files", intakeIntake, "r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {\n			return move", "r.hold(ctx, r.Store.Begin(r.runID), r.agent.ID, r.runID); err != nil {\n			return move"),
 		one("parked messages that go with their chat leave their files", moveMove, "			after.Dropped = o.Before.Parked\n", "			after.Dropped = nil\n"),
-		one("a message taken back leaves its files", recordRun, "	ops = append(ops, freed...)\n", "	ops = append(ops, freed[:0]...)\n"),
+		one("a message taken back leaves its files", recordRun, "	tx.releases(ctx, id)\n", ""),
 		one("a message that is refused leaves its body", recordRun, `err == nil && len(b) > inlineLimit {`, `err == nil && len(b) > documentLimit {`),
 
 		// Idempotency.
 		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
-		one("a parked message's key is not kept", intakeIntake, "		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n", "		ops = nil\n		kept, err := r.Store.PutInput(ctx, name, ticket, input, now)\n"),
-		one("an answer's key is not kept", intakeIntake, "			Ops: append(ops, held...),\n		}, nil", "			Ops: append(ops[:0:0], held...),\n		}, nil"),
+		one("a parked message's key is not kept", intakeIntake, `r.idempotency(ctx, tx, kept)`, `r.idempotency(ctx, r.Store.Begin(r.runID), kept)`),
+		one("an answer's key is not kept", intakeIntake, `r.idempotency(ctx, tx, record.Idempotency{Outcome: record.AnsweredPause`, `r.idempotency(ctx, r.Store.Begin(r.runID), record.Idempotency{Outcome: record.AnsweredPause`),
 		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n", "	if user, _, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Admits() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
 
 		// Commits.
 		one("what a later version wrote is dropped", "internal/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
-		one("own writes are not recognised", recordStore, `if c.Current != nil && c.Current.Move == move {`, `if c.Current != nil && c.Current.Move == move+"?" {`),
-		one("a move is two commits", moveMove, "	if err := m.Store.Commit(ctx, name, ops...); err != nil {\n		return e, o, err\n	}\n	m.follow(ctx, o, promoted)", "	if err := m.Store.Commit(ctx, name, ops[len(ops)-1:]...); err != nil {\n		return e, o, err\n	}\n	if len(ops) > 1 {\n		if err := m.Store.Commit(ctx, name+\"+\", ops[:len(ops)-1]...); err != nil {\n			return e, o, err\n		}\n	}\n	m.follow(ctx, o, promoted)"),
+		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.Move == writeID {`, `if c.Current != nil && c.Current.Move == writeID+"?" {`),
+		one("a move is two commits", moveMove, "	written = tx.PutRun(written)\n", "	head := m.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
 		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
 
 		// Pushes.
 		one("only the first pause is pushed", lifecycleMove, `if r.Callback && s.Rests() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
-		one("a delivery's row is not in the commit", moveMove, `if o.Announce != nil {
-		if err := add(`, `if o.Announce != nil && o.After.Status != lifecycle.Failed {
-		if err := add(`),
+		one("a delivery's row is not in the commit", moveMove, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.HookPending && !h.Redeliver {`, `if h.State == record.HookFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.Boot) {`, `if false {`),
 		one("a try outlives its claim", webhookWebhook, "s.Host.WithTimeout(ctx, left)", "s.Host.WithTimeout(ctx, time.Hour)"),
