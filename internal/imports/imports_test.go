@@ -91,24 +91,25 @@ var allowed = []struct {
 	{"internal/extract", "", "reads files, whosever they are"},
 	{"internal/strictjson", "", "reads JSON, whosever it is"},
 	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
-	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson internal/table internal/tool", "where tools come from, not what calls them"},
+	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson internal/tool", "where tools come from, not what calls them"},
 	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table", "stored shapes know the core and the store's ports"},
-	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record internal/table internal/timer", "the shell knows what it commits and what it sends"},
+	{"internal/invariant", "internal/lifecycle internal/record internal/table", "reads what is stored, and knows nobody who stores it"},
+	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record internal/timer", "the shell knows what it commits and what it sends"},
 	{"internal/view", "events internal/lifecycle internal/problem internal/record", "public shapes are built from stored ones"},
 	{"internal/feed", "events internal/host internal/lifecycle internal/problem internal/record internal/table internal/view", "streams show views of what is stored"},
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
-	{"internal/tenant", "internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson internal/table", "who may do what, not what is done"},
-	{"internal/intake", "internal/host internal/lifecycle internal/move internal/problem internal/record internal/strictjson internal/table internal/tenant internal/view", "a use case imports no other that runs beside it"},
+	{"internal/tenant", "internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson", "who may do what, not what is done"},
+	{"internal/intake", "internal/host internal/lifecycle internal/move internal/problem internal/record internal/strictjson internal/tenant internal/view", "a use case imports no other that runs beside it"},
 	{"internal/agent", "events internal/host internal/lifecycle internal/model internal/record internal/schema internal/strictjson internal/tool", "the loop knows no lease and no store"},
-	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host internal/lifecycle internal/model internal/move internal/problem internal/record internal/table internal/tool internal/view", "the worker drives the loop"},
+	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host internal/lifecycle internal/model internal/move internal/problem internal/record internal/tool internal/view", "the worker drives the loop"},
 	{"internal/sweep", "events internal/host internal/lifecycle internal/move internal/problem internal/queue internal/record internal/table", "a use case imports no other"},
 	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
 	{"internal/webhook", "events internal/egress internal/host internal/problem internal/record internal/seal", "a use case imports no other"},
 	{"internal/mcpface", "internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
 	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/strictjson internal/tenant internal/view", "a face knows runs as clients do"},
-	{"internal/removal", "internal/host internal/lifecycle internal/move internal/problem internal/record internal/table", "a use case imports no other"},
+	{"internal/removal", "internal/host internal/lifecycle internal/move internal/problem internal/record", "a use case imports no other"},
 	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
 	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue", "turns Lambda's shapes into ours and knows no run"},
@@ -132,6 +133,35 @@ func TestRoomsImportWhatTheyMay(t *testing.T) {
 		for _, i := range may {
 			assert.Contains(t, imports, i, "the rule for %s is stale: it does not import %s any more", rule.room, i)
 		}
+	}
+}
+
+// Only these import the port to the store: others say what they do by the methods of record.Tx, and know neither keys nor
+// conditions nor how a repetition finds its own writes.
+var onTheTable = map[string]string{
+	"internal/record":            "it alone knows what is stored, and how",
+	"internal/feed":              "streams have a table of their own, whose entries live for minutes",
+	"internal/sweep":             "it goes through the shards of the due index, whatever stands there",
+	"internal/table/memtable":    "an adapter",
+	"internal/table/disktable":   "an adapter",
+	"internal/table/dynamotable": "an adapter",
+	"internal/table/cachetable":  "an adapter",
+	"internal/table/faulttable":  "an adapter",
+	"internal/table/tabletest":   "the suite of the adapters",
+	"internal/invariant":         "it reads items as they stand, for those who check invariants",
+	"internal/sim":               "the simulator's wiring, and its faults",
+	"internal/sim/explore":       "the exploration's wiring, and its faults",
+}
+
+func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
+	all := packages(t)
+	for name, p := range all {
+		if slices.Contains(ours(p.Imports), "internal/table") {
+			assert.Contains(t, onTheTable, name, "%s imports the port to the store: its use cases write by record.Tx", name)
+		}
+	}
+	for name, reason := range onTheTable {
+		assert.Contains(t, ours(all[name].Imports), "internal/table", "the rule for %s (%s) is stale", name, reason)
 	}
 }
 
@@ -164,6 +194,7 @@ var forbidden = []struct{ program, dependency, reason string }{
 	{"functions/local", module + "internal/sim", "the simulator is a test"},
 	{"functions/local", module + "internal/table/faulttable", "faults are for tests"},
 	{"functions/local", module + "internal/scenario", "stories are tests"},
+	{"functions/local", module + "internal/invariant", "invariants are checked by tests"},
 }
 
 func TestProgramsDoNotLinkWhatTheyNeedNot(t *testing.T) {

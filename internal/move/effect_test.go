@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/move"
 	"agentplatform/internal/record"
@@ -150,7 +151,7 @@ func TestWhatIsStoredBesideARun(t *testing.T) {
 		assert.Equal(t, int64(7), spent.Tokens, "its tokens count against its budgets")
 		assert.Equal(t, []string{parked}, ended.PassedOn)
 		assert.Empty(t, slices.Concat(ended.Parked, ended.Dropped))
-		audit := record.NewAudit()
+		audit := invariant.NewAudit()
 		require.NoError(t, w.look(audit))
 		require.Len(t, audit.Ledger[run.ID()], 1)
 		entry := audit.Ledger[run.ID()][0]
@@ -293,7 +294,7 @@ func TestWhatCannotBeStoredIsRefusedWhole(t *testing.T) {
 }
 
 // look reads all that is stored.
-func (w *world) look(audit *record.Audit) (err error) {
+func (w *world) look(audit *invariant.Audit) (err error) {
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
 		if err == nil {
 			err = audit.Add(i)

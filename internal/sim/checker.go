@@ -13,6 +13,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/intake"
+	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -126,7 +127,7 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	c.fresh = c.fresh[:0]
 	c.standing()
 	for _, op := range ops {
-		if _, file, is := record.Held(op.Item.Key); is {
+		if _, file, is := invariant.Held(op.Item.Key); is {
 			c.file(file)
 		} else if kind, id, _ := strings.Cut(op.Item.Part, "/"); kind == "file" {
 			c.file(id)
@@ -285,7 +286,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.later[key] = is
 	}
 	kind, rest, _ := strings.Cut(key.Part, "/")
-	a := record.NewAudit()
+	a := invariant.NewAudit()
 	if item != nil {
 		if err := a.Add(item); err != nil {
 			c.violated(14, "%s cannot be read: %v", key, err)
@@ -308,7 +309,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 	case kind == "run" && strings.HasPrefix(key.Sort, "decision/") && item != nil:
 		c.decided[rest] = a.Decided[rest]
 	case kind == "run" && strings.HasPrefix(key.Sort, "file/"):
-		run, file, _ := record.Held(key)
+		run, file, _ := invariant.Held(key)
 		if c.holds[file] == nil {
 			c.holds[file] = map[string]bool{}
 		}

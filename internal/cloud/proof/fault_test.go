@@ -25,6 +25,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/dispatch"
+	"agentplatform/internal/invariant"
 	"agentplatform/internal/record"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/dynamotable"
@@ -256,7 +257,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 	sending.Wait()
 	p.on.Store(false)
 
-	var all *record.Audit
+	var all *invariant.Audit
 	require.Eventually(t, func() bool {
 		all = b.audit()
 		if len(all.Slots) > 0 {
@@ -316,8 +317,8 @@ func (u unsettled) String() string {
 }
 
 // audit reads the whole table, past the proxy.
-func (b *bench) audit() *record.Audit {
-	all := record.NewAudit()
+func (b *bench) audit() *invariant.Audit {
+	all := invariant.NewAudit()
 	client := dynamodb.NewFromConfig(b.direct)
 	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String(b.Cloud.CoreTable), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {

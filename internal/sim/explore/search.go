@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -74,8 +75,8 @@ func (w *world) settle(s *state) {
 	w.checkEnd(s)
 }
 
-func (w *world) audit(s *state) (*record.Audit, map[string]bool) {
-	a, due := record.NewAudit(), map[string]bool{}
+func (w *world) audit(s *state) (*invariant.Audit, map[string]bool) {
+	a, due := invariant.NewAudit(), map[string]bool{}
 	s.table.All(func(item *table.Item) {
 		if err := a.Add(item); err != nil {
 			w.violated("%s cannot be read: %v", item.Key, err)
@@ -89,7 +90,7 @@ func (w *world) audit(s *state) (*record.Audit, map[string]bool) {
 
 // checkStep checks what a commit made of an item.
 func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
-	before, after := record.NewAudit(), record.NewAudit()
+	before, after := invariant.NewAudit(), invariant.NewAudit()
 	if was == nil {
 		_ = after.Add(is)
 		for id, r := range after.Runs {

@@ -1,0 +1,127 @@
+// Package invariant reads stored items for those who check invariants: the simulation, the exploration of small worlds,
+// the proofs on AWS. It reads them by itself, as they stand in the table, so that a mistake of the program's own reading
+// does not hide what it has written.
+//
+// Nothing that is shipped imports it. It must not know use cases; it imports lifecycle, record (for its types alone) and
+// the table port.
+package invariant
+
+import (
+	encoding "encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// Audit is what stored items say: what they are, by kind.
+type Audit struct {
+	Runs    map[string]record.Run
+	Chats   []lifecycle.Chat
+	Slots   map[table.Key]string      // the run that each row names
+	Ledger  map[string][]record.Entry // by run
+	Hooks   []record.Hook
+	Decided map[string][]string // the interrupts that a pause's end named, by run
+	Counts  map[table.Key]int64 // what has been used of budgets
+	Files   []record.File
+	Steps   []record.Step // but for those that are too large for their items
+}
+
+// NewAudit makes an empty audit.
+func NewAudit() *Audit {
+	return &Audit{
+		Runs: map[string]record.Run{}, Slots: map[table.Key]string{}, Ledger: map[string][]record.Entry{}, Counts: map[table.Key]int64{},
+		Decided: map[string][]string{},
+	}
+}
+
+// Held is the run and the file of a row by which the one holds the other, if it is such a row.
+func Held(key table.Key) (run, file string, is bool) {
+	run, isRun := strings.CutPrefix(key.Part, "run/")
+	file, isHold := strings.CutPrefix(key.Sort, "file/")
+	return run, file, isRun && isHold
+}
+
+// Add takes an item in. Items of other kinds are passed over. The error says that the item cannot be read.
+func (a *Audit) Add(item *table.Item) error {
+	kind, id, _ := strings.Cut(item.Part, "/")
+	place, _, _ := strings.Cut(item.Sort, "/")
+	switch {
+	case kind == "run" && item.Sort == "head":
+		r, err := read[record.Run](item)
+		r.RunID, r.Organization, r.Due = id, item.Owner, item.Due
+		a.Runs[id] = r
+		return err
+	case kind == "run" && place == "step":
+		step, inline, err := document[record.Step](item)
+		if inline {
+			a.Steps = append(a.Steps, step)
+		}
+		return err
+	case kind == "run" && place == "decision":
+		d, inline, err := document[record.Decisions](item)
+		if inline {
+			a.Decided[id] = []string{}
+		}
+		for _, one := range d.List {
+			a.Decided[id] = append(a.Decided[id], one.InterruptID)
+		}
+		return err
+	case kind == "chat":
+		c, err := read[lifecycle.Chat](item)
+		a.Chats = append(a.Chats, c)
+		return err
+	case kind == "active":
+		slot, err := read[struct {
+			RunID string `json:"run_id"`
+		}](item)
+		a.Slots[item.Key] = slot.RunID
+		return err
+	case kind == "ledger":
+		entry, err := read[record.Entry](item)
+		a.Ledger[entry.RunID] = append(a.Ledger[entry.RunID], entry)
+		return err
+	case kind == "spent":
+		count, err := read[struct {
+			N int64 `json:"n"`
+		}](item)
+		a.Counts[item.Key] = count.N
+		return err
+	case kind == "file":
+		f, err := read[record.File](item)
+		a.Files = append(a.Files, f)
+		return err
+	case kind == "hook":
+		h, err := read[record.Hook](item)
+		a.Hooks = append(a.Hooks, h)
+		return err
+	default:
+		return nil
+	}
+}
+
+func read[T any](item *table.Item) (v T, err error) {
+	if err := json.Unmarshal(item.Body, &v); err != nil {
+		return v, fmt.Errorf("invariant: %s: %w", item.Key, err)
+	}
+	return v, nil
+}
+
+// document reads a value that may be too large for its item, and is in the blob store then: inline says that it is not.
+func document[T any](item *table.Item) (v T, inline bool, err error) {
+	d, err := read[struct {
+		Doc  encoding.RawMessage `json:"doc"`
+		Blob string              `json:"blob"`
+	}](item)
+	if err != nil || d.Blob != "" {
+		return v, false, err
+	}
+	if err := encoding.Unmarshal(d.Doc, &v); err != nil { // as it was written
+		return v, false, fmt.Errorf("invariant: %s: %w", item.Key, err)
+	}
+	return v, true, nil
+}

@@ -1,0 +1,115 @@
+package invariant_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/invariant"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+var stored = record.Run{Run: lifecycle.Run{
+	Ticket: lifecycle.Ticket{RunID: "r", Organization: "o", User: "u", Agent: "a", Chat: "c"},
+	Due:    time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC),
+}}
+
+// furnished is a table that holds one of everything that an audit looks at, and of some that it does not.
+func furnished(t *testing.T) *memtable.Table {
+	ctx, h := t.Context(), host.System()
+	items := memtable.New(h.Now)
+	s := record.New(items, &memblob.Store{}, h)
+	require.NoError(t, s.EnsureDeployment(ctx))
+	_, err := record.Create(ctx, s, record.File{ID: "f", Organization: "o", Uploaded: true, Due: h.Now()}, "f")
+	require.NoError(t, err)
+	tx := s.Begin("m")
+	tx.PutRun(record.Fresh(stored))
+	tx.PutStep(ctx, stored, record.Step{Index: 1, Text: "small"})
+	tx.PutStep(ctx, stored, record.Step{Index: 2, Text: strings.Repeat("x", 9<<10)})
+	tx.PutDecisions(ctx, stored, 1, record.Decisions{List: []record.Decision{{InterruptID: "h"}}})
+	tx.PutDecisions(ctx, stored, 2, record.Decisions{List: []record.Decision{{InterruptID: "i"}, {InterruptID: "j", Decision: "approve"}}})
+	tx.PutChat(record.Fresh(lifecycle.Chat{ID: "c", Organization: "o", Title: "t"}))
+	taken := stored.Run
+	taken.Slots = lifecycle.Slots{User: "0000", Organization: "0001"}
+	tx.MoveSlots(stored.Run, taken)
+	tx.PutCharge(stored.Run, lifecycle.Charge{Billed: true})
+	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
+	tx.PutHook(record.Fresh(record.Hook{DeliveryID: "d", Organization: "o", RunID: "r"}))
+	tx.Hold(ctx, "o", "a", "r", []record.FileRef{{FileID: "f"}})
+	record.PutResource(tx, record.Fresh(record.User{ID: "u", Organization: "o"}))
+	tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}))
+	require.NoError(t, tx.Commit(ctx))
+	return items
+}
+
+// An audit takes in what there is, by its kind, and passes over the rest.
+func TestAnAuditTakesInWhatThereIs(t *testing.T) {
+	a := invariant.NewAudit()
+	holds := map[string]string{}
+	furnished(t).All(func(i *table.Item) {
+		require.NoError(t, a.Add(i), i.Key)
+		if run, file, is := invariant.Held(i.Key); is {
+			holds[run] = file
+		}
+	})
+	assert.Equal(t, map[string]record.Run{"r": stored}, a.Runs)
+	assert.Equal(t, []record.Step{{Index: 1, Text: "small"}}, a.Steps, "the other is large")
+	assert.Equal(t, map[string][]string{"r": {"i", "j"}}, a.Decided, "of its last pause")
+	require.Len(t, a.Chats, 1)
+	assert.Equal(t, "t", a.Chats[0].Title)
+	assert.Equal(t, map[table.Key]string{
+		{Part: "active/user/o/u", Sort: "0000"}: "r", {Part: "active/org/o", Sort: "0001"}: "r",
+	}, a.Slots)
+	require.Len(t, a.Ledger, 1)
+	require.Len(t, a.Ledger["r"], 1)
+	assert.True(t, a.Ledger["r"][0].Billed)
+	assert.Equal(t, map[table.Key]int64{{Part: "spent/user/u/day", Sort: "runs"}: 5}, a.Counts)
+	require.Len(t, a.Files, 1)
+	assert.Equal(t, 1, a.Files[0].Holds)
+	require.Len(t, a.Hooks, 1)
+	assert.Equal(t, "d", a.Hooks[0].DeliveryID)
+	assert.Equal(t, map[string]string{"r": "f"}, holds)
+	_, _, is := invariant.Held(table.Key{Part: "chat/c", Sort: "file/f"})
+	assert.False(t, is)
+}
+
+// An audit says what it cannot understand, of every kind that it takes in; what is too large for its item it does not
+// look into.
+func TestAnAuditSaysWhatItCannotUnderstand(t *testing.T) {
+	kinds := map[string]bool{}
+	furnished(t).All(func(i *table.Item) {
+		kind, _, _ := strings.Cut(i.Part, "/")
+		place, _, _ := strings.Cut(i.Sort, "/")
+		if kind == "run" {
+			kind += " " + place
+		}
+		for _, body := range []string{"{", `{"doc":[]}`} {
+			bad := *i
+			bad.Body = []byte(body)
+			if body == "{" || place == "step" || place == "decision" {
+				said, before := kinds[kind]
+				kinds[kind] = invariant.NewAudit().Add(&bad) != nil && (said || !before)
+			}
+		}
+	})
+	assert.Equal(t, map[string]bool{
+		"run head": true, "run step": true, "run decision": true, "chat": true, "active": true, "ledger": true,
+		"spent": true, "file": true, "hook": true,
+		"run file": false, "deployment": false, "job": false, "user": false,
+	}, kinds)
+	for _, place := range []string{"step/000009", "decision/000009"} {
+		a := invariant.NewAudit()
+		large := table.Item{Key: table.Key{Part: "run/r", Sort: place}, Body: []byte(`{"blob":"documents/x"}`)}
+		require.NoError(t, a.Add(&large))
+		assert.Empty(t, a.Decided)
+		assert.Empty(t, a.Steps)
+	}
+}
