@@ -1,8 +1,9 @@
-// Package lifecycle is the core: what a run is, what it may do next, and what it costs.
+// Package lifecycle is the core: the states of a run, the transitions between them, and what a run costs.
 //
-// Everything here is a value: a run and an event in, a run and its consequences out, or a [Refusal]. The moves of the
-// specification's transition table, and those it leaves open, stand in [Moves] and nowhere else. Time and identifiers
-// arrive in the event.
+// Every function is pure: a run and an event in; the changed run and its consequences, or a [Refusal], out. [Moves]
+// is the transition table, the only place where it is defined. It has the transitions of the specification and those
+// that the specification leaves open. Times and identifiers arrive in the event.
 //
-// The package must not know storage, queues, HTTP, models or tools, and reads no clock. It imports the standard library.
+// The package must not know storage, queues, HTTP, models or tools, and reads no clock. It imports the standard
+// library only.
 package lifecycle

@@ -11,8 +11,8 @@ import (
 	. "agentplatform/internal/lifecycle"
 )
 
-// Each move changes exactly the fields that are named here, besides the time of the last change.
-func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
+// Each transition changes exactly the fields that are named here, besides the time of the last change.
+func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 	type change = func(*Run)
 	work := Work{Attempt: 1, Active: 2 * time.Second, Usage: Usage{OutputTokens: 7}, Steps: 3, Until: t0.Add(time.Hour)}
 	still := work
@@ -48,9 +48,10 @@ func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
 			r.Status, r.Transition, r.Attempt, r.StartedAt, r.StartBy = Running, 2, 1, now, time.Time{}
 			r.Lease = Lease{Holder: "w2", Boot: "b", Until: startBy}
 		}}},
-		"the claim of a lost worker's run": {Running, lapsed, Claim{Holder: "w2", Until: startBy}, []change{func(r *Run) {
-			r.Attempt, r.Crashes, r.Lease = 2, 1, Lease{Holder: "w2", Until: startBy}
-		}}},
+		"the claim of a lost worker's run": {Running, lapsed, Claim{Holder: "w2", Until: startBy},
+			[]change{func(r *Run) {
+				r.Attempt, r.Crashes, r.Lease = 2, 1, Lease{Holder: "w2", Until: startBy}
+			}}},
 		"a beat": {Running, nothing, Beat{work}, []change{reported}},
 		"a beat that keeps the lease": {
 			Running, nothing, Beat{still},
@@ -87,13 +88,15 @@ func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
 			Queued, func(r *Run) { r.StartBy = now }, Unstartable{},
 			[]change{ended(Failed), func(r *Run) { r.Error = "the run could not be started within 1m0s" }},
 		},
-		"a pause": {Running, func(r *Run) { r.Crashes = 2 }, Pause{work, []Pending{{"i", Approval}}, startBy, 4}, []change{reported, func(r *Run) {
-			r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
-			r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{"i", Approval}}, startBy, startBy, 4
-			r.Slots = Slots{PausedRow(r.RunID), PausedRow(r.RunID)}
-		}}},
+		"a pause": {Running, func(r *Run) { r.Crashes = 2 }, Pause{work, []Pending{{"i", Approval}}, startBy, 4},
+			[]change{reported, func(r *Run) {
+				r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
+				r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{"i", Approval}}, startBy, startBy, 4
+				r.Slots = Slots{PausedRow(r.RunID), PausedRow(r.RunID)}
+			}}},
 		"a resume": {
-			AwaitingInput, paused, Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: free, StartBy: startBy},
+			AwaitingInput, paused, Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: free,
+				StartBy: startBy},
 			[]change{requeued},
 		},
 		"an answer": {
@@ -113,7 +116,8 @@ func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
 			[]change{ended(Cancelled), func(r *Run) { r.CancelRequested, r.CancelReason = true, "no" }},
 		},
 		"a cancel asked again": {
-			Running, func(r *Run) { lapsed(r); r.CancelRequested, r.CancelReason = true, "first" }, Cancel{Reason: "second"},
+			Running, func(r *Run) { lapsed(r); r.CancelRequested, r.CancelReason = true, "first" },
+			Cancel{Reason: "second"},
 			[]change{ended(Cancelled)},
 		},
 		"a park": {Queued, nothing, Park{"p"}, []change{func(r *Run) { r.Parked = []string{"p"} }}},
@@ -129,9 +133,10 @@ func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
 			Queued, func(r *Run) { r.Parked = []string{"p"} }, Remove{KeepParked: true},
 			[]change{ended(Cancelled), func(r *Run) { r.CancelReason = "deleted" }},
 		},
-		"the last of the crashes": {Running, func(r *Run) { r.Crashes = MaxCrashes - 1 }, Crash{work}, []change{reported, ended(Failed), func(r *Run) {
-			r.Error = "the agent's work failed inside the service 5 times without finishing a step"
-		}}},
+		"the last of the crashes": {Running, func(r *Run) { r.Crashes = MaxCrashes - 1 }, Crash{work},
+			[]change{reported, ended(Failed), func(r *Run) {
+				r.Error = "the agent's work failed inside the service 5 times without finishing a step"
+			}}},
 	} {
 		r := sample(c.from)
 		c.before(&r)
@@ -146,10 +151,11 @@ func TestAMoveChangesItsFieldsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestWhatAnEarlierAttemptReportsIsRefusedAndChangesNothing(t *testing.T) {
+func TestReportOfAnEarlierAttemptIsRefusedAndChangesNothing(t *testing.T) {
 	for _, crashes := range []int{0, MaxCrashes - 1} {
 		for _, e := range []Event{
-			Beat{work}, Step{work}, HandOver{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"}, TimeOut{work},
+			Beat{work}, Step{work}, HandOver{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"},
+			TimeOut{work},
 		} {
 			r := sample(Running)
 			r.Attempt, r.Crashes = 2, crashes
@@ -162,7 +168,7 @@ func TestWhatAnEarlierAttemptReportsIsRefusedAndChangesNothing(t *testing.T) {
 	assert.False(t, RefusedFor(nil, LeaseLost))
 }
 
-func TestARunWithoutAWorkerGoesOnUntilOneOfItsBoundsIsReached(t *testing.T) {
+func TestRunWithoutAWorkerIsExecutedUntilALimitIsReached(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Run)
 		ends   bool
@@ -189,7 +195,7 @@ func TestARunWithoutAWorkerGoesOnUntilOneOfItsBoundsIsReached(t *testing.T) {
 	}
 }
 
-func TestWhatAStatusMeans(t *testing.T) {
+func TestStatusPredicatesFitEachStatus(t *testing.T) {
 	type meaning struct{ active, counts, rests, terminal bool }
 	want := map[Status]meaning{
 		Queued:        {active: true, counts: true},
@@ -210,25 +216,28 @@ func TestWhatAStatusMeans(t *testing.T) {
 	assert.False(t, r.Answerable(), "only a paused run is answered by a message")
 }
 
-func TestAQueuedRunIsLookedAtAfterItsNudgeHadTimeOrAtItsDeadline(t *testing.T) {
+func TestQueuedRunIsDueAfterTheDispatchGraceOrAtItsStartDeadline(t *testing.T) {
 	for _, c := range []struct{ patience, due time.Duration }{
-		{DispatchGrace - time.Second, DispatchGrace - time.Second}, {DispatchGrace, DispatchGrace}, {time.Hour, DispatchGrace},
+		{DispatchGrace - time.Second, DispatchGrace - time.Second}, {DispatchGrace, DispatchGrace},
+		{time.Hour, DispatchGrace},
 	} {
 		assert.Equal(t, now.Add(c.due), Accept(Ticket{}, Place{}, now, now.Add(c.patience)).Due)
 	}
 }
 
-func TestAChatKnowsItsTurnItsLastRunAndWhoTookPart(t *testing.T) {
+func TestChatRecordsItsTurnLastRunAndParticipants(t *testing.T) {
 	c := Chat{Epoch: 2}
 	assert.Equal(t, Place{Epoch: 2, Turn: 1}, c.Next())
 	for turn, agent := range []string{"a", "b", "a"} {
 		r := Accept(Ticket{RunID: agent, Agent: agent}, c.Next(), now, now)
 		before := c
 		c = c.Begin(r, now)
-		assert.Equal(t, Chat{Epoch: 2, ActiveRun: agent, LastRun: agent, Turn: turn + 1, UpdatedAt: now, Agents: c.Agents}, c)
+		assert.Equal(t, Chat{Epoch: 2, ActiveRun: agent, LastRun: agent, Turn: turn + 1, UpdatedAt: now,
+			Agents: c.Agents}, c)
 		assert.LessOrEqual(t, len(before.Agents), turn)
 		c = c.Release(now.Add(time.Minute))
-		assert.Equal(t, Chat{Epoch: 2, LastRun: agent, Turn: turn + 1, UpdatedAt: now.Add(time.Minute), Agents: c.Agents}, c)
+		assert.Equal(t, Chat{Epoch: 2, LastRun: agent, Turn: turn + 1, UpdatedAt: now.Add(time.Minute),
+			Agents: c.Agents}, c)
 	}
 	assert.Equal(t, []string{"a", "b"}, c.Agents)
 	assert.Equal(t, Place{Epoch: 2, Turn: 4, Previous: "a"}, c.Next())

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Claim is a worker asking for a run.
+// Claim is sent by a worker that wants to execute a run: one that is queued, or one whose lease has lapsed.
 type Claim struct {
 	Holder string
-	Boot   string // not empty: the asking process is the only one (see Lease.Lapsed)
+	Boot   string // if not empty, the claiming process is the only one (see Lease.Lapsed)
 	Until  time.Time
 }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Claim) Move() string { return "claim" }
 
 func (e Claim) apply(o *Outcome, now time.Time) error {
@@ -29,10 +29,10 @@ func (e Claim) apply(o *Outcome, now time.Time) error {
 		}
 	} else {
 		if !now.Before(r.StartBy) {
-			return o.refuse(TooEarly) // too late, rather: the run is to be failed, see Pending
+			return o.refuse(TooEarly) // the start deadline has passed: Unstartable must fail the run first
 		}
 		o.enter(Running, now)
-		r.StartBy = time.Time{} // it has started
+		r.StartBy = time.Time{}
 	}
 	r.Attempt++
 	r.Lease = Lease(e)
@@ -42,13 +42,13 @@ func (e Claim) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Work is what every report of a worker carries: which attempt it is, and what has been consumed.
+// Work is part of every report of a worker: which attempt it is, and what the run has consumed.
 type Work struct {
 	Attempt int
-	Active  time.Duration // active time of the whole run so far, by the worker's monotonic clock
-	Usage   Usage         // of the whole run so far
-	Steps   int           // journalled so far
-	Until   time.Time     // the lease's new end, for reports that go on
+	Active  time.Duration // total active time of the run, by the worker's monotonic clock
+	Usage   Usage         // total of the run
+	Steps   int           // total of journalled steps
+	Until   time.Time     // the new end of the lease; zero leaves it as it is
 }
 
 func (w Work) report(o *Outcome) error {
@@ -56,7 +56,7 @@ func (w Work) report(o *Outcome) error {
 	if r.Attempt != w.Attempt || r.Lease.Holder == "" {
 		return o.refuse(LeaseLost)
 	}
-	// Totals rather than increments: a report that is made twice, because the first answer was lost, counts once.
+	// Totals, not increments: a report that is repeated because its first answer was lost counts once.
 	r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())
 	r.Usage, r.Steps = w.Usage, w.Steps
 	if !w.Until.IsZero() {
@@ -65,18 +65,18 @@ func (w Work) report(o *Outcome) error {
 	return nil
 }
 
-// Beat keeps the lease alive.
+// Beat is the heartbeat: it renews the lease.
 type Beat struct{ Work }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Beat) Move() string { return "beat" }
 
 func (e Beat) apply(o *Outcome, _ time.Time) error { return e.report(o) }
 
-// Step journals a step. A journalled step is progress: the count of crashes begins anew.
+// Step journals steps. A journalled step is progress, so it resets the count of crashes.
 type Step struct{ Work }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Step) Move() string { return "step" }
 
 func (e Step) apply(o *Outcome, _ time.Time) error {
@@ -84,10 +84,10 @@ func (e Step) apply(o *Outcome, _ time.Time) error {
 	return e.report(o)
 }
 
-// HandOver ends a worker's part without ending the run.
+// HandOver gives the lease up without ending the run; another worker continues it.
 type HandOver struct{ Work }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (HandOver) Move() string { return "hand_over" }
 
 func (e HandOver) apply(o *Outcome, now time.Time) error {
@@ -102,17 +102,18 @@ func (e HandOver) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Crash ends a worker's part that failed inside: its program panicked. Another attempt begins, until there were too many
-// since the last journalled step.
+// Crash reports that an attempt panicked. Another attempt begins, unless [MaxCrashes] attempts were lost since the
+// last journalled step: then the run fails.
 type Crash struct{ Work }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Crash) Move() string { return "crash" }
 
 func (e Crash) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	if r.Crashes++; r.Crashes >= MaxCrashes {
-		return e.finish(o, Failed, fmt.Sprintf("the agent's work failed inside the service %d times without finishing a step", r.Crashes), now)
+		return e.finish(o, Failed,
+			fmt.Sprintf("the agent's work failed inside the service %d times without finishing a step", r.Crashes), now)
 	}
 	if err := e.report(o); err != nil {
 		return err
@@ -127,15 +128,15 @@ func (e Crash) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Pause stops the run until humans have decided.
+// Pause stops the run until humans have decided its interrupts, or until ExpiresAt.
 type Pause struct {
 	Work
 	Interrupts   []Pending
 	ExpiresAt    time.Time
-	AgentVersion int // the newest one, published or not
+	AgentVersion int // the newest version of the agent, published or not
 }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Pause) Move() string { return "pause" }
 
 func (e Pause) apply(o *Outcome, now time.Time) error {
@@ -157,34 +158,34 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// PausedRow is the row that a paused run has among the slots, where it counts for nothing.
+// PausedRow is the sort key of the slot of a paused run. It does not count against the caps.
 func PausedRow(run string) string { return "paused/" + run }
 
 // Complete ends the run with its answer.
 type Complete struct{ Work }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Complete) Move() string { return "complete" }
 
 func (e Complete) apply(o *Outcome, now time.Time) error {
 	return e.finish(o, Completed, "", now)
 }
 
-// Fail ends the run with an error.
+// Fail ends the run with an error message.
 type Fail struct {
 	Work
 	Error string
 }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Fail) Move() string { return "fail" }
 
 func (e Fail) apply(o *Outcome, now time.Time) error { return e.finish(o, Failed, e.Error, now) }
 
-// TimeOut ends the run at its active-execution limit.
+// TimeOut ends the run because its limit of active time is reached.
 type TimeOut struct{ Work }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (TimeOut) Move() string { return "time_out" }
 
 func (e TimeOut) apply(o *Outcome, now time.Time) error {
@@ -195,7 +196,7 @@ func limitReached(r Run) string {
 	return fmt.Sprintf("the run reached its active-execution limit of %s", r.ActiveLimit())
 }
 
-// finish ends a running run. An acknowledged cancel wins over whatever the worker brings.
+// finish ends a running run. If a cancel was requested, the run is cancelled whatever the worker reports.
 func (w Work) finish(o *Outcome, s Status, reason string, now time.Time) error {
 	if err := w.report(o); err != nil {
 		return err
@@ -209,10 +210,10 @@ func (w Work) finish(o *Outcome, s Status, reason string, now time.Time) error {
 	return nil
 }
 
-// Recover ends a run that its worker left and that must not be executed again.
+// Recover ends a run whose worker is lost and that must not be executed again (see mustEnd).
 type Recover struct{ Boot string }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Recover) Move() string { return "recover" }
 
 func (e Recover) apply(o *Outcome, now time.Time) error {
@@ -233,11 +234,11 @@ type ending struct {
 	reason string
 }
 
-// mustEnd says how a run without a live worker must end, nil when it may go on.
+// mustEnd returns how a run without a live worker must end, or nil if another attempt may execute it.
 func mustEnd(r Run) *ending {
 	crashes := r.Crashes
 	if r.Lease.Holder != "" {
-		crashes++ // the lapse that is being looked at
+		crashes++ // the lease that has lapsed now
 	}
 	switch {
 	case r.CancelRequested:
@@ -253,10 +254,10 @@ func mustEnd(r Run) *ending {
 	}
 }
 
-// Unstartable fails a run that waited too long for a worker.
+// Unstartable fails a run that no worker started before its start deadline.
 type Unstartable struct{}
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Unstartable) Move() string { return "unstartable" }
 
 func (Unstartable) apply(o *Outcome, now time.Time) error {
@@ -269,16 +270,16 @@ func (Unstartable) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Decision is what a human decided about one interrupt.
+// Decision is a human's decision about one interrupt.
 type Decision struct {
 	InterruptID string
 	Verb        Verb
 }
 
-// Verb is what a decision says.
+// Verb is the kind of a decision.
 type Verb string
 
-// The verbs.
+// The verbs. Answer is for clarifications, the others are for approvals.
 const (
 	Approve Verb = "approve"
 	Reject  Verb = "reject"
@@ -288,7 +289,7 @@ const (
 
 func (v Verb) fits(k InterruptKind) bool { return (v == Answer) == (k == Clarification) }
 
-// Resume decides exactly the pending interrupts.
+// Resume queues a paused run again. Its decisions must be about exactly the pending interrupts.
 type Resume struct {
 	Decisions []Decision
 	By        string
@@ -296,7 +297,7 @@ type Resume struct {
 	StartBy   time.Time
 }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Resume) Move() string { return "resume" }
 
 func (e Resume) apply(o *Outcome, now time.Time) error {
@@ -328,14 +329,14 @@ func (e Resume) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// AnswerMessage answers the one pending clarification.
+// AnswerMessage queues a paused run again whose one pending clarification a message answers.
 type AnswerMessage struct {
 	By      string
 	Slots   Slots
 	StartBy time.Time
 }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (AnswerMessage) Move() string { return "answer" }
 
 func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
@@ -347,10 +348,11 @@ func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Expire ends a pause that nobody decided. It is fenced by the pause's number and by the stored instant.
+// Expire cancels a run whose pause was not decided in time. It is fenced by the number of the pause and by its stored
+// end.
 type Expire struct{ Pause int }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Expire) Move() string { return "expire" }
 
 func (e Expire) apply(o *Outcome, now time.Time) error {
@@ -366,13 +368,13 @@ func (e Expire) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Cancel stops the run: at once where no worker is at it, else by a flag the worker sees.
+// Cancel cancels the run: at once if no live worker executes it, otherwise by a flag that the worker reads.
 type Cancel struct {
 	Reason string
 	Boot   string
 }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Cancel) Move() string { return "cancel" }
 
 func (e Cancel) apply(o *Outcome, now time.Time) error {
@@ -390,10 +392,10 @@ func (e Cancel) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Park keeps a message for the time after the run. Its id is the id that its own run will have.
+// Park adds a message that waits for the run's end. ID is the id of the run that the message will become.
 type Park struct{ ID string }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Park) Move() string { return "park" }
 
 func (e Park) apply(o *Outcome, _ time.Time) error {
@@ -404,10 +406,10 @@ func (e Park) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
-// Withdraw takes a parked message back.
+// Withdraw removes a parked message.
 type Withdraw struct{ ID string }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Withdraw) Move() string { return "withdraw" }
 
 func (e Withdraw) apply(o *Outcome, _ time.Time) error {
@@ -419,10 +421,10 @@ func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
-// Postpone says when the sweeper will look again.
+// Postpone sets when the sweeper reconciles the run again.
 type Postpone struct{ Due time.Time }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Postpone) Move() string { return "postpone" }
 
 func (e Postpone) apply(o *Outcome, _ time.Time) error {
@@ -430,11 +432,11 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
-// Remove ends a run whose chat, user or organisation is deleted: no push, and nothing parked goes on, unless KeepParked
-// says that the chat stays.
+// Remove ends a run whose chat, user or organization is deleted. No webhook is sent, and the parked messages are
+// dropped unless KeepParked says that the chat stays.
 type Remove struct{ KeepParked bool }
 
-// Move names the move.
+// Move returns the name of the transition.
 func (Remove) Move() string { return "remove" }
 
 func (e Remove) apply(o *Outcome, now time.Time) error {
@@ -447,15 +449,16 @@ func (e Remove) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// PendingWork says what a run asks for at this time: the event to apply, or that a worker should execute it. Both are zero
-// when nothing is to be done before Again. The sweeper, a nudge and a timer all come to the same answer by it.
+// PendingWork is what a run needs at a point in time: an event to apply, or a worker to execute it. Event and Execute
+// are both zero if nothing is to be done before Again. The sweeper, the receiver of a nudge and a timer all decide by
+// it.
 type PendingWork struct {
 	Execute bool
 	Event   Event
-	Again   time.Time // when to look again; zero for a run that has ended
+	Again   time.Time // when to reconcile the run again; zero if it has ended
 }
 
-// Look works out what a run asks for now.
+// Look returns what a run needs now. boot is the id of the only living process, or empty (see [Lease.Lapsed]).
 func Look(r Run, now time.Time, boot string) PendingWork {
 	switch r.Status {
 	case Queued:

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Event is something that happens to a run. Its fields carry what the move needs: times, ids, choices.
+// Event is something that happens to a run. Its fields carry what the transition needs: times, ids, choices.
 type Event interface {
-	// Move is the name of the move that the event asks for.
+	// Move is the name of the transition that the event asks for.
 	Move() string
 	apply(o *Outcome, now time.Time) error
 }
@@ -18,29 +18,34 @@ type Event interface {
 type Move struct {
 	Name string
 	From []Status
-	To   []Status // where it may lead; the same status again means that the run stays
-	When string   // for the reader
+	To   []Status // the possible results; one that is also in From means that the status may stay the same
+	When string   // a description for humans
 }
 
-// Moves is the transition table: the specification's rows, and the moves it leaves open.
+// Moves is the transition table: the specification's rows, and the transitions that it leaves open.
 func Moves() []Move {
 	active := []Status{Queued, Running, AwaitingInput}
 	return []Move{
-		{"claim", []Status{Queued, Running}, []Status{Running}, "a worker starts a queued run, or takes over one whose lease has lapsed"},
+		{"claim", []Status{Queued, Running}, []Status{Running},
+			"a worker starts a queued run, or takes over one whose lease has lapsed"},
 		{"beat", []Status{Running}, []Status{Running}, "the worker confirms its lease and its active time"},
 		{"step", []Status{Running}, []Status{Running}, "a model reply or tool result is journalled"},
-		{"hand_over", []Status{Running}, []Status{Running}, "the worker gives its lease up at a step's end; another goes on"},
-		{"crash", []Status{Running}, []Status{Running, Failed, Cancelled}, "the worker's program failed at the run; another attempt begins, a few times"},
+		{"hand_over", []Status{Running}, []Status{Running},
+			"the worker gives its lease up at a step's end; another goes on"},
+		{"crash", []Status{Running}, []Status{Running, Failed, Cancelled},
+			"the worker's program failed at the run; another attempt begins, a few times"},
 		{"pause", []Status{Running}, []Status{AwaitingInput, Cancelled}, "the agent needs a human decision"},
 		{"complete", []Status{Running}, []Status{Completed, Cancelled}, "the worker finishes with success"},
 		{"fail", []Status{Running}, []Status{Failed, Cancelled}, "the worker finishes with failure"},
 		{"time_out", []Status{Running}, []Status{TimedOut, Cancelled}, "the active-execution limit is reached"},
-		{"recover", []Status{Running}, []Status{Failed, Cancelled, TimedOut}, "the lease has lapsed and the run must not go on"},
+		{"recover", []Status{Running}, []Status{Failed, Cancelled, TimedOut},
+			"the lease has lapsed and the run must not go on"},
 		{"unstartable", []Status{Queued}, []Status{Failed}, "no worker started the run before its start deadline"},
 		{"resume", []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
 		{"answer", []Status{AwaitingInput}, []Status{Queued}, "a message answers the one pending clarification"},
 		{"expire", []Status{AwaitingInput}, []Status{Cancelled}, "the pause was not decided in time"},
-		{"cancel", active, []Status{Cancelled, Running}, "at once when queued, paused or without a live worker; else the worker is told"},
+		{"cancel", active, []Status{Cancelled, Running},
+			"at once when queued, paused or without a live worker; else the worker is told"},
 		{"park", active, active, "a message waits for the run's end"},
 		{"withdraw", active, active, "a parked message is taken back"},
 		{"postpone", active, active, "the sweeper looked and will look again later"},
@@ -56,28 +61,28 @@ var moves = func() map[string]Move {
 	return byName
 }()
 
-// Outcome is a move that was made: the run before and after, and what follows from it. All of it is written in the one
-// commit that stores the run, but for Nudge, Arm and Disarm, which are sent after it and may be lost.
+// Outcome is a transition that was made: the run before and after it, and its consequences. All of it must be written
+// in the same commit as the run, except Nudge, Arm and Disarm: these are sent after the commit and may be lost.
 type Outcome struct {
 	Before, After Run
 
-	Announce *Announcement // a webhook row
-	Charge   *Charge       // the ledger entry
-	Promote  string        // the parked message whose run takes the chat
-	Unlock   bool          // the chat is free: nothing was parked
+	Announce *Announcement // a webhook delivery to store
+	Charge   *Charge       // the ledger entry to store
+	Promote  string        // the parked message whose run gets the chat's lock
+	Unlock   bool          // the chat's lock is free: no message was parked
 
-	Nudge  bool   // a worker should look at the run (or at the promoted one)
-	Arm    *Alarm // a timer to start
-	Disarm *Alarm // a timer that is no longer needed
+	Nudge  bool   // send a nudge for the run, or for the promoted one
+	Arm    *Alarm // the timer to start
+	Disarm *Alarm // the timer to stop
 }
 
-// Announcement says that a state was entered which the client wants pushed.
+// Announcement is a state of which the client wants to be told by a webhook.
 type Announcement struct {
 	Status   Status
-	Sequence int // the transition's number: one row for each
+	Sequence int // the number of the transition: one delivery for each
 }
 
-// Charge is what the ledger records of an ended run.
+// Charge is the ledger entry of a run that has ended.
 type Charge struct {
 	Status   Status
 	Billed   bool
@@ -91,33 +96,33 @@ type Alarm struct {
 	At    time.Time
 }
 
-// ErrRefused is what every [Refusal] is.
+// ErrRefused matches every [Refusal].
 var ErrRefused = errors.New("the move is not possible")
 
-// Refusal says why a move is not possible, with what an answer to the client needs. Nothing has changed.
+// Refusal is the error of a transition that is not possible. Nothing has changed.
 type Refusal struct {
 	Reason Reason
 	Status Status
 	Detail string
 }
 
-// Reason is why a move was refused.
+// Reason is why a transition was refused.
 type Reason string
 
 // The reasons.
 const (
-	WrongState     Reason = "wrong_state"     // the run is not where the move begins
+	WrongState     Reason = "wrong_state"     // the transition does not begin in the run's status
 	Ended          Reason = "ended"           // the run has ended
-	LeaseHeld      Reason = "lease_held"      // another worker is at it
-	LeaseLost      Reason = "lease_lost"      // the asking worker no longer holds the run
-	TooEarly       Reason = "too_early"       // the deadline in question has not come
+	LeaseHeld      Reason = "lease_held"      // a live worker holds the lease
+	LeaseLost      Reason = "lease_lost"      // the reporting worker no longer holds the lease
+	TooEarly       Reason = "too_early"       // the deadline has not come, or (claim) has passed
 	Mismatch       Reason = "mismatch"        // the decided ids are not the pending ones
 	WrongKind      Reason = "wrong_kind"      // a decision does not fit its interrupt
-	NotAnswerable  Reason = "not_answerable"  // what is pending is not one clarification
-	ParkedFull     Reason = "parked_full"     // five messages are parked
+	NotAnswerable  Reason = "not_answerable"  // not exactly one clarification is pending
+	ParkedFull     Reason = "parked_full"     // MaxParked messages are parked
 	NotParked      Reason = "not_parked"      // no such message is parked on this run
-	AlreadyFlagged Reason = "already_flagged" // cancellation was already asked for
-	StalePause     Reason = "stale_pause"     // the event speaks of an earlier pause
+	AlreadyFlagged Reason = "already_flagged" // a cancel was requested before
+	StalePause     Reason = "stale_pause"     // the event is about an earlier pause
 )
 
 func (r *Refusal) Error() string {
@@ -127,10 +132,10 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s (%s)", r.Reason, r.Status)
 }
 
-// Is makes every refusal match [ErrRefused].
+// Is makes errors.Is match every refusal with [ErrRefused].
 func (*Refusal) Is(target error) bool { return target == ErrRefused }
 
-// RefusedFor says whether err is a refusal for this reason.
+// RefusedFor reports whether err is a [Refusal] for this reason.
 func RefusedFor(err error, reason Reason) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Reason == reason
@@ -140,7 +145,10 @@ func (o *Outcome) refuse(reason Reason) error {
 	return &Refusal{Reason: reason, Status: o.Before.Status}
 }
 
-// Apply makes a move: the run as the event leaves it, with all that follows, or a [Refusal].
+// Apply makes a transition: it returns the run as the event leaves it, with the consequences. The error is a
+// [Refusal]: [Ended] or [WrongState] if the transition does not begin in the run's status, or the reason of the event
+// itself. Apply panics if the event's transition is not in the table, or leads to a status that its row does not
+// list.
 func Apply(r Run, e Event, now time.Time) (Outcome, error) {
 	m, ok := moves[e.Move()]
 	if !ok {
@@ -159,13 +167,14 @@ func Apply(r Run, e Event, now time.Time) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if !slices.Contains(m.To, o.After.Status) {
-		panic(fmt.Sprintf("lifecycle: %s led from %s to %s, which its row does not list", m.Name, r.Status, o.After.Status))
+		panic(fmt.Sprintf("lifecycle: %s led from %s to %s, which its row does not list", m.Name, r.Status,
+			o.After.Status))
 	}
 	o.After.UpdatedAt = now
 	return o, nil
 }
 
-// enter puts the run into a status and works out what follows from being there.
+// enter puts the run into a status and sets the consequences of that.
 func (o *Outcome) enter(s Status, now time.Time) {
 	r := &o.After
 	r.Status = s
@@ -199,13 +208,15 @@ func (o *Outcome) settle(now time.Time) {
 	o.Promote, o.Nudge = r.Parked[0], true
 }
 
-// Inherit is the place of a promoted run: the next turn, with the rest of the parked messages.
+// Inherit is the position of the promoted run: the next turn, with the rest of the parked messages. It panics if no
+// message was parked.
 func (o Outcome) Inherit(slots Slots) Place {
 	r := o.Before
-	return Place{Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]), Slots: slots}
+	return Place{Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]),
+		Slots: slots}
 }
 
-// requeue sends a paused run back to the workers, with a fresh start deadline.
+// requeue queues a paused run again, with a new start deadline.
 func (o *Outcome) requeue(slots Slots, startBy, now time.Time) {
 	o.enter(Queued, now)
 	r := &o.After

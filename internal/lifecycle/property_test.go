@@ -9,8 +9,8 @@ import (
 	. "agentplatform/internal/lifecycle"
 )
 
-// dumb is a second version of the core, as simple as can be: what a run is, in a few words, and for each event in plain
-// ifs what becomes of it. It knows nothing of consequences, only where the run stands.
+// dumb is a second implementation of the core that is as simple as possible: the state of a run in a few fields, and
+// the effect of each event in plain ifs. It models the status only, not the consequences.
 type dumb struct {
 	status    Status
 	held      bool // a live worker
@@ -21,7 +21,7 @@ type dumb struct {
 	parked    int
 	flagged   bool
 	crashes   int
-	gone      bool // the worker has said itself that it crashed
+	gone      bool // the worker has reported its own crash
 }
 
 func (d *dumb) end(s Status) string {
@@ -122,8 +122,9 @@ func (d *dumb) do(event string, arg int) string {
 	return "refused"
 }
 
-func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
-	names := []string{"claim", "lapse", "step", "crash", "complete", "fail", "ask", "approval", "answer", "approve", "expire", "cancel", "park"}
+func TestCoreAgreesWithASimpleSecondImplementation(t *testing.T) {
+	names := []string{"claim", "lapse", "step", "crash", "complete", "fail", "ask", "approval", "answer", "approve",
+		"expire", "cancel", "park"}
 	rapid.Check(t, func(rt *rapid.T) {
 		r, d := sample(Queued), dumb{status: Queued}
 		at := now
@@ -170,8 +171,9 @@ func TestTheCoreAgreesWithADumbSecondVersion(t *testing.T) {
 			case "park":
 				e = Park{fmt.Sprint(n)}
 			}
-			// A lapsed run with the worker's report still coming is the store's to refuse by its version; the core takes it.
-			if !d.held && d.status == Running && (name == "step" || name == "crash" || name == "complete" || name == "fail" || name == "ask" || name == "approval") {
+			// A report of the worker of a lapsed run is refused by the store (version check); the core accepts it.
+			if !d.held && d.status == Running && (name == "step" || name == "crash" || name == "complete" ||
+				name == "fail" || name == "ask" || name == "approval") {
 				continue
 			}
 			want := d.do(name, arg)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status is where a run stands.
+// Status is the state of a run.
 type Status string
 
 // The statuses of the specification.
@@ -19,76 +19,77 @@ const (
 	TimedOut      Status = "timed_out"
 )
 
-// Statuses lists all of them, active ones first.
+// Statuses lists all statuses, the active ones first.
 func Statuses() []Status {
 	return []Status{Queued, Running, AwaitingInput, Completed, Failed, Cancelled, TimedOut}
 }
 
-// Active says whether the run still holds its chat.
+// Active reports whether the run holds the lock of its chat: queued, running or awaiting input.
 func (s Status) Active() bool { return s == Queued || s == Running || s == AwaitingInput }
 
-// Terminal says whether the run has ended for good.
+// Terminal reports whether the run has ended. The empty status is not terminal.
 func (s Status) Terminal() bool { return s != "" && !s.Active() }
 
-// Rests says whether nothing happens to the run by itself: it has ended, or waits for a human.
+// Rests reports whether the run is settled: it has ended or waits for a human, so no worker acts on it.
 func (s Status) Rests() bool { return s == AwaitingInput || s.Terminal() }
 
-// Counts says whether the run counts against the concurrency caps.
+// Counts reports whether the run counts against the concurrency caps of its user and its organization.
 func (s Status) Counts() bool { return s == Queued || s == Running }
 
-// Numbers that no setting changes.
+// Limits that no setting changes.
 const (
-	MaxParked  = 5   // parked messages per run (specification, Limits)
-	MaxCrashes = 5   // attempts that were lost since the last journalled step, then the run fails
-	MaxHops    = 500 // hand-overs of one run, then it fails: no run hops for ever
+	MaxParked  = 5   // parked messages of a run (specification, Limits)
+	MaxCrashes = 5   // lost attempts since the last journalled step; with this one the run fails
+	MaxHops    = 500 // hand-overs of a run; after this many it fails, so that none is handed over for ever
 )
 
-// DispatchGrace is how long a nudge may take before the sweeper sends another.
+// DispatchGrace is how long a nudge may take to reach a worker before the sweeper sends another one.
 const DispatchGrace = 20 * time.Second
 
-// Ticket is what the core must know of a request before it becomes a run.
+// Ticket is the specification of a run: what the core must know of a request before it becomes a run.
 type Ticket struct {
-	// Both are not in the stored shape: the item's key and its owner say them.
-	RunID        string   `json:"-"`
-	Organization string   `json:"-"` // "-" for none
-	User         string   `json:"user_id"`
-	APIKey       string   `json:"api_key_id"`
-	Agent        string   `json:"agent_id"`
-	AgentVersion int      `json:"agent_version"`
-	Chat         string   `json:"chat_id"`
-	OwnChatID    bool     `json:"own_chat_id,omitzero"` // the client made the chat's id up; it means something in its organisation only
-	LimitMS      int64    `json:"active_limit_ms"`      // of active execution
-	Callback     bool     `json:"callback,omitzero"`    // a webhook is due for its states
-	Watched      bool     `json:"watched,omitzero"`     // somebody streams it from the start
-	Waited       bool     `json:"waited,omitzero"`      // it was a parked message: who sent it may have gone since
-	Budgets      []Budget `json:"budgets,omitzero"`
+	// RunID and Organization are not encoded: the key and the owner of the stored item hold them.
+	RunID        string `json:"-"`
+	Organization string `json:"-"` // "-" for none
+	User         string `json:"user_id"`
+	APIKey       string `json:"api_key_id"`
+	Agent        string `json:"agent_id"`
+	AgentVersion int    `json:"agent_version"`
+	Chat         string `json:"chat_id"`
+	OwnChatID    bool   `json:"own_chat_id,omitzero"` // a client chose the chat's id: unique in its organization only
+	LimitMS      int64  `json:"active_limit_ms"`      // limit of active time, in milliseconds
+	Callback     bool   `json:"callback,omitzero"`    // webhooks are sent for its states
+	Watched      bool   `json:"watched,omitzero"`     // its client streams it from the start
+	// it was a parked message; its sender may have been deleted since
+	Waited  bool     `json:"waited,omitzero"`
+	Budgets []Budget `json:"budgets,omitzero"`
 }
 
-// Budget is one that the run's tokens count against.
+// Budget is a token budget that the run counts against.
 type Budget struct {
-	Name      string `json:"name"` // whose, and of which period
+	Name      string `json:"name"` // names its owner and its period
 	MaxTokens int64  `json:"max_tokens"`
 }
 
-// ActiveLimit is how much active time the run may use.
+// ActiveLimit is how much active time the run may use; 0 means no limit.
 func (t Ticket) ActiveLimit() time.Duration { return time.Duration(t.LimitMS) * time.Millisecond }
 
-// Run is a run's whole control state.
+// Run is the whole control state of a run.
 type Run struct {
 	Ticket
 
-	Epoch      int    `json:"epoch"` // of its chat
-	Turn       int    `json:"turn"`  // its number in the chat, from 1
+	Epoch      int    `json:"epoch"` // the epoch of its chat
+	Turn       int    `json:"turn"`  // its position in the chat, from 1
 	Previous   string `json:"previous_run_id,omitzero"`
 	Status     Status `json:"status"`
-	Transition int    `json:"transition"` // how many states it has entered
+	Transition int    `json:"transition"` // number of states it has entered
 
-	Attempt int   `json:"attempt"` // how often it was claimed; the workers' fence
+	Attempt int   `json:"attempt"` // number of claims; fences the reports of earlier workers
 	Lease   Lease `json:"lease,omitzero"`
 	Crashes int   `json:"crashes,omitzero"`
 	Hops    int   `json:"hops,omitzero"`
 
-	Pause      int       `json:"pause,omitzero"` // how often it has paused
+	Pause      int       `json:"pause,omitzero"` // number of pauses so far
 	Interrupts []Pending `json:"interrupts,omitzero"`
 	DecidedBy  string    `json:"decided_by,omitzero"`
 
@@ -96,56 +97,57 @@ type Run struct {
 	CancelReason    string `json:"cancel_reason,omitzero"`
 	Error           string `json:"error,omitzero"`
 
-	Parked []string `json:"parked,omitzero"` // ids of the runs that the parked messages will be, in order
+	Parked []string `json:"parked,omitzero"` // ids of the runs that the parked messages will become, in order
 	Slots  Slots    `json:"slots,omitzero"`
 
 	Usage    Usage `json:"usage,omitzero"`
 	ActiveMS int64 `json:"active_ms,omitzero"`
-	Steps    int   `json:"steps,omitzero"` // journalled ones
+	Steps    int   `json:"steps,omitzero"` // number of journalled steps
 
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	QueuedAt  time.Time `json:"queued_at,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	PausedAt  time.Time `json:"paused_at,omitzero"`
-	// PausedAgentVersion is the newest version that the agent had when the pause began: no later edit decides who approves.
-	// 0: nobody is to approve, or the pause was written by an earlier program.
+	// PausedAgentVersion is the newest version of the agent when the pause began. It decides who approves, so that no
+	// later edit does. 0: no approval is needed, or the pause was stored by a version of this program that did not
+	// set it.
 	PausedAgentVersion int `json:"paused_agent_version,omitzero"`
 
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	UpdatedAt  time.Time `json:"updated_at,omitzero"`
 
-	// Due is when somebody must look at the run again at the latest. It is a lower bound; zero once the run has ended.
+	// Due is when the sweeper must reconcile the run at the latest: a lower bound. It is zero once the run has ended.
 	Due time.Time `json:"-"`
 }
 
-// Lease is a worker's right to a running run.
+// Lease is a worker's exclusive right to a running run, until a point in time.
 type Lease struct {
-	Holder string    `json:"holder"` // empty once handed over
-	Boot   string    `json:"boot"`   // the holder's process, where only one may live at a time
+	Holder string    `json:"holder"` // id of the claim; empty after a hand-over
+	Boot   string    `json:"boot"`   // process id of the holder, where only one process may live at a time
 	Until  time.Time `json:"until"`
 }
 
-// Lapsed says whether the lease no longer protects its holder. A boot that is not empty says that the asking process is
-// the only one, so that all leases of other processes are void.
+// Lapsed reports whether the lease no longer protects its holder. If boot is not empty, it is the id of the only
+// living process, so that the leases of all other processes are void.
 func (l Lease) Lapsed(now time.Time, boot string) bool {
 	return l.Holder == "" || !l.Until.After(now) || (boot != "" && l.Boot != boot)
 }
 
-// Slots names the rows a run holds in the partitions of its user and of its organisation.
+// Slots names the rows that a run holds in the slot partitions of its user and of its organization.
 type Slots struct {
 	User         string `json:"user"`
 	Organization string `json:"organization"`
 }
 
-// Pending is an interrupt as the core knows it.
+// Pending is a pending interrupt: a request for human input.
 type Pending struct {
 	ID   string        `json:"id"`
 	Kind InterruptKind `json:"kind"`
 }
 
-// InterruptKind says what sort of human input is wanted.
+// InterruptKind is the kind of human input that is requested.
 type InterruptKind string
 
 // The kinds of interrupt.
@@ -154,7 +156,7 @@ const (
 	Clarification InterruptKind = "clarification"
 )
 
-// Usage is what a run has consumed.
+// Usage counts what a run has consumed.
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -162,7 +164,7 @@ type Usage struct {
 	ToolCalls    int64 `json:"tool_calls"`
 }
 
-// Answerable says whether a plain message is the answer to what the run waits for: exactly one clarification.
+// Answerable reports whether a plain message answers the pending interrupts: there is exactly one, a clarification.
 func (r Run) Answerable() bool {
 	return r.Status == AwaitingInput && len(r.Interrupts) == 1 && r.Interrupts[0].Kind == Clarification
 }
@@ -176,16 +178,16 @@ func (r Run) PendingIDs() []string {
 	return ids
 }
 
-// Place is where in a chat a run begins.
+// Place is the position in a chat at which a run begins.
 type Place struct {
 	Epoch    int
 	Turn     int
 	Previous string
-	Parked   []string // what it inherits from the run before it
+	Parked   []string // parked messages that it takes over from the run before it
 	Slots    Slots
 }
 
-// Accept makes the queued run of a ticket.
+// Accept makes the queued run of a ticket at a position of its chat. It must start by startBy.
 func Accept(t Ticket, p Place, now, startBy time.Time) Run {
 	return Run{
 		Ticket: t, Epoch: p.Epoch, Turn: p.Turn, Previous: p.Previous, Parked: p.Parked, Slots: p.Slots,
@@ -202,10 +204,10 @@ func dispatchDue(now, startBy time.Time) time.Time {
 	return due
 }
 
-// Chat is a conversation: its lock and its place in time.
+// Chat is a conversation with its lock, the active run.
 type Chat struct {
 	ID           string    `json:"chat_id"`
-	OwnID        bool      `json:"own_id,omitzero"` // made up by a client
+	OwnID        bool      `json:"own_id,omitzero"` // a client chose the id
 	Organization string    `json:"organization_id"`
 	User         string    `json:"user_id"`
 	Title        string    `json:"title,omitzero"`
@@ -214,15 +216,15 @@ type Chat struct {
 	ActiveRun    string    `json:"active_run_id,omitzero"` // the lock
 	LastRun      string    `json:"last_run_id,omitzero"`
 	Turn         int       `json:"turn"`
-	Agents       []string  `json:"agents,omitzero"` // that took part, in their order; none where that was not noted from the first turn on
+	Agents       []string  `json:"agents,omitzero"` // participants, by first turn; empty if not recorded since turn 1
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
-// Next is the place in the chat where its next run begins.
+// Next is the position at which the chat's next run begins.
 func (c Chat) Next() Place { return Place{Epoch: c.Epoch, Turn: c.Turn + 1, Previous: c.LastRun} }
 
-// Begin gives the chat to a run.
+// Begin gives the lock of the chat to a run and records its agent as a participant.
 func (c Chat) Begin(r Run, now time.Time) Chat {
 	switch {
 	case c.Turn == 0:
@@ -234,11 +236,11 @@ func (c Chat) Begin(r Run, now time.Time) Chat {
 	return c
 }
 
-// Release leaves the chat without an active run.
+// Release gives the lock of the chat back.
 func (c Chat) Release(now time.Time) Chat {
 	c.ActiveRun, c.UpdatedAt = "", now
 	return c
 }
 
-// ID is the run's identifier.
+// ID returns the run's identifier.
 func (r Run) ID() string { return r.RunID }

@@ -13,8 +13,8 @@ import (
 	. "agentplatform/internal/lifecycle"
 )
 
-// TestScripts plays the conversations in testdata. A line is a command; what came of it stands below it, indented. Each
-// file opens with the rule that it protects. `make golden` rewrites what came.
+// TestScripts runs the scripts in testdata. A line is a command; its result stands below it, indented. Each file
+// opens with the rule that it protects. `make golden` rewrites the results.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 			for line := range strings.Lines(string(text)) {
 				line = strings.TrimRight(line, "\n")
 				switch {
-				case strings.HasPrefix(line, "    "): // what came last time
+				case strings.HasPrefix(line, "    "): // the expected result
 				case line == "" || strings.HasPrefix(line, "#"):
 					fmt.Fprintln(&out, line)
 				default:
@@ -59,12 +59,14 @@ func (p *player) play(words []string) string {
 		require.NoError(p.t, err)
 		return d
 	}
-	w := Work{Attempt: p.run.Attempt, Active: time.Duration(p.run.ActiveMS)*time.Millisecond + time.Second, Until: p.now.Add(30 * time.Second)}
+	w := Work{Attempt: p.run.Attempt, Active: time.Duration(p.run.ActiveMS)*time.Millisecond + time.Second,
+		Until: p.now.Add(30 * time.Second)}
 	start := p.now.Add(10 * time.Minute)
 	var e Event
 	switch words[0] {
 	case "accept":
-		p.run = Accept(Ticket{RunID: argument(1), Chat: "c", LimitMS: 60_000, Callback: true}, Place{Turn: 1, Slots: Slots{"0", "0"}}, p.now, start)
+		p.run = Accept(Ticket{RunID: argument(1), Chat: "c", LimitMS: 60_000, Callback: true},
+			Place{Turn: 1, Slots: Slots{"0", "0"}}, p.now, start)
 		return p.state()
 	case "wait":
 		p.now = p.now.Add(span(1))

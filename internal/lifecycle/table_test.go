@@ -19,10 +19,11 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 var t0 = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sample is a run in a status, as it would be a minute after t0.
+// sample is a run in a status, a minute after t0.
 func sample(s Status) Run {
 	r := Accept(Ticket{
-		RunID: "6955b900aaaaaaaaaaaaaaaa", Organization: "o", User: "u", APIKey: "k", Agent: "a", Chat: "c", LimitMS: 60_000, Callback: true,
+		RunID: "6955b900aaaaaaaaaaaaaaaa", Organization: "o", User: "u", APIKey: "k", Agent: "a", Chat: "c",
+		LimitMS: 60_000, Callback: true,
 	}, Place{Turn: 1, Slots: Slots{User: "0", Organization: "0"}}, t0, t0.Add(10*time.Minute))
 	r.Status = s
 	switch s {
@@ -38,7 +39,7 @@ func sample(s Status) Run {
 
 var work = Work{Attempt: 1, Active: 2 * time.Second, Usage: Usage{ModelCalls: 1}, Until: t0.Add(5 * time.Minute)}
 
-// happy has for each move an event that succeeds wherever the table lets the move begin.
+// happy has for each transition an event that succeeds in every status that the table lets it begin in.
 func happy() map[string]func(r *Run) Event {
 	lapsed := func(r *Run) {
 		if r.Status == Running {
@@ -63,9 +64,12 @@ func happy() map[string]func(r *Run) Event {
 			return Unstartable{}
 		},
 		"resume": func(*Run) Event {
-			return Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: Slots{"1", "1"}, StartBy: t0.Add(time.Hour)}
+			return Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: Slots{"1", "1"},
+				StartBy: t0.Add(time.Hour)}
 		},
-		"answer":   func(*Run) Event { return AnswerMessage{By: "me", Slots: Slots{"1", "1"}, StartBy: t0.Add(time.Hour)} },
+		"answer": func(*Run) Event {
+			return AnswerMessage{By: "me", Slots: Slots{"1", "1"}, StartBy: t0.Add(time.Hour)}
+		},
 		"expire":   func(r *Run) Event { r.ExpiresAt = t0; return Expire{Pause: 1} },
 		"cancel":   func(*Run) Event { return Cancel{Reason: "no"} },
 		"park":     func(*Run) Event { return Park{ID: "p"} },
@@ -77,7 +81,7 @@ func happy() map[string]func(r *Run) Event {
 
 var now = t0.Add(time.Minute)
 
-func TestEveryStatusAndEveryMove(t *testing.T) {
+func TestEveryTransitionFromEveryStatusFollowsTheTable(t *testing.T) {
 	events := happy()
 	for _, m := range Moves() {
 		make, ok := events[m.Name]
@@ -107,7 +111,7 @@ func TestEveryStatusAndEveryMove(t *testing.T) {
 	}
 }
 
-// consequences checks what must follow from any move.
+// consequences checks what must follow from any transition.
 func consequences(t *testing.T, o Outcome) {
 	t.Helper()
 	b, a := o.Before, o.After
@@ -130,16 +134,19 @@ func consequences(t *testing.T, o Outcome) {
 	assert.Equal(t, now, a.UpdatedAt)
 }
 
-// The specification's transition table, row by row, as (from, move, to).
-func TestTheSpecificationsRows(t *testing.T) {
+// The transition table of the specification, row by row: from, transition, to.
+func TestTableHasTheSpecificationsRows(t *testing.T) {
 	for _, row := range []struct {
 		from Status
 		move string
 		to   Status
 	}{
-		{Queued, "claim", Running}, {Queued, "unstartable", Failed}, {Running, "complete", Completed}, {Running, "fail", Failed},
-		{Running, "pause", AwaitingInput}, {AwaitingInput, "resume", Queued}, {AwaitingInput, "answer", Queued}, {AwaitingInput, "expire", Cancelled},
-		{Queued, "cancel", Cancelled}, {AwaitingInput, "cancel", Cancelled}, {Running, "cancel", Running}, {Running, "time_out", TimedOut},
+		{Queued, "claim", Running}, {Queued, "unstartable", Failed}, {Running, "complete", Completed},
+		{Running, "fail", Failed},
+		{Running, "pause", AwaitingInput}, {AwaitingInput, "resume", Queued}, {AwaitingInput, "answer", Queued},
+		{AwaitingInput, "expire", Cancelled},
+		{Queued, "cancel", Cancelled}, {AwaitingInput, "cancel", Cancelled}, {Running, "cancel", Running},
+		{Running, "time_out", TimedOut},
 	} {
 		r := sample(row.from)
 		o, err := Apply(r, happy()[row.move](&r), now)
@@ -149,8 +156,9 @@ func TestTheSpecificationsRows(t *testing.T) {
 	assert.Equal(t, Queued, sample(Queued).Status)
 }
 
-func TestAnAcknowledgedCancelAlwaysEndsCancelled(t *testing.T) {
-	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work}, Pause{work, []Pending{{"i", Approval}}, now, 1}} {
+func TestRunWithARequestedCancelAlwaysEndsCancelled(t *testing.T) {
+	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work},
+		Pause{work, []Pending{{"i", Approval}}, now, 1}} {
 		o, err := Apply(sample(Running), Cancel{Reason: "stop"}, now)
 		require.NoError(t, err)
 		assert.Equal(t, Running, o.After.Status)
@@ -162,7 +170,7 @@ func TestAnAcknowledgedCancelAlwaysEndsCancelled(t *testing.T) {
 	}
 }
 
-func TestCancelOfARunWhoseWorkerIsGoneSettlesIt(t *testing.T) {
+func TestCancelOfARunWithALapsedLeaseSettlesIt(t *testing.T) {
 	r := sample(Running)
 	r.Lease.Until = t0
 	o, err := Apply(r, Cancel{}, now)
@@ -171,7 +179,7 @@ func TestCancelOfARunWhoseWorkerIsGoneSettlesIt(t *testing.T) {
 	assert.True(t, o.Unlock)
 }
 
-func TestRefusals(t *testing.T) {
+func TestImpossibleTransitionsAreRefusedWithTheirReason(t *testing.T) {
 	with := func(s Status, change func(*Run)) Run {
 		r := sample(s)
 		change(&r)
@@ -185,28 +193,46 @@ func TestRefusals(t *testing.T) {
 		event  Event
 		reason Reason
 	}{
-		"claim of a living worker's run":       {sample(Running), Claim{Holder: "w2"}, LeaseHeld},
-		"claim after the start deadline":       {with(Queued, func(r *Run) { r.StartBy = t0 }), Claim{Holder: "w"}, TooEarly},
-		"claim of a run that must end":         {with(Running, func(r *Run) { r.Lease.Until, r.CancelRequested = t0, true }), Claim{Holder: "w2"}, Ended},
-		"report of an earlier attempt":         {with(Running, func(r *Run) { r.Attempt = 2 }), Complete{work}, LeaseLost},
-		"report of a later attempt":            {sample(Running), Complete{other}, LeaseLost},
-		"report after a hand-over":             {with(Running, func(r *Run) { r.Lease = Lease{} }), Step{work}, LeaseLost},
-		"recover a living run":                 {sample(Running), Recover{}, LeaseHeld},
-		"recover a run that may go on":         {with(Running, func(r *Run) { r.Lease.Until = t0 }), Recover{}, TooEarly},
-		"unstartable before the deadline":      {sample(Queued), Unstartable{}, TooEarly},
-		"expire before its time":               {sample(AwaitingInput), Expire{Pause: 1}, TooEarly},
-		"expire an earlier pause":              {with(AwaitingInput, func(r *Run) { r.Pause, r.ExpiresAt = 2, t0 }), Expire{Pause: 1}, StalePause},
-		"resume with nothing":                  {sample(AwaitingInput), Resume{}, Mismatch},
-		"resume with a part":                   {with(AwaitingInput, two), Resume{Decisions: []Decision{{"i1", Approve}}}, Mismatch},
-		"resume with one twice":                {with(AwaitingInput, two), Resume{Decisions: []Decision{{"i1", Approve}, {"i1", Approve}}}, Mismatch},
-		"resume with too many":                 {sample(AwaitingInput), Resume{Decisions: []Decision{{"i1", Answer}, {"i2", Answer}}}, Mismatch},
-		"resume with another's":                {sample(AwaitingInput), Resume{Decisions: []Decision{{"x", Answer}}}, Mismatch},
-		"approve a question":                   {sample(AwaitingInput), Resume{Decisions: []Decision{{"i1", Approve}}}, WrongKind},
-		"answer an approval":                   {with(AwaitingInput, two), Resume{Decisions: []Decision{{"i1", Answer}, {"i2", Answer}}}, WrongKind},
-		"a message for two interrupts":         {with(AwaitingInput, two), AnswerMessage{}, NotAnswerable},
-		"a message for an approval":            {with(AwaitingInput, func(r *Run) { r.Interrupts[0].Kind = Approval }), AnswerMessage{}, NotAnswerable},
-		"cancel twice":                         {with(Running, func(r *Run) { r.CancelRequested = true }), Cancel{}, AlreadyFlagged},
-		"a sixth parked message":               {with(Queued, func(r *Run) { r.Parked = []string{"1", "2", "3", "4", "5"} }), Park{"6"}, ParkedFull},
+		"claim of a living worker's run": {sample(Running), Claim{Holder: "w2"}, LeaseHeld},
+		"claim after the start deadline": {with(Queued, func(r *Run) { r.StartBy = t0 }), Claim{Holder: "w"},
+			TooEarly},
+		"claim of a run that must end": {with(Running, func(r *Run) {
+			r.Lease.Until, r.CancelRequested = t0, true
+		}), Claim{Holder: "w2"}, Ended},
+		"report of an earlier attempt": {with(Running, func(r *Run) { r.Attempt = 2 }), Complete{work},
+			LeaseLost},
+		"report of a later attempt": {sample(Running), Complete{other}, LeaseLost},
+		"report after a hand-over": {with(Running, func(r *Run) { r.Lease = Lease{} }), Step{work},
+			LeaseLost},
+		"recover a living run": {sample(Running), Recover{}, LeaseHeld},
+		"recover a run that may go on": {with(Running, func(r *Run) { r.Lease.Until = t0 }), Recover{},
+			TooEarly},
+		"unstartable before the deadline": {sample(Queued), Unstartable{}, TooEarly},
+		"expire before its time":          {sample(AwaitingInput), Expire{Pause: 1}, TooEarly},
+		"expire an earlier pause": {with(AwaitingInput, func(r *Run) { r.Pause, r.ExpiresAt = 2, t0 }),
+			Expire{Pause: 1}, StalePause},
+		"resume with nothing": {sample(AwaitingInput), Resume{}, Mismatch},
+		"resume with a part": {with(AwaitingInput, two),
+			Resume{Decisions: []Decision{{"i1", Approve}}}, Mismatch},
+		"resume with one twice": {with(AwaitingInput, two),
+			Resume{Decisions: []Decision{{"i1", Approve}, {"i1", Approve}}}, Mismatch},
+		"resume with too many": {sample(AwaitingInput),
+			Resume{Decisions: []Decision{{"i1", Answer}, {"i2", Answer}}}, Mismatch},
+		"resume with another's": {sample(AwaitingInput), Resume{Decisions: []Decision{{"x", Answer}}},
+			Mismatch},
+		"approve a question": {sample(AwaitingInput),
+			Resume{Decisions: []Decision{{"i1", Approve}}}, WrongKind},
+		"answer an approval": {with(AwaitingInput, two),
+			Resume{Decisions: []Decision{{"i1", Answer}, {"i2", Answer}}}, WrongKind},
+		"a message for two interrupts": {with(AwaitingInput, two), AnswerMessage{}, NotAnswerable},
+		"a message for an approval": {with(AwaitingInput, func(r *Run) {
+			r.Interrupts[0].Kind = Approval
+		}), AnswerMessage{}, NotAnswerable},
+		"cancel twice": {with(Running, func(r *Run) { r.CancelRequested = true }), Cancel{},
+			AlreadyFlagged},
+		"a sixth parked message": {with(Queued, func(r *Run) {
+			r.Parked = []string{"1", "2", "3", "4", "5"}
+		}), Park{"6"}, ParkedFull},
 		"withdraw what is not parked":          {sample(Queued), Withdraw{"x"}, NotParked},
 		"resume of a queued run":               {sample(Queued), Resume{}, WrongState},
 		"resume of a run that has ended":       {sample(Completed), Resume{}, Ended},
@@ -218,7 +244,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Hazards of HAZARDS section 1 that are the core's alone.
+// The hazards of HAZARDS section 1 that concern the core only.
 func TestHazard05StaleExpiryTimer(t *testing.T) {
 	r := sample(AwaitingInput)
 	r.Pause, r.ExpiresAt = 2, now.Add(71*time.Hour)
@@ -277,7 +303,7 @@ func TestHazard22PauseWhoseTimerWasNeverArmed(t *testing.T) {
 	assert.Equal(t, Cancelled, o.After.Status)
 }
 
-func TestCrashesAreLapsesSinceTheLastStep(t *testing.T) {
+func TestJournalledStepResetsTheCountOfCrashes(t *testing.T) {
 	r := sample(Running)
 	for n := 1; n < MaxCrashes; n++ {
 		r.Lease.Until = t0
@@ -306,7 +332,7 @@ func TestCrashesAreLapsesSinceTheLastStep(t *testing.T) {
 	assert.Zero(t, o.After.Crashes, "a hand-over is no crash")
 }
 
-func TestParkedTurnsInheritTheRestAndTheChat(t *testing.T) {
+func TestPromotedRunInheritsTheChatAndTheOtherParkedMessages(t *testing.T) {
 	r := sample(Running)
 	r.Parked = []string{"p1", "p2", "p3"}
 	o, err := Apply(r, Fail{work, "x"}, now)
@@ -317,17 +343,18 @@ func TestParkedTurnsInheritTheRestAndTheChat(t *testing.T) {
 	assert.Equal(t, Place{Turn: 2, Previous: r.RunID, Parked: []string{"p2", "p3"}, Slots: Slots{"0", "0"}}, p)
 }
 
-func TestLeasesOfAnotherBootAreVoidWhereOnlyOneProcessLives(t *testing.T) {
+func TestLeaseOfAnotherProcessIsVoidWhereOnlyOneProcessLives(t *testing.T) {
 	l := Lease{Holder: "w", Boot: "one", Until: now.Add(time.Hour)}
 	assert.False(t, l.Lapsed(now, "one"))
 	assert.True(t, l.Lapsed(now, "two"))
 	assert.False(t, l.Lapsed(now, ""))
 }
 
-// The state diagram is drawn from the table, so that it cannot be out of date.
-func TestDiagram(t *testing.T) {
+// The state diagram is generated from the table, so that it cannot be out of date.
+func TestDiagramFollowsTheTable(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The states of a run\n\nDrawn from the transition table by `make golden`; do not edit.\n\n```mermaid\nstateDiagram-v2\n    [*] --> queued: accept\n")
+	b.WriteString("# The states of a run\n\nDrawn from the transition table by `make golden`; do not edit.\n\n")
+	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> queued: accept\n")
 	for _, m := range Moves() {
 		for _, from := range m.From {
 			for _, to := range m.To {
@@ -358,7 +385,7 @@ func TestDiagram(t *testing.T) {
 	golden(t, "STATES.md", b.String())
 }
 
-// reaches says whether the move's usual event leads from the run to the status.
+// reaches reports whether the usual event of the transition leads from the run to the status.
 func reaches(r Run, move string, to Status) bool {
 	o, err := Apply(r, happy()[move](&r), now)
 	return err == nil && o.After.Status == to

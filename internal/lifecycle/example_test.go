@@ -1,0 +1,47 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/lifecycle"
+)
+
+// A run is accepted, claimed by a worker and completed. A second worker's claim is refused while the lease is valid.
+func ExampleApply() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ticket := lifecycle.Ticket{RunID: "run-1", Chat: "chat-1", LimitMS: 60_000, Callback: true}
+	run := lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, now, now.Add(10*time.Minute))
+	fmt.Println(run.Status)
+
+	claimed, err := lifecycle.Apply(run, lifecycle.Claim{Holder: "worker-1", Until: now.Add(30 * time.Second)}, now)
+	fmt.Println(claimed.After.Status, claimed.After.Attempt, err)
+
+	_, err = lifecycle.Apply(claimed.After, lifecycle.Claim{Holder: "worker-2"}, now)
+	fmt.Println(err, errors.Is(err, lifecycle.ErrRefused), lifecycle.RefusedFor(err, lifecycle.LeaseHeld))
+
+	work := lifecycle.Work{Attempt: 1, Active: 2 * time.Second}
+	ended, err := lifecycle.Apply(claimed.After, lifecycle.Complete{Work: work}, now.Add(2*time.Second))
+	fmt.Println(ended.After.Status, ended.Charge.Billed, ended.Announce.Status, ended.Unlock, err)
+	// Output:
+	// queued
+	// running 1 <nil>
+	// lease_held (running) true true
+	// completed true completed true <nil>
+}
+
+// What a run needs depends on its state and the time only: a worker, an event, or nothing until a later time.
+func ExampleLook() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	run := lifecycle.Accept(lifecycle.Ticket{RunID: "run-1"}, lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))
+
+	early := lifecycle.Look(run, now, "")
+	fmt.Println(early.Execute, early.Event)
+
+	late := lifecycle.Look(run, now.Add(time.Minute), "")
+	fmt.Println(late.Execute, late.Event.Move())
+	// Output:
+	// true <nil>
+	// false unstartable
+}
