@@ -1,10 +1,12 @@
-// Package agent is the loop that does a run's work: model, tools, model, until there is an answer.
+// Package agent is the loop that does the work of a run: it calls the model and the tools that the model asks for,
+// until there is an answer.
 //
-// Every model reply and tool result is journalled before the next call, and the loop begins from the journal: a new
-// attempt goes on where the last one stopped. Calls that need a human become interrupts.
+// Every model reply and tool result is journalled before the next call, and the loop begins from the journal, so that
+// a new attempt continues where the last one stopped. Calls that need a human become interrupts.
 //
-// What a model says is hostile until [session.take] has checked it. It must not know leases, statuses or storage. It
-// imports the model and tool ports, record's shapes, schema, strictjson and host.
+// A model's reply is untrusted until [session.take] has checked it. The package must not know leases, statuses or
+// storage. It imports the model and tool ports, lifecycle, the shapes of record and events, schema, strictjson and
+// host.
 package agent
 
 import (
@@ -27,15 +29,15 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Loop is the use case.
+// Loop runs agents. Its methods are safe for concurrent use; each call of Work has its own state.
 type Loop struct {
-	Models map[string]model.Model // by provider
+	Models map[string]model.Model // by name of the provider
 	Host   host.Host
-	// Tried is told of every call of a model, and whether its provider failed. It may be nil.
+	// Tried is called after every call of a model and says whether its provider failed. It may be nil.
 	Tried func(failed bool)
 }
 
-// Live is where the loop's output goes as it comes.
+// Live receives the output of the loop while it is produced. Its methods do not block and cannot fail.
 type Live interface {
 	Append(ctx context.Context, text string)
 	Replace(ctx context.Context, text string)
@@ -47,68 +49,74 @@ type Task struct {
 	Run     string
 	Attempt int
 	Agent   record.Agent
-	Message model.Message   // the user's
-	Tools   []tool.Offer    // that the agent may call
+	Message model.Message   // the user's message
+	Tools   []tool.Offer    // the tools that the agent may call
 	History []model.Message // the conversation before this run
 	Steps   []record.Step   // the journal so far
 	Pauses  [][]record.Interrupt
-	Decided map[string]record.Decision // by interrupt
-	Came    map[string]model.Message   // what files that came with decisions say and show; by interrupt
+	Decided map[string]record.Decision // by interrupt id
+	Came    map[string]model.Message   // contents of the files attached to decisions, by interrupt id
 	Live    Live
-	// Journal stores steps before the next ones are taken. Its error ends the loop: the run is no longer ours.
+	// Journal stores steps before the next ones are taken. An error ends the loop: this attempt no longer holds the
+	// run.
 	Journal func(ctx context.Context, steps []record.Step) error
-	// Keep stores what has no place in the journal as a file of the run. A key names one thing, however often it is
-	// kept.
+	// Keep stores as a file of the run what is too large for the journal. A key always names the same content, so a
+	// repeated call stores nothing new.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
-	// Over says which budget is used up, given what tokens this run has used; empty for none. It may be nil.
+	// Over returns which budget is exceeded, given the tokens that this run has used; empty for none. It may be nil.
 	Over func(ctx context.Context, tokens int64) (string, error)
-	// Go says whether another call may begin now: nil, or why not.
+	// Go is called before each call of a model or tool. It returns nil if the call may begin, or the error that ends
+	// the loop.
 	Go func() error
-	// Log is told what is for nobody else. It may be nil.
+	// Log gets details that must not be shown to users or to the model. It may be nil.
 	Log *slog.Logger
 }
 
-// Result is how the loop ended: exactly one of the three.
+// Result is how the loop ended. Exactly one of Answer, Interrupts and Failure is set.
 type Result struct {
 	Answer     *Answer
 	Interrupts []record.Interrupt
 	Failure    string
-	Last       []record.Step // steps that are not journalled yet and go with the result
-	All        []record.Step // every step of the run, those included
+	Last       []record.Step // steps that are not journalled yet; they must be stored with the result
+	All        []record.Step // all steps of the run, including Last
 }
 
-// Answer is what the agent came to.
+// Answer is the agent's answer.
 type Answer struct {
 	Text   string
 	Finish string
-	Output json.RawMessage // of an agent whose answers are structured
+	Output json.RawMessage // the JSON value, if the agent's answers are structured
 }
 
-// The bounds of the loop.
+// Limits of the loop.
 const (
 	defaultMaxSteps = 100
 	parallelCalls   = 10
 	modelTries      = 8
-	maxOutput       = 256 << 10 // bytes of a tool's result that the model is told
+	maxOutput       = 256 << 10 // bytes of a tool result that the model is shown
 	partOutput      = 32 << 10  // of one that is longer
 	maxFiles        = 20        // of a result that are kept
 	callTime        = 10 * time.Minute
 )
 
-// Work runs the loop. An error says that the work could not go on here: ctx has ended, or Journal or Go said so.
+// Work executes the loop. The error is that of ctx, of [Task.Journal], of [Task.Go] or of [Task.Over]; the run then
+// has not ended, and the Result has only its steps. Every other failure, of the model too, is a Result with a
+// Failure.
 func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	s := &session{Loop: l, Task: t, steps: slices.Clone(t.Steps)}
 	if len(t.Agent.Spec.OutputSchema) > 0 && string(t.Agent.Spec.OutputSchema) != "null" {
 		wanted, err := schema.Compile(t.Agent.Spec.OutputSchema)
 		if err != nil {
-			return Result{Failure: "the agent's output_schema cannot be read: " + err.Error()}, nil //nolint:nilerr // the run fails, the work does not
+			return Result{Failure: "the agent's output_schema cannot be read: " + err.Error()},
+				nil //nolint:nilerr // a failed run, not a failed loop
 		}
 		s.wanted = &wanted
 	}
 	if m, ok := l.Models[t.Agent.Spec.Model.Provider]; ok {
 		s.model = m
 	} else {
-		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here", t.Agent.Spec.Model.Provider)}, nil
+		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here",
+			t.Agent.Spec.Model.Provider)}, nil
 	}
 	for {
 		result, err := s.round(ctx)
@@ -130,18 +138,19 @@ type session struct {
 	Task
 
 	model   model.Model
-	wanted  *schema.Schema // of the answer; nil: any text
+	wanted  *schema.Schema // the schema of the answer; nil: any text
 	steps   []record.Step
 	unsaved []record.Step // the last of them, not journalled yet
-	ahead   int           // the index behind those that are kept for calls of the round
+	ahead   int           // the first index after those reserved for the calls of the round
 }
 
-// round makes the next model call, or sees to the calls that the last one asked for. A nil result means: go on.
+// round makes the next model call, or the tool calls that the last reply asks for. If the result is nil, the loop
+// goes on.
 func (s *session) round(ctx context.Context) (*Result, error) {
 	last := s.lastModelStep()
 	bad := false
 	if last != nil && len(last.Calls) == 0 {
-		if r := s.answered(ctx, *last); r != nil {
+		if r := s.checkAnswer(ctx, *last); r != nil {
 			return r, nil
 		}
 		bad = true
@@ -149,7 +158,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
 		return nil, err
 	}
-	if bad { // it is to be mended, and is a step like any other
+	if bad { // the model is asked to repair it; like any step, it is journalled first
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
@@ -183,7 +192,7 @@ func (s *session) lastModelStep() *record.Step {
 	return nil
 }
 
-// callKey names a call within its run.
+// callKey names a call within its run: the index of the step, and the call's id within it.
 func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
 
 func (s *session) done(key string) *record.Step {
@@ -195,7 +204,7 @@ func (s *session) done(key string) *record.Step {
 	return nil
 }
 
-// begun counts how often a call was begun that must not be made twice.
+// begun counts how often a call was started that must not be made twice, without those that were taken back.
 func (s *session) begun(key string) (n int) {
 	for _, p := range s.steps {
 		switch {
@@ -210,10 +219,11 @@ func (s *session) begun(key string) (n int) {
 }
 
 func (s *session) allDone(last record.Step) bool {
-	return !slices.ContainsFunc(last.Calls, func(c record.Call) bool { return s.done(callKey(last.Index, c.ID)) == nil })
+	return !slices.ContainsFunc(last.Calls,
+		func(c record.Call) bool { return s.done(callKey(last.Index, c.ID)) == nil })
 }
 
-// conversation is what the model is shown: the history, the message, and what this run has done so far.
+// conversation is what the model is shown: the history, the message, and the steps of this run so far.
 func (s *session) conversation(ctx context.Context) []model.Message {
 	messages := append(slices.Clone(s.History), s.Message)
 	for _, step := range s.steps {
@@ -232,22 +242,22 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 			}
 		}
 		messages = append(messages, said)
-		if len(step.Calls) == 0 && s.wanted != nil { // an answer that was not good enough
+		if len(step.Calls) == 0 && s.wanted != nil { // an answer that did not match the schema
 			_, fault := s.structured(ctx, step.Text)
 			messages = append(messages, model.Message{Role: model.User, Text: repair(fault)})
 		}
 		if len(results.Results) > 0 {
 			messages = append(messages, results)
 		}
-		if files := s.cameWith(step); len(files.Texts)+len(files.Images) > 0 {
+		if files := s.attachedFiles(step); len(files.Texts)+len(files.Images) > 0 {
 			messages = append(messages, files)
 		}
 	}
 	return messages
 }
 
-// cameWith is what came as files with the answers to a step's questions.
-func (s *session) cameWith(step record.Step) model.Message {
+// attachedFiles returns the files attached to the answers to a step's questions.
+func (s *session) attachedFiles(step record.Step) model.Message {
 	m := model.Message{Role: model.User}
 	for _, c := range step.Calls {
 		key := callKey(step.Index, c.ID)
@@ -273,7 +283,8 @@ func (s *session) text() string {
 
 func (s *session) askModel(ctx context.Context) (*Result, error) {
 	request := model.Request{
-		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature, MaxTokens: s.Agent.Spec.Model.MaxTokens,
+		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature,
+		MaxTokens:    s.Agent.Spec.Model.MaxTokens,
 		Instructions: s.instructions(), Messages: s.conversation(ctx), Tools: s.specs(),
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
@@ -282,17 +293,18 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	step.FinishedAt = s.Host.Now()
-	if failure == "" || reply.OutputTokens > 0 || said > maxReply { // what a call has used counts, whatever came of it
+	if failure == "" || reply.OutputTokens > 0 || said > maxReply { // the usage of a call counts even if it failed
 		failure = cmp.Or(failure, s.take(&step, request, reply, said))
 	}
 	if failure != "" {
 		return &Result{Failure: failure}, nil
 	}
-	return nil, nil // journalled before the calls that it asks for are made, or with the pause that they lead to
+	return nil, nil // it is journalled before its calls are made, or with the pause that they lead to
 }
 
-// converse makes one model call, again after failures that may pass; r is then what was asked last, said how many bytes of
-// text came for it.
+// converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and
+// said the number of bytes of text that were streamed for it. failure is why the run must fail; err is that of ctx or
+// of Go.
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {
@@ -307,7 +319,7 @@ func (s *session) converse(
 		reply, err = s.model.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
 			if said += len(text); said > maxReply {
-				cancel() // nobody reads on; take says why
+				cancel() // the rest is not read; take returns the failure
 				return
 			}
 			s.Live.Append(ctx, text)
@@ -348,7 +360,8 @@ func (s *session) converse(
 	}
 }
 
-// next is the index of the next step. An index may be left out: that of a call that was lost with its attempt.
+// next is the index of the next step. Indexes may be skipped: that of a call whose attempt was lost is not used
+// again.
 func (s *session) next() int {
 	if len(s.steps) == 0 {
 		return s.ahead
@@ -356,16 +369,16 @@ func (s *session) next() int {
 	return max(s.ahead, s.steps[len(s.steps)-1].Index+1)
 }
 
-// add puts steps into their places: calls that run beside each other end in any order.
+// add inserts steps in the order of their indexes: calls that run in parallel end in any order.
 func (s *session) add(steps ...record.Step) {
 	s.steps, s.unsaved = append(s.steps, steps...), append(s.unsaved, steps...)
 	slices.SortStableFunc(s.steps, func(a, b record.Step) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// journalled is how many steps are journalled in one commit, which has room for few more.
+// journalled is how many steps are stored in one commit, which has room for few other operations.
 const journalled = 50
 
-// save journals what is not journalled yet, in as many commits as that needs.
+// save journals the steps that are not journalled yet, in as many commits as needed.
 func (s *session) save(ctx context.Context) error {
 	for len(s.unsaved) > 0 {
 		n := min(len(s.unsaved), journalled)
@@ -377,8 +390,8 @@ func (s *session) save(ctx context.Context) error {
 	return nil
 }
 
-// tell shows steps that are journalled: who is shown that a call has ended may count on it.
-func (s *session) tell(ctx context.Context, steps ...record.Step) {
+// showSteps sends the events of steps that are journalled: a client that sees that a call has ended can rely on it.
+func (s *session) showSteps(ctx context.Context, steps ...record.Step) {
 	for _, step := range steps {
 		if e, ok := eventOf(step); ok {
 			s.Live.Step(ctx, e)
@@ -390,7 +403,8 @@ func eventOf(step record.Step) (events.StepEvent, bool) {
 	if step.Outcome == string(model.Answered) {
 		return events.StepEvent{}, false
 	}
-	e := events.StepEvent{Index: step.Index, Kind: "tool", Name: step.Name, State: "finished", Arguments: step.Arguments, Outcome: step.Outcome}
+	e := events.StepEvent{Index: step.Index, Kind: "tool", Name: step.Name, State: "finished",
+		Arguments: step.Arguments, Outcome: step.Outcome}
 	if step.Name == model.Search {
 		e.Kind = "search"
 	}
@@ -400,8 +414,9 @@ func eventOf(step record.Step) (events.StepEvent, bool) {
 	return e, true
 }
 
-// extensions are the ends of names of files that have none.
+// extensions are the suffixes for the names of files that have no name.
 var extensions = map[string]string{
-	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg", "application/pdf": ".pdf",
-	"audio/wav": ".wav", "audio/mpeg": ".mp3", "application/zip": ".zip",
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
+	"application/pdf": ".pdf",
+	"audio/wav":       ".wav", "audio/mpeg": ".mp3", "application/zip": ".zip",
 }

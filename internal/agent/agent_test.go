@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// script is a model that says what it was told to, and keeps what it was shown.
+// script is a model that gives the configured replies and records the requests.
 type script struct {
 	says  []func(model.Request) (model.Reply, error)
 	shown []model.Request
@@ -49,7 +49,8 @@ func fails(kind model.Kind) func(model.Request) (model.Reply, error) {
 
 func calls(id, name, arguments string) func(model.Request) (model.Reply, error) {
 	return func(model.Request) (model.Reply, error) {
-		return model.Reply{Calls: []model.Call{{ID: id, Name: name, Arguments: json.RawMessage(arguments)}}, Finish: "tool_calls"}, nil
+		return model.Reply{Calls: []model.Call{{ID: id, Name: name, Arguments: json.RawMessage(arguments)}},
+			Finish: "tool_calls"}, nil
 	}
 }
 
@@ -59,7 +60,7 @@ func (silent) Append(context.Context, string)         {}
 func (silent) Replace(context.Context, string)        {}
 func (silent) Step(context.Context, events.StepEvent) {}
 
-// stage is a run of one agent, with a journal.
+// stage is a run of one agent with a journal in memory.
 type stage struct {
 	*agent.Loop
 
@@ -70,8 +71,10 @@ type stage struct {
 func newStage(m model.Model, change func(*agent.Task)) *stage {
 	s := &stage{Loop: &agent.Loop{Models: map[string]model.Model{"m": m}, Host: host.System()}}
 	s.task = agent.Task{
-		Run: "run", Attempt: 1, Agent: record.Agent{Spec: record.AgentSpec{Model: record.AgentModel{Provider: "m", Name: "n"}}},
-		Message: model.Message{Role: model.User, Text: "do it"}, Decided: map[string]record.Decision{}, Live: silent{}, Go: func() error { return nil },
+		Run: "run", Attempt: 1,
+		Agent:   record.Agent{Spec: record.AgentSpec{Model: record.AgentModel{Provider: "m", Name: "n"}}},
+		Message: model.Message{Role: model.User, Text: "do it"}, Decided: map[string]record.Decision{},
+		Live: silent{}, Go: func() error { return nil },
 		Keep: func(_ context.Context, key string, f tool.File) (record.FileRef, error) {
 			return record.FileRef{FileID: key, Name: f.Name, ContentType: f.ContentType, Size: int64(len(f.Data))}, nil
 		},
@@ -96,7 +99,8 @@ func (s *stage) work(t *testing.T) agent.Result {
 func offers(call func(context.Context, tool.Invocation) (string, error)) func(*agent.Task) {
 	return func(t *agent.Task) {
 		t.Tools = []tool.Offer{{
-			Spec: tool.Spec{Name: "act", RetrySafe: true, Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
+			Spec: tool.Spec{Name: "act", RetrySafe: true,
+				Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
 			Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 				text, err := call(ctx, i)
 				return tool.Said(text), err
@@ -105,21 +109,23 @@ func offers(call func(context.Context, tool.Invocation) (string, error)) func(*a
 	}
 }
 
-const wanted = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
+const wanted = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],` +
+	`"additionalProperties":false}`
 
 func structured(t *agent.Task) { t.Agent.Spec.OutputSchema = json.RawMessage(wanted) }
 
-func TestAStructuredAnswerMayBeMendedOnce(t *testing.T) {
+func TestStructuredAnswerMayBeRepairedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		says   []string
 		output string
 		fails  string
 	}{
-		"good at once":  {[]string{`{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
-		"fenced":        {[]string{"```json\n{\"city\":\"Oslo\"}\n```"}, `{"city":"Oslo"}`, ""},
-		"mended":        {[]string{`It is Oslo.`, `{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
-		"bad for good":  {[]string{`{"city":5}`, `{"town":"Oslo"}`}, "", "missing property 'city'"},
-		"too much said": {[]string{`{"city":"Oslo"} Anything else?`, `{"city":"Oslo","also":1}`}, "", "additional properties"},
+		"good at once": {[]string{`{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
+		"fenced":       {[]string{"```json\n{\"city\":\"Oslo\"}\n```"}, `{"city":"Oslo"}`, ""},
+		"mended":       {[]string{`It is Oslo.`, `{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
+		"bad for good": {[]string{`{"city":5}`, `{"town":"Oslo"}`}, "", "missing property 'city'"},
+		"too much said": {[]string{`{"city":"Oslo"} Anything else?`, `{"city":"Oslo","also":1}`}, "",
+			"additional properties"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &script{}
@@ -147,7 +153,7 @@ func TestAStructuredAnswerMayBeMendedOnce(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsBeingMendedIsNotAskedForAgainAfterACrash(t *testing.T) {
+func TestAnswerUnderRepairIsNotRequestedAgainAfterACrash(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){says(`{"city":"Oslo"}`)}}
 	s := newStage(m, func(task *agent.Task) {
 		structured(task)
@@ -160,12 +166,14 @@ func TestAnAnswerThatIsBeingMendedIsNotAskedForAgainAfterACrash(t *testing.T) {
 	assert.Len(t, m.shown[0].Messages, 3, "the message, the answer, what is wrong with it")
 }
 
-func TestWhatDoesNotFitTheModelIsLeftOutAndSaidInTheJournal(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong), fails(model.TooLong), calls("c", "act", `{"n":1}`), says("done")}}
+func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong), fails(model.TooLong),
+		calls("c", "act", `{"n":1}`), says("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil })(task)
 		for n := range 4 {
-			task.History = append(task.History, model.Message{Role: model.User, Text: fmt.Sprint("q", n)}, model.Message{Role: model.Assistant, Text: fmt.Sprint("a", n)})
+			task.History = append(task.History, model.Message{Role: model.User, Text: fmt.Sprint("q", n)},
+				model.Message{Role: model.Assistant, Text: fmt.Sprint("a", n)})
 		}
 	})
 	r := s.work(t)
@@ -186,15 +194,16 @@ func TestWhatDoesNotFitTheModelIsLeftOutAndSaidInTheJournal(t *testing.T) {
 	assert.Equal(t, 3, r.All[0].Tries)
 }
 
-func TestAMessageThatDoesNotFitByItselfEndsTheRun(t *testing.T) {
+func TestMessageThatDoesNotFitByItselfFailsTheRun(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
 	assert.Equal(t, "no", newStage(m, nil).work(t).Failure)
 	assert.Len(t, m.shown, 1)
 }
 
-func TestAModelIsToldWhatItsArgumentsMissTwiceAndNoMore(t *testing.T) {
+func TestThirdConsecutiveCallWithInvalidArgumentsFailsTheRun(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){
-		calls("a", "act", `{}`), calls("b", "act", `{"n":"one"}`), calls("c", "act", `{"n":1}`), calls("d", "act", `{}`), calls("e", "act", `[]`), calls("f", "act", `{}`), says("never"),
+		calls("a", "act", `{}`), calls("b", "act", `{"n":"one"}`), calls("c", "act", `{"n":1}`),
+		calls("d", "act", `{}`), calls("e", "act", `[]`), calls("f", "act", `{}`), says("never"),
 	}}
 	made := 0
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
@@ -210,12 +219,13 @@ func TestAModelIsToldWhatItsArgumentsMissTwiceAndNoMore(t *testing.T) {
 	assert.Len(t, m.shown, 6)
 }
 
-func TestCallsOfOneReplyAreMadeBesideEachOther(t *testing.T) {
+func TestCallsOfOneReplyRunInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &script{says: []func(model.Request) (model.Reply, error){func(model.Request) (model.Reply, error) {
 			var r model.Reply
 			for n := range 10 {
-				r.Calls = append(r.Calls, model.Call{ID: fmt.Sprint(n), Name: "act", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))})
+				r.Calls = append(r.Calls,
+					model.Call{ID: fmt.Sprint(n), Name: "act", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))})
 			}
 			return r, nil
 		}, says("done")}}
@@ -237,7 +247,7 @@ func TestCallsOfOneReplyAreMadeBesideEachOther(t *testing.T) {
 	})
 }
 
-func TestAToolThatHangsCostsItsTimeAndNoMore(t *testing.T) {
+func TestHangingToolFailsAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
 		s := newStage(m, func(task *agent.Task) {
@@ -255,7 +265,7 @@ func TestAToolThatHangsCostsItsTimeAndNoMore(t *testing.T) {
 	})
 }
 
-func TestGuardsNameThemselves(t *testing.T) {
+func TestFailureNamesTheLimitThatWasReached(t *testing.T) {
 	again := make([]func(model.Request) (model.Reply, error), 50)
 	for n := range again {
 		again[n] = func(r model.Request) (model.Reply, error) {
@@ -267,7 +277,10 @@ func TestGuardsNameThemselves(t *testing.T) {
 	for want, change := range map[string]func(*record.AgentLimits){
 		"10 times one after another": func(*record.AgentLimits) {},
 		"(limits.max_steps)":         func(l *record.AgentLimits) { l.MaxSteps = new(int); *l.MaxSteps = 5 },
-		"used 300 tokens, its agent may use 250 (limits.max_tokens)": func(l *record.AgentLimits) { l.MaxTokens = new(int); *l.MaxTokens = 250 },
+		"used 300 tokens, its agent may use 250 (limits.max_tokens)": func(l *record.AgentLimits) {
+			l.MaxTokens = new(int)
+			*l.MaxTokens = 250
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := newStage(&script{says: again}, func(task *agent.Task) {
@@ -279,7 +292,7 @@ func TestGuardsNameThemselves(t *testing.T) {
 	}
 }
 
-func TestAModelIsToldThatItMayAsk(t *testing.T) {
+func TestModelIsOfferedAskUserIfTheAgentMayAsk(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		m := &script{says: []func(model.Request) (model.Reply, error){says("hello")}}
 		newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = may }).work(t)
@@ -287,7 +300,7 @@ func TestAModelIsToldThatItMayAsk(t *testing.T) {
 	}
 }
 
-func TestACallIsJournalledBeforeTheNextModelCallAndNotMadeTwice(t *testing.T) {
+func TestJournalledCallIsNotRepeatedAfterACrash(t *testing.T) {
 	made := 0
 	act := offers(func(context.Context, tool.Invocation) (string, error) {
 		made++
@@ -299,7 +312,7 @@ func TestACallIsJournalledBeforeTheNextModelCallAndNotMadeTwice(t *testing.T) {
 	keep := s.task.Journal
 	s.task.Journal = func(ctx context.Context, steps []record.Step) error {
 		if steps[0].Kind == record.ToolStep {
-			return crash // after the call, before its result is safe
+			return crash // after the call, before its result is journalled
 		}
 		return keep(ctx, steps)
 	}
@@ -311,7 +324,7 @@ func TestACallIsJournalledBeforeTheNextModelCallAndNotMadeTwice(t *testing.T) {
 	assert.Equal(t, 2, made, "a retry-safe call whose result was not journalled is made again, with the same key")
 }
 
-// told sees what a reader of the stream is shown.
+// told records the events that a reader of the stream is shown.
 type told struct {
 	silent
 
@@ -320,14 +333,17 @@ type told struct {
 
 func (t told) Step(_ context.Context, e events.StepEvent) { t.see(e) }
 
-// Who has been shown that a call is finished may count on it: a worker that is lost right then does not make it again.
-func TestACallIsShownAsFinishedOnceItIsJournalled(t *testing.T) {
+// A client that is shown that a call is finished can rely on it: if the worker is lost then, the call is not
+// repeated.
+func TestCallIsShownAsFinishedOnlyAfterItIsJournalled(t *testing.T) {
 	act := model.Call{ID: "a", Name: "act", Arguments: json.RawMessage(`{"n":1}`)}
 	ask := model.Call{ID: "b", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Which?"}`)}
 	for name, wants := range map[string][]model.Call{"alone": {act}, "beside a question": {act, ask}} {
 		t.Run(name, func(t *testing.T) {
 			m := &script{says: []func(model.Request) (model.Reply, error){
-				func(model.Request) (model.Reply, error) { return model.Reply{Calls: wants, Finish: "tool_calls"}, nil }, says("done"),
+				func(model.Request) (model.Reply, error) {
+					return model.Reply{Calls: wants, Finish: "tool_calls"}, nil
+				}, says("done"),
 			}}
 			s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "x", nil }))
 			s.task.Agent.Spec.CanAsk = true
@@ -335,7 +351,9 @@ func TestACallIsShownAsFinishedOnceItIsJournalled(t *testing.T) {
 			s.task.Live = told{see: func(e events.StepEvent) {
 				if e.State == "finished" {
 					shown++
-					assert.True(t, slices.ContainsFunc(s.journal, func(step record.Step) bool { return step.Name == e.Name && step.Outcome == e.Outcome }))
+					assert.True(t, slices.ContainsFunc(s.journal, func(step record.Step) bool {
+						return step.Name == e.Name && step.Outcome == e.Outcome
+					}))
 				}
 			}}
 			s.work(t)
@@ -344,9 +362,11 @@ func TestACallIsShownAsFinishedOnceItIsJournalled(t *testing.T) {
 	}
 }
 
-func TestALongResultIsKeptAsAFile(t *testing.T) {
+func TestLongToolResultIsStoredAsAFile(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
-	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return strings.Repeat("ä", 1<<20), nil }))
+	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
+		return strings.Repeat("ä", 1<<20), nil
+	}))
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	require.Len(t, r.All[1].Files, 1)
@@ -356,36 +376,44 @@ func TestALongResultIsKeptAsAFile(t *testing.T) {
 	assert.Contains(t, told, "[cut: the result has 2097152 bytes; the user has all of it as the file act.txt]")
 }
 
-func TestPicturesThatAToolGivesAreKeptAsFiles(t *testing.T) {
+func TestPicturesOfAToolAreStoredAsFiles(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
 	s := newStage(m, func(task *agent.Task) {
-		task.Tools = []tool.Offer{{Spec: tool.Spec{Name: "act", RetrySafe: true}, Call: func(context.Context, tool.Invocation) (tool.Result, error) {
-			r := tool.Result{Text: "two pictures", Files: []tool.File{{ContentType: "image/png", Data: []byte("a")}, {Name: "map.svg", ContentType: "image/svg+xml", Data: []byte("bc")}}}
-			for range 20 {
-				r.Files = append(r.Files, tool.File{ContentType: "image/gif", Data: []byte("x")})
-			}
-			return r, nil
-		}}}
+		task.Tools = []tool.Offer{{Spec: tool.Spec{Name: "act", RetrySafe: true},
+			Call: func(context.Context, tool.Invocation) (tool.Result, error) {
+				r := tool.Result{Text: "two pictures",
+					Files: []tool.File{{ContentType: "image/png", Data: []byte("a")},
+						{Name: "map.svg", ContentType: "image/svg+xml", Data: []byte("bc")}}}
+				for range 20 {
+					r.Files = append(r.Files, tool.File{ContentType: "image/gif", Data: []byte("x")})
+				}
+				return r, nil
+			}}}
 	})
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	require.Len(t, r.All[1].Files, 20)
-	assert.Equal(t, record.FileRef{FileID: "0-0/0", Name: "act-1.png", ContentType: "image/png", Size: 1}, r.All[1].Files[0])
+	assert.Equal(t, record.FileRef{FileID: "0-0/0", Name: "act-1.png", ContentType: "image/png", Size: 1},
+		r.All[1].Files[0])
 	assert.Equal(t, "map.svg", r.All[1].Files[1].Name)
 	told := m.shown[1].Messages[2].Results[0].Text
-	assert.True(t, strings.HasPrefix(told, "two pictures\n[1 bytes of image/png; the user has them as the file act-1.png]\n[2 bytes of image/svg+xml"), told)
+	assert.True(t, strings.HasPrefix(told,
+		"two pictures\n[1 bytes of image/png; the user has them as the file act-1.png]\n[2 bytes of image/svg+xml"),
+		told)
 	assert.Contains(t, told, "[2 more files are not kept]")
 }
 
-func TestFilesThatComeWithAnAnswerAreShown(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", model.AskUser, `{"question":"Which?"}`), says("done")}}
+func TestFilesAttachedToAnAnswerAreShownToTheModel(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", model.AskUser, `{"question":"Which?"}`),
+		says("done")}}
 	s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 	r := s.work(t)
 	require.Len(t, r.Interrupts, 1)
-	s.task.Steps, s.task.Pauses = r.All, [][]record.Interrupt{r.Interrupts} // what goes with a pause is journalled with it
+	s.task.Steps, s.task.Pauses = r.All, [][]record.Interrupt{r.Interrupts} // as the commit of the pause does
 	id := r.Interrupts[0].ID
 	s.task.Decided = map[string]record.Decision{id: {InterruptID: id, Decision: "answer", Message: "this"}}
-	came := model.Message{Texts: []model.Text{{Name: "a.txt", Text: "swordfish"}}, Images: []model.Image{{ContentType: "image/png"}}}
+	came := model.Message{Texts: []model.Text{{Name: "a.txt", Text: "swordfish"}},
+		Images: []model.Image{{ContentType: "image/png"}}}
 	s.task.Came = map[string]model.Message{id: came}
 	r = s.work(t)
 	require.NotNil(t, r.Answer)
@@ -395,12 +423,12 @@ func TestFilesThatComeWithAnAnswerAreShown(t *testing.T) {
 	assert.Equal(t, came, shown[len(shown)-1])
 }
 
-func TestAResultThatComesTooLateIsNone(t *testing.T) {
+func TestResultAfterTheTimeoutIsDiscarded(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		offers(func(ctx context.Context, _ tool.Invocation) (string, error) {
 			<-ctx.Done()
-			return "", nil // as a server does that answers when the connection is being closed
+			return "", nil // like a server that answers when the connection is being closed
 		})(task)
 		task.Tools[0].Timeout = time.Millisecond
 	})

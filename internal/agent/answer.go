@@ -10,9 +10,9 @@ import (
 	"agentplatform/internal/strictjson"
 )
 
-// answered is the run's end when its last model step is a good answer, or one that is bad for good; nil when the model is
-// asked to mend it.
-func (s *session) answered(ctx context.Context, last record.Step) *Result {
+// checkAnswer returns how the run ends if its last model step is an answer: with it, or with a failure if it does not
+// match the schema and was repaired before. It returns nil if the model is to repair it, or if ctx has ended.
+func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
 	answer := &Answer{Text: s.text(), Finish: last.Finish}
 	if s.wanted == nil {
 		return &Result{Answer: answer}
@@ -37,16 +37,16 @@ func (s *session) answered(ctx context.Context, last record.Step) *Result {
 	return nil
 }
 
-// repairs is how often a model may mend a structured answer.
+// repairs is how often a model may repair a structured answer.
 const repairs = 1
 
-// answerLimits are those of a structured answer.
+// answerLimits bound a structured answer.
 var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}
 
-// structured is the JSON of a text, and what of it does not fit.
+// structured parses a text as JSON in its normal form. The error says why it is invalid or does not match the schema.
 func (s *session) structured(ctx context.Context, text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
-	if inner, fenced := strings.CutPrefix(text, "```"); fenced { // as models like to have it
+	if inner, fenced := strings.CutPrefix(text, "```"); fenced { // many models put JSON in a code block
 		inner = strings.TrimPrefix(inner, "json")
 		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(inner), "```"))
 	}
@@ -61,21 +61,25 @@ func repair(fault error) string {
 	return "This answer does not fit the schema: " + fault.Error() + ". Answer again, with nothing but JSON that fits."
 }
 
-// instructions are the agent's, with what a structured answer must be like.
+// instructions are the agent's instructions, followed by the schema of a structured answer.
 func (s *session) instructions() string {
 	if s.wanted == nil {
 		return s.Agent.Spec.Instructions
 	}
-	return strings.TrimSpace(s.Agent.Spec.Instructions + "\n\nAnswer with nothing but JSON that fits this JSON schema:\n" + string(s.Agent.Spec.OutputSchema))
+	return strings.TrimSpace(s.Agent.Spec.Instructions +
+		"\n\nAnswer with nothing but JSON that fits this JSON schema:\n" + string(s.Agent.Spec.OutputSchema))
 }
 
-// askUser is how models that were not made for this platform learn that they may ask.
+// askUser is the tool by which a model asks the user.
 var askUser = model.ToolSpec{
-	Name: model.AskUser, Description: "Asks the user a question and waits for the answer. For what only the user knows.",
-	Parameters: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"},"description":"answers to choose from"}},"required":["question"]}`),
+	Name:        model.AskUser,
+	Description: "Asks the user a question and waits for the answer. For what only the user knows.",
+	Parameters: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},` +
+		`"options":{"type":"array","items":{"type":"string"},"description":"answers to choose from"}},` +
+		`"required":["question"]}`),
 }
 
-// specs are the tools that the model is shown.
+// specs are the tools that the model is offered.
 func (s *session) specs() []model.ToolSpec {
 	var specs []model.ToolSpec
 	for _, o := range s.Tools {
@@ -87,7 +91,7 @@ func (s *session) specs() []model.ToolSpec {
 	return specs
 }
 
-// leftOut is how many messages an earlier call of this run had to leave out.
+// leftOut is how many messages of the history the last model call of this run left out.
 func (s *session) leftOut() int {
 	if last := s.lastModelStep(); last != nil {
 		return last.LeftOut
@@ -95,7 +99,7 @@ func (s *session) leftOut() int {
 	return 0
 }
 
-// leaveOut leaves out more of the history: half of what is still there, in whole turns. It says whether there was any.
+// leaveOut leaves out half of the remaining history, in whole turns. It returns false if no turn was left.
 func (s *session) leaveOut(step *record.Step) bool {
 	left := len(s.History) - step.LeftOut
 	if left < 2 {

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// An agent's list of tools that need approval names a tool by its own name or by the one that it is offered under.
-func TestAnApprovalHoldsWhateverNameAToolIsOfferedUnder(t *testing.T) {
+// An agent's list of tools that need approval has a tool's own name or the name under which it is offered.
+func TestApprovalHoldsUnderEitherNameOfATool(t *testing.T) {
 	for _, listed := range []string{"pay", "pay_bank", "pay_treasury"} {
 		var made []string
 		m := &script{says: []turn{calls("a", "pay_bank", `{}`), says("done")}}
@@ -37,6 +37,6 @@ func TestAnApprovalHoldsWhateverNameAToolIsOfferedUnder(t *testing.T) {
 	}
 }
 
-func TestNoToolHasANameOfTheLoops(t *testing.T) {
+func TestToolCannotTakeANameReservedByTheLoop(t *testing.T) {
 	assert.ElementsMatch(t, []string{model.AskUser, model.Search}, tool.Taken)
 }

@@ -18,12 +18,12 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// turned is a turn that always says the same.
+// turned is a turn that always gives the same reply.
 func turned(r model.Reply) turn {
 	return func(model.Request) (model.Reply, error) { return r, nil }
 }
 
-// said is what a run tells anybody: why it failed, and the model, of each call.
+// said returns the texts of a run: its failure, and what the model was told of each call.
 func said(r agent.Result) string {
 	all := []string{r.Failure}
 	for _, step := range r.All {
@@ -34,8 +34,8 @@ func said(r agent.Result) string {
 	return strings.Join(all, "\n")
 }
 
-// A bound is the last that may be.
-func TestWhatAModelSaysIsTakenUpToItsBoundAndNoFurther(t *testing.T) {
+// A limit is the highest value that is accepted.
+func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 	const question = "a question may have 16384 bytes and 100 options"
 	asks := func(question string, options int) model.Reply {
 		arguments, _ := json.Marshal(
@@ -48,13 +48,14 @@ func TestWhatAModelSaysIsTakenUpToItsBoundAndNoFurther(t *testing.T) {
 		says  func(n int) model.Reply
 		told  string
 	}{
-		"text": {4 << 20, func(n int) model.Reply { return model.Reply{Text: long(n)} }, "the model's reply is over 4 MiB"},
+		"text": {4 << 20, func(n int) model.Reply { return model.Reply{Text: long(n)} },
+			"the model's reply is over 4 MiB"},
 		"calls": {256, func(n int) model.Reply {
 			return model.Reply{Calls: slices.Repeat([]model.Call{act("a", `{"n":1}`)}, n)}
 		}, "it may for 256"},
 		"arguments": {2 << 20, func(n int) model.Reply {
 			var r model.Reply
-			for left := 16; left > 0; left-- { // each within what one call may have
+			for left := 16; left > 0; left-- { // each within the limit of one call
 				one := n / left
 				r.Calls = append(r.Calls, act("a", `{"n":1}`+strings.Repeat(" ", one-7)))
 				n -= one
@@ -76,8 +77,8 @@ func TestWhatAModelSaysIsTakenUpToItsBoundAndNoFurther(t *testing.T) {
 	}
 }
 
-// What comes piece by piece is held to the bound as it comes: nobody is shown more, and the call is ended.
-func TestATextWithoutEndIsCutOffWhereItIsTooLong(t *testing.T) {
+// The limit also holds for streamed text: no more is shown, and the call is cancelled.
+func TestEndlessTextIsCancelledAtTheLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		pieces []int
 		shown  int
@@ -97,7 +98,7 @@ func TestATextWithoutEndIsCutOffWhereItIsTooLong(t *testing.T) {
 					emit(long(n))
 					whole += n
 					if ctx.Err() != nil {
-						return model.Reply{InputTokens: 7}, ctx.Err() // as an adapter does whose call was ended
+						return model.Reply{InputTokens: 7}, ctx.Err() // like an adapter whose call was cancelled
 					}
 				}
 				return model.Reply{Text: long(whole), Finish: "stop", InputTokens: 7, OutputTokens: 900_000}, nil
@@ -130,22 +131,22 @@ func TestATextWithoutEndIsCutOffWhereItIsTooLong(t *testing.T) {
 	})
 }
 
-// pieces is a model that says its text piece by piece.
+// pieces is a model that streams its text in pieces.
 type pieces func(ctx context.Context, emit func(string)) (model.Reply, error)
 
 func (p pieces) Converse(ctx context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
 	return p(ctx, emit)
 }
 
-// A text that is too long is journalled up to the bound.
-func TestOfATextThatIsTooLongTheBeginningIsKept(t *testing.T) {
+// A text that is too long is journalled up to the limit.
+func TestTextBeyondTheLimitIsJournalledUpToIt(t *testing.T) {
 	s := newStage(&script{says: []turn{says(long(4<<20-1) + "é")}}, nil)
 	r := s.work(t)
 	require.Len(t, r.All, 1)
 	assert.Equal(t, long(4<<20-1)+"\uFFFD", r.All[0].Text)
 }
 
-func TestAResultIsToldWholeUpToItsBound(t *testing.T) {
+func TestToolResultIsShownWholeUpToItsLimit(t *testing.T) {
 	for extra := range 2 {
 		text := long(256<<10 + extra)
 		s := newStage(
@@ -158,7 +159,7 @@ func TestAResultIsToldWholeUpToItsBound(t *testing.T) {
 	}
 }
 
-func TestAClaimOfTokensCountsWithinItsBounds(t *testing.T) {
+func TestTokenClaimCountsWithinPlausibleBounds(t *testing.T) {
 	request := model.Message{
 		Role: model.User, Text: long(40), Texts: []model.Text{{Text: long(400)}, {Text: long(400)}},
 		Results: []model.Result{{Text: long(2000)}, {Text: long(2000)}},
@@ -194,8 +195,8 @@ func TestAClaimOfTokensCountsWithinItsBounds(t *testing.T) {
 	}
 }
 
-// A run may take as many steps as its agent may, the one that answers included, and is asked nothing more then.
-func TestStepsAndTokensAreCountedToTheLast(t *testing.T) {
+// A run may take as many steps as its agent may, the answer included; the model is not called again then.
+func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 	var made int
 	endless := func(r model.Request) (model.Reply, error) {
 		call := act("", fmt.Sprintf(`{"n":%d}`, len(r.Messages)))
@@ -209,7 +210,7 @@ func TestStepsAndTokensAreCountedToTheLast(t *testing.T) {
 		return fmt.Sprintf("the run used %d tokens, its agent may use %d (limits.max_tokens)", used, may)
 	}
 	for name, c := range map[string]struct {
-		steps, tokens int // 0: not said
+		steps, tokens int // 0: not set
 		says          []turn
 		taken, made   int
 		failure       string
@@ -253,9 +254,9 @@ func TestStepsAndTokensAreCountedToTheLast(t *testing.T) {
 	}
 }
 
-// What an agent does over and over ends its run: ten rounds of the very same calls one after another, or three calls of
-// one tool one after another whose arguments do not fit.
-func TestWhoGoesInCirclesIsStoppedAndNobodyElse(t *testing.T) {
+// Repetition ends a run: ten consecutive rounds of identical calls, or three consecutive calls of one tool with
+// invalid arguments.
+func TestOnlyRepeatedIdenticalOrInvalidCallsEndTheRun(t *testing.T) {
 	unfit := func(name string) model.Call { return model.Call{Name: name, Arguments: json.RawMessage(`{"n":"one"}`)} }
 	n := 0
 	next := func() int { n++; return n }
@@ -270,7 +271,7 @@ func TestWhoGoesInCirclesIsStoppedAndNobodyElse(t *testing.T) {
 		'u': func() model.Reply { return model.Reply{Calls: []model.Call{unfit("act")}} },
 		'v': func() model.Reply { return model.Reply{Calls: []model.Call{unfit("other")}} },
 		'w': func() model.Reply { return model.Reply{Calls: []model.Call{unfit("act"), unfit("other")}} },
-		'!': func() model.Reply { return model.Reply{Text: "Oslo"} }, // is to be mended
+		'!': func() model.Reply { return model.Reply{Text: "Oslo"} }, // must be repaired
 		'.': func() model.Reply { return model.Reply{Text: `{"city":"Oslo"}`} },
 	}
 	const circles = "the agent called act with the same arguments 10 times one after another"

@@ -17,20 +17,21 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// job is a call of the model with what becomes of it.
+// job is a call that the model asked for, and its result.
 type job struct {
 	record.Call
 	key       string
 	step      record.Step // the result
 	interrupt *record.Interrupt
 	offer     tool.Offer
-	run       bool
-	repeat    bool // may be called twice
-	begun     bool
+	run       bool // to be made
+	repeat    bool // may be made twice
+	begun     bool // was started
 }
 
-// callTools sees to the calls of a reply: what is decided without a call is journalled with the reply, and each result
-// as its call ends, so that nobody who takes the run over makes, or asks about, a call that has ended.
+// callTools handles the calls of a reply. Results that need no call (refusals, decisions) are journalled with the
+// reply; each other result when its call ends, so that an attempt that takes over neither repeats nor asks about a
+// call that has ended. If the result is nil, the loop goes on.
 func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
 	var jobs, made []*job
 	var ended []record.Step
@@ -50,9 +51,9 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err // what was planned may be for this reason
+		return nil, err // plan may have failed because of this
 	}
-	s.announceUnsafe(made[:min(len(made), parallelCalls)])
+	s.journalStarts(made[:min(len(made), parallelCalls)])
 	index := s.next()
 	for _, j := range jobs {
 		if j.interrupt != nil {
@@ -66,15 +67,16 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	}
 	s.ahead = index
 	s.add(ended...)
-	// What was only decided can be told from the decisions again: beside a question it is journalled with the pause.
+	// Results without a call can be derived from the decisions again, so beside an interrupt they are journalled with
+	// the pause.
 	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
 	if len(made) > 0 || (asked && len(interrupts) == 0) {
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
 	}
-	s.tell(ctx, ended...)
-	if err := s.makeAll(ctx, made); err != nil {
+	s.showSteps(ctx, ended...)
+	if err := s.runCalls(ctx, made); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
@@ -86,10 +88,11 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	return nil, nil
 }
 
-// plan decides what becomes of a call: it is run, answered from a decision, refused, or put before a human.
+// plan decides what to do with a call: make it, answer it from a decision, refuse it, or ask a human.
 func (s *session) plan(ctx context.Context, j *job) *job {
 	j.step = record.Step{
-		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name, Arguments: j.Arguments,
+		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name,
+		Arguments: j.Arguments,
 	}
 	offer, known := s.find(j.Name)
 	var decision record.Decision
@@ -111,8 +114,10 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
-	case !offer.Is(j.Source, j.Fingerprint): // what was asked for, and maybe approved, was another tool, or this one as it was before
-		return j.end(s, model.Failed, fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
+	case !offer.Is(j.Source, j.Fingerprint):
+		// the model asked for, and a human may have approved, another tool or another version of it
+		return j.end(s, model.Failed,
+			fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
 	case decided && decision.Decision == string(lifecycle.Edit):
@@ -120,7 +125,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	}
 	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
 	if !j.repeat {
-		s.unsure(j)
+		s.checkOutcome(j)
 	}
 	if !j.run {
 		return j
@@ -134,9 +139,9 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	return j
 }
 
-// unsure sees to a call that must not be made twice: where it was begun by an attempt that is gone, only a human may have
-// it repeated, each time anew.
-func (s *session) unsure(j *job) {
+// checkOutcome handles a call that must not be made twice: if an earlier attempt started it, a human must approve each
+// repetition.
+func (s *session) checkOutcome(j *job) {
 	decisions := s.decisions(j.key, true)
 	for _, d := range decisions {
 		switch d.Decision {
@@ -148,7 +153,8 @@ func (s *session) unsure(j *job) {
 		}
 	}
 	if s.begun(j.key) > len(decisions) {
-		s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?", j.Name), true)
+		s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?",
+			j.Name), true)
 	}
 }
 
@@ -167,7 +173,8 @@ func (s *session) find(name string) (tool.Offer, bool) {
 	return tool.Offer{}, false
 }
 
-// needsApproval says whether the agent or the tool wants a human to approve a call, and, of the tool, why.
+// needsApproval reports whether the agent or the tool requires a human's approval of a call, with the reason of the
+// tool.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	a := s.Agent.Spec.Approval
 	if a.Mode == "always" || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
@@ -179,7 +186,8 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 	return "", false
 }
 
-// decisions finds what humans decided about a call, in order.
+// decisions returns the decisions about a call in order: those about its unknown outcome if unsure is set, else the
+// others.
 func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
 	for _, pause := range s.Pauses {
 		for _, i := range pause {
@@ -217,15 +225,17 @@ func (s *session) ask(j *job) *job {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
 	if len(a.Question) > maxQuestion || len(a.Options) > maxOptions {
-		return j.end(s, model.Failed, fmt.Sprintf(unfit+"a question may have %d bytes and %d options", maxQuestion, maxOptions))
+		return j.end(s, model.Failed, fmt.Sprintf(unfit+"a question may have %d bytes and %d options", maxQuestion,
+			maxOptions))
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, a.Question)
 	j.interrupt.Options = a.Options
 	return j
 }
 
-// announceUnsafe has the journal say, before they are made, which calls must not be made twice.
-func (s *session) announceUnsafe(jobs []*job) {
+// journalStarts adds start steps for calls that must not be made twice. They are journalled before the calls are
+// made.
+func (s *session) journalStarts(jobs []*job) {
 	var starts []record.Step
 	for _, j := range jobs {
 		if !j.repeat {
@@ -238,24 +248,24 @@ func (s *session) announceUnsafe(jobs []*job) {
 	s.add(starts...)
 }
 
-// makeAll makes the calls, several beside each other, and journals what has ended while others are under way. When that
-// cannot be done, those are ended.
-func (s *session) makeAll(ctx context.Context, jobs []*job) error {
+// runCalls makes the calls, parallelCalls at a time, and journals each result when its call ends. If that fails, the
+// running calls are cancelled. The error is that of ctx, Go or Journal.
+func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 	calling, end := context.WithCancel(ctx)
 	defer end()
 	for first := true; len(jobs) > 0; first = false {
 		n := min(len(jobs), parallelCalls)
-		if !first { // the others are announced when their turn comes
+		if !first { // callTools has journalled the starts of the first batch
 			if err := errors.Join(ctx.Err(), s.Go()); err != nil {
 				return err
 			}
-			s.announceUnsafe(jobs[:n])
+			s.journalStarts(jobs[:n])
 			if err := s.save(ctx); err != nil {
 				return err
 			}
 		}
-		err := s.makeSome(calling, jobs[:n], end)
-		s.takeBack(jobs[:n])
+		err := s.runBatch(calling, jobs[:n], end)
+		s.revokeStarts(jobs[:n])
 		if err != nil {
 			return err
 		}
@@ -264,31 +274,33 @@ func (s *session) makeAll(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// takeBack has the journal say which calls that were announced were not begun after all, so that nobody is asked about
+// revokeStarts adds steps which say that calls with a start step were not started, so that no human is asked about
 // them.
-func (s *session) takeBack(jobs []*job) {
+func (s *session) revokeStarts(jobs []*job) {
 	for _, j := range jobs {
 		if !j.repeat && !j.begun {
 			s.add(record.Step{
-				Index: s.next(), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name, Outcome: notBegun,
+				Index: s.next(), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key,
+				Name: j.Name, Outcome: notBegun,
 			})
 		}
 	}
 }
 
-// notBegun is the outcome of a step that takes an announcement back.
+// notBegun is the outcome of a step that revokes a start step.
 const notBegun = "not begun"
 
-func (s *session) makeSome(ctx context.Context, jobs []*job, end func()) (err error) {
+func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err error) {
 	var mu sync.Mutex
-	var ended []record.Step // not journalled yet
+	var ended []record.Step // results that are not journalled yet
 	left := len(jobs)
 	open, wait := s.Host.Gate()
 	waits := make([]func(), 0, len(jobs))
 	for _, j := range jobs {
-		s.Live.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: "tool", Name: j.Name, State: "started", Arguments: j.step.Arguments})
+		s.Live.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: "tool", Name: j.Name, State: "started",
+			Arguments: j.step.Arguments})
 		waits = append(waits, s.Host.Go(func() {
-			defer func() { // also of a call that panics, which its owner is told by its wait
+			defer func() { // also if the call panics, which wait reports to its owner
 				mu.Lock()
 				defer mu.Unlock()
 				if left--; j.step.Outcome != "" {
@@ -307,7 +319,7 @@ func (s *session) makeSome(ctx context.Context, jobs []*job, end func()) (err er
 		open, wait = s.Host.Gate()
 		mu.Unlock()
 		if err == nil {
-			if err = s.keepResults(ctx, finished); err != nil {
+			if err = s.journalResults(ctx, finished); err != nil {
 				end()
 			}
 		}
@@ -321,21 +333,21 @@ func (s *session) makeSome(ctx context.Context, jobs []*job, end func()) (err er
 	return err
 }
 
-// keepResults journals what has come of calls, whatever ends the work meanwhile, and then shows it.
-func (s *session) keepResults(ctx context.Context, finished []record.Step) error {
+// journalResults journals results even if the work is cancelled meanwhile, then sends their events.
+func (s *session) journalResults(ctx context.Context, finished []record.Step) error {
 	ctx = context.WithoutCancel(ctx)
 	s.add(finished...)
 	if err := s.save(ctx); err != nil {
 		return err
 	}
-	s.tell(ctx, finished...)
+	s.showSteps(ctx, finished...)
 	return nil
 }
 
-// call makes a call. Without an outcome it has not ended: the work has, and the call was not begun or is cut short.
+// call makes a call. If it sets no outcome, the call was not started or was cut short because the work has ended.
 func (s *session) call(ctx context.Context, j *job) {
 	if s.Go() != nil {
-		return // the round asks as well, and ends
+		return // the round checks this, too, and ends
 	}
 	limit := callTime
 	if j.offer.Timeout > 0 {
@@ -350,19 +362,20 @@ func (s *session) call(ctx context.Context, j *job) {
 	if ctx.Err() != nil && err != nil {
 		return
 	}
-	if ctx.Err() == nil && call.Err() != nil { // also when an answer has come: a connection that is being closed may still bring an empty one
+	// even if a result has come: a connection that is being closed may deliver an empty one
+	if ctx.Err() == nil && call.Err() != nil {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
 	if err != nil {
-		j.end(s, model.Failed, s.why(j, err))
+		j.end(s, model.Failed, s.failureText(j, err))
 		return
 	}
-	j.end(s, model.Succeeded, s.kept(ctx, j, result))
+	j.end(s, model.Succeeded, s.resultText(ctx, j, result))
 }
 
-// why is what the model is told of a call that failed: what a [tool.Error] says. Any other error is not meant for it,
-// and may name addresses or credentials: it is logged.
-func (s *session) why(j *job, err error) string {
+// failureText is what the model is told of a failed call: the message of a [tool.Error]. Any other error may contain
+// addresses or credentials, so it is only logged.
+func (s *session) failureText(j *job, err error) string {
 	var told *tool.Error
 	if errors.As(err, &told) {
 		return told.Message
@@ -373,11 +386,11 @@ func (s *session) why(j *job, err error) string {
 	return "the tool could not be called"
 }
 
-// kept keeps what of a result has no place in the journal, and is what the model is told.
-func (s *session) kept(ctx context.Context, j *job, r tool.Result) string {
+// resultText stores the files of a result, and a long text, as files of the run. It returns the text for the model.
+func (s *session) resultText(ctx context.Context, j *job, r tool.Result) string {
 	output := r.Text
 	if len(output) > maxOutput {
-		output = s.shortened(ctx, j, output)
+		output = s.storeLong(ctx, j, output)
 	}
 	for n, f := range r.Files {
 		if n == maxFiles {
@@ -397,14 +410,15 @@ func (s *session) kept(ctx context.Context, j *job, r tool.Result) string {
 	return strings.TrimPrefix(output, "\n")
 }
 
-// shortened keeps a long result as a file, and is what the model is told instead: its beginning, and that there is
-// more.
-func (s *session) shortened(ctx context.Context, j *job, output string) string {
+// storeLong stores a long result as a file and returns its beginning with a note for the model.
+func (s *session) storeLong(ctx context.Context, j *job, output string) string {
 	begins := strings.ToValidUTF8(output[:partOutput], "")
-	f, err := s.Keep(ctx, j.key, tool.File{Name: j.Name + ".txt", ContentType: "text/plain; charset=utf-8", Data: []byte(output)})
+	f, err := s.Keep(ctx, j.key, tool.File{Name: j.Name + ".txt", ContentType: "text/plain; charset=utf-8",
+		Data: []byte(output)})
 	if err != nil {
 		return fmt.Sprintf("%s\n[cut: the result has %d bytes]", begins, len(output))
 	}
 	j.step.Files = append(j.step.Files, f)
-	return fmt.Sprintf("%s\n[cut: the result has %d bytes; the user has all of it as the file %s]", begins, len(output), f.Name)
+	return fmt.Sprintf("%s\n[cut: the result has %d bytes; the user has all of it as the file %s]", begins,
+		len(output), f.Name)
 }

@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// payment is a run whose one call must not be made twice; paid are the arguments of those that were made.
+// payment is a run with one call that must not be made twice; paid are the arguments of the calls made.
 func payment(replies ...turn) (s *stage, paid *[]string) {
 	paid = new([]string)
 	m := &script{says: append(append([]turn{}, replies...), says("done"))}
@@ -27,7 +27,7 @@ func payment(replies ...turn) (s *stage, paid *[]string) {
 	return s, paid
 }
 
-// lose works until a call has been made, whose result is then lost with the attempt; the run goes on from the journal.
+// lose works until a call was made and loses its result with the attempt; the run continues from the journal.
 func (s *stage) lose(t *testing.T) {
 	t.Helper()
 	keep, lost := s.task.Journal, errors.New("lost")
@@ -42,7 +42,7 @@ func (s *stage) lose(t *testing.T) {
 	s.task.Journal, s.task.Steps = keep, append([]record.Step{}, s.journal...)
 }
 
-// pause works until the run waits for one decision, and decides.
+// pause works until the run waits for one decision, and decides it.
 func (s *stage) pause(t *testing.T, d record.Decision) record.Interrupt {
 	t.Helper()
 	r := s.work(t)
@@ -57,8 +57,8 @@ func (s *stage) pause(t *testing.T, d record.Decision) record.Interrupt {
 
 const unknownOutcome = "The call of act was begun and its outcome is not known. May it be made again?"
 
-// Of a call that must not be made twice nobody knows what came of it when its attempt is lost: a human decides.
-func TestACallWhoseOutcomeIsNotKnownIsAHumansToDecide(t *testing.T) {
+// If the attempt of a call that must not be made twice is lost, its outcome is unknown: a human decides.
+func TestCallWithUnknownOutcomeIsDecidedByAHuman(t *testing.T) {
 	for name, c := range map[string]struct {
 		decision record.Decision
 		paid     []string
@@ -109,8 +109,8 @@ func TestACallWhoseOutcomeIsNotKnownIsAHumansToDecide(t *testing.T) {
 	}
 }
 
-// Each time that it is lost is asked about anew, and what was decided before it was made is another question.
-func TestEachLossOfACallIsAskedAboutAnew(t *testing.T) {
+// Each loss is asked about separately, and an approval before the call does not answer it.
+func TestEachLossOfACallNeedsANewDecision(t *testing.T) {
 	s, paid := payment(calls("a", "act", `{"n":1}`))
 	s.task.Agent.Spec.Approval.Mode = "always"
 	i := s.pause(t, record.Decision{Decision: "edit", Arguments: json.RawMessage(`{"n":2}`)})
@@ -128,8 +128,8 @@ func TestEachLossOfACallIsAskedAboutAnew(t *testing.T) {
 	assert.Equal(t, []string{`{"n":2}`, `{"n":2}`, `{"n":3}`}, *paid)
 }
 
-// A tool that needs approval by now is asked about as what it is: begun, of unknown outcome.
-func TestWhatIsNotKnownComesBeforeWhatNeedsApproval(t *testing.T) {
+// If a started call's tool needs approval by now, the human is asked about the unknown outcome.
+func TestUnknownOutcomeIsAskedAboutBeforeApproval(t *testing.T) {
 	s, paid := payment(calls("a", "act", `{"n":1}`))
 	s.lose(t)
 	s.task.Tools[0].Approval.Mode = "always"
@@ -141,8 +141,8 @@ func TestWhatIsNotKnownComesBeforeWhatNeedsApproval(t *testing.T) {
 	assert.Len(t, *paid, 2)
 }
 
-// The agent says whose calls need approval, and a tool may ask for it as well.
-func TestWhichCallsNeedApproval(t *testing.T) {
+// The agent says which calls need approval, and a tool may require it, too.
+func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 	const byAgent, byTool = "May the agent call act?", "May the agent call act? Every call of this tool needs approval."
 	never, always := tool.Approval{Mode: "never"}, tool.Approval{Mode: "always"}
 	when := func(pattern string) tool.Approval {
@@ -181,8 +181,8 @@ func TestWhichCallsNeedApproval(t *testing.T) {
 	}
 }
 
-// A human's edit is what is called, shown and journalled; what does not fit is told to the model.
-func TestAnEditedCallIsMadeAsEdited(t *testing.T) {
+// The edited arguments are called, shown and journalled; if they do not match the schema, the model is told.
+func TestEditedCallIsMadeWithTheEditedArguments(t *testing.T) {
 	for arguments, want := range map[string][]string{`{"n":2}`: {`{"n":2}`}, `{"n":"two"}`: nil} {
 		s, paid := payment(calls("a", "act", `{"n":1}`))
 		s.task.Agent.Spec.Approval.Mode = "always"
@@ -201,8 +201,8 @@ func TestAnEditedCallIsMadeAsEdited(t *testing.T) {
 	}
 }
 
-// A question is put before the user as the model asked it, and answered with what the user says.
-func TestAQuestionIsAskedAsItIs(t *testing.T) {
+// The user gets the question as the model asked it; the model gets the user's answer.
+func TestQuestionReachesTheUserUnchangedAndTheAnswerTheModel(t *testing.T) {
 	m := &script{
 		says: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), says("done")},
 	}
@@ -219,8 +219,8 @@ func TestAQuestionIsAskedAsItIs(t *testing.T) {
 	assert.Equal(t, []model.Result{answer}, m.shown[1].Messages[2].Results)
 }
 
-// Of a file that comes with an answer the model is shown what there is: words, or a picture.
-func TestOneFileThatComesWithAnAnswerIsShown(t *testing.T) {
+// The model is shown the text or the picture of a file that is attached to an answer.
+func TestSingleFileAttachedToAnAnswerIsShownAsTextOrPicture(t *testing.T) {
 	for _, came := range []model.Message{
 		{Texts: []model.Text{{Name: "a.txt", Text: "swordfish"}}},
 		{Images: []model.Image{{ContentType: "image/png"}}},
@@ -231,7 +231,7 @@ func TestOneFileThatComesWithAnAnswerIsShown(t *testing.T) {
 		i := s.pause(t, record.Decision{Decision: "answer", Message: "this"})
 		s.task.Came = map[string]model.Message{i.ID: came}
 		require.NotNil(t, s.work(t).Answer)
-		want := 3 // the message, the call, what the user says
+		want := 3 // the message, the call, the user's answer
 		if came.Texts != nil || came.Images != nil {
 			want++
 			came.Role = model.User

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// sameRounds is how often an agent may make the very same calls one after another.
+	// sameRounds is how many consecutive rounds of identical calls end the run.
 	sameRounds = 10
-	// unfitCalls is how often a tool may be called with arguments that do not fit, one time after another: the model is told
-	// each time, and may try again twice.
+	// unfitCalls is how many consecutive calls of a tool with invalid arguments end the run. The model is told of
+	// each, so that it can try again twice.
 	unfitCalls = 3
-	// unfit begins what the model is told of such a call.
+	// unfit is the prefix of the result of such a call.
 	unfit = "the arguments do not fit: "
 )
 
-// guard says why the loop must not go on, if it must not.
+// guard returns why the loop must stop: steps, tokens, repeated calls or a budget; empty if it may go on. The error
+// is that of [Task.Over].
 func (s *session) guard(ctx context.Context) (string, error) {
 	if limit := s.maxSteps(); len(s.steps) >= limit {
 		return fmt.Sprintf("the run took %d steps, as many as its agent may (limits.max_steps)", limit), nil
@@ -34,11 +35,13 @@ func (s *session) guard(ctx context.Context) (string, error) {
 	if n := s.Agent.Spec.Limits.MaxTokens; n != nil && tokens >= int64(*n) {
 		return fmt.Sprintf("the run used %d tokens, its agent may use %d (limits.max_tokens)", tokens, *n), nil
 	}
-	if name := s.goesInCircles(); name != "" {
-		return fmt.Sprintf("the agent called %s with the same arguments %d times one after another", name, sameRounds), nil
+	if name := s.repeatedCall(); name != "" {
+		return fmt.Sprintf("the agent called %s with the same arguments %d times one after another", name,
+			sameRounds), nil
 	}
-	if name := s.cannotCall(); name != "" {
-		return fmt.Sprintf("the agent called %s %d times one after another with arguments that do not fit", name, unfitCalls), nil
+	if name := s.invalidCalls(); name != "" {
+		return fmt.Sprintf("the agent called %s %d times one after another with arguments that do not fit", name,
+			unfitCalls), nil
 	}
 	if s.Over == nil {
 		return "", nil
@@ -46,8 +49,9 @@ func (s *session) guard(ctx context.Context) (string, error) {
 	return s.Over(ctx, tokens)
 }
 
-// goesInCircles names a tool that the last rounds of calls have called over and over, if they were all the same.
-func (s *session) goesInCircles() string {
+// repeatedCall returns the name of a tool of the last rounds if sameRounds of them made identical calls; otherwise
+// "".
+func (s *session) repeatedCall() string {
 	same, before, name := 0, "", ""
 	for _, step := range slices.Backward(s.steps) {
 		if step.Kind != record.ModelStep {
@@ -69,10 +73,10 @@ func (s *session) goesInCircles() string {
 	return ""
 }
 
-// cannotCall names a tool whose last calls were all made with arguments that do not fit.
-func (s *session) cannotCall() string {
+// invalidCalls returns the name of a tool whose last unfitCalls calls all had invalid arguments; otherwise "".
+func (s *session) invalidCalls() string {
 	misses := map[string]int{}
-	over := map[string]bool{} // tools whose count has ended
+	over := map[string]bool{} // tools whose consecutive failures are counted
 	for _, step := range slices.Backward(s.steps) {
 		if step.Kind != record.ToolStep || over[step.Name] {
 			continue
@@ -88,11 +92,12 @@ func (s *session) cannotCall() string {
 	return ""
 }
 
-// fits says what of a call's arguments does not fit what the tool takes. A schema that cannot be read takes anything.
+// fits returns how a call's arguments violate the tool's schema. A schema that cannot be compiled accepts everything:
+// the tool itself validates then.
 func fits(ctx context.Context, parameters, arguments json.RawMessage) error {
 	takes, err := schema.Compile(parameters)
 	if err != nil {
-		return nil //nolint:nilerr // the server at the other end judges
+		return nil //nolint:nilerr // the server validates
 	}
 	return takes.Check(ctx, arguments)
 }

@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// What a model sends is hostile until it has been checked: the ids of its calls, their arguments, the length of what it
-// says, and what it claims to have used.
+// What a model sends is untrusted until it is checked: the ids of its calls, their arguments, the length of its text,
+// and the tokens that it claims.
 
 type turn = func(model.Request) (model.Reply, error)
 
@@ -38,7 +38,7 @@ func act(id, arguments string) model.Call {
 	return model.Call{ID: id, Name: "act", Arguments: json.RawMessage(arguments)}
 }
 
-// approved is an agent all of whose calls need approval; made are the arguments of those that were made.
+// approved is an agent whose calls all need approval; made are the arguments of the calls made.
 func approved(made *[]string) func(*agent.Task) {
 	var mu sync.Mutex
 	return func(t *agent.Task) {
@@ -52,7 +52,7 @@ func approved(made *[]string) func(*agent.Task) {
 	}
 }
 
-// decide goes on after a pause with a verb for each interrupt, in order.
+// decide continues after a pause with a verb for each interrupt, in order.
 func (s *stage) decide(t *testing.T, r agent.Result, verbs ...string) agent.Result {
 	t.Helper()
 	require.Len(t, r.Interrupts, len(verbs))
@@ -63,7 +63,7 @@ func (s *stage) decide(t *testing.T, r agent.Result, verbs ...string) agent.Resu
 	return s.work(t)
 }
 
-func TestEachCallIsDecidedByItselfWhateverItsID(t *testing.T) {
+func TestEachCallIsDecidedSeparatelyEvenIfTheModelReusesItsID(t *testing.T) {
 	for name, ids := range map[string][3]string{
 		"one id for all":     {"a", "a", "a"},
 		"no ids":             {"", "", ""},
@@ -74,7 +74,8 @@ func TestEachCallIsDecidedByItselfWhateverItsID(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{says: []turn{replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)), says("done")}}
+			m := &script{says: []turn{replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)),
+				says("done")}}
 			var made []string
 			s := newStage(m, approved(&made))
 			r := s.decide(t, s.work(t), "approve", "reject", "approve")
@@ -88,7 +89,8 @@ func TestEachCallIsDecidedByItselfWhateverItsID(t *testing.T) {
 			require.Len(t, results, 3)
 			known := map[string]bool{}
 			for n := range calls {
-				assert.False(t, known[calls[n].ID], "the model is shown each call under an id of its own: %q", calls[n].ID)
+				assert.False(t, known[calls[n].ID], "the model is shown each call under an id of its own: %q",
+					calls[n].ID)
 				known[calls[n].ID] = true
 				assert.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, calls[n].ID, "an id that every provider takes")
 				assert.Equal(t, calls[n].ID, results[n].CallID)
@@ -98,7 +100,7 @@ func TestEachCallIsDecidedByItselfWhateverItsID(t *testing.T) {
 	}
 }
 
-func TestAnIDThatComesAgainInALaterReplyIsAnotherCall(t *testing.T) {
+func TestRepeatedIDInALaterReplyIsAnotherCall(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`)), replies(act("a", `{"n":2}`)), says("done")}}
 	var made []string
 	s := newStage(m, approved(&made))
@@ -116,7 +118,7 @@ func TestAnIDThatComesAgainInALaterReplyIsAnotherCall(t *testing.T) {
 	assert.NotEqual(t, ids[0], ids[1])
 }
 
-// storable are steps as the store takes them: in JSON that no reader understands in two ways.
+// storable asserts that the store accepts the steps: JSON without ambiguity.
 func storable(t *testing.T, steps []record.Step) {
 	t.Helper()
 	for _, step := range steps {
@@ -127,7 +129,7 @@ func storable(t *testing.T, steps []record.Step) {
 	}
 }
 
-func TestArgumentsThatNobodyCanReadAreTheModelsFault(t *testing.T) {
+func TestUnreadableArgumentsFailTheCallAndAreReportedToTheModel(t *testing.T) {
 	for arguments, told := range map[string]string{
 		`{"n":1,"n":2}`:                         "/n stands twice",
 		`{"n":1,"\u006e":2}`:                    "/n stands twice",
@@ -160,7 +162,7 @@ func TestArgumentsThatNobodyCanReadAreTheModelsFault(t *testing.T) {
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + "}" }
 func long(n int) string { return strings.Repeat("x", n) }
 
-func TestWhatIsApprovedIsWhatIsSent(t *testing.T) {
+func TestApprovedArgumentsAreTheOnesSent(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{ "n" : 5e3, "to":"\u006dallory" }`)), says("done")}}
 	var made []string
 	s := newStage(m, approved(&made))
@@ -171,7 +173,7 @@ func TestWhatIsApprovedIsWhatIsSent(t *testing.T) {
 	assert.Equal(t, []string{`{"n":5000,"to":"mallory"}`}, made)
 }
 
-func TestAStructuredAnswerIsReadStrictly(t *testing.T) {
+func TestStructuredAnswerIsParsedStrictly(t *testing.T) {
 	m := &script{says: []turn{says(`{"city":"Oslo","city":"Rome"}`), says(`{"city":"\u004fslo"}`)}}
 	s := newStage(m, structured)
 	r := s.work(t)
@@ -181,7 +183,7 @@ func TestAStructuredAnswerIsReadStrictly(t *testing.T) {
 	assert.Contains(t, last.Text, "/city stands twice")
 }
 
-func TestAReplyHasBounds(t *testing.T) {
+func TestReplyBeyondItsLimitsFailsTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		says turn
 		want string
@@ -189,7 +191,8 @@ func TestAReplyHasBounds(t *testing.T) {
 		"text":  {says(long(5 << 20)), "the model's reply is over"},
 		"calls": {replies(slices.Repeat([]model.Call{act("a", `{"n":1}`)}, 300)...), "asked for 300 calls at once"},
 		"arguments": {
-			replies(slices.Repeat([]model.Call{act("a", `{"n":1,"x":"`+long(200<<10)+`"}`)}, 20)...), "bytes of arguments",
+			replies(slices.Repeat([]model.Call{act("a", `{"n":1,"x":"`+long(200<<10)+`"}`)}, 20)...),
+			"bytes of arguments",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,8 +207,9 @@ func TestAReplyHasBounds(t *testing.T) {
 	}
 }
 
-func TestANameThatIsNoneIsToldAndCanBeStored(t *testing.T) {
-	m := &script{says: []turn{replies(model.Call{ID: "a", Name: long(1<<20) + "\xff", Arguments: json.RawMessage(`{}`)}), says("done")}}
+func TestInvalidToolNameIsReportedAndStorable(t *testing.T) {
+	m := &script{says: []turn{replies(model.Call{ID: "a", Name: long(1<<20) + "\xff",
+		Arguments: json.RawMessage(`{}`)}), says("done")}}
 	r := newStage(m, nil).work(t)
 	require.NotNil(t, r.Answer)
 	storable(t, r.All)
@@ -213,7 +217,7 @@ func TestANameThatIsNoneIsToldAndCanBeStored(t *testing.T) {
 	assert.Less(t, len(r.All[1].Output), 500)
 }
 
-func TestWhatAModelClaimsToHaveUsed(t *testing.T) {
+func TestImplausibleTokenClaimsAreEstimated(t *testing.T) {
 	claim := func(in, out int64) turn {
 		return func(model.Request) (model.Reply, error) {
 			return model.Reply{Text: "one two three", Finish: "stop", InputTokens: in, OutputTokens: out}, nil
@@ -235,9 +239,9 @@ func TestWhatAModelClaimsToHaveUsed(t *testing.T) {
 	}
 }
 
-// A call that has ended is journalled then, not with the others of its round: who is lost meanwhile asks nobody about
-// it again.
-func TestAFinishedCallIsJournalledWhileOthersAreUnderWay(t *testing.T) {
+// A result is journalled when its call ends, not with the others of its round: a human is not asked about it if the
+// worker is lost meanwhile.
+func TestFinishedCallIsJournalledWhileOthersRun(t *testing.T) {
 	for name, ends := range map[string]bool{"the other ends too": false, "the process ends meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
@@ -249,7 +253,7 @@ func TestAFinishedCallIsJournalledWhileOthersAreUnderWay(t *testing.T) {
 					return "first", nil
 				}
 				select {
-				case <-journalled: // waits for the other's result to be safe
+				case <-journalled: // waits until the other result is journalled
 				case <-ctx.Done():
 					return "", ctx.Err()
 				}
@@ -285,9 +289,10 @@ func TestAFinishedCallIsJournalledWhileOthersAreUnderWay(t *testing.T) {
 	}
 }
 
-func TestWhatIsShownOfACallHasOneIndex(t *testing.T) {
+func TestEventsOfACallHaveTheSameIndex(t *testing.T) {
 	m := &script{says: []turn{replies(
-		act("a", `{"n":1,"ask":true}`), act("b", `{"n":2}`), model.Call{ID: "c", Name: "unknown", Arguments: json.RawMessage(`{}`)}, act("d", `{"n":4}`),
+		act("a", `{"n":1,"ask":true}`), act("b", `{"n":2}`),
+		model.Call{ID: "c", Name: "unknown", Arguments: json.RawMessage(`{}`)}, act("d", `{"n":4}`),
 	)}}
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
 	s.task.Tools[0].Approval = tool.Approval{Mode: "when", Argument: "ask"}
@@ -310,7 +315,7 @@ func TestWhatIsShownOfACallHasOneIndex(t *testing.T) {
 	}
 }
 
-func TestAJournalThatCannotBeWrittenEndsTheCallsUnderWay(t *testing.T) {
+func TestJournalFailureCancelsTheRunningCalls(t *testing.T) {
 	lost := errors.New("lost")
 	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
 	s := newStage(m, offers(func(ctx context.Context, i tool.Invocation) (string, error) {
@@ -330,13 +335,15 @@ func TestAJournalThatCannotBeWrittenEndsTheCallsUnderWay(t *testing.T) {
 	require.ErrorIs(t, err, lost)
 }
 
-func TestAFullRoundIsJournalledInOrderWhoeverEndsFirst(t *testing.T) {
+func TestRoundIsJournalledInOrderWhicheverCallEndsFirst(t *testing.T) {
 	var calls []model.Call
 	for n := range 25 {
 		calls = append(calls, act("a", fmt.Sprintf(`{"n":%d}`, n)))
 	}
 	m := &script{says: []turn{replies(calls...), says("done")}}
-	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) { return string(i.Arguments), nil }))
+	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
+		return string(i.Arguments), nil
+	}))
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	for n, step := range r.All[1:26] {
@@ -345,9 +352,9 @@ func TestAFullRoundIsJournalledInOrderWhoeverEndsFirst(t *testing.T) {
 	}
 }
 
-// A hand-over between the announcement of calls that must not be made twice and their making: nobody is asked about
-// those.
-func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
+// A hand-over between the start steps of calls and the calls themselves: no human is asked about those that were not
+// made.
+func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 	for name, stopAt := range map[string]int{"before the first": 0, "among the first ten": 3, "before the others": 10} {
 		t.Run(name, func(t *testing.T) {
 			var calls []model.Call
@@ -377,7 +384,7 @@ func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
 			r, err := s.Work(t.Context(), s.task)
 			require.ErrorIs(t, err, leaving)
 			assert.Less(t, len(made), 12)
-			s.journal = append(s.journal, r.Last...) // as a hand-over does
+			s.journal = append(s.journal, r.Last...) // like a hand-over
 			slices.SortFunc(s.journal, func(a, b record.Step) int { return a.Index - b.Index })
 			s.task.Go, s.task.Steps = func() error { return nil }, slices.Clone(s.journal)
 			r = s.work(t)
@@ -395,9 +402,8 @@ func TestNobodyIsAskedAboutACallThatWasNotBegun(t *testing.T) {
 	}
 }
 
-// Between a call and its approval the tools may change: another tool that has the name by then is not what was
-// approved.
-func TestACallIsMadeAtTheToolThatWasAskedFor(t *testing.T) {
+// The tools may change between a call and its approval: another tool that has the name by then was not approved.
+func TestCallFailsIfAnotherToolHasTakenTheName(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`)), says("done")}}
 	var made []string
 	s := newStage(m, approved(&made))
@@ -410,8 +416,8 @@ func TestACallIsMadeAtTheToolThatWasAskedFor(t *testing.T) {
 	assert.Contains(t, r.All[1].Output, "another one has its name")
 }
 
-// What is wrong here is for the operators: it may name addresses and credentials.
-func TestOnlyAToolsOwnErrorIsToldToTheModel(t *testing.T) {
+// Internal errors are for the operators: they may contain addresses and credentials.
+func TestOnlyToolErrorsAreShownToTheModel(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`)), replies(act("b", `{"n":2}`)), says("done")}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		if string(i.Arguments) == `{"n":1}` {
@@ -425,7 +431,7 @@ func TestOnlyAToolsOwnErrorIsToldToTheModel(t *testing.T) {
 	assert.Equal(t, "the server answered 503", r.All[3].Output)
 }
 
-func TestTextThatIsNoUnicodeCanBeStored(t *testing.T) {
+func TestInvalidUnicodeIsMadeStorable(t *testing.T) {
 	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "a\xffb", Finish: "\xfe", RequestID: "\x80", InputTokens: 1, OutputTokens: 1}, nil
 	}}}
@@ -440,7 +446,7 @@ func TestTextThatIsNoUnicodeCanBeStored(t *testing.T) {
 	assert.Equal(t, "\uFFFD", r.All[0].RequestID)
 }
 
-// heard hears what is shown of an answer.
+// heard collects the streamed text.
 type heard struct {
 	silent
 

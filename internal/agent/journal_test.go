@@ -20,12 +20,12 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// named is a call of a tool with arguments that fit.
+// named is a call of a tool with valid arguments.
 func named(name string) model.Call {
 	return model.Call{Name: name, Arguments: json.RawMessage(`{"n":1,"question":"Which?"}`)}
 }
 
-// brief is steps in words.
+// brief is a short form of steps.
 func brief(steps []record.Step) string {
 	var words []string
 	for _, s := range steps {
@@ -34,7 +34,7 @@ func brief(steps []record.Step) string {
 	return strings.Join(words, ", ")
 }
 
-// chronicle notes, in order, what the loop has others do.
+// chronicle records, in order, the effects of the loop.
 func chronicle(task *agent.Task, m *script) *[]string {
 	var did []string
 	for n, turn := range m.says {
@@ -64,18 +64,18 @@ func chronicle(task *agent.Task, m *script) *[]string {
 	return &did
 }
 
-// A reply is journalled before a call that it asks for is made, a call that must not be made twice is announced in the
-// same commit, a result is journalled before it is shown and before the model is asked again. What was only decided
-// costs no commit of its own beside a question, and none at all when it is a human's decision, which is stored.
-func TestWhatIsJournalledBeforeWhat(t *testing.T) {
+// A reply is journalled before its calls are made, a call that must not be made twice is announced in the same
+// commit, a result is journalled before it is shown and before the next model call. A result without a call has no
+// commit of its own beside a question, and none at all if it follows from a stored decision.
+func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 	const asks = "ask the model"
 	for name, c := range map[string]struct {
 		calls   []model.Call
-		did     []string // until the run pauses, or the model is asked again
-		last    string   // what goes with the pause
-		decided string   // then; what happens until the model is asked again
+		did     []string // until the run pauses, or until the next model call
+		last    string   // steps stored with the pause
+		decided string   // the decision, and the effects until the next model call
 		after   []string
-		end     string // what goes with the answer
+		end     string // steps stored with the answer
 	}{
 		"a call": {
 			calls: []model.Call{named("look")},
@@ -131,7 +131,8 @@ func TestWhatIsJournalledBeforeWhat(t *testing.T) {
 		},
 		"a call that is rejected": {
 			calls: []model.Call{named("guarded")}, did: []string{asks}, last: "model",
-			decided: "reject", after: []string{"show tool guarded finished rejected", asks}, end: "tool guarded rejected, model",
+			decided: "reject", after: []string{"show tool guarded finished rejected", asks},
+			end: "tool guarded rejected, model",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,10 +153,11 @@ func TestWhatIsJournalledBeforeWhat(t *testing.T) {
 	}
 }
 
-// What goes with a result has room in one commit: fifty steps; more are journalled before.
-func TestWhatHasNoRoomBesideAResultIsJournalledBefore(t *testing.T) {
+// Fifty steps fit in one commit beside a result; if there are more, all are journalled before it.
+func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 	lost := errors.New("lost")
-	for decided, c := range map[int]struct{ journalled, last int }{48: {0, 49}, 49: {0, 50}, 50: {51, 0}, 120: {121, 0}} {
+	for decided, c := range map[int]struct{ journalled, last int }{48: {0, 49}, 49: {0, 50}, 50: {51, 0},
+		120: {121, 0}} {
 		asked := append(slices.Repeat([]model.Call{named("unknown")}, decided), named(model.AskUser))
 		s := newStage(
 			&script{says: []turn{replies(asked...)}},
@@ -181,11 +183,12 @@ func TestWhatHasNoRoomBesideAResultIsJournalledBefore(t *testing.T) {
 	}
 }
 
-// A journal that has once failed is not written again: the run may be another worker's by then.
-func TestAJournalThatHasFailedIsNotWrittenAgain(t *testing.T) {
+// After a failure, the journal is not written again: another worker may hold the run.
+func TestJournalIsNotWrittenAfterAFailure(t *testing.T) {
 	const firstResult = "tool act"
 	for name, failing := range map[string]string{
-		"before the calls": "model", "of the first result": firstResult, "before those that had to wait": "tool_started",
+		"before the calls": "model", "of the first result": firstResult,
+		"before those that had to wait": "tool_started",
 	} {
 		t.Run(name, func(t *testing.T) {
 			lost, failed := errors.New("lost"), make(chan struct{})
@@ -196,7 +199,7 @@ func TestAJournalThatHasFailedIsNotWrittenAgain(t *testing.T) {
 			s := newStage(&script{says: []turn{replies(asked...)}}, nil)
 			offers(func(_ context.Context, i tool.Invocation) (string, error) {
 				if failing == firstResult && string(i.Arguments) != `{"n":0}` {
-					<-failed // ends all the same
+					<-failed // finishes nevertheless
 				}
 				return "ok", nil
 			})(&s.task)
@@ -219,8 +222,8 @@ func TestAJournalThatHasFailedIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-// Whoever has the work done is told of a call's panic, once the calls beside it have ended.
-func TestACallThatPanicsDoesSoToTheOwnerOfTheWork(t *testing.T) {
+// The owner of the work gets the panic of a call, once the parallel calls have ended.
+func TestPanicOfACallReachesTheOwnerOfTheWork(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		if string(i.Arguments) == `{"n":1}` {
@@ -234,9 +237,8 @@ func TestACallThatPanicsDoesSoToTheOwnerOfTheWork(t *testing.T) {
 	assert.Equal(t, "model, tool act succeeded", brief(s.journal), "what the others came to is safe")
 }
 
-// An agent whose answers are structured may call tools between its answers; only answers are counted, and shown as
-// such.
-func TestToolsThatAreCalledOnTheWayToAStructuredAnswerAreNoAnswers(t *testing.T) {
+// An agent with structured answers may call tools between its answers; only answers are counted and shown as answers.
+func TestToolCallsDoNotCountAsStructuredAnswers(t *testing.T) {
 	m := &script{says: []turn{
 		calls("a", "act", `{"n":1}`), says("Oslo"),
 		calls("b", "act", `{"n":2}`), says("\n ```json\n{\"city\":\"Oslo\"}\n``` \n"),
@@ -255,9 +257,9 @@ func TestToolsThatAreCalledOnTheWayToAStructuredAnswerAreNoAnswers(t *testing.T)
 	assert.Equal(t, []string{"user", "assistant", "tool", "assistant", "user", "assistant", "tool"}, roles)
 }
 
-// A model is shown its calls under its own ids where those are well formed and new, and people are shown of arguments
-// that nobody can read how they begin.
-func TestACallKeepsItsOwnID(t *testing.T) {
+// A model is shown its own call ids if they are valid and unique. Humans are shown the beginning of invalid
+// arguments.
+func TestValidUniqueCallIDOfTheModelIsKept(t *testing.T) {
 	m := &script{says: []turn{
 		replies(
 			act(

@@ -19,17 +19,17 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// A play is a whole run that is disturbed at one of its moments (a moment is a call of whatever the loop
-// needs), and then goes on from its journal, undisturbed.
+// A play is a whole run that is disturbed at one moment (a moment is a call of anything that the loop needs) and then
+// resumes from its journal without disturbance.
 
-// disturbance is what goes wrong from a moment on.
+// disturbance is what fails from a moment on.
 type disturbance struct {
-	ends   bool // the context of the work
-	comes  bool // what is under way then ends all the same
-	leaves bool // Go says no
-	lost   bool // Journal says that the run is another's
-	unread bool // Over cannot say
-	dies   bool // and what was not journalled is lost
+	ends   bool // the context of the work ends
+	comes  bool // running calls finish nevertheless
+	leaves bool // Go returns an error
+	lost   bool // Journal says that the attempt has lost the run
+	unread bool // Over fails
+	dies   bool // the process ends: steps that are not journalled are lost
 }
 
 var disturbances = map[string]disturbance{
@@ -43,13 +43,13 @@ var disturbances = map[string]disturbance{
 
 var errDisturbed = errors.New("disturbed")
 
-// turns are the replies: the model says what comes next after what it is shown, however often it is asked.
+// turns are the replies: the model's reply depends only on what it is shown.
 func turns() []model.Reply {
 	call := func(id, name, arguments string) model.Call {
 		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(arguments)}
 	}
 	var many []model.Call
-	for n := range 6 { // more than are made beside each other
+	for n := range 6 { // more than run in parallel
 		for _, name := range []string{"look", "pay"} {
 			many = append(many, call(fmt.Sprint(name, n), name, fmt.Sprintf(`{"n":%d}`, n)))
 		}
@@ -77,18 +77,18 @@ type play struct {
 
 	t    *testing.T
 	does disturbance
-	at   int // the moment from which on it does
+	at   int // the first moment of the disturbance
 
 	mu      sync.Mutex
 	moment  int
-	over    bool           // the disturbance is
-	refused bool           // somebody said no
-	unsure  bool           // whether the run is still ours
-	stop    func()         // ends the context of the work
-	failed  bool           // the model, once
-	late    int            // calls of the model, of work that had ended
+	over    bool           // the disturbance has ended
+	refused bool           // a call returned the disturbance's error
+	unsure  bool           // it is unknown whether this attempt holds the run
+	stop    func()         // cancels the context of the work
+	failed  bool           // the model has failed once
+	late    int            // model calls after the work had ended
 	made    map[string]int // calls, by their keys
-	asked   map[string]int // how often a human was, about a call whose outcome is not known
+	asked   map[string]int // questions to a human about a call's unknown outcome, by key
 	shown   []model.Message
 }
 
@@ -118,7 +118,7 @@ func newPlay(t *testing.T, does disturbance, at int) *play {
 	return p
 }
 
-// meet is a moment; it says whether the disturbance is on.
+// meet is a moment; it reports whether the disturbance is active.
 func (p *play) meet() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +193,7 @@ func (p *play) call(ctx context.Context, i tool.Invocation) (tool.Result, error)
 	return tool.Said(i.Name + string(i.Arguments)), nil
 }
 
-// attempt works once, as an attempt of a worker does, and settles what came of it.
+// attempt works once, like an attempt of a worker, and stores the result.
 func (p *play) attempt() (answer json.RawMessage) {
 	ctx, stop := context.WithCancel(p.t.Context())
 	defer stop()
@@ -248,7 +248,7 @@ func (p *play) whole() {
 	assert.JSONEq(p.t, `{"city":"Oslo"}`, string(answer))
 }
 
-// awake is a machine on which nobody sleeps.
+// awake is a host on which no sleep takes time.
 type awake struct {
 	host.Host
 
@@ -260,9 +260,9 @@ func (a *awake) Sleep(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// Whatever ends the work, and whenever: what was journalled is enough to go on as if nothing had been, no call is made
-// twice that must not be, and nobody is asked about one whose outcome is known.
-func TestWorkThatIsEndedAnywhereGoesOnToTheSameEnd(t *testing.T) {
+// Whatever interrupts the work at any moment: the journal is enough to resume to the same result, no call that must
+// not be repeated is made twice, and no human is asked about a call whose outcome is known.
+func TestWorkInterruptedAnywhereResumesToTheSameResult(t *testing.T) {
 	calm := newPlay(t, disturbance{}, 0)
 	calm.whole()
 	require.Len(t, calm.made, 13)
@@ -272,7 +272,7 @@ func TestWorkThatIsEndedAnywhereGoesOnToTheSameEnd(t *testing.T) {
 				p := newPlay(t, does, at)
 				p.whole()
 				last = p.moment < at
-				known := !does.dies && (!does.ends || does.comes) // what came of every call
+				known := !does.dies && (!does.ends || does.comes) // the outcome of every call
 				assert.Equal(t, calm.shown, p.shown, "the model is shown the same")
 				began, ended, indices := map[string]int{}, map[string]int{}, map[int]bool{}
 				for _, s := range p.journal {

@@ -13,27 +13,27 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// The bounds of a model's reply. One that is beyond them ends the run; arguments that are beyond theirs are the model's
-// fault, which it is told.
+// Limits of a model's reply. A reply beyond them fails the run; arguments beyond argumentLimits fail the call, and
+// the model is told.
 const (
 	maxReply     = 4 << 20 // bytes of text
 	maxCalls     = 256
-	maxArguments = 2 << 20  // bytes, of all calls together
+	maxArguments = 2 << 20  // bytes of all calls together
 	maxQuestion  = 16 << 10 // bytes of a question to the user
 	maxOptions   = 100
-	maxShown     = 2 << 10 // bytes of arguments that nobody can read, as they are journalled
-	maxFinish    = 64      // bytes of what a provider calls the end
+	maxShown     = 2 << 10 // bytes of invalid arguments that are journalled
+	maxFinish    = 64      // bytes of a provider's finish reason
 	maxRequestID = 200     // bytes
 	maxName      = 2 * tool.MaxName
 )
 
-// argumentLimits are those of one call.
+// argumentLimits bound the arguments of one call.
 var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
 var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 
-// take checks a reply and makes it the journal's next step. It says why the run cannot go on with it, if it cannot;
-// what the reply has used counts all the same. Of said bytes of text more may have come than the reply has.
+// take validates a reply and adds it to the journal as a step. It returns why the run must fail, or "". The tokens of
+// the reply count in both cases. said is how many bytes of text were streamed, which may be more than the reply has.
 func (s *session) take(step *record.Step, request model.Request, reply model.Reply, said int) (failure string) {
 	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
 	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
@@ -63,31 +63,32 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 	return failure
 }
 
-// short is a word of a provider, as it can be stored.
+// short makes a string of a provider storable: valid UTF-8 of at most so many bytes.
 func short(word string, most int) string { return tool.Clip(strings.ToValidUTF8(word, "\uFFFD"), most) }
 
-// callOf is a call as it is journalled: under an id that is ours, with arguments that have one meaning.
+// callOf is a call as it is journalled: with an id of ours, and arguments in the normal form. If the arguments are
+// invalid, Fault says why.
 func callOf(n int, c model.Call, labels map[string]bool) record.Call {
 	call := record.Call{ID: strconv.Itoa(n), Name: short(c.Name, maxName)}
-	if wellFormed.MatchString(c.ID) && !oursAlike.MatchString(c.ID) && !labels[c.ID] {
+	if validID.MatchString(c.ID) && !generatedID.MatchString(c.ID) && !labels[c.ID] {
 		call.Label = c.ID
 		labels[c.ID] = true
 	}
 	var err error
 	if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {
 		call.Fault = err.Error()
-		call.Arguments, _ = json.Marshal(short(string(c.Arguments), maxShown)) // for people to see
+		call.Arguments, _ = json.Marshal(short(string(c.Arguments), maxShown)) // shown to humans
 	}
 	return call
 }
 
 var (
-	wellFormed = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // an id that every provider takes
-	oursAlike  = regexp.MustCompile(`^call_[0-9]+-[0-9]+$`)
+	validID     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // an id that every provider accepts
+	generatedID = regexp.MustCompile(`^call_[0-9]+-[0-9]+$`)
 )
 
-// label is the id under which the model is shown a call of its own: its own where that tells the calls of the run
-// apart.
+// label is the id under which the model is shown one of its calls: its own id if that is unique in the run, otherwise
+// a generated one.
 func label(step int, c record.Call) string {
 	if c.Label != "" {
 		return c.Label
@@ -95,7 +96,7 @@ func label(step int, c record.Call) string {
 	return "call_" + callKey(step, c.ID)
 }
 
-// labels are the model's own ids that the run has by now.
+// labels are the ids of the model that are used in the run so far.
 func (s *session) labels() map[string]bool {
 	labels := map[string]bool{}
 	for _, step := range s.steps {
@@ -106,7 +107,7 @@ func (s *session) labels() map[string]bool {
 	return labels
 }
 
-// used is what a call has used: what its reply claims, as far as that can be true.
+// used returns the tokens of a call: the reply's claim as far as it is plausible for the sizes of request and reply.
 func used(request model.Request, reply model.Reply, said int) (in, out int64) {
 	asked := len(request.Instructions)
 	for _, m := range request.Messages {
@@ -118,7 +119,8 @@ func used(request model.Request, reply model.Reply, said int) (in, out int64) {
 			asked += len(r.Text)
 		}
 	}
-	return likely(reply.InputTokens, asked), likely(reply.OutputTokens, max(said, len(reply.Text)+sizeOf(reply.Calls)))
+	return plausible(reply.InputTokens, asked),
+		plausible(reply.OutputTokens, max(said, len(reply.Text)+sizeOf(reply.Calls)))
 }
 
 func sizeOf(calls []model.Call) (size int) {
@@ -128,20 +130,20 @@ func sizeOf(calls []model.Call) (size int) {
 	return size
 }
 
-// likely is a claim of how many tokens so many bytes are, or, where that cannot be, an estimate. A token is a byte at least,
-// and seldom more than a word: who claims an eighth of what is usual, or less, has not counted.
-func likely(claim int64, size int) int64 {
+// plausible returns a claim of how many tokens size bytes have, or an estimate if the claim is implausible. A token has
+// at least one byte and seldom more than a word: a claim of an eighth of the usual number, or less, was not counted.
+func plausible(claim int64, size int) int64 {
 	if claim < int64(size+longToken-1)/longToken || claim > int64(size)+maxUnseen {
 		return estimate(size)
 	}
 	return claim
 }
 
-// estimate is about how many tokens a text has, by its bytes.
+// estimate is the approximate number of tokens of a text of size bytes.
 func estimate(size int) int64 { return int64(size+usualToken-1) / usualToken }
 
 const (
 	usualToken = 4              // bytes
-	longToken  = 8 * usualToken // bytes; of a whole text
-	maxUnseen  = 1 << 20        // tokens that no text shows: what was thought, pictures, what a provider adds
+	longToken  = 8 * usualToken // bytes; the highest plausible average of a text
+	maxUnseen  = 1 << 20        // tokens beyond the text: reasoning, pictures, what a provider adds
 )

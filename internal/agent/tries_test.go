@@ -18,8 +18,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// ticking is a machine on which a second passes with each look at the clock, sleep takes no time, and the most is
-// drawn.
+// ticking is a host whose clock advances a second with each reading, whose sleeps take no time, and whose random
+// numbers are the highest possible.
 type ticking struct {
 	host.Host
 
@@ -39,7 +39,7 @@ func (h *ticking) Sleep(_ context.Context, d time.Duration) error {
 
 func (h *ticking) Int64N(n int64) int64 { return n - 1 }
 
-// shows is what is shown of an answer as it comes.
+// shows records what is streamed.
 type shows struct {
 	silent
 
@@ -49,9 +49,9 @@ type shows struct {
 func (s shows) Append(_ context.Context, text string)  { *s.text = append(*s.text, "+"+text) }
 func (s shows) Replace(_ context.Context, text string) { *s.text = append(*s.text, "="+text) }
 
-// A failure that may pass is tried again, eight times in all, after pauses that double and are no shorter than the
-// provider wishes; any other ends the run. Whoever watches providers is told of each try.
-func TestACallOfAModelIsTriedAgainWhileThatMayHelp(t *testing.T) {
+// A temporary failure is retried, eight tries in all, after pauses that double and are no shorter than the provider
+// asks; any other failure ends the run. Tried is called for each try.
+func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	fault := func(kind model.Kind, wait time.Duration) turn {
 		return func(model.Request) (model.Reply, error) {
 			return model.Reply{}, &model.Error{Kind: kind, Wait: wait, Err: errors.New("no")}
@@ -62,22 +62,23 @@ func TestACallOfAModelIsTriedAgainWhileThatMayHelp(t *testing.T) {
 	foreign := func(model.Request) (model.Reply, error) { return model.Reply{}, errors.New("no") }
 	pauses := func(n int) (list []time.Duration) {
 		for d := 50 * time.Millisecond; n > 0; n-- {
-			list = append(list, d-1) // the most of what is drawn from
+			list = append(list, d-1) // the highest random number
 			d *= 2
 		}
 		return list
 	}
 	for name, c := range map[string]struct {
 		says   []turn
-		failed string // as is told of each try: + or -
+		failed string // the calls of Tried: + or -
 		slept  []time.Duration
 		fails  bool
 	}{
-		"good at once":           {[]turn{says("done")}, "+", nil, false},
-		"busy":                   {[]turn{busy, says("done")}, "-+", pauses(1), false},
-		"busy seven times":       {append(slices.Repeat([]turn{busy}, 7), says("done")), "-------+", pauses(7), false},
-		"busy for good":          {slices.Repeat([]turn{busy}, 20), "--------", pauses(7), true},
-		"throttled":              {[]turn{throttled(time.Minute), says("done")}, "-+", []time.Duration{time.Minute}, false},
+		"good at once":     {[]turn{says("done")}, "+", nil, false},
+		"busy":             {[]turn{busy, says("done")}, "-+", pauses(1), false},
+		"busy seven times": {append(slices.Repeat([]turn{busy}, 7), says("done")), "-------+", pauses(7), false},
+		"busy for good":    {slices.Repeat([]turn{busy}, 20), "--------", pauses(7), true},
+		"throttled": {[]turn{throttled(time.Minute), says("done")}, "-+", []time.Duration{time.Minute},
+			false},
 		"throttled for a moment": {[]turn{throttled(time.Millisecond), says("done")}, "-+", pauses(1), false},
 		"refused":                {[]turn{fault(model.Refused, 0)}, "+", nil, true},
 		"a bad request":          {[]turn{busy, fault(model.BadRequest, 0)}, "-+", pauses(1), true},
@@ -109,8 +110,8 @@ func TestACallOfAModelIsTriedAgainWhileThatMayHelp(t *testing.T) {
 	}
 }
 
-// What a call has used counts, whatever came of it.
-func TestACallThatFailedAndUsedTokensIsJournalled(t *testing.T) {
+// The usage of a call counts even if it failed.
+func TestFailedModelCallThatUsedTokensIsJournalled(t *testing.T) {
 	for used := range int64(2) {
 		s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
 			return model.Reply{Text: "half", OutputTokens: used}, model.Fail(model.Refused, "that is refused")
@@ -125,8 +126,8 @@ func TestACallThatFailedAndUsedTokensIsJournalled(t *testing.T) {
 	}
 }
 
-// A try that fails is taken back before the next one: what is shown is what the run has said.
-func TestWhatAFailedTrySaidIsTakenBack(t *testing.T) {
+// The output of a failed try is replaced before the next try, so that clients see only text of the run.
+func TestOutputOfAFailedTryIsReplaced(t *testing.T) {
 	halfway := func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "Le"}, model.Fail(model.Retryable, "busy")
 	}
@@ -147,9 +148,8 @@ func TestWhatAFailedTrySaidIsTakenBack(t *testing.T) {
 	assert.Equal(t, "Let me look. Done.", r.Answer.Text)
 }
 
-// What is left out of a history is half of what is there, in whole turns, until it fits or there is none, and eight
-// times at most.
-func TestAHistoryIsHalvedInWholeTurnsUntilItFits(t *testing.T) {
+// Half of the remaining history is left out, in whole turns, until it fits or none is left, at most eight times.
+func TestHistoryIsHalvedInWholeTurnsUntilItFits(t *testing.T) {
 	for messages, shown := range map[int][]int{
 		0: {1}, 1: {2}, 2: {3, 1}, 3: {4, 2}, 4: {5, 3, 1}, 6: {7, 3, 1}, 8: {9, 5, 3, 1},
 		512: {513, 257, 129, 65, 33, 17, 9, 5},
@@ -174,8 +174,8 @@ func TestAHistoryIsHalvedInWholeTurnsUntilItFits(t *testing.T) {
 	}
 }
 
-// Each step says when it began and when it ended.
-func TestEachStepTellsItsTimes(t *testing.T) {
+// Each step has the times of its start and end.
+func TestEachStepRecordsItsStartAndEnd(t *testing.T) {
 	s, _ := payment(replies(act("a", `{"n":1}`), act("b", `{}`), named("unknown")))
 	s.Host = &ticking{Host: host.System()}
 	r := s.work(t)
@@ -191,8 +191,8 @@ func TestEachStepTellsItsTimes(t *testing.T) {
 	}
 }
 
-// A model is shown the agent's tools as they describe themselves, its instructions and its settings.
-func TestAModelIsShownWhatTheAgentIs(t *testing.T) {
+// A model request has the agent's tools as they describe themselves, its instructions and its settings.
+func TestModelRequestHasTheAgentsToolsInstructionsAndSettings(t *testing.T) {
 	warm, most := 0.5, 99
 	one := tool.Spec{Name: "one", Description: "does one", Parameters: json.RawMessage(`{"title":"one"}`)}
 	two := tool.Spec{Name: "two", Description: "does two", Parameters: json.RawMessage(`{"title":"two"}`)}
@@ -217,8 +217,8 @@ func TestAModelIsShownWhatTheAgentIs(t *testing.T) {
 	}, request)
 }
 
-// A run of an agent that cannot be worked on fails, and says why.
-func TestAnAgentThatCannotBeWorkedOnFailsItsRun(t *testing.T) {
+// A run fails, with the reason, if its agent cannot be run.
+func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 	schema := func(text string) func(*agent.Task) {
 		return func(task *agent.Task) { task.Agent.Spec.OutputSchema = json.RawMessage(text) }
 	}

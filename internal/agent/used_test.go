@@ -20,14 +20,14 @@ import (
 	"agentplatform/internal/model/openaimodel"
 )
 
-// claiming says a text, and claims to have used so much.
+// claiming is a reply with a text and a claim of tokens.
 func claiming(text string, in, out int64) turn {
 	return func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: text, Finish: "stop", InputTokens: in, OutputTokens: out}, nil
 	}
 }
 
-func TestEachSideOfAClaimIsJudgedByItself(t *testing.T) {
+func TestInputAndOutputTokenClaimsAreCheckedSeparately(t *testing.T) {
 	const size = 25_000
 	for name, c := range map[string]struct{ in, out, wantIn, wantOut int64 }{
 		"honest":                          {6000, 5500, 6000, 5500},
@@ -51,8 +51,8 @@ func TestEachSideOfAClaimIsJudgedByItself(t *testing.T) {
 	}
 }
 
-// Whatever a reply claims, a token stands for 32 bytes at most.
-func TestNoClaimIsBelowItsSize(t *testing.T) {
+// Whatever a reply claims, a token stands for at most 32 bytes.
+func TestTokenClaimBelowTheSizeOfTheTextIsReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 100_000)
 		said, asked, result := size.Draw(t, "said"), size.Draw(t, "asked"), size.Draw(t, "result")
@@ -71,7 +71,7 @@ func TestNoClaimIsBelowItsSize(t *testing.T) {
 	})
 }
 
-// endless says more than anybody reads, then is stopped: what it claims does not come any more.
+// endless streams more text than is accepted and is cancelled, so that its claim of tokens is lost.
 type endless struct{}
 
 func (endless) Converse(ctx context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
@@ -82,7 +82,7 @@ func (endless) Converse(ctx context.Context, _ model.Request, emit func(string))
 	return model.Reply{}, model.Unreachable(ctx.Err())
 }
 
-func TestAReplyThatIsTooLongCountsWithWhatItWasTold(t *testing.T) {
+func TestReplyThatIsTooLongCountsTheTokensOfItsRequest(t *testing.T) {
 	s := newStage(&script{}, nil)
 	s.Models["m"] = endless{}
 	s.task.Message.Text = strings.Repeat("y", 25_000)
@@ -93,11 +93,15 @@ func TestAReplyThatIsTooLongCountsWithWhatItWasTold(t *testing.T) {
 	assert.Greater(t, r.All[0].OutputTokens, int64(1<<20))
 }
 
-// What providers claimed in the recorded conversations is what is booked.
-func TestWhatWasHonestlyClaimedIsBooked(t *testing.T) {
+// The claims of providers in the recorded conversations are booked as they are.
+func TestTokenClaimsOfRecordedRepliesAreBooked(t *testing.T) {
 	for provider, open := range map[string]func(answer string) model.Model{
-		"openaimodel":    func(answer string) model.Model { return openaimodel.New("", "", modeltest.Answering(answer)) },
-		"anthropicmodel": func(answer string) model.Model { return anthropicmodel.New("", "", modeltest.Answering(answer)) },
+		"openaimodel": func(answer string) model.Model {
+			return openaimodel.New("", "", modeltest.Answering(answer))
+		},
+		"anthropicmodel": func(answer string) model.Model {
+			return anthropicmodel.New("", "", modeltest.Answering(answer))
+		},
 	} {
 		files, err := filepath.Glob("../model/" + provider + "/testdata/recordings/*.json")
 		require.NoError(t, err)
@@ -113,7 +117,7 @@ func TestWhatWasHonestlyClaimedIsBooked(t *testing.T) {
 			for _, e := range exchanges {
 				reply, err := open(e.Text).Converse(t.Context(), model.Request{}, func(string) {})
 				if err != nil || reply.InputTokens+reply.OutputTokens == 0 {
-					continue // one that failed, or claims nothing
+					continue // a failed reply, or one without a claim
 				}
 				claims++
 				s := newStage(
@@ -130,7 +134,7 @@ func TestWhatWasHonestlyClaimedIsBooked(t *testing.T) {
 	}
 }
 
-// words are those of a request's messages, wherever they stand.
+// words are all texts of a request's messages.
 func words(messages any) (all string) {
 	switch m := messages.(type) {
 	case []any:
@@ -148,8 +152,8 @@ func words(messages any) (all string) {
 	return all
 }
 
-// What a provider said at length is for the operators.
-func TestAFailureOfAModelIsLogged(t *testing.T) {
+// The full message of a provider is for the operators.
+func TestModelFailureIsLoggedInFull(t *testing.T) {
 	var log strings.Builder
 	s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{}, model.Discreet(model.Fail(model.BadRequest, "no upstream at 10.0.0.7"), "", nil)

@@ -32,7 +32,7 @@ func (e Claim) apply(o *Outcome, now time.Time) error {
 			return o.refuse(TooEarly) // the start deadline has passed: Unstartable must fail the run first
 		}
 		o.enter(Running, now)
-		r.StartBy = time.Time{}
+		r.StartBy = time.Time{} // the start deadline no longer applies
 	}
 	r.Attempt++
 	r.Lease = Lease(e)

@@ -109,7 +109,7 @@ func Bugs() []Bug {
 		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
 		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
-		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.unsure(j)\n", "	if false {\n		s.unsure(j)\n"),
+		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
 		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
 			"	s.tell(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
@@ -161,7 +161,7 @@ func Bugs() []Bug {
 		one("a cancelled run without a worker is executed again", lifecycleEvent, "	case r.CancelRequested:\n		return &ending{Cancelled, \"\"}\n", ""),
 		one("a failed run keeps its chat", moveMove, `if o.After.Status.Terminal() || c.Chat != nil {`, `if (o.After.Status.Terminal() && o.After.Status != lifecycle.Failed) || c.Chat != nil {`),
 		one("a queued run fails before its deadline", lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if !now.Add(9 * time.Minute).Before(r.StartBy) {\n			r.StartBy = now\n			return PendingWork{Event: Unstartable{}}\n		}\n		if !now.Before(r.StartBy) {"),
-		one("the old start deadline holds for a resumed run", lifecycleEvent, "	r.StartBy = time.Time{} // it has started\n", "").and(lifecycleMove, "r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}", "r.Slots, r.QueuedAt, r.PausedAt = slots, now, time.Time{}").and(lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n		return o.refuse(TooEarly)\n	}\n	r.Error", "	r := &o.After\n	r.Error"),
+		one("the old start deadline holds for a resumed run", lifecycleEvent, "	r.StartBy = time.Time{} // the start deadline no longer applies\n", "").and(lifecycleMove, "r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}", "r.Slots, r.QueuedAt, r.PausedAt = slots, now, time.Time{}").and(lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n		return o.refuse(TooEarly)\n	}\n	r.Error", "	r := &o.After\n	r.Error"),
 
 		// Billing.
 		one("active time counts the pauses", workerWorker, `func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }`, `func (a *attempt) active() time.Duration { return a.Host.Now().Sub(a.entity.Value.CreatedAt) }`),
@@ -181,7 +181,8 @@ func Bugs() []Bug {
 		one("a parked turn inherits the slots of another user", moveMove, `if paused || parked.Ticket.User != o.Before.User {`, `if paused {`),
 
 		// Parked messages.
-		one("parked messages are forgotten at a promotion", lifecycleMove, `Parked: slices.Clone(o.After.Parked[1:]), Slots: slots}`, `Slots: slots}`),
+		one("parked messages are forgotten at a promotion", lifecycleMove, `Parked: slices.Clone(o.After.Parked[1:]),
+		Slots: slots}`, `Slots: slots}`),
 		one("parked messages change their order", lifecycleMove, "	r := o.Before\n	return Place{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return Place{"),
 		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
 		one("a cancelled run promotes nobody", lifecycleMove, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
