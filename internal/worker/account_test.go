@@ -22,9 +22,9 @@ import (
 	"agentplatform/internal/worker"
 )
 
-// What a run has used is what its model calls said, and the calls of tools that were made; its result has those calls
-// and all that people refused, but no questions, and the files that came of them.
-func TestTheResultTellsWhatTheRunDid(t *testing.T) {
+// The usage of a run is that of its model calls and of the tool calls made; its result lists those calls and the
+// rejected ones, but no questions, and the files that they made.
+func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.edit(func(spec *record.AgentSpec) {
@@ -93,13 +93,13 @@ func TestTheResultTellsWhatTheRunDid(t *testing.T) {
 	})
 }
 
-// Active time is the work's, of all attempts, by a clock that nobody sets; at the limit the run ends.
-func TestActiveTimeIsThatOfAllAttempts(t *testing.T) {
+// Active time is the sum over all attempts, by the monotonic clock; the run ends at its limit.
+func TestActiveTimeIsTheSumOfAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.worker.Drain = drain
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
-			s.host.wall.Add(int64(time.Second)) // the wall clock is set
+			s.host.wall.Add(int64(time.Second)) // the wall clock is adjusted
 			if err := s.host.Sleep(ctx, time.Hour); err != nil {
 				return model.Reply{}, err
 			}
@@ -125,8 +125,8 @@ func TestActiveTimeIsThatOfAllAttempts(t *testing.T) {
 	})
 }
 
-// A fresh run has no journal and no pauses, so none are read.
-func TestAPlainRunReadsNoJournal(t *testing.T) {
+// A fresh run has neither journal nor pauses, so none are read.
+func TestFreshRunReadsNoJournalAndNoPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = talks()
@@ -147,8 +147,8 @@ func TestAPlainRunReadsNoJournal(t *testing.T) {
 	})
 }
 
-// What came with an answer the model is shown like what came with the message.
-func TestAModelIsShownTheFilesOfAnAnswer(t *testing.T) {
+// The model is shown files of an answer like files of the message.
+func TestModelIsShownTheFilesOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		asks(s)
@@ -161,8 +161,8 @@ func TestAModelIsShownTheFilesOfAnAnswer(t *testing.T) {
 	})
 }
 
-// A budget that is used up ends a run, with whose it is.
-func TestARunEndsWithItsBudget(t *testing.T) {
+// A spent budget fails the run, and the error names the budget's owner.
+func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		most := int64(100)
@@ -182,9 +182,9 @@ func TestARunEndsWithItsBudget(t *testing.T) {
 	})
 }
 
-// A message that was parked is not begun for somebody who has gone meanwhile. What was accepted at once, or has begun,
-// goes on.
-func TestWhatWasParkedIsNotBegunForWhoHasGone(t *testing.T) {
+// A parked message is not executed for a sender that was deleted meanwhile. A run that was accepted at once, or has
+// begun, continues.
+func TestParkedMessageOfADeletedSenderFails(t *testing.T) {
 	gone := map[string]func(s *stage) error{
 		"the user who sent the message has been deleted": func(s *stage) error {
 			_, err := record.Remove[record.User](s.Context(), s.store, record.System(), s.who.User.ID, nil)
@@ -230,8 +230,8 @@ func TestWhatWasParkedIsNotBegunForWhoHasGone(t *testing.T) {
 	}
 }
 
-// An agent of which nothing is left can do nothing: its runs fail. A pause is no other for it.
-func TestARunWhoseAgentIsErased(t *testing.T) {
+// The runs of an agent that was erased fail. A pause makes no difference.
+func TestRunOfAnErasedAgentFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		run := s.post()
@@ -254,8 +254,9 @@ func TestARunWhoseAgentIsErased(t *testing.T) {
 	})
 }
 
-// Tools that cannot be found now may be later: the run is left to another attempt, and the worker says so.
-func TestARunWaitsForItsTools(t *testing.T) {
+// Tools that are unavailable now may be available later: the run is left to another attempt, and the error is
+// returned.
+func TestRunIsRetriedWhileItsToolsAreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = talks()
@@ -277,8 +278,8 @@ func (closed) Open(context.Context, string, []string) ([]tool.Offer, error) {
 	return nil, errors.New("away")
 }
 
-// What a tool gives is the user's file, or the model is told that it is not; whatever fails, what is named is there.
-func TestAFileOfAToolIsThereOrNotNamed(t *testing.T) {
+// A file of a tool is a file of the user, or the model is told that it is not; every file that is named exists.
+func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 	for fails, done := 0, false; !done; fails++ {
 		require.Less(t, fails, 50)
 		synctest.Test(t, func(t *testing.T) {
@@ -301,7 +302,7 @@ func TestAFileOfAToolIsThereOrNotNamed(t *testing.T) {
 			run := s.post()
 			s.handle(t.Context(), run)
 			if done = failed == 0; s.run(run).Status != lifecycle.Completed {
-				assert.NotEmpty(t, s.asked) // the step was not stored, nor was anything told
+				assert.NotEmpty(t, s.asked) // the step was not stored, and nothing was shown
 				return
 			}
 			result := s.result(run)
@@ -320,11 +321,12 @@ func TestAFileOfAToolIsThereOrNotNamed(t *testing.T) {
 
 // cat is a file that a tool makes, and kept is what the model is told of it.
 var (
+	// cat is a file that a tool makes; kept is what the model is told of it.
 	cat  = tool.File{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}
 	kept = "[5 bytes of text/plain; the user has them as the file cat.txt]"
 )
 
-// content is what is in a file.
+// content reads the bytes of a file.
 func (s *stage) content(f record.FileRef) string {
 	s.Helper()
 	r, err := s.store.OpenFile(s.Context(), s.who.Scope(), f.FileID)

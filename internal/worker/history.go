@@ -10,15 +10,15 @@ import (
 	"agentplatform/internal/record"
 )
 
-// How much of a conversation a model is shown.
+// Limits of the history that a model is shown.
 const (
 	maxTurns = 50
 	maxChars = 200_000
 )
 
-// history is the conversation before a run: the completed turns of its chat, oldest first, by the links from turn to
-// turn, which are exact though listings may lag. Turns of agents that the run's sender may not reach are left out:
-// whoever took part since the message was taken in, and whatever has changed since, it is judged here and now.
+// history is the conversation before a run: the completed turns of its chat, oldest first. It follows the links from
+// turn to turn, which are exact, while listings may lag. Turns of agents that the run's sender may not reach now are
+// omitted.
 func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message, error) {
 	s, may := a.Store, a.MayReach(ctx, run.Organization, run.User, run.APIKey)
 	var turns [][2]model.Message
@@ -26,7 +26,7 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars; {
 		e, err := s.Link(ctx, id)
 		if isGone(err) {
-			break // removed by retention
+			break // removed by the retention period
 		}
 		if err != nil {
 			return nil, err
@@ -52,7 +52,8 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 			return nil, err
 		}
 		chars += len(in.Message) + len(answer)
-		turns = append(turns, [2]model.Message{{Role: model.User, Text: in.Message}, {Role: model.Assistant, Text: answer}})
+		turns = append(turns,
+			[2]model.Message{{Role: model.User, Text: in.Message}, {Role: model.Assistant, Text: answer}})
 	}
 	slices.Reverse(turns)
 	messages := make([]model.Message, 0, 2*len(turns))

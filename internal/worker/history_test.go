@@ -20,17 +20,17 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// turn is a run as it stands in its chat, when it is time for the next.
+// turn is a run of a chat when the next one begins.
 type turn struct {
 	status       lifecycle.Status
 	said, answer string
 	epoch        int
-	removed      bool // with its user: its link is left
-	gone         bool // with its age: so is no link
+	removed      bool // with its user: only its link is left
+	gone         bool // by the retention period: its link is gone, too
 	forgotten    bool // its result is being removed
 }
 
-// conversation stores turns, oldest first, and is what the run after them tells its model of them.
+// conversation stores turns, oldest first, and returns the history of the run after them.
 func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
@@ -68,7 +68,7 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 	return a.history(t.Context(), record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
 }
 
-// everyAgent may be reached by everybody.
+// everyAgent reports that everybody may reach every agent.
 func everyAgent(context.Context, string, string, string) func(string) (bool, error) {
 	return func(string) (bool, error) { return true, nil }
 }
@@ -82,9 +82,8 @@ func said(turns ...turn) []model.Message {
 	return messages
 }
 
-// What was said before is told in its order: of the turns that have an answer, that are there, and that belong to the
-// chat as it is now.
-func TestAModelIsToldTheTurnsBefore(t *testing.T) {
+// The history has, in order, the turns that were completed, still exist, and belong to the chat's current epoch.
+func TestModelIsShownThePreviousTurns(t *testing.T) {
 	done := func(n int) turn {
 		return turn{
 			status: lifecycle.Completed,
@@ -118,9 +117,9 @@ func TestAModelIsToldTheTurnsBefore(t *testing.T) {
 	}
 }
 
-// A long conversation is told from its end on: 50 turns, or those that make up 200,000 bytes, to which the oldest of
-// them may add.
-func TestAModelIsToldNoMoreThanTheLastTurns(t *testing.T) {
+// A long history is cut at its beginning: 50 turns, or the last ones up to 200,000 bytes, which the oldest of them
+// may exceed.
+func TestHistoryIsLimitedToTheLastTurns(t *testing.T) {
 	var turns []turn
 	for i := range maxTurns + 2 {
 		turns = append(turns, turn{status: lifecycle.Completed, said: fmt.Sprint(i), answer: "x", epoch: 1})
@@ -137,8 +136,8 @@ func TestAModelIsToldNoMoreThanTheLastTurns(t *testing.T) {
 	}
 }
 
-// What is stored as an answer and is none is an error: the model would be told something else than what was said.
-func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
+// A stored answer that cannot be decoded is an error; the model would otherwise see a different conversation.
+func TestUnreadableStoredAnswerIsAnError(t *testing.T) {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	_, err := answerOf(t.Context(), store, record.Run{Output: json.RawMessage(`{"answer":1}`)})
@@ -147,8 +146,8 @@ func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// The last step of a completed run is told by the run itself when the run says as much; any other is journalled.
-func TestTheLastStepIsLeftOutWhenTheRunTellsIt(t *testing.T) {
+// The last step is not journalled if it can be restored from the completed run.
+func TestLastStepIsOmittedIfTheRunRestoresIt(t *testing.T) {
 	told := record.Step{Kind: record.ModelStep, Text: "done"}
 	more := record.Step{Kind: record.ModelStep, Text: "done", RequestID: "r"}
 	for _, c := range []struct{ steps, left []record.Step }{
@@ -158,7 +157,7 @@ func TestTheLastStepIsLeftOutWhenTheRunTellsIt(t *testing.T) {
 		{[]record.Step{more, told}, []record.Step{more}},
 		{[]record.Step{told, more}, []record.Step{told, more}},
 	} {
-		assert.Equal(t, c.left, untold(c.steps))
+		assert.Equal(t, c.left, withoutLast(c.steps))
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// bells runs a test with the bell of one process, and without one.
+// bells runs a test with the notifier of one process, and with polling.
 func bells(t *testing.T, test func(s *stage)) {
 	for name, bell := range map[string]func(host.Host) feed.Bell{"local bell": local, "polling": polling} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func renews(ops []table.Op) bool {
 	return len(ops) == 1 && strings.Contains(string(ops[0].Item.Body), `"status":"running"`)
 }
 
-func TestAFeedThatHangsCostsNoRunItsLease(t *testing.T) {
+func TestHangingFeedDoesNotLoseTheLease(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		bells(t, func(s *stage) {
 			slow(s)
@@ -61,7 +61,7 @@ func TestAFeedThatHangsCostsNoRunItsLease(t *testing.T) {
 	}
 }
 
-func TestALookForACancelThatHangsCostsNoRunItsLease(t *testing.T) {
+func TestHangingCancelPollDoesNotLoseTheLease(t *testing.T) {
 	bells(t, func(s *stage) {
 		slow(s)
 		s.table.before = func(ctx context.Context, commit bool, _ []table.Op) {
@@ -76,7 +76,7 @@ func TestALookForACancelThatHangsCostsNoRunItsLease(t *testing.T) {
 	})
 }
 
-func TestARenewalThatHangsIsMadeAgainBeforeTheLeaseEnds(t *testing.T) {
+func TestHangingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 	bells(t, func(s *stage) {
 		slow(s)
 		renewals := 0
@@ -95,7 +95,7 @@ func TestARenewalThatHangsIsMadeAgainBeforeTheLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestWorkEndsWithALeaseThatCannotBeRenewed(t *testing.T) {
+func TestWorkEndsIfTheLeaseCannotBeRenewed(t *testing.T) {
 	bells(t, func(s *stage) {
 		var stopped time.Duration
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
@@ -117,7 +117,7 @@ func TestWorkEndsWithALeaseThatCannotBeRenewed(t *testing.T) {
 	})
 }
 
-func TestACancelEndsACallAtOnce(t *testing.T) {
+func TestCancelEndsARunningCallAtOnce(t *testing.T) {
 	bells(t, func(s *stage) {
 		s.worker.Drain = drain
 		var why error
@@ -138,7 +138,7 @@ func TestACancelEndsACallAtOnce(t *testing.T) {
 	})
 }
 
-// leaving is a process that stops, and a worker that has been long enough at a run.
+// leaving runs a test with a stopping process, and with HandOverAfter.
 func leaving(t *testing.T, test func(s *stage, leave func())) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -154,7 +154,7 @@ func leaving(t *testing.T, test func(s *stage, leave func())) {
 	})
 }
 
-func TestWhatIsUnderWayEndsBeforeAHandOver(t *testing.T) {
+func TestRunningCallsFinishBeforeAHandOver(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		asked := 0
 		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
@@ -188,9 +188,9 @@ func TestWhatIsUnderWayEndsBeforeAHandOver(t *testing.T) {
 	})
 }
 
-// A tool that must not be called twice has answered when the process stops, and another is still at it: neither is called
-// again, and nobody is asked about them.
-func TestCallsThatEndBeforeAHandOverAreNotMadeAgain(t *testing.T) {
+// The process stops when a call that must not be repeated has ended and another is running: neither is repeated, and
+// no human is asked about them.
+func TestCallsFinishedBeforeAHandOverAreNotRepeated(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var made atomic.Int64
 		s.said = talks("quick", "steady")
@@ -215,7 +215,7 @@ func TestCallsThatEndBeforeAHandOverAreNotMadeAgain(t *testing.T) {
 	})
 }
 
-func TestWhatTakesTooLongIsCutByAHandOver(t *testing.T) {
+func TestCallThatOutlastsTheDrainIsCutByTheHandOver(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var took time.Duration
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {

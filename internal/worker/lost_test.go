@@ -19,11 +19,12 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// takeovers are how a run may stop being its worker's while that is at it.
+// takeovers are the ways in which a running attempt may lose its run.
 func takeovers() map[string]func(s *stage, run string) {
 	return map[string]func(s *stage, run string){
 		"another worker": func(s *stage, run string) {
-			s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}}) // as if it had lapsed
+			// as if the lease had lapsed
+			s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
 			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
 		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
@@ -31,9 +32,9 @@ func takeovers() map[string]func(s *stage, run string) {
 	}
 }
 
-// A model that is at work when its run is taken over is cut: as soon as the worker looks at the run, or, where its
-// looks lead to nothing, when it renews its lease. Nothing more is done or written, and nobody is told of a failure.
-func TestWorkOnARunThatIsLostIsCut(t *testing.T) {
+// A running model call is cancelled when its run is lost: at the next poll, or, if polls fail, at the next renewal.
+// Nothing more is done or written, and no failure is reported.
+func TestWorkOnALostRunIsCancelled(t *testing.T) {
 	type sight struct {
 		tick time.Duration
 		most time.Duration
@@ -64,8 +65,8 @@ func TestWorkOnARunThatIsLostIsCut(t *testing.T) {
 	}
 }
 
-// A cancel is seen with the next renewal where no look finds it.
-func TestACancelIsSeenWithARenewal(t *testing.T) {
+// A requested cancel is seen by the next renewal if polls do not find it.
+func TestRenewalSeesARequestedCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		run := s.post()
@@ -81,8 +82,8 @@ func TestACancelIsSeenWithARenewal(t *testing.T) {
 	})
 }
 
-// What is said to a run that has been lost is not journalled, and no call comes of it.
-func TestNoCallIsMadeForARunThatIsLost(t *testing.T) {
+// A model's reply for a lost run is not journalled, and its calls are not made.
+func TestNoCallIsMadeForALostRun(t *testing.T) {
 	for name, take := range takeovers() {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
@@ -100,8 +101,7 @@ func TestNoCallIsMadeForARunThatIsLost(t *testing.T) {
 	}
 }
 
-// A machine that stood still begins no call once its lease may have ended: by the clock that was set, or by the one
-// that was not.
+// A process that stood still begins no call if the lease may have ended by its wall clock or by its monotonic clock.
 func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
 	for _, still := range []time.Duration{host.Trusted(lease) - 1, host.Trusted(lease), lease} {
 		for _, wall := range []bool{false, true} {
@@ -110,7 +110,7 @@ func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
 				s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 					if len(s.asked) == 1 {
 						if wall {
-							s.host.wall.Add(int64(still.Truncate(time.Millisecond))) // as exactly as it tells
+							s.host.wall.Add(int64(still.Truncate(time.Millisecond))) // with the precision of the clock
 						} else {
 							s.host.mono.Add(int64(still))
 						}
@@ -132,9 +132,9 @@ func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
 	}
 }
 
-// The lease is renewed every third of it, and later when what was journalled has renewed it; it is held from the claim
-// on.
-func TestALeaseIsRenewedEveryThirdOfIt(t *testing.T) {
+// The lease is renewed after each third of it, or later if a journalled step has renewed it. It begins with the
+// claim.
+func TestLeaseIsRenewedAfterEachThirdOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		var began time.Time
@@ -164,8 +164,8 @@ func TestALeaseIsRenewedEveryThirdOfIt(t *testing.T) {
 	})
 }
 
-// A renewal that is refused at once is made again, ten times in the time of one.
-func TestARenewalThatFailsAtOnceIsMadeAgainABitLater(t *testing.T) {
+// A renewal that fails at once is retried, ten times in the interval of renewals.
+func TestFailedRenewalIsRetriedAfterAShortWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		slow(s)
@@ -185,9 +185,9 @@ func TestARenewalThatFailsAtOnceIsMadeAgainABitLater(t *testing.T) {
 	})
 }
 
-// What the process could not journal, and does not know of, is not journalled again by its hand-over: whoever goes on
-// asks the model anew, and both calls count.
-func TestWhatMayBeJournalledIsNotJournalledAgain(t *testing.T) {
+// Steps whose commit has an unknown outcome are not journalled by the hand-over: the next attempt calls the model
+// again, and both calls count.
+func TestStepsOfAnUnknownCommitAreNotJournalledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		ctx, stop := context.WithCancel(t.Context())
@@ -214,8 +214,8 @@ func TestWhatMayBeJournalledIsNotJournalledAgain(t *testing.T) {
 	})
 }
 
-// What a second model call said when its process stops is journalled by the hand-over like the first.
-func TestAHandOverJournalsWhatIsNew(t *testing.T) {
+// The reply of a second model call is journalled by the hand-over if the process stops during it.
+func TestHandOverJournalsNewSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		said := func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
@@ -240,8 +240,8 @@ func TestAHandOverJournalsWhatIsNew(t *testing.T) {
 	})
 }
 
-// A hand-over is no progress: attempts that fail inside are counted across it until a step is journalled.
-func TestAHandOverWithoutAStepIsNoProgress(t *testing.T) {
+// A hand-over is no progress: crashes before and after it are counted together until a step is journalled.
+func TestHandOverWithoutAStepKeepsTheCountOfCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }
@@ -261,9 +261,8 @@ func TestAHandOverWithoutAStepIsNoProgress(t *testing.T) {
 	})
 }
 
-// A file of a run is kept though the run is written meanwhile, unless it is not the worker's any more, or never stops
-// changing.
-func TestAFileIsKeptWhoeverWritesTheRunMeanwhile(t *testing.T) {
+// A file is stored though the run changes meanwhile, unless the run is lost or keeps changing.
+func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 	draws := func(s *stage) {
 		s.said = talks("draw")
 		s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
@@ -302,7 +301,7 @@ func TestAFileIsKeptWhoeverWritesTheRunMeanwhile(t *testing.T) {
 		run := s.post()
 		s.overtake(itsRow, func() {
 			s.move(run, lifecycle.Cancel{})
-			synctest.Wait() // the worker has seen it
+			synctest.Wait() // until the worker has read it
 		})
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
@@ -325,9 +324,8 @@ func TestAFileIsKeptWhoeverWritesTheRunMeanwhile(t *testing.T) {
 	}
 }
 
-// A file that one attempt has begun to keep is no other attempt's: each has its own, and the journal names one that is
-// whole.
-func TestEachAttemptKeepsFilesOfItsOwn(t *testing.T) {
+// Each attempt stores its own files, so that an incomplete file of a lost attempt is not named by the journal.
+func TestEachAttemptStoresItsOwnFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = talks("draw")

@@ -16,20 +16,20 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// How much of a message's files a model is shown.
+// Limits of a message's files that a model is shown.
 const (
-	maxImage  = 5 << 20 // bytes; what providers take
-	maxImages = 10      // of a message
+	maxImage  = 5 << 20 // bytes; the limit of the providers
+	maxImages = 10      // per message
 )
 
-// message is the user's message as a model is shown it: with the texts of its files, and its pictures. Of what cannot be
-// read the model is told that it came.
+// message is the user's message as a model is shown it, with the texts of its files and its pictures. A file that
+// cannot be read is replaced by a note.
 func message(ctx context.Context, s *record.Store, organization string, in record.Input) (model.Message, error) {
 	m := model.Message{Role: model.User, Text: in.Message}
 	for _, f := range in.Files {
 		picture := slices.Contains(model.ImageTypes, f.ContentType) && f.Size <= maxImage && len(m.Images) < maxImages
-		if !picture && wordless(f) {
-			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: unshown(f)})
+		if !picture && hasNoText(f) {
+			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: placeholder(f)})
 			continue
 		}
 		var text string
@@ -54,18 +54,17 @@ func message(ctx context.Context, s *record.Store, organization string, in recor
 	return m, nil
 }
 
-// wordless says, without a look into it, that a file is nothing to be read: pictures, sounds and films need not be fetched
-// for that.
-func wordless(f record.FileRef) bool {
+// hasNoText reports whether a file has no text by its content type: images, audio and video need not be read for that.
+func hasNoText(f record.FileRef) bool {
 	media, _, _ := strings.Cut(f.ContentType, "/")
 	return f.ContentType != "image/svg+xml" && (media == "image" || media == "audio" || media == "video")
 }
 
-func unshown(f record.FileRef) string {
+func placeholder(f record.FileRef) string {
 	return fmt.Sprintf("[%d bytes of %s, which cannot be shown]", f.Size, f.ContentType)
 }
 
-// textOf is what a file says. That it cannot be read is an answer, too; an error is what another attempt may not meet.
+// textOf is the text of a file, or a note that it cannot be read. An error is temporary: another attempt may succeed.
 func textOf(ctx context.Context, s *record.Store, organization string, f record.FileRef) (string, error) {
 	text, err := extract.Text(ctx, organization, extract.File{
 		ContentType: f.ContentType, Name: f.Name,
@@ -74,14 +73,14 @@ func textOf(ctx context.Context, s *record.Store, organization string, f record.
 	var fault extract.Fault
 	switch {
 	case errors.Is(err, extract.ErrKind):
-		return unshown(f), nil
+		return placeholder(f), nil
 	case errors.As(err, &fault):
 		return "[the file cannot be read: " + fault.Error() + "]", nil
 	}
 	return text, err
 }
 
-// content reads a picture.
+// content reads the bytes of a picture.
 func content(ctx context.Context, s *record.Store, f record.FileRef) ([]byte, error) {
 	r, err := open(ctx, s, f)
 	if err != nil {
@@ -99,8 +98,9 @@ func open(ctx context.Context, s *record.Store, f record.FileRef) (io.ReadCloser
 	return r, err
 }
 
-// keepFile stores a file that the run has made. The run holds it before its bytes are stored, so that they go with the run
-// whatever becomes of this attempt.
+// keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes
+// are stored, so that they are removed with the run even if the attempt is lost. It returns errLost if the attempt
+// does not hold the run, or an error of the store.
 func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
 	for try := range keepTries {
 		e, err := a.Store.Run(ctx, record.System(), a.id)
@@ -119,7 +119,7 @@ func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (rec
 			f, err = a.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
 			return f.Ref(), err
 		}
-		if !errors.Is(err, record.ErrStale) { // the heartbeat may have come first
+		if !errors.Is(err, record.ErrStale) { // a heartbeat may have changed the run
 			return record.FileRef{}, err
 		}
 		if err := a.Shell.Pause(ctx, try); err != nil {
@@ -129,5 +129,5 @@ func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (rec
 	return record.FileRef{}, errors.New("worker: the run kept changing")
 }
 
-// keepTries bounds how often a file is kept afresh because the run has changed meanwhile.
+// keepTries bounds the retries of keepFile after concurrent changes of the run.
 const keepTries = 16

@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// fetched remembers what is read of a store, and may break off what is read.
+// fetched records the keys that are read from a store, and may cut off what is read.
 type fetched struct {
 	blob.Store
 
@@ -38,7 +38,7 @@ func (f *fetched) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return r, err
 }
 
-func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
+func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	machine := host.System()
 	blobs := &fetched{Store: &memblob.Store{}}
 	store := record.New(memtable.New(machine.Now), blobs, machine)
@@ -58,7 +58,7 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		file("3", "huge.png", "image/png", bytes.Repeat([]byte{0}, maxImage+1)),
 		file("4", "a.docx", "application/octet-stream", []byte("no document")),
 		{FileID: "5", Name: "gone.txt", ContentType: "text/plain", Size: 3},
-		{FileID: "6", Name: "song.mp3", ContentType: "audio/mpeg", Size: 3}, // nobody looks whether it is there
+		{FileID: "6", Name: "song.mp3", ContentType: "audio/mpeg", Size: 3}, // is not read
 	}})
 	require.NoError(t, err)
 	assert.Equal(t, "look", m.Text, "what the user wrote stays apart from what files say")
@@ -72,7 +72,8 @@ func TestAModelIsShownTheFilesOfAMessage(t *testing.T) {
 		{Name: "gone.txt", Text: "[the file is not there]"},
 		{Name: "song.mp3", Text: "[3 bytes of audio/mpeg, which cannot be shown]"},
 	}, m.Texts)
-	assert.NotContains(t, strings.Join(blobs.read, " "), "files/3/", "a picture that is too large is not fetched to say so")
+	assert.NotContains(t, strings.Join(blobs.read, " "), "files/3/",
+		"a picture that is too large is not fetched to say so")
 	many, err := message(t.Context(), store, "o", record.Input{Files: slices.Repeat([]record.FileRef{
 		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
 	}, maxImages+1)})

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// places are where the program may fail at a run: each plants a panic for the first n attempts.
+// places are where an attempt may panic: each plants a panic for the first n attempts.
 func places() map[string]func(s *stage, bad func() bool) {
 	oops := func(bad func() bool) {
 		if bad() {
@@ -33,7 +33,10 @@ func places() map[string]func(s *stage, bad func() bool) {
 		},
 		"a tool": func(s *stage, bad func() bool) {
 			s.said = talks("one")
-			s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) { oops(bad); return fine() })}
+			s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
+				oops(bad)
+				return fine()
+			})}
 		},
 		"one of two calls beside each other": func(s *stage, bad func() bool) {
 			s.said = talks("one", "two")
@@ -72,7 +75,7 @@ func places() map[string]func(s *stage, bad func() bool) {
 	}
 }
 
-// slow has the model take longer than a lease.
+// slow makes the model take longer than a lease.
 func slow(s *stage) {
 	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		s.beating.Store(true)
@@ -84,7 +87,7 @@ func slow(s *stage) {
 	}
 }
 
-func TestAPanicIsAFailedAttempt(t *testing.T) {
+func TestPanicCountsAsALostAttempt(t *testing.T) {
 	for name, plant := range places() {
 		for _, times := range []int64{1, 1000} {
 			t.Run(name+map[bool]string{true: ", once", false: ", always"}[times == 1], func(t *testing.T) {
@@ -102,7 +105,8 @@ func TestAPanicIsAFailedAttempt(t *testing.T) {
 						assert.Equal(t, 2, r.Attempt, "taken up again at once")
 					} else {
 						assert.Equal(t, lifecycle.Failed, r.Status, s.log.String())
-						assert.Equal(t, "the agent's work failed inside the service 5 times without finishing a step", r.Error)
+						assert.Equal(t, "the agent's work failed inside the service 5 times without finishing a step",
+							r.Error)
 					}
 					assert.Less(t, time.Since(began), 5*4*lease, "and not when a lease has lapsed")
 					assert.Contains(t, s.log.String(), "oops")

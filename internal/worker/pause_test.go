@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Who may approve is said by the agent's newest version when the pause begins; an edit that comes while the pause is
-// being written has it written anew.
-func TestAPauseNotesTheAgentAsItStandsInThatMoment(t *testing.T) {
+// The agent's newest version when the pause begins says who may approve; after a concurrent edit, the pause is
+// written again.
+func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
 		edit := func(change func(*record.AgentSpec)) {

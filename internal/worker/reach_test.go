@@ -18,15 +18,15 @@ import (
 
 const secret = "what only the group may know"
 
-// circle is a chat with an agent that works for a group, a member of that, and somebody who is in none.
+// circle is a chat with an agent that works for a group, a member of the group, and a user outside of it.
 type circle struct {
 	*stage
 
 	group, closed      string
 	insider, outsider  tenant.Principal
-	heard              string // all that the model was told in the last conversation
+	heard              string // all texts that the model was shown in the last conversation
 	tenants            *tenant.Tenants
-	insiders, outsides string // their keys
+	insiders, outsides string // their API keys
 }
 
 func newCircle(t *testing.T) *circle {
@@ -59,7 +59,7 @@ func newCircle(t *testing.T) *circle {
 	return c
 }
 
-// colleague is the key's text of another user.
+// colleague makes another user and returns the text of its API key.
 func (c *circle) colleague(email string, level tenant.Level) string {
 	c.Helper()
 	role := string(tenant.Member)
@@ -90,14 +90,14 @@ func (c *circle) as(key string) tenant.Principal {
 	return p
 }
 
-// join has the insider come into the group, or leave it.
+// join adds the insider to the group, or removes it.
 func (c *circle) join(in bool) {
 	c.Helper()
 	_, err := c.tenants.SetMember(c.Context(), tenant.Platform(), c.who.Scope(), c.group, c.insider.User.ID, in)
 	require.NoError(c, err)
 }
 
-// restrict has an agent work for some groups from now on.
+// restrict makes an agent work for some groups only.
 func (c *circle) restrict(agent string, groups ...string) {
 	c.Helper()
 	_, err := c.tenants.EditAgent(
@@ -115,7 +115,7 @@ func (c *circle) restrict(agent string, groups ...string) {
 	require.NoError(c, err)
 }
 
-// send has somebody send a message to an agent in the chat, which waits when that is busy; it returns its run's id.
+// send posts a message to an agent in the chat, which is parked if the chat is busy; it returns the id of its run.
 func (c *circle) send(who tenant.Principal, agent, text string) string {
 	c.Helper()
 	posted, err := c.intake.Post(
@@ -130,9 +130,9 @@ func (c *circle) send(who tenant.Principal, agent, text string) string {
 	return posted.Run.RunID
 }
 
-// However a message came to stand behind what a closed agent said, and whatever has changed since: its model is told
-// only what its sender may reach when the run begins.
-func TestAModelIsToldWhatItsSenderMayReach(t *testing.T) {
+// Whatever the order of messages and changes of rights: the model is shown only what the sender may reach when the
+// run begins.
+func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 	for name, one := range map[string]struct {
 		tell func(c *circle) string
 		told bool
@@ -174,7 +174,7 @@ func TestAModelIsToldWhatItsSenderMayReach(t *testing.T) {
 			c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			run := c.send(c.outsider, c.agent, "again")
-			for range 2 { // the two before it
+			for range 2 { // its two predecessors
 				c.handle(c.Context(), <-c.nudges.sent)
 			}
 			require.NoError(c, c.tenants.RemoveAgent(c.Context(), c.who, c.closed))
@@ -193,7 +193,8 @@ func TestAModelIsToldWhatItsSenderMayReach(t *testing.T) {
 			c.send(c.insider, c.closed, secret)
 			run := c.send(admin, c.agent, "again")
 			role := string(tenant.Member)
-			_, err := c.tenants.EditUser(c.Context(), tenant.Platform(), c.who.Scope(), admin.User.ID, 0, tenant.UserEdit{Role: &role})
+			_, err := c.tenants.EditUser(c.Context(), tenant.Platform(), c.who.Scope(), admin.User.ID, 0,
+				tenant.UserEdit{Role: &role})
 			require.NoError(c, err)
 			return run
 		}},
@@ -224,8 +225,8 @@ func TestAModelIsToldWhatItsSenderMayReach(t *testing.T) {
 	}
 }
 
-// A pause may last for days: what its run's model is told afterwards is what the sender may reach then.
-func TestARunThatGoesOnIsToldWhatItsSenderMayReachByThen(t *testing.T) {
+// A pause may last for days: afterwards the model is shown what the sender may reach then.
+func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCircle(t)
 		c.send(c.insider, c.closed, secret)

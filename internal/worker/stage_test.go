@@ -37,15 +37,14 @@ const (
 	drain = 5 * time.Second
 )
 
-// stage is a worker over a store in memory, with a model and tools that do as a test says. It stands in a bubble of
-// virtual time.
+// stage is a worker over a store in memory, with a model and tools that a test defines, in virtual time.
 type stage struct {
 	*testing.T
 
 	host   *clocks
 	store  *record.Store
 	table  *hooked // of runs
-	frames *hooked // of the feed
+	frames *hooked // the table of the feed
 	feed   *feed.Feed
 	intake *intake.Intake
 	worker *worker.Worker
@@ -56,19 +55,19 @@ type stage struct {
 	log    lockedBuffer
 	nudges *nudges
 
-	asked   []model.Request // of the model, in their order
-	beating atomic.Bool     // the model is at work
-	context context.Context // of the process
+	asked   []model.Request // of the model, in order
+	beating atomic.Bool     // the model is working
+	context context.Context // the process's
 }
 
-// hooked is a table that tells of each call before it is made: to count it, to hang, to panic.
+// hooked is a table that calls functions before each call: to count, to hang, to panic or to fail.
 type hooked struct {
 	table.Table
 
 	before func(ctx context.Context, commit bool, ops []table.Op)
-	fails  func(commit bool, ops []table.Op) error // of each call, before it is made
-	after  func(ops []table.Op) error              // of each commit that was made
-	ranges atomic.Int64                            // how many were read
+	fails  func(commit bool, ops []table.Op) error // called before each call
+	after  func(ops []table.Op) error              // called after each commit
+	ranges atomic.Int64                            // number of ranges read
 }
 
 func (h *hooked) call(ctx context.Context, commit bool, ops ...table.Op) error {
@@ -110,7 +109,7 @@ func (h *hooked) Commit(ctx context.Context, token string, ops ...table.Op) erro
 	return err
 }
 
-// clocks are those of a machine that a test may have stand still for a while, which only one of the two may notice.
+// clocks is a host whose two clocks a test can stop, separately, for a while.
 type clocks struct {
 	host.Host
 
@@ -140,7 +139,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// nudges is a queue that keeps what is sent.
+// nudges is a queue that keeps the messages in memory.
 type nudges struct{ sent chan string }
 
 func (n *nudges) Send(_ context.Context, m queue.Message) error {
@@ -182,10 +181,12 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 	b := bell(h)
 	s.feed = feed.New(s.frames, b, h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
-	shell := &move.Shell{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Bell: b, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour}
+	shell := &move.Shell{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Bell: b, Host: h, Log: log,
+		Caps: tenants.Caps, StartDeadline: time.Hour}
 	s.intake = &intake.Intake{Shell: shell, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{
-		Shell: shell, Store: s.store, Known: s.store, Feed: s.feed, Host: h, Log: log, Lease: lease, PauseExpiry: time.Hour, Tick: time.Second,
+		Shell: shell, Store: s.store, Known: s.store, Feed: s.feed, Host: h, Log: log, Lease: lease,
+		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
 		MayReach: tenants.SenderMayReach,
 	}
@@ -196,7 +197,7 @@ func local(host.Host) feed.Bell { return feed.NewLocalBell() }
 
 func polling(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} }
 
-// mute is a bell that nobody hears: a worker learns of what others did by its own writes alone.
+// mute is a notifier without notifications: a worker learns of the changes of others by its own writes only.
 func mute(host.Host) feed.Bell { return silence{} }
 
 type silence struct{}
@@ -211,7 +212,7 @@ func (silence) Wait(ctx context.Context, _ time.Duration) (bool, error) {
 	return false, ctx.Err()
 }
 
-// send sends a message that is taken.
+// send posts a message that must be accepted.
 func (s *stage) send(m intake.Message) intake.Posted {
 	s.Helper()
 	m.AgentID = s.agent
@@ -220,7 +221,7 @@ func (s *stage) send(m intake.Message) intake.Posted {
 	return posted
 }
 
-// edit changes the agent for runs that are still to come.
+// edit changes the agent for later runs.
 func (s *stage) edit(change func(*record.AgentSpec)) {
 	s.Helper()
 	a, err := s.intake.Tenants.EditAgent(s.Context(), s.who, s.agent, 0, true, true,
@@ -232,7 +233,7 @@ func (s *stage) edit(change func(*record.AgentSpec)) {
 	s.agent = a.Value.ID
 }
 
-// file is one that has been sent.
+// file stores a file of the user.
 func (s *stage) file(name, content string) record.FileRef {
 	s.Helper()
 	f := s.store.NewFile(s.who.Organization.ID, s.who.User.ID, name, "text/plain")
@@ -243,7 +244,7 @@ func (s *stage) file(name, content string) record.FileRef {
 	return f.Ref()
 }
 
-// move makes a move of somebody else's.
+// move applies an event of another process.
 func (s *stage) move(run string, e lifecycle.Event) {
 	s.Helper()
 	_, _, err := s.worker.Shell.Do(s.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
@@ -252,7 +253,7 @@ func (s *stage) move(run string, e lifecycle.Event) {
 	require.NoError(s, err)
 }
 
-// journal is what is stored of a run's steps.
+// journal reads the stored steps of a run.
 func (s *stage) journal(run string) []record.Step {
 	s.Helper()
 	steps, err := s.store.Journal(s.Context(), run)
@@ -260,7 +261,7 @@ func (s *stage) journal(run string) []record.Step {
 	return steps
 }
 
-// result is the answer object of a completed run.
+// result reads the answer object of a completed run.
 func (s *stage) result(run string) worker.Result {
 	s.Helper()
 	output, err := s.store.Output(s.Context(), s.run(run))
@@ -270,7 +271,7 @@ func (s *stage) result(run string) worker.Result {
 	return r
 }
 
-// post sends a message, and returns its run.
+// post sends a message and returns its run's id.
 func (s *stage) post() string {
 	s.Helper()
 	posted, err := s.intake.Post(s.Context(), s.who, intake.Message{AgentID: s.agent, Text: "hello"})
@@ -285,12 +286,13 @@ func (s *stage) run(id string) record.Run {
 	return e.Value
 }
 
-// handle has one nudge handled as in production.
+// handle handles one nudge as in production.
 func (s *stage) handle(ctx context.Context, id string) {
 	d := queue.Delivery{Message: queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}}}
-	_, _ = dispatch.Guarded(ctx, d, slog.New(slog.NewTextHandler(&s.log, nil)), func(ctx context.Context, id string) (time.Duration, error) {
-		return 0, s.worker.Handle(ctx, id)
-	})
+	_, _ = dispatch.Guarded(ctx, d, slog.New(slog.NewTextHandler(&s.log, nil)),
+		func(ctx context.Context, id string) (time.Duration, error) {
+			return 0, s.worker.Handle(ctx, id)
+		})
 }
 
 // drive handles nudges until there are none.
@@ -305,7 +307,7 @@ func (s *stage) drive() {
 	}
 }
 
-// begin handles a run beside the test; done is closed when that has ended.
+// begin handles a run in the background; done is closed when that has ended.
 func (s *stage) begin(ctx context.Context, id string) (done chan struct{}) {
 	done = make(chan struct{})
 	go func() {
@@ -315,7 +317,7 @@ func (s *stage) begin(ctx context.Context, id string) (done chan struct{}) {
 	return done
 }
 
-// calls is a reply that asks for these tools, each by its name.
+// calls is a reply that asks for these tools by name.
 func calls(names ...string) model.Reply {
 	r := model.Reply{Finish: "tool_calls"}
 	for _, name := range names {
@@ -324,7 +326,7 @@ func calls(names ...string) model.Reply {
 	return r
 }
 
-// talks is a model that asks for tools once, and then answers.
+// talks is a model that asks for tools once and then answers.
 func talks(names ...string) func(context.Context, model.Request, func(string)) (model.Reply, error) {
 	return func(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		if len(names) > 0 && r.Messages[len(r.Messages)-1].Role == model.User {

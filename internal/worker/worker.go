@@ -1,9 +1,11 @@
-// Package worker executes runs: it claims one, drives the agent loop, keeps the lease alive, and settles.
+// Package worker executes runs: it claims a run, drives the agent loop, renews the lease and settles the run.
 //
-// A nudge only makes it look; what it does follows from the run's state and the clock. Everything it writes is fenced
-// by the attempt, and it stops calling models and tools when its lease may have ended by its own clocks.
+// A nudge only triggers it; what it does follows from the run's state and the clock. Every write is fenced by the
+// number of the attempt. The worker stops calling models and tools when its lease may have ended by either of its own
+// clocks.
 //
-// It imports move, record, lifecycle, agent, feed, tenant and host.
+// It imports move, record, lifecycle, agent, feed, view, extract, problem and host, and the ports model, tool, blob
+// and table.
 package worker
 
 import (
@@ -29,32 +31,33 @@ import (
 	"agentplatform/internal/view"
 )
 
-// Worker is the use case.
+// Worker executes runs. Its methods are safe for concurrent use.
 type Worker struct {
 	Shell *move.Shell
 	Store *record.Store
-	// Known is the same store, or one whose answers may be some seconds old: versions of agents come from it.
+	// Known is the same store, or one with cached reads (some seconds old). Versions of agents are read from it.
 	Known *record.Store
 	Feed  *feed.Feed
 	Loop  *agent.Loop
 	Tools Tools
-	// MayReach says which agents' turns the sender of a run may know.
+	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may reach an
+	// agent.
 	MayReach func(ctx context.Context, organization, user, key string) func(agent string) (bool, error)
 
 	Host  host.Host
 	Log   *slog.Logger
 	Lease time.Duration
-	// PauseExpiry is how long humans have to decide.
+	// PauseExpiry is how long humans have to decide the interrupts of a pause.
 	PauseExpiry time.Duration
-	// Tick is how often a running run is looked at for a cancel; a bell makes that immediate.
+	// Tick is the interval at which a running run is polled for a cancel. A notification triggers a poll at once.
 	Tick time.Duration
-	// Drain is how long what is under way may take to end once no step may begin any more.
+	// Drain is how long running calls may take to end when no further step may begin.
 	Drain time.Duration
-	// HandOverAfter is how long an attempt may last in this process; then another goes on. 0: as long as it takes.
+	// HandOverAfter is how long an attempt may last in this process before it hands the run over; 0: no limit.
 	HandOverAfter time.Duration
 }
 
-// Tools makes the tools of an agent's toolkits ready to be called.
+// Tools opens the tools of an agent's toolkits.
 type Tools interface {
 	Open(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
 }
@@ -67,8 +70,11 @@ var (
 	errAlone    = errors.New("worker: what must go on beside the work has ended")
 )
 
-// Handle looks at a run and does what it asks for. The context's end makes it hand the run over at the next step, or
-// after Drain.
+// Handle reconciles a run: it applies the event that is due, or claims and executes the run, or does nothing. It
+// returns when the attempt has ended. If ctx ends, the run is handed over at the next step, or after Drain.
+//
+// It returns nil if the run is gone or another process was faster. An error is one of the store, the queue of nudges,
+// the toolkits, or the agent loop: the run has not ended, and will be executed again.
 func (w *Worker) Handle(ctx context.Context, id string) error {
 	e, err := w.Store.Run(ctx, record.System(), id)
 	if isGone(err) {
@@ -93,7 +99,7 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 
 func isGone(err error) bool { return problem.Is(err, "not_found") }
 
-// ignoreRefusal drops what only says that somebody else was faster.
+// ignoreRefusal returns nil for errors that only mean that another process was faster, or that the run is gone.
 func ignoreRefusal(err error) error {
 	if errors.Is(err, lifecycle.ErrRefused) || isGone(err) {
 		return nil
@@ -103,12 +109,12 @@ func ignoreRefusal(err error) error {
 
 func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	if ctx.Err() != nil {
-		return nil // stopping: the sweeper of the next process will send it again
+		return nil // the process stops: the sweeper of the next one sends another nudge
 	}
 	a := &attempt{Worker: w, holder: w.Host.NewID()}
 	claimed, _, err := w.Shell.From(ctx, e, func(r record.Run, _ *record.Tx) (move.Change, error) {
 		if a.holds(r) {
-			return move.Change{}, errLost // our claim went through, though we were not told
+			return move.Change{}, errLost // our claim was committed, but its response was lost
 		}
 		a.renewed = w.Host.Elapsed()
 		now := w.Host.Now()
@@ -125,8 +131,8 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	return a.run(ctx)
 }
 
-// trusted is how much of a lease its holder counts on. Clocks that are further apart than the rest may have a call made
-// twice that may be repeated; what is stored is fenced by the attempt, and asks no clock.
+// trusted is the part of a lease that its holder relies on. If clocks differ by more than the rest, a call that may
+// be repeated can be made twice. Stored state is fenced by the attempt and does not depend on clocks.
 func (w *Worker) trusted() time.Duration { return host.Trusted(w.Lease) }
 
 // attempt is one claim of a run.
@@ -136,19 +142,19 @@ type attempt struct {
 	holder  string
 	id      string
 	number  int
-	base    time.Duration // active time of earlier attempts
-	claimed time.Duration // monotonic reading once the claim was through: active time begins
+	base    time.Duration // active time of the earlier attempts
+	claimed time.Duration // monotonic clock after the claim: start of the active time
 	stop    context.CancelCauseFunc
-	others  []func()    // wait for what goes on beside the work
-	leaving atomic.Bool // no step may begin any more
-	unsure  bool        // whether the last steps are journalled is not known; the work's own
+	others  []func()    // wait for the goroutines of the attempt
+	leaving atomic.Bool // no further step may begin
+	unsure  bool        // it is unknown whether the last steps are journalled; only the work's goroutine uses it
 
-	mu       sync.Mutex // guards what follows; never held over a call of a port
+	mu       sync.Mutex // guards the fields below; never held during a call of a port
 	entity   record.RunEntity
 	usage    lifecycle.Usage
 	steps    int
-	renewed  time.Duration // monotonic reading before the last write that renewed the lease
-	leaseEnd time.Time     // the end of what is trusted of it
+	renewed  time.Duration // monotonic clock before the last write that renewed the lease
+	leaseEnd time.Time     // end of the trusted part of the lease, by the wall clock
 }
 
 func (a *attempt) begin(e record.RunEntity) {
@@ -158,21 +164,22 @@ func (a *attempt) begin(e record.RunEntity) {
 	a.claimed = a.Host.Elapsed()
 }
 
-// holds says whether a run is this attempt's to work on: no other has its name, and a run that is not running, or was
-// handed over, has no holder.
+// holds reports whether this attempt holds the run. Holder ids are unique; a run that is not running, or was handed
+// over, has no holder.
 func (a *attempt) holds(r record.Run) bool { return r.Lease.Holder == a.holder }
 
 func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }
 
-// run does the work of the attempt, and reports how it ended. A panic, wherever it was, is one way to end: nothing of
-// the attempt is left, least of all its lease.
+// run executes the attempt and reports its end. A panic in any of its goroutines is reported as a crash, so that the
+// lease is always released.
 func (a *attempt) run(ctx context.Context) (err error) {
 	log := a.Log.With("run_id", a.id, "attempt", a.number)
 	reporting := context.WithoutCancel(ctx)
 	died := host.Catch(func() { err = a.conclude(reporting, log, a.perform(ctx)) })
 	if died != nil {
 		log.Error("the attempt panicked", "panic", died.Value, "stack", string(died.Stack))
-		err = a.report(reporting, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Crash{Work: w}} })
+		err = a.report(reporting,
+			func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Crash{Work: w}} })
 	}
 	if errors.Is(err, errLost) {
 		log.Info("another took the run over, or it ended")
@@ -181,17 +188,17 @@ func (a *attempt) run(ctx context.Context) (err error) {
 	return ignoreRefusal(err)
 }
 
-// performed is how the work ended.
+// performed is how the work of an attempt ended.
 type performed struct {
 	agent.Result
 
 	err      error
-	cause    error // why it was stopped, if it was
+	cause    error // why the work was cancelled; nil if it was not
 	timedOut bool
 }
 
-// perform does the work. What goes on beside it has ended, too, when it returns or panics: each of those may hang in a
-// port of its own without holding up the others, and whatever keeps the lease does nothing else.
+// perform does the work. Its other goroutines have ended when it returns or panics: each may hang in a port without
+// blocking the others, and the goroutine that renews the lease does nothing else.
 func (a *attempt) perform(stopping context.Context) (p performed) {
 	run := a.current().Value
 	work, stop := context.WithCancelCause(context.WithoutCancel(stopping))
@@ -199,34 +206,35 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	limited, cancel := a.Host.WithTimeout(work, run.ActiveLimit()-a.base)
 	defer cancel()
 
-	ear := a.Feed.Bell().Listen(a.id) // before the work begins
-	defer ear.Close()
+	sub := a.Feed.Bell().Listen(a.id) // before the work begins
+	defer sub.Close()
 	defer func() {
 		stop(nil)
 		host.Wait(a.others...)
 	}()
-	a.beside(func() { a.keepLease(work) })
-	a.beside(func() { a.seeCancel(work, ear) })
-	a.beside(func() { a.leave(work, stopping, run.ActiveLimit()) })
+	a.background(func() { a.keepLease(work) })
+	a.background(func() { a.watchCancel(work, sub) })
+	a.background(func() { a.leave(work, stopping, run.ActiveLimit()) })
 	p.Result, p.err = a.work(limited, work, run)
 	p.timedOut = p.err != nil && work.Err() == nil && limited.Err() != nil
 	p.cause = context.Cause(work)
 	return p
 }
 
-// beside has f go on beside the work, until that ends; the work must not go on without it.
-func (a *attempt) beside(f func()) {
+// background starts a goroutine that runs until the work ends. If f returns earlier, the work is cancelled.
+func (a *attempt) background(f func()) {
 	a.others = append(a.others, a.Host.Go(func() {
 		defer a.stop(errAlone)
 		f()
 	}))
 }
 
-// conclude reports how the work ended.
+// conclude reports how the work ended. It returns nil, errLost, or the error that another attempt must retry after.
 func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) error {
 	switch {
 	case p.timedOut:
-		return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
+		return a.report(ctx,
+			func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
 	case p.err == nil:
 		return a.settle(ctx, p.Result)
 	case record.Unstorable(p.err):
@@ -243,12 +251,12 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 	}
 }
 
-// cancelled ends the run as it was asked to.
+// cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
 func (a *attempt) cancelled(ctx context.Context) error {
 	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
 }
 
-// handOver gives the run up, with what was done and is not journalled yet: whoever goes on does not do that again.
+// handOver gives the run up and journals the steps that are not journalled yet, so that they are not repeated.
 func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 	if !a.unsure && len(last) > 0 {
 		switch err := a.journal(ctx, last); {
@@ -263,13 +271,14 @@ func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
 }
 
-// work gathers what the agent loop needs and runs it. Its live output goes out until stopped ends.
+// work prepares the agent's task and executes it. Its live output is sent until stopped ends.
 func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Result, error) {
 	version, failure, err := a.prepare(ctx, run)
 	if err != nil || failure != "" {
 		return agent.Result{Failure: failure}, err
 	}
-	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo, Log: a.Log.With("run_id", a.id)}
+	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo,
+		Log: a.Log.With("run_id", a.id)}
 	t.Over = func(ctx context.Context, tokens int64) (string, error) {
 		return a.Store.Overspent(ctx, run.Budgets, tokens)
 	}
@@ -307,13 +316,14 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	}
 	said, _ := view.Progress(t.Steps)
 	live := a.Feed.Writer(a.id, a.number, said, run.Watched)
-	a.beside(func() { live.Run(stopped, a.Tick) })
+	a.background(func() { live.Run(stopped, a.Tick) })
 	t.Live = live
 	return a.Loop.Work(ctx, t)
 }
 
-// prepare finds the agent's version. A turn that was parked may have lost its user, its key or its agent meanwhile;
-// then it fails with that reason, so that the chain of parked turns goes on.
+// prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent; its run
+// then fails with that reason, so that the next parked message follows. A failure is for the run's result; err is one
+// of the store.
 func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.Agent, failure string, err error) {
 	scope := record.Of(run.Organization)
 	if run.Waited && run.Attempt == 1 {
@@ -321,8 +331,10 @@ func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.A
 			what string
 			err  error
 		}{
-			{"the user who sent the message has been deleted", second(record.Resource[record.User](ctx, a.Store, scope, run.User))},
-			{"the API key that sent the message has been revoked", second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},
+			{"the user who sent the message has been deleted",
+				second(record.Resource[record.User](ctx, a.Store, scope, run.User))},
+			{"the API key that sent the message has been revoked",
+				second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},
 			{"the agent has been deleted", second(record.Resource[record.Agent](ctx, a.Store, scope, run.Agent))},
 		} {
 			if isGone(check.err) {
@@ -348,7 +360,7 @@ func (a *attempt) current() record.RunEntity {
 	return a.entity
 }
 
-// keep remembers the newest known version of the run.
+// keep stores the newest known version of the run in the attempt.
 func (a *attempt) keep(e record.RunEntity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -357,7 +369,7 @@ func (a *attempt) keep(e record.RunEntity) {
 	}
 }
 
-// mayGo says whether a call may begin.
+// mayGo returns nil if a call may begin, errHandOver if the process stops, errLost if the lease may have ended.
 func (a *attempt) mayGo() error {
 	if a.leaving.Load() {
 		return errHandOver
@@ -365,7 +377,7 @@ func (a *attempt) mayGo() error {
 	return a.lost()
 }
 
-// lost says that the lease may have ended by our own clocks, of which either may have been stopped for a while.
+// lost returns errLost if the lease may have ended by one of our clocks; either may have stood still for a while.
 func (a *attempt) lost() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -375,12 +387,13 @@ func (a *attempt) lost() error {
 	return nil
 }
 
-// report writes something that the worker has to say about the run, renewing the lease by it.
+// report commits an event of the worker, which renews the lease. It returns errLost if the run is gone or another
+// attempt holds it, a lifecycle refusal, or an error of the store.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
 	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work, _ *record.Tx) (move.Change, error) { return change(w), nil })
 }
 
-// reportBy has change asked again for each try.
+// reportBy is report with a change that may fail, and with the shell to use. change is called again for each retry.
 func (a *attempt) reportBy(
 	ctx context.Context, shell *move.Shell, change func(lifecycle.Work, *record.Tx) (move.Change, error),
 ) error {
@@ -393,7 +406,8 @@ func (a *attempt) reportBy(
 			return move.Change{}, errLost
 		}
 		a.mu.Lock()
-		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps, Until: now.Add(a.Lease)}
+		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps,
+			Until: now.Add(a.Lease)}
 		a.mu.Unlock()
 		return change(w, tx)
 	})
@@ -410,10 +424,12 @@ func (a *attempt) reportBy(
 	return nil
 }
 
-// journal stores finished steps, so that no later attempt repeats them.
+// journal stores finished steps, so that no later attempt repeats them. It returns errCancel if a cancel was
+// requested.
 func (a *attempt) journal(ctx context.Context, steps []record.Step) error {
 	a.count(steps)
-	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })
+	err := a.report(ctx,
+		func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })
 	a.unsure = a.unsure || err != nil
 	if err == nil && a.current().Value.CancelRequested {
 		a.stop(errCancel)
@@ -438,7 +454,7 @@ func (a *attempt) count(steps []record.Step) {
 	}
 }
 
-// settle writes how the loop ended. There is always an ending that fits: what cannot be stored fails the run.
+// settle commits the loop's result. If that can never be stored, the run fails instead.
 func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 	a.count(r.Last)
 	var err error
@@ -453,10 +469,12 @@ func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 	return err
 }
 
-// pause has the run wait for people. Where one is to approve a call, the pause notes the newest version of the agent,
-// as it says who may, and is written only while that is the newest: so no edit of that moment decides who it is.
+// pause commits a pause. If one of its interrupts is an approval, the pause records the newest version of the agent,
+// which says who may approve, and is committed only while that is the newest: a concurrent edit does not decide who
+// may.
 func (a *attempt) pause(ctx context.Context, r agent.Result) error {
-	approval := slices.ContainsFunc(r.Interrupts, func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
+	approval := slices.ContainsFunc(r.Interrupts,
+		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
 	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work, tx *record.Tx) (move.Change, error) {
 		e := lifecycle.Pause{Work: w}
 		for _, i := range r.Interrupts {
@@ -470,7 +488,7 @@ func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 			case err == nil:
 				e.AgentVersion = last.Version
 				tx.StillLast(last)
-			case !isGone(err): // else its organization goes, and the run with it
+			case !isGone(err): // otherwise its organization is being deleted, and the run with it
 				return c, err
 			}
 		}
@@ -480,18 +498,19 @@ func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 	})
 }
 
-// untold leaves out a last step that the completed run tells itself.
-func untold(steps []record.Step) []record.Step {
+// withoutLast omits a last step that can be restored from the completed run.
+func withoutLast(steps []record.Step) []record.Step {
 	if n := len(steps); n > 0 && steps[n-1].Told() {
 		return steps[:n-1]
 	}
 	return steps
 }
 
-// unstorable is the ending that always fits.
+// unstorable fails the run because its result can never be stored.
 func (a *attempt) unstorable(ctx context.Context) error {
 	return a.report(ctx, func(w lifecycle.Work) move.Change {
-		return move.Change{Event: lifecycle.Fail{Work: w, Error: "what the agent made is too large, or cannot be stored"}}
+		return move.Change{Event: lifecycle.Fail{Work: w,
+			Error: "what the agent made is too large, or cannot be stored"}}
 	})
 }
 
@@ -499,7 +518,8 @@ func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
 	switch {
 	case r.Answer != nil:
 		return func(w lifecycle.Work) move.Change {
-			return move.Change{Event: lifecycle.Complete{Work: w}, Steps: untold(r.Last), Result: a.result(w, *r.Answer, r.All)}
+			return move.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
+				Result: a.result(w, *r.Answer, r.All)}
 		}
 	default:
 		return func(w lifecycle.Work) move.Change {
@@ -508,12 +528,12 @@ func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
 	}
 }
 
-// Result is the answer object of a completed run.
+// Result is the answer object of a completed run. Its JSON is stored and is what clients get.
 type Result struct {
 	RunID        string           `json:"run_id"`
 	ChatID       string           `json:"chat_id"`
 	Answer       string           `json:"answer"`
-	Output       json.RawMessage  `json:"output,omitempty"` // of an agent whose answers are structured
+	Output       json.RawMessage  `json:"output,omitempty"` // the value, if the agent's answers are structured
 	Citations    []string         `json:"citations"`
 	Files        []record.FileRef `json:"files"`
 	Steps        []ResultStep     `json:"steps"`
@@ -521,7 +541,7 @@ type Result struct {
 	FinishReason string           `json:"finish_reason"`
 }
 
-// ResultStep is a tool call that was made.
+// ResultStep is a tool call in a [Result].
 type ResultStep struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -531,35 +551,38 @@ type ResultStep struct {
 
 func (a *attempt) result(w lifecycle.Work, answer agent.Answer, steps []record.Step) json.RawMessage {
 	r := Result{
-		RunID: a.id, ChatID: a.current().Value.Chat, Answer: answer.Text, Output: answer.Output, Citations: []string{}, Files: []record.FileRef{},
+		RunID: a.id, ChatID: a.current().Value.Chat, Answer: answer.Text, Output: answer.Output,
+		Citations: []string{}, Files: []record.FileRef{},
 		Steps: []ResultStep{}, FinishReason: answer.Finish,
 		Usage: view.UsageOf(lifecycle.Run{Usage: w.Usage, ActiveMS: w.Active.Milliseconds()}),
 	}
 	for _, s := range steps {
 		r.Files = append(r.Files, s.Files...)
 		if s.Kind == record.ToolStep && s.Outcome != string(model.Answered) {
-			r.Steps = append(r.Steps, ResultStep{Name: s.Name, Arguments: s.Arguments, Outcome: s.Outcome, Output: s.Output})
+			r.Steps = append(r.Steps, ResultStep{Name: s.Name, Arguments: s.Arguments, Outcome: s.Outcome,
+				Output: s.Output})
 		}
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic("worker: a result cannot be encoded: " + err.Error()) // every member was checked when it came in
+		// every member was validated before it was journalled
+		panic("worker: a result cannot be encoded: " + err.Error())
 	}
 	return b
 }
 
-// lookTime is how long a look at the run may take. Another follows.
-const lookTime = 5 * time.Second
+// pollTimeout bounds one poll of the run for a cancel.
+const pollTimeout = 5 * time.Second
 
-// keepLease renews the lease, whatever else hangs. A renewal that hangs is given up before the lease ends, and made
-// again.
+// keepLease renews the lease until ctx ends. A renewal that hangs is cancelled before the lease ends, and retried. If
+// the lease or the run is lost, or a cancel is requested, it cancels the work.
 func (a *attempt) keepLease(ctx context.Context) {
 	every := a.Lease / 3
 	for wait := every; a.Host.Sleep(ctx, wait) == nil; {
 		err := a.lost()
 		left := a.leaseLeft()
 		if wait = left - (a.trusted() - every); err == nil && wait > 0 {
-			continue // what was journalled has renewed it
+			continue // a journalled step has renewed it
 		}
 		if err == nil {
 			err = a.renew(ctx, min(every, left))
@@ -583,45 +606,46 @@ func (a *attempt) renew(ctx context.Context, within time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return a.standing()
+	return a.stillOurs()
 }
 
-// leaseLeft is how long the lease is to be trusted by the monotonic clock.
+// leaseLeft is how long the lease may still be trusted, by the monotonic clock.
 func (a *attempt) leaseLeft() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.trusted() - (a.Host.Elapsed() - a.renewed)
 }
 
-// seeCancel looks at the run now and then, and when the bell rings.
-func (a *attempt) seeCancel(ctx context.Context, ear feed.Listener) {
+// watchCancel polls the run every Tick, and at each notification, and cancels the work if it was lost or cancelled.
+func (a *attempt) watchCancel(ctx context.Context, sub feed.Listener) {
 	for {
-		if _, err := ear.Wait(ctx, a.Tick); err != nil {
+		if _, err := sub.Wait(ctx, a.Tick); err != nil {
 			return
 		}
-		if err := a.look(ctx); err != nil {
+		if err := a.poll(ctx); err != nil {
 			a.stop(err)
 			return
 		}
 	}
 }
 
-func (a *attempt) look(ctx context.Context) error {
-	limited, cancel := a.Host.WithTimeout(ctx, lookTime)
+func (a *attempt) poll(ctx context.Context) error {
+	limited, cancel := a.Host.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	e, err := a.Store.Run(limited, record.System(), a.id)
 	if isGone(err) {
 		return errLost
 	}
 	if err != nil {
-		return nil // a store that cannot be reached is not a reason to stop before the lease ends
+		return nil // if the store is not available, the work goes on until the lease ends
 	}
 	a.keep(e)
-	return a.standing()
+	return a.stillOurs()
 }
 
-// standing says whether the run, as it was seen last, is still this attempt's to work on.
-func (a *attempt) standing() error {
+// stillOurs returns errLost or errCancel if the last known version of the run requires the work to stop, otherwise
+// nil.
+func (a *attempt) stillOurs() error {
 	r := a.current().Value
 	switch {
 	case !a.holds(r):
@@ -633,8 +657,8 @@ func (a *attempt) standing() error {
 	}
 }
 
-// leave ends the attempt when the process stops, or when the run has been here for long enough: no step begins from
-// then on, and what is under way has some time to end.
+// leave hands the run over when the process stops or after HandOverAfter: no step begins then, and running calls have
+// Drain to end.
 func (a *attempt) leave(work, stopping context.Context, longest time.Duration) {
 	stay, cancel := context.WithCancel(work)
 	defer cancel()
@@ -644,5 +668,5 @@ func (a *attempt) leave(work, stopping context.Context, longest time.Duration) {
 		return
 	}
 	a.leaving.Store(true)
-	_ = a.Host.Sleep(work, a.Drain) // then this ends, and the work with it
+	_ = a.Host.Sleep(work, a.Drain) // returning cancels the work
 }

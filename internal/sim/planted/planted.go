@@ -127,7 +127,7 @@ func Bugs() []Bug {
 		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
 		one("a claim to have used less than nothing counts", agentReply, `if claim < int64(size+longToken-1)/longToken || claim >`, `if claim >`),
 		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
-		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
+		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx,\n		func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
 
 		// Clocks that are set.
 		one("active time is measured by the wall clock", workerWorker, "	a.claimed = a.Host.Elapsed()\n", "	a.claimed = time.Duration(a.Host.Now().UnixNano())\n").and(workerWorker, `return a.base + a.Host.Elapsed() - a.claimed`, `return a.base + time.Duration(a.Host.Now().UnixNano()) - a.claimed`),
@@ -139,7 +139,8 @@ func Bugs() []Bug {
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, p.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(p.Key.Level), Role(p.User.Role).Most())`, `Level(p.Key.Level)`),
-		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked", second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},`, ``),
+		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked",
+				second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},`, ``),
 		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
 		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now)\n", "		_ = now\n"),
 		one("who may see a run is not asked", "internal/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),

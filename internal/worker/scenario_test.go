@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// stories are runs that a worker is to look at: each makes its run ready, and says what becomes of it at that look.
-var stories = map[string]struct {
+// scenarios are runs that a worker handles: each prepares its run and says what the worker does with it.
+var scenarios = map[string]struct {
 	ready func(s *stage) (run string)
 	then  lifecycle.Status
 }{
@@ -81,7 +81,7 @@ var stories = map[string]struct {
 	"too little time": {func(s *stage) string {
 		seconds := 10
 		s.edit(func(spec *record.AgentSpec) { spec.Limits.MaxActiveSeconds = &seconds })
-		s.worker.Lease, s.worker.Drain = 10*lease, drain // nothing is written meanwhile
+		s.worker.Lease, s.worker.Drain = 10*lease, drain // no renewal is written meanwhile
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			hang(ctx)
 			return model.Reply{}, ctx.Err()
@@ -136,11 +136,11 @@ var stories = map[string]struct {
 	}, lifecycle.Cancelled},
 }
 
-// Whichever call of the store fails for good: the worker says so, unless the run is where it would have been without;
-// and whoever looks at it next brings it to the end that it would have had.
-func TestWhateverCallFailsIsSaidAndTheRunEndsAsItWouldHave(t *testing.T) {
-	const patience = 8 // how often the store is asked before it is given up
-	for name, story := range stories {
+// If any call of the store fails permanently, the worker returns the error unless the run is in the same state as
+// without it, and the next worker brings the run to the same end.
+func TestRunReachesTheSameEndWhicheverStoreCallFails(t *testing.T) {
+	const patience = 8 // tries of a store call before it fails
+	for name, story := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			var want string
 			for fails, done := -1, false; !done; fails++ {
@@ -192,8 +192,8 @@ func TestWhateverCallFailsIsSaidAndTheRunEndsAsItWouldHave(t *testing.T) {
 	}
 }
 
-// What holds a worker up is somebody else: it does nothing, and says nothing.
-func TestWhoeverComesFirstIsLeftAlone(t *testing.T) {
+// If another process changes the run first, the worker does nothing and returns no error.
+func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 	rivals := map[string]func(s *stage, run string){
 		"another worker": func(s *stage, run string) {
 			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(lease)})
@@ -216,7 +216,7 @@ func TestWhoeverComesFirstIsLeftAlone(t *testing.T) {
 			run := s.post()
 			time.Sleep(2 * time.Hour)
 			if name == "another worker" {
-				return // it is too late for one
+				return // too late for that
 			}
 			s.overtake(`"status":"failed"`, func() { act(s, run) })
 			require.NoError(t, s.worker.Handle(t.Context(), run), name)
@@ -230,7 +230,7 @@ func TestWhoeverComesFirstIsLeftAlone(t *testing.T) {
 					s.move(
 						run,
 						lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}},
-					) // as if it had lapsed
+					) // as if the lease had lapsed
 				}
 				act(s, run)
 			})
@@ -252,8 +252,8 @@ func TestWhoeverComesFirstIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A claim that went through though its answer was lost, and was written over since, is the worker's all the same.
-func TestAClaimWhoseAnswerWasLostHolds(t *testing.T) {
+// A claim that was committed, though its response was lost and the run was changed since, is the worker's.
+func TestClaimWithALostResponseHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = talks()
@@ -272,12 +272,12 @@ func TestAClaimWhoseAnswerWasLostHolds(t *testing.T) {
 	})
 }
 
-// told is all of a run that a client is told, but for its times.
+// told is the part of a run that clients see, without its times.
 func (s *stage) told(run string) string {
 	s.Helper()
 	r := s.run(run)
 	if r.Status == lifecycle.Cancelled {
-		return string(r.Status) // how far it has come is by chance
+		return string(r.Status) // its progress is random
 	}
 	output, err := s.store.Output(s.Context(), r)
 	require.NoError(s, err)
@@ -298,7 +298,7 @@ func (s *stage) told(run string) string {
 	return strings.ReplaceAll(fmt.Sprintf("%+v", told), run, "RUN")
 }
 
-// refuses has no write pass that holds this: it is too large.
+// refuses rejects each write whose operations contain part: it is too large.
 func (s *stage) refuses(part string) {
 	s.table.fails = func(commit bool, ops []table.Op) error {
 		if commit && writes(ops, part) {
@@ -308,7 +308,7 @@ func (s *stage) refuses(part string) {
 	}
 }
 
-// overtake has act done before the first write that holds this.
+// overtake calls act before the first write whose operations contain part.
 func (s *stage) overtake(part string, act func()) {
 	var done atomic.Bool
 	s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
@@ -340,7 +340,7 @@ func (s *stage) erase(run string) {
 	require.NoError(s, s.store.EraseRun(s.Context(), e, s.host.NewID(), false))
 }
 
-// asks is a run whose agent asks its user something.
+// asks is a run whose agent asks its user a question.
 func asks(s *stage) (run string) {
 	s.edit(func(spec *record.AgentSpec) { spec.CanAsk = true })
 	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
@@ -354,7 +354,7 @@ func asks(s *stage) (run string) {
 	return s.send(intake.Message{Text: "hello", ChatID: "c"}).Run.ID()
 }
 
-// cancels is a run that is cancelled before the model's reply to it.
+// cancels is a run that is cancelled before the model replies.
 func cancels(reply model.Reply) func(s *stage) string {
 	return func(s *stage) string {
 		run := s.post()
@@ -369,7 +369,7 @@ func cancels(reply model.Reply) func(s *stage) string {
 	}
 }
 
-// fine is a tool that says so.
+// fine is a tool that returns "fine".
 func fine(name string) tool.Offer {
 	return offer(name, func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })
 }
@@ -382,7 +382,7 @@ func says(text string) talk {
 	}
 }
 
-// writes says whether one of these writes holds a text, in its place or in what is stored there.
+// writes reports whether one of the operations contains a text, in its key or in its body.
 func writes(ops []table.Op, part string) bool {
 	for _, op := range ops {
 		if strings.Contains(op.Item.String()+string(op.Item.Body), part) {
