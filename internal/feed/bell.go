@@ -9,47 +9,50 @@ import (
 	"agentplatform/internal/host"
 )
 
-// Bell wakes whoever waits for a run, or for its frames. A ring says only that something may have changed.
+// Bell notifies those who wait for changes of a run or of its frames. A notification means only that something may
+// have changed; it may be lost.
 type Bell interface {
+	// Ring notifies the subscriptions to a name: a run's id, or the partition of its frames.
 	Ring(what string)
-	// Listen begins to hear the rings for any of these; close the listener.
+	// Listen subscribes to any of the names. The caller must close the subscription.
 	Listen(what ...string) Listener
-	// Pace is after how long to look for something new although nothing rang, when nothing was new for the time quiet.
+	// Pace is how long to wait before polling without a notification, if nothing was new for the time quiet.
 	Pace(quiet time.Duration) time.Duration
-	// Gather is for how long frames are held back after one was stored: no longer than readers would notice.
+	// Gather is how long frames are held back after one was stored.
 	Gather() time.Duration
 }
 
-// Listener hears the rings of one run.
+// Listener is a subscription to notifications.
 type Listener interface {
-	// Wait returns true when the bell has rung since the last Wait (or since Listen), false after d; ctx's error when that
-	// ends.
+	// Wait returns true if there was a notification since the last Wait (or since Listen), false after d, and ctx's
+	// error if that ends first.
 	Wait(ctx context.Context, d time.Duration) (rung bool, err error)
+	// Close ends the subscription.
 	Close()
 }
 
-// LocalBell is a bell within one process.
+// LocalBell notifies within one process.
 type LocalBell struct {
 	mu        sync.Mutex
 	listeners map[string][]*localListener
 }
 
-// NewLocalBell makes a bell.
+// NewLocalBell makes a notifier without subscriptions.
 func NewLocalBell() *LocalBell { return &LocalBell{listeners: map[string][]*localListener{}} }
 
-// Ring wakes the listeners.
+// Ring notifies the subscriptions.
 func (b *LocalBell) Ring(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.listeners[what] {
 		select {
 		case l.rung <- struct{}{}:
-		default: // it has not heard the last ring yet
+		default: // the last notification has not been received yet
 		}
 	}
 }
 
-// Listen begins to hear rings.
+// Listen subscribes to notifications.
 func (b *LocalBell) Listen(what ...string) Listener {
 	l := &localListener{bell: b, what: what, rung: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -60,10 +63,10 @@ func (b *LocalBell) Listen(what ...string) Listener {
 	return l
 }
 
-// Pace is slow: what happens in this process rings.
+// Pace is half the life of a watch row: every change in this process notifies, so that polling is hardly needed.
 func (b *LocalBell) Pace(time.Duration) time.Duration { return watchLife / 2 }
 
-// Gather is nothing: a frame costs little here, and is read at once.
+// Gather is 0: a frame is cheap here, and is read at once.
 func (b *LocalBell) Gather() time.Duration { return 0 }
 
 type localListener struct {
@@ -99,21 +102,21 @@ func (l *localListener) Close() {
 	}
 }
 
-// Polling is the bell of a world without one: nothing is heard, and who wants to know looks, often at first and seldom
-// when nothing happens.
+// Polling is the notifier for deployments without notifications: its subscribers poll, often at first and rarely when
+// nothing changes.
 type Polling struct {
 	Host  host.Host
-	Every time.Duration // the fastest pace
+	Every time.Duration // the shortest interval
 }
 
 // Ring does nothing.
 func (Polling) Ring(string) {}
 
-// Listen makes a listener that only waits.
+// Listen returns a subscription that only waits.
 func (p Polling) Listen(...string) Listener { return p }
 
-// Pace is Every for half a minute, twice that for some minutes, and eight times in the end: as for a run that waits for a
-// human.
+// Pace is Every for the first 30 s without changes, twice that up to 3 min, and eight times after that, such as for a
+// run that waits for a human.
 func (p Polling) Pace(quiet time.Duration) time.Duration {
 	switch {
 	case quiet < 30*time.Second:
@@ -125,10 +128,10 @@ func (p Polling) Pace(quiet time.Duration) time.Duration {
 	}
 }
 
-// Gather is Every: nobody looks more often, and each frame stored is a write.
+// Gather is Every: readers do not poll more often, and each stored frame costs a write.
 func (p Polling) Gather() time.Duration { return p.Every }
 
-// Wait waits for d.
+// Wait waits for d and returns false, or ctx's error.
 func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	return false, p.Host.Sleep(ctx, d)
 }

@@ -2,12 +2,12 @@ package feed
 
 import "context"
 
-// Groups counts the runs that somebody reads.
+// Groups returns the number of runs with readers.
 func (f *Feed) Groups() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.groups)
 }
 
-// Watch says that somebody watches a run who asks for no answer.
+// Watch stores a watch row without an id to acknowledge.
 func (f *Feed) Watch(ctx context.Context, run string) error { return f.watch(ctx, run, "") }

@@ -1,14 +1,17 @@
-// Package feed carries a run's live output from its worker to whoever watches: frames in a short-lived table, and a
-// bell.
+// Package feed streams the live output of a run from its worker to the readers: frames in a short-lived table, and
+// notifications.
 //
-// Frames are stored only while somebody watches. A reader says so by a watch row; the worker sees it, writes a snapshot
-// of the text so far and goes on with pieces. Pieces that come fast share a frame: on AWS those of a quarter of a
-// second, on a laptop those of a kilobyte, in a frame that is stored again as it grows. The readers of a run in one
-// process are a group: one of them reads for all, what was said so far is held once, and each is shown the difference
-// to what it was shown, at its own pace: a slow one never slows a run and needs no buffer. The work itself never waits
-// for the feed: what it says is gathered, and stored beside it.
+// Frames are stored only while a run has readers. A reader announces itself with a watch row; the worker reads it,
+// stores the text so far and continues with deltas. Deltas that follow quickly share a frame: on AWS those of a
+// quarter of a second, on a laptop those of a kilobyte, in a frame that is overwritten as it grows.
 //
-// It must not know HTTP or models. It imports the table port, record, view and host.
+// The readers of a run in one process form a group: one of them reads the tables for all, the text so far is held
+// once, and each reader is sent the difference to what it was sent before, at its own pace. A slow reader never slows
+// a run and needs no buffer. The work itself never waits for the feed: its output is collected and stored in the
+// background.
+//
+// The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view and
+// host.
 package feed
 
 import (
@@ -24,16 +27,17 @@ import (
 	"agentplatform/internal/table"
 )
 
-// How long things in the feed live.
+// Lifetimes of the rows of the feed.
 const (
 	watchLife = time.Minute // a watch row; renewed at half of it
 	frameLife = 5 * time.Minute
 )
 
-// callTime bounds each call of the feed's table: nobody's work or stream waits longer for what may be lost.
+// callTime bounds each call of the feed's table, so that neither work nor streams wait longer for data that may be
+// lost.
 const callTime = time.Second
 
-// Feed is the frames of all runs.
+// Feed gives access to the frames of all runs. It is safe for concurrent use.
 type Feed struct {
 	table table.Table
 	bell  Bell
@@ -43,24 +47,24 @@ type Feed struct {
 	groups map[place]*group
 }
 
-// New makes a feed over a table of its own.
+// New makes a feed over its own table.
 func New(t table.Table, b Bell, h host.Host) *Feed {
 	return &Feed{table: t, bell: b, host: h, groups: map[place]*group{}}
 }
 
-// Bell is the bell that rings for runs.
+// Bell returns the notifier of the feed.
 func (f *Feed) Bell() Bell { return f.bell }
 
 func framesPart(run string) string { return "run/" + run }
 
 func watchKey(run string) table.Key { return table.Key{Part: framesPart(run), Sort: "watch"} }
 
-// watching is the row that says that somebody watches a run.
+// watching is the body of a watch row.
 type watching struct {
-	Asks string `json:"asks,omitempty"` // to be answered in a frame
+	Asks string `json:"asks,omitempty"` // an id that the worker is to acknowledge in a frame
 }
 
-// watch says that somebody watches a run, for a while.
+// watch stores the watch row of a run for watchLife and notifies its worker.
 func (f *Feed) watch(ctx context.Context, run, asks string) error {
 	body, err := json.Marshal(watching{asks})
 	if err != nil {
@@ -78,7 +82,7 @@ func (f *Feed) watch(ctx context.Context, run, asks string) error {
 	return nil
 }
 
-// watched says whether somebody watches a run, and what they ask.
+// watched reports whether a run has readers, and the id that they want to be acknowledged.
 func (f *Feed) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -101,7 +105,8 @@ func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) e
 			return err
 		}
 		ops = append(ops, table.Put(table.Item{
-			Key: table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)}, Owner: record.Nobody, Move: "frame",
+			Key: table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)}, Owner: record.Nobody,
+			Move:    "frame",
 			Expires: expires, Body: body,
 		}, table.Always()))
 	}
@@ -114,15 +119,16 @@ func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) e
 	return nil
 }
 
-// pageOfFrames is how many frames a reader takes at a time.
+// pageOfFrames is how many frames a reader reads at a time.
 const pageOfFrames = 200
 
-// frames reads frames of an attempt after a sequence number, and whether there are more.
+// frames reads frames of an attempt after a sequence number, and reports whether there are more.
 func (f *Feed) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	items, err := f.table.Query(ctx, table.Range{
-		Part: framesPart(run), Prefix: fmt.Sprintf("f/%06d/", attempt), After: frameSort(attempt, after), Limit: pageOfFrames,
+		Part: framesPart(run), Prefix: fmt.Sprintf("f/%06d/", attempt), After: frameSort(attempt, after),
+		Limit: pageOfFrames,
 	})
 	if err != nil {
 		return nil, false, err

@@ -28,7 +28,7 @@ import (
 // bench is a feed and a store with one running run.
 type bench struct {
 	testing.TB
-	T *testing.T // of a test, not of a benchmark
+	T *testing.T // nil in a benchmark
 
 	reads  *reads
 	stores *stores
@@ -38,12 +38,12 @@ type bench struct {
 	host   host.Host
 }
 
-// reads counts what is read of a table.
+// reads counts the reads of a table.
 type reads struct {
 	table.Table
 	n       atomic.Int64
 	queries atomic.Int64
-	gate    chan struct{} // each read waits for it; nil: none does
+	gate    chan struct{} // if not nil, each read waits for it
 	bad     atomic.Bool   // the next read panics
 }
 
@@ -63,12 +63,12 @@ func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return r.Table.Get(ctx, keys...)
 }
 
-// stores is the feed's table: it counts what is written to it, and fails or hangs when told to.
+// stores is the feed's table: it counts the writes, and fails or hangs if configured.
 type stores struct {
 	table.Table
 	commits atomic.Int64
 	ops     atomic.Int64
-	rows    atomic.Int64 // that were read
+	rows    atomic.Int64 // rows read
 	trouble atomic.Int64 // 1: commits fail, 2: each call hangs, 3: queries hang
 }
 
@@ -114,7 +114,8 @@ func newBench(t testing.TB, bell func(host.Host) feed.Bell) *bench {
 	store := record.New(counted, &memblob.Store{}, h)
 	now := h.Now()
 	run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
-		lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000}, lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))}
+		lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000},
+		lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
 	stored := &stores{Table: memtable.New(h.Now)}
 	b := &bench{TB: t, reads: counted, stores: stored, feed: feed.New(stored, bell(h), h), store: store, host: h}
@@ -137,10 +138,11 @@ func (b *bench) follow(ctx context.Context) <-chan feed.Event {
 	out := make(chan feed.Event, 1000)
 	go func() {
 		defer close(out)
-		err := b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second, func(e feed.Event) error {
-			out <- e
-			return nil
-		})
+		err := b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
+			func(e feed.Event) error {
+				out <- e
+				return nil
+			})
 		if err != nil && !errors.Is(err, context.Canceled) {
 			b.Error(err)
 		}
@@ -148,7 +150,7 @@ func (b *bench) follow(ctx context.Context) <-chan feed.Event {
 	return out
 }
 
-// writer is one whose attempt is watched from its start, at work beside the test.
+// writer makes a writer whose attempt is watched from its start, and runs it in the background.
 func (b *bench) writer(ctx context.Context, attempt int, text string) *feed.Writer {
 	w := b.watched(attempt, text)
 	go w.Run(ctx, time.Second)
@@ -161,7 +163,7 @@ func (b *bench) watched(attempt int, text string) *feed.Writer {
 	return b.feed.Writer(b.entry.Value.ID(), attempt, text, true)
 }
 
-// next skips heartbeats.
+// next returns the next event that is no heartbeat.
 func next(t *testing.T, c <-chan feed.Event, name string) feed.Event {
 	t.Helper()
 	for e := range c {
@@ -175,7 +177,7 @@ func next(t *testing.T, c <-chan feed.Event, name string) feed.Event {
 	return feed.Event{}
 }
 
-// both runs a test with the bell of one process and in a world without one, in virtual time.
+// both runs a test with notifications and with polling, in virtual time.
 func both(t *testing.T, test func(b *bench)) {
 	for name, bell := range map[string]func(host.Host) feed.Bell{
 		"local bell": func(host.Host) feed.Bell { return feed.NewLocalBell() },
@@ -187,13 +189,13 @@ func both(t *testing.T, test func(b *bench)) {
 	}
 }
 
-func TestPiecesArriveInOrderWhileSomebodyWatches(t *testing.T) {
+func TestDeltasArriveInOrderWhileWatched(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
 		assert.Empty(b, *next(b.T, out, feed.Init).Text)
 		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
-		w.Append(ctx, "unseen") // nobody is known to watch
+		w.Append(ctx, "unseen") // there is no reader yet
 		go w.Run(ctx, time.Second)
 		time.Sleep(time.Second)
 		w.Append(ctx, " one")
@@ -216,7 +218,7 @@ func TestPiecesArriveInOrderWhileSomebodyWatches(t *testing.T) {
 	})
 }
 
-func TestATakenBackTextSupersedes(t *testing.T) {
+func TestReplacedTextIsSentAsANewInit(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
@@ -234,7 +236,7 @@ func TestATakenBackTextSupersedes(t *testing.T) {
 	})
 }
 
-func TestAnotherAttemptBeginsAnewAndTheOldOneIsIgnored(t *testing.T) {
+func TestNewAttemptRestartsTheStreamAndTheOldOneIsIgnored(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
@@ -253,7 +255,7 @@ func TestAnotherAttemptBeginsAnewAndTheOldOneIsIgnored(t *testing.T) {
 	})
 }
 
-func TestSilenceIsFilledWithHeartbeats(t *testing.T) {
+func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
@@ -268,7 +270,7 @@ func TestSilenceIsFilledWithHeartbeats(t *testing.T) {
 	})
 }
 
-func TestOnePollServesAllReadersAndSlowsDownInSilence(t *testing.T) {
+func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -304,7 +306,7 @@ func TestOnePollServesAllReadersAndSlowsDownInSilence(t *testing.T) {
 	})
 }
 
-func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
+func TestNotificationCausesOneReadForAllReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -318,13 +320,14 @@ func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
 		before := b.reads.n.Load()
 		b.reads.gate = make(chan struct{})
 		w.Append(ctx, "news")
-		synctest.Wait() // one of them looks; the others have heard the bell meanwhile
+		synctest.Wait() // one of them reads; the others have been notified meanwhile
 		close(b.reads.gate)
 		for _, s := range streams {
 			assert.Equal(t, "news", *next(t, s, feed.Delta).Text)
 		}
 		synctest.Wait()
-		assert.EqualValues(t, 2, b.reads.n.Load()-before, "the first look, and one for all who heard while it was under way")
+		assert.EqualValues(t, 2, b.reads.n.Load()-before,
+			"the first look, and one for all who heard while it was under way")
 		cancel()
 		for _, s := range streams {
 			for range s {
@@ -333,7 +336,7 @@ func TestARingIsLookedIntoOnceForAllReaders(t *testing.T) {
 	})
 }
 
-func TestALookThatPanicsHoldsNobodyUp(t *testing.T) {
+func TestPanickingReadBlocksNoOtherReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -342,11 +345,12 @@ func TestALookThatPanicsHoldsNobodyUp(t *testing.T) {
 		failed := make(chan any)
 		go func() {
 			defer func() { failed <- recover() }()
-			_ = b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second, func(feed.Event) error { return nil })
+			_ = b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
+				func(feed.Event) error { return nil })
 		}()
 		synctest.Wait()
 		out := b.follow(ctx)
-		synctest.Wait() // it waits for the look of the first
+		synctest.Wait() // it waits for the first reader's read
 		close(b.reads.gate)
 		assert.NotNil(t, <-failed)
 		next(t, out, feed.Init)
@@ -356,7 +360,7 @@ func TestALookThatPanicsHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-func TestWhatStalledReadersHaveNotShownIsHeldOnce(t *testing.T) {
+func TestStalledReadersShareOneCopyOfTheText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 		w := b.writer(t.Context(), 1, "")
@@ -373,13 +377,14 @@ func TestWhatStalledReadersHaveNotShownIsHeldOnce(t *testing.T) {
 		before := heap()
 		for range readers {
 			reading.Go(func() {
-				assert.NoError(t, b.feed.Follow(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second, func(e feed.Event) error {
-					if e.Event == feed.Delta {
-						<-goOn
-						return feed.ErrStop
-					}
-					return nil
-				}))
+				assert.NoError(t, b.feed.Follow(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(),
+					15*time.Second, func(e feed.Event) error {
+						if e.Event == feed.Delta {
+							<-goOn
+							return feed.ErrStop
+						}
+						return nil
+					}))
 			})
 			synctest.Wait()
 			for range each {
@@ -387,21 +392,23 @@ func TestWhatStalledReadersHaveNotShownIsHeldOnce(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		assert.Less(t, (heap()-before)/readers, 16<<10, "bytes for each reader; the frames alone are %d", readers*each*int(reflect.TypeFor[events.Frame]().Size()))
+		assert.Less(t, (heap()-before)/readers, 16<<10, "bytes for each reader; the frames alone are %d",
+			readers*each*int(reflect.TypeFor[events.Frame]().Size()))
 		close(goOn)
 		reading.Wait()
 	})
 }
 
-func TestAReaderOfAnotherOrganizationSharesNothing(t *testing.T) {
+func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
 		next(b.T, out, feed.Init)
-		err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second, func(feed.Event) error {
-			b.Error("it saw the run")
-			return nil
-		})
+		err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
+			func(feed.Event) error {
+				b.Error("it saw the run")
+				return nil
+			})
 		assert.True(b, problem.Is(err, "outside_organization"), "%v", err)
 		cancel()
 		for range out {
@@ -409,7 +416,7 @@ func TestAReaderOfAnotherOrganizationSharesNothing(t *testing.T) {
 	})
 }
 
-func TestAReaderThatIsRefusedKeepsNothingFromTheOthers(t *testing.T) {
+func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -417,7 +424,8 @@ func TestAReaderThatIsRefusedKeepsNothingFromTheOthers(t *testing.T) {
 		next(t, out, feed.Init)
 		go func() {
 			for ctx.Err() == nil {
-				err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second, func(feed.Event) error { return nil })
+				err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
+					func(feed.Event) error { return nil })
 				assert.Error(t, err)
 				_ = b.host.Sleep(ctx, 100*time.Millisecond)
 			}
@@ -432,7 +440,7 @@ func TestAReaderThatIsRefusedKeepsNothingFromTheOthers(t *testing.T) {
 	})
 }
 
-func TestABellForgetsWhoHasGone(t *testing.T) {
+func TestClosedListenersAreForgotten(t *testing.T) {
 	b := feed.NewLocalBell()
 	one, two := b.Listen("a", "b"), b.Listen("a")
 	b.Ring("a")
@@ -448,7 +456,7 @@ func TestABellForgetsWhoHasGone(t *testing.T) {
 	b.Ring("a")
 }
 
-func TestAFeedThatHangsHoldsUpNoStream(t *testing.T) {
+func TestHangingTableHoldsUpNoStream(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		b.stores.trouble.Store(2)

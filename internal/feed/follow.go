@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/view"
 )
 
-// Event is a line of a stream. Which of its members are there depends on its name.
+// Event is an event of a stream. Its name says which of the other members are present.
 type Event struct {
 	Event      string              `json:"event" enum:"init,status,delta,step,parked,done,heartbeat"`
 	RunID      string              `json:"run_id"`
@@ -38,10 +38,10 @@ const (
 	Heartbeat = "heartbeat"
 )
 
-// ErrStop is what a sink returns to end a stream without an error.
+// ErrStop is returned by a sink to end a stream without an error.
 var ErrStop = errors.New("feed: enough")
 
-// follower reads one run's stream.
+// follower sends the stream of one run to one reader.
 type follower struct {
 	feed  *Feed
 	group *group
@@ -51,15 +51,19 @@ type follower struct {
 
 	seq    int64
 	begun  bool
-	shown  state // the run that is shown, and how often something was taken back
-	text   int   // bytes of text shown
-	steps  int   // how many of the steps
+	shown  state // the state that was sent last
+	text   int   // bytes of text sent
+	steps  int   // number of steps sent
 	parked map[string]view.Parked
 }
 
-// Follow streams a run to sink: init, then what happens, done at the end. It returns nil after done or when sink said
-// [ErrStop]; otherwise ctx's error, sink's, or a problem.
-func (f *Feed) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration, sink func(Event) error) error {
+// Follow streams a run to sink: an init event, the changes as they happen, and done at the end. After idle without an
+// event it sends a heartbeat.
+//
+// It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
+// store: a [problem.Error], of the kind not found if there is no such run in the scope.
+func (f *Feed) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
+	sink func(Event) error) error {
 	w := &follower{feed: f, run: run, sink: sink, idle: idle}
 	err := w.follow(ctx, s, scope)
 	if errors.Is(err, ErrStop) {
@@ -69,21 +73,21 @@ func (f *Feed) Follow(ctx context.Context, s *record.Store, scope record.Scope, 
 }
 
 func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Scope) error {
-	// Listen first, then look: whatever happens after the look rings.
-	ear := w.feed.bell.Listen(w.run, framesPart(w.run))
-	defer ear.Close()
+	// Subscribe before the first read: a change after that read causes a notification.
+	sub := w.feed.bell.Listen(w.run, framesPart(w.run))
+	defer sub.Close()
 	w.group = w.feed.join(s, place{scope, w.run})
 	defer w.group.leave()
 	w.group.keepWatch(ctx)
-	looked, err := w.greet(ctx, ear)
+	looked, err := w.greet(ctx, sub)
 	if err != nil {
 		return err
 	}
 	last := w.feed.host.Elapsed()
-	must := !looked // rung, later
+	must := !looked // later: there was a notification
 	for {
 		before := w.seq
-		ended, err := w.look(ctx, must)
+		ended, err := w.sendChanges(ctx, must)
 		if err != nil || ended {
 			return err
 		}
@@ -97,32 +101,32 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 			}
 			last = now
 		}
-		if must, err = ear.Wait(ctx, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
+		if must, err = sub.Wait(ctx, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
 			return err
 		}
 		w.group.keepWatch(ctx)
 	}
 }
 
-// behind is how many bytes of text a reader may fall behind before it is told all anew.
-const behind = 256 << 10
+// maxBehind is how many bytes a reader may be behind before it gets a new init event instead of deltas.
+const maxBehind = 256 << 10
 
-// greeting is how long a reader that comes first waits for the worker to tell what no journal has yet.
-const greeting = 250 * time.Millisecond
+// greetTimeout is how long the first reader waits for the worker to store output that is not journalled yet.
+const greetTimeout = 250 * time.Millisecond
 
-// greet waits for the worker's answer where a ring reaches it at once, and says whether it has looked. Elsewhere the
-// first deltas bring what is missing.
-func (w *follower) greet(ctx context.Context, ear Listener) (looked bool, err error) {
+// greet waits for the worker's acknowledgement if notifications reach it at once, and reports whether it has read the
+// run. With polling it does not wait: deltas bring what is missing.
+func (w *follower) greet(ctx context.Context, sub Listener) (looked bool, err error) {
 	if w.feed.bell.Gather() > 0 {
 		return false, nil
 	}
 	for began := w.feed.host.Elapsed(); ; {
-		now, err := w.group.look(ctx, true)
-		left := greeting - (w.feed.host.Elapsed() - began)
+		now, err := w.group.current(ctx, true)
+		left := greetTimeout - (w.feed.host.Elapsed() - began)
 		if err != nil || now.run.Value.Status != lifecycle.Running || now.asked == w.group.asks || left <= 0 {
-			return err == nil, nil // the first look tells the error
+			return err == nil, nil // the next read returns the error
 		}
-		if _, err := ear.Wait(ctx, left); err != nil {
+		if _, err := sub.Wait(ctx, left); err != nil {
 			return false, err
 		}
 	}
@@ -134,40 +138,40 @@ func (w *follower) emit(e Event) error {
 	return w.sink(e)
 }
 
-// look shows what has changed since the last look, and says whether the run has ended.
-func (w *follower) look(ctx context.Context, must bool) (ended bool, err error) {
-	now, err := w.group.look(ctx, must)
+// sendChanges sends what has changed since the last read, and reports whether the run has ended.
+func (w *follower) sendChanges(ctx context.Context, must bool) (ended bool, err error) {
+	now, err := w.group.current(ctx, must)
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
-			return false, nil // the store will be back
+			return false, nil // retried with the next poll
 		}
 		return false, err
 	}
-	if !w.begun || now.cut != w.shown.cut || len(now.text)-w.text > behind {
+	if !w.begun || now.cut != w.shown.cut || len(now.text)-w.text > maxBehind {
 		return w.snapshot(now)
 	}
 	before := w.shown.run
 	w.shown = now
 	if now.run.Version() == before.Version() {
-		return false, w.pieces(now)
+		return false, w.sendOutput(now)
 	}
-	// That a run began stands before what it says; that it paused or ended stands after.
+	// The event that a run has begun comes before its output; that it paused or ended comes after it.
 	if status := now.run.Value.Status; status == lifecycle.Queued || status == lifecycle.Running {
-		if err := w.changes(now, before.Value); err != nil {
+		if err := w.sendStatus(now, before.Value); err != nil {
 			return false, err
 		}
-		return false, w.pieces(now)
+		return false, w.sendOutput(now)
 	}
-	if err := w.pieces(now); err != nil {
+	if err := w.sendOutput(now); err != nil {
 		return false, err
 	}
-	if err := w.changes(now, before.Value); err != nil || !now.run.Value.Status.Terminal() {
+	if err := w.sendStatus(now, before.Value); err != nil || !now.run.Value.Status.Terminal() {
 		return false, err
 	}
 	return true, w.emit(Event{Event: Done, Run: &now.view})
 }
 
-// snapshot sends an init, which supersedes all before it.
+// snapshot sends an init event, which supersedes all earlier events.
 func (w *follower) snapshot(now state) (ended bool, err error) {
 	told := w.group.snapshot(now)
 	w.begun, w.shown, w.text, w.steps, w.parked = true, now, len(now.text), len(now.steps), byID(now.view.Parked)
@@ -188,8 +192,8 @@ func byID(list []view.Parked) map[string]view.Parked {
 	return m
 }
 
-// pieces shows the text and the steps that have come, in their order.
-func (w *follower) pieces(now state) error {
+// sendOutput sends the new text and steps in their order.
+func (w *follower) sendOutput(now state) error {
 	for ; w.steps < len(now.steps); w.steps++ {
 		step := now.steps[w.steps]
 		if err := w.upTo(now, step.at); err != nil {
@@ -211,8 +215,8 @@ func (w *follower) upTo(now state, end int) error {
 	return w.emit(Event{Event: Delta, Text: &piece})
 }
 
-// changes shows what a new version of the run brings beside its text and its steps.
-func (w *follower) changes(now state, before record.Run) error {
+// sendStatus sends the other changes of a new version of the run: parked messages and its status.
+func (w *follower) sendStatus(now state, before record.Run) error {
 	for _, p := range now.view.Parked {
 		if known, there := w.parked[p.ParkedID]; !there || !reflect.DeepEqual(known.RunID, p.RunID) {
 			if err := w.emit(Event{Event: ParkedMsg, Parked: &p}); err != nil {
@@ -228,12 +232,13 @@ func (w *follower) changes(now state, before record.Run) error {
 	return w.emit(Event{Event: Status, Status: string(r.Status), Interrupts: &now.view.Interrupts})
 }
 
-// Until waits until a run is as the caller wants it, or for d, and returns it as it is then.
+// Until waits until enough returns true for a run, or for d, and returns the run as it is then. The error is ctx's,
+// or that of the store (not found, if there is no such run in the scope).
 func (f *Feed) Until(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool,
 ) (record.RunEntity, error) {
-	ear := f.bell.Listen(run)
-	defer ear.Close()
+	sub := f.bell.Listen(run)
+	defer sub.Close()
 	began := f.host.Elapsed()
 	for {
 		e, err := s.LiveRun(ctx, scope, run)
@@ -245,7 +250,7 @@ func (f *Feed) Until(
 			return e, nil
 		}
 		elapsed := d - left
-		if _, err := ear.Wait(ctx, min(left, f.bell.Pace(elapsed))); err != nil {
+		if _, err := sub.Wait(ctx, min(left, f.bell.Pace(elapsed))); err != nil {
 			return e, err
 		}
 	}

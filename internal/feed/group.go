@@ -12,50 +12,50 @@ import (
 	"agentplatform/internal/view"
 )
 
-// group is the readers of one run in this process: what one of them reads, all have. A run is thus read by one of them
-// at a time, however many there are, and what it says is held once.
+// group is the readers of one run in this process. They share the result of each read, so that a run is read once at
+// a time however many readers it has, and its text is held once.
 type group struct {
 	feed    *Feed
 	store   *record.Store
 	place   place
-	readers int    // guarded by the feed
-	asks    string // what the worker answers to, in a frame: all that it said before stands before that
+	readers int    // guarded by the feed's mutex
+	asks    string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
 
 	mu      sync.Mutex
-	wait    func()        // until the read that somebody is at has ended; nil: nobody is
-	begun   int           // how many have begun
-	told    int           // the last one that told anything
-	failed  error         // what that one failed with; not_found is for good
-	looked  time.Duration // when it ended
+	wait    func()        // waits for the read under way; nil if there is none
+	begun   int           // number of reads begun
+	told    int           // number of the last read with a result
+	failed  error         // the error of that read; not_found is final
+	looked  time.Duration // when that read ended
 	changed time.Duration // when a read last found something new
 	known   state
 	first   snapshot
 	watched time.Time
 }
 
-// place is a run as it is seen in a scope: readers of different scopes share nothing, not even a refusal.
+// place is a run as seen in a scope. Readers of different scopes share nothing, not even a refusal.
 type place struct {
 	scope record.Scope
 	run   string
 }
 
-// state is a run with what it has said and done.
+// state is a run with its output so far.
 type state struct {
 	progress
 
 	run     record.RunEntity
 	view    view.Run
-	partial bool // there are frames that could not be read
+	partial bool // some stored frames could not be read
 }
 
-// snapshot is a state's text and steps as an init tells them, made once for all who come while it stands.
+// snapshot is the text and the steps of a state for an init event. It is made once for all readers that need it.
 type snapshot struct {
-	cut, steps int // of the state: with the length of the text they tell it from all others
+	cut, steps int // identify the state, together with the length of the text
 	text       string
 	calls      []events.StepEvent
 }
 
-// join makes the caller a reader of a run; leave when done.
+// join adds the caller to the readers of a run. The caller must call leave when done.
 func (f *Feed) join(s *record.Store, at place) *group {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *group) leave() {
 	}
 }
 
-// pace is after how long to look again.
+// pace is how long to wait before the next poll.
 func (g *group) pace() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,13 +85,13 @@ func (g *group) pace() time.Duration {
 
 func (g *group) paceAt(now time.Duration) time.Duration {
 	pace := g.feed.bell.Pace(now - g.changed)
-	if g.known.partial { // nothing rings for what is there already
+	if g.known.partial { // stored frames cause no further notification
 		pace = min(pace, callTime)
 	}
 	return pace
 }
 
-// keepWatch says in the feed that the run is watched, while it can go on.
+// keepWatch renews the run's watch row when half of its life is over, while the run can produce output.
 func (g *group) keepWatch(ctx context.Context) {
 	now := g.feed.host.Now()
 	g.mu.Lock()
@@ -106,22 +106,24 @@ func (g *group) keepWatch(ctx context.Context) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.watched = before // a feed that cannot be written is one that cannot be read either
+	g.watched = before // the write is tried again later; if it fails, frames cannot be read either
 }
 
-// snapshot is a state as an init tells it.
+// snapshot returns the snapshot of a state.
 func (g *group) snapshot(s state) snapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if made := g.first; made.calls == nil || made.cut != s.cut || made.steps != len(s.steps) || len(made.text) != len(s.text) {
+	if made := g.first; made.calls == nil || made.cut != s.cut || made.steps != len(s.steps) ||
+		len(made.text) != len(s.text) {
 		g.first = snapshot{cut: s.cut, steps: len(s.steps), text: string(s.text), calls: s.calls()}
 	}
 	return g.first
 }
 
-// look is the run as the last read found it when that is recent, or while somebody is at one. A reader that must know,
-// as it is new or the bell rang, has what a read found that began after it asked.
-func (g *group) look(ctx context.Context, must bool) (state, error) {
+// current returns the state of the last read if that is recent or another read is under way. If must is set (a new
+// reader, or a notification), it returns the result of a read that began after the call. The error is ctx's, or one
+// of the store.
+func (g *group) current(ctx context.Context, must bool) (state, error) {
 	g.mu.Lock()
 	asked := g.begun
 	g.mu.Unlock()
@@ -135,8 +137,8 @@ func (g *group) look(ctx context.Context, must bool) (state, error) {
 	return state{}, ctx.Err()
 }
 
-// latest returns what is known when that is enough for the reader, or how to come by more: a read of its own, or the
-// wait for another's.
+// latest returns the known state if that is enough for the reader. Otherwise more is set: the caller must call it, to
+// read or to wait for the read of another, and call latest again.
 func (g *group) latest(ctx context.Context, must bool, asked int) (known state, more func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,9 +158,9 @@ func (g *group) latest(ctx context.Context, must bool, asked int) (known state, 
 	return state{}, g.wait, nil
 }
 
-// readNow reads for all who wait.
+// readNow reads for all that wait.
 func (g *group) readNow(ctx context.Context, known state, open func()) {
-	defer func() { // after a panic, too: who waits reads itself then
+	defer func() { // after a panic, too: another reader reads then
 		g.mu.Lock()
 		g.wait = nil
 		g.mu.Unlock()
@@ -166,7 +168,7 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	}()
 	fresh, err := g.read(ctx, known)
 	if ctx.Err() != nil {
-		return // its reader has gone, which tells the others nothing
+		return // the reader has gone; the error says nothing about the run
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,8 +182,8 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	g.known = fresh
 }
 
-// read reads the run, then its journal where that is needed, then its frames: each may say more than the one before it,
-// never less.
+// read reads the run, then its journal if that is needed, then its frames. In this order each may be newer than the
+// one before it, but never older.
 func (g *group) read(ctx context.Context, known state) (state, error) {
 	e, err := g.store.LiveRun(ctx, g.place.scope, g.place.run)
 	if err != nil {
@@ -218,10 +220,10 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 	return s, err
 }
 
-// readFrames adds the frames of a run's attempt that are new. What cannot be read now can be later, or the end brings
-// it.
+// readFrames adds the new frames of the run's attempt. partial means that some could not be read; they are read
+// later, or the journal has their content.
 func (f *Feed) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
-	for after := max(p.seq-1, 0); ; after = p.seq { // the last one may have grown
+	for after := max(p.seq-1, 0); ; after = p.seq { // the last frame may have grown
 		frames, more, err := f.frames(ctx, r.ID(), r.Attempt, after)
 		if err != nil {
 			return p, true

@@ -7,17 +7,17 @@ import (
 	"agentplatform/events"
 )
 
-// progress is what a run has said and done so far, as its journal and its worker's frames tell it. A copy stays as it
-// is: what comes later is appended behind the ends of its slices.
+// progress is the output of a run so far, from its journal and its worker's frames. A copy does not change: later
+// output is appended behind the ends of its slices.
 type progress struct {
-	cut   int // how often something was taken back: who was shown what was there before must be told all of it anew
+	cut   int // number of replacements of the text; after one, readers need a new init event
 	text  []byte
 	steps []placed
-	seq   int64  // of the last frame
-	asked string // by whom the worker's last answer was asked for
+	seq   int64  // sequence number of the last frame
+	asked string // the id that the worker acknowledged last
 }
 
-// since makes the progress that a journal tells.
+// since is the progress from a journal.
 func since(text string, calls []events.StepEvent) progress {
 	p := progress{text: []byte(text)}
 	for _, call := range calls {
@@ -26,14 +26,14 @@ func since(text string, calls []events.StepEvent) progress {
 	return p
 }
 
-// restart is another attempt's beginning.
+// restart begins the progress of another attempt.
 func (p *progress) restart(text string, calls []events.StepEvent) {
 	cut := p.cut + 1
 	*p = since(text, calls)
 	p.cut = cut
 }
 
-// add takes a frame in. The last one may come again, with more text than it had.
+// add adds a frame. The last frame may be added again when it has grown.
 func (p *progress) add(frame events.Frame) {
 	again := frame.Seq == p.seq
 	p.seq = frame.Seq
@@ -53,7 +53,7 @@ func (p *progress) add(frame events.Frame) {
 	}
 }
 
-// take takes back all text but this.
+// take replaces the text.
 func (p *progress) take(text string) {
 	p.cut++
 	p.text = []byte(text)
@@ -63,25 +63,26 @@ func (p *progress) take(text string) {
 	}
 }
 
-// more adds what is new of a piece of the text. Where one is missing before it, the next that is told from further
-// back, or the journal in the end, brings it.
+// more appends what is new of a piece of the text. If an earlier piece is missing, a later frame that begins further
+// back, or the journal, fills the gap.
 func (p *progress) more(piece string, offset int) {
 	if have := len(p.text); offset <= have && offset+len(piece) > have {
 		p.text = append(p.text, piece[have-offset:]...)
 	}
 }
 
-// step adds a step, unless it is there, or began what is there as ended.
+// step adds a step, unless it is known, or known as finished.
 func (p *progress) step(e events.StepEvent) {
-	if !slices.ContainsFunc(p.steps, func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {
+	if !slices.ContainsFunc(p.steps,
+		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {
 		p.steps = append(p.steps, placed{e, len(p.text)})
 	}
 }
 
 const started = "started"
 
-// settle makes good what no frame has brought, of a run that goes on no more for now. Said is what its journal has; of
-// one that completed, that is all that counts.
+// settle adds what no frame had, when the run has settled. said is the text of the journal; if the run completed, it
+// is the whole text.
 func (p *progress) settle(said string, calls []events.StepEvent, completed bool) {
 	for _, call := range calls {
 		p.step(call)
@@ -94,7 +95,7 @@ func (p *progress) settle(said string, calls []events.StepEvent, completed bool)
 	}
 }
 
-// calls are the steps, each once and as it was last.
+// calls lists the steps, each once in its last state.
 func (p progress) calls() []events.StepEvent {
 	list := []events.StepEvent{}
 	for _, s := range p.steps {

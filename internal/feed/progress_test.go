@@ -11,7 +11,7 @@ import (
 	"agentplatform/events"
 )
 
-// spoken is what a writer may store, row by row as they are stored, and the text in the end.
+// spoken is what a writer may store, row by row, and the final text.
 func spoken(r *rand.Rand) (frames []events.Frame, text string) {
 	var seq int64
 	add := func(f events.Frame) {
@@ -29,11 +29,11 @@ func spoken(r *rand.Rand) (frames []events.Frame, text string) {
 		case 1:
 			kept = len(text)
 			add(events.Frame{Kind: events.FrameStep, Step: &events.StepEvent{Index: n, State: "started"}})
-		case 2: // all of it again
+		case 2: // the whole text again
 			add(events.Frame{Kind: events.FrameDelta, Text: text})
 		case 3:
 			add(events.Frame{Kind: events.FrameDelta, Offset: len(text), Asked: "somebody"})
-		case 4, 5, 6: // the last row grows
+		case 4, 5, 6: // the last frame grows
 			if last >= 0 && frames[last].Kind != events.FrameStep && frames[last].Asked == "" {
 				text += strings.Repeat(string(rune('a'+n%26)), 1+r.IntN(9))
 				grown := frames[last]
@@ -49,7 +49,7 @@ func spoken(r *rand.Rand) (frames []events.Frame, text string) {
 	return frames, text
 }
 
-// rows is what stands in the table once these frames were stored, from a number on.
+// rows is the content of the table after these frames were stored, from a sequence number on.
 func rows(frames []events.Frame, from int64) (list []events.Frame) {
 	for _, f := range frames {
 		if n := len(list); n > 0 && list[n-1].Seq == f.Seq {
@@ -61,7 +61,7 @@ func rows(frames []events.Frame, from int64) (list []events.Frame) {
 	return list
 }
 
-func TestWheneverFramesAreReadTheyTellTheSame(t *testing.T) {
+func TestReadersGetTheSameTextWheneverTheyRead(t *testing.T) {
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		frames, text := spoken(r)
@@ -75,7 +75,8 @@ func TestWheneverFramesAreReadTheyTellTheSame(t *testing.T) {
 			}
 			require.Equal(t, said, string(before.text), "seed %d: what somebody holds has changed", seed)
 			if p.cut == before.cut {
-				require.True(t, strings.HasPrefix(string(p.text), said), "seed %d: text was taken back and nobody is told", seed)
+				require.True(t, strings.HasPrefix(string(p.text), said),
+					"seed %d: text was taken back and nobody is told", seed)
 			}
 		}
 		require.Equal(t, text, string(p.text), "seed %d", seed)
@@ -89,21 +90,23 @@ func TestWheneverFramesAreReadTheyTellTheSame(t *testing.T) {
 	}
 }
 
-func TestStepsAreFoldedIntoWhatTheyWereLast(t *testing.T) {
+func TestEachStepIsListedOnceInItsLastState(t *testing.T) {
 	var p progress
 	for _, e := range []events.StepEvent{
-		{Index: 1, State: "started"}, {Index: 2, State: "started"}, {Index: 2, State: "finished"}, {Index: 2, State: "started"}, {Index: 3, State: "failed"},
+		{Index: 1, State: "started"}, {Index: 2, State: "started"}, {Index: 2, State: "finished"},
+		{Index: 2, State: "started"}, {Index: 3, State: "failed"},
 	} {
 		p.step(e)
 	}
-	assert.Equal(t, []events.StepEvent{{Index: 1, State: "started"}, {Index: 2, State: "finished"}, {Index: 3, State: "failed"}}, p.calls())
+	assert.Equal(t, []events.StepEvent{{Index: 1, State: "started"}, {Index: 2, State: "finished"},
+		{Index: 3, State: "failed"}}, p.calls())
 }
 
-func TestASnapshotIsOfTheStateItIsTakenOf(t *testing.T) {
+func TestSnapshotIsUnchangedByLaterFrames(t *testing.T) {
 	g := &group{}
 	var s state
 	assert.Empty(t, g.snapshot(s).calls)
-	s.settle("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // which no frame has brought
+	s.settle("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // no frame had it
 	assert.Len(t, g.snapshot(s).calls, 1)
 	s.more("x", 0)
 	assert.Equal(t, "x", g.snapshot(s).text)
@@ -111,7 +114,7 @@ func TestASnapshotIsOfTheStateItIsTakenOf(t *testing.T) {
 	assert.Equal(t, "y", g.snapshot(s).text)
 }
 
-func TestWhatNoFrameHasBroughtIsMadeGoodInTheEnd(t *testing.T) {
+func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown, said, want string
 		completed, cut    bool

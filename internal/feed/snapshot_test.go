@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-func TestWhoeverComesBackHasAllSoFarInOneInit(t *testing.T) {
+func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 	both(t, func(b *bench) {
 		first, leave := context.WithCancel(b.Context())
 		out := b.follow(first)
@@ -35,7 +35,7 @@ func TestWhoeverComesBackHasAllSoFarInOneInit(t *testing.T) {
 		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
 		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "finished"})
 		w.Step(ctx, events.StepEvent{Index: 2, Kind: "tool", Name: "t", State: "started"})
-		for range 3 { // what is told to the second one who comes back is told to the third
+		for range 3 { // each reader that reconnects gets the same
 			leave()
 			for range out {
 			}
@@ -59,7 +59,7 @@ func TestWhoeverComesBackHasAllSoFarInOneInit(t *testing.T) {
 	})
 }
 
-func TestWhoeverComesFirstHasWhatNoJournalHas(t *testing.T) {
+func TestFirstReaderGetsTextThatIsNotJournalledYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +84,7 @@ func TestWhoeverComesFirstHasWhatNoJournalHas(t *testing.T) {
 		synctest.Wait()
 
 		began = time.Now()
-		b.save(func(r *record.Run) { r.Attempt = 2 }) // its worker is lost
+		b.save(func(r *record.Run) { r.Attempt = 2 }) // the worker is lost
 		reading, leave := context.WithCancel(t.Context())
 		out := b.follow(reading)
 		assert.Empty(t, *next(t, out, feed.Init).Text)
@@ -95,7 +95,7 @@ func TestWhoeverComesFirstHasWhatNoJournalHas(t *testing.T) {
 	})
 }
 
-func TestAReaderThatFallsFarBehindIsToldAllAnew(t *testing.T) {
+func TestReaderFarBehindGetsANewInit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestAReaderThatFallsFarBehindIsToldAllAnew(t *testing.T) {
 	})
 }
 
-func TestAReaderThatGoesDelaysNobodyElse(t *testing.T) {
+func TestLeavingReaderDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func TestAReaderThatGoesDelaysNobodyElse(t *testing.T) {
 		next(t, stays, feed.Init)
 		w := b.writer(ctx, 1, "")
 		synctest.Wait()
-		b.stores.trouble.Store(3) // reads of frames hang until their reader goes
+		b.stores.trouble.Store(3) // reads of frames hang until their reader leaves
 		w.Append(ctx, "news")
 		synctest.Wait()
 		began := time.Now()
@@ -138,7 +138,7 @@ func TestAReaderThatGoesDelaysNobodyElse(t *testing.T) {
 	})
 }
 
-// pieces has a worker say a text of one length in so many pieces, read by somebody all the while.
+// pieces streams a text of a fixed length in n deltas to one reader.
 func pieces(t testing.TB, b *bench, n int) (w *feed.Writer, said string) {
 	t.Helper()
 	const length = 100_000
@@ -159,7 +159,7 @@ func pieces(t testing.TB, b *bench, n int) (w *feed.Writer, said string) {
 	return w, strings.Repeat(piece, n)
 }
 
-func TestWhatComingBackCostsDoesNotGrowWithThePieces(t *testing.T) {
+func TestCostOfReconnectingDoesNotGrowWithTheDeltas(t *testing.T) {
 	costs := map[int]int64{}
 	for _, n := range []int{100, 10_000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestWhatComingBackCostsDoesNotGrowWithThePieces(t *testing.T) {
 	assert.LessOrEqual(t, costs[10_000], costs[100]+3, "rows of frames that are read")
 }
 
-func TestReadersWhoComeTogetherShareOneSnapshot(t *testing.T) {
+func TestConcurrentReadersShareOneSnapshot(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
@@ -214,18 +214,19 @@ func TestReadersWhoComeTogetherShareOneSnapshot(t *testing.T) {
 	})
 }
 
-// BenchmarkComingBack is what a reader costs who comes back to a text of 100 KB that was said in so many pieces.
-func BenchmarkComingBack(b *testing.B) {
+// BenchmarkReconnect measures the cost of reconnecting to a text of 100 KB that was streamed in so many deltas.
+func BenchmarkReconnect(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint("pieces=", n), func(b *testing.B) {
 			p := newBench(b, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 			pieces(b, p, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				err := p.feed.Follow(b.Context(), p.store, record.Of("o"), p.entry.Value.ID(), time.Minute, func(e feed.Event) error {
-					require.Len(b, *e.Text, 100_000)
-					return feed.ErrStop
-				})
+				err := p.feed.Follow(b.Context(), p.store, record.Of("o"), p.entry.Value.ID(), time.Minute,
+					func(e feed.Event) error {
+						require.Len(b, *e.Text, 100_000)
+						return feed.ErrStop
+					})
 				require.NoError(b, err)
 			}
 		})

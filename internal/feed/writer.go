@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	gatherText   = 1 << 10           // bytes that are not held back any longer
-	full         = 1 << 10           // bytes of text from which on a frame does not grow
-	chunk        = 32 << 10          // bytes of text in a frame at the most
-	framesAtOnce = 20                // in a commit
-	waitingSteps = 256               // that no frame has brought yet; readers find older ones in the journal
-	refreshed    = frameLife * 3 / 4 // after which text is stored again, for those who come later
+	gatherText   = 1 << 10           // bytes of text that are stored without waiting
+	full         = 1 << 10           // bytes of text at which a frame stops growing
+	chunk        = 32 << 10          // maximal bytes of text in a frame
+	framesAtOnce = 20                // frames in a commit
+	waitingSteps = 256               // steps that wait to be stored; readers get older ones from the journal
+	refreshed    = frameLife * 3 / 4 // the whole text is stored again after this time, for new readers
 )
 
-// Writer is the live output of one attempt at a run. The work only adds to it and waits for nothing; Run, beside the
-// work, stores it for those who watch. What cannot be stored is stored later, with what has come since: text joins, so
-// that the text itself is the bound of what waits.
+// Writer stores the live output of one attempt of a run. The work only adds to it and never waits; Run stores the
+// output in the background while the run has readers. What cannot be stored is stored later, joined with later
+// output, so that the memory used is bounded by the text itself.
 type Writer struct {
 	feed    *Feed
 	run     string
 	attempt int
-	base    int // bytes of text that the journal had when the attempt began: readers have them from there
+	base    int // bytes of text that the journal had when the attempt began; readers get them from there
 
 	mu      sync.Mutex
 	text    strings.Builder
@@ -35,39 +35,40 @@ type Writer struct {
 	seq     int64
 	watched bool
 	since   time.Duration // when text was last stored from its beginning
-	due     time.Duration // when more may be stored
-	failed  bool          // the last commit has
+	due     time.Duration // when the next commit may be made
+	failed  bool          // the last commit failed
 	tail    tail
-	open    []placed           // steps that have begun and not ended: whoever comes is told
-	asks    string             // what is still to be answered
-	answers string             // what was answered last
-	wake    context.CancelFunc // of Run, while it waits
+	open    []placed           // steps that are running; new readers are sent them
+	asks    string             // the id to acknowledge next
+	answers string             // the id acknowledged last
+	wake    context.CancelFunc // wakes Run while it waits
 }
 
-// tail is the last frame that was stored, while it is one of text and not full: it is stored again with what comes next
-// where frames are not gathered over time, so that there are as many as the text is long, however small its pieces
-// were.
+// tail is the last frame stored, while it has text and is not full. If frames are not collected over time, it is
+// stored again with the next text, so that the number of frames depends on the length of the text, not on the number
+// of deltas.
 type tail struct {
 	kind     events.FrameKind
 	seq      int64
 	from, to int // of the text
 }
 
-// frames is what no frame has brought yet.
+// frames is the output that is not stored yet.
 type frames struct {
-	from  int  // the text from here on
-	reach int  // how much text readers may have, of the text as it is or was
-	back  bool // some of that was taken back, behind from
+	from  int  // the text from this offset on
+	reach int  // length of the text that readers may have, of this or of a replaced text
+	back  bool // some of that text was replaced, after from
 	steps []placed
 }
 
 type placed struct {
 	events.StepEvent
 
-	at int // in the text
+	at int // offset in the text
 }
 
-// Writer makes the writer of an attempt. Text is what earlier attempts have journalled.
+// Writer makes the writer of an attempt. text is what earlier attempts have journalled; watched says that the run has
+// readers from the start.
 func (f *Feed) Writer(run string, attempt int, text string, watched bool) *Writer {
 	w := &Writer{feed: f, run: run, attempt: attempt, base: len(text), watched: watched, since: f.host.Elapsed()}
 	w.text.WriteString(text)
@@ -86,7 +87,7 @@ func (w *Writer) Append(_ context.Context, text string) {
 	}
 }
 
-// Replace takes back what was said since the last step: a model call is made again.
+// Replace replaces the text: a failed model call is retried, so its output since the last step is removed.
 func (w *Writer) Replace(_ context.Context, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +100,7 @@ func (w *Writer) Replace(_ context.Context, text string) {
 	w.wakeUp()
 }
 
-// cutTo makes what waits fit a text that is shorter now.
+// cutTo adapts the waiting output to a shorter text.
 func (w *Writer) cutTo(n int) {
 	f := &w.frames
 	f.from, f.back = min(f.from, n), f.back || f.reach > n
@@ -110,7 +111,7 @@ func (w *Writer) cutTo(n int) {
 	}
 }
 
-// Step tells of a step.
+// Step adds a step.
 func (w *Writer) Step(_ context.Context, e events.StepEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +130,7 @@ func (w *Writer) Step(_ context.Context, e events.StepEvent) {
 	w.wakeUp()
 }
 
-// waiting says whether there is something to store.
+// waiting reports whether there is something to store.
 func (w *Writer) waiting() bool {
 	return w.watched && (w.text.Len() > w.frames.from || w.frames.back || len(w.frames.steps) > 0 || w.asks != "")
 }
@@ -140,21 +141,21 @@ func (w *Writer) wakeUp() {
 	}
 }
 
-// Run stores what is there for readers, and looks every so often whether there are any, until ctx ends; then it stores
-// the rest. No call of the feed's table holds it up for long.
+// Run stores the output for readers, and polls every so often whether there are any, until ctx ends; then it stores
+// the rest. Each call of the feed's table takes at most callTime.
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
-	ear := w.feed.bell.Listen(w.run)
-	defer ear.Close()
-	if w.feed.bell.Gather() == 0 && ctx.Err() == nil { // a look costs nothing; who comes later rings
-		w.look(ctx)
+	sub := w.feed.bell.Listen(w.run)
+	defer sub.Close()
+	if w.feed.bell.Gather() == 0 && ctx.Err() == nil { // a poll is cheap here; later readers cause a notification
+		w.poll(ctx)
 	}
 	looked := w.feed.host.Elapsed()
 	for ctx.Err() == nil {
 		early, cancel, wait := w.rest(ctx, looked+every)
-		rung, _ := ear.Wait(early, wait)
+		rung, _ := sub.Wait(early, wait)
 		cancel()
 		if now := w.feed.host.Elapsed(); ctx.Err() == nil && (rung || now-looked >= every) {
-			w.look(ctx)
+			w.poll(ctx)
 			looked = w.feed.host.Elapsed()
 		}
 		w.flush(ctx)
@@ -162,7 +163,7 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	w.flush(ctx)
 }
 
-// rest is how long to wait: until the next look, or until what is there may be stored. Its context ends when that
+// rest is how long to wait: until the next poll, or until the waiting output may be stored. Its context ends if that
 // changes.
 func (w *Writer) rest(ctx context.Context, look time.Duration) (context.Context, context.CancelFunc, time.Duration) {
 	w.mu.Lock()
@@ -180,13 +181,13 @@ func (w *Writer) rest(ctx context.Context, look time.Duration) (context.Context,
 	return early, cancel, max(wait, 0)
 }
 
-// ready says whether to store now what is there.
+// ready reports whether to store the waiting output now.
 func (w *Writer) ready(now time.Duration) bool {
 	return w.waiting() && (now >= w.due || !w.failed && w.text.Len()-w.frames.from >= gatherText)
 }
 
-// look looks whether somebody watches. Who begins to is told all, but for what the journal tells.
-func (w *Writer) look(ctx context.Context) {
+// poll checks whether the run has readers. If it is the first one, the text since the journal is stored for it.
+func (w *Writer) poll(ctx context.Context) {
 	watched, asks, err := w.feed.watched(ctx, w.run)
 	if err != nil {
 		return
@@ -203,12 +204,12 @@ func (w *Writer) look(ctx context.Context) {
 	if !watched {
 		f.steps = nil
 	}
-	if w.watched = watched; asks != w.answers && w.feed.bell.Gather() == 0 { // elsewhere nobody waits for it
+	if w.watched = watched; asks != w.answers && w.feed.bell.Gather() == 0 { // with polling, no reader waits for it
 		w.asks = asks
 	}
 }
 
-// flush stores what is there: all that may be stored now, or, when ctx has ended, all.
+// flush stores what may be stored now, or everything if ctx has ended.
 func (w *Writer) flush(ctx context.Context) {
 	for whole := false; ; {
 		sending, list := w.take(whole || ctx.Err() != nil)
@@ -219,11 +220,11 @@ func (w *Writer) flush(ctx context.Context) {
 		if w.stored(sending, err); err != nil {
 			return
 		}
-		whole = len(list) == framesAtOnce // what had no room in them is not news
+		whole = len(list) == framesAtOnce // the rest did not fit and need not wait
 	}
 }
 
-// take makes frames of what waits, in the order in which it came. Sending is what waits again if they are not stored.
+// take makes frames of the waiting output, in its order. If they cannot be stored, sending must wait again.
 func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +242,8 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	say := func(kind events.FrameKind, from, to int) {
 		for len(list) < framesAtOnce && (from < to || kind == events.FrameText) {
 			t := w.tail
-			if grows := kind == events.FrameDelta && t.seq == w.seq && t.seq > 0 && t.to == from && t.to-t.from < full && len(list) == 0 && w.feed.bell.Gather() == 0; grows {
+			if grows := kind == events.FrameDelta && t.seq == w.seq && t.seq > 0 && t.to == from &&
+				t.to-t.from < full && len(list) == 0 && w.feed.bell.Gather() == 0; grows {
 				w.seq--
 			} else {
 				t = tail{kind: kind, from: from}
@@ -256,7 +258,7 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	}
 	if f.back {
 		say(events.FrameText, 0, f.from)
-		f.back, f.reach = false, 0 // who reads on has no more than this
+		f.back, f.reach = false, 0 // readers have no other text now
 	}
 	n := 0
 	for ; n < len(f.steps) && len(list) < framesAtOnce; n++ {
@@ -276,7 +278,7 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	return sending, list
 }
 
-// cut is at most n bytes of a text, none of its characters cut in two.
+// cut is the beginning of a text, at most n bytes, without a partial character.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -286,21 +288,21 @@ func cut(text string, n int) string {
 			return text[:at]
 		}
 	}
-	return text[:n] // no text has so long a character
+	return text[:n] // only if the text is not UTF-8
 }
 
-// stored notes what came of frames. Those of which it is not known wait again, with what has come since.
+// stored records the result of storing frames. If it is unknown, they wait again with the later output.
 func (w *Writer) stored(sent frames, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pause := w.feed.bell.Gather()
 	if w.failed = err != nil; w.failed {
 		pause = max(pause, callTime)
-		w.tail, w.answers = tail{}, "" // nobody knows what is stored
+		w.tail, w.answers = tail{}, "" // it is unknown what is stored
 		f := &w.frames
 		f.from, f.reach = min(f.from, sent.from), max(f.reach, sent.reach)
 		for i := range sent.steps {
-			sent.steps[i].at = min(sent.steps[i].at, w.text.Len()) // the text may have been taken back meanwhile
+			sent.steps[i].at = min(sent.steps[i].at, w.text.Len()) // the text may have been replaced meanwhile
 		}
 		f.steps = slices.Concat(sent.steps, f.steps)
 		f.steps = f.steps[max(0, len(f.steps)-waitingSteps):]

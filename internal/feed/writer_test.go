@@ -21,7 +21,7 @@ import (
 
 func slow(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} }
 
-func TestTenThousandDeltasAreFewWrites(t *testing.T) {
+func TestTenThousandDeltasMakeFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -40,7 +40,8 @@ func TestTenThousandDeltasAreFewWrites(t *testing.T) {
 			text += *next(t, out, feed.Delta).Text
 			require.True(t, strings.HasPrefix(said.String(), text))
 		}
-		assert.LessOrEqual(t, b.stores.commits.Load(), int64(40+said.Len()/1024+2), "four times a second, and once a KB")
+		assert.LessOrEqual(t, b.stores.commits.Load(), int64(40+said.Len()/1024+2),
+			"four times a second, and once a KB")
 		assert.GreaterOrEqual(t, b.stores.commits.Load(), int64(40))
 		cancel()
 		for range out {
@@ -48,7 +49,7 @@ func TestTenThousandDeltasAreFewWrites(t *testing.T) {
 	})
 }
 
-func TestTheFirstPieceIsStoredAtOnce(t *testing.T) {
+func TestFirstDeltaIsStoredAtOnce(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
@@ -62,7 +63,7 @@ func TestTheFirstPieceIsStoredAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFeedThatHangsDelaysNobodyAndLosesNothing(t *testing.T) {
+func TestHangingTableDelaysNoWriterAndLosesNoText(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
@@ -96,7 +97,7 @@ func TestAFeedThatHangsDelaysNobodyAndLosesNothing(t *testing.T) {
 	})
 }
 
-func TestTheRestIsStoredWhenTheAttemptEnds(t *testing.T) {
+func TestRemainingOutputIsStoredWhenTheAttemptEnds(t *testing.T) {
 	both(t, func(b *bench) {
 		for _, trouble := range []int64{0, 1, 2} {
 			ctx, cancel := context.WithCancel(b.Context())
@@ -124,7 +125,7 @@ func TestTheRestIsStoredWhenTheAttemptEnds(t *testing.T) {
 	})
 }
 
-func TestALongTextIsStoredInFramesThatFitAndWholeCharacters(t *testing.T) {
+func TestLongTextIsSplitIntoFramesOfWholeCharacters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +137,7 @@ func TestALongTextIsStoredInFramesThatFitAndWholeCharacters(t *testing.T) {
 		text := ""
 		for len(text) < len(said) {
 			switch e := <-out; e.Event {
-			case feed.Init: // it has fallen behind
+			case feed.Init: // the reader was too far behind
 				text = *e.Text
 			case feed.Delta:
 				text += *e.Text
@@ -150,10 +151,9 @@ func TestALongTextIsStoredInFramesThatFitAndWholeCharacters(t *testing.T) {
 	})
 }
 
-// TestWhateverHappensReadersSeeTheText has a model speak, take back what it said since its last step, and call tools,
-// over a feed that fails and hangs. In the end a reader has the text as it is, and has never been shown a step before
-// what stands before it.
-func TestWhateverHappensReadersSeeTheText(t *testing.T) {
+// A model streams text, replaces the text since its last step, and calls tools, over a table that fails and hangs. In
+// the end a reader has the whole text, and has never been sent a step before the text that precedes it.
+func TestReadersSeeTheWholeTextDespiteFailuresAndReplacements(t *testing.T) {
 	for seed := range uint64(100) {
 		both(t, func(b *bench) {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -162,7 +162,7 @@ func TestWhateverHappensReadersSeeTheText(t *testing.T) {
 			go w.Run(ctx, time.Second)
 			out := b.follow(ctx)
 			text, kept := "", ""
-			var at sync.Map // what a step stands behind
+			var at sync.Map // the text before each step
 			shown, want := "", make(chan string, 1)
 			done := make(chan struct{})
 			go func() {
@@ -229,7 +229,7 @@ func TestWhateverHappensReadersSeeTheText(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatBeginsWithTextSaysOnlyWhatIsNew(t *testing.T) {
+func TestWriterStoresOnlyTextBeyondTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -248,7 +248,7 @@ func framesOf(run string) table.Range {
 	return table.Range{Part: "run/" + run, Prefix: "f/", Limit: 1000}
 }
 
-func TestFramesOfTextGrowUntilTheyAreFull(t *testing.T) {
+func TestLastFrameGrowsUntilItIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -271,7 +271,7 @@ func TestFramesOfTextGrowUntilTheyAreFull(t *testing.T) {
 	})
 }
 
-func TestWhatHasEndedDoesNotBeginAfterwards(t *testing.T) {
+func TestFinishedStepIsNotShownAsStartedLater(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)

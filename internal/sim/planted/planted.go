@@ -238,7 +238,7 @@ func Bugs() []Bug {
 		// Streams.
 		one("a stream of an ended run does not end", feedFollow, "	if now.run.Value.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &now.view})\n	}\n	return false, nil", "	return false, nil"),
 		one("a stream leaves out what no frame brought", feedProgress, "		p.more(said, 0)\n	case completed", "	case completed"),
-		one("a stream tells what its init has told", feedProgress, "	if !slices.ContainsFunc(p.steps, func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
+		one("a stream tells what its init has told", feedProgress, "	if !slices.ContainsFunc(p.steps,\n		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
 	}
 }
 
