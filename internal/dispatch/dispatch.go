@@ -1,4 +1,4 @@
-// Package dispatch takes nudges from a queue and has them handled, so many beside each other.
+// Package dispatch receives nudges from a queue and handles them, a limited number in parallel.
 //
 // It imports the queue port and host.
 package dispatch
@@ -13,17 +13,19 @@ import (
 	"agentplatform/internal/queue"
 )
 
-// Handler sees to a nudge. It says after how long to bring it again, 0 for never; an error means soon.
+// Handler handles a nudge, given the id of its item. It returns after how long the nudge is to be delivered again, 0
+// for never; after an error it is delivered again soon.
 type Handler func(ctx context.Context, id string) (again time.Duration, err error)
 
-// retryAfterError is how long a nudge rests whose handling failed. The sweeper would bring it, too.
+// retryAfterError is the pause after a failed receive, and the delay of a nudge whose handler failed. The sweeper
+// would send such a nudge again, too.
 const retryAfterError = 2 * time.Second
 
-// maxReceives bounds how often a failing nudge comes back by itself; after that the sweeper decides.
+// maxReceives bounds how often a failing nudge is delivered again; after that only the sweeper sends it.
 const maxReceives = 5
 
-// Run receives until ctx ends, and returns when all that was begun has come to its end. The handlers' context ends with
-// ctx.
+// Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
+// context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
 	var begun sync.WaitGroup
 	defer begun.Wait()
@@ -46,30 +48,31 @@ func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, 
 			}
 			<-slots
 			log.Error("the queue could not be read", "error", err)
-			rest(ctx)
+			pause(ctx)
 			continue
 		}
 		begun.Go(func() {
 			defer func() { <-slots }()
-			if died := host.Catch(func() { one(ctx, source, d, log, handle) }); died != nil {
+			if died := host.Catch(func() { handleOne(ctx, source, d, log, handle) }); died != nil {
 				log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
 			}
 		})
 	}
 }
 
-// rest is what a queue is given that could not be read.
-func rest(ctx context.Context) {
+// pause waits for retryAfterError, or until ctx ends.
+func pause(ctx context.Context) {
 	select {
 	case <-time.After(retryAfterError):
 	case <-ctx.Done():
 	}
 }
 
-func one(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.Logger, handle Handler) {
+func handleOne(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.Logger, handle Handler) {
 	again, err := Guarded(ctx, d, log, handle)
 	if err != nil {
-		log.Error("a nudge could not be handled", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "receives", d.Receives, "error", err)
+		log.Error("a nudge could not be handled", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "receives", d.Receives,
+			"error", err)
 		if d.Receives < maxReceives {
 			again = retryAfterError
 		}
@@ -85,12 +88,13 @@ func one(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.L
 	}
 }
 
-// Guarded handles a nudge and keeps one bad item from bringing the process down. Of one that panicked the log has the
-// stack, and the sweeper brings it again.
+// Guarded calls handle and returns its result. If it panics, Guarded logs the stack and returns 0 and nil, so that
+// one bad item does not end the process; the sweeper sends its nudge again.
 func Guarded(ctx context.Context, d queue.Delivery, log *slog.Logger, handle Handler) (again time.Duration, err error) {
 	died := host.Catch(func() { again, err = handle(ctx, d.Nudge.ID) })
 	if died != nil {
-		log.Error("a handler panicked", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "panic", died.Value, "stack", string(died.Stack))
+		log.Error("a handler panicked", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "panic", died.Value, "stack",
+			string(died.Stack))
 		return 0, nil
 	}
 	return again, err

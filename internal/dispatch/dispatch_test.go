@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/queue"
 )
 
-// troubled is a queue whose every call may fail.
+// troubled is a queue whose every call may fail or panic.
 type troubled struct {
 	mu       sync.Mutex
 	receive  func(n int) error
@@ -53,7 +53,7 @@ func (q *troubled) Retry(context.Context, queue.Delivery, time.Duration) error {
 	return q.note("retry")
 }
 
-func TestNothingThatPanicsEndsTheDispatcher(t *testing.T) {
+func TestPanicsDoNotEndTheDispatcher(t *testing.T) {
 	fine := func(int) error { return nil }
 	everyOther := func(n int) error {
 		if n%2 == 0 {
@@ -91,12 +91,12 @@ func TestNothingThatPanicsEndsTheDispatcher(t *testing.T) {
 	}
 }
 
-func TestAQueueThatCannotBeReadIsNotAskedAllTheTime(t *testing.T) {
+func TestUnreadableQueueIsRetriedWithAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &troubled{receive: func(int) error { return errors.New("down") }}
-		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // between two rests
+		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // between two retries
 		defer cancel()
 		dispatch.Run(ctx, q, 2, slog.New(slog.DiscardHandler), nil)
-		assert.LessOrEqual(t, q.received, 6) // each two seconds, and perhaps once more at the end
+		assert.LessOrEqual(t, q.received, 6) // every two seconds, and perhaps once at the end
 	})
 }

@@ -1,6 +1,7 @@
-// Package host is what a use case needs from the machine it runs on: time, identifiers, randomness and goroutines.
+// Package host is what a use case needs from the machine that it runs on: time, identifiers, randomness and
+// goroutines.
 //
-// Use cases take a Host and touch neither package time's clock nor the go statement, so that the simulator can run
+// Use cases take a Host and use neither the clock of package time nor the go statement, so that the simulator can run
 // them in virtual time with exactly one goroutine awake. The package must not know what a run is; it imports only the
 // standard library.
 package host
@@ -17,28 +18,30 @@ import (
 	"time"
 )
 
-// Host is the machine as a use case sees it.
+// Host is the machine as a use case sees it. It is safe for concurrent use.
 type Host interface {
-	// Now is the wall clock, UTC, cut to milliseconds, so that a stored time equals the one in memory.
+	// Now is the wall clock in UTC, truncated to milliseconds, so that a stored time equals the one in memory.
 	Now() time.Time
-	// Elapsed is a monotonic reading. Only differences mean anything; it survives steps of the wall clock.
+	// Elapsed is a monotonic clock. Only differences are meaningful; adjustments of the wall clock do not change it.
 	Elapsed() time.Duration
-	// Sleep waits for d or until ctx ends, whichever is first, and returns ctx's error in the second case.
+	// Sleep waits for d, or until ctx ends: then it returns ctx's error.
 	Sleep(ctx context.Context, d time.Duration) error
 	// WithTimeout is context.WithTimeout on this host's clock.
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	// Go starts f beside the caller, who owns it: wait returns when f has. If f panics, wait does, with a [*Panic].
+	// Go starts f in a goroutine that the caller owns: wait returns when f has returned. If f panics, wait panics
+	// with a [*Panic].
 	Go(f func()) (wait func())
-	// Gate makes something to wait for: wait returns once open has been called, which may be done more than once.
+	// Gate makes a gate: wait returns once open was called. open may be called more than once.
 	Gate() (open, wait func())
-	// NewID makes an identifier: 24 lower-case hex digits, the creation second in the first 8, ascending within this
-	// process.
+	// NewID makes an identifier: 24 lower-case hex digits, of which the first 8 are the creation time in seconds.
+	// Identifiers ascend within a process.
 	NewID() string
-	// Int64N draws from [0, n).
+	// Int64N returns a random number in [0, n).
 	Int64N(n int64) int64
 }
 
-// All runs the functions beside each other and returns when the last has. If any panicked, it panics then.
+// All runs the functions in parallel and returns when all have returned. If any panicked, it then panics with the
+// first [*Panic].
 func All(h Host, fs ...func()) {
 	waits := make([]func(), 0, len(fs))
 	for _, f := range fs {
@@ -47,7 +50,8 @@ func All(h Host, fs ...func()) {
 	Wait(waits...)
 }
 
-// Wait waits for all that Go has started. If any panicked, it panics then.
+// Wait waits for goroutines by the functions that Go returned. If any panicked, it then panics with the first
+// [*Panic].
 func Wait(waits ...func()) {
 	var died *Panic
 	for _, wait := range waits {
@@ -58,7 +62,7 @@ func Wait(waits ...func()) {
 	died.Again()
 }
 
-// Panic is what a function panicked with, and where: as a rule of a goroutine, for the one who owns it.
+// Panic is a recovered panic, usually of a goroutine, for its owner. It is an error.
 type Panic struct {
 	Value any
 	Stack []byte
@@ -66,14 +70,14 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// Again panics with p where its owner is. Of a nil p it does nothing.
+// Again panics with p in the owner's goroutine. It does nothing if p is nil.
 func (p *Panic) Again() {
 	if p != nil {
 		panic(p)
 	}
 }
 
-// Catch runs f and returns what it panicked with; nil: it did not. What came from another goroutine keeps its stack.
+// Catch calls f and returns its panic, or nil. A [*Panic] of another goroutine keeps its stack.
 func Catch(f func()) (p *Panic) {
 	defer func() {
 		switch v := recover().(type) {
@@ -88,11 +92,11 @@ func Catch(f func()) (p *Panic) {
 	return nil
 }
 
-// Trusted is how much of a lease, or of a claim, its holder counts on: five sixths. It ends by the clock of whoever
-// looks at it, and another process's may be ahead of the holder's by the rest (5 s of 30).
+// Trusted is the part of a lease or claim that its holder may rely on: five sixths. The lease ends by the clock of
+// the process that checks it, which may be ahead of the holder's by the rest (5 s of 30 s).
 func Trusted(d time.Duration) time.Duration { return d - d/6 }
 
-// Jitter draws a duration from [0, d): full jitter, for back-off.
+// Jitter returns a random duration in [0, d), for back-off with full jitter; 0 if d is not positive.
 func Jitter(h Host, d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -100,7 +104,7 @@ func Jitter(h Host, d time.Duration) time.Duration {
 	return time.Duration(h.Int64N(int64(d)))
 }
 
-// ValidID says whether s has the form of an identifier.
+// ValidID reports whether s has the form of an identifier.
 func ValidID(s string) bool {
 	if len(s) != 24 {
 		return false
@@ -113,7 +117,7 @@ func ValidID(s string) bool {
 	return true
 }
 
-// TimeOf is when an identifier was made, to the second; the zero time for what is none.
+// TimeOf is the creation time of an identifier, in seconds, or the zero time if id is not an identifier.
 func TimeOf(id string) time.Time {
 	if !ValidID(id) {
 		return time.Time{}
@@ -122,7 +126,7 @@ func TimeOf(id string) time.Time {
 	return time.Unix(int64(seconds), 0).UTC() //nolint:gosec // 32 bits fit
 }
 
-// FormatID lays an identifier out: the second in 4 bytes, its fraction in 2, then 48 bits of tail.
+// FormatID encodes an identifier: seconds in 4 bytes, their fraction in 2, then the lower 48 bits of tail.
 func FormatID(at time.Time, tail uint64) string {
 	var b [14]byte
 	binary.BigEndian.PutUint32(b[0:], uint32(at.Unix()))
@@ -131,13 +135,13 @@ func FormatID(at time.Time, tail uint64) string {
 	return hex.EncodeToString(b[:12])
 }
 
-// Sequence hands out ascending identifiers. The zero value is ready; it is safe for concurrent use.
+// Sequence makes ascending identifiers. The zero value is ready; it is safe for concurrent use.
 type Sequence struct {
 	mu   sync.Mutex
 	last string
 }
 
-// Next is the identifier for at and tail, or the smallest one above the last if that is not larger.
+// Next is the identifier for at and tail, or the successor of the last one if that is not lower.
 func (s *Sequence) Next(at time.Time, tail uint64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +164,7 @@ func successor(id string) string {
 	return hex.EncodeToString(b)
 }
 
-// System is the real machine.
+// System returns the host of the real machine.
 func System() Host { return &system{began: time.Now()} }
 
 type system struct {

@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/host"
 )
 
-func TestAPanicBelongsToWhoOwnsTheGoroutine(t *testing.T) {
+func TestPanicIsRaisedInTheOwnerOfTheGoroutine(t *testing.T) {
 	h := host.System()
 	wait := h.Go(func() { panic("oops") })
 	died := host.Catch(wait)
@@ -20,7 +20,7 @@ func TestAPanicBelongsToWhoOwnsTheGoroutine(t *testing.T) {
 	assert.Nil(t, host.Catch(h.Go(func() {})))
 }
 
-func TestOneThatPanicsDoesNotLeaveTheOthersAlone(t *testing.T) {
+func TestAllWaitsForTheOthersIfOnePanics(t *testing.T) {
 	h := host.System()
 	begun, goOn, ended := make(chan struct{}), make(chan struct{}), false
 	died := host.Catch(func() {
@@ -39,7 +39,7 @@ func TestOneThatPanicsDoesNotLeaveTheOthersAlone(t *testing.T) {
 	assert.True(t, ended, "who made them has waited for all")
 }
 
-func TestAPanicIsHandedOnAsItWas(t *testing.T) {
+func TestCaughtPanicKeepsItsValueAndStack(t *testing.T) {
 	inner := host.Catch(func() { panic(1) })
 	assert.Same(t, inner, host.Catch(inner.Again))
 	var none *host.Panic

@@ -1,7 +1,7 @@
-// Package logline makes the log: JSON, a line for each entry, each line bounded. What a client sends or a server
-// answers may stand in an error's text, and must not fill the disk with it.
+// Package logline makes the logger: JSON lines of bounded length. An error's text may contain what a client sent or a
+// server returned, and must not fill the disk.
 //
-// It must not know what is logged. It imports the standard library alone.
+// It must not know what is logged. It imports only the standard library.
 package logline
 
 import (
@@ -11,26 +11,27 @@ import (
 	"strings"
 )
 
-// maxValue is how many bytes of a value are kept. A stack is longer than most, and fits.
+// maxValue is how many bytes of a value are logged. Most stacks fit.
 const maxValue = 16 << 10
 
-// New makes a logger that writes to w.
+// New makes a logger that writes JSON lines to w. Longer values are cut, with their length appended.
 func New(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		switch a.Value.Kind() {
-		case slog.KindString:
-			a.Value = slog.StringValue(bounded(a.Value.String()))
-		case slog.KindAny:
-			switch v := a.Value.Any().(type) {
-			case error:
-				a.Value = slog.StringValue(bounded(v.Error()))
-			case slog.Level, *slog.Source:
-			default:
-				a.Value = slog.StringValue(bounded(fmt.Sprint(v)))
+	return slog.New(slog.NewJSONHandler(w,
+		&slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Value.Kind() {
+			case slog.KindString:
+				a.Value = slog.StringValue(bounded(a.Value.String()))
+			case slog.KindAny:
+				switch v := a.Value.Any().(type) {
+				case error:
+					a.Value = slog.StringValue(bounded(v.Error()))
+				case slog.Level, *slog.Source:
+				default:
+					a.Value = slog.StringValue(bounded(fmt.Sprint(v)))
+				}
 			}
-		}
-		return a
-	}}))
+			return a
+		}}))
 }
 
 func bounded(s string) string {

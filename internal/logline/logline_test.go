@@ -14,11 +14,12 @@ import (
 	"agentplatform/internal/logline"
 )
 
-func TestALineIsBounded(t *testing.T) {
+func TestLongValuesAreCut(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	var out bytes.Buffer
 	log := logline.New(&out, slog.LevelInfo)
-	log.With("of", long).Error(long, "text", long, "error", errors.New(long), "panic", []string{long}, "nothing", nil, slog.Group("group", "inner", long))
+	log.With("of", long).Error(long, "text", long, "error", errors.New(long), "panic", []string{long}, "nothing", nil,
+		slog.Group("group", "inner", long))
 	assert.Less(t, out.Len(), 200<<10)
 	assert.Equal(t, 1, strings.Count(out.String(), "\n"))
 	var line map[string]any
