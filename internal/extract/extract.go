@@ -1,9 +1,9 @@
-// Package extract reads the text out of files that people send: plain text and what is close to it (Markdown, CSV, JSON,
-// source), HTML, Word documents, PDFs.
+// Package extract reads the text of files: plain text and formats close to it (Markdown, CSV, JSON, source code),
+// HTML, Word documents, PDFs.
 //
-// A file is not trusted. Plain text is looked at; whatever has a grammar is read by another process, which is ended
-// when it takes too much. So a broken file is an answer, never a crash. It knows no run and no organization, only groups
-// that take turns. It imports the standard library, the HTML parser and a reader of PDFs.
+// A file is not trusted. Plain text is read here; formats that need a parser are read by a child process with limits
+// of memory and time. So a broken file leads to an error, never to a crash. The package knows no run and no
+// organization, only groups that take turns. It imports the standard library, the HTML parser and a PDF reader.
 package extract
 
 import (
@@ -23,36 +23,39 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// The bounds of what is read.
+// Limits of what is read.
 const (
-	MaxText     = 200_000  // bytes of text given back
+	MaxText     = 200_000  // bytes of text returned
 	maxUnpacked = 64 << 20 // bytes that a document unpacks to
 	maxDepth    = 500      // of elements within elements
-	maxFile     = 20 << 20 // bytes of a file that are looked at
-	longer      = "\n[cut: the text is longer]"
+	maxFile     = 20 << 20 // bytes of a file that are read
+	cutNote     = "\n[cut: the text is cutNote]"
 )
 
-// ErrKind says that this kind of file has no text that is read.
+// ErrKind is returned for kinds of files whose text is not read.
 var ErrKind = errors.New("extract: no text is read from this kind of file")
 
-// Fault says why a file's text could not be read: because of what the file is, so that another try would not change it.
+// Fault is the error of a file whose content cannot be read. A retry would fail in the same way.
 type Fault string
 
 func (f Fault) Error() string { return "extract: " + string(f) }
 
-// File is what is to be read. It may be opened twice: first to see what it is, and once more when its turn has come, so
-// that the bytes of those who wait are nowhere in memory.
+// File is a file to read. It may be opened twice: first to recognize its format, and again when its turn has come, so
+// that waiting files take no memory.
 type File struct {
-	ContentType, Name string // the name helps where the type says nothing
+	ContentType, Name string // the extension of the name is used if the type is not specific
 
 	Open Open
 }
 
-// Open opens a file at its beginning. The end of ctx ends the reading, too.
+// Open opens a file at its beginning. If ctx ends, reading must end, too.
 type Open func(ctx context.Context) (io.ReadCloser, error)
 
-// Text is the text of a file. A longer one is cut, and says so at its end. The files of one group wait for each other,
-// not those of others for them.
+// Text returns the text of a file, cut after [MaxText] bytes with a note. The files of one group wait for each other,
+// not for those of other groups.
+//
+// The error is [ErrKind] if this kind of file has no text, a [Fault] if the file cannot be read, otherwise that of
+// ctx, of opening or reading the file, or of starting the child process; a retry may succeed then.
 func Text(ctx context.Context, group string, f File) (string, error) {
 	head, err := f.head(ctx)
 	if err != nil {
@@ -67,10 +70,10 @@ func Text(ctx context.Context, group string, f File) (string, error) {
 	case len(head) <= MaxText:
 		f.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
 	}
-	return readIn(ctx, group, grammar, f.Open)
+	return readInChild(ctx, group, grammar, f.Open)
 }
 
-// head is how a file begins: a byte more than what is given back, where it has that.
+// head is the beginning of a file: up to one byte more than MaxText.
 func (f File) head(ctx context.Context) ([]byte, error) {
 	r, err := f.Open(ctx)
 	if err != nil {
@@ -80,7 +83,7 @@ func (f File) head(ctx context.Context) ([]byte, error) {
 	return head, errors.Join(err, r.Close())
 }
 
-// grammar names what a file is written in; plain text has none.
+// grammar names the format of a file that needs a parser; empty for plain text.
 func (f File) grammar(head []byte) string {
 	media, _, _ := mime.ParseMediaType(f.ContentType)
 	switch extension := strings.ToLower(path.Ext(f.Name)); {
@@ -94,11 +97,11 @@ func (f File) grammar(head []byte) string {
 	return ""
 }
 
-// plain is text as it stands.
+// plain returns plain text as it is.
 func plain(head []byte) (string, error) {
 	end := ""
 	if len(head) > MaxText {
-		head, end = whole(head[:MaxText]), longer
+		head, end = trimPartial(head[:MaxText]), cutNote
 	}
 	if !utf8.Valid(head) || bytes.ContainsRune(head, 0) {
 		return "", ErrKind
@@ -106,8 +109,8 @@ func plain(head []byte) (string, error) {
 	return string(head) + end, nil
 }
 
-// whole leaves out a character of which only the beginning is there.
-func whole(text []byte) []byte {
+// trimPartial removes a partial character from the end of a text.
+func trimPartial(text []byte) []byte {
 	last := len(text) - 1
 	for last > len(text)-utf8.UTFMax && !utf8.RuneStart(text[last]) {
 		last--
@@ -118,11 +121,11 @@ func whole(text []byte) []byte {
 	return text[:last]
 }
 
-// collector gathers text up to what is given back.
+// collector collects text up to MaxText bytes.
 type collector struct {
 	strings.Builder
 	full  bool
-	space bool // stood at the end of what was added last, and counts if more follows on the line
+	space bool // the last text ended with white space: a space, if more text follows on the line
 }
 
 func (c *collector) add(s string) {
@@ -132,20 +135,20 @@ func (c *collector) add(s string) {
 	c.WriteString(s)
 }
 
-// fresh says that nothing stands on the line yet.
+// fresh reports whether the current line is empty.
 func (c *collector) fresh() bool {
 	s := c.String()
 	return s == "" || strings.HasSuffix(s, "\n")
 }
 
-// line ends a line, if one has begun.
+// line ends the current line unless it is empty.
 func (c *collector) line() {
 	if !c.fresh() {
 		c.add("\n")
 	}
 }
 
-// words adds text in which any white space is one space.
+// words adds text; each sequence of white space becomes one space.
 func (c *collector) words(raw string) {
 	begun := false
 	for word := range strings.FieldsSeq(raw) {
@@ -168,18 +171,20 @@ func (c *collector) words(raw string) {
 func (c *collector) text() string {
 	text := strings.TrimSpace(c.String())
 	if c.full {
-		text += longer
+		text += cutNote
 	}
 	return text
 }
 
-// blocks are elements that stand on lines of their own.
+// blocks are elements that begin and end a line.
 var blocks = map[atom.Atom]bool{
-	atom.P: true, atom.Div: true, atom.Br: true, atom.Li: true, atom.Tr: true, atom.H1: true, atom.H2: true, atom.H3: true, atom.H4: true,
-	atom.H5: true, atom.H6: true, atom.Pre: true, atom.Blockquote: true, atom.Section: true, atom.Article: true, atom.Table: true,
+	atom.P: true, atom.Div: true, atom.Br: true, atom.Li: true, atom.Tr: true, atom.H1: true, atom.H2: true,
+	atom.H3: true, atom.H4: true,
+	atom.H5: true, atom.H6: true, atom.Pre: true, atom.Blockquote: true, atom.Section: true, atom.Article: true,
+	atom.Table: true,
 }
 
-// ofHTML reads the text of a page as it would be seen, without scripts and styles.
+// ofHTML returns the visible text of a page, without scripts and styles.
 func ofHTML(data []byte) (string, error) {
 	z := html.NewTokenizer(bytes.NewReader(data))
 	var c collector
@@ -220,7 +225,7 @@ func ofHTML(data []byte) (string, error) {
 	return c.text(), nil
 }
 
-// ofWord reads the paragraphs of a Word document.
+// ofWord returns the text of a Word document's paragraphs.
 func ofWord(data []byte) (string, error) {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -274,7 +279,7 @@ func ofWord(data []byte) (string, error) {
 	return c.text(), nil
 }
 
-// characters reads up to the end of an element of text.
+// characters reads up to the end of a text element.
 func characters(d *xml.Decoder) (string, error) {
 	var b strings.Builder
 	for {

@@ -28,13 +28,13 @@ import (
 	"agentplatform/internal/extract"
 )
 
-// text reads a file of a group of its own.
+// text reads a file that has a group of its own.
 func text(ctx context.Context, kind, name string, data []byte) (string, error) {
 	open := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	return extract.Text(ctx, rand.Text(), extract.File{ContentType: kind, Name: name, Open: open})
 }
 
-// word makes a Word document of a body.
+// word makes a Word document with a body.
 func word(t testing.TB, write func(io.Writer)) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -52,7 +52,7 @@ func body(text string) func(io.Writer) {
 	}
 }
 
-func TestText(t *testing.T) {
+func TestTextOfEachSupportedFormatIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, file string
 		data       []byte
@@ -61,9 +61,15 @@ func TestText(t *testing.T) {
 		"plain":        {"text/plain; charset=utf-8", "a.txt", []byte("Grüße\nzwei"), "Grüße\nzwei"},
 		"by its bytes": {"application/octet-stream", "main.go", []byte("package main\n"), "package main\n"},
 		"csv":          {"text/csv", "a.csv", []byte("a,b\n1,2\n"), "a,b\n1,2\n"},
-		"html":         {"text/html", "a", []byte(`<html><head><title>T</title><style>p{}</style></head><body><h1>One &amp; two</h1><p>three <b>four</b></p><script>alert(1)</script><table><tr><td>a<td>b</table>`), "T\nOne & two\nthree four\na\tb"},
-		"word":         {"", "a.docx", word(t, body(`<w:p><w:r><w:t>One</w:t></w:r><w:r><w:t xml:space="preserve"> two</w:t></w:r></w:p><w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t></w:r></w:p>`)), "One two\na\tb"},
-		"broken html":  {"text/html", "a", []byte(`<p>open <b`), "open"},
+		"html": {"text/html", "a",
+			[]byte(`<html><head><title>T</title><style>p{}</style></head><body><h1>One &amp; two</h1><p>three ` +
+				`<b>four</b></p><script>alert(1)</script><table><tr><td>a<td>b</table>`), "T\nOne & two\nthree " +
+				"four\na\tb"},
+		"word": {"", "a.docx",
+			word(t,
+				body(`<w:p><w:r><w:t>One</w:t></w:r><w:r><w:t xml:space="preserve"> `+
+					`two</w:t></w:r></w:p><w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t></w:r></w:p>`)), "One two\na\tb"},
+		"broken html": {"text/html", "a", []byte(`<p>open <b`), "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := text(t.Context(), c.kind, c.file, c.data)
@@ -73,12 +79,13 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestALongTextIsCut(t *testing.T) {
+func TestLongTextIsCut(t *testing.T) {
 	for kind, data := range map[string][]byte{
 		"text/plain": bytes.Repeat([]byte("ä"), extract.MaxText),
 		"text/csv":   []byte("a" + strings.Repeat("ä", extract.MaxText)),
 		"text/html":  []byte("<p>" + strings.Repeat("word ", extract.MaxText)),
-		"application/vnd.openxmlformats-officedocument.wordprocessingml.document": word(t, body("<w:p><w:t>"+strings.Repeat("word ", extract.MaxText)+"</w:t></w:p>")),
+		"application/vnd.openxmlformats-officedocument.wordprocessingml.document": word(t,
+			body("<w:p><w:t>"+strings.Repeat("word ", extract.MaxText)+"</w:t></w:p>")),
 	} {
 		got, err := text(t.Context(), kind, "", data)
 		require.NoError(t, err)
@@ -88,7 +95,7 @@ func TestALongTextIsCut(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotBeRead(t *testing.T) {
+func TestUnreadableFilesAreFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
 		data []byte
@@ -98,7 +105,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		"archive":     {"a.zip", []byte("PK\x03\x04 and more"), "no text is read"},
 		"no PDF":      {"a.txt", []byte("%PDF-1.7 text"), "the PDF cannot be read: not a PDF file"},
 		"no document": {"a.docx", []byte("hello"), "it is no Word document"},
-		"broken":      {"a.docx", word(t, func(w io.Writer) { _, _ = io.WriteString(w, "<w:document><w:p") }), "cannot be read"},
+		"broken": {"a.docx", word(t, func(w io.Writer) { _, _ = io.WriteString(w, "<w:document><w:p") }),
+			"cannot be read"},
 		"a zip bomb": {"a.docx", word(t, func(w io.Writer) {
 			nothing := []byte("<!--" + strings.Repeat(" ", 64<<10) + "-->")
 			for range 1100 {
@@ -114,7 +122,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// pdf makes a PDF of objects, numbered from 1; the first is its root.
+// pdf makes a PDF of objects, numbered from 1; the first is the root.
 func pdf(trailer string, objects ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.7\n")
@@ -128,11 +136,12 @@ func pdf(trailer string, objects ...string) []byte {
 	for _, o := range offsets {
 		_, _ = fmt.Fprintf(&b, "%010d 00000 n \n", o)
 	}
-	_, _ = fmt.Fprintf(&b, "trailer\n<< /Root 1 0 R /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, trailer, table)
+	_, _ = fmt.Fprintf(&b, "trailer\n<< /Root 1 0 R /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1,
+		trailer, table)
 	return b.Bytes()
 }
 
-// content is a stream of compressed operators.
+// content is a compressed stream of operators.
 func content(write func(io.Writer)) string {
 	var b bytes.Buffer
 	z := zlib.NewWriter(&b)
@@ -143,13 +152,16 @@ func content(write func(io.Writer)) string {
 
 func onePage(contents string) []byte {
 	return pdf("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-		"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >> >> >> >>", contents)
+		"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F << /Type /Font /Subtype /Type1 "+
+			"/BaseFont /Helvetica /Encoding /WinAnsiEncoding >> >> >> >>", contents)
 }
 
-func TestPDF(t *testing.T) {
+func TestPDFTextIsRead(t *testing.T) {
 	for file, want := range map[string]string{
-		"embedded-font.pdf": "Quarterly report — Übersicht\nRevenue grew by 12 % to €4.2 million. Costs fell, mostly for transport, as the new depot\nin Łódź opened.\n\nRegion\tUnits\nNorth\t17\nSouth\t23",
-		"standard-font.pdf": "Terms of delivery\nThe goods are delivered within ten days. The goods are delivered within ten days. The goods are\n",
+		"embedded-font.pdf": "Quarterly report — Übersicht\nRevenue grew by 12 % to €4.2 million. Costs fell, " +
+			"mostly for transport, as the new depot\nin Łódź opened.\n\nRegion\tUnits\nNorth\t17\nSouth\t23",
+		"standard-font.pdf": "Terms of delivery\nThe goods are delivered within ten days. The goods are " +
+			"delivered within ten days. The goods are\n",
 	} {
 		data, err := os.ReadFile("testdata/" + file)
 		require.NoError(t, err)
@@ -164,11 +176,11 @@ func TestPDF(t *testing.T) {
 	})))
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(got), extract.MaxText+100)
-	assert.Contains(t, got, "[cut: the text is longer]")
+	assert.Contains(t, got, "[cut: the text is cutNote]")
 }
 
-// TestPDFsThatAreBombs: each takes what its reader asks for, and the process that reads it ends instead of this one.
-func TestPDFsThatAreBombs(t *testing.T) {
+// Each PDF makes its reader use too much memory or time: the child process ends, not this one.
+func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte
 		says string
@@ -179,10 +191,13 @@ func TestPDFsThatAreBombs(t *testing.T) {
 				_, _ = w.Write(shown)
 			}
 		})), "takes more than"},
-		"a table of 10^9 objects":    {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< /Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 256 MiB"},
-		"pages that hold themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
-		"tables in a circle":         {circle(), "takes more than"},
-		"no text":                    {onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "0 0 10 10 re f") })), "no text"},
+		"a table of 10^9 objects": {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< " +
+			"/Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 256 MiB"},
+		"pages that hold themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>",
+			"<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
+		"tables in a circle": {circle(), "takes more than"},
+		"no text": {onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "0 0 10 10 re f") })),
+			"no text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,8 +208,8 @@ func TestPDFsThatAreBombs(t *testing.T) {
 	}
 }
 
-// TestPDFsAtOnce: however many PDFs come at once, few processes read them, and what these take together is bounded.
-func TestPDFsAtOnce(t *testing.T) {
+// However many PDFs are read at once, the number of child processes and their memory are limited.
+func TestConcurrentPDFsAreReadByFewProcesses(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("children are counted in /proc")
 	}
@@ -229,21 +244,20 @@ func TestPDFsAtOnce(t *testing.T) {
 	}
 	t.Logf("at most %d at once, with %d MiB", most, memory>>10)
 	assert.LessOrEqual(t, most, 2)
-	// Each may have its bound of 256 MiB and what the program itself is; two have about 300 MiB together.
+	// Each may use its limit of 256 MiB and the size of the program; two have about 300 MiB together.
 	assert.Less(t, memory, 2*320<<10, "KiB")
 }
 
-// TestAPDFIsNotWaitedForInVain: whoever gives up does not wait for others' PDFs.
-func TestAPDFIsNotWaitedForInVain(t *testing.T) {
+// A caller that gives up does not wait for the PDFs of others.
+func TestCancelledReadDoesNotWaitForItsTurn(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	_, err := text(gone, "application/pdf", "", []byte("%PDF-1.7"))
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// TestNothingIsUnfoldedHere: a document, whatever it is written in, takes no memory of the process that asks for its
-// text, and one that takes too much is an answer.
-func TestNothingIsUnfoldedHere(t *testing.T) {
+// A document of any format uses no memory of the calling process; one that needs too much is a Fault.
+func TestDocumentsUseNoMemoryOfThisProcess(t *testing.T) {
 	many := func(begin, again string, n int, end string) []byte {
 		return slices.Concat([]byte(begin), bytes.Repeat([]byte(again), n), []byte(end))
 	}
@@ -280,8 +294,8 @@ func TestNothingIsUnfoldedHere(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeFetchedIsNotJudged: another try may have it.
-func TestAFileThatCannotBeFetchedIsNotJudged(t *testing.T) {
+// A file that cannot be fetched may be read by a retry.
+func TestFetchFailureIsNotAFault(t *testing.T) {
 	torn := errors.New("the line went dead")
 	page := "<p>" + strings.Repeat("word ", extract.MaxText)
 	for name, open := range map[string]func(opened int) (io.ReadCloser, error){
@@ -313,9 +327,9 @@ func TestAFileThatCannotBeFetchedIsNotJudged(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoWaitsEndsTheReading: a signal to all processes of a service is no judgement of a file, as whoever waits for
-// its text may still want it; and when nobody waits any more, nobody reads.
-func TestOnlyWhoWaitsEndsTheReading(t *testing.T) {
+// A signal to all processes of the service does not fail a file whose text is still needed; when the parent dies, the
+// child ends.
+func TestOnlyTheWaitingProcessEndsTheReader(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("what a process ignores is told in /proc")
 	}
@@ -336,7 +350,7 @@ func TestOnlyWhoWaitsEndsTheReading(t *testing.T) {
 	assert.Zero(t, children)
 }
 
-// statusOfChild is what the system says of a process's only child.
+// statusOfChild is the kernel's status of the only child of a process.
 func statusOfChild(parent int) map[string]string {
 	of := map[string]string{}
 	for _, task := range glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) {
@@ -352,7 +366,7 @@ func statusOfChild(parent int) map[string]string {
 	return of
 }
 
-// childrenOf counts a process's children, and the KiB that they have in memory.
+// childrenOf counts the children of a process, and their resident memory in KiB.
 func childrenOf(parent int) (children, resident int) {
 	for _, task := range glob(fmt.Sprintf("/proc/%d/task/*/children", parent)) {
 		list, _ := os.ReadFile(task)
@@ -375,7 +389,7 @@ func glob(pattern string) []string {
 	return list
 }
 
-// circle is a PDF whose table of objects says that it continues itself.
+// circle is a PDF whose cross-reference table refers to itself as its predecessor.
 func circle() []byte {
 	return pdf(fmt.Sprintf("/Prev %d", len("%PDF-1.7\n1 0 obj\n<< >>\nendobj\n")), "<< >>")
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// program is this one, also when another one has been put in its place since it began.
+// program is the path of this program, even if its file has been replaced since it started.
 func program() (string, error) { return "/proc/self/exe", nil }
 
-// limit ends the process when it maps more memory than it has now and this many bytes, or has worked for so long.
+// limit limits this process to the memory that it maps now plus more bytes, and to so much CPU time. Beyond that the
+// kernel refuses memory or ends the process.
 func limit(more uint64, work time.Duration) error {
 	sizes, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -27,7 +28,7 @@ func limit(more uint64, work time.Duration) error {
 	)
 }
 
-// lower sets a limit of the process, or leaves the one that it began with where that is lower.
+// lower sets a resource limit of the process; a lower hard limit stays as it is.
 func lower(resource int, to uint64) error {
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &now); err != nil {

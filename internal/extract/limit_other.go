@@ -9,5 +9,6 @@ import (
 
 func program() (string, error) { return os.Executable() }
 
-// limit does nothing: only Linux counts what a process maps. Time is limited everywhere, by who waits for the process.
+// limit does nothing: only on Linux can the mapped memory of a process be limited. The parent process limits the
+// time.
 func limit(uint64, time.Duration) error { return nil }

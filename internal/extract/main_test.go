@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain has files read by a program that is built as the service is: the race detector, which a test may have in it,
-// maps several times the memory that its process asks for.
+// TestMain builds the program that reads files as the service is built: a test with the race detector maps several
+// times the memory that its process uses.
 func TestMain(m *testing.M) {
 	os.Exit(withReader(m))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// ofPDF reads the text of a PDF's pages.
+// ofPDF returns the text of a PDF's pages. The error says why it cannot be read.
 func ofPDF(data []byte) (string, error) {
 	text, err := pages(data)
 	if err != nil {
@@ -19,10 +19,10 @@ func ofPDF(data []byte) (string, error) {
 	return text, nil
 }
 
-// pages reads page after page until there is enough.
+// pages reads pages until the limit of text is reached.
 func pages(data []byte) (text string, err error) {
 	defer func() {
-		if broken := recover(); broken != nil { // as the library tells faults of a document
+		if broken := recover(); broken != nil { // the library panics if a document is invalid
 			err = fmt.Errorf("%v", broken)
 		}
 	}()
@@ -43,14 +43,14 @@ func pages(data []byte) (text string, err error) {
 	return c.text(), nil
 }
 
-// page puts glyphs together, in the order in which the document draws them: another height is another line, a gap is a space, a wide
-// one a tab.
+// page joins glyphs in the order in which the document draws them: another height is a new line, a gap is a space, a
+// wide gap a tab.
 func page(glyphs []pdf.Text) string {
 	var b strings.Builder
 	var last pdf.Text
 	for _, g := range glyphs {
 		if g.S == "\n" || g.S == "\uFFFD" {
-			continue // the library ends pieces so
+			continue // the library marks the ends of pieces with these
 		}
 		size := math.Abs(g.FontSize)
 		if last.S != "" {

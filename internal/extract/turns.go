@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-const maxWait = time.Minute // for a turn
+const maxWait = time.Minute // for a place
 
-// turns lets few in at once, and one group after another of those who wait: whoever sends much waits for himself.
+// turns limits how many files are read at once. Waiting groups take turns, so that a group that sends many files
+// delays only its own.
 type turns struct {
-	places, share int // in all, and of one group
+	places, share int // the limits of all groups together, and of one group
 
 	mu      sync.Mutex
-	taken   int
-	held    map[string]int             // places, by group
-	waiting map[string][]chan struct{} // closed when it is their turn, by group
-	order   []string                   // the groups that wait, in the order of their turns
+	taken   int                        // places in use
+	held    map[string]int             // places in use, by group
+	waiting map[string][]chan struct{} // closed when their place is free, by group
+	order   []string                   // waiting groups, in the order of their turns
 }
 
 func newTurns(places, share int) *turns {
 	return &turns{places: places, share: share, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
 }
 
-// take waits for a place, and returns what gives it back.
+// take waits for a place and returns the function that frees it. The error is ctx's, or a [Fault] after maxWait.
 func (t *turns) take(ctx context.Context, group string) (leave func(), err error) {
 	wait, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
@@ -36,7 +37,7 @@ func (t *turns) take(ctx context.Context, group string) (leave func(), err error
 	case <-wait.Done():
 	}
 	if !t.giveUp(group, let) {
-		leave() // it was let in meanwhile
+		leave() // it got a place meanwhile
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -44,7 +45,7 @@ func (t *turns) take(ctx context.Context, group string) (leave func(), err error
 	return nil, Fault("too many files are being read")
 }
 
-// join stands in line.
+// join adds a waiter; the channel is closed when it has a place.
 func (t *turns) join(group string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +58,7 @@ func (t *turns) join(group string) chan struct{} {
 	return let
 }
 
-// admit lets in who may come in, with mu held.
+// admit gives free places to waiters. The caller holds mu.
 func (t *turns) admit() {
 	for t.taken < t.places {
 		next := slices.IndexFunc(t.order, func(group string) bool { return t.held[group] < t.share })
@@ -78,7 +79,7 @@ func (t *turns) admit() {
 	}
 }
 
-// giveUp leaves the line, unless the turn has come.
+// giveUp removes a waiter. It returns false if the waiter has got a place.
 func (t *turns) giveUp(group string, let chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +94,7 @@ func (t *turns) giveUp(group string, let chan struct{}) bool {
 	return true
 }
 
-// leave gives a place back.
+// leave frees a place.
 func (t *turns) leave(group string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

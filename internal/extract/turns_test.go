@@ -22,8 +22,9 @@ func isIn(let chan struct{}) bool {
 	}
 }
 
-// TestTurnsGoRound: a group's first does not wait for what others sent before it, and who gives up holds no place.
-func TestTurnsGoRound(t *testing.T) {
+// The first file of a group does not wait for earlier files of other groups, and a waiter that gives up holds no
+// place.
+func TestGroupsTakeTurns(t *testing.T) {
 	turns := newTurns(2, 1)
 	var much []chan struct{}
 	for range 100 {
@@ -33,7 +34,7 @@ func TestTurnsGoRound(t *testing.T) {
 	assert.False(t, isIn(much[1]))
 	third, again := turns.join("third"), turns.join("little")
 	turns.leave("much")
-	assert.False(t, isIn(third), "there are ninety-nine, but it was the turn of the group that waited for longer")
+	assert.False(t, isIn(third), "there are ninety-nine, but it was the turn of the group that waited for cutNote")
 	assert.True(t, isIn(much[1]))
 	turns.leave("much")
 	assert.True(t, isIn(third), "a group that has had its turn stands behind the others")
@@ -59,7 +60,7 @@ func nobodyIsIn(t *testing.T, turns *turns) {
 	assert.Empty(t, turns.order)
 }
 
-func TestATurnIsNotWaitedForForEver(t *testing.T) {
+func TestWaitForATurnTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(1, 1)
 		leave, err := turns.take(t.Context(), "a")
@@ -77,8 +78,8 @@ func TestATurnIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// TestFewAreIn: whoever comes, goes and gives up, no more are in than may be, and in the end nobody is.
-func TestFewAreIn(t *testing.T) {
+// Whatever the order of arrivals, departures and cancellations: no more readers than allowed, and none in the end.
+func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 	turns := newTurns(3, 2)
 	var mu sync.Mutex
 	in, of := 0, map[string]int{}
@@ -109,15 +110,15 @@ func TestFewAreIn(t *testing.T) {
 	nobodyIsIn(t, turns)
 }
 
-// TestTheDocumentsOfOneGroupDoNotHoldUpAnothers: while many of one are being read or wait, another's first one is read.
-func TestTheDocumentsOfOneGroupDoNotHoldUpAnothers(t *testing.T) {
+// While documents of one group are being read or wait, the first document of another group is read.
+func TestDocumentsOfOneGroupDoNotDelayAnother(t *testing.T) {
 	const many = 24
 	asked, let := make(chan struct{}, many), make(chan struct{})
 	var all sync.WaitGroup
 	for range many {
 		opened := 0
 		slow := File{Name: "a.html", Open: func(context.Context) (io.ReadCloser, error) {
-			if opened++; opened > 1 { // the first time is for a look at it
+			if opened++; opened > 1 { // it is opened first to recognize its format
 				asked <- struct{}{}
 				<-let
 			}

@@ -1,4 +1,4 @@
-// Command reader is a program of which package extract makes the process that reads a file.
+// Command reader is the program that the tests of package extract start to read files.
 package main
 
 import _ "agentplatform/internal/extract"

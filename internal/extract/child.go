@@ -14,40 +14,42 @@ import (
 	"time"
 )
 
-// Whatever has a grammar is read by a process of its own, this very program with hardly more in its environment than
-// apart: a few bytes may ask a parser for any amount of memory and time, and only another process can be ended for
-// that. How it ends is the answer.
+// A format that needs a parser is read by a child process: this program, with childVariable in its environment
+// and little else. A few bytes may make a parser use any amount of memory and time, and only a process can be ended
+// for that. The exit code and the output of the child are the result.
 const (
-	apart       = "AGENTPLATFORM_READS"
-	maxMemory   = 256 << 20        // bytes on top of what the process begins with
-	maxWork     = 10 * time.Second // of a processor
-	maxTime     = time.Minute      // by the clock, which runs on while a busy machine does something else
-	maxFault    = 200              // bytes that are told of why a file could not be read
-	atOnce      = 2                // files, in the whole process
-	atOnceGroup = 1                // of them of one group
+	childVariable = "AGENTPLATFORM_READS"
+	maxMemory     = 256 << 20        // bytes, in addition to what the process maps at its start
+	maxWork       = 10 * time.Second // of CPU time
+	maxTime       = time.Minute      // of elapsed time, which includes waiting for a busy CPU
+	maxFault      = 200              // bytes of the message of a Fault
+	atOnce        = 2                // files read at once by this process
+	atOnceGroup   = 1                // files read at once of one group
 )
 
-// grammars are what is read apart. The names are told to the other process, and to whoever sent a file that is broken.
+// grammars are the parsers by format. The names are passed to the child process, and are part of the messages of
+// Faults.
 var grammars = map[string]func([]byte) (string, error){"page": ofHTML, "Word document": ofWord, "PDF": ofPDF}
 
-// reader names the program that reads.
+// reader returns the path of the program that is started as the child.
 var reader = program
 
-// reading gives turns to the files that are to be read.
+// reading limits how many children run at once.
 var reading = newTurns(atOnce, atOnceGroup)
 
 func init() {
-	if grammar := os.Getenv(apart); grammar != "" {
-		readApart(grammar)
+	if grammar := os.Getenv(childVariable); grammar != "" {
+		childMain(grammar)
 	}
 }
 
-// readApart is the other process: a file comes in, its text goes out, or why there is none. It ends by itself, too,
-// should nobody be left who could end it; what ends a whole group of processes is for the one that waits for it.
-func readApart(grammar string) {
+// childMain is the child process: it reads a file from stdin and writes its text to stdout, or the reason of a
+// failure to stderr. It ends after 2*maxTime even if the parent has died, and ignores signals to the process group:
+// the parent decides.
+func childMain(grammar string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	time.AfterFunc(2*maxTime, func() { os.Exit(2) })
-	debug.SetMemoryLimit(maxMemory / 2) // the collector is in no hurry otherwise
+	debug.SetMemoryLimit(maxMemory / 2) // makes the garbage collector run before the limit is reached
 	err := limit(maxMemory, maxWork)
 	var data []byte
 	if err == nil {
@@ -71,9 +73,9 @@ func readApart(grammar string) {
 	os.Exit(0)
 }
 
-// readIn has a file read by another process, once it is its group's turn. What comes of it is a text or a Fault; any
-// other error says that the file was not judged, as it could not be fetched, or nobody waits for its text any more.
-func readIn(ctx context.Context, group, grammar string, open Open) (string, error) {
+// readInChild reads a file in a child process when it is its group's turn. The error is a [Fault], or, if the content
+// was not judged: that of ctx, of fetching the file, or of starting the child.
+func readInChild(ctx context.Context, group, grammar string, open Open) (string, error) {
 	leave, err := reading.take(ctx, group)
 	if err != nil {
 		return "", err
@@ -93,14 +95,14 @@ func readIn(ctx context.Context, group, grammar string, open Open) (string, erro
 	in := &source{from: io.LimitReader(file, maxFile)}
 	out, says := &bounded{most: MaxText + 100}, &bounded{most: maxFault}
 	child := exec.CommandContext(limited, program)
-	child.Env = []string{apart + "=" + grammar, "GOMAXPROCS=1"}
+	child.Env = []string{childVariable + "=" + grammar, "GOMAXPROCS=1"}
 	child.Stdin, child.Stdout, child.Stderr = in, out, says
 	err = child.Run()
 	var ended *exec.ExitError
 	switch {
 	case err == nil:
 		return out.text(), nil
-	case ctx.Err() != nil: // whoever asked has given up
+	case ctx.Err() != nil: // the caller has given up
 		return "", fmt.Errorf("extract: %w", ctx.Err())
 	case in.err != nil:
 		return "", fmt.Errorf("extract: the file could not be fetched: %w", in.err)
@@ -108,13 +110,13 @@ func readIn(ctx context.Context, group, grammar string, open Open) (string, erro
 		return "", fmt.Errorf("extract: %w", err)
 	case ended != nil && ended.ExitCode() == 1:
 		return "", Fault(says.text())
-	default: // what the runtime says of its end goes on for pages
+	default: // the crash report of the runtime is too long to show
 		return "", Fault(fmt.Sprintf("the %s takes more than %d MiB or %s to read, or breaks its reader",
 			grammar, maxMemory>>20, maxWork))
 	}
 }
 
-// source remembers why a file could not be read to its end, which is no fault of what it says.
+// source records the error of reading the file, which is not a fault of its content.
 type source struct {
 	from io.Reader
 	err  error
@@ -128,7 +130,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded keeps the beginning of what is written.
+// bounded keeps the first most bytes that are written.
 type bounded struct {
 	most int
 	kept []byte
