@@ -1,7 +1,8 @@
-// Package problem is the one error type that a client may see: a kind from a closed list, a stable code, a sentence.
+// Package problem is the one error type whose text clients may see: a kind of a closed list, a stable code, a
+// message.
 //
-// Use cases return it; the HTTP edge turns it into an answer in one place. Any other error is an internal one, whose
-// text no client sees. The package knows no HTTP status and imports only the standard library.
+// Use cases return it; the HTTP layer translates it into a response in one place. Any other error is internal, and
+// its text is not sent to clients. The package knows no HTTP status and imports only the standard library.
 package problem
 
 import (
@@ -10,38 +11,38 @@ import (
 	"time"
 )
 
-// Kind says what sort of answer a problem is.
+// Kind is the category of a problem.
 type Kind int
 
-// The kinds. Each maps to one HTTP status at the edge.
+// The kinds. The HTTP layer maps each to one status.
 const (
-	Internal           Kind = iota // our fault
+	Internal           Kind = iota // a fault of the service
 	Invalid                        // the request is malformed
 	TooLarge                       // the request is too large
 	Unauthenticated                // no valid key
-	Forbidden                      // a valid key that may not
-	NotFound                       // no such thing, or no longer
-	Conflict                       // the state of things forbids it
-	PreconditionFailed             // an If-Match that no longer holds
-	Limited                        // too much; later
-	Unavailable                    // nothing was done; try again
+	Forbidden                      // a valid key without the right
+	NotFound                       // does not exist, or no longer
+	Conflict                       // the state of the resource does not allow it
+	PreconditionFailed             // an If-Match that does not match
+	Limited                        // a limit is reached; later it may succeed
+	Unavailable                    // nothing was done; retry
 )
 
-// Field is one thing wrong with a request: where, and what.
+// Field is a fault of one field of a request: its location and a message.
 type Field struct {
 	Location string `json:"location"`
 	Message  string `json:"message"`
 }
 
-// Error is a problem as the client is told it.
+// Error is a problem as clients see it. Use [As] to find one in an error.
 type Error struct {
 	Kind       Kind
-	Code       string         // stable, listed in the OpenAPI document
-	Message    string         // for a human
+	Code       string         // stable; listed in the OpenAPI document
+	Message    string         // for humans
 	Fields     []Field        // for Invalid
-	Extras     map[string]any // further members of the answer's body
+	Extras     map[string]any // further members of the response's body
 	RetryAfter time.Duration  // for Limited and Unavailable
-	Cause      error          // for the log, never for the client
+	Cause      error          // for the log, never sent to clients
 }
 
 func (e *Error) Error() string {
@@ -53,7 +54,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// With adds a member to the answer's body.
+// With adds a member to the response's body, and returns e.
 func (e *Error) With(name string, value any) *Error {
 	if e.Extras == nil {
 		e.Extras = map[string]any{}
@@ -62,12 +63,12 @@ func (e *Error) With(name string, value any) *Error {
 	return e
 }
 
-// New makes a problem.
+// New makes a problem with a formatted message.
 func New(kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// InvalidField is a 400 that names the field.
+// InvalidField makes a problem of the kind [Invalid] that names the field.
 func InvalidField(location, format string, args ...any) *Error {
 	message := fmt.Sprintf(format, args...)
 	return &Error{
@@ -76,15 +77,16 @@ func InvalidField(location, format string, args ...any) *Error {
 	}
 }
 
-// Missing is the answer for something that nowhere exists, or no longer.
+// Missing is the problem for a resource that does not exist, or no longer: [NotFound], "not_found".
 func Missing(what string) *Error { return New(NotFound, "not_found", "%s does not exist", what) }
 
-// Outside is the answer for something that exists in another organisation.
+// Outside is the problem for a resource of another organization: [Forbidden], "outside_organization".
 func Outside(what string) *Error {
 	return New(Forbidden, "outside_organization", "%s is outside the organization of this API key", what)
 }
 
-// Retry says that nothing was done and the same request may be sent again.
+// Retry is the problem for a temporary failure: nothing was done, and the request may be repeated. It is
+// [Unavailable], "unavailable", and wraps cause.
 func Retry(cause error) *Error {
 	return &Error{
 		Kind: Unavailable, Code: "unavailable", Message: "the service could not do this right now; nothing was done",
@@ -92,14 +94,14 @@ func Retry(cause error) *Error {
 	}
 }
 
-// As finds the problem in err, if it is one.
+// As finds the problem in err, if it wraps one.
 func As(err error) (*Error, bool) {
 	var e *Error
 	ok := errors.As(err, &e)
 	return e, ok
 }
 
-// Is says whether err is a problem with this code.
+// Is reports whether err wraps a problem with this code.
 func Is(err error, code string) bool {
 	e, ok := As(err)
 	return ok && e.Code == code

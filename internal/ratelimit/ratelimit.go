@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Limit is how much a key may: so many requests a minute, and so many at once on top of an even flow.
+// Limit is the limit of a key: a rate in requests per minute, and how many requests may come at once.
 type Limit struct {
 	PerMinute int
 	Burst     int
 }
 
-// State is where a key stands after a request.
+// State is the state of a key after a request.
 type State struct {
 	Allowed    bool
-	Limit      int           // the size of the burst
-	Remaining  int           // how many more would be let through now
-	RetryAfter time.Duration // until the next one is let through
-	Reset      time.Duration // until the whole burst is there again
+	Limit      int           // the burst
+	Remaining  int           // how many more requests would be allowed now
+	RetryAfter time.Duration // until the next request is allowed; 0 if this one was
+	Reset      time.Duration // until the whole burst is available again
 }
 
-// maxKeys bounds the memory. When it is reached, keys that are at rest are forgotten.
+// maxKeys bounds the memory. When it is reached, idle keys are removed.
 const maxKeys = 100_000
 
-// Limiter counts for all keys. The zero value is ready.
+// Limiter counts the requests of all keys. The zero value is ready; it is safe for concurrent use.
 type Limiter struct {
 	mu   sync.Mutex
-	next map[string]time.Duration // when the key's last admitted request is paid for: the theoretical arrival time
+	next map[string]time.Duration // the theoretical arrival time of each key's next request
 }
 
-// Take counts a request of key at a monotonic reading.
+// Take counts a request of a key. at is the reading of a monotonic clock. Values of limit below 1 count as 1.
 func (l *Limiter) Take(key string, limit Limit, at time.Duration) State {
 	interval := time.Minute / time.Duration(max(limit.PerMinute, 1))
 	burst := max(limit.Burst, 1)
@@ -64,7 +64,7 @@ func (l *Limiter) forget(at time.Duration) {
 			delete(l.next, k)
 		}
 	}
-	if len(l.next) >= maxKeys { // all of them busy: begin anew rather than grow
+	if len(l.next) >= maxKeys { // no key is idle: forget all rather than grow
 		clear(l.next)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/ratelimit"
 )
 
-func TestABurstThenAnEvenFlow(t *testing.T) {
+func TestBurstIsAllowedThenAnEvenRate(t *testing.T) {
 	var l ratelimit.Limiter
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 3}
 	for want := 2; want >= 0; want-- {
@@ -27,11 +27,12 @@ func TestABurstThenAnEvenFlow(t *testing.T) {
 	assert.True(t, l.Take("other", limit, 0).Allowed)
 }
 
-// Whatever the arrivals, a window of any length admits no more than the burst plus what the rate gives in it, and who
-// waits RetryAfter is let through.
+// For any arrivals, a period of any length allows at most the burst plus the rate's share, and a request after
+// RetryAfter is allowed.
 func TestNeverMoreThanBurstPlusRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := ratelimit.Limit{PerMinute: rapid.IntRange(1, 1000).Draw(t, "rate"), Burst: rapid.IntRange(1, 20).Draw(t, "burst")}
+		limit := ratelimit.Limit{PerMinute: rapid.IntRange(1, 1000).Draw(t, "rate"),
+			Burst: rapid.IntRange(1, 20).Draw(t, "burst")}
 		var l ratelimit.Limiter
 		at := time.Duration(0)
 		var admitted []time.Duration

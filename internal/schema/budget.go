@@ -14,43 +14,45 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A schema of some hundred bytes may ask for any amount of work: each reference to a part of it is a visit of its own, and parts
-// that refer to parts double with each level. The library visits whatever it is told to, keeps every fault that it finds, and
-// cannot be stopped. So each part of a compiled schema is given a hook that the library calls before it looks into a value (the
-// check of its format, which it asks for first). The hook takes from a budget what the visits that follow will cost, and ends
-// the check by a panic when that is more than is left, or when nobody waits for it any more.
+// A schema of a few hundred bytes may cause any amount of work: each reference to a part is a visit, and parts that
+// refer to parts multiply with each level. The library makes all visits, keeps all faults, and cannot be cancelled.
+// Therefore each part of a compiled schema gets a hook that the library calls before it looks into a value (in the
+// place of the check of its format, which comes first). The hook charges the cost of the following visits to a
+// budget, and ends the check with a panic if the budget is exceeded or the context has ended.
 const (
-	maxSteps    = 250_000 // of one check: visits of a part of the schema, or as much work; some tenths of a second
-	maxSchemas  = 4_000   // objects of a schema; the library looks each up among all
-	maxDepth    = 128     // of a schema or a value
-	maxDigits   = 100     // of a number; the library counts exactly
-	maxExponent = 400
-	maxInPlace  = 256    // parts of a schema that lead into one another at one place of a value
-	maxPattern  = 1_000  // bytes of a regular expression
-	maxPatterns = 64_000 // of all of a schema, each of which is read twice
-	maxProgram  = 20_000 // instructions of a regular expression
-	atOnce      = 8      // checks in this process
+	maxSteps    = 250_000 // steps of one check (visits of a part, or equal work): some tenths of a second
+	maxSchemas  = 4_000   // objects of a schema; the library searches all of them for each
+	maxDepth    = 128     // nesting of a schema or a value
+	maxDigits   = 100     // digits of a number; the library computes exactly
+	maxExponent = 400     // exponent of a number
+	maxInPlace  = 256     // length of a chain of parts that apply to the same value
+	maxPattern  = 1_000   // bytes of a regular expression
+	maxPatterns = 64_000  // bytes of all regular expressions of a schema; each is compiled twice
+	maxProgram  = 20_000  // instructions of a compiled regular expression
+	atOnce      = 8       // parallel checks in this process
 )
 
-// turns are taken by checks, so that those that cost as much as they may do not add up.
+// turns limits the parallel checks of this process, so that expensive ones do not add up.
 var turns = make(chan struct{}, atOnce)
 
-// errSteps is the fault of a schema, or a value, that is too much work.
-var errSteps = errors.New("to hold this value against the schema is too much work: the schema must be simpler, or the value smaller")
+// errSteps is the error of a check that exceeds its budget.
+var errSteps = errors.New("to hold this value against the schema is too much work: the schema must be simpler, " +
+	"or the value smaller")
 
-// spent is a panic that ends a check.
+// spent is the panic that ends a check.
 type spent struct{ error }
 
-// meter measures the checks of a schema. The budget is that of the check under way.
+// meter measures the checks of a schema, one at a time.
 type meter struct {
 	checking sync.Mutex
 	ctx      context.Context //nolint:containedctx // of the check under way: the library passes none on
-	left     int
-	each     int // steps of a visit: more where a value is deep, as each fault names its whole place
-	patterns int // bytes of all so far
-	unseen   bool
+	left     int             // steps left of the budget
+	each     int             // steps of a visit: more for deep values, as each fault has its whole location
+	patterns int             // bytes of the regular expressions so far
+	unseen   bool            // a part has unevaluatedProperties or unevaluatedItems
 }
 
+// begin waits for a turn and resets the budget. The error is that of ctx. The caller must call end.
 func (m *meter) begin(ctx context.Context, of form) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -74,7 +76,7 @@ func (m *meter) end() {
 	<-turns
 }
 
-// take takes from the budget.
+// take charges steps to the budget. It panics with [spent] if the budget is exceeded or the context has ended.
 func (m *meter) take(steps int) {
 	if err := m.ctx.Err(); err != nil {
 		panic(spent{err})
@@ -84,10 +86,10 @@ func (m *meter) take(steps int) {
 	}
 }
 
-// form is what a JSON value is like.
+// form is the size of a JSON value: its values, its objects and booleans (possible schemas), and its nesting.
 type form struct{ nodes, schemas, depth int }
 
-// survey measures a value and refuses what costs too much however it is used.
+// survey measures a value. The error says that it is too deep, or has a number that is too expensive.
 func survey(v any) (f form, err error) {
 	var look func(v any, depth int)
 	look = func(v any, depth int) {
@@ -111,7 +113,8 @@ func survey(v any) (f form, err error) {
 			f.schemas++
 		case json.Number:
 			digits, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
-			if n, _ := strconv.Atoi(exponent); len(digits) > maxDigits || len(exponent) > 9 || n < -maxExponent || n > maxExponent {
+			if n, _ := strconv.Atoi(exponent); len(digits) > maxDigits || len(exponent) > 9 || n < -maxExponent ||
+				n > maxExponent {
 				err = fmt.Errorf("a number has more than %d digits, or an exponent beyond %d", maxDigits, maxExponent)
 			}
 		}
@@ -120,7 +123,7 @@ func survey(v any) (f form, err error) {
 	return f, err
 }
 
-// counted is a regular expression whose use is measured.
+// counted is a regular expression whose use is charged to the budget.
 type counted struct {
 	*regexp.Regexp
 	meter *meter
@@ -132,10 +135,11 @@ func (c counted) MatchString(s string) bool {
 	return c.Regexp.MatchString(s)
 }
 
-// pattern compiles a regular expression.
+// pattern compiles a regular expression. It panics with [spent] if that exceeds a limit.
 func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 	if m.patterns += len(text); len(text) > maxPattern || m.patterns > maxPatterns {
-		panic(spent{fmt.Errorf("a regular expression has more than %d bytes, or all have more than %d", maxPattern, maxPatterns/2)})
+		panic(spent{fmt.Errorf("a regular expression has more than %d bytes, or all have more than %d", maxPattern,
+			maxPatterns/2)})
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -149,7 +153,7 @@ func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 	return counted{compiled, m, size}, err
 }
 
-// program is about how many instructions a regular expression becomes.
+// program estimates the number of instructions of a compiled regular expression.
 func program(r *syntax.Regexp) int {
 	size := 1 + len(r.Rune)
 	for _, sub := range r.Sub {
@@ -161,13 +165,13 @@ func program(r *syntax.Regexp) int {
 	return min(size, maxProgram+1)
 }
 
-// part is a part of a schema, with what visits of it lead to.
+// part is a part of a schema with the parts that its visit leads to.
 type part struct {
 	*jsonschema.Schema
-	here  []*jsonschema.Schema // held against the same value
-	below []*jsonschema.Schema // held against each member of it
-	own   int                  // what is compared before the hook is asked
-	lists int                  // what is looked through for each object
+	here  []*jsonschema.Schema // apply to the same value
+	below []*jsonschema.Schema // apply to each of its members
+	own   int                  // cost of the comparisons before the hook is called
+	lists int                  // length of the lists that are searched for each object
 }
 
 // partsOf finds all parts of a compiled schema.
@@ -189,7 +193,8 @@ func partsOf(root *jsonschema.Schema) map[*jsonschema.Schema]*part {
 	return parts
 }
 
-// watch hooks all parts of a compiled schema.
+// watch adds hooks to all parts of a compiled schema. The error says that it has dynamic references, or a chain of
+// references that is a cycle or too long.
 func (m *meter) watch(root *jsonschema.Schema) error {
 	parts := partsOf(root)
 	for s := range parts {
@@ -210,12 +215,13 @@ func (m *meter) watch(root *jsonschema.Schema) error {
 	return nil
 }
 
-// inPlace is how many parts lead into one another from a part on, at one place of a value; a circle leads without an end.
+// inPlace is the length of the longest chain of parts that apply to the same value, beginning with s; for a cycle,
+// more than maxInPlace.
 func inPlace(parts map[*jsonschema.Schema]*part, levels map[*jsonschema.Schema]int, s *jsonschema.Schema) int {
 	if n, known := levels[s]; known {
 		return n
 	}
-	levels[s] = maxInPlace + 1 // until it is known: who comes here again has gone in a circle
+	levels[s] = maxInPlace + 1 // until it is known: reaching s again is a cycle
 	deepest := 0
 	for _, next := range parts[s].here {
 		deepest = max(deepest, inPlace(parts, levels, next))
@@ -264,7 +270,8 @@ func partOf(s *jsonschema.Schema) *part {
 		p.lists += 1 + len(one)
 	}
 	p.lists += len(s.DependentSchemas)
-	below(s.PropertyNames, s.AdditionalProperties, s.UnevaluatedProperties, s.Contains, s.Items, s.AdditionalItems, s.PrefixItems, s.Items2020, s.UnevaluatedItems)
+	below(s.PropertyNames, s.AdditionalProperties, s.UnevaluatedProperties, s.Contains, s.Items, s.AdditionalItems,
+		s.PrefixItems, s.Items2020, s.UnevaluatedItems)
 	for _, one := range s.PatternProperties {
 		below(one)
 	}
@@ -294,7 +301,7 @@ func nodes(v any) int {
 	return n
 }
 
-// hook has the library ask before it goes on from a part.
+// hook adds the hook to a part.
 func (m *meter) hook(s *jsonschema.Schema, p *part, parts map[*jsonschema.Schema]*part) {
 	total := func(list []*jsonschema.Schema) (sum int) {
 		for _, one := range list {

@@ -2,7 +2,7 @@ package schema
 
 import "github.com/santhosh-tekuri/jsonschema/v6"
 
-// Visits has the library itself count the visits of a schema's parts that it completes, and says how many of them there may be.
+// Visits counts the visits of a schema's parts that the library completes, and returns the limit of them.
 func Visits(s Schema) (made func() int, most int) {
 	n := 0
 	for part := range partsOf(s.compiled) {

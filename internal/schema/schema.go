@@ -1,8 +1,7 @@
-// Package schema holds JSON against JSON schemas: tools' arguments, agents' structured answers.
+// Package schema validates JSON against JSON schemas: arguments of tools, structured answers of agents.
 //
-// A schema comes from outside and is not trusted: it refers to nothing but itself, and what it may cost is bounded. Reading one
-// is bounded by its size, holding a value against one by a budget of steps (budget.go). The package knows no run. It imports the
-// schema library.
+// A schema is not trusted: it may not refer to other documents, and its cost is bounded: compiling by its size,
+// validating by a budget of steps (budget.go). The package knows no run. It imports the schema library.
 package schema
 
 import (
@@ -18,21 +17,22 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Schema is a JSON schema that can be held against, by one at a time.
+// Schema is a compiled JSON schema. It is safe for concurrent use; checks of one schema run one after the other.
 type Schema struct {
 	compiled *jsonschema.Schema
 	meter    *meter
 }
 
-// nowhere loads nothing: a schema refers to itself alone.
-type nowhere struct{}
+// noLoader refuses to load other documents.
+type noLoader struct{}
 
-func (nowhere) Load(string) (any, error) { return nil, errors.New("it refers to another document") }
+func (noLoader) Load(string) (any, error) { return nil, errors.New("it refers to another document") }
 
-// MaxSize is how many bytes a schema may have.
+// MaxSize is the maximal size of a schema in bytes.
 const MaxSize = 64 << 10
 
-// Compile reads a schema.
+// Compile compiles a schema. The error says, in words for its author, why it cannot be used: it is larger than
+// [MaxSize], is no JSON object, is invalid, refers to other documents, or exceeds a limit of budget.go.
 func Compile(raw json.RawMessage) (s Schema, err error) {
 	if len(raw) > MaxSize {
 		return s, fmt.Errorf("it has more than %d KiB", MaxSize>>10)
@@ -51,9 +51,9 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer survive(&err)
+	defer recoverTo(&err)
 	c := jsonschema.NewCompiler()
-	c.UseLoader(nowhere{})
+	c.UseLoader(noLoader{})
 	c.DefaultDraft(jsonschema.Draft2020)
 	m := &meter{}
 	c.UseRegexpEngine(m.pattern)
@@ -71,8 +71,8 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	return Schema{compiled, m}, nil
 }
 
-// survive makes an error of what the library does not survive: it was not made for schemas that mean harm.
-func survive(err *error) {
+// recoverTo turns a panic of the library into an error: it was not made for hostile schemas.
+func recoverTo(err *error) {
 	switch p := recover().(type) {
 	case nil:
 	case spent:
@@ -82,12 +82,12 @@ func survive(err *error) {
 	}
 }
 
-// enough is how much is said of one fault.
-const enough = 500
+// maxFault is the maximal length of one message in bytes.
+const maxFault = 500
 
 func clip(text string) string {
-	if len(text) > enough {
-		return strings.ToValidUTF8(text[:enough], "") + "…"
+	if len(text) > maxFault {
+		return strings.ToValidUTF8(text[:maxFault], "") + "…"
 	}
 	return text
 }
@@ -96,10 +96,11 @@ func plain(err error) error {
 	return errors.New(clip(strings.ReplaceAll(err.Error(), "schema:///it", "")))
 }
 
-// maxFaults bounds how many faults are told at once.
+// maxFaults is how many violations are reported at once.
 const maxFaults = 8
 
-// Check says what of a value does not fit, in words for whoever made it: the place and what is wrong there.
+// Check validates a JSON value. The error lists the violations with their locations, in words for the author of the
+// value; or says that the value is no JSON, or too expensive to check; or is that of ctx.
 func (s Schema) Check(ctx context.Context, raw json.RawMessage) (err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -113,7 +114,7 @@ func (s Schema) Check(ctx context.Context, raw json.RawMessage) (err error) {
 		return err
 	}
 	defer s.meter.end()
-	defer survive(&err)
+	defer recoverTo(&err)
 	err = s.compiled.Validate(value)
 	var wrong *jsonschema.ValidationError
 	if !errors.As(err, &wrong) {

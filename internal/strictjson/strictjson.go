@@ -1,12 +1,12 @@
-// Package strictjson reads JSON that nobody vouches for, and gives it a normal form.
+// Package strictjson reads untrusted JSON and gives it a normal form.
 //
-// JSON leaves open what a member that stands twice means, what a lone surrogate is, and how a number is spelled; two readers of
-// one text may understand it differently. So whatever a model, a tool or a client sends as JSON of its own making is read here,
-// once, and everything after (policies, people who approve, what is stored, what is sent on) works on the normal form: no
-// member twice in one object, valid Unicode with no needless escapes, one spelling for each number, no white space, the members
-// in the order in which they came.
+// JSON leaves open what a duplicate member means, what a lone surrogate is, and how a number is spelled, so that two
+// parsers may understand one text differently. Therefore all JSON that models, tools and clients make is parsed here
+// once, and everything after that (policies, approvals, storage, requests to tools) uses the normal form: no
+// duplicate members, valid Unicode without needless escapes, one spelling for each number, no white space, members in
+// their original order.
 //
-// It knows no run. It imports the JSON library alone.
+// The package knows no run. It imports only the JSON library.
 package strictjson
 
 import (
@@ -22,20 +22,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits bounds what is read.
+// Limits bounds a JSON text.
 type Limits struct {
-	Bytes int // of the text, and of its normal form
-	Depth int // of arrays and objects in each other
+	Bytes int // maximal length of the text, and of its normal form
+	Depth int // maximal nesting of arrays and objects
 }
 
-// Within says what is too much in JSON that is then read into structures: there, a value may cost a hundred times what it
-// weighs. It is lenient otherwise, and keeps nothing.
+// Within checks the size of JSON that is then decoded into Go structures, where a value may need a hundred times its
+// size. It accepts duplicate members and invalid UTF-8. The error says, in words for the sender, which limit is
+// exceeded (bytes, depth or number of values; a member's name and the end of an array or object count as values), or
+// that the text is no JSON.
 func Within(raw []byte, limits Limits, values int) error {
 	if len(raw) > limits.Bytes {
 		return fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
 	}
 	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for n := 0; ; n++ { // a member's name counts, too, and so does an end
+	for n := 0; ; n++ {
 		if _, err := in.ReadToken(); errors.Is(err, io.EOF) && n > 0 {
 			return nil
 		} else if err != nil {
@@ -50,13 +52,15 @@ func Within(raw []byte, limits Limits, values int) error {
 	}
 }
 
-// maxDigits bounds a number that is written out: more are no number that anybody computes with.
+// maxDigits bounds a number without exponent; longer ones are not used in practice.
 const maxDigits = 400
 
-// maxPlace bounds how much of the place of a fault is told.
+// maxPlace is how many bytes of the location of a fault are reported.
 const maxPlace = 200
 
-// Value is the normal form of one JSON value, or what is wrong with it, in words for whoever made it.
+// Value returns the normal form of one JSON value. The error says, in words for the sender, what is wrong: a limit,
+// the syntax, a duplicate member, invalid Unicode, text after the value, or a number that is too long. It contains no
+// part of the text except the location.
 func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 	if len(raw) > limits.Bytes {
 		return nil, fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
@@ -86,13 +90,13 @@ func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 		if err != nil {
 			return nil, fault(err)
 		}
-		if out.Len() > limits.Bytes+1 { // a short number may be a long one when it is written out
+		if out.Len() > limits.Bytes+1 { // a number with an exponent may become long
 			return nil, fmt.Errorf("the JSON has more than %d bytes when its numbers are written out", limits.Bytes)
 		}
 	}
 }
 
-// Object is [Value] of an object.
+// Object is [Value] for JSON objects; any other value is an error, too.
 func Object(raw []byte, limits Limits) (json.RawMessage, error) {
 	v, err := Value(raw, limits)
 	if err == nil && v[0] != '{' {
@@ -109,7 +113,8 @@ func number(to *jsontext.Encoder, text string) error {
 	return to.WriteValue(jsontext.Value(plain))
 }
 
-// Number writes a JSON number out exactly: no exponent, no needless zeros. It says no to one that would be very long.
+// Number writes a JSON number without exponent and without needless zeros, exactly. ok is false if it would have more
+// than maxDigits digits.
 func Number(text string) (plain string, ok bool) {
 	sign, digits := "", text
 	if rest, negative := strings.CutPrefix(text, "-"); negative {
@@ -119,7 +124,7 @@ func Number(text string) (plain string, ok bool) {
 	if at := strings.IndexAny(digits, "eE"); at >= 0 {
 		n, err := strconv.Atoi(digits[at+1:])
 		if err != nil {
-			n = maxDigits * maxDigits // out of the range of int, and so of everything
+			n = maxDigits * maxDigits // beyond the range of int, so beyond maxDigits
 			if digits[at+1] == '-' {
 				n = -n
 			}
@@ -144,7 +149,7 @@ func Number(text string) (plain string, ok bool) {
 	}
 }
 
-// fault says what is wrong in words that hold no more of the text than its place.
+// fault translates an error of the library into one that contains no part of the text except the location.
 func fault(err error) error {
 	var at *jsontext.SyntacticError
 	if !errors.As(err, &at) {
@@ -172,8 +177,8 @@ func fault(err error) error {
 	return fmt.Errorf("%s %s (at byte %d)", place, what, at.ByteOffset)
 }
 
-// Unmarshal reads a value of a client into one of ours. A member is what its name says letter by letter: the standard
-// library takes "Level" for "level", too, so that two readers could tell differently which of two was meant. A member
-// that stands twice is an error; one that is unknown is left out. The error is a [jsonv2.SemanticError] where the type
-// is wrong.
+// Unmarshal decodes JSON of a client into a structure. Names of members are case-sensitive: the standard library
+// accepts "Level" for "level", so that two parsers could disagree which of two is meant. Unknown members are ignored.
+// A duplicate member or invalid syntax is an error; the error is a [jsonv2.SemanticError] if a value has the wrong
+// type.
 func Unmarshal(raw []byte, into any) error { return jsonv2.Unmarshal(raw, into) }

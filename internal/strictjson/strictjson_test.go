@@ -14,7 +14,7 @@ import (
 
 var limits = strictjson.Limits{Bytes: 1 << 10, Depth: 8}
 
-func TestTheNormalForm(t *testing.T) {
+func TestValueReturnsTheNormalForm(t *testing.T) {
 	for in, want := range map[string]string{
 		`{ "b" : 1,"a":[ true, null ] }`: `{"b":1,"a":[true,null]}`,
 		`{"\u0061":"\u006dallory\/\n"}`:  `{"a":"mallory/\n"}`,
@@ -33,7 +33,7 @@ func TestTheNormalForm(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestValueRefusesAmbiguousJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":1,"a":2}`:                          `/a stands twice (at byte 7)`,
 		`{"a":1,"\u0061":2}`:                     `/a stands twice (at byte 7)`,
@@ -60,7 +60,7 @@ func TestWhatIsRefused(t *testing.T) {
 	assert.EqualError(t, err, "it is no JSON object")
 }
 
-func TestWithinIsLenientButForWhatCosts(t *testing.T) {
+func TestWithinRefusesOnlyWhatExceedsALimit(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":1,"a":2}`:                   ``,
 		"\"\xff\\ud800\"":                 ``,
@@ -85,7 +85,8 @@ func TestWithinIsLenientButForWhatCosts(t *testing.T) {
 }
 
 func FuzzValue(f *testing.F) {
-	for _, seed := range []string{`{"a":[1.5e3,"\u00e9",{"b":null}]}`, `{"a":1,"a":1}`, `-0.0e-7`, `"\ud800"`, `[[[[]]]]`} {
+	for _, seed := range []string{`{"a":[1.5e3,"\u00e9",{"b":null}]}`, `{"a":1,"a":1}`, `-0.0e-7`, `"\ud800"`,
+		`[[[[]]]]`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -101,7 +102,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// read is a value as another library reads it, its numbers exact.
+// read decodes a value with another library, with exact numbers.
 func read(t *testing.T, text string) any {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
