@@ -1,9 +1,10 @@
-// Package egress lets HTTP out to addresses that others name, and to no place inside.
+// Package egress makes HTTP clients for URLs that users provide, which reach public addresses only.
 //
-// A name is judged when it is dialled, by the address it resolved to, and that very address is dialled: a name that
-// turns from public to private between two look-ups gains nothing. No proxy, no redirects.
+// A name is checked when it is dialled, by the address that it resolved to, and exactly that address is dialled: a
+// name that changes from a public to a private address between two look-ups gains nothing. There are no proxies and
+// no redirects.
 //
-// It imports the standard library alone.
+// It imports only the standard library.
 package egress
 
 import (
@@ -23,17 +24,18 @@ import (
 	"time"
 )
 
-// ErrForbidden says that an address is inside, or otherwise none that may be reached.
+// ErrForbidden is returned for an address that is not public and not allowed by the policy.
 var ErrForbidden = errors.New("egress: this address may not be reached")
 
-// Policy says what may be reached although it is inside.
+// Policy says which private addresses may be reached, and which certificate authorities are trusted.
 type Policy struct {
-	Allow []string // "host:port", as the URL names it
-	Roots *x509.CertPool
+	Allow []string       // "host:port", as in the URL
+	Roots *x509.CertPool // nil for those of the system
 }
 
-// Read makes a policy from settings: hosts that may be reached though private, and a PEM file of further authorities, which
-// an error calls by the setting's name.
+// Read makes a policy from settings: host:port pairs that may be reached though private, and a PEM file of further
+// certificate authorities ("" for none). The error names the setting if the file cannot be read or has no
+// certificate.
 func Read(allow []string, setting, caFile string) (Policy, error) {
 	p := Policy{Allow: allow}
 	if caFile == "" {
@@ -52,11 +54,12 @@ func Read(allow []string, setting, caFile string) (Policy, error) {
 	return p, nil
 }
 
-// special lists what is not the public internet, beyond what netip tells by itself.
+// special lists address ranges that are not public, in addition to those that package netip knows.
 var special = func() []netip.Prefix {
 	var list []netip.Prefix
 	for _, p := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
+		"198.51.100.0/24",
 		"203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24",
 		"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
 	} {
@@ -65,20 +68,20 @@ var special = func() []netip.Prefix {
 	return list
 }()
 
-// global is all that IPv6 has of the public internet. What lies outside of it is of some other use: translated and mapped IPv4,
-// among others.
+// global is the public range of IPv6. Addresses outside of it have other uses, such as translated and mapped IPv4.
 var global = netip.MustParsePrefix("2000::/3")
 
-// tunnels says whether an address leads to an IPv4 address behind a tunnel's end (ISATAP), which any network may have.
+// tunnels reports whether an address leads to an IPv4 address behind a tunnel (ISATAP), which any network may have.
 func tunnels(a netip.Addr) bool {
 	b := a.As16()
 	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// Public says whether an address is on the public internet.
+// Public reports whether an address is on the public internet.
 func Public(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsValid() || a.Zone() != "" || a.IsUnspecified() || a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() ||
+	if !a.IsValid() || a.Zone() != "" || a.IsUnspecified() || a.IsLoopback() || a.IsPrivate() ||
+		a.IsLinkLocalUnicast() ||
 		a.IsMulticast() || a.IsInterfaceLocalMulticast() || a.IsLinkLocalMulticast() {
 		return false
 	}
@@ -93,8 +96,9 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
-// ParseHost reads a URL's host as an address in any notation that some resolver takes for one: dotted, decimal, octal,
-// hexadecimal, with fewer parts, IPv6. ok is false for a name.
+// ParseHost parses the host of a URL as an address in any notation that some resolver accepts: dotted, decimal,
+// octal, hexadecimal, with fewer parts, IPv6. ok is false for a name; for a malformed address, ok is true and addr is
+// the zero value, which is not public.
 func ParseHost(host string) (addr netip.Addr, ok bool) {
 	for _, h := range []string{host, strings.Trim(host, "[]"), strings.TrimSuffix(host, ".")} {
 		if a, err := netip.ParseAddr(h); err == nil {
@@ -114,7 +118,7 @@ func ParseHost(host string) (addr netip.Addr, ok bool) {
 		}
 		if i < len(parts)-1 {
 			if n > 255 {
-				return netip.Addr{}, true // a malformed address, and no name either
+				return netip.Addr{}, true // a malformed address, not a name
 			}
 			value = value<<8 | n
 			continue
@@ -128,7 +132,7 @@ func ParseHost(host string) (addr netip.Addr, ok bool) {
 	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
 }
 
-// parseNumber reads one part of an address. A number too large for any part is a number all the same.
+// parseNumber parses one part of an address. A number that is out of range is still a number.
 func parseNumber(s string) (uint64, error) {
 	base := 10
 	switch {
@@ -147,7 +151,8 @@ func parseNumber(s string) (uint64, error) {
 	return n, err
 }
 
-// CheckURL says what is wrong with a URL before anything is dialled: user information, or a forbidden address literal.
+// CheckURL checks a URL before anything is dialled. The error is [ErrForbidden] if it has user information, no host,
+// or a literal address that may not be reached.
 func (p Policy) CheckURL(u *url.URL) error {
 	if u.User != nil {
 		return fmt.Errorf("%w: user information in a URL", ErrForbidden)
@@ -181,7 +186,9 @@ func (p Policy) allowsHost(hostport string) bool {
 	return false
 }
 
-// Client makes a client that keeps to the policy.
+// Client makes a client that enforces the policy: dialling an address that may not be reached fails with
+// [ErrForbidden], and redirects are returned, not followed. timeout limits each request with its response's body; 0
+// means no limit.
 func (p Policy) Client(timeout time.Duration) *http.Client {
 	open := &net.Dialer{Timeout: 5 * time.Second}
 	guarded := &net.Dialer{Timeout: 5 * time.Second, Control: control}
@@ -206,11 +213,11 @@ func (p Policy) Client(timeout time.Duration) *http.Client {
 	}
 }
 
-// control is asked with the address that is about to be dialled, after resolution.
+// control checks the address that is about to be dialled, after resolution.
 func control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !Public(at.Addr()) {
-		return ErrForbidden // whoever is told learns no address
+		return ErrForbidden // without the address, as the error may be shown to users
 	}
 	return nil
 }

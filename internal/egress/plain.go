@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Failure is why a server could not be reached, in words that name neither it nor any address or resolver on the way: those who
-// read it may be strangers to the network that we are in.
+// Failure says why a server could not be reached. Its text names no server, address or resolver, as users who may not
+// know our network see it. It wraps the cause.
 type Failure struct {
 	Why   string
 	cause error
@@ -22,31 +22,32 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Why }
 func (f *Failure) Unwrap() error { return f.cause }
 
-// reasons are the causes that are told apart, first those that others may be wrapped in.
+// reasons are the recognized causes; causes that wrap others come later.
 var reasons = []struct {
 	is  func(error) bool
 	why string
 }{
-	{one(ErrForbidden), "this address may not be reached"},
-	{one(context.DeadlineExceeded, os.ErrDeadlineExceeded), "no answer came in time"},
-	{one(context.Canceled), "it was given up"},
-	{a[*net.DNSError], "its name cannot be resolved"},
-	{one(syscall.ECONNREFUSED), "the connection was refused"},
-	{one(syscall.ENETUNREACH, syscall.EHOSTUNREACH), "there is no way to it"},
-	{one(syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed), "the connection broke off"},
-	{a[x509.HostnameError], "its certificate is for another name"},
-	{a[x509.UnknownAuthorityError], "its certificate is of an unknown authority"},
-	{a[x509.CertificateInvalidError], "its certificate is not valid"},
-	{a[*tls.CertificateVerificationError], "its certificate cannot be verified"},
-	{a[tls.RecordHeaderError], "it speaks no TLS"},
-	{a[tls.AlertError], "it speaks no TLS that we do"},
-	{one(http.ErrSchemeMismatch), "it speaks no TLS"},
-	{func(err error) bool { timed, ok := errors.AsType[net.Error](err); return ok && timed.Timeout() }, "no answer came in time"},
-	{a[*net.OpError], "the connection failed"},
-	{a[*net.AddrError], "its address is none"},
+	{isAny(ErrForbidden), "this address may not be reached"},
+	{isAny(context.DeadlineExceeded, os.ErrDeadlineExceeded), "no answer came in time"},
+	{isAny(context.Canceled), "it was given up"},
+	{isType[*net.DNSError], "its name cannot be resolved"},
+	{isAny(syscall.ECONNREFUSED), "the connection was refused"},
+	{isAny(syscall.ENETUNREACH, syscall.EHOSTUNREACH), "there is no way to it"},
+	{isAny(syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed), "the connection broke off"},
+	{isType[x509.HostnameError], "its certificate is for another name"},
+	{isType[x509.UnknownAuthorityError], "its certificate is of an unknown authority"},
+	{isType[x509.CertificateInvalidError], "its certificate is not valid"},
+	{isType[*tls.CertificateVerificationError], "its certificate cannot be verified"},
+	{isType[tls.RecordHeaderError], "it speaks no TLS"},
+	{isType[tls.AlertError], "it speaks no TLS that we do"},
+	{isAny(http.ErrSchemeMismatch), "it speaks no TLS"},
+	{func(err error) bool { timed, ok := errors.AsType[net.Error](err); return ok && timed.Timeout() },
+		"no answer came in time"},
+	{isType[*net.OpError], "the connection failed"},
+	{isType[*net.AddrError], "its address is none"},
 }
 
-func one(of ...error) func(error) bool {
+func isAny(of ...error) func(error) bool {
 	return func(err error) bool {
 		for _, target := range of {
 			if errors.Is(err, target) {
@@ -57,13 +58,13 @@ func one(of ...error) func(error) bool {
 	}
 }
 
-func a[T error](err error) bool {
+func isType[T error](err error) bool {
 	_, is := errors.AsType[T](err)
 	return is
 }
 
-// Plain says why a request failed. What is no failure of a network it does not know: ok is false, and the words say no more than
-// that it failed.
+// Plain returns the failure of a request for users. ok is false if err is no network failure: the text then says only
+// that the request failed.
 func Plain(err error) (failure *Failure, ok bool) {
 	for _, r := range reasons {
 		if r.is(err) {

@@ -21,9 +21,11 @@ import (
 
 var place = regexp.MustCompile(`\d+\.\d+|::|localhost|example|lookup|dial|://|:\d+`)
 
-func TestAFailureNamesNoPlace(t *testing.T) {
+func TestFailureNamesNoAddress(t *testing.T) {
 	plain, secured := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
-	breaks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	breaks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
 	for _, s := range []*httptest.Server{plain, secured, breaks} {
 		t.Cleanup(s.Close)
 	}
@@ -61,8 +63,10 @@ func TestAFailureNamesNoPlace(t *testing.T) {
 		assert.ErrorIs(t, failure, err, "the log may know")
 	}
 	for _, err := range []error{
-		&net.DNSError{Err: "no such host", Name: "db.example.com", Server: "10.0.0.2:53"}, &net.OpError{Op: "dial", Err: errors.New("10.1.2.3: odd")},
-		&url.Error{Op: "Get", URL: "http://10.0.0.1/", Err: io.EOF}, fmt.Errorf("reading from 10.0.0.1:80: %w", errors.New("odd")),
+		&net.DNSError{Err: "no such host", Name: "db.example.com", Server: "10.0.0.2:53"},
+		&net.OpError{Op: "dial", Err: errors.New("10.1.2.3: odd")},
+		&url.Error{Op: "Get", URL: "http://10.0.0.1/", Err: io.EOF},
+		fmt.Errorf("reading from 10.0.0.1:80: %w", errors.New("odd")),
 	} {
 		failure, _ := egress.Plain(err)
 		assert.NotRegexp(t, place, failure.Error())
