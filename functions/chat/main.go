@@ -1,5 +1,5 @@
-// Command chat is the function behind API Gateway for messages: POST /chat, and those of the A2A protocol. Whether an answer is a
-// stream stands in the request's body, so it always answers in the streaming way.
+// Command chat is the function behind API Gateway for messages: POST /chat, and those of the A2A protocol. Whether an
+// answer is a stream stands in the request's body, so it always answers in the streaming way.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command job is the function that takes away what was deleted or has outlived its retention: the job queue triggers it.
+// Command job is the function that takes away what was deleted or has outlived its retention: the job queue triggers
+// it.
 package main
 
 import (

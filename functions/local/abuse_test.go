@@ -73,7 +73,8 @@ func (p *program) answers() (slowest time.Duration) {
 	return slowest
 }
 
-// TestStalledReaders: thousands of readers of a stream that read nothing cost bounded memory, hold nobody up, and leave nothing behind.
+// TestStalledReaders: thousands of readers of a stream that read nothing cost bounded memory, hold nobody up, and leave
+// nothing behind.
 func TestStalledReaders(t *testing.T) {
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
@@ -82,7 +83,8 @@ func TestStalledReaders(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, status)
 	const readers = 5000
 	memory, descriptors := p.memory(), p.descriptors()
-	request := fmt.Sprintf("GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", run["run_id"], p.key)
+	request := fmt.Sprintf("GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: "+
+		"text/event-stream\r\n\r\n", run["run_id"], p.key)
 	connections := make([]net.Conn, readers)
 	var opening sync.WaitGroup
 	for worker := range 50 {
@@ -104,13 +106,16 @@ func TestStalledReaders(t *testing.T) {
 	opening.Wait()
 	require.False(t, t.Failed())
 	slowest, held := p.answers(), p.memory()
-	t.Logf("%d readers: %d MB more, others are answered within %s", readers, held-memory, slowest.Round(time.Millisecond))
-	assert.Less(t, held-memory, readers*160>>10, "MB: each costs a connection's buffers and two goroutines, and nothing that grows with the stream")
+	t.Logf("%d readers: %d MB more, others are answered within %s", readers, held-memory,
+		slowest.Round(time.Millisecond))
+	assert.Less(t, held-memory, readers*160>>10,
+		"MB: each costs a connection's buffers and two goroutines, and nothing that grows with the stream")
 	assert.Less(t, slowest, 3*time.Second)
 	for _, c := range connections {
 		_ = c.Close()
 	}
-	assert.Eventually(t, func() bool { return p.descriptors() <= descriptors+20 }, time.Minute, 50*time.Millisecond, "descriptors stay open")
+	assert.Eventually(t, func() bool { return p.descriptors() <= descriptors+20 }, time.Minute, 50*time.Millisecond,
+		"descriptors stay open")
 	p.make("/runs/"+run["run_id"].(string)+"/cancel", `{}`)
 }
 
@@ -150,9 +155,13 @@ func TestTooMuchIsRefused(t *testing.T) {
 	const gigabyte = 1 << 30
 	head := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.bin\"\r\n\r\n"
 	refused := []int{0, http.StatusRequestEntityTooLarge, http.StatusBadRequest}
-	assert.Contains(t, refused, send("1 GB, announced", "/files", "multipart/form-data; boundary=b", io.MultiReader(strings.NewReader(head), &endless{gigabyte}), gigabyte+int64(len(head))))
-	assert.Contains(t, refused, send("1 GB, in chunks", "/files", "multipart/form-data; boundary=b", io.MultiReader(strings.NewReader(head), &endless{gigabyte}), -1))
-	assert.Contains(t, refused, send("1 GB as JSON", "/agents", "application/json", io.MultiReader(strings.NewReader(`{"name":"`), &endless{gigabyte}), -1))
+	assert.Contains(t, refused, send("1 GB, announced", "/files", "multipart/form-data; boundary=b",
+		io.MultiReader(strings.NewReader(head), &endless{gigabyte}), gigabyte+int64(len(head))))
+	assert.Contains(t, refused, send("1 GB, in chunks", "/files", "multipart/form-data; boundary=b",
+		io.MultiReader(strings.NewReader(head), &endless{gigabyte}), -1))
+	assert.Contains(t, refused,
+		send("1 GB as JSON", "/agents", "application/json",
+			io.MultiReader(strings.NewReader(`{"name":"`), &endless{gigabyte}), -1))
 
 	var parts bytes.Buffer
 	w := multipart.NewWriter(&parts)
@@ -165,7 +174,8 @@ func TestTooMuchIsRefused(t *testing.T) {
 	assert.Contains(t, refused, send("10,000 parts", "/chat", w.FormDataContentType(), &parts, int64(parts.Len())))
 
 	// Heads: one that is too long, and many that never end.
-	c, err := p.dial("GET /api/v1/me HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-Flood: "+strings.Repeat("x", 1000)+"\r\n", 1000))
+	c, err := p.dial("GET /api/v1/me HTTP/1.1\r\nHost: x\r\n" +
+		strings.Repeat("X-Flood: "+strings.Repeat("x", 1000)+"\r\n", 1000))
 	if err == nil { // else it was cut off while it spoke
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		assert.Contains(t, []string{"", "HTTP/1.1 431 Request Header Fields Too Large\r\n"}, line)
@@ -180,7 +190,8 @@ func TestTooMuchIsRefused(t *testing.T) {
 	}
 	assert.Less(t, p.answers(), 3*time.Second, "beside a thousand heads that do not end")
 	worst = max(worst, p.memory()-before)
-	assert.Eventually(t, func() bool { return p.descriptors() <= descriptors+20 }, time.Minute, 50*time.Millisecond, "heads that do not end are waited for")
+	assert.Eventually(t, func() bool { return p.descriptors() <= descriptors+20 }, time.Minute, 50*time.Millisecond,
+		"heads that do not end are waited for")
 	for _, c := range slow {
 		_ = c.Close()
 	}

@@ -49,7 +49,9 @@ func behaviours() map[string]behaviour {
 		}
 	}
 	// first has the first pushes treated so, and takes the next.
-	first := func(times int, treat func(w http.ResponseWriter, r *http.Request)) func(http.ResponseWriter, *http.Request, int) {
+	first := func(
+		times int, treat func(w http.ResponseWriter, r *http.Request),
+	) func(http.ResponseWriter, *http.Request, int) {
 		return func(w http.ResponseWriter, r *http.Request, n int) {
 			if n <= times {
 				treat(w, r)
@@ -88,10 +90,15 @@ func behaviours() map[string]behaviour {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}), "delivered", 2},
-		"500-500":  {first(2, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), "delivered", 3},
-		"503":      {first(1, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }), "delivered", 2},
-		"hang":     {first(1, func(w http.ResponseWriter, _ *http.Request) { hang(w) }), "delivered", 2},
-		"hang-200": {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); hang(w) }), "delivered", 1}, // it has said 200
+		"500-500": {first(2, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+		}), "delivered", 3},
+		"503": {first(1, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}), "delivered", 2},
+		"hang": {first(1, func(w http.ResponseWriter, _ *http.Request) { hang(w) }), "delivered", 2},
+		// it has said 200
+		"hang-200": {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); hang(w) }), "delivered", 1},
 		"drip": {first(1, func(w http.ResponseWriter, r *http.Request) {
 			begun(w)
 			for tick := time.NewTicker(20 * time.Millisecond); ; { // until the sender has read enough
@@ -105,7 +112,8 @@ func behaviours() map[string]behaviour {
 				}
 			}
 		}), "delivered", 1},
-		"reset":     {first(1, func(w http.ResponseWriter, _ *http.Request) { reset(w) }), "delivered", 2}, // the acknowledgement is lost, too: it has the push
+		// the acknowledgement is lost, too: it has the push
+		"reset":     {first(1, func(w http.ResponseWriter, _ *http.Request) { reset(w) }), "delivered", 2},
 		"half-200":  {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); reset(w) }), "delivered", 1},
 		"half-head": {first(1, func(w http.ResponseWriter, _ *http.Request) { half(w) }), "delivered", 2},
 		"huge": {func(w http.ResponseWriter, _ *http.Request, _ int) {
@@ -217,7 +225,8 @@ func newChaos(t *testing.T) *chaos {
 func selfSigned(t *testing.T) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
@@ -286,7 +295,8 @@ func TestChaosOfReceivers(t *testing.T) {
 			for n := int(next.Add(1)); n <= *entries*2/3+20 && !t.Failed(); n = int(next.Add(1)) {
 				home := homes[n/len(names)/2%len(homes)]
 				name, message := names[n%len(names)], []string{"hello", "/ask Which?"}[n/len(names)%2]
-				_, started, err := home.post(t.Context(), "agent_id", home.agent, "message", message, "callback_url", c.address(name, n))
+				_, started, err := home.post(t.Context(), "agent_id", home.agent, "message", message, "callback_url",
+					c.address(name, n))
 				assert.NoError(t, err)
 				if id, _ := started["run_id"].(string); assert.NotEmpty(t, id, "%s: %v", name, started) {
 					if started["status"] == "awaiting_input" {
@@ -310,7 +320,8 @@ func TestChaosOfReceivers(t *testing.T) {
 		var list []delivery
 		settled := func() bool {
 			list = r.home.deliveries(r.id)
-			return len(list) > 0 && !slices.ContainsFunc(list, func(d delivery) bool { return d.State != b.state || len(d.Attempts) == 0 })
+			return len(list) > 0 &&
+				!slices.ContainsFunc(list, func(d delivery) bool { return d.State != b.state || len(d.Attempts) == 0 })
 		}
 		for !settled() && time.Now().Before(deadline) && !t.Failed() {
 			<-time.After(50 * time.Millisecond)
@@ -354,7 +365,8 @@ func TestChaosOfReceivers(t *testing.T) {
 			}
 			repeated += max(0, len(got)-1)
 		}
-		states := map[bool]int{true: 2, false: 1}[slices.ContainsFunc(list, func(d delivery) bool { return d.Status == "awaiting_input" })]
+		states := map[bool]int{true: 2,
+			false: 1}[slices.ContainsFunc(list, func(d delivery) bool { return d.Status == "awaiting_input" })]
 		assert.Len(t, list, states, "%s", r.name)
 	}
 	assert.Zero(t, c.trespass.Load(), "connections to where none may be")
@@ -362,7 +374,8 @@ func TestChaosOfReceivers(t *testing.T) {
 	assert.LessOrEqual(t, late, 2+entered/100, "tries that got no answer though there was one")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.Logf("%d states entered by %d runs, %d deliveries came, %d repetitions, %d tries were answered too late", entered, len(runs), len(c.got), repeated, late)
+	t.Logf("%d states entered by %d runs, %d deliveries came, %d repetitions, %d tries were answered too late", entered,
+		len(runs), len(c.got), repeated, late)
 }
 
 func (p *program) deliveries(run string) []delivery {

@@ -29,13 +29,15 @@ func TestKillNine(t *testing.T) {
 		for n := range 12 {
 			wg.Go(func() { l.work(ctx, round, n) })
 		}
-		<-time.After(time.Duration(50+rand.IntN(700)) * time.Millisecond) // the moment of the kill is what this test draws
+		// the moment of the kill is what this test draws
+		<-time.After(time.Duration(50+rand.IntN(700)) * time.Millisecond)
 		p.kill()
 		cancel()
 		wg.Wait()
 		began := time.Now()
 		p.start()
-		t.Logf("round %d: %d runs accepted so far, %d unanswered, serving again after %s", round, len(l.accepted), len(l.unknown), time.Since(began).Round(time.Millisecond))
+		t.Logf("round %d: %d runs accepted so far, %d unanswered, serving again after %s", round, len(l.accepted),
+			len(l.unknown), time.Since(began).Round(time.Millisecond))
 		l.retry()
 	}
 	l.settle()
@@ -59,12 +61,14 @@ func (l *load) learn() {
 	l.agent = v["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
 }
 
-var said = []string{"hello", "/sleep 30ms", "/sleep 400ms\n/tool echo {\"text\":\"t\"}\n/sleep 100ms", "/fail no", strings.Repeat("long ", 4000), "/tool calculate {\"expression\":\"1+1\"}"}
+var said = []string{"hello", "/sleep 30ms", "/sleep 400ms\n/tool echo {\"text\":\"t\"}\n/sleep 100ms", "/fail no",
+	strings.Repeat("long ", 4000), "/tool calculate {\"expression\":\"1+1\"}"}
 
 func (l *load) work(ctx context.Context, round, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Sprintf("%d-%d-%d", round, n, i)
-		form := []string{"agent_id", l.agent, "message", said[rand.IntN(len(said))], "wait", "false", "idempotency_key", key, "on_conflict", "enqueue"}
+		form := []string{"agent_id", l.agent, "message", said[rand.IntN(len(said))], "wait", "false", "idempotency_key",
+			key, "on_conflict", "enqueue"}
 		if rand.IntN(2) == 0 {
 			form = append(form, "chat_id", fmt.Sprint("chat-", rand.IntN(10)))
 		}
@@ -169,7 +173,8 @@ func tick(ctx context.Context) {
 	}
 }
 
-// TestAStopLetsWhatIsUnderWayEnd: what a model has begun to say is not asked for again after a stop, unless it takes too long.
+// TestAStopLetsWhatIsUnderWayEnd: what a model has begun to say is not asked for again after a stop, unless it takes
+// too long.
 func TestAStopLetsWhatIsUnderWayEnd(t *testing.T) {
 	p := built(t)
 	p.start()

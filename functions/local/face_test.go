@@ -21,7 +21,8 @@ func served(t *testing.T) (p *program, client func(script, path string, into any
 	t.Cleanup(p.stop)
 	return p, func(script, path string, into any, arguments ...string) {
 		t.Helper()
-		command := exec.Command(peertest.Python(t), append([]string{"../../scripts/peers/" + script, p.url + path, p.key}, arguments...)...)
+		command := exec.Command(peertest.Python(t),
+			append([]string{"../../scripts/peers/" + script, p.url + path, p.key}, arguments...)...)
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, string(out))
 		require.NoError(t, json.Unmarshal(out, into), string(out))
@@ -47,8 +48,8 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	assert.True(t, failed.Error)
 }
 
-// TestTheOfficialPythonClientOfA2A speaks version 1.0 of the protocol with an agent: an answer as it comes, a pause that is
-// answered, a task that is cancelled.
+// TestTheOfficialPythonClientOfA2A speaks version 1.0 of the protocol with an agent: an answer as it comes, a pause
+// that is answered, a task that is cancelled.
 func TestTheOfficialPythonClientOfA2A(t *testing.T) {
 	type result struct {
 		Name, Task, Context, Text, Got string

@@ -41,7 +41,8 @@ func TestHostile(t *testing.T) {
 	t.Cleanup(tools.Close)
 	at, err := url.Parse(tools.URL)
 	require.NoError(t, err)
-	p.environ = []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=none", "TOOL_ALLOW_HOSTS=" + at.Host, "ACTIVE_LIMIT=20s"}
+	p.environ = []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=none",
+		"TOOL_ALLOW_HOSTS=" + at.Host, "ACTIVE_LIMIT=20s"}
 	p.start()
 	t.Cleanup(p.stop)
 
@@ -61,8 +62,10 @@ func TestHostile(t *testing.T) {
 		count += theirs.hostileResults(models, hands, tools.URL)
 		count += theirs.hostileBodies()
 	})
-	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside ordinary cases, %s beside hostile ones (%d messages, all answered): %.2f of the ordinary, %.2f of alone",
-		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest), float64(hostile)/float64(alone))
+	t.Logf("%d hostile cases; the process has %d MB; another tenant's p99: %s alone, %s beside ordinary cases, %s "+
+		"beside hostile ones (%d messages, all answered): %.2f of the ordinary, %.2f of alone",
+		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest),
+		float64(hostile)/float64(alone))
 	assert.GreaterOrEqual(t, count, 300)
 	// The aim is 1.5. A machine with other work moves a p99 of a few milliseconds by more; a case that holds up others
 	// does it by seconds.
@@ -274,7 +277,8 @@ func (p *program) tell(models *hostileModels, hands *hostileTools, l lie) {
 	}
 	var run map[string]any
 	for {
-		if _, run, err = p.call(ctx, http.MethodGet, "/runs/"+id+"?wait_ms=5000", "", nil); !assert.NoError(p.t, err, l.name) {
+		if _, run, err = p.call(ctx, http.MethodGet, "/runs/"+id+"?wait_ms=5000", "", nil); !assert.NoError(p.t, err,
+			l.name) {
 			return
 		}
 		if run["status"] != "awaiting_input" {
@@ -296,7 +300,8 @@ func (p *program) tell(models *hostileModels, hands *hostileTools, l lie) {
 			decisions = append(decisions, map[string]any{"interrupt_id": i["id"], "decision": v})
 		}
 		raw, _ := json.Marshal(map[string]any{"decisions": decisions})
-		status, answer, err := p.call(ctx, http.MethodPost, "/runs/"+id+"/resume", "application/json", bytes.NewReader(raw))
+		status, answer, err := p.call(ctx, http.MethodPost, "/runs/"+id+"/resume", "application/json",
+			bytes.NewReader(raw))
 		if !assert.NoError(p.t, err, l.name) || !assert.Equal(p.t, http.StatusOK, status, "%s: %v", l.name, answer) {
 			return
 		}
@@ -304,7 +309,8 @@ func (p *program) tell(models *hostileModels, hands *hostileTools, l lie) {
 	slices.Sort(allowed)
 	made := hands.of(id)
 	for _, one := range made {
-		assert.True(p.t, slices.ContainsFunc(allowed, func(a string) bool { return sameMeaning(a, one) }), "%s: %s was made, %v were let pass", l.name, one, allowed)
+		assert.True(p.t, slices.ContainsFunc(allowed, func(a string) bool { return sameMeaning(a, one) }),
+			"%s: %s was made, %v were let pass", l.name, one, allowed)
 	}
 	assert.LessOrEqual(p.t, len(made), len(allowed), l.name)
 	status, list, err := p.call(ctx, http.MethodGet, "/runs/"+id+"/steps", "", nil)
@@ -326,7 +332,8 @@ func (p *program) tell(models *hostileModels, hands *hostileTools, l lie) {
 
 func sameMeaning(a, b string) bool {
 	var x, y any
-	return a == b || (json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && assert.ObjectsAreEqual(x, y))
+	return a == b || (json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil &&
+		assert.ObjectsAreEqual(x, y))
 }
 
 // hostileReplies are what models say: calls under every sort of id, with every sort of arguments, and streams of every
@@ -334,14 +341,20 @@ func sameMeaning(a, b string) bool {
 func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, address string) int {
 	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
 	ids := map[string][3]string{
-		"ids that differ": {"a", "b", "c"}, "one id": {"a", "a", "a"}, "no ids": {"", "", ""}, "ids like numbers": {"1", "0", "2"},
-		"ids like keys": {"0-0", "0-1", "call_0-2"}, "long ids": {strings.Repeat("x", 5000), strings.Repeat("x", 5000) + "y", "\x00\r\n"},
+		"ids that differ": {"a", "b", "c"}, "one id": {"a", "a", "a"}, "no ids": {"", "", ""},
+		"ids like numbers": {"1", "0", "2"},
+		"ids like keys":    {"0-0", "0-1", "call_0-2"},
+		"long ids":         {strings.Repeat("x", 5000), strings.Repeat("x", 5000) + "y", "\x00\r\n"},
 	}
 	arguments := map[string]string{
-		"good": `{"body":2}`, "a repeated member": `{"body":2,"body":1}`, "a repeated member, escaped": `{"body":2,"\u0062ody":1}`,
-		"a repeated member within": `{"body":{"a":1,"a":2}}`, "a lone surrogate": `{"body":"\ud800"}`, "cut off": `{"body":2`,
-		"a list": `[2]`, "nothing": ``, "two values": `{"body":2}{"body":3}`, "deep": `{"body":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
-		"a huge number": `{"body":1e99999}`, "long": `{"body":"` + strings.Repeat("x", 300<<10) + `"}`, "another spelling": `{ "body" : 2e0 }`,
+		"good": `{"body":2}`, "a repeated member": `{"body":2,"body":1}`,
+		"a repeated member, escaped": `{"body":2,"\u0062ody":1}`,
+		"a repeated member within":   `{"body":{"a":1,"a":2}}`, "a lone surrogate": `{"body":"\ud800"}`,
+		"cut off": `{"body":2`,
+		"a list":  `[2]`, "nothing": ``, "two values": `{"body":2}{"body":3}`,
+		"deep":          `{"body":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
+		"a huge number": `{"body":1e99999}`, "long": `{"body":"` + strings.Repeat("x", 300<<10) + `"}`,
+		"another spelling": `{ "body" : 2e0 }`,
 	}
 	var lies []lie
 	for which, id := range ids {
@@ -349,13 +362,15 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 			calls := [][3]string{{id[0], "act", `{"body":1}`}, {id[1], "act", second}, {id[2], "act", `{"body":3}`}}
 			name := which + ", " + what
 			lies = append(lies,
-				lie{name: name + ", decided", agent: guarded, say: saying(speech{calls: calls}), verbs: []string{"approve", "reject"}},
+				lie{name: name + ", decided", agent: guarded, say: saying(speech{calls: calls}),
+					verbs: []string{"approve", "reject"}},
 				lie{name: name, agent: free, say: saying(speech{calls: calls}), allowed: []string{"1", "2", "3", ""}},
 			)
 		}
 	}
 	usage := func(in, out, total string) speech {
-		return speech{text: "x", finish: "stop", usage: fmt.Sprintf(`{"prompt_tokens":%s,"completion_tokens":%s,"total_tokens":%s}`, in, out, total)}
+		return speech{text: "x", finish: "stop",
+			usage: fmt.Sprintf(`{"prompt_tokens":%s,"completion_tokens":%s,"total_tokens":%s}`, in, out, total)}
 	}
 	raw := func(contentType, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -372,21 +387,34 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 		large[n] = [3]string{fmt.Sprint(n), "act", `{"body":"` + strings.Repeat("x", 200<<10) + `"}`}
 	}
 	for name, say := range map[string]http.HandlerFunc{
-		"claims less than nothing": saying(usage("-5", "-7", "12")), "claims all there is": saying(usage("9223372036854775807", "9223372036854775807", "1")),
-		"claims nothing": saying(usage("0", "0", "0")), "claims a text": saying(usage(`"many"`, "{}", "1")), "claims a fraction": saying(usage("1.5", "1e9", "3")),
-		"300 calls": saying(speech{calls: many}), "6 MB of arguments": saying(speech{calls: large}),
-		"5 MB of text": saying(speech{text: strings.Repeat("x", 5<<20), finish: "stop"}), "a text in 50,000 pieces": saying(speech{text: strings.Repeat("x", 50_000), pieces: 50_000, finish: "stop"}),
-		"a tool without a name": saying(speech{calls: [][3]string{{"a", "", `{}`}}}), "a tool that nobody has": saying(speech{calls: [][3]string{{"a", "rm -rf /", `{}`}}}),
-		"a name of a megabyte": saying(speech{calls: [][3]string{{"a", strings.Repeat("act", 1<<18), `{}`}}}), "a name of control characters": saying(speech{calls: [][3]string{{"a", "a\x00\r\nct", `{}`}}}),
-		"text with control characters": saying(speech{text: "a\x00\x1b[2J\u202e", finish: "stop"}), "an unknown finish": saying(speech{text: "x", finish: strings.Repeat("why", 1000)}),
-		"a search without a base": saying(speech{calls: [][3]string{{"a", "search", `{"query":5}`}}}), "a question that is none": saying(speech{calls: [][3]string{{"a", "ask_user", `{"question":{"a":1}}`}}}),
-		"a question of a megabyte": saying(speech{calls: [][3]string{{"a", "ask_user", `{"question":"` + strings.Repeat("x", 200<<10) + `"}`}}}),
-		"no stream":                raw("application/json", `{"choices":[]}`), "an empty stream": raw("text/event-stream", ""), "HTML": raw("text/html", "<h1>hello</h1>"),
+		"claims less than nothing": saying(usage("-5", "-7", "12")),
+		"claims all there is":      saying(usage("9223372036854775807", "9223372036854775807", "1")),
+		"claims nothing":           saying(usage("0", "0", "0")), "claims a text": saying(usage(`"many"`, "{}", "1")),
+		"claims a fraction": saying(usage("1.5", "1e9", "3")),
+		"300 calls":         saying(speech{calls: many}), "6 MB of arguments": saying(speech{calls: large}),
+		"5 MB of text": saying(speech{text: strings.Repeat("x", 5<<20), finish: "stop"}),
+		"a text in 50,000 pieces": saying(speech{text: strings.Repeat("x", 50_000), pieces: 50_000,
+			finish: "stop"}),
+		"a tool without a name":        saying(speech{calls: [][3]string{{"a", "", `{}`}}}),
+		"a tool that nobody has":       saying(speech{calls: [][3]string{{"a", "rm -rf /", `{}`}}}),
+		"a name of a megabyte":         saying(speech{calls: [][3]string{{"a", strings.Repeat("act", 1<<18), `{}`}}}),
+		"a name of control characters": saying(speech{calls: [][3]string{{"a", "a\x00\r\nct", `{}`}}}),
+		"text with control characters": saying(speech{text: "a\x00\x1b[2J\u202e", finish: "stop"}),
+		"an unknown finish":            saying(speech{text: "x", finish: strings.Repeat("why", 1000)}),
+		"a search without a base":      saying(speech{calls: [][3]string{{"a", "search", `{"query":5}`}}}),
+		"a question that is none":      saying(speech{calls: [][3]string{{"a", "ask_user", `{"question":{"a":1}}`}}}),
+		"a question of a megabyte": saying(speech{calls: [][3]string{{"a", "ask_user",
+			`{"question":"` + strings.Repeat("x", 200<<10) + `"}`}}}),
+		"no stream":       raw("application/json", `{"choices":[]}`),
+		"an empty stream": raw("text/event-stream", ""), "HTML": raw("text/html", "<h1>hello</h1>"),
 		"a stream that breaks off": raw("text/event-stream", `data: {"choices":[{"delta":{"content":"x"}}]}`+"\n\n"),
-		"a stream of garbage":      raw("text/event-stream", strings.Repeat("data: {{{\n\n", 100)), "a line of 20 MB": raw("text/event-stream", "data: "+strings.Repeat("x", 20<<20)),
-		"an index of its own": raw("text/event-stream", `data: {"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"a","function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
-		"a negative index":    raw("text/event-stream", `data: {"choices":[{"delta":{"tool_calls":[{"index":-1,"id":"a","function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
-		"deep JSON":           raw("text/event-stream", "data: "+strings.Repeat(`{"choices":[`, 20_000)+"\n\n"),
+		"a stream of garbage":      raw("text/event-stream", strings.Repeat("data: {{{\n\n", 100)),
+		"a line of 20 MB":          raw("text/event-stream", "data: "+strings.Repeat("x", 20<<20)),
+		"an index of its own": raw("text/event-stream",
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"a","function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
+		"a negative index": raw("text/event-stream",
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":-1,"id":"a","function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
+		"deep JSON": raw("text/event-stream", "data: "+strings.Repeat(`{"choices":[`, 20_000)+"\n\n"),
 		"a refusal of 400": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error":{"message":"`+strings.Repeat("no ", 100_000)+`"}}`, http.StatusBadRequest)
 		},
@@ -402,18 +430,20 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 			w.WriteHeader(http.StatusUnauthorized)
 		},
 	} {
-		lies = append(lies, lie{name: name, agent: free, say: say, verbs: []string{"answer"}, allowed: slices.Repeat([]string{"1", "null"}, 150)})
+		lies = append(lies, lie{name: name, agent: free, say: say, verbs: []string{"answer"},
+			allowed: slices.Repeat([]string{"1", "null"}, 150)})
 	}
-	lies = append(lies, lie{name: "a drip that does not end", agent: free, cancel: true, say: func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		drip := time.NewTicker(10 * time.Millisecond)
-		defer drip.Stop()
-		for r.Context().Err() == nil {
-			<-drip.C
-			chunk(w, map[string]any{"content": "x"}, "")
-			w.(http.Flusher).Flush()
-		}
-	}})
+	lies = append(lies, lie{name: "a drip that does not end", agent: free, cancel: true,
+		say: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			drip := time.NewTicker(10 * time.Millisecond)
+			defer drip.Stop()
+			for r.Context().Err() == nil {
+				<-drip.C
+				chunk(w, map[string]any{"content": "x"}, "")
+				w.(http.Flusher).Flush()
+			}
+		}})
 	return p.tellAll(models, hands, lies)
 }
 
@@ -458,7 +488,8 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 		agent := p.maker(address+"/"+name, "never")
 		calls := [][3]string{{"a", "act", `{"body":1}`}}
 		// A redirect is the same request again for some clients.
-		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, say: saying(speech{calls: calls}), allowed: slices.Repeat([]string{"1"}, 12)})
+		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, say: saying(speech{calls: calls}),
+			allowed: slices.Repeat([]string{"1"}, 12)})
 	}
 	return p.tellAll(models, hands, lies)
 }
@@ -466,7 +497,8 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 // honestReplies are as many as the hostile ones, and ask for as many calls.
 func (p *program) honestReplies(models *hostileModels, hands *hostileTools, address string) {
 	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
-	say := saying(speech{calls: [][3]string{{"a", "act", `{"body":1}`}, {"b", "act", `{"body":2}`}, {"c", "act", `{"body":3}`}}})
+	say := saying(speech{calls: [][3]string{{"a", "act", `{"body":1}`}, {"b", "act", `{"body":2}`},
+		{"c", "act", `{"body":3}`}}})
 	var lies []lie
 	for range 80 {
 		lies = append(lies,
@@ -495,29 +527,39 @@ func (p *program) hostileBodies() int {
 		patterns[n] = fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, n, n+1, n+1)
 	}
 	return p.sendBodies(map[string]string{
-		"nothing": "", "no JSON": "hello", "null": "null", "a list": "[]", "a text": `"x"`, "a mark of order": "\ufeff{}", "zeros": "\x00\x00", "two values": `{"name":"x"} {"name":"y"}`,
-		"invalid UTF-8": "{\"name\":\"\xff\"}", "a lone surrogate": `{"name":"\ud800"}`, "a repeated member": `{"name":"x","name":"y"}`,
+		"nothing": "", "no JSON": "hello", "null": "null", "a list": "[]", "a text": `"x"`,
+		"a mark of order": "\ufeff{}", "zeros": "\x00\x00", "two values": `{"name":"x"} {"name":"y"}`,
+		"invalid UTF-8": "{\"name\":\"\xff\"}", "a lone surrogate": `{"name":"\ud800"}`,
+		"a repeated member":        `{"name":"x","name":"y"}`,
 		"a repeated member within": `{"name":"x","output_schema":{"type":"object","type":"string"},"request":{"a":1,"a":2},"arguments":{"a":1,"a":2}}`,
-		"deep lists":               `{"name":"x","more":` + deep("[", "1", "]", 100_000) + `}`, "deep objects": `{"name":"x","more":` + deep(`{"a":`, "1", "}", 100_000) + `}`,
-		"a deep patch": deep(`{"model":`, "{}", "}", 30_000), "a huge number": `{"name":"x","concurrency_cap":1e999999,"confirm_count":1e999999}`,
-		"a number of a megabyte": `{"name":"x","more":` + strings.Repeat("9", 1<<20) + `}`, "many members": `{"name":"x"` + strings.Repeat(`,"m`+"ore"+`":1`, 1) + manyMembers(200_000) + `}`,
-		"a schema that doubles": `{"name":"x","output_schema":{"$ref":"#/$defs/d0","$defs":{` + strings.Join(patterns, ",") + `,"d24":{"type":"string"}}}}`,
+		"deep lists":               `{"name":"x","more":` + deep("[", "1", "]", 100_000) + `}`,
+		"deep objects":             `{"name":"x","more":` + deep(`{"a":`, "1", "}", 100_000) + `}`,
+		"a deep patch":             deep(`{"model":`, "{}", "}", 30_000),
+		"a huge number":            `{"name":"x","concurrency_cap":1e999999,"confirm_count":1e999999}`,
+		"a number of a megabyte":   `{"name":"x","more":` + strings.Repeat("9", 1<<20) + `}`,
+		"many members":             `{"name":"x"` + strings.Repeat(`,"m`+"ore"+`":1`, 1) + manyMembers(200_000) + `}`,
+		"a schema that doubles": `{"name":"x","output_schema":{"$ref":"#/$defs/d0","$defs":{` + strings.Join(patterns,
+			",") + `,"d24":{"type":"string"}}}}`,
 	})
 }
 
 // sendBodies sends each to every route that reads one.
 func (p *program) sendBodies(bodies map[string]string) int {
 	p.t.Helper()
-	toolkit := p.make("/toolkits", `{"kind":"http","name":"t","url":"https://example.com/x","request":{"name":"act","method":"GET"}}`)["toolkit_id"]
+	toolkit := p.make("/toolkits",
+		`{"kind":"http","name":"t","url":"https://example.com/x","request":{"name":"act","method":"GET"}}`)["toolkit_id"]
 	agent := p.make("/agents", `{"name":"a","can_ask":true}`)["agent_id"]
 	user := p.make("/users", fmt.Sprintf(`{"email":"%v@example.com"}`, agent))["user_id"]
 	group := p.make("/groups", `{"name":"g"}`)["group_id"]
 	_, run, err := p.post(p.t.Context(), "agent_id", fmt.Sprint(agent), "message", "/ask Which?", "wait", "false")
 	require.NoError(p.t, err)
 	routes := []string{
-		"POST /agents", "PATCH /agents/" + fmt.Sprint(agent), "POST /agents/import", "POST /toolkits", "PATCH /toolkits/" + fmt.Sprint(toolkit),
-		"POST /toolkits/" + fmt.Sprint(toolkit) + "/tools/act/try", "POST /users", "PATCH /users/" + fmt.Sprint(user), "POST /groups", "PATCH /groups/" + fmt.Sprint(group),
-		"POST /api-keys", "PATCH /organization", "POST /runs/" + fmt.Sprint(run["run_id"]) + "/resume", "POST /runs/" + fmt.Sprint(run["run_id"]) + "/followups",
+		"POST /agents", "PATCH /agents/" + fmt.Sprint(agent), "POST /agents/import", "POST /toolkits",
+		"PATCH /toolkits/" + fmt.Sprint(toolkit),
+		"POST /toolkits/" + fmt.Sprint(toolkit) + "/tools/act/try", "POST /users", "PATCH /users/" + fmt.Sprint(user),
+		"POST /groups", "PATCH /groups/" + fmt.Sprint(group),
+		"POST /api-keys", "PATCH /organization", "POST /runs/" + fmt.Sprint(run["run_id"]) + "/resume",
+		"POST /runs/" + fmt.Sprint(run["run_id"]) + "/followups",
 		"POST /runs/cancel", "POST /files", "POST /mcp", "POST /a2a/" + fmt.Sprint(agent),
 	}
 	client := &http.Client{Timeout: time.Minute}

@@ -45,14 +45,15 @@ func (s *steady) lightning() {
 func serve(t *testing.T, build ...string) (*steady, linear.Service) {
 	s := &steady{program: *built(t, build...)}
 	s.start()
-	status, made, err := s.call(t.Context(), "POST", "/agents", "application/json", strings.NewReader(`{"name":"linear"}`))
+	status, made, err := s.call(t.Context(), "POST", "/agents", "application/json",
+		strings.NewReader(`{"name":"linear"}`))
 	require.NoError(t, err)
 	require.Equal(t, 201, status)
 	return s, linear.Service{Address: s.address, Agent: made["agent_id"].(string)}
 }
 
-// TestTheServiceIsLinearizable: what clients see of the real process beside each other has an order that the models of a chat and of
-// a cap allow; in half of the histories the process is killed and started again meanwhile.
+// TestTheServiceIsLinearizable: what clients see of the real process beside each other has an order that the models of
+// a chat and of a cap allow; in half of the histories the process is killed and started again meanwhile.
 func TestTheServiceIsLinearizable(t *testing.T) {
 	s, service := serve(t)
 	defer s.stop()
@@ -61,7 +62,8 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 		var struck sync.WaitGroup
 		if n%2 == 1 {
 			struck.Go(func() {
-				<-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond) // the moment of the kill is what this test draws
+				// the moment of the kill is what this test draws
+				<-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond)
 				s.lightning()
 			})
 		}

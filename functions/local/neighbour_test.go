@@ -22,8 +22,8 @@ import (
 
 var pairs = flag.Int("pairs", 0, "how many pairs of rounds, without and with a disturbance, are compared")
 
-// TestNeighbours measures what somebody's runs take at the slowest hundredth, alone and beside an organization that wants fifty times
-// what its cap allows; and with receivers that answer, and with receivers that never do.
+// TestNeighbours measures what somebody's runs take at the slowest hundredth, alone and beside an organization that
+// wants fifty times what its cap allows; and with receivers that answer, and with receivers that never do.
 func TestNeighbours(t *testing.T) {
 	if *pairs == 0 {
 		t.Skip("make neighbours does")
@@ -37,9 +37,11 @@ func TestNeighbours(t *testing.T) {
 	require.NoError(t, err)
 	mute := built(t, "-overlay", list) // deliveries only pile up
 	binary := built(t)
-	binary.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.TrimPrefix(good.URL, "https://") + "," + hole, trusting(t, good)}
+	binary.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.TrimPrefix(good.URL, "https://") + "," + hole,
+		trusting(t, good)}
 	mute.environ = binary.environ
-	round := func(binary *program, callback string, pause func(context.Context), beside func(*program) func(context.Context)) time.Duration {
+	round := func(binary *program, callback string, pause func(context.Context),
+		beside func(*program) func(context.Context)) time.Duration {
 		p := *binary // in a folder of its own: what one round leaves undone must not disturb the next
 		p.dir = t.TempDir()
 		p.start()
@@ -49,13 +51,18 @@ func TestNeighbours(t *testing.T) {
 	nothing := func(*program) func(context.Context) { return func(ctx context.Context) { <-ctx.Done() } }
 	flatOut := func(context.Context) {}
 	compare(t, "beside an organization that wants 50 times its cap", 1.5,
-		func() time.Duration { return round(binary, "", tick, nothing) }, func() time.Duration { return round(binary, "", tick, greed) })
+		func() time.Duration { return round(binary, "", tick, nothing) },
+		func() time.Duration { return round(binary, "", tick, greed) })
 	compare(t, "with receivers that never answer, flat out", 1.05,
-		func() time.Duration { return round(binary, good.URL, flatOut, nothing) }, func() time.Duration { return round(binary, "https://"+hole+"/", flatOut, nothing) })
+		func() time.Duration { return round(binary, good.URL, flatOut, nothing) },
+		func() time.Duration { return round(binary, "https://"+hole+"/", flatOut, nothing) })
 	compare(t, "with receivers that never answer, against no senders", 1.25,
-		func() time.Duration { return round(mute, "https://"+hole+"/", tick, nothing) }, func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
-	compare(t, "with receivers that never answer, with cores half idle", 1.25, // receivers that do answer keep the cores awake: internal/sim/README.md
-		func() time.Duration { return round(binary, good.URL, tick, nothing) }, func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
+		func() time.Duration { return round(mute, "https://"+hole+"/", tick, nothing) },
+		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
+	// receivers that do answer keep the cores awake: internal/sim/README.md
+	compare(t, "with receivers that never answer, with cores half idle", 1.25,
+		func() time.Duration { return round(binary, good.URL, tick, nothing) },
+		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
 }
 
 // greed is an organization that wants fifty times what its cap allows.
@@ -68,7 +75,8 @@ func greed(p *program) (want func(context.Context)) {
 		for range 50 * limit {
 			clients.Go(func() {
 				for ctx.Err() == nil {
-					if status, _, err := theirs.post(ctx, "agent_id", agent, "message", "/sleep 200ms"); err != nil || status == http.StatusTooManyRequests {
+					if status, _, err := theirs.post(ctx, "agent_id", agent, "message", "/sleep 200ms"); err != nil ||
+						status == http.StatusTooManyRequests {
 						refused.Add(1)
 						select { // it is told to come back in a second, and does, give or take
 						case <-time.After(time.Duration(500+rand.IntN(1000)) * time.Millisecond):
@@ -111,7 +119,9 @@ func blackHole(t *testing.T) (address string) {
 
 // slowest is what a run takes at the slowest hundredth of ten seconds, while something else goes on. Its clients take a
 // pause between their runs.
-func (p *program) slowest(callback string, pause func(context.Context), beside func(*program) func(context.Context)) time.Duration {
+func (p *program) slowest(
+	callback string, pause func(context.Context), beside func(*program) func(context.Context),
+) time.Duration {
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
 	disturb := beside(p)
 	ctx, cancel := context.WithTimeout(p.t.Context(), 12*time.Second)

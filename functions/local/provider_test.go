@@ -63,7 +63,8 @@ func TestAProviderThatClaimsNextToNothing(t *testing.T) {
 	p := built(t)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}],"+
-			"\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":1,\"total_tokens\":1}}\n\ndata: [DONE]\n\n", strings.Repeat("word ", 5000))
+			"\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":1,\"total_tokens\":1}}\n\ndata: "+
+			"[DONE]\n\n", strings.Repeat("word ", 5000))
 	}))
 	t.Cleanup(provider.Close)
 	p.environ = []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=none"}

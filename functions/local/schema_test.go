@@ -31,8 +31,8 @@ var requests = flag.Int("requests", 3000, "how many requests are made from the O
 
 var generated = regexp.MustCompile(`(\d+) generated`)
 
-// TestRequestsMadeFromTheDocument has schemathesis make requests of every operation, good and bad ones, alone and after each other:
-// no answer is a server's error, and none breaks the document.
+// TestRequestsMadeFromTheDocument has schemathesis make requests of every operation, good and bad ones, alone and after
+// each other: no answer is a server's error, and none breaks the document.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
 	p := built(t)
 	p.start()
@@ -40,7 +40,8 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 	status, me, err := p.call(t.Context(), "GET", "/me", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
-	own := fmt.Sprint(me["api_key"].(map[string]any)["api_key_id"], ",", me["user"].(map[string]any)["user_id"], ",", me["organization"].(map[string]any)["organization_id"])
+	own := fmt.Sprint(me["api_key"].(map[string]any)["api_key_id"], ",", me["user"].(map[string]any)["user_id"], ",",
+		me["organization"].(map[string]any)["organization_id"])
 	document := filepath.Join(t.TempDir(), "openapi.json")
 	response, err := http.Get(p.url + "/openapi.json")
 	require.NoError(t, err)
@@ -67,8 +68,8 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 	assert.Less(t, len(never), len(all)/6, "these never succeeded: %v", never)
 }
 
-// succeeded reads how requests were answered: the share of those that succeeded in per cent, the operations, and those of them of
-// which no request did.
+// succeeded reads how requests were answered: the share of those that succeeded in per cent, the operations, and those
+// of them of which no request did.
 func succeeded(t *testing.T, folder string) (good int, all, never []string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)
@@ -104,11 +105,16 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, peertest.Schemathesis(t), "run", document, "--url", strings.TrimSuffix(p.url, "/api/v1"),
-		"--header", "Authorization: Bearer "+p.key, "--seed", strconv.Itoa(seed), "--max-examples", strconv.Itoa(min(60, 10+*requests/1000)), "--workers", "1",
+	c := exec.CommandContext(ctx, peertest.Schemathesis(t), "run", document, "--url",
+		strings.TrimSuffix(p.url, "/api/v1"),
+		"--header", "Authorization: Bearer "+p.key, "--seed", strconv.Itoa(seed), "--max-examples",
+		strconv.Itoa(min(60, 10+*requests/1000)), "--workers", "1",
 		"--checks", "unexplained_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
-		"--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--no-shrink", "--continue-on-failure", "--request-timeout", "30", "--warnings", "off", "--mode", []string{"positive", "all"}[seed%2])
-	c.Env = append(os.Environ(), "SCHEMATHESIS_HOOKS=schema_hooks", "PYTHONPATH="+hooks, "PYTHONDONTWRITEBYTECODE=1", fmt.Sprintf("SEED=%d", seed), "ANSWERED="+filepath.Join(answers, strconv.Itoa(seed)+".json"),
+		"--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--no-shrink",
+		"--continue-on-failure", "--request-timeout", "30", "--warnings", "off", "--mode",
+		[]string{"positive", "all"}[seed%2])
+	c.Env = append(os.Environ(), "SCHEMATHESIS_HOOKS=schema_hooks", "PYTHONPATH="+hooks, "PYTHONDONTWRITEBYTECODE=1",
+		fmt.Sprintf("SEED=%d", seed), "ANSWERED="+filepath.Join(answers, strconv.Itoa(seed)+".json"),
 		"PROTECTED="+own)
 	c.Dir = t.TempDir() // it keeps notes
 	out, err := c.CombinedOutput()

@@ -23,7 +23,8 @@ var (
 	killEvery = flag.Duration("kill-every", 5*time.Minute, "how long it lives at a time")
 )
 
-// TestSoak has the process work at half of what it can do, killed now and then: it grows neither within a life nor from one to the next.
+// TestSoak has the process work at half of what it can do, killed now and then: it grows neither within a life nor from
+// one to the next.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("make soak does")
@@ -59,7 +60,8 @@ func TestSoak(t *testing.T) {
 		assert.Less(t, l.late.descriptors, l.early.descriptors*1.25+50, "descriptors within a life: %s", l)
 	}
 	assert.Less(t, last.late.memory, first.late.memory*1.25+32, "MB from the first life to the last")
-	t.Logf("%d requests answered, %d of them after a kill had cut them off; %d runs looked at in the end", w.answered.Load(), w.repeated.Load(), len(w.sample))
+	t.Logf("%d requests answered, %d of them after a kill had cut them off; %d runs looked at in the end",
+		w.answered.Load(), w.repeated.Load(), len(w.sample))
 	for _, run := range w.sample {
 		status, v, err := s.call(t.Context(), "GET", "/runs/"+run+"?wait_ms=10000", "", nil)
 		require.NoError(t, err)
@@ -78,7 +80,8 @@ type workers struct {
 	sample                   []string
 }
 
-// rate makes requests for a while, so many a second (0: as many as it can), and returns how many were answered a second.
+// rate makes requests for a while, so many a second (0: as many as it can), and returns how many were answered a
+// second.
 func (w *workers) rate(ctx context.Context, d time.Duration, perSecond float64) float64 {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -116,7 +119,10 @@ func (w *workers) one(ctx context.Context) {
 	case 2, 3:
 		form = append(form, "chat_id", fmt.Sprint("chat-", rand.IntN(50)), "on_conflict", "enqueue", "wait", "false")
 	}
-	v := w.until(ctx, func(ctx context.Context, p *program) (int, map[string]any, error) { return p.post(ctx, form...) })
+	v := w.until(ctx, func(ctx context.Context, p *program) (int, map[string]any,
+		error) {
+		return p.post(ctx, form...)
+	})
 	run, _ := v["run_id"].(string)
 	if run == "" {
 		return // five are parked
@@ -134,7 +140,9 @@ func (w *workers) one(ctx context.Context) {
 }
 
 // until asks until there is an answer.
-func (w *workers) until(ctx context.Context, ask func(ctx context.Context, p *program) (int, map[string]any, error)) map[string]any {
+func (w *workers) until(
+	ctx context.Context, ask func(ctx context.Context, p *program) (int, map[string]any, error),
+) map[string]any {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for try := 0; ; try++ {
@@ -170,7 +178,8 @@ func (l *looks) add(memory, goroutines, descriptors int) {
 type life struct{ early, late looks }
 
 func (l life) String() string {
-	return fmt.Sprintf("%.0f MB, %.0f goroutines, %.0f descriptors, and later %.0f MB, %.0f, %.0f", l.early.memory, l.early.goroutines, l.early.descriptors, l.late.memory, l.late.goroutines, l.late.descriptors)
+	return fmt.Sprintf("%.0f MB, %.0f goroutines, %.0f descriptors, and later %.0f MB, %.0f, %.0f", l.early.memory,
+		l.early.goroutines, l.early.descriptors, l.late.memory, l.late.goroutines, l.late.descriptors)
 }
 
 // live looks at the process while it lives.

@@ -35,7 +35,8 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"paths": object{"/order": object{"post": object{
 				"operationId": "order", "summary": "Orders a thing",
 				"requestBody": object{"required": true, "content": object{"application/json": object{"schema": object{
-					"type": "object", "required": []string{"thing"}, "properties": object{"thing": object{"type": "string"}, "pieces": object{"type": "integer"}},
+					"type": "object", "required": []string{"thing"},
+					"properties": object{"thing": object{"type": "string"}, "pieces": object{"type": "integer"}},
 				}}}},
 				"responses": object{"200": object{"description": "ok"}},
 			}}},
@@ -87,7 +88,8 @@ func (p *program) ask(method, path string, body any, want int) object {
 	return o
 }
 
-// stream posts a message, and maybe a file of a name and a content, and gives the lines of its stream to see, until it wants no more.
+// stream posts a message, and maybe a file of a name and a content, and gives the lines of its stream to see, until it
+// wants no more.
 func (p *program) stream(agent, message string, see func(object) bool, file ...string) {
 	p.t.Helper()
 	var body bytes.Buffer
@@ -133,16 +135,19 @@ func (p *program) await(run, status string) object {
 }
 
 // TestTheTour is the tour of the README with servers that others wrote: an agent whose model is an OpenAI-compatible
-// endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls, pauses for an approval and
-// ends, having made each call once.
+// endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls, pauses for an approval
+// and ends, having made each call once.
 func TestTheTour(t *testing.T) {
 	p := built(t)
 	models := peertest.Models(t,
-		object{"match": object{"userMessage": "the word is swordfish"}, "response": object{"content": "I have read it."}},
+		object{"match": object{"userMessage": "the word is swordfish"},
+			"response": object{"content": "I have read it."}},
 		object{"match": object{"userMessage": "buy pens", "hasToolResult": false}, "response": object{
-			"content": "Let me count first.", "toolCalls": []object{{"name": "get-sum", "arguments": object{"a": 2, "b": 3}}},
+			"content":   "Let me count first.",
+			"toolCalls": []object{{"name": "get-sum", "arguments": object{"a": 2, "b": 3}}},
 		}},
-		object{"match": object{"toolResultContains": "ordered"}, "response": object{"content": "Five pens are ordered."}},
+		object{"match": object{"toolResultContains": "ordered"},
+			"response": object{"content": "Five pens are ordered."}},
 		object{"match": object{"toolResultContains": "5"}, "latency": 1500, "response": object{
 			"toolCalls": []object{{"name": "order", "arguments": object{"body": object{"thing": "pen", "pieces": 5}}}},
 		}},
@@ -156,18 +161,22 @@ func TestTheTour(t *testing.T) {
 		require.NoError(t, err)
 		return u.Host
 	}
-	p.environ = []string{"OPENAI_BASE_URL=" + models + "/v1", "OPENAI_API_KEY=none", "TOOL_ALLOW_HOSTS=" + host(everything) + "," + host(store.URL)}
+	p.environ = []string{"OPENAI_BASE_URL=" + models + "/v1", "OPENAI_API_KEY=none",
+		"TOOL_ALLOW_HOSTS=" + host(everything) + "," + host(store.URL)}
 	p.start()
 
 	toolkits := []any{
-		p.ask(http.MethodPost, "/toolkits", object{"kind": "mcp", "name": "everything", "url": everything, "enabled": []string{"get-sum", "echo"}}, 201)["toolkit_id"],
-		p.ask(http.MethodPost, "/toolkits", object{"kind": "openapi", "name": "shop", "url": store.URL + "/openapi.json"}, 201)["toolkit_id"],
+		p.ask(http.MethodPost, "/toolkits", object{"kind": "mcp", "name": "everything", "url": everything,
+			"enabled": []string{"get-sum", "echo"}}, 201)["toolkit_id"],
+		p.ask(http.MethodPost, "/toolkits",
+			object{"kind": "openapi", "name": "shop", "url": store.URL + "/openapi.json"}, 201)["toolkit_id"],
 	}
 	p.ask(http.MethodPatch, "/toolkits/"+toolkits[1].(string)+"/tools/order", object{"approval": "always"}, 200)
 	reached := p.ask(http.MethodGet, "/models", nil, 200)
 	require.Nil(t, reached["unreachable"])
 	agent := p.ask(http.MethodPost, "/agents", object{
-		"name": "Buyer", "instructions": "You buy things.", "toolkit_ids": toolkits, "model": object{"provider": "openai", "name": "some-model"}, "skip_check": true,
+		"name": "Buyer", "instructions": "You buy things.", "toolkit_ids": toolkits,
+		"model": object{"provider": "openai", "name": "some-model"}, "skip_check": true,
 	}, 201)["agent_id"].(string)
 
 	var run string
@@ -190,7 +199,8 @@ func TestTheTour(t *testing.T) {
 	interrupt := paused["interrupts"].([]any)[0].(object)
 	assert.Equal(t, "order", interrupt["tool"].(object)["name"])
 	assert.Zero(t, goods.orders.Load(), "nothing is ordered before a human says so")
-	p.ask(http.MethodPost, "/runs/"+run+"/resume", object{"decisions": []object{{"interrupt_id": interrupt["id"], "decision": "approve"}}}, 200)
+	p.ask(http.MethodPost, "/runs/"+run+"/resume",
+		object{"decisions": []object{{"interrupt_id": interrupt["id"], "decision": "approve"}}}, 200)
 	done := p.await(run, "completed")
 	assert.Equal(t, "Let me count first.Five pens are ordered.", done["result"].(object)["answer"])
 	assert.EqualValues(t, 1, counts.Load(), "the first call was not made again")
@@ -204,7 +214,8 @@ func TestTheTour(t *testing.T) {
 	}
 	p.stream(agent, "What does the file say?", func(event object) bool {
 		if event["event"] == "done" {
-			assert.Equal(t, "I have read it.", event["run"].(object)["result"].(object)["answer"], "a file reaches the model")
+			assert.Equal(t, "I have read it.", event["run"].(object)["result"].(object)["answer"],
+				"a file reaches the model")
 		}
 		return event["event"] != "done"
 	}, "notes.html", "<p>the word is <b>swordfish</b></p>")

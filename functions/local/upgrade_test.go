@@ -24,8 +24,9 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// Each format that a released program has stored stays readable: testdata/stores has a data folder of each, as that program left it.
-// A change of what is stored adds one (`go test ./functions/local -run Store -store NAME`), and leaves the others alone.
+// Each format that a released program has stored stays readable: testdata/stores has a data folder of each, as that
+// program left it. A change of what is stored adds one (`go test ./functions/local -run Store -store NAME`), and leaves
+// the others alone.
 var store = flag.String("store", "", "write the store of this version under this name")
 
 const stores = "testdata/stores/"
@@ -92,23 +93,30 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 			dir := t.TempDir()
 			unpack(t, file, dir)
 			o, stop := open(t, dir)
-			agent := o.ask(http.MethodGet, "/agents", "", "", 200)["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
+			agent := o.ask(http.MethodGet, "/agents", "", "",
+				200)["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
 
 			// What ended is as it was.
 			messages := o.ask(http.MethodGet, "/chats/done/messages", "", "", 200)["messages"].([]any)
 			assert.Equal(t, "You said: hello", messages[1].(map[string]any)["content"])
 			assert.NotEmpty(t, o.ask(http.MethodGet, "/analytics/usage", "", "", 200)["entries"])
-			assert.Equal(t, messages[0].(map[string]any)["run_id"], o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key", "once")["run_id"])
+			assert.Equal(t, messages[0].(map[string]any)["run_id"],
+				o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key",
+					"once")["run_id"])
 
 			// What waits can be decided, and what waits on that goes on.
-			paused := o.ask(http.MethodGet, "/chats/paused/runs?active=true", "", "", 200)["runs"].([]any)[0].(map[string]any)
+			paused := o.ask(http.MethodGet, "/chats/paused/runs?active=true", "", "",
+				200)["runs"].([]any)[0].(map[string]any)
 			parked := paused["parked"].([]any)[0].(map[string]any)["parked_id"].(string)
 			assert.Equal(t, "awaiting_input", paused["status"])
 			interrupt := paused["interrupts"].([]any)[0].(map[string]any)["id"]
-			o.send("/runs/"+paused["run_id"].(string)+"/resume", map[string]any{"decisions": []any{map[string]any{"interrupt_id": interrupt, "decision": "answer", "message": "this"}}}, 200)
+			o.send("/runs/"+paused["run_id"].(string)+"/resume",
+				map[string]any{"decisions": []any{map[string]any{"interrupt_id": interrupt, "decision": "answer",
+					"message": "this"}}}, 200)
 			require.Eventually(t, func() bool {
 				list := o.ask(http.MethodGet, "/chats/paused/messages", "", "", 200)["messages"].([]any)
-				return len(list) == 4 && list[3].(map[string]any)["content"] == "You said: next" && list[2].(map[string]any)["run_id"] == parked
+				return len(list) == 4 && list[3].(map[string]any)["content"] == "You said: next" &&
+					list[2].(map[string]any)["run_id"] == parked
 			}, 20*time.Second, 20*time.Millisecond)
 			stop()
 		})

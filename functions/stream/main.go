@@ -1,5 +1,5 @@
-// Command stream is the service of long-lived streams: it follows runs for Server-Sent Events, as a container on Fargate
-// behind an internal load balancer.
+// Command stream is the service of long-lived streams: it follows runs for Server-Sent Events, as a container on
+// Fargate behind an internal load balancer.
 package main
 
 import (

@@ -26,7 +26,8 @@ func main() {
 			return nil, err
 		}
 		sender := &webhook.Sender{
-			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Tried: p.Metrics.Tried,
+			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret,
+			Sealer: p.Sealer, Tried: p.Metrics.Tried,
 		}
 		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, sender.Handle), nil
 	})

@@ -18,8 +18,9 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		return trigger.Messages(p.Queues[events.NudgeRun], p.Log, func(ctx context.Context, id string) (time.Duration, error) {
-			return 0, w.Handle(ctx, id)
-		}), nil
+		return trigger.Messages(p.Queues[events.NudgeRun], p.Log,
+			func(ctx context.Context, id string) (time.Duration, error) {
+				return 0, w.Handle(ctx, id)
+			}), nil
 	})
 }

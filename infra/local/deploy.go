@@ -75,11 +75,13 @@ var published = sync.OnceValue(func() error {
 			return err
 		}
 		for _, to := range file.Destinations {
-			name := strings.NewReplacer("${AWS::AccountId}", "000000000000", "${AWS::Region}", account.Region).Replace(to.BucketName)
+			name := strings.NewReplacer("${AWS::AccountId}", "000000000000", "${AWS::Region}",
+				account.Region).Replace(to.BucketName)
 			if err := ensureBucket(ctx, client, name); err != nil {
 				return err
 			}
-			if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &name, Key: aws.String(to.ObjectKey), Body: bytes.NewReader(archive)}); err != nil {
+			if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &name, Key: aws.String(to.ObjectKey),
+				Body: bytes.NewReader(archive)}); err != nil {
 				return err
 			}
 		}
@@ -88,9 +90,10 @@ var published = sync.OnceValue(func() error {
 })
 
 func ensureBucket(ctx context.Context, client *s3.Client, name string) error {
-	_, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: &s3types.CreateBucketConfiguration{
-		LocationConstraint: s3types.BucketLocationConstraint(client.Options().Region),
-	}})
+	_, err := client.CreateBucket(ctx,
+		&s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: &s3types.CreateBucketConfiguration{
+			LocationConstraint: s3types.BucketLocationConstraint(client.Options().Region),
+		}})
 	if err != nil && !strings.Contains(err.Error(), "BucketAlready") {
 		return err
 	}
@@ -110,7 +113,8 @@ func zipped(folder string) ([]byte, error) {
 func deploy(t testing.TB, world string, settings map[string]string) *deployment {
 	t.Helper()
 	require.NoError(t, published())
-	d := &deployment{world: world, account: awstest.Config(t), outputs: map[string]string{}, left: map[string][]string{}}
+	d := &deployment{world: world, account: awstest.Config(t), outputs: map[string]string{},
+		left: map[string][]string{}}
 	client := cloudformation.NewFromConfig(d.account)
 	objects := s3.NewFromConfig(d.account, func(o *s3.Options) { o.UsePathStyle = true })
 	for _, what := range []string{"Data", "Service"} {
@@ -121,7 +125,8 @@ func deploy(t testing.TB, world string, settings map[string]string) *deployment 
 		require.NoError(t, err)
 		d.left[what] = left
 		name := "agents-" + world + "-" + strings.ToLower(what)
-		_, err = objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(bucket), Key: &name, Body: strings.NewReader(text)})
+		_, err = objects.PutObject(t.Context(),
+			&s3.PutObjectInput{Bucket: aws.String(bucket), Key: &name, Body: strings.NewReader(text)})
 		require.NoError(t, err)
 		_, err = client.CreateStack(t.Context(), &cloudformation.CreateStackInput{
 			StackName: &name, TemplateURL: aws.String(fmt.Sprintf("%s/%s/%s", *d.account.BaseEndpoint, bucket, name)),
@@ -129,7 +134,8 @@ func deploy(t testing.TB, world string, settings map[string]string) *deployment 
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() {
-			if _, err := client.DeleteStack(awstest.Cleaning(), &cloudformation.DeleteStackInput{StackName: &name}); err != nil {
+			if _, err := client.DeleteStack(awstest.Cleaning(),
+				&cloudformation.DeleteStackInput{StackName: &name}); err != nil {
 				t.Errorf("stack %s is left: %v", name, err)
 			}
 		})
@@ -141,13 +147,15 @@ func deploy(t testing.TB, world string, settings map[string]string) *deployment 
 func (d *deployment) await(t testing.TB, client *cloudformation.Client, name string) {
 	t.Helper()
 	describe := &cloudformation.DescribeStacksInput{StackName: &name}
-	if err := cloudformation.NewStackCreateCompleteWaiter(client, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
-		o.MinDelay, o.MaxDelay = 200*time.Millisecond, time.Second
-	}).Wait(t.Context(), describe, 3*time.Minute); err != nil {
+	if err := cloudformation.NewStackCreateCompleteWaiter(client,
+		func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+			o.MinDelay, o.MaxDelay = 200*time.Millisecond, time.Second
+		}).Wait(t.Context(), describe, 3*time.Minute); err != nil {
 		events, _ := client.DescribeStackEvents(t.Context(), &cloudformation.DescribeStackEventsInput{StackName: &name})
 		for _, e := range events.StackEvents {
 			if strings.Contains(string(e.ResourceStatus), "FAILED") {
-				t.Log(aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType), aws.ToString(e.ResourceStatusReason))
+				t.Log(aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType),
+					aws.ToString(e.ResourceStatusReason))
 			}
 		}
 		require.NoError(t, err, "stack %s", name)

@@ -26,7 +26,8 @@ func BenchmarkInit(b *testing.B) {
 	w := startWithoutSweeps(b, nil)
 	for _, name := range []string{"chat", "api", "worker", "webhook", "job", "sweeper"} {
 		b.Run(name, func(b *testing.B) {
-			r := &runtime{bootstrap: binary(b, name), environ: w.environ(b, "ApiFunctionName"), timeout: time.Minute, log: io.Discard}
+			r := &runtime{bootstrap: binary(b, name), environ: w.environ(b, "ApiFunctionName"), timeout: time.Minute,
+				log: io.Discard}
 			defer r.close()
 			for b.Loop() {
 				r.mu.Lock()
@@ -59,13 +60,14 @@ func zippedSize(b *testing.B, file string) int {
 	return out.Len()
 }
 
-// BenchmarkFirstLine measures from POST /chat to the first line of its stream: with a process that runs already, and with
-// one that has to start.
+// BenchmarkFirstLine measures from POST /chat to the first line of its stream: with a process that runs already, and
+// with one that has to start.
 func BenchmarkFirstLine(b *testing.B) {
 	w := start(b, nil)
 	agent := w.agent(b)
 	first := func(b *testing.B) {
-		response, err := http.DefaultClient.Do(w.chatRequest(b, "agent_id", agent, "message", "hello", "streaming", "true"))
+		response, err := http.DefaultClient.Do(w.chatRequest(b, "agent_id", agent, "message", "hello", "streaming",
+			"true"))
 		require.NoError(b, err)
 		lines := bufio.NewReader(response.Body)
 		_, err = lines.ReadString('\n')

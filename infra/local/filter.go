@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// absent are the types of resource that LocalStack's community edition has not, or does nothing with. Each is left out of
-// the templates; a test says that no other is.
+// absent are the types of resource that LocalStack's community edition has not, or does nothing with. Each is left out
+// of the templates; a test says that no other is.
 var absent = map[string]string{
 	"AWS::CloudFront::":            "the front stands in for it",
 	"AWS::EC2::":                   "processes on this machine need no network of their own",
@@ -100,7 +100,8 @@ func unstream(properties map[string]any) {
 	delete(integration, "ResponseTransferMode")
 	delete(integration, "TimeoutInMillis")
 	b, _ := json.Marshal(integration["Uri"])
-	uri := strings.NewReplacer("2021-11-15", "2015-03-31", "response-streaming-invocations", "invocations").Replace(string(b))
+	uri := strings.NewReplacer("2021-11-15", "2015-03-31", "response-streaming-invocations",
+		"invocations").Replace(string(b))
 	var back any
 	if err := json.Unmarshal([]byte(uri), &back); err != nil {
 		panic(fmt.Sprintf("local: %s: %v", uri, err)) // it was JSON a moment ago

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// front is the one address of a world: it sends requests where CloudFront and API Gateway would. Streams of runs go to the
-// stream service, POST /chat and A2A to their function in the streaming way, and everything else through LocalStack's API Gateway.
+// front is the one address of a world: it sends requests where CloudFront and API Gateway would. Streams of runs go to
+// the stream service, POST /chat and A2A to their function in the streaming way, and everything else through
+// LocalStack's API Gateway.
 func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval = -1

@@ -15,11 +15,14 @@ import (
 	"agentplatform/internal/linear"
 )
 
-// TestTheDeployedServiceIsLinearizable: the clients that the laptop's process is held to the models with, at the deployed service.
+// TestTheDeployedServiceIsLinearizable: the clients that the laptop's process is held to the models with, at the
+// deployed service.
 func TestTheDeployedServiceIsLinearizable(t *testing.T) {
 	t.Parallel()
-	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000", "RATE_BURST": "1000000"})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/agents", bytes.NewBufferString(`{"name":"linear"}`))
+	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000",
+		"RATE_BURST": "1000000"})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/agents",
+		bytes.NewBufferString(`{"name":"linear"}`))
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+w.Key)
 	r.Header.Set("Content-Type", "application/json")

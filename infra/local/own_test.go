@@ -117,7 +117,8 @@ func (w world) await(t testing.TB, run, status string, within time.Duration) rep
 
 func (d *deployment) store() *record.Store {
 	machine := host.System()
-	return record.New(dynamotable.New(dynamodb.NewFromConfig(d.account), d.outputs["CoreTable"], machine.Now), nil, machine)
+	return record.New(dynamotable.New(dynamodb.NewFromConfig(d.account), d.outputs["CoreTable"], machine.Now), nil,
+		machine)
 }
 
 // stored is a run as it is in the table.
@@ -160,11 +161,15 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 	assert.Equal(t, map[string]int{
 		"AWS::ApplicationAutoScaling::ScalableTarget": 1, "AWS::ApplicationAutoScaling::ScalingPolicy": 1,
 		"AWS::CloudFront::Distribution": 1, "AWS::CloudFront::VpcOrigin": 1,
-		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2, "AWS::EC2::SecurityGroupEgress": 1,
-		"AWS::EC2::SecurityGroupIngress": 1, "AWS::EC2::Subnet": 2, "AWS::EC2::SubnetRouteTableAssociation": 2, "AWS::EC2::VPC": 1, "AWS::EC2::VPCEndpoint": 2,
-		"AWS::EC2::VPCGatewayAttachment": 1, "AWS::ECR::Repository": 1, "AWS::ECS::Cluster": 1, "AWS::ECS::Service": 1, "AWS::ECS::TaskDefinition": 1,
-		"AWS::IAM::Role": 2, "AWS::IAM::Policy": 2, // the stream service's
-		"AWS::ElasticLoadBalancingV2::Listener": 1, "AWS::ElasticLoadBalancingV2::LoadBalancer": 1, "AWS::ElasticLoadBalancingV2::TargetGroup": 1,
+		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2,
+		"AWS::EC2::SecurityGroupEgress":  1,
+		"AWS::EC2::SecurityGroupIngress": 1, "AWS::EC2::Subnet": 2, "AWS::EC2::SubnetRouteTableAssociation": 2,
+		"AWS::EC2::VPC": 1, "AWS::EC2::VPCEndpoint": 2,
+		"AWS::EC2::VPCGatewayAttachment": 1, "AWS::ECR::Repository": 1, "AWS::ECS::Cluster": 1, "AWS::ECS::Service": 1,
+		"AWS::ECS::TaskDefinition": 1,
+		"AWS::IAM::Role":           2, "AWS::IAM::Policy": 2, // the stream service's
+		"AWS::ElasticLoadBalancingV2::Listener": 1, "AWS::ElasticLoadBalancingV2::LoadBalancer": 1,
+		"AWS::ElasticLoadBalancingV2::TargetGroup": 1,
 	}, kinds)
 }
 
@@ -177,7 +182,8 @@ func TestOnlyOneOfManyMessagesGetsTheChat(t *testing.T) {
 	var posting sync.WaitGroup
 	for range 64 {
 		posting.Go(func() {
-			response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", agent, "message", "/sleep 60s", "chat_id", "c", "wait", "false"))
+			response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", agent, "message", "/sleep 60s",
+				"chat_id", "c", "wait", "false"))
 			if !assert.NoError(t, err) {
 				return
 			}
@@ -195,11 +201,13 @@ func TestAMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	client := sqs.NewFromConfig(w.account)
-	_, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["RunQueueAddress"]), MessageBody: aws.String("poison")})
+	_, err := client.SendMessage(t.Context(),
+		&sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["RunQueueAddress"]), MessageBody: aws.String("poison")})
 	require.NoError(t, err)
 	var dead string
 	for end := time.Now().Add(time.Minute); dead == "" && time.Now().Before(end); {
-		out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.outputs["RunDeadAddress"]), WaitTimeSeconds: 20})
+		out, err := client.ReceiveMessage(t.Context(),
+			&sqs.ReceiveMessageInput{QueueUrl: aws.String(w.outputs["RunDeadAddress"]), WaitTimeSeconds: 20})
 		require.NoError(t, err)
 		for _, m := range out.Messages {
 			dead = *m.Body
@@ -215,7 +223,8 @@ func TestAMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T) {
 	}}
 	payload, err := json.Marshal(batch)
 	require.NoError(t, err)
-	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(w.outputs["WorkerFunctionName"]), Payload: payload})
+	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(),
+		&lambda.InvokeInput{FunctionName: aws.String(w.outputs["WorkerFunctionName"]), Payload: payload})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"batchItemFailures":[{"itemIdentifier":"bad"}]}`, string(out.Payload))
 	w.await(t, run, "completed", time.Minute)
@@ -244,7 +253,8 @@ func TestAPauseExpiresThroughStepFunctions(t *testing.T) {
 	interrupts, _ := paused.body["interrupts"].([]any)
 	first, _ := interrupts[0].(map[string]any)
 	body := fmt.Sprintf(`{"decisions":[{"interrupt_id":%q,"decision":"answer","message":"this"}]}`, first["id"])
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/runs/"+run+"/resume", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/runs/"+run+"/resume",
+		strings.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	a := w.do(t, r)
@@ -260,15 +270,17 @@ func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
 	agent := w.agent(t)
 	// A chat function whose nudges go where nobody listens.
 	deaf := &runtime{
-		bootstrap: binary(t, "chat"), environ: append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"]),
-		timeout: time.Minute, log: logFile(t, "deaf"),
+		bootstrap: binary(t, "chat"),
+		environ:   append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"]),
+		timeout:   time.Minute, log: logFile(t, "deaf"),
 	}
 	server := httptest.NewServer(deaf)
 	t.Cleanup(func() {
 		server.Close()
 		deaf.close()
 	})
-	run := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf}.begin(t, agent, "message", "hello")
+	run := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf}.begin(t, agent, "message",
+		"hello")
 	assert.Equal(t, "queued", w.get(t, "/runs/"+run).text("status"))
 	w.sweep(t)
 	w.await(t, run, "completed", time.Minute)
@@ -277,7 +289,8 @@ func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
 func TestAStreamComesLineByLine(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
-	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t), "message", "one\n/sleep 3s\ntwo", "streaming", "true"))
+	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t), "message", "one\n/sleep 3s\ntwo",
+		"streaming", "true"))
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	require.Equal(t, "application/x-ndjson", response.Header.Get("Content-Type"))
@@ -289,7 +302,8 @@ func TestAStreamComesLineByLine(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &event), lines.Text())
 		if len(names) == 0 {
-			assert.NotEqual(t, "completed", w.get(t, "/runs/"+event.RunID).text("status"), "the first line is here while the run goes on")
+			assert.NotEqual(t, "completed", w.get(t, "/runs/"+event.RunID).text("status"),
+				"the first line is here while the run goes on")
 		}
 		names = append(names, event.Event)
 	}
@@ -350,7 +364,8 @@ func TestAnOperatorsCommands(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	operate := func(arguments ...string) string {
-		out, err := exec.Command("go", append([]string{"run", "../../scripts/operate", "-stage", w.world}, arguments...)...).CombinedOutput()
+		out, err := exec.Command("go",
+			append([]string{"run", "../../scripts/operate", "-stage", w.world}, arguments...)...).CombinedOutput()
 		require.NoError(t, err, string(out))
 		return string(out)
 	}
@@ -365,7 +380,8 @@ func TestAnOperatorsCommands(t *testing.T) {
 
 	client := sqs.NewFromConfig(w.account)
 	for _, body := range []string{"poison", `{"kind":"run","id":"` + run + `"}`} {
-		_, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["WebhookDeadAddress"]), MessageBody: &body})
+		_, err := client.SendMessage(t.Context(),
+			&sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["WebhookDeadAddress"]), MessageBody: &body})
 		require.NoError(t, err)
 	}
 	said := operate("-do", "redrive", "webhook")
@@ -383,7 +399,8 @@ func (w world) workers(t *testing.T) []int {
 	require.NoError(t, err)
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(environ), "AWS_LAMBDA_FUNCTION_NAME="+w.outputs["WorkerFunctionName"]+"\x00") {
+		if err != nil || !strings.Contains(string(environ),
+			"AWS_LAMBDA_FUNCTION_NAME="+w.outputs["WorkerFunctionName"]+"\x00") {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -439,7 +456,8 @@ func TestAChainOfAHundredParkedTurns(t *testing.T) {
 	const turns = 101
 	var waiting []string // accepted turns that were not seen to end, in order: the first of them runs or has run
 	for turn := 1; turn <= turns; {
-		a := w.do(t, w.chatRequest(t, "agent_id", agent, "message", fmt.Sprint("/sleep 100ms\nturn ", turn), "chat_id", "chain", "on_conflict", "enqueue", "wait", "false"))
+		a := w.do(t, w.chatRequest(t, "agent_id", agent, "message", fmt.Sprint("/sleep 100ms\nturn ", turn), "chat_id",
+			"chain", "on_conflict", "enqueue", "wait", "false"))
 		if a.status == http.StatusConflict { // five are waiting
 			require.Equal(t, "parked_queue_full", a.text("code"), a.raw)
 			require.NotEmpty(t, waiting)
@@ -456,7 +474,8 @@ func TestAChainOfAHundredParkedTurns(t *testing.T) {
 		turn++
 	}
 	last := waiting[len(waiting)-1]
-	require.Eventually(t, func() bool { return w.get(t, "/runs/"+last).status == http.StatusOK }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return w.get(t, "/runs/"+last).status == http.StatusOK }, time.Minute,
+		100*time.Millisecond)
 	ended := w.await(t, last, "completed", time.Minute)
 	assert.EqualValues(t, turns, ended.body["turn"])
 }
@@ -466,11 +485,13 @@ func TestItemsAreReadableInTheConsole(t *testing.T) {
 	w := start(t, nil)
 	run := w.begin(t, w.agent(t), "message", "hello")
 	w.await(t, run, "completed", time.Minute)
-	items, err := dynamotable.New(dynamodb.NewFromConfig(w.account), w.outputs["CoreTable"], time.Now).Get(t.Context(), table.Key{Part: "run/" + run, Sort: "head"})
+	items, err := dynamotable.New(dynamodb.NewFromConfig(w.account), w.outputs["CoreTable"], time.Now).Get(t.Context(),
+		table.Key{Part: "run/" + run, Sort: "head"})
 	require.NoError(t, err)
 	assert.Contains(t, string(items[0].Body), `"status":"completed"`)
 	raw, err := dynamodb.NewFromConfig(w.account).GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String(w.outputs["CoreTable"]), Key: dynamotable.KeyOf(table.Key{Part: "run/" + run, Sort: "head"}),
+		TableName:            aws.String(w.outputs["CoreTable"]),
+		Key:                  dynamotable.KeyOf(table.Key{Part: "run/" + run, Sort: "head"}),
 		ProjectionExpression: aws.String("body.#s"), ExpressionAttributeNames: map[string]string{"#s": "status"},
 	})
 	require.NoError(t, err)

@@ -102,7 +102,8 @@ func (r *runtime) start() (*environment, error) {
 	r.alive.Go(func() { _ = e.server.Serve(listener) })
 	e.process = exec.Command(r.bootstrap)
 	e.process.Env = append(append(os.Environ(), r.environ...),
-		"AWS_LAMBDA_RUNTIME_API="+listener.Addr().String(), "AWS_LAMBDA_FUNCTION_NAME=local", "AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"AWS_LAMBDA_RUNTIME_API="+listener.Addr().String(), "AWS_LAMBDA_FUNCTION_NAME=local",
+		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256", "_HANDLER=bootstrap")
 	e.process.Stdout, e.process.Stderr = r.log, r.log
 	if err := e.process.Start(); err != nil {
@@ -148,14 +149,16 @@ func (e *environment) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			e.current = inv
 			w.Header().Set("Lambda-Runtime-Aws-Request-Id", inv.id)
 			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
-			w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-central-1:000000000000:function:local")
+			w.Header().Set("Lambda-Runtime-Invoked-Function-Arn",
+				"arn:aws:lambda:eu-central-1:000000000000:function:local")
 			_, _ = w.Write(inv.event)
 		case <-q.Context().Done():
 		}
 		return
 	}
 	inv := e.current
-	a := answer{kind: q.Header.Get("Content-Type"), body: q.Body, failed: strings.HasSuffix(path, "/error"), done: make(chan struct{})}
+	a := answer{kind: q.Header.Get("Content-Type"), body: q.Body, failed: strings.HasSuffix(path, "/error"),
+		done: make(chan struct{})}
 	if inv != nil && strings.HasPrefix(path, "invocation/"+inv.id+"/") {
 		inv.answer <- a
 		<-a.done
@@ -175,7 +178,8 @@ func (r *runtime) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	inv := &invocation{id: fmt.Sprint(time.Now().UnixNano()), event: event, deadline: time.Now().Add(r.timeout), answer: make(chan answer, 1)}
+	inv := &invocation{id: fmt.Sprint(time.Now().UnixNano()), event: event, deadline: time.Now().Add(r.timeout),
+		answer: make(chan answer, 1)}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(q.Context()), inv.deadline)
 	defer cancel()
 	var a answer
@@ -208,10 +212,13 @@ func eventOf(q *http.Request) ([]byte, error) {
 	}
 	ip, _, _ := net.SplitHostPort(q.RemoteAddr)
 	event := lambdaevents.APIGatewayProxyRequest{
-		Resource: "/v1/chat", Path: strings.TrimPrefix(q.URL.Path, "/api"), HTTPMethod: q.Method, Headers: map[string]string{"Host": q.Host},
-		MultiValueHeaders: q.Header, QueryStringParameters: map[string]string{}, MultiValueQueryStringParameters: q.URL.Query(),
+		Resource: "/v1/chat", Path: strings.TrimPrefix(q.URL.Path, "/api"), HTTPMethod: q.Method,
+		Headers:           map[string]string{"Host": q.Host},
+		MultiValueHeaders: q.Header, QueryStringParameters: map[string]string{},
+		MultiValueQueryStringParameters: q.URL.Query(),
 		RequestContext: lambdaevents.APIGatewayProxyRequestContext{
-			Stage: "api", HTTPMethod: q.Method, Path: q.URL.Path, Identity: lambdaevents.APIGatewayRequestIdentity{SourceIP: ip, UserAgent: q.UserAgent()},
+			Stage: "api", HTTPMethod: q.Method, Path: q.URL.Path,
+			Identity: lambdaevents.APIGatewayRequestIdentity{SourceIP: ip, UserAgent: q.UserAgent()},
 		},
 	}
 	for name, values := range q.Header {
@@ -221,7 +228,8 @@ func eventOf(q *http.Request) ([]byte, error) {
 		event.QueryStringParameters[name] = values[len(values)-1]
 	}
 	// As the API's binary media types say, and what is no text is base64 in any case.
-	if event.IsBase64Encoded = strings.HasPrefix(q.Header.Get("Content-Type"), "multipart/form-data") || !utf8.Valid(body); event.IsBase64Encoded {
+	if event.IsBase64Encoded = strings.HasPrefix(q.Header.Get("Content-Type"), "multipart/form-data") ||
+		!utf8.Valid(body); event.IsBase64Encoded {
 		event.Body = base64.StdEncoding.EncodeToString(body)
 	} else {
 		event.Body = string(body)

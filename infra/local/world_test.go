@@ -39,8 +39,8 @@ type world struct {
 	chat *runtime
 }
 
-// start deploys a world: stacks, front, chat function, stream service, and a sweep every other second, where the schedule
-// would come each minute.
+// start deploys a world: stacks, front, chat function, stream service, and a sweep every other second, where the
+// schedule would come each minute.
 func start(t testing.TB, settings map[string]string) world {
 	t.Helper()
 	w := startWithoutSweeps(t, settings)
@@ -52,7 +52,9 @@ func start(t testing.TB, settings map[string]string) world {
 func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	t.Helper()
 	var handler http.Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r)
+	}))
 	full := map[string]string{
 		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // stories read what they have just written
 	}
@@ -104,26 +106,31 @@ func logFile(t testing.TB, name string) *os.File {
 	return f
 }
 
-// complaints logs what the deployed functions warned of and failed with, and the ends that Lambda saw of their processes.
+// complaints logs what the deployed functions warned of and failed with, and the ends that Lambda saw of their
+// processes.
 func (d *deployment) complaints(t testing.TB) {
 	logs := cloudwatchlogs.NewFromConfig(d.account)
-	groups, err := logs.DescribeLogGroups(awstest.Cleaning(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String("/aws/lambda/agents-" + d.world)})
+	groups, err := logs.DescribeLogGroups(awstest.Cleaning(),
+		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String("/aws/lambda/agents-" + d.world)})
 	if err != nil {
 		t.Log("the functions' logs cannot be read: ", err)
 		return
 	}
 	for _, group := range groups.LogGroups {
-		out, err := logs.FilterLogEvents(awstest.Cleaning(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: group.LogGroupName})
+		out, err := logs.FilterLogEvents(awstest.Cleaning(),
+			&cloudwatchlogs.FilterLogEventsInput{LogGroupName: group.LogGroupName})
 		if err != nil {
 			t.Log(*group.LogGroupName, "cannot be read: ", err)
 			continue
 		}
 		for _, e := range out.Events {
 			line := aws.ToString(e.Message)
-			if strings.HasPrefix(line, "{") && !strings.Contains(line, `"level":"WARN"`) && !strings.Contains(line, `"level":"ERROR"`) {
+			if strings.HasPrefix(line, "{") && !strings.Contains(line, `"level":"WARN"`) &&
+				!strings.Contains(line, `"level":"ERROR"`) {
 				continue
 			}
-			if !slices.ContainsFunc([]string{"START ", "END ", "REPORT "}, func(p string) bool { return strings.HasPrefix(line, p) }) {
+			if !slices.ContainsFunc([]string{"START ", "END ", "REPORT "},
+				func(p string) bool { return strings.HasPrefix(line, p) }) {
 				t.Log(*group.LogGroupName, strings.TrimSpace(line))
 			}
 		}
@@ -133,9 +140,10 @@ func (d *deployment) complaints(t testing.TB) {
 // environ is what a deployed function is told.
 func (d *deployment) environ(t testing.TB, output string) []string {
 	t.Helper()
-	c, err := lambda.NewFromConfig(d.account).GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{
-		FunctionName: aws.String(d.outputs[output]),
-	})
+	c, err := lambda.NewFromConfig(d.account).GetFunctionConfiguration(t.Context(),
+		&lambda.GetFunctionConfigurationInput{
+			FunctionName: aws.String(d.outputs[output]),
+		})
 	require.NoError(t, err)
 	var list []string
 	for name, value := range c.Environment.Variables {
@@ -196,7 +204,8 @@ func (d *deployment) sweep(t testing.TB) {
 			case <-tick.C:
 			}
 			out, err := client.Invoke(awstest.Cleaning(), &lambda.InvokeInput{
-				FunctionName: aws.String(d.outputs["SweeperFunctionName"]), InvocationType: types.InvocationTypeRequestResponse, Payload: []byte(`{}`),
+				FunctionName:   aws.String(d.outputs["SweeperFunctionName"]),
+				InvocationType: types.InvocationTypeRequestResponse, Payload: []byte(`{}`),
 			})
 			if err != nil {
 				t.Log("the sweeper could not be invoked: ", err)

@@ -33,7 +33,8 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
 	for _, index := range layout.Indexes {
 		indexes = append(indexes, &awsdynamodb.GlobalSecondaryIndexPropsV2{
-			IndexName: jsii.String(index.Name), PartitionKey: attribute(index.PartitionKey), SortKey: attribute(index.SortKey),
+			IndexName: jsii.String(index.Name), PartitionKey: attribute(index.PartitionKey),
+			SortKey:        attribute(index.SortKey),
 			ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
 		})
 	}
@@ -42,29 +43,37 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 		keep = awscdk.RemovalPolicy_RETAIN
 	}
 	d.Core = awsdynamodb.NewTableV2(stack, jsii.String("Core"), &awsdynamodb.TablePropsV2{
-		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey), TimeToLiveAttribute: jsii.String(layout.TTL),
-		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep, DeletionProtection: jsii.Bool(s.Precious),
+		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
+		TimeToLiveAttribute:    jsii.String(layout.TTL),
+		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep,
+		DeletionProtection:               jsii.Bool(s.Precious),
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
 	})
-	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{ // frames live for minutes: nothing to keep
-		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey), TimeToLiveAttribute: jsii.String(layout.TTL),
-		Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	// frames live for minutes: nothing to keep
+	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{
+		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
+		TimeToLiveAttribute: jsii.String(layout.TTL),
+		Billing:             awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
 	d.Bucket = awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
-		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true), Encryption: awss3.BucketEncryption_S3_MANAGED,
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
+		Encryption:    awss3.BucketEncryption_S3_MANAGED,
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete one that holds anything
 		LifecycleRules: &[]*awss3.LifecycleRule{{
 			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
 		}},
 	})
-	d.Key = awskms.NewKey(stack, jsii.String("SealingKey"), &awskms.KeyProps{EnableKeyRotation: jsii.Bool(true), RemovalPolicy: keep})
+	d.Key = awskms.NewKey(stack, jsii.String("SealingKey"),
+		&awskms.KeyProps{EnableKeyRotation: jsii.Bool(true), RemovalPolicy: keep})
 	d.Secret = awssecretsmanager.NewSecret(stack, jsii.String("Secrets"), &awssecretsmanager.SecretProps{
 		RemovalPolicy: keep, GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
-			SecretStringTemplate: jsii.String("{}"), GenerateStringKey: jsii.String("WEBHOOK_SECRET"), PasswordLength: jsii.Number(48), ExcludePunctuation: jsii.Bool(true),
+			SecretStringTemplate: jsii.String("{}"), GenerateStringKey: jsii.String("WEBHOOK_SECRET"),
+			PasswordLength: jsii.Number(48), ExcludePunctuation: jsii.Bool(true),
 		},
 	})
 	d.Images = awsecr.NewRepository(stack, jsii.String("Images"), &awsecr.RepositoryProps{
-		ImageScanOnPush: jsii.Bool(true), ImageTagMutability: awsecr.TagMutability_IMMUTABLE, RemovalPolicy: keep, EmptyOnDelete: jsii.Bool(!s.Precious),
+		ImageScanOnPush: jsii.Bool(true), ImageTagMutability: awsecr.TagMutability_IMMUTABLE, RemovalPolicy: keep,
+		EmptyOnDelete:  jsii.Bool(!s.Precious),
 		LifecycleRules: &[]*awsecr.LifecycleRule{{MaxImageCount: jsii.Number(10)}},
 	})
 	output(stack, "ImageRepository", d.Images.RepositoryUri())

@@ -29,20 +29,26 @@ func (v *Service) distribution() {
 	gateway := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
 	}), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
+		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
+		ReadTimeout:    awscdk.Duration_Seconds(jsii.Number(60)),
 	})
 	// The documentation and the panel are outside /api for clients, and in the stage api for the gateway.
 	pages := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
 	}), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)), OriginPath: jsii.String("/api"),
+		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
+		ReadTimeout:    awscdk.Duration_Seconds(jsii.Number(60)), OriginPath: jsii.String("/api"),
 	})
-	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer, &awscloudfrontorigins.VpcOriginWithEndpointProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTP_ONLY, HttpPort: jsii.Number(80), ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
-	})
-	behaviour := func(origin awscloudfront.IOrigin, methods awscloudfront.AllowedMethods) *awscloudfront.BehaviorOptions {
+	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer,
+		&awscloudfrontorigins.VpcOriginWithEndpointProps{
+			ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTP_ONLY, HttpPort: jsii.Number(80),
+			ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
+		})
+	behaviour := func(origin awscloudfront.IOrigin,
+		methods awscloudfront.AllowedMethods) *awscloudfront.BehaviorOptions {
 		return &awscloudfront.BehaviorOptions{
-			Origin: origin, AllowedMethods: methods, CachePolicy: none, OriginRequestPolicy: all, Compress: jsii.Bool(false),
+			Origin: origin, AllowedMethods: methods, CachePolicy: none, OriginRequestPolicy: all,
+			Compress:             jsii.Bool(false),
 			ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
 		}
 	}
@@ -50,28 +56,34 @@ func (v *Service) distribution() {
 	v.Distribution = awscloudfront.NewDistribution(v.Stack, jsii.String("Front"), &awscloudfront.DistributionProps{
 		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway, every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
-			"/api/v1/runs/*/stream": behaviour(streams, reads), "/docs*": behaviour(pages, reads), "/admin*": behaviour(pages, every),
+			"/api/v1/runs/*/stream": behaviour(streams, reads), "/docs*": behaviour(pages, reads),
+			"/admin*": behaviour(pages, every),
 		},
 		HttpVersion: awscloudfront.HttpVersion_HTTP2_AND_3, PriceClass: awscloudfront.PriceClass_PRICE_CLASS_100,
 	})
 	output(v.Stack, "BaseUrl", jsii.String("https://"+*v.Distribution.DistributionDomainName()+"/api/v1"))
 }
 
-// network has public subnets alone: no NAT to pay for, and nothing in it that the world can reach. The tables and the bucket
-// are reached through gateway endpoints.
+// network has public subnets alone: no NAT to pay for, and nothing in it that the world can reach. The tables and the
+// bucket are reached through gateway endpoints.
 func (v *Service) network() {
 	v.vpc = awsec2.NewVpc(v.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		MaxAzs: jsii.Number(2), NatGateways: jsii.Number(0),
-		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC}},
+		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{Name: jsii.String("public"),
+			SubnetType: awsec2.SubnetType_PUBLIC}},
 		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
-			"Tables": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()}, "Objects": {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
+			"Tables":  {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},
+			"Objects": {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
 		},
 		RestrictDefaultSecurityGroup: jsii.Bool(false), // that takes a function of its own; nothing uses the group
 	})
-	v.balancer = awselasticloadbalancingv2.NewApplicationLoadBalancer(v.Stack, jsii.String("Balancer"), &awselasticloadbalancingv2.ApplicationLoadBalancerProps{
-		Vpc: v.vpc, InternetFacing: jsii.Bool(false), IdleTimeout: awscdk.Duration_Seconds(jsii.Number(120)), // heartbeats come each 15 s
-		VpcSubnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC}, DropInvalidHeaderFields: jsii.Bool(true),
-	})
+	v.balancer = awselasticloadbalancingv2.NewApplicationLoadBalancer(v.Stack, jsii.String("Balancer"),
+		&awselasticloadbalancingv2.ApplicationLoadBalancerProps{
+			// heartbeats come each 15 s
+			Vpc: v.vpc, InternetFacing: jsii.Bool(false), IdleTimeout: awscdk.Duration_Seconds(jsii.Number(120)),
+			VpcSubnets:              &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
+			DropInvalidHeaderFields: jsii.Bool(true),
+		})
 }
 
 // streamService follows runs for as long as their streams are open, on Fargate behind the internal load balancer.
@@ -79,38 +91,48 @@ func (v *Service) streamService(image string) {
 	cluster := awsecs.NewCluster(v.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
 	task := awsecs.NewFargateTaskDefinition(v.Stack, jsii.String("StreamTask"), &awsecs.FargateTaskDefinitionProps{
 		Cpu: jsii.Number(256), MemoryLimitMiB: jsii.Number(512),
-		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: awsecs.CpuArchitecture_ARM64(), OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
+		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: awsecs.CpuArchitecture_ARM64(),
+			OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
 	})
 	environment := v.environment()
 	environment["ADDR"] = jsii.String("0.0.0.0:8080")
 	task.AddContainer(jsii.String("stream"), &awsecs.ContainerDefinitionOptions{
 		Image: awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(image)), Environment: &environment,
-		PortMappings: &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(streamPort)}}, ReadonlyRootFilesystem: jsii.Bool(true),
-		StopTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
-		Logging:     awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: v.logs("stream"), StreamPrefix: jsii.String("stream")}),
+		PortMappings:           &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(streamPort)}},
+		ReadonlyRootFilesystem: jsii.Bool(true),
+		StopTimeout:            awscdk.Duration_Seconds(jsii.Number(60)),
+		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: v.logs("stream"),
+			StreamPrefix: jsii.String("stream")}),
 	})
 	v.grant(task.TaskRole(), streamRights)
 	service := awsecs.NewFargateService(v.Stack, jsii.String("Stream"), &awsecs.FargateServiceProps{
-		Cluster: cluster, TaskDefinition: task, DesiredCount: jsii.Number(float64(v.stage.StreamTasks)), AssignPublicIp: jsii.Bool(true), // the way out, without a NAT
-		VpcSubnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC}, MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
-		CircuitBreaker: &awsecs.DeploymentCircuitBreaker{Enable: jsii.Bool(true), Rollback: jsii.Bool(true)},
+		// the way out, without a NAT
+		Cluster: cluster, TaskDefinition: task, DesiredCount: jsii.Number(float64(v.stage.StreamTasks)),
+		AssignPublicIp:    jsii.Bool(true),
+		VpcSubnets:        &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
+		MinHealthyPercent: jsii.Number(100),
+		MaxHealthyPercent: jsii.Number(200),
+		CircuitBreaker:    &awsecs.DeploymentCircuitBreaker{Enable: jsii.Bool(true), Rollback: jsii.Bool(true)},
 	})
 	listener := v.balancer.AddListener(jsii.String("Http"), &awselasticloadbalancingv2.BaseApplicationListenerProps{
 		Port: jsii.Number(80), Protocol: awselasticloadbalancingv2.ApplicationProtocol_HTTP, Open: jsii.Bool(false),
 	})
 	v.targets = listener.AddTargets(jsii.String("Streams"), &awselasticloadbalancingv2.AddApplicationTargetsProps{
 		Port: jsii.Number(streamPort), Protocol: awselasticloadbalancingv2.ApplicationProtocol_HTTP,
-		Targets:     &[]awselasticloadbalancingv2.IApplicationLoadBalancerTarget{service},
-		HealthCheck: &awselasticloadbalancingv2.HealthCheck{Path: jsii.String("/api/v1/healthz"), Interval: awscdk.Duration_Seconds(jsii.Number(10))},
+		Targets: &[]awselasticloadbalancingv2.IApplicationLoadBalancerTarget{service},
+		HealthCheck: &awselasticloadbalancingv2.HealthCheck{Path: jsii.String("/api/v1/healthz"),
+			Interval: awscdk.Duration_Seconds(jsii.Number(10))},
 		// A stream never drains by itself: after this the balancer cuts it, and its reader comes back to a fresh init.
 		DeregistrationDelay: awscdk.Duration_Seconds(jsii.Number(20)),
 	})
 	// CloudFront reaches the balancer from inside the network, by interfaces of its own.
-	v.balancer.Connections().AllowFrom(awsec2.Peer_Ipv4(v.vpc.VpcCidrBlock()), awsec2.Port_Tcp(jsii.Number(80)), jsii.String("CloudFront"))
+	v.balancer.Connections().AllowFrom(awsec2.Peer_Ipv4(v.vpc.VpcCidrBlock()), awsec2.Port_Tcp(jsii.Number(80)),
+		jsii.String("CloudFront"))
 	scaling := service.AutoScaleTaskCount(&awsapplicationautoscaling.EnableScalingProps{MinCapacity: jsii.Number(float64(v.stage.StreamTasks)), MaxCapacity: jsii.Number(100)})
 	scaling.ScaleToTrackCustomMetric(jsii.String("OpenStreams"), &awsecs.TrackCustomMetricProps{
 		TargetValue: jsii.Number(streamsATask), Metric: awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-			Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(cloud.OpenStreams), Statistic: jsii.String("Average"),
+			Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(cloud.OpenStreams),
+			Statistic:     jsii.String("Average"),
 			DimensionsMap: &map[string]*string{"stage": jsii.String(v.stage.Name)},
 		}),
 	})

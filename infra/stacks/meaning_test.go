@@ -142,19 +142,25 @@ func (all templates) rights(role string) []string {
 // roles that are the platform's own, and what may never be among their rights.
 var roles = map[string]struct{ may, never []string }{
 	"ChatFunction": {
-		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue", "s3:PutObject on Blobs", "states:StopExecution on PauseMachine"},
+		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue",
+			"s3:PutObject on Blobs", "states:StopExecution on PauseMachine"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "sqs:SendMessage on JobQueue", "dynamodb:Scan"},
 	},
 	"ApiFunction": {
-		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue", "sqs:SendMessage on WebhookQueue", "kms:GenerateDataKey on SealingKey"},
+		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",
+			"sqs:SendMessage on WebhookQueue", "kms:GenerateDataKey on SealingKey"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan"},
 	},
 	"WorkerFunction": {
-		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue", "states:StartExecution on PauseMachine", "dynamodb:PutItem on Feed", "kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
-		[]string{"sqs:ReceiveMessage on WebhookQueue", "sqs:SendMessage on JobQueue", "dynamodb:Scan", "kms:GenerateDataKey"},
+		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue",
+			"states:StartExecution on PauseMachine", "dynamodb:PutItem on Feed", "kms:Decrypt on SealingKey",
+			"secretsmanager:GetSecretValue on Secrets"},
+		[]string{"sqs:ReceiveMessage on WebhookQueue", "sqs:SendMessage on JobQueue", "dynamodb:Scan",
+			"kms:GenerateDataKey"},
 	},
 	"WebhookFunction": {
-		[]string{"sqs:ReceiveMessage on WebhookQueue", "dynamodb:PutItem on Core", "s3:GetObject on Blobs", "kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
+		[]string{"sqs:ReceiveMessage on WebhookQueue", "dynamodb:PutItem on Core", "s3:GetObject on Blobs",
+			"kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
 		[]string{"sqs:SendMessage", "s3:PutObject", "s3:DeleteObject", "states:", "on Feed", "kms:GenerateDataKey"},
 	},
 	"JobFunction": {
@@ -162,7 +168,8 @@ var roles = map[string]struct{ may, never []string }{
 		[]string{"sqs:ReceiveMessage on RunQueue", "states:StartExecution", "on Feed"},
 	},
 	"SweeperFunction": {
-		[]string{"dynamodb:Query on Core indexes", "sqs:SendMessage on RunQueue", "sqs:SendMessage on WebhookQueue", "sqs:SendMessage on JobQueue"},
+		[]string{"dynamodb:Query on Core indexes", "sqs:SendMessage on RunQueue", "sqs:SendMessage on WebhookQueue",
+			"sqs:SendMessage on JobQueue"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "on Feed", "dynamodb:Scan", "kms:", "secretsmanager:"},
 	},
 	"StreamTaskTaskRole": {
@@ -206,7 +213,8 @@ var meanings = []struct {
 	}, func(all templates) {
 		p := all.the("AWS::IAM::Policy", "WebhookFunction")
 		document := object(p["PolicyDocument"])
-		document["Statement"] = append(list(document["Statement"]), properties{"Action": "s3:PutObject", "Resource": properties{"Fn::GetAtt": []any{"BlobsF0F01DC6", "Arn"}}})
+		document["Statement"] = append(list(document["Statement"]),
+			properties{"Action": "s3:PutObject", "Resource": properties{"Fn::GetAtt": []any{"BlobsF0F01DC6", "Arn"}}})
 	}},
 	{"no right to every resource but the listed", func(all templates) (wrong []string) {
 		for id, p := range all.of("AWS::IAM::Policy") {
@@ -237,7 +245,8 @@ var meanings = []struct {
 				}
 				calls++
 				resources := text(statement["Resource"])
-				for _, listed := range []string{"inference-profile/eu.amazon.nova-lite-v1:0", "foundation-model/amazon.nova-lite-v1:0", "foundation-model/amazon.titan-text"} {
+				for _, listed := range []string{"inference-profile/eu.amazon.nova-lite-v1:0",
+					"foundation-model/amazon.nova-lite-v1:0", "foundation-model/amazon.titan-text"} {
 					if !strings.Contains(resources, listed+`"`) {
 						wrong = append(wrong, id+" may not call "+listed)
 					}
@@ -254,11 +263,14 @@ var meanings = []struct {
 	}, func(all templates) {
 		p := all.the("AWS::IAM::Policy", "ChatFunction")
 		document := object(p["PolicyDocument"])
-		document["Statement"] = append(list(document["Statement"]), properties{"Action": "bedrock:InvokeModelWithResponseStream", "Resource": "arn:aws:bedrock:*::foundation-model/*"})
+		document["Statement"] = append(list(document["Statement"]),
+			properties{"Action": "bedrock:InvokeModelWithResponseStream",
+				"Resource": "arn:aws:bedrock:*::foundation-model/*"})
 	}},
 	{"a message stays hidden for as long as its function may run", func(all templates) (wrong []string) {
 		for id, m := range all.of("AWS::Lambda::EventSourceMapping") {
-			queue, function := all.target("AWS::SQS::Queue", m["EventSourceArn"]), all.target("AWS::Lambda::Function", m["FunctionName"])
+			queue := all.target("AWS::SQS::Queue", m["EventSourceArn"])
+			function := all.target("AWS::Lambda::Function", m["FunctionName"])
 			if number(queue["VisibilityTimeout"]) < number(function["Timeout"]) {
 				wrong = append(wrong, id)
 			}
@@ -271,7 +283,8 @@ var meanings = []struct {
 			wrong = append(wrong, "there are not three triggers")
 		}
 		for id, m := range mappings {
-			if !slices.Contains(several(m["FunctionResponseTypes"]), "ReportBatchItemFailures") || number(m["BatchSize"]) != 1 ||
+			if !slices.Contains(several(m["FunctionResponseTypes"]), "ReportBatchItemFailures") ||
+				number(m["BatchSize"]) != 1 ||
 				number(object(m["ScalingConfig"])["MaximumConcurrency"]) < 2 {
 				wrong = append(wrong, id)
 			}
@@ -344,7 +357,8 @@ var meanings = []struct {
 				wrong = append(wrong, id)
 			}
 		}
-		for kind, member := range map[string]string{"AWS::EC2::SecurityGroup": "SecurityGroupIngress", "AWS::EC2::SecurityGroupIngress": "CidrIp"} {
+		for kind, member := range map[string]string{"AWS::EC2::SecurityGroup": "SecurityGroupIngress",
+			"AWS::EC2::SecurityGroupIngress": "CidrIp"} {
 			for id, p := range all.of(kind) {
 				if strings.Contains(text(p[member]), "0.0.0.0/0") {
 					wrong = append(wrong, id+" lets everybody in")
@@ -363,7 +377,8 @@ var meanings = []struct {
 				continue
 			}
 			streaming++
-			if !strings.Contains(text(integration["Uri"]), "/response-streaming-invocations") || m["HttpMethod"] != "POST" || !strings.Contains(text(integration["Uri"]), "ChatFunction") {
+			if !strings.Contains(text(integration["Uri"]), "/response-streaming-invocations") ||
+				m["HttpMethod"] != "POST" || !strings.Contains(text(integration["Uri"]), "ChatFunction") {
 				wrong = append(wrong, id)
 			}
 		}
@@ -400,7 +415,8 @@ var meanings = []struct {
 		}
 		return wrong
 	}, func(all templates) {
-		object(object(list(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])[0])["PointInTimeRecoverySpecification"])["PointInTimeRecoveryEnabled"] = false
+		object(object(list(all.the("AWS::DynamoDB::GlobalTable",
+			"Core")["Replicas"])[0])["PointInTimeRecoverySpecification"])["PointInTimeRecoveryEnabled"] = false
 	}},
 	{"every alarm tells somebody, and has an entry in the runbook", func(all templates) (wrong []string) {
 		runbook, err := os.ReadFile("../README.md")
@@ -457,13 +473,15 @@ func TestTheTemplatesMeanWhatTheyMust(t *testing.T) {
 		}
 		slices.Sort(ids)
 		// A new name means a new, empty resource: never change one of these.
-		assert.Equal(t, []string{"BlobsF0F01DC6", "CoreC65142A7", "Feed908EF2E5", "Images2D38C313", "SealingKey98C9818D", "SecretsA3BCC2E9"}, ids)
+		assert.Equal(t, []string{"BlobsF0F01DC6", "CoreC65142A7", "Feed908EF2E5", "Images2D38C313",
+			"SealingKey98C9818D", "SecretsA3BCC2E9"}, ids)
 		core := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])
 		assert.Contains(t, core, `"DeletionProtectionEnabled":true`)
 	})
 	t.Run("each role is listed here", func(t *testing.T) {
 		for id := range all.of("AWS::IAM::Policy") {
-			known := slices.ContainsFunc(slices.Collect(maps.Keys(roles)), func(role string) bool { return strings.HasPrefix(id, role) })
+			known := slices.ContainsFunc(slices.Collect(maps.Keys(roles)),
+				func(role string) bool { return strings.HasPrefix(id, role) })
 			assert.True(t, known || strings.HasPrefix(id, "StreamTaskExecutionRole"), id)
 		}
 	})

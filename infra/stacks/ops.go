@@ -20,7 +20,8 @@ import (
 	"agentplatform/internal/lifecycle"
 )
 
-// Ops watches. Each of its alarms has an entry in the runbook, infra/README.md, under the alarm's name; a test sees to it.
+// Ops watches. Each of its alarms has an entry in the runbook, infra/README.md, under the alarm's name; a test sees to
+// it.
 type Ops struct {
 	Stack awscdk.Stack
 
@@ -63,9 +64,11 @@ func (o *Ops) alarm(a alarm) {
 		missing = awscloudwatch.TreatMissingData_BREACHING
 	}
 	made := awscloudwatch.NewAlarm(o.Stack, jsii.String(a.name), &awscloudwatch.AlarmProps{
-		AlarmName: jsii.String("agents-" + o.stage.Name + "-" + a.name), Metric: a.metric, Threshold: jsii.Number(a.above), ComparisonOperator: comparison,
-		TreatMissingData: missing, DatapointsToAlarm: jsii.Number(float64(max(a.points, 1))), EvaluationPeriods: jsii.Number(float64(max(a.of, 1))),
-		AlarmDescription: jsii.String("Runbook: infra/README.md, " + a.name),
+		AlarmName: jsii.String("agents-" + o.stage.Name + "-" + a.name), Metric: a.metric,
+		Threshold: jsii.Number(a.above), ComparisonOperator: comparison,
+		TreatMissingData: missing, DatapointsToAlarm: jsii.Number(float64(max(a.points, 1))),
+		EvaluationPeriods: jsii.Number(float64(max(a.of, 1))),
+		AlarmDescription:  jsii.String("Runbook: infra/README.md, " + a.name),
 	})
 	made.AddAlarmAction(awscloudwatchactions.NewSnsAction(o.topic))
 }
@@ -79,20 +82,23 @@ func options(statistic string, period float64) *awscloudwatch.MetricOptions {
 // own is one of the platform's own metrics.
 func (o *Ops) own(name, statistic string, period float64) awscloudwatch.IMetric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(name), Statistic: jsii.String(statistic), Period: minutes(period),
+		Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(name), Statistic: jsii.String(statistic),
+		Period:        minutes(period),
 		DimensionsMap: &map[string]*string{"stage": jsii.String(o.stage.Name)},
 	})
 }
 
 func aws(namespace, name, statistic string, period float64, dimensions map[string]*string) awscloudwatch.IMetric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String(namespace), MetricName: jsii.String(name), Statistic: jsii.String(statistic), Period: minutes(period), DimensionsMap: &dimensions,
+		Namespace: jsii.String(namespace), MetricName: jsii.String(name), Statistic: jsii.String(statistic),
+		Period: minutes(period), DimensionsMap: &dimensions,
 	})
 }
 
 func ratio(of, by awscloudwatch.IMetric, period float64) awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String("100 * of / MAX([by, 1])"), UsingMetrics: &map[string]awscloudwatch.IMetric{"of": of, "by": by}, Period: minutes(period),
+		Expression:   jsii.String("100 * of / MAX([by, 1])"),
+		UsingMetrics: &map[string]awscloudwatch.IMetric{"of": of, "by": by}, Period: minutes(period),
 		Label: jsii.String("%"),
 	})
 }
@@ -100,40 +106,58 @@ func ratio(of, by awscloudwatch.IMetric, period float64) awscloudwatch.IMetric {
 func (o *Ops) alarms() {
 	s := o.service
 	api := func(name, statistic string) awscloudwatch.IMetric {
-		return aws("AWS/ApiGateway", name, statistic, 5, map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")})
+		return aws("AWS/ApiGateway", name, statistic, 5,
+			map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")})
 	}
-	o.alarm(alarm{name: "GatewayErrors", metric: ratio(api("5XXError", "Sum"), api("Count", "Sum"), 5), above: 1, points: 2, of: 3})
-	o.alarm(alarm{name: "AnswersSlow", metric: s.Functions["api"].MetricDuration(options("p99", 5)), above: 3000, points: 3, of: 3})
+	o.alarm(alarm{name: "GatewayErrors", metric: ratio(api("5XXError", "Sum"), api("Count", "Sum"), 5), above: 1,
+		points: 2, of: 3})
+	o.alarm(alarm{name: "AnswersSlow", metric: s.Functions["api"].MetricDuration(options("p99", 5)), above: 3000,
+		points: 3, of: 3})
 	for _, f := range functions {
-		o.alarm(alarm{name: title(f.name) + "Failing", metric: s.Functions[f.name].MetricErrors(options("Sum", 5)), above: 2})
-		o.alarm(alarm{name: title(f.name) + "Throttled", metric: s.Functions[f.name].MetricThrottles(options("Sum", 5)), above: 0})
+		o.alarm(alarm{name: title(f.name) + "Failing", metric: s.Functions[f.name].MetricErrors(options("Sum", 5)),
+			above: 2})
+		o.alarm(alarm{name: title(f.name) + "Throttled", metric: s.Functions[f.name].MetricThrottles(options("Sum", 5)),
+			above: 0})
 	}
-	o.alarm(alarm{name: "AccountConcurrency", metric: aws("AWS/Lambda", "ConcurrentExecutions", "Maximum", 5, nil), above: 800})
+	o.alarm(alarm{name: "AccountConcurrency", metric: aws("AWS/Lambda", "ConcurrentExecutions", "Maximum", 5, nil),
+		above: 800})
 	for _, c := range consumers {
 		o.alarm(alarm{
-			name: title(c.queue) + "QueueOld", metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), above: 60, points: 2, of: 3,
+			name:   title(c.queue) + "QueueOld",
+			metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), above: 60, points: 2,
+			of: 3,
 		})
-		o.alarm(alarm{name: title(c.queue) + "DeadLetters", metric: s.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
+		o.alarm(alarm{name: title(c.queue) + "DeadLetters",
+			metric: s.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
 	}
 	o.alarm(alarm{name: "StartsSlow", metric: o.own(cloud.StartLatency, "p99", 5), above: 30_000, points: 2, of: 3})
 	o.alarm(alarm{name: "WorkersLost", metric: o.own(cloud.Recovered, "Sum", 5), above: 5})
 	o.alarm(alarm{name: "RunsUnstartable", metric: o.own(cloud.Unstartable, "Sum", 5), above: 0})
 	o.alarm(alarm{name: "PausesLate", metric: o.own(cloud.PausesLate, "Sum", 5), above: 0})
-	o.alarm(alarm{name: "WebhooksFailing", metric: ratio(o.own(cloud.WebhookFailed, "Sum", 5), o.own(cloud.WebhookTried, "Sum", 5), 5), above: 50, points: 3, of: 3})
-	o.alarm(alarm{name: "ModelsFailing", metric: ratio(o.own(cloud.ModelFailed, "Sum", 5), o.own(cloud.ModelTried, "Sum", 5), 5), above: 5, points: 3, of: 3})
+	o.alarm(alarm{name: "WebhooksFailing",
+		metric: ratio(o.own(cloud.WebhookFailed, "Sum", 5), o.own(cloud.WebhookTried, "Sum", 5), 5), above: 50,
+		points: 3, of: 3})
+	o.alarm(alarm{name: "ModelsFailing",
+		metric: ratio(o.own(cloud.ModelFailed, "Sum", 5), o.own(cloud.ModelTried, "Sum", 5), 5), above: 5, points: 3,
+		of: 3})
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}
-		o.alarm(alarm{name: name + "TableThrottled", metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: jsii.String("r + w"), Period: minutes(5), UsingMetrics: &map[string]awscloudwatch.IMetric{
-				"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, dimensions), "w": aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, dimensions),
-			},
-		}), above: 0})
-		o.alarm(alarm{name: name + "TableConflicts", metric: aws("AWS/DynamoDB", "TransactionConflict", "Sum", 5, dimensions), above: 50})
+		o.alarm(alarm{name: name + "TableThrottled",
+			metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+				Expression: jsii.String("r + w"), Period: minutes(5), UsingMetrics: &map[string]awscloudwatch.IMetric{
+					"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, dimensions),
+					"w": aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, dimensions),
+				},
+			}), above: 0})
+		o.alarm(alarm{name: name + "TableConflicts",
+			metric: aws("AWS/DynamoDB", "TransactionConflict", "Sum", 5, dimensions), above: 50})
 	}
 	o.alarm(alarm{name: "PauseMachineFailed", metric: s.Machine.MetricFailed(options("Sum", 5)), above: 0})
 	o.alarm(alarm{name: "PauseMachineThrottled", metric: s.Machine.MetricThrottled(options("Sum", 5)), above: 0})
-	o.alarm(alarm{name: "SweeperSilent", metric: s.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1, least: true, points: 3, of: 3, noneIsBad: true})
-	o.alarm(alarm{name: "StreamUnhealthy", metric: s.targets.Metrics().HealthyHostCount(options("Minimum", 1)), above: 1, least: true, points: 2, of: 3, noneIsBad: true})
+	o.alarm(alarm{name: "SweeperSilent", metric: s.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1,
+		least: true, points: 3, of: 3, noneIsBad: true})
+	o.alarm(alarm{name: "StreamUnhealthy", metric: s.targets.Metrics().HealthyHostCount(options("Minimum", 1)),
+		above: 1, least: true, points: 2, of: 3, noneIsBad: true})
 	o.alarm(alarm{name: "StreamErrors", above: 5, points: 2, of: 3, metric: s.targets.Metrics().HttpCodeTarget(
 		awselasticloadbalancingv2.HttpCodeTarget_TARGET_5XX_COUNT, options("Sum", 5))})
 	o.alarm(alarm{name: "StreamsFull", metric: o.own(cloud.OpenStreams, "Maximum", 1), above: 1600, points: 2, of: 3})
@@ -141,7 +165,8 @@ func (o *Ops) alarms() {
 
 func (o *Ops) dashboard() {
 	graph := func(title string, metrics ...awscloudwatch.IMetric) awscloudwatch.IWidget {
-		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{Title: jsii.String(title), Left: &metrics, Width: jsii.Number(8)})
+		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{Title: jsii.String(title), Left: &metrics,
+			Width: jsii.Number(8)})
 	}
 	var funnel, invoked, ages []awscloudwatch.IMetric
 	for _, s := range lifecycle.Statuses() {
@@ -154,7 +179,8 @@ func (o *Ops) dashboard() {
 		ages = append(ages, o.service.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)))
 	}
 	core := map[string]*string{"TableName": o.data.Core.TableName()}
-	board := awscloudwatch.NewDashboard(o.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{DashboardName: jsii.String("agents-" + o.stage.Name)})
+	board := awscloudwatch.NewDashboard(o.Stack, jsii.String("Dashboard"),
+		&awscloudwatch.DashboardProps{DashboardName: jsii.String("agents-" + o.stage.Name)})
 	board.AddWidgets(
 		graph("Runs that entered a status", funnel...),
 		graph("From queued to running, ms", o.own(cloud.StartLatency, "p50", 1), o.own(cloud.StartLatency, "p99", 1)),
@@ -163,9 +189,11 @@ func (o *Ops) dashboard() {
 	board.AddWidgets(
 		graph("Invocations", invoked...),
 		graph("Write units, conflicts, throttles of the core table",
-			aws("AWS/DynamoDB", "ConsumedWriteCapacityUnits", "Sum", 1, core), aws("AWS/DynamoDB", "TransactionConflict", "Sum", 1, core),
+			aws("AWS/DynamoDB", "ConsumedWriteCapacityUnits", "Sum", 1, core),
+			aws("AWS/DynamoDB", "TransactionConflict", "Sum", 1, core),
 			aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 1, core)),
-		graph("Webhooks tried and failed; streams", o.own(cloud.WebhookTried, "Sum", 1), o.own(cloud.WebhookFailed, "Sum", 1), o.own(cloud.OpenStreams, "Average", 1)),
+		graph("Webhooks tried and failed; streams", o.own(cloud.WebhookTried, "Sum", 1),
+			o.own(cloud.WebhookFailed, "Sum", 1), o.own(cloud.OpenStreams, "Average", 1)),
 	)
 }
 
@@ -176,16 +204,20 @@ func (o *Ops) queries() {
 		groups = append(groups, g.LogGroupName())
 	}
 	for name, lines := range map[string][]string{
-		"one run":                {"fields @timestamp, @log, level, msg, error, attempt", "filter run_id = 'PUT THE RUN HERE'", "sort @timestamp asc"},
-		"errors by message":      {"filter level = 'ERROR'", "stats count(*) as n by msg", "sort n desc"},
-		"lost nudges":            {"filter msg like /nudge could not be sent/", "stats count(*) by bin(5m), kind"},
-		"slowest starts":         {"filter ispresent(StartLatency)", "sort StartLatency desc", "limit 50"},
-		"dead letters and why":   {"filter msg like /could not be handled/ or msg like /no nudge/", "fields @timestamp, kind, id, receives, error", "sort @timestamp desc"},
+		"one run": {"fields @timestamp, @log, level, msg, error, attempt",
+			"filter run_id = 'PUT THE RUN HERE'", "sort @timestamp asc"},
+		"errors by message": {"filter level = 'ERROR'", "stats count(*) as n by msg", "sort n desc"},
+		"lost nudges":       {"filter msg like /nudge could not be sent/", "stats count(*) by bin(5m), kind"},
+		"slowest starts":    {"filter ispresent(StartLatency)", "sort StartLatency desc", "limit 50"},
+		"dead letters and why": {"filter msg like /could not be handled/ or msg like /no nudge/",
+			"fields @timestamp, kind, id, receives, error", "sort @timestamp desc"},
 		"requests that panicked": {"filter msg = 'a request panicked'", "fields @timestamp, request_id, panic, stack"},
 	} {
-		awslogs.NewCfnQueryDefinition(o.Stack, jsii.String("Query-"+strings.ReplaceAll(name, " ", "-")), &awslogs.CfnQueryDefinitionProps{
-			Name: jsii.String(fmt.Sprintf("agents-%s/%s", o.stage.Name, name)), LogGroupNames: &groups, QueryString: jsii.String(strings.Join(lines, "\n| ")),
-		})
+		awslogs.NewCfnQueryDefinition(o.Stack, jsii.String("Query-"+strings.ReplaceAll(name, " ", "-")),
+			&awslogs.CfnQueryDefinitionProps{
+				Name: jsii.String(fmt.Sprintf("agents-%s/%s", o.stage.Name, name)), LogGroupNames: &groups,
+				QueryString: jsii.String(strings.Join(lines, "\n| ")),
+			})
 	}
 }
 
@@ -196,14 +228,17 @@ func (o *Ops) budget() {
 	awsbudgets.NewCfnBudget(o.Stack, jsii.String("Budget"), &awsbudgets.CfnBudgetProps{
 		Budget: &awsbudgets.CfnBudget_BudgetDataProperty{
 			BudgetType: jsii.String("COST"), TimeUnit: jsii.String("MONTHLY"),
-			BudgetLimit: &awsbudgets.CfnBudget_SpendProperty{Amount: jsii.Number(float64(o.stage.BudgetUSD)), Unit: jsii.String("USD")},
+			BudgetLimit: &awsbudgets.CfnBudget_SpendProperty{Amount: jsii.Number(float64(o.stage.BudgetUSD)),
+				Unit: jsii.String("USD")},
 			CostFilters: map[string]any{"TagKeyValue": []string{"user:stage$" + o.stage.Name}},
 		},
 		NotificationsWithSubscribers: []any{&awsbudgets.CfnBudget_NotificationWithSubscribersProperty{
 			Notification: &awsbudgets.CfnBudget_NotificationProperty{
-				ComparisonOperator: jsii.String("GREATER_THAN"), NotificationType: jsii.String("FORECASTED"), Threshold: jsii.Number(80),
+				ComparisonOperator: jsii.String("GREATER_THAN"), NotificationType: jsii.String("FORECASTED"),
+				Threshold: jsii.Number(80),
 			},
-			Subscribers: []any{&awsbudgets.CfnBudget_SubscriberProperty{Address: jsii.String(o.stage.AlarmEmail), SubscriptionType: jsii.String("EMAIL")}},
+			Subscribers: []any{&awsbudgets.CfnBudget_SubscriberProperty{Address: jsii.String(o.stage.AlarmEmail),
+				SubscriptionType: jsii.String("EMAIL")}},
 		}},
 	})
 }

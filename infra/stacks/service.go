@@ -78,19 +78,25 @@ const (
 )
 
 var functions = []function{
-	{name: "chat", memory: 256, timeout: 900, core: write, feed: write, bucket: write, sends: []string{runQueue, webhookQueue}, stopsPauses: true},
-	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write, sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true, seals: true, opens: true},
-	{name: "worker", memory: 512, timeout: 900, core: write, feed: write, bucket: write, sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, calls: true, loops: true},
+	{name: "chat", memory: 256, timeout: 900, core: write, feed: write, bucket: write,
+		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
+	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write,
+		sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true, seals: true, opens: true},
+	{name: "worker", memory: 512, timeout: 900, core: write, feed: write, bucket: write,
+		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, calls: true,
+		loops: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true},
-	{name: "job", memory: 256, timeout: 300, core: write, bucket: write, sends: []string{runQueue, webhookQueue}, stopsPauses: true},
-	{name: "sweeper", memory: 256, timeout: 55, core: write, bucket: write, sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true},
+	{name: "job", memory: 256, timeout: 300, core: write, bucket: write, sends: []string{runQueue, webhookQueue},
+		stopsPauses: true},
+	{name: "sweeper", memory: 256, timeout: 55, core: write, bucket: write,
+		sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true},
 }
 
 // streamRights are those of the stream service, which is no function.
 var streamRights = function{name: "stream", core: read, feed: write, bucket: read}
 
-// bedrockModels are the resources behind a list of models and inference profiles of Bedrock. A profile, whose name begins
-// with where it reaches ("eu."), calls the model behind it in any of those Regions.
+// bedrockModels are the resources behind a list of models and inference profiles of Bedrock. A profile, whose name
+// begins with where it reaches ("eu."), calls the model behind it in any of those Regions.
 func bedrockModels(list string) (resources []*string) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -101,11 +107,14 @@ func bedrockModels(list string) (resources []*string) {
 			continue
 		}
 		behind := name
-		if at, rest, found := strings.Cut(name, "."); found && (at == "eu" || at == "us" || at == "apac" || at == "global") {
+		if at, rest, found := strings.Cut(name, "."); found &&
+			(at == "eu" || at == "us" || at == "apac" || at == "global") {
 			behind = rest
-			resources = append(resources, awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/"+name), nil))
+			resources = append(resources,
+				awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/"+name), nil))
 		}
-		resources = append(resources, awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:*::foundation-model/"+behind), nil))
+		resources = append(resources,
+			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:*::foundation-model/"+behind), nil))
 	}
 	return resources
 }
@@ -165,17 +174,20 @@ func (v *Service) queue(c consumer) {
 	})
 	v.Dead[c.queue] = dead
 	v.Queues[c.queue] = awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Queue"), &awssqs.QueueProps{
-		VisibilityTimeout: awscdk.Duration_Seconds(jsii.Number(float64(c.visibility))), RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
-		DeadLetterQueue: &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(c.receives))}, EnforceSSL: jsii.Bool(true),
+		VisibilityTimeout: awscdk.Duration_Seconds(jsii.Number(float64(c.visibility))),
+		RetentionPeriod:   awscdk.Duration_Days(jsii.Number(4)),
+		DeadLetterQueue:   &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(c.receives))},
+		EnforceSSL:        jsii.Bool(true),
 	})
 }
 
 // machine waits for the end of a pause and nudges the run queue.
 func (v *Service) machine() {
-	v.Machine = awsstepfunctions.NewStateMachine(v.Stack, jsii.String("PauseMachine"), &awsstepfunctions.StateMachineProps{
-		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
-		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(jsii.String(sfntimer.Definition(*v.Queues[runQueue].QueueUrl()))),
-	})
+	v.Machine = awsstepfunctions.NewStateMachine(v.Stack, jsii.String("PauseMachine"),
+		&awsstepfunctions.StateMachineProps{
+			StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
+			DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(jsii.String(sfntimer.Definition(*v.Queues[runQueue].QueueUrl()))),
+		})
 	v.Queues[runQueue].GrantSendMessages(v.Machine)
 }
 
@@ -189,18 +201,23 @@ func (v *Service) logs(name string) awslogs.LogGroup {
 
 func retention(days int) awslogs.RetentionDays {
 	return map[int]awslogs.RetentionDays{
-		1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS, 7: awslogs.RetentionDays_ONE_WEEK,
-		14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH, 60: awslogs.RetentionDays_TWO_MONTHS, 90: awslogs.RetentionDays_THREE_MONTHS,
-		120: awslogs.RetentionDays_FOUR_MONTHS, 150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
+		1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
+		7:  awslogs.RetentionDays_ONE_WEEK,
+		14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH, 60: awslogs.RetentionDays_TWO_MONTHS,
+		90:  awslogs.RetentionDays_THREE_MONTHS,
+		120: awslogs.RetentionDays_FOUR_MONTHS, 150: awslogs.RetentionDays_FIVE_MONTHS,
+		180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
 	}[days]
 }
 
 // environment is what every function, and the stream service, is told.
 func (v *Service) environment() map[string]*string {
 	e := map[string]*string{
-		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(), "BUCKET": v.data.Bucket.BucketName(),
+		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(),
+		"BUCKET":        v.data.Bucket.BucketName(),
 		"RUN_QUEUE_URL": v.Queues[runQueue].QueueUrl(), "WEBHOOK_QUEUE_URL": v.Queues[webhookQueue].QueueUrl(),
-		"STAGE": jsii.String(v.stage.Name), "PUBLIC_URL": jsii.String("https://" + *v.Distribution.DistributionDomainName()),
+		"STAGE":         jsii.String(v.stage.Name),
+		"PUBLIC_URL":    jsii.String("https://" + *v.Distribution.DistributionDomainName()),
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
 		// A request's body reaches a function in base64, of which 6 MB fit: 4 MiB and the form around it.
@@ -219,7 +236,8 @@ func (v *Service) function(f function, binaries string) {
 		recursion = awslambda.RecursiveLoop_ALLOW
 	}
 	made := awslambda.NewFunction(v.Stack, jsii.String(title(f.name)+"Function"), &awslambda.FunctionProps{
-		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Architecture: awslambda.Architecture_ARM_64(), Handler: jsii.String("bootstrap"),
+		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Architecture: awslambda.Architecture_ARM_64(),
+		Handler:    jsii.String("bootstrap"),
 		Code:       awslambda.Code_FromAsset(jsii.String(binaries+"/"+f.name), nil),
 		MemorySize: jsii.Number(float64(f.memory)), Timeout: awscdk.Duration_Seconds(jsii.Number(float64(f.timeout))),
 		Environment: &environment, LogGroup: v.logs(f.name), LoggingFormat: awslambda.LoggingFormat_JSON,
@@ -283,22 +301,26 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	if f.stopsPauses {
 		executions := awscdk.Fn_Join(jsii.String(""), &[]*string{
-			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil), v.Machine.StateMachineName(), jsii.String(":*"),
+			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil),
+			v.Machine.StateMachineName(), jsii.String(":*"),
 		})
 		allow([]string{"states:StopExecution"}, executions)
 	}
 }
 
 func (v *Service) consume(c consumer) {
-	v.Functions[c.function].AddEventSource(awslambdaeventsources.NewSqsEventSource(v.Queues[c.queue], &awslambdaeventsources.SqsEventSourceProps{
-		BatchSize: jsii.Number(1), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(float64(c.atOnce(v.stage))),
-	}))
+	v.Functions[c.function].AddEventSource(awslambdaeventsources.NewSqsEventSource(v.Queues[c.queue],
+		&awslambdaeventsources.SqsEventSourceProps{
+			BatchSize: jsii.Number(1), ReportBatchItemFailures: jsii.Bool(true),
+			MaxConcurrency: jsii.Number(float64(c.atOnce(v.stage))),
+		}))
 }
 
 // problemBody is the body of the errors that API Gateway answers itself, in the shape that all errors have.
 func problemBody(code, message string) string {
 	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
-	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":"$context.requestId"}`, quoted(code), quoted(message), quoted(message))
+	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":"$context.requestId"}`,
+		quoted(code), quoted(message), quoted(message))
 }
 
 func (v *Service) restAPI() {
@@ -307,7 +329,8 @@ func (v *Service) restAPI() {
 		EndpointTypes:    &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
 		BinaryMediaTypes: jsii.Strings("multipart/form-data", "application/octet-stream"),
 		DeployOptions: &awsapigateway.StageOptions{
-			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true), ThrottlingRateLimit: jsii.Number(2000), ThrottlingBurstLimit: jsii.Number(1000),
+			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true), ThrottlingRateLimit: jsii.Number(2000),
+			ThrottlingBurstLimit: jsii.Number(1000),
 		},
 	})
 	for _, r := range []struct {
@@ -315,13 +338,15 @@ func (v *Service) restAPI() {
 		kind              awsapigateway.ResponseType
 	}{
 		{"Default4xx", "bad_request", "the request cannot be answered", awsapigateway.ResponseType_DEFAULT_4XX()},
-		{"Default5xx", "unavailable", "the service could not be reached; try again", awsapigateway.ResponseType_DEFAULT_5XX()},
+		{"Default5xx", "unavailable", "the service could not be reached; try again",
+			awsapigateway.ResponseType_DEFAULT_5XX()},
 		{"NoRoute", "not_found", "there is nothing here", awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN()},
 		{"TooLarge", "payload_too_large", "the request is too large", awsapigateway.ResponseType_REQUEST_TOO_LARGE()},
 		{"Throttled", "rate_limited", "too many requests; try again", awsapigateway.ResponseType_THROTTLED()},
 	} {
 		options := &awsapigateway.GatewayResponseOptions{
-			Type: r.kind, Templates: &map[string]*string{"application/json": jsii.String(problemBody(r.code, r.message))},
+			Type: r.kind, Templates: &map[string]*string{"application/json": jsii.String(problemBody(r.code,
+				r.message))},
 			ResponseHeaders: &map[string]*string{"X-Request-Id": jsii.String("context.requestId")},
 		}
 		switch r.id {
@@ -334,8 +359,8 @@ func (v *Service) restAPI() {
 	}
 }
 
-// routes sends what may be answered as a stream to a function of its own, POST /chat and those of the A2A protocol, and everything
-// else to api.
+// routes sends what may be answered as a stream to a function of its own, POST /chat and those of the A2A protocol, and
+// everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Functions["api"], nil)
 	root := v.API.Root()
@@ -344,7 +369,8 @@ func (v *Service) routes() {
 	v1.AddMethod(jsii.String("ANY"), whole, nil)
 	v1.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
 	streamed := awsapigateway.NewLambdaIntegration(v.Functions["chat"], &awsapigateway.LambdaIntegrationOptions{
-		ResponseTransferMode: awsapigateway.ResponseTransferMode_STREAM, Timeout: awscdk.Duration_Minutes(jsii.Number(15)),
+		ResponseTransferMode: awsapigateway.ResponseTransferMode_STREAM,
+		Timeout:              awscdk.Duration_Minutes(jsii.Number(15)),
 	})
 	chat := v1.AddResource(jsii.String("chat"), nil)
 	a2a := v1.AddResource(jsii.String("a2a"), nil)
@@ -360,8 +386,9 @@ func (v *Service) routes() {
 func (v *Service) schedule() {
 	awsevents.NewRule(v.Stack, jsii.String("EachMinute"), &awsevents.RuleProps{
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Functions["sweeper"], &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(0), // the next minute comes
-		})},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Functions["sweeper"],
+			&awseventstargets.LambdaFunctionProps{
+				RetryAttempts: jsii.Number(0), // the next minute comes
+			})},
 	})
 }

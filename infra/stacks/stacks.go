@@ -1,4 +1,5 @@
-// Package stacks is the infrastructure: data (what is precious), service (what can be made anew) and ops (what watches).
+// Package stacks is the infrastructure: data (what is precious), service (what can be made anew) and ops (what
+// watches).
 //
 // The shapes of tables and of the state machine come from the adapters that use them. It imports those and the CDK.
 package stacks
@@ -28,7 +29,8 @@ func New(scope constructs.Construct, s stage.Stage, binaries, image string) All 
 		}
 	}
 	data := newData(awscdk.NewStack(scope, jsii.String("Data"), properties("data", s.Precious)), s)
-	service := newService(awscdk.NewStack(scope, jsii.String("Service"), properties("service", false)), s, data, binaries, image)
+	service := newService(awscdk.NewStack(scope, jsii.String("Service"), properties("service", false)), s, data,
+		binaries, image)
 	ops := newOps(awscdk.NewStack(scope, jsii.String("Ops"), properties("ops", false)), s, data, service)
 	return All{Data: data, Service: service, Ops: ops}
 }

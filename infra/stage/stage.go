@@ -35,7 +35,8 @@ var stages = map[string]Stage{
 func Named(name string) (Stage, error) {
 	s, ok := stages[name]
 	if !ok {
-		return s, fmt.Errorf("stage %q is none of %s; say -c stage=NAME, or add it to infra/stage", name, strings.Join(slices.Sorted(maps.Keys(stages)), ", "))
+		return s, fmt.Errorf("stage %q is none of %s; say -c stage=NAME, or add it to infra/stage", name,
+			strings.Join(slices.Sorted(maps.Keys(stages)), ", "))
 	}
 	s.Name = name
 	return s, s.Validate()
@@ -60,7 +61,8 @@ func (s Stage) Validate() error {
 		bad("LogDays", "must be one of %v, not %d", retentions, s.LogDays)
 	}
 	for field, n := range map[string][3]int{
-		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, 1000}, "Senders": {s.Senders, 2, 1000}, "StreamTasks": {s.StreamTasks, 1, 100},
+		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, 1000}, "Senders": {s.Senders, 2, 1000},
+		"StreamTasks": {s.StreamTasks, 1, 100},
 	} {
 		if n[0] < n[1] || n[0] > n[2] {
 			bad(field, "must be between %d and %d, not %d", n[1], n[2], n[0])

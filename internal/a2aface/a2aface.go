@@ -1,11 +1,13 @@
-// Package a2aface is a face of the service for clients that speak the Agent2Agent protocol over JSON-RPC: a task is a run, a
-// context is a chat, `input-required` is a pause. Both dialects that clients speak today are understood at one address, 0.3 and
-// 1.0; the name of the method tells them apart.
+// Package a2aface is a face of the service for clients that speak the Agent2Agent protocol over JSON-RPC: a task is a
+// run, a context is a chat, `input-required` is a pause. Both dialects that clients speak today are understood at one
+// address, 0.3 and 1.0; the name of the method tells them apart.
 //
-// A message's id is its idempotency key: one that is sent again finds the task that it began. What may wait for a human is
-// answered by a text (a question) or by a data part like the body of a resume (approvals). Nothing is kept between requests.
+// A message's id is its idempotency key: one that is sent again finds the task that it began. What may wait for a human
+// is answered by a text (a question) or by a data part like the body of a resume (approvals). Nothing is kept between
+// requests.
 //
-// It must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant, lifecycle, host and problem.
+// It must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant, lifecycle, host and
+// problem.
 package a2aface
 
 import (
@@ -91,8 +93,8 @@ type call struct {
 	dialect
 }
 
-// Call carries a request out for a principal. An error is a problem of the HTTP request itself: an agent that is not there or not
-// to be used, a limit; whatever the protocol has a word for is in the reply.
+// Call carries a request out for a principal. An error is a problem of the HTTP request itself: an agent that is not
+// there or not to be used, a limit; whatever the protocol has a word for is in the reply.
 func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
 	a, err := f.agent(ctx, p, agent)
 	if err != nil {
@@ -123,7 +125,8 @@ func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body 
 	if err == nil {
 		return reply, nil
 	}
-	if ours, ok := problem.As(err); ok && (ours.Kind == problem.Forbidden || ours.Kind == problem.Limited || ours.Kind == problem.Unavailable) {
+	if ours, ok := problem.As(err); ok &&
+		(ours.Kind == problem.Forbidden || ours.Kind == problem.Limited || ours.Kind == problem.Unavailable) {
 		return Reply{}, err
 	}
 	return c.fault(f.faultOf(err)), nil
@@ -207,7 +210,8 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if in.Configuration.immediately() {
 		window = 0
 	}
-	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window, func(r record.Run) bool { return r.Status.Rests() })
+	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window,
+		func(r record.Run) bool { return r.Status.Rests() })
 	if err == nil {
 		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
 	}
@@ -246,10 +250,12 @@ func (c *call) answer(ctx context.Context, task, chat, text string, decisions []
 	case chat != "" && chat != e.Value.Chat:
 		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
 	case e.Value.Status != lifecycle.AwaitingInput:
-		return "", &fault{unsupported, "the task is " + string(e.Value.Status) + " and takes no message; without taskId one goes on in its context"}
+		return "", &fault{unsupported, "the task is " + string(e.Value.Status) +
+			" and takes no message; without taskId one goes on in its context"}
 	case decisions != nil:
 	case !e.Value.Answerable():
-		return "", &fault{invalidParams, `the task waits for decisions: send a data part like {"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
+		return "", &fault{invalidParams,
+			`the task waits for decisions: send a data part like {"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
 	case text == "":
 		return "", &fault{invalidParams, "message.parts must have a text"}
 	default:
@@ -355,13 +361,15 @@ func (m message) read() (text string, decisions []record.Decision, err error) {
 			}
 			if strictjson.Unmarshal(p.Data, &body) == nil && body.Decisions != nil && m.TaskID != "" {
 				for _, d := range body.Decisions {
-					decisions = append(decisions, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision, Arguments: d.Arguments, Message: d.Message})
+					decisions = append(decisions, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision,
+						Arguments: d.Arguments, Message: d.Message})
 				}
 				continue
 			}
 			texts = append(texts, string(p.Data))
 		default:
-			return "", nil, &fault{contentType, "message.parts may have texts and data; files are sent through POST /files and POST /chat"}
+			return "", nil, &fault{contentType,
+				"message.parts may have texts and data; files are sent through POST /files and POST /chat"}
 		}
 	}
 	return strings.Join(texts, "\n"), decisions, nil

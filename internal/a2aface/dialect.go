@@ -104,8 +104,10 @@ func (d dialect) message(v view.Run, role, id string, parts []part) object {
 }
 
 var states = map[string]string{
-	string(lifecycle.Queued): "submitted", string(lifecycle.Running): "working", string(lifecycle.AwaitingInput): "input-required",
-	string(lifecycle.Completed): "completed", string(lifecycle.Failed): "failed", string(lifecycle.Cancelled): "canceled", string(lifecycle.TimedOut): "failed",
+	string(lifecycle.Queued): "submitted", string(lifecycle.Running): "working",
+	string(lifecycle.AwaitingInput): "input-required",
+	string(lifecycle.Completed):     "completed", string(lifecycle.Failed): "failed",
+	string(lifecycle.Cancelled): "canceled", string(lifecycle.TimedOut): "failed",
 }
 
 func (d dialect) state(v view.Run) string {
@@ -125,7 +127,8 @@ func (d dialect) statusOf(v view.Run) object {
 		for _, i := range v.Interrupts {
 			prompts = append(prompts, i.Prompt)
 		}
-		s["message"] = d.message(v, agent, v.RunID+"-asks", []part{{Text: strings.Join(prompts, "\n")}, {Data: object{"interrupts": v.Interrupts}}})
+		s["message"] = d.message(v, agent, v.RunID+"-asks",
+			[]part{{Text: strings.Join(prompts, "\n")}, {Data: object{"interrupts": v.Interrupts}}})
 	case v.Error != nil:
 		s["message"] = d.message(v, agent, v.RunID+"-error", []part{{Text: *v.Error}})
 	}
@@ -155,7 +158,8 @@ func (c *call) piece(v view.Run, text string, more bool) any {
 }
 
 func (c *call) artifact(v view.Run, parts []part, more, last bool) any {
-	e := object{"taskId": v.RunID, "contextId": v.ChatID, "artifact": object{"artifactId": answerID, "parts": c.parts(parts)}, "append": more, "lastChunk": last}
+	e := object{"taskId": v.RunID, "contextId": v.ChatID,
+		"artifact": object{"artifactId": answerID, "parts": c.parts(parts)}, "append": more, "lastChunk": last}
 	if c.dialect == v03 {
 		e["kind"] = "artifact-update"
 	}
@@ -222,7 +226,8 @@ func Malformed(text string) any {
 }
 
 // inOurWords names what is wrong with a message as the protocol names its fields.
-var inOurWords = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ", "message: ", "message.parts: ")
+var inOurWords = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
+	"message: ", "message.parts: ")
 
 // faultOf is how a problem is told; the texts of other errors are ours to know.
 func (f *Face) faultOf(err error) *fault {
@@ -270,7 +275,8 @@ func (f *Face) Card(ctx context.Context, p tenant.Principal, id string) (any, er
 		}},
 		// 1.0
 		"supportedInterfaces": []object{
-			{"url": at, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}, {"url": at, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+			{"url": at, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+			{"url": at, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
 		},
 		"securityRequirements": []object{{"schemes": object{"key": object{"list": []string{}}}}},
 		// 0.3

@@ -100,7 +100,8 @@ func offers(call func(context.Context, tool.Invocation) (string, error)) func(*a
 	return func(t *agent.Task) {
 		t.Tools = []tool.Offer{{
 			Spec: tool.Spec{Name: "act", RetrySafe: true,
-				Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
+				Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},` +
+					`"required":["n"]}`)},
 			Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 				text, err := call(ctx, i)
 				return tool.Said(text), err

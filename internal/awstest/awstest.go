@@ -58,7 +58,8 @@ func Table(t testing.TB, client *dynamodb.Client) string {
 	t.Helper()
 	layout, name := dynamotable.Layout(), Name("table")
 	in := &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(layout.PartitionKey, layout.SortKey),
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema: keySchema(layout.PartitionKey, layout.SortKey),
 	}
 	attributes := []string{layout.PartitionKey, layout.SortKey}
 	for _, index := range layout.Indexes {
@@ -69,11 +70,13 @@ func Table(t testing.TB, client *dynamodb.Client) string {
 		attributes = append(attributes, index.PartitionKey, index.SortKey)
 	}
 	for _, a := range attributes {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(a), AttributeType: types.ScalarAttributeTypeS})
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: aws.String(a), AttributeType: types.ScalarAttributeTypeS})
 	}
 	_, err := client.CreateTable(t.Context(), in)
 	require.NoError(t, err)
-	require.NoError(t, dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &name}, time.Minute))
+	require.NoError(t, dynamodb.NewTableExistsWaiter(client).Wait(t.Context(),
+		&dynamodb.DescribeTableInput{TableName: &name}, time.Minute))
 	t.Cleanup(func() {
 		_, err := client.DeleteTable(Cleaning(), &dynamodb.DeleteTableInput{TableName: &name})
 		if err != nil && !strings.Contains(err.Error(), "ResourceNotFound") {
@@ -85,7 +88,8 @@ func Table(t testing.TB, client *dynamodb.Client) string {
 
 func keySchema(part, sort string) []types.KeySchemaElement {
 	return []types.KeySchemaElement{
-		{AttributeName: aws.String(part), KeyType: types.KeyTypeHash}, {AttributeName: aws.String(sort), KeyType: types.KeyTypeRange},
+		{AttributeName: aws.String(part), KeyType: types.KeyTypeHash},
+		{AttributeName: aws.String(sort), KeyType: types.KeyTypeRange},
 	}
 }
 
@@ -108,11 +112,13 @@ func Queue(t testing.TB, client *sqs.Client) string {
 func StateMachine(t testing.TB, client *sfn.Client, definition string) string {
 	t.Helper()
 	made, err := client.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
-		Name: aws.String(Name("machine")), Definition: &definition, RoleArn: aws.String("arn:aws:iam::000000000000:role/test"),
+		Name: aws.String(Name("machine")), Definition: &definition,
+		RoleArn: aws.String("arn:aws:iam::000000000000:role/test"),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_, err := client.DeleteStateMachine(Cleaning(), &sfn.DeleteStateMachineInput{StateMachineArn: made.StateMachineArn})
+		_, err := client.DeleteStateMachine(Cleaning(),
+			&sfn.DeleteStateMachineInput{StateMachineArn: made.StateMachineArn})
 		require.NoError(t, err)
 	})
 	return aws.ToString(made.StateMachineArn)
@@ -124,7 +130,8 @@ func Key(t testing.TB, client *kms.Client) string {
 	made, err := client.CreateKey(t.Context(), &kms.CreateKeyInput{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_, err := client.ScheduleKeyDeletion(Cleaning(), &kms.ScheduleKeyDeletionInput{KeyId: made.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7)})
+		_, err := client.ScheduleKeyDeletion(Cleaning(),
+			&kms.ScheduleKeyDeletionInput{KeyId: made.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7)})
 		require.NoError(t, err)
 	})
 	return aws.ToString(made.KeyMetadata.KeyId)
@@ -139,9 +146,10 @@ func S3(t testing.TB) *s3.Client {
 func Bucket(t testing.TB, client *s3.Client) string {
 	t.Helper()
 	name := strings.ToLower(Name("bucket"))
-	_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: &s3types.CreateBucketConfiguration{
-		LocationConstraint: s3types.BucketLocationConstraint(client.Options().Region),
-	}})
+	_, err := client.CreateBucket(t.Context(),
+		&s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: &s3types.CreateBucketConfiguration{
+			LocationConstraint: s3types.BucketLocationConstraint(client.Options().Region),
+		}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		list, err := client.ListObjectsV2(Cleaning(), &s3.ListObjectsV2Input{Bucket: &name})

@@ -95,7 +95,8 @@ const (
 // StartLocal opens the folder and serves. Stop it.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
-		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.Shared(webhooksShare), events.NudgeJob: localqueue.New(),
+		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.Shared(webhooksShare),
+		events.NudgeJob: localqueue.New(),
 	}}
 	l.timer = localtimer.New(l.queues)
 	var listening net.ListenConfig
@@ -109,7 +110,8 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	if l.table, err = disktable.Open(filepath.Join(s.DataDir, "store"), disktable.Options{Log: log}); err != nil {
 		_ = listener.Close()
 		if errors.Is(err, disktable.ErrInUse) {
-			return nil, fmt.Errorf("DATA_DIR %s is in use by another process; stop that one or name another folder", s.DataDir)
+			return nil, fmt.Errorf("DATA_DIR %s is in use by another process; stop that one or name another folder",
+				s.DataDir)
 		}
 		return nil, err
 	}
@@ -155,7 +157,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	meter := newMeter(registry)
 
 	bell := feed.NewLocalBell()
@@ -166,7 +169,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	}
 	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
 	work := &worker.Worker{
-		Shell: shell, Store: store, Known: store, Feed: live, Host: machine, Log: log, Lease: s.Lease, PauseExpiry: s.PauseExpiry, Tick: lookEvery,
+		Shell: shell, Store: store, Known: store, Feed: live, Host: machine, Log: log, Lease: s.Lease,
+		PauseExpiry: s.PauseExpiry, Tick: lookEvery,
 		Drain: drainTime,
 		Loop: &agent.Loop{
 			Models: models, Host: machine,
@@ -175,16 +179,20 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	}
 	hooks := &webhook.Sender{
 		Sealer: sealer,
-		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret, Boot: shell.Boot, Tried: meter.tried,
+		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
+		Boot: shell.Boot, Tried: meter.tried,
 	}
 	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
 	face := &mcpface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow}
 	l.edge = httpapi.New(httpapi.Config{
-		MCP:    face.For,
-		A2A:    &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow, URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base},
-		Intake: in, Tenants: tenants, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live, Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
-		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, PublicURL: s.PublicURL, Callbacks: policy, Pprof: s.Pprof,
+		MCP: face.For,
+		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow,
+			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base},
+		Intake: in, Tenants: tenants, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live,
+		Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
+		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
+		Callbacks: policy, Pprof: s.Pprof,
 		Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Hook) {
@@ -197,7 +205,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 }
 
 func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
-	_ = l.queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}) // the sweeper finds it otherwise
+	// the sweeper finds it otherwise
+	_ = l.queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 }
 
 // firstStart makes the first organisation, user, key and agent, and keeps the key in a file.
@@ -277,7 +286,8 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *rem
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
 		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
 	}
-	run(events.NudgeRun, l.Settings.Workers, func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
+	run(events.NudgeRun, l.Settings.Workers,
+		func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)
 	l.working.Go(func() {
@@ -341,7 +351,8 @@ func (l *Local) Stop() error {
 	}
 	<-ended
 	if !within(workTime-time.Since(began), l.working.Wait) {
-		return errors.Join(err, errors.New("some work does not end; it is lost, and goes on at the next start as after a crash"))
+		return errors.Join(err,
+			errors.New("some work does not end; it is lost, and goes on at the next start as after a crash"))
 	}
 	l.timer.Close()
 	for _, q := range l.queues {
@@ -373,8 +384,10 @@ type meter struct {
 
 func newMeter(r *prometheus.Registry) meter {
 	m := meter{
-		moves: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total", Help: "Runs that entered a status."}, []string{"status"}),
-		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total", Help: "Webhook tries by outcome."}, []string{"delivered"}),
+		moves: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
+			Help: "Runs that entered a status."}, []string{"status"}),
+		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
+			Help: "Webhook tries by outcome."}, []string{"delivered"}),
 	}
 	r.MustRegister(m.moves, m.tries)
 	return m

@@ -82,7 +82,8 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 		return fmt.Errorf("the secrets in SECRETS_ARN are no JSON object of texts: %w", err)
 	}
 	for name, setting := range map[string]*string{
-		"WEBHOOK_SECRET": &p.Settings.WebhookSecret, "OPENAI_API_KEY": &p.Settings.OpenAIAPIKey, "ANTHROPIC_API_KEY": &p.Settings.AnthropicAPIKey,
+		"WEBHOOK_SECRET": &p.Settings.WebhookSecret, "OPENAI_API_KEY": &p.Settings.OpenAIAPIKey,
+		"ANTHROPIC_API_KEY": &p.Settings.AnthropicAPIKey,
 	} {
 		if *setting == "" {
 			*setting = kept[name]
@@ -128,7 +129,8 @@ func Open(ctx context.Context) (*Platform, error) {
 		return nil, err
 	}
 	log := logline.New(os.Stdout, level)
-	account, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)))
+	account, err := config.LoadDefaultConfig(ctx,
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +138,9 @@ func Open(ctx context.Context) (*Platform, error) {
 }
 
 // New is Open with everything given; metrics are written to out.
-func New(ctx context.Context, account aws.Config, s setting.Settings, c setting.Cloud, log *slog.Logger, out io.Writer) (*Platform, error) {
+func New(
+	ctx context.Context, account aws.Config, s setting.Settings, c setting.Cloud, log *slog.Logger, out io.Writer,
+) (*Platform, error) {
 	machine := host.System()
 	s.ToolCommands = nil // no programs beside ours in a function
 	db, queues := dynamodb.NewFromConfig(account), sqs.NewFromConfig(account)
@@ -155,21 +159,25 @@ func New(ctx context.Context, account aws.Config, s setting.Settings, c setting.
 	models := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
 	sealer := kmsseal.New(kms.NewFromConfig(account), c.SealingKey)
 	p := &Platform{
-		Sealer: sealer, Models: models, Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine, Sealer: sealer}, secrets: secretsmanager.NewFromConfig(account),
-		Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Direct: blobs, Known: known, Metrics: NewMetrics(out, c.Stage, machine.Now),
+		Sealer: sealer, Models: models, Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine,
+			Sealer: sealer}, secrets: secretsmanager.NewFromConfig(account),
+		Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Direct: blobs, Known: known,
+		Metrics: NewMetrics(out, c.Stage, machine.Now),
 		Tenants: tenant.New(store, known, machine, tenant.Defaults{
 			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 			ActiveLimit: s.ActiveLimit, CheckModel: models.Check,
 		}, sealer),
 		Queues: Queues{
-			events.NudgeRun: sqsqueue.New(queues, c.RunQueue), events.NudgeWebhook: sqsqueue.New(queues, c.WebhookQueue),
-			events.NudgeJob: sqsqueue.New(queues, c.JobQueue),
+			events.NudgeRun:     sqsqueue.New(queues, c.RunQueue),
+			events.NudgeWebhook: sqsqueue.New(queues, c.WebhookQueue),
+			events.NudgeJob:     sqsqueue.New(queues, c.JobQueue),
 		},
 	}
 	bell := feed.Polling{Host: machine, Every: pollEvery}
 	p.Feed = feed.New(dynamotable.New(db, c.FeedTable, machine.Now), bell, machine)
 	p.Shell = &move.Shell{
-		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Bell: bell, Host: machine, Log: log,
+		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Bell: bell,
+		Host: machine, Log: log,
 		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, Moved: p.Metrics.Moved,
 	}
 	return p, nil

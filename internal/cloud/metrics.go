@@ -82,7 +82,8 @@ func (m *Metrics) Moved(o lifecycle.Outcome) {
 	}
 	switch {
 	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Running && o.After.Pause == o.Before.Pause:
-		values = append(values, Value{StartLatency, "Milliseconds", float64(o.After.UpdatedAt.Sub(o.Before.QueuedAt).Milliseconds())})
+		values = append(values,
+			Value{StartLatency, "Milliseconds", float64(o.After.UpdatedAt.Sub(o.Before.QueuedAt).Milliseconds())})
 	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Failed:
 		count(Unstartable)
 	case o.After.Crashes > o.Before.Crashes:

@@ -37,8 +37,10 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 	assert.Equal(t, at.UnixMilli(), line.AWS.Timestamp)
 	require.Len(t, line.AWS.CloudWatchMetrics, 1)
 	assert.Equal(t, cloud.Namespace, line.AWS.CloudWatchMetrics[0].Namespace)
-	assert.Equal(t, [][]string{{"stage"}}, line.AWS.CloudWatchMetrics[0].Dimensions, "no other dimension: each value of one costs")
-	assert.Equal(t, []struct{ Name, Unit string }{{"EnteredRunning", "Count"}, {"StartLatency", "Milliseconds"}}, line.AWS.CloudWatchMetrics[0].Metrics)
+	assert.Equal(t, [][]string{{"stage"}}, line.AWS.CloudWatchMetrics[0].Dimensions,
+		"no other dimension: each value of one costs")
+	assert.Equal(t, []struct{ Name, Unit string }{{"EnteredRunning", "Count"}, {"StartLatency", "Milliseconds"}},
+		line.AWS.CloudWatchMetrics[0].Metrics)
 	assert.Equal(t, "dev", line.Stage)
 	assert.InDelta(t, 1, line.EnteredRunning, 0)
 	assert.InDelta(t, 1500, line.StartLatency, 0)
@@ -48,9 +50,12 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 		metric string
 		o      lifecycle.Outcome
 	}{
-		{"not started in time", cloud.Unstartable, lifecycle.Outcome{Before: before, After: lifecycle.Run{Status: lifecycle.Failed}}},
-		{"taken over", cloud.Recovered, lifecycle.Outcome{Before: lifecycle.Run{Status: lifecycle.Running}, After: lifecycle.Run{Status: lifecycle.Running, Crashes: 1}}},
-		{"paused", "EnteredAwaitingInput", lifecycle.Outcome{Before: after, After: lifecycle.Run{Status: lifecycle.AwaitingInput}}},
+		{"not started in time", cloud.Unstartable,
+			lifecycle.Outcome{Before: before, After: lifecycle.Run{Status: lifecycle.Failed}}},
+		{"taken over", cloud.Recovered, lifecycle.Outcome{Before: lifecycle.Run{Status: lifecycle.Running},
+			After: lifecycle.Run{Status: lifecycle.Running, Crashes: 1}}},
+		{"paused", "EnteredAwaitingInput",
+			lifecycle.Outcome{Before: after, After: lifecycle.Run{Status: lifecycle.AwaitingInput}}},
 	} {
 		out.Reset()
 		m.Moved(c.o)

@@ -74,45 +74,69 @@ var allowed = []struct {
 	{"internal/blob/dirblob", "internal/blob", "an adapter knows its port"},
 	{"internal/blob/s3blob", "internal/blob", "an adapter knows its port and the SDK"},
 	{"internal/queue/sqsqueue", "internal/queue", "an adapter knows its port and the SDK"},
-	{"internal/timer/sfntimer", "events internal/queue", "an adapter knows its port, and the nudge that the state machine sends"},
+	{"internal/timer/sfntimer", "events internal/queue",
+		"an adapter knows its port, and the nudge that the state machine sends"},
 	{"internal/queue/localqueue", "internal/queue", "an adapter knows its port"},
 	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
 	{"internal/model/modelhttp", "internal/model internal/strictjson", "how a provider is asked, not what for"},
 	{"internal/model/demomodel", "internal/model internal/host", "an adapter knows its port and its clock"},
-	{"internal/model/openaimodel", "internal/model internal/model/modelhttp", "an adapter knows its port, and how providers are asked"},
-	{"internal/model/anthropicmodel", "internal/model internal/model/modelhttp", "an adapter knows its port, and how providers are asked"},
+	{"internal/model/openaimodel", "internal/model internal/model/modelhttp",
+		"an adapter knows its port, and how providers are asked"},
+	{"internal/model/anthropicmodel", "internal/model internal/model/modelhttp",
+		"an adapter knows its port, and how providers are asked"},
 	{"internal/model/bedrockmodel", "internal/model", "an adapter knows its port and the SDK"},
-	{"internal/model/modellist", "internal/model internal/model/modelhttp internal/setting", "an adapter knows its port, how providers are asked, and the settings that name providers"},
+	{"internal/model/modellist", "internal/model internal/model/modelhttp internal/setting",
+		"an adapter knows its port, how providers are asked, and the settings that name providers"},
 	{"internal/provider", "internal/host internal/model internal/problem", "which models there are, not who asks"},
 	{"internal/tool/builtintool", "internal/tool internal/host", "an adapter knows its port and its clock"},
-	{"internal/tool/httptool", "internal/egress internal/tool", "an adapter knows its port, and how to say that a network failed"},
-	{"internal/tool/openapitool", "internal/tool internal/tool/httptool", "an adapter knows its port, and ends in a request"},
-	{"internal/tool/mcptool", "internal/egress internal/tool internal/tool/httptool", "an adapter knows its port, and what failures over HTTP are called"},
+	{"internal/tool/httptool", "internal/egress internal/tool",
+		"an adapter knows its port, and how to say that a network failed"},
+	{"internal/tool/openapitool", "internal/tool internal/tool/httptool",
+		"an adapter knows its port, and ends in a request"},
+	{"internal/tool/mcptool", "internal/egress internal/tool internal/tool/httptool",
+		"an adapter knows its port, and what failures over HTTP are called"},
 	{"internal/extract", "", "reads files, whosever they are"},
 	{"internal/strictjson", "", "reads JSON, whosever it is"},
 	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
-	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson internal/tool", "where tools come from, not what calls them"},
-	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table", "stored shapes know the core and the store's ports"},
-	{"internal/invariant", "internal/lifecycle internal/record internal/table", "reads what is stored, and knows nobody who stores it"},
-	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record internal/timer", "the shell knows what it commits and what it sends"},
-	{"internal/view", "events internal/lifecycle internal/problem internal/record", "public shapes are built from stored ones"},
-	{"internal/feed", "events internal/host internal/lifecycle internal/problem internal/record internal/table internal/view", "streams show views of what is stored"},
+	{"internal/toolkit", "internal/egress internal/host internal/problem internal/record internal/schema " +
+		"internal/seal internal/strictjson internal/tool", "where tools come from, not what calls them"},
+	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table",
+		"stored shapes know the core and the store's ports"},
+	{"internal/invariant", "internal/lifecycle internal/record internal/table",
+		"reads what is stored, and knows nobody who stores it"},
+	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
+		"internal/timer", "the shell knows what it commits and what it sends"},
+	{"internal/view", "events internal/lifecycle internal/problem internal/record",
+		"public shapes are built from stored ones"},
+	{"internal/feed", "events internal/host internal/lifecycle internal/problem internal/record internal/table " +
+		"internal/view", "streams show views of what is stored"},
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
-	{"internal/tenant", "internal/host internal/problem internal/record internal/schema internal/seal internal/strictjson", "who may do what, not what is done"},
-	{"internal/intake", "internal/host internal/lifecycle internal/move internal/problem internal/record internal/strictjson internal/tenant internal/view", "a use case imports no other that runs beside it"},
-	{"internal/agent", "events internal/host internal/lifecycle internal/model internal/record internal/schema internal/strictjson internal/tool", "the loop knows no lease and no store"},
-	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host internal/lifecycle internal/model internal/move internal/problem internal/record internal/tool internal/view", "the worker drives the loop"},
-	{"internal/sweep", "events internal/host internal/lifecycle internal/move internal/problem internal/queue internal/record internal/table", "a use case imports no other"},
+	{"internal/tenant", "internal/host internal/problem internal/record internal/schema internal/seal " +
+		"internal/strictjson", "who may do what, not what is done"},
+	{"internal/intake", "internal/host internal/lifecycle internal/move internal/problem internal/record " +
+		"internal/strictjson internal/tenant internal/view",
+		"a use case imports no other that runs beside it"},
+	{"internal/agent", "events internal/host internal/lifecycle internal/model internal/record internal/schema " +
+		"internal/strictjson internal/tool", "the loop knows no lease and no store"},
+	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host " +
+		"internal/lifecycle internal/model internal/move internal/problem internal/record " +
+		"internal/tool internal/view", "the worker drives the loop"},
+	{"internal/sweep", "events internal/host internal/lifecycle internal/move internal/problem internal/queue " +
+		"internal/record internal/table", "a use case imports no other"},
 	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
-	{"internal/webhook", "events internal/egress internal/host internal/problem internal/record internal/seal", "a use case imports no other"},
-	{"internal/mcpface", "internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
-	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem internal/record internal/strictjson internal/tenant internal/view", "a face knows runs as clients do"},
+	{"internal/webhook", "events internal/egress internal/host internal/problem internal/record internal/seal",
+		"a use case imports no other"},
+	{"internal/mcpface", "internal/feed internal/host internal/intake internal/lifecycle internal/problem " +
+		"internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
+	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem " +
+		"internal/record internal/strictjson internal/tenant internal/view", "a face knows runs as clients do"},
 	{"internal/removal", "internal/host internal/lifecycle internal/move internal/problem internal/record", "a use case imports no other"},
 	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
-	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue", "turns Lambda's shapes into ours and knows no run"},
+	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue",
+		"turns Lambda's shapes into ours and knows no run"},
 	{"infra/stage", "", "values alone, checked before anything is made"},
 	{"internal/logline", "", "knows lines, not what they say"},
 	{"functions/local", "internal/boot internal/logline internal/setting", "a main makes a value, runs and stops it"},
@@ -167,15 +191,21 @@ func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
 
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
-		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob", "internal/blob/memblob",
-		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel", "internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel", "internal/model/modellist", "internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
+		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob",
+		"internal/blob/memblob",
+		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel",
+		"internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel",
+		"internal/model/modellist", "internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
-		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal", "internal/seal/kmsseal",
+		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
+		"internal/seal/kmsseal",
 	}
 	// The wirings; the kinds of toolkits that end in a request; the simulator's; the templates, which take their shapes
 	// from adapters; the trigger, which reads SQS's.
 	wiring := []string{
-		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds", "internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks", "internal/trigger", "scripts/firstkey", "scripts/operate",
+		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds",
+		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
+		"internal/trigger", "scripts/firstkey", "scripts/operate",
 	}
 	for name, p := range packages(t) {
 		if slices.Contains(wiring, name) {
@@ -202,13 +232,16 @@ func TestProgramsDoNotLinkWhatTheyNeedNot(t *testing.T) {
 	for _, rule := range forbidden {
 		p, there := all[rule.program]
 		require.True(t, there, "the rule for %s is stale", rule.program)
-		assert.False(t, slices.Contains(p.Deps, rule.dependency), "%s links %s: %s", rule.program, rule.dependency, rule.reason)
+		assert.False(t, slices.Contains(p.Deps, rule.dependency), "%s links %s: %s", rule.program, rule.dependency,
+			rule.reason)
 	}
 }
 
 func TestUseCasesReadNoClock(t *testing.T) {
-	for _, room := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "move", "record", "tenant", "feed", "files"} {
-		out, err := exec.Command("grep", "-nE", `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, "-r", "--include=*.go", "--exclude=*_test.go", "../"+room).Output()
+	for _, room := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "move",
+		"record", "tenant", "feed", "files"} {
+		out, err := exec.Command("grep", "-nE", `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `,
+			"-r", "--include=*.go", "--exclude=*_test.go", "../"+room).Output()
 		if len(out) > 0 {
 			for line := range strings.Lines(string(out)) {
 				if !strings.Contains(line, "feed/bell.go") { // the bell of one process waits on its machine's clock
@@ -224,25 +257,36 @@ func TestUseCasesReadNoClock(t *testing.T) {
 // What must not be linked into a function, directly or by another room: each starts cold, and is as large as it must
 // be.
 var unlinked = map[string][]string{
-	"functions/chat":    {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
-	"functions/api":     {"internal/model/openaimodel", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
-	"functions/stream":  {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable", "internal/boot", "internal/trigger"},
-	"functions/worker":  {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal", "internal/intake", "internal/table/disktable", "internal/boot"},
-	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal", "internal/intake", "internal/table/disktable"},
-	"functions/job":     {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook", "internal/intake", "internal/table/disktable"},
-	"functions/sweeper": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook", "internal/removal", "internal/intake", "internal/table/disktable"},
-	"functions/local":   {"internal/cloud", "internal/table/dynamotable", "internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob"},
+	"functions/chat": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
+		"internal/boot"},
+	"functions/api": {"internal/model/openaimodel", "internal/worker", "internal/agent", "internal/removal",
+		"internal/table/disktable", "internal/boot"},
+	"functions/stream": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
+		"internal/boot", "internal/trigger"},
+	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",
+		"internal/intake", "internal/table/disktable", "internal/boot"},
+	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
+		"internal/intake", "internal/table/disktable"},
+	"functions/job": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
+		"internal/intake", "internal/table/disktable"},
+	"functions/sweeper": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
+		"internal/removal", "internal/intake", "internal/table/disktable"},
+	"functions/local": {"internal/cloud", "internal/table/dynamotable", "internal/queue/sqsqueue",
+		"internal/timer/sfntimer", "internal/blob/s3blob"},
 }
 
 // foreign are libraries that only some functions may link.
 var foreign = map[string][]string{
-	"github.com/danielgtaylor/huma/v2":           {"functions/chat", "functions/api", "functions/stream", "functions/local"},
-	"text/template":                              {}, // its methods are found by reflection, for which the linker keeps all that there are
+	"github.com/danielgtaylor/huma/v2": {"functions/chat", "functions/api", "functions/stream",
+		"functions/local"},
+	// its methods are found by reflection, for which the linker keeps all that there are
+	"text/template":                              {},
 	"github.com/cockroachdb/pebble/v2":           {"functions/local"},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/worker", "functions/local"},
 	"github.com/getkin/kin-openapi/openapi3":     {"functions/api", "functions/worker", "functions/local"},
-	"github.com/aws/aws-lambda-go/lambda":        {"functions/chat", "functions/api", "functions/worker", "functions/webhook", "functions/job", "functions/sweeper"},
-	"github.com/aws/aws-cdk-go/awscdk/v2":        {},
+	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/worker",
+		"functions/webhook", "functions/job", "functions/sweeper"},
+	"github.com/aws/aws-cdk-go/awscdk/v2": {},
 }
 
 func TestFunctionsLinkWhatTheyNeed(t *testing.T) {

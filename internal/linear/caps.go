@@ -42,7 +42,8 @@ func CapModel(limit int) porcupine.Model {
 		Step: func(state, input, output any) (next []any) {
 			s := state.(capState)
 			for ended := 0; ended <= s.ending; ended++ {
-				if after, ok := step(capState{s.active - ended, s.ending - ended}, input.(capInput), output.(capOutput)); ok {
+				if after, ok := step(capState{s.active - ended, s.ending - ended}, input.(capInput),
+					output.(capOutput)); ok {
 					next = append(next, after)
 				}
 			}
@@ -56,8 +57,8 @@ func CapModel(limit int) porcupine.Model {
 	return m.ToModel()
 }
 
-// Caps lets clients of one user run into its cap, or all of an organisation's users into that one's; everybody's runs go on until they
-// are cancelled.
+// Caps lets clients of one user run into its cap, or all of an organisation's users into that one's; everybody's runs
+// go on until they are cancelled.
 func (s Service) Caps(ctx context.Context, seed uint64, clients, calls, limit int, organization bool) (Verdict, error) {
 	keys, agent, err := s.people(ctx, clients, limit, organization)
 	if err != nil {
@@ -85,7 +86,8 @@ func (s Service) Caps(ctx context.Context, seed uint64, clients, calls, limit in
 	if err != nil {
 		return Verdict{}, err
 	}
-	return judge(CapModel(limit), list, func(o porcupine.Operation) bool { return o.Output.(capOutput).what != "refused" }), nil
+	return judge(CapModel(limit), list,
+		func(o porcupine.Operation) bool { return o.Output.(capOutput).what != "refused" }), nil
 }
 
 func (s Service) cap(ctx context.Context, key, agent string, in capInput, id string) (capOutput, error) {
@@ -106,7 +108,9 @@ func (s Service) cap(ctx context.Context, key, agent string, in capInput, id str
 }
 
 // people makes an organisation with the cap: one user with it, or several who share it.
-func (s Service) people(ctx context.Context, clients, limit int, organization bool) (keys []string, agent string, err error) {
+func (s Service) people(
+	ctx context.Context, clients, limit int, organization bool,
+) (keys []string, agent string, err error) {
 	made := func(key, path string, body object, member string) string {
 		if err != nil {
 			return ""
@@ -123,8 +127,10 @@ func (s Service) people(ctx context.Context, clients, limit int, organization bo
 	}
 	home := made("", "/organizations", object{"name": "caps", "caps": caps}, "organization_id")
 	for i := range users {
-		user := made("", "/users", object{"email": fmt.Sprintf("u%d@example.com", i), "role": "admin", "organization_id": home}, "user_id")
-		keys = append(keys, made("", "/api-keys", object{"name": "k", "user_id": user, "level": "admin", "organization_id": home}, "key"))
+		user := made("", "/users",
+			object{"email": fmt.Sprintf("u%d@example.com", i), "role": "admin", "organization_id": home}, "user_id")
+		keys = append(keys, made("", "/api-keys",
+			object{"name": "k", "user_id": user, "level": "admin", "organization_id": home}, "key"))
 	}
 	return keys, made(keys[0], "/agents", object{"name": "a"}, "agent_id"), err
 }

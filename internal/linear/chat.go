@@ -59,8 +59,8 @@ type waiting struct {
 	kind rune
 }
 
-// book holds the states that the checker has met. It comes by the same ones very often, so each is there once, and what follows
-// from it is worked out once.
+// book holds the states that the checker has met. It comes by the same ones very often, so each is there once, and what
+// follows from it is worked out once.
 type book struct {
 	mu     sync.Mutex
 	states map[string]*chatState
@@ -92,8 +92,8 @@ func (b *book) meet(s chatState) *chatState {
 	return met
 }
 
-// step are the states that a call with this answer may lead to; none: the answer is not possible. Of two of which one may become
-// the other by itself, only the earlier is told: it can do all that the other can.
+// step are the states that a call with this answer may lead to; none: the answer is not possible. Of two of which one
+// may become the other by itself, only the earlier is told: it can do all that the other can.
 func (b *book) step(from *chatState, in chatInput, out chatOutput) []any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +110,8 @@ func (b *book) step(from *chatState, in chatInput, out chatOutput) []any {
 	var next []any
 	for i, s := range possible {
 		if !slices.ContainsFunc(possible[:i], func(earlier *chatState) bool { return earlier.becomes[s] }) &&
-			!slices.ContainsFunc(possible[i+1:], func(other *chatState) bool { return other != s && other.becomes[s] }) {
+			!slices.ContainsFunc(possible[i+1:],
+				func(other *chatState) bool { return other != s && other.becomes[s] }) {
 			next = append(next, s)
 		}
 	}
@@ -308,9 +309,11 @@ func (s Service) Chats(ctx context.Context, seed uint64, clients, calls int) (Ve
 	chats := max(3, clients/3)
 	list, err := beside(clients, seed, func(client int, random *rand.Rand, r *recorder) error {
 		for n := range calls {
-			in := chatInput{chat: fmt.Sprintf("%s-%d", c.name, random.IntN(chats)), kind: []rune{quick, quick, long, asks}[random.IntN(4)]}
+			in := chatInput{chat: fmt.Sprintf("%s-%d", c.name, random.IntN(chats)),
+				kind: []rune{quick, quick, long, asks}[random.IntN(4)]}
 			in.run = c.recent(in.chat, random)
-			in.what = []string{"post", "post", "post", "followup", "cancel", "cancel", "resume", "get", "get", "get", "list", "list"}[random.IntN(12)]
+			in.what = []string{"post", "post", "post", "followup", "cancel", "cancel", "resume", "get", "get", "get",
+				"list", "list"}[random.IntN(12)]
 			if in.run == "" && in.what != "list" {
 				in.what = "post"
 			}
@@ -350,9 +353,11 @@ func (c *chatters) do(ctx context.Context, in chatInput, key string) (out chatOu
 		if in.enqueue {
 			conflict = "enqueue"
 		}
-		a, err = c.post(ctx, "", "agent_id", c.Agent, "message", messages[in.kind], "chat_id", in.chat, "wait", "false", "on_conflict", conflict, "idempotency_key", key)
+		a, err = c.post(ctx, "", "agent_id", c.Agent, "message", messages[in.kind], "chat_id", in.chat, "wait", "false",
+			"on_conflict", conflict, "idempotency_key", key)
 	case "followup":
-		a, err = c.send(ctx, "", http.MethodPost, "/runs/"+in.run+"/followups", object{"message": messages[in.kind], "idempotency_key": key})
+		a, err = c.send(ctx, "", http.MethodPost, "/runs/"+in.run+"/followups",
+			object{"message": messages[in.kind], "idempotency_key": key})
 	case "cancel":
 		a, err = c.send(ctx, "", http.MethodPost, "/runs/"+in.run+"/cancel", object{})
 	case "get":
@@ -402,7 +407,8 @@ func (c *chatters) do(ctx context.Context, in chatInput, key string) (out chatOu
 	return out, fmt.Errorf("%s %s: %d %v", in.what, in.run, a.status, a.body)
 }
 
-// resume answers a run's question. One whose answer was lost and that finds itself to have been the one that decided succeeded.
+// resume answers a run's question. One whose answer was lost and that finds itself to have been the one that decided
+// succeeded.
 func (c *chatters) resume(ctx context.Context, in chatInput, key string) (chatOutput, error) {
 	a, err := c.send(ctx, "", http.MethodGet, "/runs/"+in.run, nil)
 	if err != nil {
@@ -412,7 +418,8 @@ func (c *chatters) resume(ctx context.Context, in chatInput, key string) (chatOu
 	if pending, _ := a.body["interrupts"].([]any); len(pending) > 0 {
 		decisions[0]["interrupt_id"] = pending[0].(object)["id"]
 	}
-	a, err = c.send(ctx, "", http.MethodPost, "/runs/"+in.run+"/resume", object{"decisions": decisions, "decided_by": key})
+	a, err = c.send(ctx, "", http.MethodPost, "/runs/"+in.run+"/resume",
+		object{"decisions": decisions, "decided_by": key})
 	if err != nil {
 		return chatOutput{}, err
 	}

@@ -1,9 +1,9 @@
-// Package linear holds the service to sequential models: clients beside each other do things to chats, and to a cap, over HTTP and
-// note when each call began and ended; then porcupine (a checker of others) looks for an order of the calls that the model allows
-// and that agrees with the clock. There must be one.
+// Package linear holds the service to sequential models: clients beside each other do things to chats, and to a cap,
+// over HTTP and note when each call began and ended; then porcupine (a checker of others) looks for an order of the
+// calls that the model allows and that agrees with the clock. There must be one.
 //
-// Clients are never left in doubt: a call whose answer was lost is made again with its key until it is answered, and counts from its
-// first try to its last. So the models are of what the specification promises, retries included.
+// Clients are never left in doubt: a call whose answer was lost is made again with its key until it is answered, and
+// counts from its first try to its last. So the models are of what the specification promises, retries included.
 //
 // It knows the service by its HTTP API alone. It imports the standard library and the checker; tests alone import it.
 package linear
@@ -69,7 +69,9 @@ func (s Service) call(ctx context.Context, key, method, path, contentType string
 	}
 }
 
-func (s Service) once(ctx context.Context, url, key, method, path, contentType string, body []byte) (a answer, err error) {
+func (s Service) once(
+	ctx context.Context, url, key, method, path, contentType string, body []byte,
+) (a answer, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, url+path, bytes.NewReader(body))
 	if err != nil {
 		return a, err
@@ -126,11 +128,14 @@ func (r *recorder) note(client int, began time.Duration, input, output any) {
 	ended := time.Since(r.began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list = append(r.list, porcupine.Operation{ClientId: client, Input: input, Call: int64(began), Output: output, Return: int64(ended)})
+	r.list = append(r.list,
+		porcupine.Operation{ClientId: client, Input: input, Call: int64(began), Output: output, Return: int64(ended)})
 }
 
 // beside lets clients work beside each other, and returns what they did.
-func beside(clients int, seed uint64, work func(client int, random *rand.Rand, r *recorder) error) ([]porcupine.Operation, error) {
+func beside(
+	clients int, seed uint64, work func(client int, random *rand.Rand, r *recorder) error,
+) ([]porcupine.Operation, error) {
 	r := &recorder{began: time.Now()}
 	errs := make(chan error, clients)
 	var wg sync.WaitGroup
@@ -187,7 +192,8 @@ func words(m porcupine.Model, list []porcupine.Operation) string {
 		slices.SortFunc(part, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 		var b strings.Builder
 		for _, o := range part {
-			_, _ = fmt.Fprintf(&b, "%9.3f %9.3f ms  client %2d  %s\n", float64(o.Call)/1e6, float64(o.Return)/1e6, o.ClientId, m.DescribeOperation(o.Input, o.Output))
+			_, _ = fmt.Fprintf(&b, "%9.3f %9.3f ms  client %2d  %s\n", float64(o.Call)/1e6, float64(o.Return)/1e6,
+				o.ClientId, m.DescribeOperation(o.Input, o.Output))
 		}
 		return b.String()
 	}

@@ -1,8 +1,8 @@
-// Package mcpface is a face of the service for clients that speak the Model Context Protocol: each agent of an organisation is
-// a tool, and a call of it is a message to the agent, a run like any other.
+// Package mcpface is a face of the service for clients that speak the Model Context Protocol: each agent of an
+// organisation is a tool, and a call of it is a message to the agent, a run like any other.
 //
-// A call waits for the run as long as POST /chat would. A run that goes on, or waits for a human, is told with its id; the
-// tool get_run asks again. Nothing is kept between requests.
+// A call waits for the run as long as POST /chat would. A run that goes on, or waits for a human, is told with its id;
+// the tool get_run asks again. Nothing is kept between requests.
 //
 // It must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names, problem, host
 // and the protocol's library.
@@ -63,8 +63,8 @@ func (f *Face) For(p tenant.Principal) http.Handler {
 	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 }
 
-// single refuses batches, which the protocol had in one version and the library still takes from who speaks that: a request
-// counts once against the rate and has room for one answer, so it is one call.
+// single refuses batches, which the protocol had in one version and the library still takes from who speaks that: a
+// request counts once against the rate and has room for one answer, so it is one call.
 func single(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := bufio.NewReader(r.Body)
@@ -90,8 +90,8 @@ func single(next http.Handler) http.Handler {
 	})
 }
 
-// guarded makes an error of a panic: the library handles requests in goroutines of its own, and one that panicked would end
-// the process.
+// guarded makes an error of a panic: the library handles requests in goroutines of its own, and one that panicked would
+// end the process.
 func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		if died := host.Catch(func() { result, err = next(ctx, method, r) }); died != nil {
@@ -102,11 +102,13 @@ func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// unheard refuses those who would listen for changes: nothing is kept between requests, so they would never hear of one.
+// unheard refuses those who would listen for changes: nothing is kept between requests, so they would never hear of
+// one.
 func unheard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		if method == "subscriptions/listen" {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no changes are told: ask for the tools again"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
+				Message: "no changes are told: ask for the tools again"}
 		}
 		return next(ctx, method, r)
 	}
@@ -140,14 +142,16 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 		return nil, err
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
-		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, is followed up with get_run.",
+		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, " +
+			"is followed up with get_run.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.AddReceivingMiddleware(f.guarded, unheard)
 	names := map[string]bool{getRun: true}
 	for _, agent := range agents {
 		mcp.AddTool(s, &mcp.Tool{
-			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent), Meta: mcp.Meta{"agent_id": agent.ID},
+			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
+			Meta: mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, _ *mcp.CallToolRequest, in asked) (*mcp.CallToolResult, *told, error) {
 			posted, err := f.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
 			if err != nil {
@@ -156,7 +160,8 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 			return f.wait(ctx, p, posted.Run.ID())
 		})
 	}
-	mcp.AddTool(s, &mcp.Tool{Name: getRun, Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
+	mcp.AddTool(s, &mcp.Tool{Name: getRun,
+		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in looked) (*mcp.CallToolResult, *told, error) {
 			if !host.ValidID(in.RunID) {
 				return refused(problem.Missing("the run"))
@@ -168,8 +173,8 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 
 const getRun = "get_run"
 
-// offered are the agents that a principal may use, the oldest of them where they are too many, in the order in which they took
-// their names. So no newcomer, and none that is named anew, comes before one that clients know.
+// offered are the agents that a principal may use, the oldest of them where they are too many, in the order in which
+// they took their names. So no newcomer, and none that is named anew, comes before one that clients know.
 func (f *Face) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
 	var agents []record.Agent
 	after := ""
@@ -197,8 +202,8 @@ func (f *Face) offered(ctx context.Context, p tenant.Principal) ([]record.Agent,
 	return agents, nil
 }
 
-// unique is an agent's name as a tool; of agents with one name, the later ones get a part of their ids, and a number where some
-// agent is called just that.
+// unique is an agent's name as a tool; of agents with one name, the later ones get a part of their ids, and a number
+// where some agent is called just that.
 func unique(taken map[string]bool, a record.Agent) string {
 	name := tool.Name(a.Spec.Name)
 	for n := 1; taken[name]; n++ {
@@ -271,7 +276,8 @@ func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.C
 			t.Interrupts = append(t.Interrupts, i)
 			prompts = append(prompts, i.Prompt)
 		}
-		text = "The agent waits for a human: " + strings.Join(prompts, " ") + " A question is answered by another message with this chat_id; then get_run tells what came of it."
+		text = "The agent waits for a human: " + strings.Join(prompts, " ") +
+			" A question is answered by another message with this chat_id; then get_run tells what came of it."
 	case lifecycle.Queued, lifecycle.Running:
 		text = "The run goes on: ask get_run for " + v.RunID + "."
 	default:
@@ -281,6 +287,7 @@ func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.C
 		text = fmt.Sprintf("The run ended %s. %s", v.Status, t.Error)
 	}
 	return &mcp.CallToolResult{
-		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed, Content: []mcp.Content{&mcp.TextContent{Text: text}},
+		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed,
+		Content: []mcp.Content{&mcp.TextContent{Text: text}},
 	}, t, nil
 }

@@ -46,7 +46,8 @@ func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenan
 	p, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
-	return &mcpface.Face{Store: store, Log: slog.New(slog.NewTextHandler(log, nil)), Window: time.Second}, tenants, p, log
+	return &mcpface.Face{Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Window: time.Second}, tenants, p, log
 }
 
 // ask sends a body, as a version of the protocol where one is given.
@@ -81,7 +82,8 @@ func TestAToolThatPanicsIsARefusal(t *testing.T) {
 func TestABatchIsRefused(t *testing.T) {
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for _, body := range []string{
-			"[" + getRun + "]", " \t\r\n[" + getRun + "," + getRun + "]", "[]", `[{"jsonrpc":"2.0","method":"notifications/initialized"}]`,
+			"[" + getRun + "]", " \t\r\n[" + getRun + "," + getRun + "]", "[]",
+			`[{"jsonrpc":"2.0","method":"notifications/initialized"}]`,
 		} {
 			face, _, p, log := newFace(t)
 			w := ask(face, p, body, version)
@@ -94,8 +96,8 @@ func TestABatchIsRefused(t *testing.T) {
 	}
 }
 
-// Nothing is kept between requests, so nothing is ever told to who listens: it would hold a connection for nothing, past the end
-// of its right.
+// Nothing is kept between requests, so nothing is ever told to who listens: it would hold a connection for nothing,
+// past the end of its right.
 func TestNobodyListens(t *testing.T) {
 	face, _, p, _ := newFace(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -123,10 +125,11 @@ func TestAnAgentKeepsItsToolsName(t *testing.T) {
 		return a.Value.ID
 	}
 	rename := func(agent, name string) {
-		_, err := tenants.EditAgent(t.Context(), p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
-			s.Name = name
-			return s, nil
-		})
+		_, err := tenants.EditAgent(t.Context(), p, agent, 0, true, true,
+			func(s record.AgentSpec) (record.AgentSpec, error) {
+				s.Name = name
+				return s, nil
+			})
 		require.NoError(t, err)
 	}
 	tools := func() map[string]string { // agents by the names of their tools
@@ -140,7 +143,8 @@ func TestAnAgentKeepsItsToolsName(t *testing.T) {
 				} `json:"tools"`
 			} `json:"result"`
 		}
-		require.NoError(t, json.Unmarshal(ask(face, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body.Bytes(), &said))
+		require.NoError(t, json.Unmarshal(ask(face, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+			"").Body.Bytes(), &said))
 		agents := map[string]string{}
 		for _, one := range said.Result.Tools {
 			agents[one.Name] = one.Meta.Agent

@@ -21,10 +21,14 @@ func TestAProvidersAnswerHasAKind(t *testing.T) {
 		{500, "internal", model.Retryable},
 		{529, "Overloaded", model.Retryable},
 		{408, "timeout", model.Retryable},
-		{400, "This model's maximum context length is 8192 tokens. However, you requested 9000.", model.TooLong}, // OpenAI
-		{400, "prompt is too long: 210000 tokens > 200000 maximum", model.TooLong},                               // Anthropic
-		{400, "Input is too long for requested model.", model.TooLong},                                           // Bedrock
-		{400, "the request exceeds the available context size, context window 4096", model.TooLong},              // llama.cpp
+		// OpenAI
+		{400, "This model's maximum context length is 8192 tokens. However, you requested 9000.", model.TooLong},
+		// Anthropic
+		{400, "prompt is too long: 210000 tokens > 200000 maximum", model.TooLong},
+		// Bedrock
+		{400, "Input is too long for requested model.", model.TooLong},
+		// llama.cpp
+		{400, "the request exceeds the available context size, context window 4096", model.TooLong},
 		{400, "Invalid value for temperature", model.BadRequest},
 		{401, "Incorrect API key", model.BadRequest},
 		{404, "model not found", model.BadRequest},
@@ -37,8 +41,10 @@ func TestAProvidersAnswerHasAKind(t *testing.T) {
 }
 
 func TestAWishToWaitIsBounded(t *testing.T) {
-	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond, "-1": 0, "soon": 0, "99999": 5 * time.Minute} {
+	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond,
+		"-1": 0, "soon": 0, "99999": 5 * time.Minute} {
 		assert.Equal(t, want, model.RetryAfter(http.Header{"Retry-After": {value}}), value)
 	}
-	assert.Equal(t, 250*time.Millisecond, model.RetryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"9"}}))
+	assert.Equal(t, 250*time.Millisecond,
+		model.RetryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"9"}}))
 }

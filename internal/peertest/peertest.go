@@ -54,7 +54,8 @@ func Models(t testing.TB, fixtures ...Fixture) string {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 	port := freePort(t)
-	start(t, nil, filepath.Join(modules(t), "@copilotkit/aimock/dist/cli.js"), "-p", port, "-f", file, "--strict", "--log-level", "warn")
+	start(t, nil, filepath.Join(modules(t), "@copilotkit/aimock/dist/cli.js"), "-p", port, "-f", file, "--strict",
+		"--log-level", "warn")
 	url := "http://127.0.0.1:" + port
 	await(t, url+"/__aimock/journal")
 	return url

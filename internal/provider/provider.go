@@ -89,11 +89,12 @@ func (s *Set) of(ctx context.Context, provider string) ([]model.Info, error) {
 	return infos, nil
 }
 
-// Check says whether an agent may name this model: a problem that says why not. With skip, only the provider must be one
-// that there is: for agents that are set up while their model is away.
+// Check says whether an agent may name this model: a problem that says why not. With skip, only the provider must be
+// one that there is: for agents that are set up while their model is away.
 func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error {
 	if _, ok := s.Catalogues[provider]; !ok {
-		return problem.InvalidField("body.model.provider", "this deployment reaches %s, not %q", strings.Join(s.providers(), ", "), provider)
+		return problem.InvalidField("body.model.provider", "this deployment reaches %s, not %q",
+			strings.Join(s.providers(), ", "), provider)
 	}
 	if provider == demo {
 		return nil // it has one model, by any name
@@ -106,10 +107,13 @@ func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error
 	}
 	infos, err := s.of(ctx, provider)
 	if err != nil {
-		return problem.InvalidField("body.model", "%s cannot be asked for its models: %s; skip_check: true takes the model nevertheless", provider, err)
+		return problem.InvalidField("body.model",
+			"%s cannot be asked for its models: %s; skip_check: true takes the model nevertheless", provider, err)
 	}
 	if !slices.ContainsFunc(infos, func(i model.Info) bool { return i.Name == name }) {
-		return problem.InvalidField("body.model.name", "%s has no model %q: GET /models says which there are; skip_check: true takes it nevertheless", provider, name)
+		return problem.InvalidField("body.model.name",
+			"%s has no model %q: GET /models says which there are; skip_check: true takes it nevertheless", provider,
+			name)
 	}
 	return nil
 }

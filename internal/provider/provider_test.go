@@ -31,7 +31,8 @@ func (l *listed) List(context.Context) ([]model.Info, error) {
 
 func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
 	near, away := &listed{names: []string{"small", "large"}}, &listed{down: errors.New("connection refused")}
-	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{"demo": &listed{}, "near": near, "away": away}}
+	set := &provider.Set{Host: host.System(),
+		Catalogues: map[string]model.Catalogue{"demo": &listed{}, "near": near, "away": away}}
 	check := func(provider, name string, skip bool) error { return set.Check(t.Context(), provider, name, skip) }
 	require.NoError(t, check("near", "small", false))
 	require.NoError(t, check("demo", "", false))

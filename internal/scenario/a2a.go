@@ -82,7 +82,8 @@ func a2aStories() []Story {
 			assert.Contains(x, textOf(failed.Status.Message.Parts), "no luck")
 		}},
 		{Name: "a2a/a pause is input-required, and is answered", Tell: func(x *Teller) {
-			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
+			agent := x.post("/agents",
+				object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
 			client, _ := x.a2aClient(agent)
 			r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/ask Which city?"}))
 			require.NoError(x, err)
@@ -108,7 +109,8 @@ func a2aStories() []Story {
 				"arguments":    {"interrupt_id": pending["id"], "decision": "edit", "arguments": 7},
 				"interrupt_id": {"decision": "approve"},
 			} {
-				_, err = client.SendMessage(x.Context(), saysTo(task, a2a.DataPart{Data: object{"decisions": []object{bad}}}))
+				_, err = client.SendMessage(x.Context(),
+					saysTo(task, a2a.DataPart{Data: object{"decisions": []object{bad}}}))
 				assert.ErrorContains(x, err, field)
 				x.get("/runs/" + string(task.ID)).is(200)
 			}
@@ -133,7 +135,8 @@ func a2aStories() []Story {
 						text += textOf(e.Artifact.Parts)
 					case *a2a.TaskStatusUpdateEvent:
 						states = append(states, e.Status.State)
-						assert.Equal(x, e.Status.State.Terminal() || e.Status.State == a2a.TaskStateInputRequired, e.Final)
+						assert.Equal(x, e.Status.State.Terminal() || e.Status.State == a2a.TaskStateInputRequired,
+							e.Final)
 					}
 				}
 				return text, states, task
@@ -173,13 +176,15 @@ func a2aStories() []Story {
 				assert.ErrorIs(x, err, a2a.ErrTaskNotFound, id)
 			}
 			y := newTeller(x.T, x.world, x.receiver)
-			y.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": task.ID}}).problem(403, "outside_organization")
+			y.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "GetTask",
+				"params": object{"id": task.ID}}).problem(403, "outside_organization")
 			y.get("/a2a/"+x.Agent+"/.well-known/agent-card.json").problem(403, "outside_organization")
 			y.with("").get("/a2a/"+x.Agent+"/.well-known/agent-card.json").problem(401, "missing_api_key")
 		}},
 		{Name: "a2a/version 1.0 speaks its own names, and faults are the protocol's", Tell: func(x *Teller) {
 			call := func(method string, params object) reply {
-				return x.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": "7", "method": method, "params": params}).is(200)
+				return x.post("/a2a/"+x.Agent,
+					object{"jsonrpc": "2.0", "id": "7", "method": method, "params": params}).is(200)
 			}
 			text := func(s string) object {
 				return object{"messageId": s, "role": "ROLE_USER", "parts": []object{{"text": s}}}
@@ -189,7 +194,8 @@ func a2aStories() []Story {
 			assert.Equal(x, "TASK_STATE_COMPLETED", a.text("result", "task", "status", "state"))
 			assert.Equal(x, "You said: hello", a.text("result", "task", "artifacts", 0, "parts", 0, "text"))
 			assert.Equal(x, "ROLE_USER", a.text("result", "task", "history", 0, "role"))
-			assert.Equal(x, "TASK_STATE_COMPLETED", call("GetTask", object{"id": a.text("result", "task", "id")}).text("result", "status", "state"))
+			assert.Equal(x, "TASK_STATE_COMPLETED",
+				call("GetTask", object{"id": a.text("result", "task", "id")}).text("result", "status", "state"))
 			for _, bad := range []struct {
 				method string
 				params object
@@ -198,9 +204,11 @@ func a2aStories() []Story {
 			}{
 				{"Dance", nil, -32601, "Dance"},
 				{"SendMessage", object{"message": object{"parts": []object{}}}, -32602, "parts"},
-				{"SendMessage", object{"message": object{"parts": []object{{"url": "https://example.com/a.png"}}}}, -32005, "files"},
+				{"SendMessage", object{"message": object{"parts": []object{{"url": "https://example.com/a.png"}}}},
+					-32005, "files"},
 				{"SendMessage", object{"message": 7}, -32602, "message"},
-				{"SendMessage", object{"message": object{"messageId": "long", "parts": []object{{"text": strings.Repeat("x", 300<<10)}}}}, -32602, "message"},
+				{"SendMessage", object{"message": object{"messageId": "long",
+					"parts": []object{{"text": strings.Repeat("x", 300<<10)}}}}, -32602, "message"},
 				{"GetTask", object{"id": "nowhere"}, -32001, "task"},
 				{"CreateTaskPushNotificationConfig", nil, -32003, "callback_url"},
 			} {
@@ -208,9 +216,12 @@ func a2aStories() []Story {
 				assert.Equal(x, bad.code, a.number("error", "code"), bad.method)
 				assert.Contains(x, a.text("error", "message"), bad.says)
 			}
-			assert.Equal(x, -32600.0, x.post("/a2a/"+x.Agent, object{"id": 1, "method": "GetTask"}).is(200).number("error", "code"))
-			one := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": x.begin("message", "x")}}
-			assert.Equal(x, -32600.0, x.post("/a2a/"+x.Agent, []object{one, one}).is(200).number("error", "code"), "no batches")
+			assert.Equal(x, -32600.0,
+				x.post("/a2a/"+x.Agent, object{"id": 1, "method": "GetTask"}).is(200).number("error", "code"))
+			one := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask",
+				"params": object{"id": x.begin("message", "x")}}
+			assert.Equal(x, -32600.0, x.post("/a2a/"+x.Agent, []object{one, one}).is(200).number("error", "code"),
+				"no batches")
 			x.post("/a2a/nowhere", object{}).problem(404, "not_found")
 		}},
 	}

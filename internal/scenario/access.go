@@ -38,7 +38,8 @@ func (x *Teller) restrict() restricted {
 	r.ended = done.text("run_id")
 	asks := r.member.chat("agent_id", r.agent, "message", "/ask "+secretWord, "chat_id", r.chat).is(202)
 	r.asks, r.question = asks.text("run_id"), asks.interrupt(0)
-	r.parked = r.member.post("/runs/"+r.asks+"/followups", object{"message": secretWord}).is(202).text("parked", "parked_id")
+	r.parked = r.member.post("/runs/"+r.asks+"/followups", object{"message": secretWord}).is(202).text("parked",
+		"parked_id")
 	r.token = r.member.post("/runs/"+r.asks+"/token", nil).is(201).text("token")
 	x.eventually("the delivery", func() bool {
 		list := x.get("/webhooks/deliveries?run_id=" + r.ended).is(200)
@@ -52,7 +53,8 @@ func (x *Teller) restrict() restricted {
 }
 
 func (r restricted) answer() object {
-	return object{"decisions": []object{{"interrupt_id": r.question, "decision": "answer", "message": "no business of yours"}}}
+	return object{"decisions": []object{{"interrupt_id": r.question, "decision": "answer",
+		"message": "no business of yours"}}}
 }
 
 // closed: somebody tries every door to what the agent did. By its id it is refused, and no list has it.
@@ -90,16 +92,19 @@ func (r restricted) closed(who *Teller) {
 		assert.Equal(r, "insufficient_permission", a.body["code"], "%s: %s", what, a.raw)
 		assert.NotContains(r, a.raw, secretWord, what)
 	}
-	for _, list := range []string{"/runs", "/runs?chat_id=" + r.chat, "/chats", "/interrupts", "/webhooks/deliveries", "/agents"} {
+	for _, list := range []string{"/runs", "/runs?chat_id=" + r.chat, "/chats", "/interrupts", "/webhooks/deliveries",
+		"/agents"} {
 		raw := who.get(list).is(200).raw
 		assert.NotContains(r, raw, secretWord, list)
 		assert.NotContains(r, raw, r.agent, list)
 		assert.NotContains(r, raw, r.ended, list)
 	}
-	assert.Equal(r, 0.0, who.post("/runs/cancel", object{"filter": object{"agent_id": r.agent}, "confirm_count": 0}).is(200).number("matched"))
+	assert.Equal(r, 0.0, who.post("/runs/cancel",
+		object{"filter": object{"agent_id": r.agent}, "confirm_count": 0}).is(200).number("matched"))
 	session, err := who.mcpClient()
 	require.NoError(r, err)
-	told, err := session.CallTool(r.Context(), &mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": r.ended}})
+	told, err := session.CallTool(r.Context(),
+		&mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": r.ended}})
 	require.NoError(r, err)
 	assert.True(r, told.IsError)
 	assert.NotContains(r, jsonOf(told), secretWord)
@@ -152,7 +157,8 @@ func accessStories() []Story {
 			x.post("/runs/"+r.asks+"/resume", r.answer()).is(200)
 			x.await(r.asks, "completed")
 			outsider := x.colleague("member", "run")
-			outsider.chat("message", "what did they say?", "chat_id", r.chat, "on_conflict", "enqueue").problem(403, "insufficient_permission")
+			outsider.chat("message", "what did they say?", "chat_id", r.chat, "on_conflict", "enqueue").problem(403,
+				"insufficient_permission")
 		}},
 		{Name: "access/a chat of several agents shows each reader what is theirs", Tell: func(x *Teller) {
 			r := x.restrict()
@@ -175,7 +181,8 @@ func accessStories() []Story {
 			}
 			assert.Equal(x, []string{"user", "assistant"}, paged, "a page may be short without being the last")
 			assert.Equal(x, []string{open}, ids(outsider.get("/chats/"+r.chat+"/runs").is(200), "runs", "run_id"))
-			assert.NotContains(x, outsider.get("/chats/"+r.chat).is(200).raw, secretWord, "its title is of the first message")
+			assert.NotContains(x, outsider.get("/chats/"+r.chat).is(200).raw, secretWord,
+				"its title is of the first message")
 			assert.NotContains(x, outsider.get("/chats").is(200).raw, secretWord)
 			// A message there would have a model read what the outsider may not, and a deletion would take it away.
 			outsider.chat("message", "x", "chat_id", r.chat).problem(403, "insufficient_permission")
@@ -192,61 +199,70 @@ func accessStories() []Story {
 			colleague.get("/files/"+file).problem(403, "insufficient_permission")
 			assert.Equal(x, "mine", sender.get("/files/"+file).is(200).raw)
 			sender.chat("message", "x", "file_ids", file).is(200)
-			assert.Equal(x, "mine", colleague.get("/files/"+file).is(200).raw, "the sender has an open agent read it, too")
+			assert.Equal(x, "mine", colleague.get("/files/"+file).is(200).raw,
+				"the sender has an open agent read it, too")
 		}},
 		{Name: "access/a message parked for an agent keeps its words to those who reach it", Tell: func(x *Teller) {
 			r := x.restrict()
 			open := r.member.hold("chat_id", "open")
-			parked := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", "open", "on_conflict", "enqueue").is(202)
+			parked := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", "open", "on_conflict",
+				"enqueue").is(202)
 			assert.Equal(x, secretWord, parked.text("parked", "message"), "to whom it is said")
 			outsider := x.colleague("member", "run")
-			for _, path := range []string{"/runs/" + open, "/runs/" + open + "/parked", "/chats/open/runs", "/runs?chat_id=open"} {
+			for _, path := range []string{"/runs/" + open, "/runs/" + open + "/parked", "/chats/open/runs",
+				"/runs?chat_id=open"} {
 				seen := outsider.get(path).is(200).raw
 				assert.Contains(x, seen, parked.text("parked", "parked_id"), path)
 				assert.NotContains(x, seen, secretWord, path)
 			}
-			own := r.member.post("/runs/"+open+"/followups", object{"message": "for the open agent"}).is(202).text("parked", "parked_id")
+			own := r.member.post("/runs/"+open+"/followups",
+				object{"message": "for the open agent"}).is(202).text("parked", "parked_id")
 			seen := outsider.get("/runs/" + open + "/parked").is(200)
 			assert.Equal(x, []string{parked.text("parked", "parked_id"), own}, ids(seen, "parked", "parked_id"))
 			assert.Equal(x, []string{"", "for the open agent"}, ids(seen, "parked", "message"))
 			x.stop(open)
 		}},
-		{Name: "access/what a closed agent said reaches no model of an outsider, in whatever order they came", Tell: func(x *Teller) {
-			r := x.restrict()
-			outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
-			// told is how many words the model of an outsider's last message was told, and an insider's behind it.
-			told := func(chat string, between, followup bool) (outside, inside float64) {
-				outsider.chat("message", "hello", "chat_id", chat).is(200)
-				run := outsider.hold("chat_id", chat)
-				if between {
-					r.member.chat("agent_id", r.agent, "message", words, "chat_id", chat, "on_conflict", "enqueue").is(202)
+		{Name: "access/what a closed agent said reaches no model of an outsider, in whatever order they came",
+			Tell: func(x *Teller) {
+				r := x.restrict()
+				outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
+				// told is how many words the model of an outsider's last message was told, and an insider's behind it.
+				told := func(chat string, between, followup bool) (outside, inside float64) {
+					outsider.chat("message", "hello", "chat_id", chat).is(200)
+					run := outsider.hold("chat_id", chat)
+					if between {
+						r.member.chat("agent_id", r.agent, "message", words, "chat_id", chat, "on_conflict",
+							"enqueue").is(202)
+					}
+					var parked reply
+					if followup {
+						parked = outsider.post("/runs/"+run+"/followups", object{"message": "what did they say?"})
+					} else {
+						parked = outsider.chat("message", "what did they say?", "chat_id", chat, "on_conflict",
+							"enqueue")
+					}
+					last := r.member.chat("message", "and now?", "chat_id", chat, "on_conflict", "enqueue").is(202)
+					x.stop(run)
+					asked := x.awaitTurn(parked.is(202).text("parked", "parked_id"), "completed")
+					assert.NotContains(x, asked.raw, secretWord)
+					next := x.awaitTurn(last.text("parked", "parked_id"), "completed")
+					return asked.number("usage", "input_tokens"), next.number("usage", "input_tokens")
 				}
-				var parked reply
-				if followup {
-					parked = outsider.post("/runs/"+run+"/followups", object{"message": "what did they say?"})
-				} else {
-					parked = outsider.chat("message", "what did they say?", "chat_id", chat, "on_conflict", "enqueue")
+				for i, followup := range []bool{false, true} {
+					alone, before := told(fmt.Sprint("alone-", i), false, followup)
+					outside, inside := told(fmt.Sprint("shared-", i), true, followup)
+					assert.Equal(x, alone, outside)
+					assert.Greater(x, inside, before+100, "whoever may, is told all of it")
 				}
-				last := r.member.chat("message", "and now?", "chat_id", chat, "on_conflict", "enqueue").is(202)
-				x.stop(run)
-				asked := x.awaitTurn(parked.is(202).text("parked", "parked_id"), "completed")
-				assert.NotContains(x, asked.raw, secretWord)
-				next := x.awaitTurn(last.text("parked", "parked_id"), "completed")
-				return asked.number("usage", "input_tokens"), next.number("usage", "input_tokens")
-			}
-			for i, followup := range []bool{false, true} {
-				alone, before := told(fmt.Sprint("alone-", i), false, followup)
-				outside, inside := told(fmt.Sprint("shared-", i), true, followup)
-				assert.Equal(x, alone, outside)
-				assert.Greater(x, inside, before+100, "whoever may, is told all of it")
-			}
-		}},
+			}},
 		{Name: "access/a chat is not deleted over a parked message of others", Tell: func(x *Teller) {
 			r := x.restrict()
 			open := r.member.hold("chat_id", "open")
-			parked := r.member.chat("agent_id", r.agent, "message", "x", "chat_id", "open", "on_conflict", "enqueue").is(202)
+			parked := r.member.chat("agent_id", r.agent, "message", "x", "chat_id", "open", "on_conflict",
+				"enqueue").is(202)
 			outsider := x.colleague("member", "run")
-			outsider.delete("/runs/"+open+"/parked/"+parked.text("parked", "parked_id")).problem(403, "insufficient_permission")
+			outsider.delete("/runs/"+open+"/parked/"+parked.text("parked", "parked_id")).problem(403,
+				"insufficient_permission")
 			outsider.delete("/chats/open").problem(403, "insufficient_permission")
 			assert.Equal(x, "running", r.member.get("/runs/"+open).is(200).text("status"))
 			assert.Len(x, r.member.get("/runs/"+open+"/parked").is(200).list("parked"), 1)
@@ -290,16 +306,20 @@ func accessStories() []Story {
 				manager, approver := x.colleague("manager", "manage"), x.colleague("member", "run")
 				group := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
 				x.post("/groups/"+group+"/members", object{"user_id": approver.User}).is(201)
-				agent := manager.post("/agents", object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
-				asks := manager.chat("agent_id", agent, "message", "/ask Ready?\nthen\n"+tool("echo", object{"text": "a"})).is(202)
+				agent := manager.post("/agents",
+					object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
+				asks := manager.chat("agent_id", agent, "message",
+					"/ask Ready?\nthen\n"+tool("echo", object{"text": "a"})).is(202)
 				early := asks.text("run_id")
-				manager.patch("/agents/"+agent, object{"approver_group_ids": []string{group}}).is(200) // after the run began, before it asks
+				// after the run began, before it asks
+				manager.patch("/agents/"+agent, object{"approver_group_ids": []string{group}}).is(200)
 				manager.post("/runs/"+early+"/resume", object{"decisions": []object{
 					{"interrupt_id": asks.interrupt(0), "decision": "answer", "message": "yes"},
 				}}).is(200)
 				paused := x.await(early, "awaiting_input")
 				lift(manager, agent)
-				manager.post("/runs/"+early+"/resume", decide(paused.interrupt(0), "approve")).problem(403, "insufficient_permission")
+				manager.post("/runs/"+early+"/resume", decide(paused.interrupt(0), "approve")).problem(403,
+					"insufficient_permission")
 				x.post("/runs/"+early+"/resume", decide(paused.interrupt(0), "approve")).is(200)
 			}
 		}},
@@ -307,28 +327,38 @@ func accessStories() []Story {
 			approver := x.colleague("member", "run")
 			group := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
 			x.post("/groups/"+group+"/members", object{"user_id": approver.User}).is(201)
-			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"}, "approver_group_ids": []string{group}}).is(201).text("agent_id")
+			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"},
+				"approver_group_ids": []string{group}}).is(201).text("agent_id")
 			a := approver.chat("agent_id", agent, "message", tool("echo", object{"text": "a"})).is(202)
 			x.delete("/groups/" + group).is(204)
-			approver.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).problem(403, "insufficient_permission")
+			approver.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).problem(403,
+				"insufficient_permission")
 			x.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).is(200)
 		}},
 	}
 	for name, end := range map[string]func(r restricted){
-		"leaves the group":                func(r restricted) { r.delete("/groups/" + r.group + "/members/" + r.member.User).is(204) },
-		"is taken out of all groups":      func(r restricted) { r.patch("/users/"+r.member.User, object{"group_ids": []string{}}).is(200) },
-		"loses it as its groups change":   func(r restricted) { r.regroup() },
-		"loses it, and the agent goes":    func(r restricted) { r.regroup(); r.delete("/agents/" + r.agent).is(204) },
-		"loses the group, the agent goes": func(r restricted) { r.delete("/groups/" + r.group).is(204); r.delete("/agents/" + r.agent).is(204) },
+		"leaves the group": func(r restricted) {
+			r.delete("/groups/" + r.group + "/members/" + r.member.User).is(204)
+		},
+		"is taken out of all groups": func(r restricted) {
+			r.patch("/users/"+r.member.User, object{"group_ids": []string{}}).is(200)
+		},
+		"loses it as its groups change": func(r restricted) { r.regroup() },
+		"loses it, and the agent goes":  func(r restricted) { r.regroup(); r.delete("/agents/" + r.agent).is(204) },
+		"loses the group, the agent goes": func(r restricted) {
+			r.delete("/groups/" + r.group).is(204)
+			r.delete("/agents/" + r.agent).is(204)
+		},
 		"is demoted, and leaves the group": func(r restricted) {
 			r.patch("/users/"+r.member.User, object{"role": "member", "group_ids": []string{}}).is(200)
 		},
 	} {
-		stories = append(stories, Story{Name: fmt.Sprintf("access/a member who %s has no run of it any more", name), Tell: func(x *Teller) {
-			r := x.restrict()
-			end(r)
-			r.closed(r.member)
-		}})
+		stories = append(stories,
+			Story{Name: fmt.Sprintf("access/a member who %s has no run of it any more", name), Tell: func(x *Teller) {
+				r := x.restrict()
+				end(r)
+				r.closed(r.member)
+			}})
 	}
 	return stories
 }
@@ -352,9 +382,11 @@ var ends = []end{
 		x.post("/api-keys/"+keyID+"/rotate", nil).is(200)
 	}},
 	{"the key expires", func(x, _ *Teller, keyID, _, _ string) {
-		x.patch("/api-keys/"+keyID, object{"expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(200)
+		x.patch("/api-keys/"+keyID,
+			object{"expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(200)
 	}},
-	{"its user leaves the group", func(x, m *Teller, _, group, _ string) { x.delete("/groups/" + group + "/members/" + m.User).is(204) }},
+	{"its user leaves the group",
+		func(x, m *Teller, _, group, _ string) { x.delete("/groups/" + group + "/members/" + m.User).is(204) }},
 	{"the group is deleted", func(x, _ *Teller, _, group, _ string) { x.delete("/groups/" + group).is(204) }},
 	{"the agent's groups change", func(x, _ *Teller, _, _, agent string) {
 		other := x.post("/groups", object{"name": "others"}).is(201).text("group_id")
@@ -373,63 +405,66 @@ const known = 90 * time.Second
 // rightStories: streams, waits and run tokens end with the right to them.
 func rightStories() (stories []Story) {
 	for _, e := range ends {
-		stories = append(stories, Story{Name: "right/streams, waits and tokens end when " + e.what, Tell: func(x *Teller) {
-			member := x.colleague("manager", "manage")
-			group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
-			x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
-			agent := x.post("/agents", object{"name": "A", "group_ids": []string{group}}).is(201).text("agent_id")
-			run := x.hold("agent_id", agent)
-			token := member.with(member.post("/runs/"+run+"/token", nil).is(201).text("token"))
-			task := object{"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": object{"id": run}}
-			within := soon
-			if x.world.Spread {
-				within = known
-			}
-			ctx, cancel := context.WithTimeout(x.Context(), within)
-			defer cancel()
-			open := map[string]*http.Response{}
-			begin := func(name string, r *http.Request) {
-				response, err := http.DefaultClient.Do(r.WithContext(ctx))
-				require.NoError(x, err)
-				x.Cleanup(func() { _ = response.Body.Close() })
-				require.Equal(x, 200, response.StatusCode, name)
-				_, err = response.Body.Read(make([]byte, 1))
-				require.NoError(x, err)
-				open[name] = response
-			}
-			begin("SSE", member.request(http.MethodGet, "/runs/"+run+"/stream", nil))
-			begin("SSE by token", token.request(http.MethodGet, "/runs/"+run+"/stream", nil))
-			begin("NDJSON", member.chatRequest("agent_id", agent, "message", "/sleep 2m", "streaming", "true"))
-			begin("A2A", member.request(http.MethodPost, "/a2a/"+agent, strings.NewReader(jsonOf(task)), "Content-Type", "application/json"))
-			waiting := make(chan int, 1)
-			poll := member.request(http.MethodGet, "/runs/"+run+"?wait_ms=5000", nil)
-			go func() {
-				status := 0
-				if response, err := http.DefaultClient.Do(poll); err == nil {
-					status = response.StatusCode
-					_ = response.Body.Close()
+		stories = append(stories,
+			Story{Name: "right/streams, waits and tokens end when " + e.what, Tell: func(x *Teller) {
+				member := x.colleague("manager", "manage")
+				group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
+				x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
+				agent := x.post("/agents", object{"name": "A", "group_ids": []string{group}}).is(201).text("agent_id")
+				run := x.hold("agent_id", agent)
+				token := member.with(member.post("/runs/"+run+"/token", nil).is(201).text("token"))
+				task := object{"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": object{"id": run}}
+				within := soon
+				if x.world.Spread {
+					within = known
 				}
-				waiting <- status
-			}()
-			e.do(x, member, member.keyID(x), group, agent)
-			for name, response := range open {
-				_, err := io.Copy(io.Discard, response.Body)
-				assert.NoError(x, err, "%s goes on", name)
-			}
-			refused := []int{401, 403}
-			if polled := <-waiting; x.world.Spread { // it may have ended before the right's end was known there
-				for who, reader := range map[string]*Teller{"the member": member, "the token": token} {
-					x.eventually("the end of the right of "+who, func() bool {
-						return slices.Contains(refused, reader.get("/runs/"+run).status)
-					})
+				ctx, cancel := context.WithTimeout(x.Context(), within)
+				defer cancel()
+				open := map[string]*http.Response{}
+				begin := func(name string, r *http.Request) {
+					response, err := http.DefaultClient.Do(r.WithContext(ctx))
+					require.NoError(x, err)
+					x.Cleanup(func() { _ = response.Body.Close() })
+					require.Equal(x, 200, response.StatusCode, name)
+					_, err = response.Body.Read(make([]byte, 1))
+					require.NoError(x, err)
+					open[name] = response
 				}
-			} else {
-				assert.Contains(x, refused, polled)
-				assert.Contains(x, refused, token.get("/runs/"+run).status)
-			}
-			assert.Equal(x, "running", x.get("/runs/"+run).is(200).text("status"))
-			x.post("/runs/cancel", object{"filter": object{"user_id": member.User}, "confirm_count": 1}).is(200)
-		}})
+				begin("SSE", member.request(http.MethodGet, "/runs/"+run+"/stream", nil))
+				begin("SSE by token", token.request(http.MethodGet, "/runs/"+run+"/stream", nil))
+				begin("NDJSON", member.chatRequest("agent_id", agent, "message", "/sleep 2m", "streaming", "true"))
+				begin("A2A", member.request(http.MethodPost, "/a2a/"+agent, strings.NewReader(jsonOf(task)),
+					"Content-Type",
+					"application/json"))
+				waiting := make(chan int, 1)
+				poll := member.request(http.MethodGet, "/runs/"+run+"?wait_ms=5000", nil)
+				go func() {
+					status := 0
+					if response, err := http.DefaultClient.Do(poll); err == nil {
+						status = response.StatusCode
+						_ = response.Body.Close()
+					}
+					waiting <- status
+				}()
+				e.do(x, member, member.keyID(x), group, agent)
+				for name, response := range open {
+					_, err := io.Copy(io.Discard, response.Body)
+					assert.NoError(x, err, "%s goes on", name)
+				}
+				refused := []int{401, 403}
+				if polled := <-waiting; x.world.Spread { // it may have ended before the right's end was known there
+					for who, reader := range map[string]*Teller{"the member": member, "the token": token} {
+						x.eventually("the end of the right of "+who, func() bool {
+							return slices.Contains(refused, reader.get("/runs/"+run).status)
+						})
+					}
+				} else {
+					assert.Contains(x, refused, polled)
+					assert.Contains(x, refused, token.get("/runs/"+run).status)
+				}
+				assert.Equal(x, "running", x.get("/runs/"+run).is(200).text("status"))
+				x.post("/runs/cancel", object{"filter": object{"user_id": member.User}, "confirm_count": 1}).is(200)
+			}})
 	}
 	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Tell: func(x *Teller) {
 		run := x.hold()

@@ -17,22 +17,27 @@ func agentStories() []Story {
 				assert.EqualValues(x, version, x.await(run, status).number("agent_version"))
 			}
 			comesTo("completed", 1)
-			edited := x.patch("/agents/"+x.Agent, object{"approval": object{"mode": "always"}, "publish": false}).is(200)
+			edited := x.patch("/agents/"+x.Agent,
+				object{"approval": object{"mode": "always"}, "publish": false}).is(200)
 			assert.EqualValues(x, 2, edited.number("version"))
 			assert.EqualValues(x, 1, edited.number("published_version"))
 			comesTo("completed", 1)                            // as it is published
 			comesTo("awaiting_input", 2, "agent_version", "2") // who edits agents may try it
-			x.colleague("member", "run").chat("agent_id", x.Agent, "agent_version", "2", "message", "x").problem(403, "insufficient_permission")
+			x.colleague("member", "run").chat("agent_id", x.Agent, "agent_version", "2", "message", "x").problem(403,
+				"insufficient_permission")
 			x.chat("agent_version", "9", "message", "x").problem(400, "invalid_request")
 			x.chat("agent_version", "two", "message", "x").problem(400, "invalid_request")
 
-			assert.EqualValues(x, 2, x.post("/agents/"+x.Agent+"/publish", object{"version": 2}).is(200).number("published_version"))
+			assert.EqualValues(x, 2,
+				x.post("/agents/"+x.Agent+"/publish", object{"version": 2}).is(200).number("published_version"))
 			comesTo("awaiting_input", 2)
 			x.post("/agents/"+x.Agent+"/publish", object{"version": 1}).is(200)
 			comesTo("completed", 1)
 			x.post("/agents/"+x.Agent+"/publish", object{"version": 3}).problem(400, "invalid_request")
 			require.Len(x, x.get("/agents/"+x.Agent+"/versions").is(200).list("versions"), 2)
-			assert.EqualValues(x, 3, x.patch("/agents/"+x.Agent, object{"description": "d"}).is(200).number("published_version"), "an edit is published, unless it says otherwise")
+			assert.EqualValues(x, 3,
+				x.patch("/agents/"+x.Agent, object{"description": "d"}).is(200).number("published_version"),
+				"an edit is published, unless it says otherwise")
 		}},
 		{Name: "agent/a copy has a life of its own", Tell: func(x *Teller) {
 			x.patch("/agents/"+x.Agent, object{"instructions": "be kind"}).is(200)
@@ -45,15 +50,18 @@ func agentStories() []Story {
 			long := x.post("/agents", object{"name": strings.Repeat("é", 193)}).is(201).text("agent_id")
 			x.post("/agents/"+long+"/duplicate", nil).is(201)
 			x.post("/toolkits", object{
-				"kind": "http", "name": strings.Repeat("é", 200), "url": "https://example.com/", "request": object{"name": "act", "method": "POST"},
+				"kind": "http", "name": strings.Repeat("é", 200), "url": "https://example.com/",
+				"request": object{"name": "act", "method": "POST"},
 			}).is(201)
-			assert.Equal(x, "Twin", x.post("/agents/"+x.Agent+"/duplicate", object{"name": "Twin"}).is(201).text("name"))
+			assert.Equal(x, "Twin",
+				x.post("/agents/"+x.Agent+"/duplicate", object{"name": "Twin"}).is(201).text("name"))
 		}},
 		{Name: "agent/one document carries an agent elsewhere", Tell: func(x *Teller) {
 			server, toolkit, _ := x.weather()
 			x.patch("/toolkits/"+toolkit+"/tools/meet", object{"enabled": false}).is(200)
 			builtin := x.get("/agents/"+x.Agent).is(200).text("toolkit_ids", 0)
-			agent := x.post("/agents", object{"name": "Forecaster", "instructions": "say it", "toolkit_ids": []string{toolkit, builtin}}).is(201).text("agent_id")
+			agent := x.post("/agents", object{"name": "Forecaster", "instructions": "say it",
+				"toolkit_ids": []string{toolkit, builtin}}).is(201).text("agent_id")
 			document := x.get("/agents/" + agent + "/export").is(200)
 			assert.NotContains(x, document.raw, toolToken)
 
@@ -64,13 +72,18 @@ func agentStories() []Story {
 			assert.NotEqual(x, toolkit, theirs)
 			_, enabled := toolNames(other.get("/toolkits/" + theirs + "/tools").is(200))
 			assert.ElementsMatch(x, []string{"broken", "get_weather", "hang", "map", "order", "report"}, enabled)
-			answer := other.chat("agent_id", made.text("agent_id"), "message", tool("get_weather", object{"city": "Oslo"})+"\n"+tool("echo", object{"text": "a"})).is(200).text("answer")
+			answer := other.chat("agent_id", made.text("agent_id"), "message",
+				tool("get_weather", object{"city": "Oslo"})+"\n"+tool("echo",
+					object{"text": "a"})).is(200).text("answer")
 			assert.Contains(x, answer, "the server answered 401", "credentials stay at home")
 			assert.Contains(x, answer, "echo → a")
-			other.patch("/toolkits/"+theirs, object{"credentials": object{"type": "bearer", "token": toolToken}}).is(200)
-			assert.Contains(x, other.chat("agent_id", made.text("agent_id"), "message", tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
+			other.patch("/toolkits/"+theirs,
+				object{"credentials": object{"type": "bearer", "token": toolToken}}).is(200)
+			assert.Contains(x, other.chat("agent_id", made.text("agent_id"), "message",
+				tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
 			assert.Positive(x, server.count("weather"))
-			assert.Equal(x, theirs, other.post("/agents/import", document.body).is(201).text("toolkit_ids", 0), "a toolkit that is there is not made again")
+			assert.Equal(x, theirs, other.post("/agents/import", document.body).is(201).text("toolkit_ids", 0),
+				"a toolkit that is there is not made again")
 
 			empty := newTeller(x.T, x.world, x.receiver)
 			agentOf := document.body["agent"].(object)
@@ -82,7 +95,8 @@ func agentStories() []Story {
 			agentOf["toolkit_ids"] = append(append([]any{}, keys.([]any)...), "unknown")
 			empty.post("/agents/import", document.body).problem(400, "invalid_request")
 			agentOf["toolkit_ids"] = keys
-			assert.Len(x, empty.get("/toolkits").is(200).list("toolkits"), 1, "an import that is refused leaves no toolkits")
+			assert.Len(x, empty.get("/toolkits").is(200).list("toolkits"), 1,
+				"an import that is refused leaves no toolkits")
 
 			for field, value := range map[string]any{ // an import is held to what a creation is
 				"model":    object{"provider": "demo", "temperature": 99},
@@ -90,7 +104,8 @@ func agentStories() []Story {
 			} {
 				was, there := agentOf[field]
 				agentOf[field] = value
-				assert.Contains(x, empty.post("/agents/import", document.body).problem(400, "invalid_request").raw, field)
+				assert.Contains(x, empty.post("/agents/import", document.body).problem(400, "invalid_request").raw,
+					field)
 				if agentOf[field] = was; !there {
 					delete(agentOf, field)
 				}
@@ -98,7 +113,8 @@ func agentStories() []Story {
 			agentOf["model"] = object{"provider": "demo", "max_tokens": -5}
 			empty.post("/agents/import", document.body).problem(400, "invalid_request")
 			agentOf["model"] = model
-			x.post("/agents", object{"name": "a", "metadata": object{"a": strings.Repeat("x", 200_000)}}).problem(400, "invalid_request")
+			x.post("/agents", object{"name": "a", "metadata": object{"a": strings.Repeat("x", 200_000)}}).problem(400,
+				"invalid_request")
 
 			evil := newTeller(x.T, x.world, x.receiver)
 			body := document.body
@@ -108,7 +124,10 @@ func agentStories() []Story {
 			assert.Empty(x, enabled, "tools that lead elsewhere than their toolkit says are not enabled")
 			body["format_version"] = 2
 			evil.post("/agents/import", body).problem(400, "invalid_request")
-			evil.post("/agents/import", object{"format": "agent-platform/agent", "format_version": 1, "agent": object{"name": "a", "toolkit_ids": []string{"k"}}, "toolkits": []object{}}).problem(400, "invalid_request")
+			evil.post("/agents/import",
+				object{"format": "agent-platform/agent", "format_version": 1,
+					"agent": object{"name": "a", "toolkit_ids": []string{"k"}}, "toolkits": []object{}}).problem(400,
+				"invalid_request")
 		}},
 	}
 }

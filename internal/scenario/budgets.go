@@ -12,8 +12,10 @@ func budgetStories() []Story {
 		{Name: "budget/runs are counted exactly, whoever carries it", Tell: func(x *Teller) {
 			for _, kind := range []string{"organization", "user", "api_key", "agent", "group"} {
 				y := newTeller(x.T, x.world, x.receiver)
-				id := map[string]string{"organization": y.Organization, "user": y.User, "agent": y.Agent, "api_key": y.get("/me").text("api_key", "api_key_id")}[kind]
-				path := map[string]string{"organization": "/organization", "user": "/users/" + id, "api_key": "/api-keys/" + id, "agent": "/agents/" + id}[kind]
+				id := map[string]string{"organization": y.Organization, "user": y.User, "agent": y.Agent,
+					"api_key": y.get("/me").text("api_key", "api_key_id")}[kind]
+				path := map[string]string{"organization": "/organization", "user": "/users/" + id,
+					"api_key": "/api-keys/" + id, "agent": "/agents/" + id}[kind]
 				if kind == "group" {
 					id = y.post("/groups", object{"name": "g"}).is(201).text("group_id")
 					path = "/groups/" + id
@@ -50,7 +52,8 @@ func budgetStories() []Story {
 			first := x.chat("message", "one two three").is(200) // three words in, and what they make out
 			used := first.number("usage", "input_tokens") + first.number("usage", "output_tokens")
 			assert.Less(x, used, 12.0)
-			parked := x.begin("message", "/sleep 5s\nfour five six seven eight", "chat_id", "c") // long enough for the followup, however slow the machine
+			// long enough for the followup, however slow the machine
+			parked := x.begin("message", "/sleep 5s\nfour five six seven eight", "chat_id", "c")
 			next := x.post("/runs/"+parked+"/followups", object{"message": "late"}).is(202).text("parked", "parked_id")
 			x.await(parked, "completed")
 			// What was accepted while there was some left starts, and fails with the reason.

@@ -18,9 +18,12 @@ func chatStories() []Story {
 			x.delete("/agents/" + gone).is(204)
 			runner := x.colleague("member", "run")
 			for i, ignored := range [][]string{
-				{"agent_id", "0123456789abcdef01234567"}, {"agent_id", gone}, {"agent_id", "nonsense"}, {"agent_id", ""},
-				{"callback_url", "http://plain.example.com"}, {"callback_url", "https://127.0.0.1/"}, {"metadata", "[]"}, {"metadata", "{"},
-				{"title", strings.Repeat("x", 201)}, {"agent_version", "0"}, {"agent_version", "7"}, {"agent_version", "many"},
+				{"agent_id", "0123456789abcdef01234567"}, {"agent_id", gone}, {"agent_id", "nonsense"},
+				{"agent_id", ""},
+				{"callback_url", "http://plain.example.com"}, {"callback_url", "https://127.0.0.1/"},
+				{"metadata", "[]"}, {"metadata", "{"},
+				{"title", strings.Repeat("x", 201)}, {"agent_version", "0"}, {"agent_version", "7"},
+				{"agent_version", "many"},
 			} {
 				chat := fmt.Sprint("c", i)
 				asks := runner.chat("message", "/ask Which?", "chat_id", chat).is(202).text("run_id")
@@ -32,7 +35,8 @@ func chatStories() []Story {
 				bad := runner.chat(append([]string{"message", "that one", "chat_id", chat}, ignored...)...)
 				assert.Contains(x, []int{400, 403, 404}, bad.status, "a message that answers nothing: %v", ignored)
 			}
-			for _, counts := range [][]string{{"wait", "perhaps"}, {"on_conflict", "perhaps"}, {"file_ids", "nonsense"}} {
+			for _, counts := range [][]string{{"wait", "perhaps"}, {"on_conflict", "perhaps"},
+				{"file_ids", "nonsense"}} {
 				run := runner.chat("message", "/ask Which?", "chat_id", counts[0]).is(202).text("run_id")
 				runner.chat("message", "x", "chat_id", counts[0], counts[0], counts[1]).problem(400, "invalid_request")
 				assert.Equal(x, "awaiting_input", runner.get("/runs/"+run).is(200).text("status"))
@@ -65,14 +69,16 @@ func chatStories() []Story {
 				assert.Equal(x, value, a.body[name], name)
 			}
 			assert.Len(x, a.body, len(result)+2)
-			assert.Equal(x, object{"input_tokens": 2.0, "output_tokens": 4.0, "active_ms": a.number("usage", "active_ms"), "model_calls": 1.0, "tool_calls": 0.0}, a.at("usage"))
+			assert.Equal(x, object{"input_tokens": 2.0, "output_tokens": 4.0,
+				"active_ms": a.number("usage", "active_ms"), "model_calls": 1.0, "tool_calls": 0.0}, a.at("usage"))
 		}},
-		{Name: "chat/observe: a run that outlasts the window is a 202 handle", Settings: "brief", Tell: func(x *Teller) {
-			a := x.chat("message", "/sleep 700ms").is(202)
-			assert.Contains(x, []string{"queued", "running"}, a.text("status"))
-			assert.Empty(x, a.list("interrupts"))
-			x.await(a.text("run_id"), "completed")
-		}},
+		{Name: "chat/observe: a run that outlasts the window is a 202 handle", Settings: "brief",
+			Tell: func(x *Teller) {
+				a := x.chat("message", "/sleep 700ms").is(202)
+				assert.Contains(x, []string{"queued", "running"}, a.text("status"))
+				assert.Empty(x, a.list("interrupts"))
+				x.await(a.text("run_id"), "completed")
+			}},
 		{Name: "chat/wait=true: 200 with the result", Tell: func(x *Teller) {
 			assert.Equal(x, "You said: x", x.chat("message", "x", "wait", "TRUE").is(200).text("answer"))
 		}},
@@ -132,10 +138,12 @@ func chatStories() []Story {
 			for i := range messages.list("messages") {
 				said = append(said, messages.text("messages", i, "role")+": "+messages.text("messages", i, "content"))
 			}
-			assert.Equal(x, []string{"user: one", "assistant: You said: one", "user: two", "assistant: You said: two"}, said)
+			assert.Equal(x, []string{"user: one", "assistant: You said: one", "user: two", "assistant: You said: two"},
+				said)
 			first := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3").is(200)
 			assert.Len(x, first.list("messages"), 3)
-			rest := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3&cursor=" + first.text("next_cursor")).is(200)
+			rest := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3&cursor=" +
+				first.text("next_cursor")).is(200)
 			assert.Equal(x, "You said: two", rest.text("messages", 0, "content"))
 			assert.Nil(x, rest.at("next_cursor"))
 			assert.Equal(x, 2.0, x.get("/runs/"+two.text("run_id")).number("turn"))
@@ -156,7 +164,8 @@ func chatStories() []Story {
 			assert.ElementsMatch(x, []string{"some notes", "earlier"}, read)
 		}},
 		{Name: "chat/more calls in one turn than fit in one commit", Tell: func(x *Teller) {
-			agent := x.post("/agents", object{"name": "busy", "limits": object{"max_steps": 1000}}).is(201).text("agent_id")
+			agent := x.post("/agents",
+				object{"name": "busy", "limits": object{"max_steps": 1000}}).is(201).text("agent_id")
 			line := tool("echo", object{"text": "t"}) + "\n"
 			a := x.chat("agent_id", agent, "message", strings.Repeat(line, 150)).is(200)
 			assert.Len(x, a.list("steps"), 150)
@@ -169,13 +178,15 @@ func chatStories() []Story {
 		}},
 		{Name: "chat/directions of the demo model", Tell: func(x *Teller) {
 			a := x.chat("message", strings.Join([]string{
-				"before", tool("echo", object{"text": "A"}), tool("calculate", object{"expression": "2*(3+4)"}), tool("none", object{}),
+				"before", tool("echo", object{"text": "A"}), tool("calculate", object{"expression": "2*(3+4)"}),
+				tool("none", object{}),
 				"/search things", "/flaky 2", "/stream 3 1ms", "after", "/tool echo {broken", "/tool current_time {}",
 			}, "\n")).is(200)
 			lines := strings.Split(a.text("answer"), "\n")
 			require.Len(x, lines, 9, a.raw)
 			assert.Equal(x, []string{
-				"You said: before", "after", "echo → A", "calculate → 14", `none → error: there is no tool "none"`, "search → error: no knowledge base", "1 2 3",
+				"You said: before", "after", "echo → A", "calculate → 14", `none → error: there is no tool "none"`,
+				"search → error: no knowledge base", "1 2 3",
 				"echo → error: the arguments do not fit: it is no valid JSON (at byte 1)",
 			}, lines[:8])
 			assert.Regexp(x, `^current_time → 20\d\d-`, lines[8])
@@ -187,13 +198,15 @@ func chatStories() []Story {
 		{Name: "chat/approvals: approve, reject, edit and answer in one pause", Tell: func(x *Teller) {
 			agent := x.careful()
 			message := strings.Join([]string{
-				tool("echo", object{"text": "1"}), tool("echo", object{"text": "2"}), tool("echo", object{"text": "3"}), "/ask Sure?",
+				tool("echo", object{"text": "1"}), tool("echo", object{"text": "2"}), tool("echo", object{"text": "3"}),
+				"/ask Sure?",
 			}, "\n")
 			a := x.chat("agent_id", agent, "message", message).is(202)
 			require.Len(x, a.list("interrupts"), 4)
 			assert.Equal(x, "echo", a.text("interrupts", 0, "tool", "name"))
 			assert.Equal(x, object{"text": "1"}, a.at("interrupts", 0, "tool", "arguments"))
-			body := decide(a.interrupt(0), "approve", a.interrupt(1), "reject", a.interrupt(2), "edit", a.interrupt(3), "answer")
+			body := decide(a.interrupt(0), "approve", a.interrupt(1), "reject", a.interrupt(2), "edit", a.interrupt(3),
+				"answer")
 			list := body["decisions"].([]object)
 			list[1]["message"], list[2]["arguments"], list[3]["message"] = "no", object{"text": "edited"}, "yes"
 			body["decided_by"] = "me"

@@ -18,8 +18,8 @@ func deletionStories() []Story {
 	return all
 }
 
-// Deletion tells those stories, one after the other, to a service whose blob store can be looked into: left lists the values that hold
-// a word. In the end, when their organisations are deleted, too, nothing must be left there at all.
+// Deletion tells those stories, one after the other, to a service whose blob store can be looked into: left lists the
+// values that hold a word. In the end, when their organisations are deleted, too, nothing must be left there at all.
 func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 	receiver := newReceiver(t)
 	world := h.Start(t, receiver.settings(nil))
@@ -104,12 +104,16 @@ func (g *garden) converse(y *Teller) (chats []string) {
 		return chats[len(chats)-1]
 	}
 	metadata, _ := json.Marshal(object{"note": g.plant("metadata")})
-	y.chat("message", g.plant("message"), "title", g.plant("title"), "note", "file:"+g.plant("file"), "metadata", string(metadata), "chat_id", in("small")).is(200)
-	y.chat("message", g.long("long message"), "chat_id", in("large"), "callback_url", y.address("ok"), "idempotency_key", "k").is(200)
-	y.chat("message", tool("echo", object{"text": g.long("long result")}), "chat_id", chats[1], "callback_url", y.address("ok")).is(200)
+	y.chat("message", g.plant("message"), "title", g.plant("title"), "note", "file:"+g.plant("file"), "metadata",
+		string(metadata), "chat_id", in("small")).is(200)
+	y.chat("message", g.long("long message"), "chat_id", in("large"), "callback_url", y.address("ok"),
+		"idempotency_key", "k").is(200)
+	y.chat("message", tool("echo", object{"text": g.long("long result")}), "chat_id", chats[1], "callback_url",
+		y.address("ok")).is(200)
 	y.chat("message", "/ask "+g.long("long question"), "chat_id", in("asked"), "callback_url", y.address("ok")).is(202)
 	y.chat("message", g.long("long answer"), "note", "file:"+g.plant("file of an answer"), "chat_id", chats[2]).is(200)
-	paused := y.chat("message", tool("echo", object{"text": g.plant("arguments")}), "agent_id", g.careful(), "chat_id", in("decided")).is(202)
+	paused := y.chat("message", tool("echo", object{"text": g.plant("arguments")}), "agent_id", g.careful(), "chat_id",
+		in("decided")).is(202)
 	decisions := decide(paused.interrupt(0), "reject")
 	decisions["decisions"].([]object)[0]["message"] = g.plant("decision")
 	g.post("/runs/"+paused.text("run_id")+"/resume", decisions).is(200)
@@ -117,15 +121,19 @@ func (g *garden) converse(y *Teller) (chats []string) {
 
 	run := y.hold("chat_id", in("busy"), "note", "file:"+g.plant("file of a run that is cut short"))
 	park := func(pairs ...string) string {
-		return y.chat(append(pairs, "chat_id", chats[4], "on_conflict", "enqueue")...).is(202).text("parked", "parked_id")
+		return y.chat(append(pairs, "chat_id", chats[4], "on_conflict", "enqueue")...).is(202).text("parked",
+			"parked_id")
 	}
 	taken := park("message", g.long("message taken back"), "note", "file:"+g.plant("file taken back"))
 	y.delete("/runs/" + run + "/parked/" + taken).is(204)
 	for n := range 5 {
-		park("message", g.long(fmt.Sprintf("parked message %d", n)), "note", "file:"+g.plant(fmt.Sprintf("parked file %d", n)), "idempotency_key", fmt.Sprint(n))
+		park("message", g.long(fmt.Sprintf("parked message %d", n)), "note",
+			"file:"+g.plant(fmt.Sprintf("parked file %d", n)), "idempotency_key", fmt.Sprint(n))
 	}
-	y.chat("message", g.long("one too many"), "note", "file:"+g.plant("file too many"), "chat_id", chats[4], "on_conflict", "enqueue").problem(409, "parked_queue_full")
-	y.chat("message", g.long("refused"), "note", "file:"+g.plant("file refused"), "chat_id", chats[4]).problem(409, "chat_busy")
+	y.chat("message", g.long("one too many"), "note", "file:"+g.plant("file too many"), "chat_id", chats[4],
+		"on_conflict", "enqueue").problem(409, "parked_queue_full")
+	y.chat("message", g.long("refused"), "note", "file:"+g.plant("file refused"), "chat_id", chats[4]).problem(409,
+		"chat_busy")
 	y.awaitPushes("ok", 4)
 	return chats
 }
@@ -136,9 +144,12 @@ func (g *garden) provide() (agent, toolkit string) {
 		return `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"` + g.receiver.url + `"}],"paths":{"/x":{"get":{"operationId":"x",
 			"summary":"` + word + `","responses":{"200":{"description":"ok"}}}}}}`
 	}
-	toolkit = g.post("/toolkits", object{"kind": "openapi", "name": g.plant("toolkit"), "document": document(g.plant("document"))}).is(201).text("toolkit_id")
+	toolkit = g.post("/toolkits",
+		object{"kind": "openapi", "name": g.plant("toolkit"),
+			"document": document(g.plant("document"))}).is(201).text("toolkit_id")
 	g.patch("/toolkits/"+toolkit, object{"document": document(g.plant("second document"))}).is(200)
-	agent = g.post("/agents", object{"name": g.plant("agent"), "instructions": g.plant("instructions"), "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
+	agent = g.post("/agents", object{"name": g.plant("agent"), "instructions": g.plant("instructions"),
+		"toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
 	g.patch("/agents/"+agent, object{"instructions": g.plant("later instructions")}).is(200)
 	return agent, toolkit
 }
@@ -156,7 +167,8 @@ func (g *garden) sown() {
 }
 
 // lists are the places where a client finds what it does not know by name.
-var lists = []string{"/chats", "/runs", "/agents", "/toolkits", "/users", "/webhooks/deliveries", "/interrupts", "/audit-log", "/analytics/usage"}
+var lists = []string{"/chats", "/runs", "/agents", "/toolkits", "/users", "/webhooks/deliveries", "/interrupts",
+	"/audit-log", "/analytics/usage"}
 
 // forgotten waits until no word can be read any more, by x, or stands in the blob store.
 func (g *garden) forgotten(x *Teller) {

@@ -21,18 +21,19 @@ func fileStories() []Story {
 			assert.Equal(x, "the word is swordfish", x.get("/files/"+file).is(200).raw)
 			x.forget("two", file)
 		}},
-		{Name: "files/one that two turns of a chat share, and one that stands twice in a message", Tell: func(x *Teller) {
-			file := x.file("twice")
-			a := x.chat("message", "one", "file_ids", file+","+file, "chat_id", "c").is(200)
-			last := x.file("of the second turn alone")
-			x.chat("message", "two", "file_ids", file+","+last, "chat_id", "c").is(200)
-			list := x.get("/chats/" + a.text("chat_id") + "/messages").is(200)
-			assert.Len(x, list.list("messages", 0, "files"), 1)
-			x.chat("message", "x", "file_ids", file, "chat_id", "other").is(200)
-			x.forget("c", last)
-			assert.Equal(x, "twice", x.get("/files/"+file).is(200).raw)
-			x.forget("other", file)
-		}},
+		{Name: "files/one that two turns of a chat share, and one that stands twice in a message",
+			Tell: func(x *Teller) {
+				file := x.file("twice")
+				a := x.chat("message", "one", "file_ids", file+","+file, "chat_id", "c").is(200)
+				last := x.file("of the second turn alone")
+				x.chat("message", "two", "file_ids", file+","+last, "chat_id", "c").is(200)
+				list := x.get("/chats/" + a.text("chat_id") + "/messages").is(200)
+				assert.Len(x, list.list("messages", 0, "files"), 1)
+				x.chat("message", "x", "file_ids", file, "chat_id", "other").is(200)
+				x.forget("c", last)
+				assert.Equal(x, "twice", x.get("/files/"+file).is(200).raw)
+				x.forget("other", file)
+			}},
 		{Name: "files/one that another user uses outlives the user who sent it", Tell: func(x *Teller) {
 			y := x.colleague("member", "run")
 			file, unused := y.file("shared"), y.file("unused")
@@ -49,43 +50,46 @@ func fileStories() []Story {
 			file, alone := x.file("shared"), x.file("of the parked message alone")
 			x.chat("message", "keep", "file_ids", file, "chat_id", "keep").is(200)
 			run := x.hold("chat_id", "busy")
-			parked := x.chat("message", "later", "file_ids", file+","+alone, "chat_id", "busy", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			parked := x.chat("message", "later", "file_ids", file+","+alone, "chat_id", "busy", "on_conflict",
+				"enqueue").is(202).text("parked", "parked_id")
 			x.delete("/runs/" + run + "/parked/" + parked).is(204)
 			x.eventually("the end of what nobody uses", func() bool { return x.gone("/files/" + alone) })
 			assert.Equal(x, "shared", x.get("/files/"+file).is(200).raw)
 			x.stop(run)
 		}},
-		{Name: "files/of parked messages go with their chat, and of cancelled turns with theirs", Tell: func(x *Teller) {
-			shared := x.file("shared")
-			x.chat("message", "keep", "file_ids", shared, "chat_id", "keep").is(200)
-			run := x.hold("chat_id", "busy")
-			var alone []string
-			for i := range 5 {
-				pairs := []string{"message", "later", "chat_id", "busy", "on_conflict", "enqueue"}
-				for range 9 {
-					file := x.file("of parked message " + string(rune('0'+i)))
-					alone = append(alone, file)
-					pairs = append(pairs, "file_ids", file)
+		{Name: "files/of parked messages go with their chat, and of cancelled turns with theirs",
+			Tell: func(x *Teller) {
+				shared := x.file("shared")
+				x.chat("message", "keep", "file_ids", shared, "chat_id", "keep").is(200)
+				run := x.hold("chat_id", "busy")
+				var alone []string
+				for i := range 5 {
+					pairs := []string{"message", "later", "chat_id", "busy", "on_conflict", "enqueue"}
+					for range 9 {
+						file := x.file("of parked message " + string(rune('0'+i)))
+						alone = append(alone, file)
+						pairs = append(pairs, "file_ids", file)
+					}
+					x.chat(append(pairs, "file_ids", shared)...).is(202)
 				}
-				x.chat(append(pairs, "file_ids", shared)...).is(202)
-			}
-			x.forget("busy", alone[0])
-			for _, file := range alone {
-				x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
-			}
-			assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
-			x.get("/runs/"+run).problem(404, "not_found")
+				x.forget("busy", alone[0])
+				for _, file := range alone {
+					x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
+				}
+				assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
+				x.get("/runs/"+run).problem(404, "not_found")
 
-			run = x.hold("chat_id", "again")
-			last := x.file("of the cancelled turn alone")
-			parked := x.chat("message", "/sleep 1m", "file_ids", shared+","+last, "chat_id", "again", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
-			x.stop(run)
-			x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })
-			x.stop(parked)
-			x.forget("again", last)
-			assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
-			x.forget("keep", shared)
-		}},
+				run = x.hold("chat_id", "again")
+				last := x.file("of the cancelled turn alone")
+				parked := x.chat("message", "/sleep 1m", "file_ids", shared+","+last, "chat_id", "again", "on_conflict",
+					"enqueue").is(202).text("parked", "parked_id")
+				x.stop(run)
+				x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })
+				x.stop(parked)
+				x.forget("again", last)
+				assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
+				x.forget("keep", shared)
+			}},
 		{Name: "files/a message that is refused or replayed takes nothing that others use", Tell: func(x *Teller) {
 			file := x.file("shared")
 			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
@@ -142,7 +146,8 @@ func fileStories() []Story {
 				(<-late).problem(409, "conflict")
 				read := x.get("/files/" + id).is(200)
 				assert.Equal(x, good, read.raw)
-				assert.Equal(x, float64(len(good)), x.get("/files/"+id, "Accept", "application/json").is(200).number("size"))
+				assert.Equal(x, float64(len(good)),
+					x.get("/files/"+id, "Accept", "application/json").is(200).number("size"))
 			}
 		}},
 	}

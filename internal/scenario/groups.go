@@ -13,26 +13,33 @@ func groupStories() []Story {
 			a := x.post("/groups", object{"name": "Sales", "description": "those who sell"}).is(201)
 			id := a.text("group_id")
 			assert.Contains(x, ids(x.get("/groups"), "groups", "group_id"), id)
-			assert.Equal(x, "Trade", x.patch("/groups/"+id, object{"name": "Trade"}, "If-Match", a.header.Get("ETag")).is(200).text("name"))
-			x.patch("/groups/"+id, object{"name": "late"}, "If-Match", a.header.Get("ETag")).problem(412, "precondition_failed")
+			assert.Equal(x, "Trade",
+				x.patch("/groups/"+id, object{"name": "Trade"}, "If-Match", a.header.Get("ETag")).is(200).text("name"))
+			x.patch("/groups/"+id, object{"name": "late"}, "If-Match", a.header.Get("ETag")).problem(412,
+				"precondition_failed")
 			assert.Empty(x, ids(x.get("/groups/"+id+"/members"), "members", "user_id"))
 			y := x.colleague("member", "run")
-			assert.Equal(x, id, x.post("/groups/"+id+"/members", object{"user_id": y.User}).is(201).text("group_ids", 0))
+			assert.Equal(x, id, x.post("/groups/"+id+"/members", object{"user_id": y.User}).is(201).text("group_ids",
+				0))
 			x.post("/groups/"+id+"/members", object{"user_id": y.User}).is(201) // again: the same
 			x.patch("/users/"+x.User, object{"group_ids": []string{id}}).is(200)
-			assert.ElementsMatch(x, []string{x.User, y.User}, ids(x.get("/groups/"+id+"/members"), "members", "user_id"))
+			assert.ElementsMatch(x, []string{x.User, y.User},
+				ids(x.get("/groups/"+id+"/members"), "members", "user_id"))
 			x.delete("/groups/" + id + "/members/" + x.User).is(204)
 			x.delete("/groups/"+id+"/members/"+x.User).problem(404, "not_found")
 			first := x.get("/groups/" + id + "/members?limit=1").is(200)
 			assert.Equal(x, []string{y.User}, ids(first, "members", "user_id"))
 
-			agent := x.post("/agents", object{"name": "A", "group_ids": []string{id}, "approver_group_ids": []string{id}}).is(201).text("agent_id")
+			agent := x.post("/agents",
+				object{"name": "A", "group_ids": []string{id},
+					"approver_group_ids": []string{id}}).is(201).text("agent_id")
 			x.delete("/groups/" + id).is(204)
 			x.get("/groups/"+id).problem(404, "not_found")
 			x.eventually("the group to be taken out", func() bool {
 				return len(x.get("/users/"+y.User).at("group_ids").([]any)) == 0
 			})
-			assert.Equal(x, []any{id}, x.get("/agents/"+agent).at("group_ids"), "what was for the group alone stays closed")
+			assert.Equal(x, []any{id}, x.get("/agents/"+agent).at("group_ids"),
+				"what was for the group alone stays closed")
 			assert.Equal(x, []any{id}, x.get("/agents/"+agent).at("approver_group_ids"))
 		}},
 		{Name: "group/one that is not there, or another's, is named", Tell: func(x *Teller) {
@@ -40,7 +47,8 @@ func groupStories() []Story {
 			x.patch("/users/"+x.User, object{"group_ids": []string{nowhere}}).names("group_ids[0]")
 			x.patch("/agents/"+x.Agent, object{"group_ids": []string{nowhere}}).names("group_ids[0]")
 			x.patch("/agents/"+x.Agent, object{"approver_group_ids": []string{nowhere}}).names("approver_group_ids[0]")
-			theirs := newTeller(x.T, x.world, x.receiver).post("/groups", object{"name": "theirs"}).is(201).text("group_id")
+			theirs := newTeller(x.T, x.world, x.receiver).post("/groups",
+				object{"name": "theirs"}).is(201).text("group_id")
 			x.get("/groups/"+theirs).problem(403, "outside_organization")
 			x.post("/groups/"+theirs+"/members", object{"user_id": x.User}).problem(403, "outside_organization")
 			x.patch("/agents/"+x.Agent, object{"group_ids": []string{theirs}}).names("group_ids[0]")
@@ -68,17 +76,20 @@ func groupStories() []Story {
 			id := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
 			approver, other := x.colleague("member", "run"), x.colleague("member", "run")
 			x.post("/groups/"+id+"/members", object{"user_id": approver.User}).is(201)
-			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"}, "approver_group_ids": []string{id}}).is(201).text("agent_id")
+			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"},
+				"approver_group_ids": []string{id}}).is(201).text("agent_id")
 			pause := func() (string, string) {
 				a := other.chat("agent_id", agent, "message", `/tool echo {"text":"a"}`).is(202)
 				return a.text("run_id"), a.interrupt(0)
 			}
 			decide := func(interrupt string) object {
-				return object{"decisions": []object{{"interrupt_id": interrupt, "decision": "approve"}}, "decided_by": "somebody"}
+				return object{"decisions": []object{{"interrupt_id": interrupt, "decision": "approve"}},
+					"decided_by": "somebody"}
 			}
 			run, interrupt := pause()
 			other.post("/runs/"+run+"/resume", decide(interrupt)).problem(403, "insufficient_permission")
-			other.post("/runs/"+run+"/resume", decide("wrong")).problem(403, "insufficient_permission") // it learns nothing
+			// it learns nothing
+			other.post("/runs/"+run+"/resume", decide("wrong")).problem(403, "insufficient_permission")
 			token := x.with(other.post("/runs/"+run+"/token", nil).is(201).text("token"))
 			token.post("/runs/"+run+"/resume", decide(interrupt)).problem(403, "insufficient_permission")
 			x.await(run, "awaiting_input")
@@ -89,7 +100,9 @@ func groupStories() []Story {
 			x.await(run, "completed")
 			// A question is for whoever is asked.
 			asked := other.chat("agent_id", agent, "message", "/ask Which?").is(202)
-			other.post("/runs/"+asked.text("run_id")+"/resume", object{"decisions": []object{{"interrupt_id": asked.interrupt(0), "decision": "answer", "message": "this"}}}).is(200)
+			other.post("/runs/"+asked.text("run_id")+"/resume",
+				object{"decisions": []object{{"interrupt_id": asked.interrupt(0), "decision": "answer",
+					"message": "this"}}}).is(200)
 		}},
 		{Name: "audit/who stopped, deleted, sent again, took out or tried what", Tell: func(x *Teller) {
 			y := x.colleague("manager", "manage")
@@ -111,18 +124,22 @@ func groupStories() []Story {
 			run := y.hold()
 			logged("cancel-run", "run", run, y.post("/runs/"+run+"/cancel", object{"reason": "secret words"}))
 			run = y.hold("chat_id", "stopped")
-			logged("cancel-runs", "run", run, y.post("/runs/cancel", object{"filter": object{"chat_id": "stopped"}, "confirm_count": 1}))
+			logged("cancel-runs", "run", run,
+				y.post("/runs/cancel", object{"filter": object{"chat_id": "stopped"}, "confirm_count": 1}))
 			y.hold("chat_id", "gone")
 			logged("delete-chat", "chat", "gone", y.delete("/chats/gone"))
 			idle := y.chat("message", "x", "callback_url", x.address("ok")).is(200)
 			logged("delete-chat", "chat", idle.text("chat_id"), y.delete("/chats/"+idle.text("chat_id")))
 			pushed := y.chat("message", "x", "callback_url", x.address("ok")).is(200).text("run_id")
-			x.eventually("the delivery", func() bool { return len(x.get("/webhooks/deliveries?run_id="+pushed).list("deliveries")) == 1 })
+			x.eventually("the delivery",
+				func() bool { return len(x.get("/webhooks/deliveries?run_id="+pushed).list("deliveries")) == 1 })
 			delivery := x.get("/webhooks/deliveries?run_id="+pushed).is(200).text("deliveries", 0, "delivery_id")
-			logged("redeliver", "delivery", delivery, y.post("/webhooks/deliveries/"+delivery+"/redeliver", object{"force": true}))
+			logged("redeliver", "delivery", delivery,
+				y.post("/webhooks/deliveries/"+delivery+"/redeliver", object{"force": true}))
 			logged("export-agent", "agent", x.Agent, y.get("/agents/"+x.Agent+"/export"))
 			builtin := x.get("/toolkits").is(200).text("toolkits", 0, "toolkit_id")
-			logged("try-tool", "toolkit", builtin, y.post("/toolkits/"+builtin+"/tools/echo/try", object{"arguments": object{"text": "secret words"}}))
+			logged("try-tool", "toolkit", builtin,
+				y.post("/toolkits/"+builtin+"/tools/echo/try", object{"arguments": object{"text": "secret words"}}))
 			before := x.get("/audit-log").is(200).raw
 			assert.NotContains(x, before, "secret words")
 			y.post("/runs/"+run+"/cancel", nil).is(200) // it had ended: nothing was done
@@ -132,11 +149,13 @@ func groupStories() []Story {
 		{Name: "audit/who changed or decided what", Tell: func(x *Teller) {
 			y := x.colleague("manager", "manage")
 			x.patch("/users/"+y.User, object{"name": "Y", "concurrency_cap": 3}).is(200)
-			agent := y.post("/agents", object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
+			agent := y.post("/agents",
+				object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
 			y.patch("/agents/"+agent, object{"instructions": "secret words"}).is(200)
 			paused := y.chat("agent_id", agent, "message", `/tool echo {"text":"a"}`).is(202)
 			run := paused.text("run_id")
-			decision := object{"decisions": []object{{"interrupt_id": paused.interrupt(0), "decision": "reject", "message": "no"}}, "decided_by": "Y. Zed"}
+			decision := object{"decisions": []object{{"interrupt_id": paused.interrupt(0), "decision": "reject",
+				"message": "no"}}, "decided_by": "Y. Zed"}
 			y.post("/runs/"+run+"/resume", decision).is(200)
 			y.post("/runs/"+run+"/resume", decision).is(409) // refused, so not in the log
 			answered := y.chat("message", "/ask Which?", "chat_id", "c").is(202)
@@ -150,7 +169,8 @@ func groupStories() []Story {
 				log = x.get("/audit-log?limit=6").is(200)
 				return log.text("entries", 0, "operation") == "delete-agent"
 			})
-			assert.Equal(x, []string{"delete-agent", "chat", "resume-run", "edit-agent", "create-agent", "edit-user"}, ids(log, "entries", "operation"))
+			assert.Equal(x, []string{"delete-agent", "chat", "resume-run", "edit-agent", "create-agent", "edit-user"},
+				ids(log, "entries", "operation"))
 			assert.Equal(x, agent, log.text("entries", 0, "subject", "id"))
 			assert.Equal(x, "agent", log.text("entries", 0, "subject", "kind"))
 			assert.Equal(x, answered.text("run_id"), log.text("entries", 1, "subject", "id"))

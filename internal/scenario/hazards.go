@@ -34,7 +34,8 @@ func hazardStories() []Story {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			a := x.chat("message", "/sleep 6s", "chat_id", "c", "idempotency_key", "k", "wait", "false").is(202)
 			b := x.chat("message", "/sleep 6s", "chat_id", "c", "idempotency_key", "k", "wait", "false").is(202)
-			assert.Equal(x, a.text("run_id"), b.text("run_id"), "at the cap and with a busy chat the retry finds its run")
+			assert.Equal(x, a.text("run_id"), b.text("run_id"),
+				"at the cap and with a busy chat the retry finds its run")
 			assert.Equal(x, "true", b.header.Get("Idempotent-Replayed"))
 			assert.Empty(x, a.header.Get("Idempotent-Replayed"))
 			c := x.chat("message", "other content", "idempotency_key", "k").is(200)
@@ -61,7 +62,8 @@ func hazardStories() []Story {
 		{Name: "hazard02/idempotency on the two side doors", Tell: func(x *Teller) {
 			run := x.begin("message", "/sleep 6s\n/ask One?\n/stream 1 1ms\n/ask Two?", "chat_id", "c")
 			park := func() reply {
-				return x.chat("message", "parked", "chat_id", "c", "on_conflict", "enqueue", "idempotency_key", "p").is(202)
+				return x.chat("message", "parked", "chat_id", "c", "on_conflict", "enqueue", "idempotency_key",
+					"p").is(202)
 			}
 			a, b := park(), park()
 			assert.Equal(x, a.at("parked"), b.at("parked"))
@@ -85,7 +87,8 @@ func hazardStories() []Story {
 			agent := x.careful()
 			a := x.chat("agent_id", agent, "message", tool("echo", object{"text": "t"}), "chat_id", "c").is(202)
 			x.chat("agent_id", agent, "message", "yes", "chat_id", "c").problem(409, "chat_busy")
-			mixed := x.chat("agent_id", agent, "message", tool("echo", object{"text": "t"})+"\n/ask Sure?", "chat_id", "d").is(202)
+			mixed := x.chat("agent_id", agent, "message", tool("echo", object{"text": "t"})+"\n/ask Sure?", "chat_id",
+				"d").is(202)
 			x.chat("agent_id", agent, "message", "yes", "chat_id", "d").problem(409, "chat_busy")
 			x.chat("agent_id", agent, "message", "later", "chat_id", "d", "on_conflict", "enqueue").is(202)
 			assert.Equal(x, "awaiting_input", x.get("/runs/"+a.text("run_id")).text("status"))
@@ -93,7 +96,9 @@ func hazardStories() []Story {
 		}},
 		{Name: "hazard03b/two answers at once: one wins, the other is judged afresh", Tell: func(x *Teller) {
 			x.chat("message", "/ask Which?\n/sleep 20s", "chat_id", "c").is(202)
-			counts := at64(func(i int) int { return x.chat("message", fmt.Sprint(i), "chat_id", "c", "wait", "false").status })
+			counts := at64(func(i int) int {
+				return x.chat("message", fmt.Sprint(i), "chat_id", "c", "wait", "false").status
+			})
 			assert.Equal(x, map[int]int{202: 1, 409: 63}, counts)
 		}},
 		{Name: "hazard04/64 equal resumes: one wins", Tell: func(x *Teller) {
@@ -112,7 +117,8 @@ func hazardStories() []Story {
 				var resumed, answered atomic.Int32
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					body := object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer", "message": "r"}}}
+					body := object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer",
+						"message": "r"}}}
 					if x.post("/runs/"+run+"/resume", body).status == 200 {
 						resumed.Add(1)
 					}
@@ -123,7 +129,9 @@ func hazardStories() []Story {
 						answered.Add(1)
 					}
 				})
-				wg.Go(func() { assert.Equal(x, 200, x.post("/runs/"+run+"/cancel", nil).status, "a cancel is never refused") })
+				wg.Go(func() {
+					assert.Equal(x, 200, x.post("/runs/"+run+"/cancel", nil).status, "a cancel is never refused")
+				})
 				wg.Wait()
 				assert.LessOrEqual(x, resumed.Load()+answered.Load(), int32(1))
 				x.eventually("an end", func() bool {
@@ -146,7 +154,9 @@ func hazardStories() []Story {
 			run := x.hold("chat_id", "c")
 			var parked []string
 			for i := range 5 {
-				parked = append(parked, x.post("/runs/"+run+"/followups", object{"message": fmt.Sprint("/sleep 50ms\n", i)}).is(202).text("parked", "parked_id"))
+				parked = append(parked,
+					x.post("/runs/"+run+"/followups",
+						object{"message": fmt.Sprint("/sleep 50ms\n", i)}).is(202).text("parked", "parked_id"))
 			}
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
@@ -183,7 +193,8 @@ func hazardStories() []Story {
 			}
 		}},
 		{Name: "hazard09/a second pause, a second push, and the end is pushed too", Tell: func(x *Teller) {
-			x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "callback_url", x.address("ok"), "chat_id", "c").is(202)
+			x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "callback_url", x.address("ok"), "chat_id",
+				"c").is(202)
 			x.awaitPushes("ok", 1)
 			x.chat("message", "first", "chat_id", "c").is(202)
 			x.awaitPushes("ok", 2)
@@ -198,7 +209,8 @@ func hazardStories() []Story {
 			assert.Len(x, ids, 3)
 		}},
 		{Name: "hazard14/the observe window ends with any settle", Tell: func(x *Teller) {
-			for message, status := range map[string]int{"x": 200, "/fail x": 500, "/ask Which?": 202, "/sleep 100ms": 200} {
+			for message, status := range map[string]int{"x": 200, "/fail x": 500, "/ask Which?": 202,
+				"/sleep 100ms": 200} {
 				began := time.Now()
 				x.chat("message", message).is(status)
 				assert.Less(x, time.Since(began), 8*time.Second, "%s must not wait for the window of 10 s", message)
@@ -240,7 +252,8 @@ func hazardStories() []Story {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			x.hold()
 			for i := range 3 {
-				x.chat("message", "x", "user", fmt.Sprint("u", i), "email", fmt.Sprintf("u%d@example.com", i), "user_id", x.Agent).problem(429, "user_concurrency_cap")
+				x.chat("message", "x", "user", fmt.Sprint("u", i), "email", fmt.Sprintf("u%d@example.com", i),
+					"user_id", x.Agent).problem(429, "user_concurrency_cap")
 			}
 		}},
 		{Name: "hazard17b/a cap lowered below what runs kills nothing and admits nothing", Tell: func(x *Teller) {

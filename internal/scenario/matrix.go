@@ -36,20 +36,23 @@ type pairs []string
 var rights = map[string]right{
 	"GET /healthz": {},
 
-	"POST /chat":                               {level: "run", object: "agent", body: pairs{"message", "x", "agent_id", "{id}"}, inBody: true},
-	"GET /chats":                               {level: "read"},
-	"GET /chats/{chat_id}":                     {level: "read", object: "chat"},
-	"DELETE /chats/{chat_id}":                  {level: "run", object: "chat"},
-	"GET /chats/{chat_id}/runs":                {level: "read", object: "chat"},
-	"GET /chats/{chat_id}/messages":            {level: "read", object: "chat"},
-	"GET /runs":                                {level: "read"},
-	"POST /runs/cancel":                        {level: "run", body: object{"filter": object{}, "confirm_count": 12345}},
-	"GET /interrupts":                          {level: "read"},
-	"GET /runs/{run_id}":                       {level: "read", object: "run", token: true},
-	"GET /runs/{run_id}/stream":                {level: "read", object: "run", token: true},
-	"GET /runs/{run_id}/steps":                 {level: "read", object: "run", token: true},
-	"GET /runs/{run_id}/parked":                {level: "read", object: "run", token: true},
-	"POST /runs/{run_id}/resume":               {level: "run", object: "run", token: true, body: object{"decisions": []object{}}},
+	"POST /chat": {level: "run", object: "agent",
+		body: pairs{"message", "x", "agent_id", "{id}"}, inBody: true},
+	"GET /chats":                    {level: "read"},
+	"GET /chats/{chat_id}":          {level: "read", object: "chat"},
+	"DELETE /chats/{chat_id}":       {level: "run", object: "chat"},
+	"GET /chats/{chat_id}/runs":     {level: "read", object: "chat"},
+	"GET /chats/{chat_id}/messages": {level: "read", object: "chat"},
+	"GET /runs":                     {level: "read"},
+	"POST /runs/cancel": {level: "run",
+		body: object{"filter": object{}, "confirm_count": 12345}},
+	"GET /interrupts":           {level: "read"},
+	"GET /runs/{run_id}":        {level: "read", object: "run", token: true},
+	"GET /runs/{run_id}/stream": {level: "read", object: "run", token: true},
+	"GET /runs/{run_id}/steps":  {level: "read", object: "run", token: true},
+	"GET /runs/{run_id}/parked": {level: "read", object: "run", token: true},
+	"POST /runs/{run_id}/resume": {level: "run", object: "run", token: true,
+		body: object{"decisions": []object{}}},
 	"POST /runs/{run_id}/cancel":               {level: "run", object: "run", token: true},
 	"POST /runs/{run_id}/followups":            {level: "run", object: "run", body: object{"message": "x"}},
 	"POST /runs/{run_id}/token":                {level: "run", object: "run"},
@@ -61,7 +64,8 @@ var rights = map[string]right{
 
 	"GET /webhooks/deliveries":                 {level: "read"},
 	"POST /webhooks/deliveries/{id}/redeliver": {level: "run", object: "delivery"},
-	"POST /webhooks/test":                      {level: "run", body: object{"callback_url": "http://plain.example.com"}},
+	"POST /webhooks/test": {level: "run",
+		body: object{"callback_url": "http://plain.example.com"}},
 
 	"GET /agents":                 {level: "read"},
 	"POST /agents":                {level: "manage", body: object{"name": "made"}},
@@ -75,18 +79,21 @@ var rights = map[string]right{
 	"GET /agents/{id}/export":     {level: "manage", object: "agent"},
 	"GET /models":                 {level: "read"},
 
-	"GET /toolkits":                        {level: "read"},
-	"POST /toolkits":                       {level: "manage", body: object{"kind": "http", "name": "t", "url": "https://example.com/x"}},
-	"GET /toolkits/{id}":                   {level: "read", object: "toolkit"},
-	"PATCH /toolkits/{id}":                 {level: "manage", object: "toolkit", body: object{"name": "changed"}},
-	"DELETE /toolkits/{id}":                {level: "manage", object: "toolkit"},
-	"POST /toolkits/{id}/refresh":          {level: "manage", object: "toolkit"},
-	"GET /toolkits/{id}/resources":         {level: "read", object: "toolkit"},
-	"GET /toolkits/{id}/tools":             {level: "read", object: "toolkit"},
-	"PATCH /toolkits/{id}/tools/{name}":    {level: "manage", object: "toolkit", body: object{"enabled": true}},
-	"POST /toolkits/{id}/tools/{name}/try": {level: "manage", object: "toolkit", body: object{"arguments": object{"city": "Oslo"}}},
+	"GET /toolkits": {level: "read"},
+	"POST /toolkits": {level: "manage",
+		body: object{"kind": "http", "name": "t", "url": "https://example.com/x"}},
+	"GET /toolkits/{id}":                {level: "read", object: "toolkit"},
+	"PATCH /toolkits/{id}":              {level: "manage", object: "toolkit", body: object{"name": "changed"}},
+	"DELETE /toolkits/{id}":             {level: "manage", object: "toolkit"},
+	"POST /toolkits/{id}/refresh":       {level: "manage", object: "toolkit"},
+	"GET /toolkits/{id}/resources":      {level: "read", object: "toolkit"},
+	"GET /toolkits/{id}/tools":          {level: "read", object: "toolkit"},
+	"PATCH /toolkits/{id}/tools/{name}": {level: "manage", object: "toolkit", body: object{"enabled": true}},
+	"POST /toolkits/{id}/tools/{name}/try": {level: "manage", object: "toolkit",
+		body: object{"arguments": object{"city": "Oslo"}}},
 
-	"POST /a2a/{agent_id}":                            {level: "run", object: "agent", body: object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": "x"}}},
+	"POST /a2a/{agent_id}": {level: "run", object: "agent",
+		body: object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": "x"}}},
 	"GET /a2a/{agent_id}/.well-known/agent-card.json": {level: "read", object: "agent"},
 	"POST /mcp": {level: "run", body: object{"jsonrpc": "2.0", "id": 1, "method": "ping"}},
 
@@ -150,7 +157,8 @@ func (x *Teller) make(kind string) thing {
 	case "toolkit":
 		_, address := x.serveTools()
 		return thing{"name": secretWord, "id": x.post("/toolkits", object{
-			"kind": "http", "name": secretWord, "url": address + "/weather", "request": object{"name": secretWord, "method": "GET"},
+			"kind": "http", "name": secretWord, "url": address + "/weather",
+			"request": object{"name": secretWord, "method": "GET"},
 		}).is(201).text("toolkit_id")}
 	case "user":
 		return thing{"id": x.post("/users", object{"email": secretWord + freshEmail()}).is(201).text("user_id")}
@@ -162,14 +170,17 @@ func (x *Teller) make(kind string) thing {
 		x.post("/groups/"+id+"/members", object{"user_id": member}).is(201)
 		return thing{"id": id, "user_id": member}
 	case "organization":
-		return thing{"id": x.with(x.world.Key).post("/organizations", object{"name": secretWord}).is(201).text("organization_id")}
+		return thing{"id": x.with(x.world.Key).post("/organizations",
+			object{"name": secretWord}).is(201).text("organization_id")}
 	case "run", "chat":
 		a := x.chat("message", "/ask "+secretWord).is(202)
-		parked := x.post("/runs/"+a.text("run_id")+"/followups", object{"message": secretWord}).is(202).text("parked", "parked_id")
+		parked := x.post("/runs/"+a.text("run_id")+"/followups", object{"message": secretWord}).is(202).text("parked",
+			"parked_id")
 		return thing{"run_id": a.text("run_id"), "chat_id": a.text("chat_id"), "parked_id": parked}
 	case "file":
 		body, contentType := form("file", "file:"+secretWord)
-		return thing{"id": x.do(x.request(http.MethodPost, "/files", body, "Content-Type", contentType)).is(201).text("file_id")}
+		return thing{"id": x.do(x.request(http.MethodPost, "/files", body, "Content-Type",
+			contentType)).is(201).text("file_id")}
 	case "delivery":
 		a := x.chat("message", secretWord, "callback_url", x.address("ok")).is(200)
 		list := reply{}
@@ -187,8 +198,10 @@ func (x *Teller) make(kind string) thing {
 func (x *Teller) unmake(kind string, o thing) bool {
 	x.Helper()
 	paths := map[string]string{
-		"agent": "/agents/{id}", "toolkit": "/toolkits/{id}", "user": "/users/{id}", "key": "/api-keys/{id}", "group": "/groups/{id}",
-		"run": "/chats/{chat_id}", "chat": "/chats/{chat_id}", "delivery": "/chats/{chat_id}", "organization": "/organizations/{id}",
+		"agent": "/agents/{id}", "toolkit": "/toolkits/{id}", "user": "/users/{id}", "key": "/api-keys/{id}",
+		"group": "/groups/{id}",
+		"run":   "/chats/{chat_id}", "chat": "/chats/{chat_id}", "delivery": "/chats/{chat_id}",
+		"organization": "/organizations/{id}",
 	}
 	if paths[kind] == "" {
 		return false
@@ -199,10 +212,12 @@ func (x *Teller) unmake(kind string, o thing) bool {
 	}
 	y.delete(o.fill(paths[kind])).is(204)
 	if kind == "delivery" {
-		y.eventually("the delivery's end", func() bool { return y.post("/webhooks/deliveries/"+o["id"]+"/redeliver", nil).status == 404 })
+		y.eventually("the delivery's end",
+			func() bool { return y.post("/webhooks/deliveries/"+o["id"]+"/redeliver", nil).status == 404 })
 	}
 	if kind == "group" { // it is taken out of its members in the background
-		y.eventually("the group's end", func() bool { return len(y.get("/users/"+o["user_id"]).is(200).list("group_ids")) == 0 })
+		y.eventually("the group's end",
+			func() bool { return len(y.get("/users/"+o["user_id"]).is(200).list("group_ids")) == 0 })
 	}
 	return true
 }
@@ -255,12 +270,13 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
-// inventory is what there is of a scope, as its administrator sees it. The audit log is a part of it: whatever changes leaves
-// an entry.
+// inventory is what there is of a scope, as its administrator sees it. The audit log is a part of it: whatever changes
+// leaves an entry.
 func (x *Teller) inventory() string {
 	x.Helper()
 	var b strings.Builder
-	for _, path := range []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log", "/webhooks/deliveries", "/interrupts"} {
+	for _, path := range []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log",
+		"/webhooks/deliveries", "/interrupts"} {
 		b.WriteString(path + " " + x.get(path+"?limit=100").is(200).raw + "\n")
 	}
 	for _, k := range x.get("/api-keys?limit=100").is(200).list("api_keys") {
@@ -283,8 +299,10 @@ type cell struct {
 func Matrix(t *testing.T, h Harness) {
 	receiver := newReceiver(t)
 	w := h.Start(t, map[string]string{
-		"WEBHOOK_ALLOW_HOSTS": receiver.host, "WEBHOOK_CA_FILE": receiver.caFile, "TOOL_ALLOW_HOSTS": receiver.host, "TOOL_CA_FILE": receiver.caFile,
-		"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "1000", "ORGANIZATION_CAP": "10000", "OBSERVE_WINDOW": "10s",
+		"WEBHOOK_ALLOW_HOSTS": receiver.host, "WEBHOOK_CA_FILE": receiver.caFile, "TOOL_ALLOW_HOSTS": receiver.host,
+		"TOOL_CA_FILE": receiver.caFile,
+		"RATE_LIMIT":   "1000000", "RATE_BURST": "1000000", "USER_CAP": "1000", "ORGANIZATION_CAP": "10000",
+		"OBSERVE_WINDOW": "10s",
 	})
 	home := newTeller(t, w, receiver)
 	missing := maps.Clone(rights)
@@ -297,7 +315,8 @@ func Matrix(t *testing.T, h Harness) {
 		}
 	}
 	assert.Empty(t, missing, "rows without a route")
-	m := &matrix{home: home, other: newTeller(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{}, made: map[string]thing{}}
+	m := &matrix{home: home, other: newTeller(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{},
+		made: map[string]thing{}}
 	m.people()
 	m.operators()
 	m.outsiders()
@@ -317,7 +336,8 @@ func (m *matrix) people() {
 	x := m.home
 	of := func(level string) reply {
 		if level == "operator" {
-			return x.with(x.world.Key).post("/api-keys", object{"name": level, "user_id": x.User, "level": level, "organization_id": x.Organization}).is(201)
+			return x.with(x.world.Key).post("/api-keys",
+				object{"name": level, "user_id": x.User, "level": level, "organization_id": x.Organization}).is(201)
 		}
 		return x.post("/api-keys", object{"name": level, "user_id": x.User, "level": level}).is(201)
 	}
@@ -330,7 +350,9 @@ func (m *matrix) people() {
 	rotated := of("admin")
 	x.post("/api-keys/"+rotated.text("api_key_id")+"/rotate", object{"overlap_seconds": 0}).is(200)
 	m.keys["rotated out"] = rotated.text("key")
-	expired := x.post("/api-keys", object{"name": "e", "level": "admin", "expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(201).text("key")
+	expired := x.post("/api-keys",
+		object{"name": "e", "level": "admin",
+			"expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(201).text("key")
 	x.eventually("the key's end", func() bool { return x.with(expired).get("/me").status == 401 })
 	m.keys["expired"] = expired
 	good := m.keys["admin"]
@@ -451,8 +473,10 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 		}
 		add("at level "+level, m.keys[level], own, 403, "insufficient_permission")
 		if r.object != "" { // the level comes before the object
-			add("at level "+level+", of nothing", m.keys[level], m.made["nowhere "+r.object], 403, "insufficient_permission")
-			add("at level "+level+", of another's", m.keys[level], m.made["other "+r.object], 403, "insufficient_permission")
+			add("at level "+level+", of nothing", m.keys[level], m.made["nowhere "+r.object], 403,
+				"insufficient_permission")
+			add("at level "+level+", of another's", m.keys[level], m.made["other "+r.object], 403,
+				"insufficient_permission")
 		}
 	}
 	if !r.token {
@@ -483,7 +507,8 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	}
 	if r.changes(route) {
 		add("of an operator's", good, m.made["operator's "+r.object], 403, "insufficient_permission")
-		add("of an operator's, by a colleague", m.keys["of a colleague"], m.made["operator's "+r.object], 403, "insufficient_permission")
+		add("of an operator's, by a colleague", m.keys["of a colleague"], m.made["operator's "+r.object], 403,
+			"insufficient_permission")
 	}
 	for _, whose := range []string{"other ", "nobody's "} {
 		add("of "+whose+"organization", good, m.made[whose+r.object], 403, "outside_organization")
@@ -507,12 +532,15 @@ func (m *matrix) allowed(t *testing.T) {
 			who["nobody"], who["a key that is malformed"] = "", m.keys["malformed"]
 		}
 		for name, key := range who {
-			if level, is := strings.CutPrefix(name, "level "); is && r.level != "" && !covers(level, r.level) || name == "a colleague" && r.level == "operator" {
+			if level, is := strings.CutPrefix(name, "level "); is && r.level != "" && !covers(level, r.level) ||
+				name == "a colleague" && r.level == "operator" {
 				continue
 			}
 			asked++
-			if above, there := m.made["operator's "+r.object]; there && strings.HasPrefix(route, "GET ") && !strings.HasPrefix(name, "level operator") {
-				assert.Equal(t, 200, m.home.with(key).ask(route, r, above).status, "%s of an operator's, as %s", route, name)
+			if above, there := m.made["operator's "+r.object]; there && strings.HasPrefix(route, "GET ") &&
+				!strings.HasPrefix(name, "level operator") {
+				assert.Equal(t, 200, m.home.with(key).ask(route, r, above).status, "%s of an operator's, as %s", route,
+					name)
 			}
 			a := m.home.with(key).ask(route, r, m.home.make(r.object))
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as %s: %s", route, name, a.raw)

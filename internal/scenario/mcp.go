@@ -21,7 +21,8 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 func (x *Teller) mcpClient() (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "teller", Version: "1"}, nil)
 	return client.Connect(x.Context(), &mcp.StreamableClientTransport{
-		Endpoint: x.world.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed(x.Key)}, DisableStandaloneSSE: true, MaxRetries: -1,
+		Endpoint: x.world.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed(x.Key)}, DisableStandaloneSSE: true,
+		MaxRetries: -1,
 	}, nil)
 }
 
@@ -53,7 +54,8 @@ func mcpStories() []Story {
 			assert.False(x, r.IsError)
 			assert.Equal(x, "You said: hello", r.Content[0].(*mcp.TextContent).Text)
 			assert.Equal(x, "completed", told["status"])
-			assert.Equal(x, "You said: hello", x.get("/runs/"+told["run_id"].(string)).is(200).text("result", "answer"), "a run like any other")
+			assert.Equal(x, "You said: hello", x.get("/runs/"+told["run_id"].(string)).is(200).text("result", "answer"),
+				"a run like any other")
 
 			_, asks := call(demo, object{"message": "/ask Which city?", "chat_id": "trip"})
 			assert.Equal(x, "awaiting_input", asks["status"])
@@ -104,7 +106,8 @@ func mcpStories() []Story {
 			session, err := newTeller(x.T, x.world, x.receiver).mcpClient()
 			require.NoError(x, err)
 			defer func() { _ = session.Close() }()
-			r, err := session.CallTool(x.Context(), &mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": run}})
+			r, err := session.CallTool(x.Context(),
+				&mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": run}})
 			require.NoError(x, err)
 			assert.True(x, r.IsError)
 		}},

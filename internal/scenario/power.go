@@ -58,7 +58,8 @@ func powerStories() []Story {
 			other := x.colleague("admin", "admin")
 			other.patch("/users/"+x.User, object{"name": "renamed"}).is(200)
 			x.patch("/users/"+other.User, object{"role": "manager"}).is(200)
-			other.get("/users").problem(403, "insufficient_permission") // its key has the level of an admin, and it is none any more
+			// its key has the level of an admin, and it is none any more
+			other.get("/users").problem(403, "insufficient_permission")
 			x.patch("/users/"+other.User, object{"role": "admin"}).is(200)
 			other.get("/users").is(200)
 			boss.delete("/users/" + other.User).is(204)
@@ -72,7 +73,9 @@ func powerStories() []Story {
 			x.patch("/users/"+boss.User, object{"role": "admin"}).problem(403, "insufficient_permission")
 		}},
 		{Name: "power/an e-mail address is one user's of an organization", Tell: func(x *Teller) {
-			user := func(email string) string { return x.post("/users", object{"email": email}).is(201).text("user_id") }
+			user := func(email string) string {
+				return x.post("/users", object{"email": email}).is(201).text("user_id")
+			}
 			first, second := user("First@example.com"), user("second@example.com")
 			for _, taken := range []string{"First@example.com", "first@example.com", "FIRST@EXAMPLE.COM"} {
 				x.post("/users", object{"email": taken}).problem(409, "conflict")
@@ -82,9 +85,11 @@ func powerStories() []Story {
 			for _, other := range []string{"First <first@example.com>", " first@example.com", "\"first\"@example.com"} {
 				x.post("/users", object{"email": other}).names("email")
 			}
-			assert.Equal(x, "FIRST@example.com", x.patch("/users/"+first, object{"email": "FIRST@example.com"}).is(200).text("email"), "its own")
+			assert.Equal(x, "FIRST@example.com",
+				x.patch("/users/"+first, object{"email": "FIRST@example.com"}).is(200).text("email"), "its own")
 			x.patch("/users/"+first, object{"name": "F"}).is(200)
-			newTeller(x.T, x.world, x.receiver).post("/users", object{"email": "first@example.com"}).is(201) // another organization's
+			// another organization's
+			newTeller(x.T, x.world, x.receiver).post("/users", object{"email": "first@example.com"}).is(201)
 			x.patch("/users/"+first, object{"email": "moved@example.com"}).is(200)
 			x.post("/users", object{"email": "moved@example.com"}).problem(409, "conflict")
 			x.patch("/users/"+second, object{"email": "first@example.com"}).is(200) // what is left is free
@@ -95,7 +100,8 @@ func powerStories() []Story {
 			const many = 8
 			answers := make(chan int, many)
 			for i := range many {
-				r := x.request(http.MethodPost, "/users", strings.NewReader(jsonOf(object{"email": []string{"one@example.com", "ONE@example.com"}[i%2]})),
+				r := x.request(http.MethodPost, "/users",
+					strings.NewReader(jsonOf(object{"email": []string{"one@example.com", "ONE@example.com"}[i%2]})),
 					"Content-Type", "application/json")
 				go func() {
 					response, err := http.DefaultClient.Do(r)
@@ -117,7 +123,8 @@ func powerStories() []Story {
 			operator := x.with(x.world.Key)
 			home := "/organizations/" + x.Organization
 			deployed := x.get("/organization").is(200)
-			assert.Equal(x, deployed.at("caps"), deployed.at("ceilings", "caps"), "by default the deployment's settings")
+			assert.Equal(x, deployed.at("caps"), deployed.at("ceilings", "caps"),
+				"by default the deployment's settings")
 			assert.Equal(x, deployed.at("rate_limit"), deployed.at("ceilings", "rate_limit"))
 			for field, body := range map[string]object{
 				"body.caps.user":                      {"caps": object{"user": 21}},
@@ -128,15 +135,20 @@ func powerStories() []Story {
 				x.patch("/organization", body).names(field)
 			}
 			x.patch("/users/"+x.User, object{"concurrency_cap": 21}).names("body.concurrency_cap")
-			x.post("/users", object{"email": "many@example.com", "concurrency_cap": 1_000_000}).names("body.concurrency_cap")
+			x.post("/users", object{"email": "many@example.com",
+				"concurrency_cap": 1_000_000}).names("body.concurrency_cap")
 			assert.Equal(x, deployed.raw, x.get("/organization").is(200).raw, "what is refused changes nothing")
-			x.patch("/organization", object{"caps": object{"user": 20, "organization": 39}, "rate_limit": object{"burst": 1000}}).is(200)
+			x.patch("/organization",
+				object{"caps": object{"user": 20, "organization": 39}, "rate_limit": object{"burst": 1000}}).is(200)
 
 			for _, own := range []object{{"caps": object{"user": 100}}, {"rate_limit": object{"burst": 5}}} {
 				x.patch("/organization", object{"ceilings": own}).problem(403, "insufficient_permission")
 			}
-			x.patch(home, object{"ceilings": object{"caps": object{"user": 100}}}).problem(403, "insufficient_permission")
-			raised := operator.patch(home, object{"ceilings": object{"caps": object{"user": 100}, "rate_limit": object{"burst": 2_000_000}}}).is(200)
+			x.patch(home, object{"ceilings": object{"caps": object{"user": 100}}}).problem(403,
+				"insufficient_permission")
+			raised := operator.patch(home,
+				object{"ceilings": object{"caps": object{"user": 100},
+					"rate_limit": object{"burst": 2_000_000}}}).is(200)
 			assert.Equal(x, 100.0, raised.number("ceilings", "caps", "user"))
 			assert.Equal(x, 40.0, raised.number("ceilings", "caps", "organization"), "the others stay")
 			x.patch("/organization", object{"ceilings": nil}).problem(403, "insufficient_permission")
@@ -161,7 +173,8 @@ func powerStories() []Story {
 			assert.Equal(x, 500.0, free.number("caps", "user"))
 			assert.Equal(x, 20.0, free.number("ceilings", "caps", "user"))
 			x.patch("/organization", object{"caps": object{"user": 500}, "name": "as it is"}).is(200)
-			made := operator.post("/organizations", object{"name": "made", "ceilings": object{"caps": object{"user": 7}}}).is(201)
+			made := operator.post("/organizations",
+				object{"name": "made", "ceilings": object{"caps": object{"user": 7}}}).is(201)
 			assert.Equal(x, 7.0, made.number("caps", "user"))
 		}},
 	}

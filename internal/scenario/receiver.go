@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// receiver is a webhook receiver over TLS, and a server of tools. Its path says how it behaves; the last part keeps the stories apart.
+// receiver is a webhook receiver over TLS, and a server of tools. Its path says how it behaves; the last part keeps the
+// stories apart.
 type receiver struct {
 	host   string
 	caFile string

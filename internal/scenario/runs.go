@@ -36,8 +36,10 @@ func runStories() []Story {
 		}},
 		{Name: "runs/ETag changes with what other runs tell of a run", Tell: func(x *Teller) {
 			run := x.hold("chat_id", "c")
-			second := x.chat("message", "/sleep 2m", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
-			third := x.chat("message", "x", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			second := x.chat("message", "/sleep 2m", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked",
+				"parked_id")
+			third := x.chat("message", "x", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked",
+				"parked_id")
 			x.stop(run)
 			x.awaitTurn(second, "running")
 			before := x.get("/runs/" + run).is(200)
@@ -122,9 +124,11 @@ func runStories() []Story {
 			assert.Equal(x, []string{b.text("run_id"), a.text("run_id")}, ids(x.get("/chats/c/runs"), "runs", "run_id"))
 			assert.Equal(x, []string{b.text("run_id")}, ids(x.get("/chats/c/runs?active=true"), "runs", "run_id"))
 			page := x.get("/chats/c/runs?limit=1").is(200)
-			assert.Equal(x, []string{a.text("run_id")}, ids(x.get("/chats/c/runs?limit=1&cursor="+page.text("next_cursor")), "runs", "run_id"))
+			assert.Equal(x, []string{a.text("run_id")},
+				ids(x.get("/chats/c/runs?limit=1&cursor="+page.text("next_cursor")), "runs", "run_id"))
 			x.delete("/chats/c").is(204)
-			for _, path := range []string{"/chats/c", "/chats/c/runs", "/chats/c/messages", "/runs/" + a.text("run_id"), "/runs/" + b.text("run_id")} {
+			for _, path := range []string{"/chats/c", "/chats/c/runs", "/chats/c/messages", "/runs/" + a.text("run_id"),
+				"/runs/" + b.text("run_id")} {
 				x.get(path).problem(404, "not_found")
 			}
 			assert.Empty(x, ids(x.get("/runs"), "runs", "run_id"))
@@ -164,7 +168,8 @@ func runStories() []Story {
 			assert.Equal(x, want, ids(inbox, "interrupts", "id"))
 			assert.NotEmpty(x, inbox.text("interrupts", 0, "expires_at"))
 			first := x.get("/interrupts?limit=2").is(200)
-			assert.Equal(x, want[2:], ids(x.get("/interrupts?limit=2&cursor="+first.text("next_cursor")), "interrupts", "id"))
+			assert.Equal(x, want[2:],
+				ids(x.get("/interrupts?limit=2&cursor="+first.text("next_cursor")), "interrupts", "id"))
 			chat := inbox.text("interrupts", 1, "chat_id")
 			assert.Equal(x, want[1:2], ids(x.get("/interrupts?chat_id="+chat), "interrupts", "id"))
 			x.get("/interrupts?status=decided").names("status")
@@ -174,7 +179,8 @@ func runStories() []Story {
 			up := a.at("upload").(object)
 			x.get("/files/"+a.text("file_id")).problem(404, "not_found")
 			x.chat("file_ids", a.text("file_id")).names("file_ids")
-			r, err := http.NewRequestWithContext(x.Context(), up["method"].(string), up["url"].(string), strings.NewReader("bytes"))
+			r, err := http.NewRequestWithContext(x.Context(), up["method"].(string), up["url"].(string),
+				strings.NewReader("bytes"))
 			require.NoError(x, err)
 			for k, v := range up["headers"].(object) {
 				r.Header.Set(k, v.(string))
@@ -243,16 +249,17 @@ func transitionStories() []Story {
 			run := x.hold()
 			assert.NotNil(x, x.await(run, "running").at("started_at"))
 		}},
-		{Name: "transition/queued to failed, not started within the deadline; queued to cancelled, at once", Settings: "stuck", Tell: func(x *Teller) {
-			x.await(x.hold(), "running")
-			x.await(x.hold(), "running") // both workers are busy now
-			run := x.begin("message", "x")
-			assert.Contains(x, x.await(run, "failed").text("error"), "could not be started")
-			queued := x.begin("message", "x")
-			cancelled := x.post("/runs/"+queued+"/cancel", object{"reason": "no more"}).is(200)
-			assert.Equal(x, "cancelled", cancelled.text("status"))
-			assert.Equal(x, "no more", cancelled.text("cancel_reason"))
-		}},
+		{Name: "transition/queued to failed, not started within the deadline; queued to cancelled, at once",
+			Settings: "stuck", Tell: func(x *Teller) {
+				x.await(x.hold(), "running")
+				x.await(x.hold(), "running") // both workers are busy now
+				run := x.begin("message", "x")
+				assert.Contains(x, x.await(run, "failed").text("error"), "could not be started")
+				queued := x.begin("message", "x")
+				cancelled := x.post("/runs/"+queued+"/cancel", object{"reason": "no more"}).is(200)
+				assert.Equal(x, "cancelled", cancelled.text("status"))
+				assert.Equal(x, "no more", cancelled.text("cancel_reason"))
+			}},
 		{Name: "transition/running to completed: saved, billed once", Tell: func(x *Teller) {
 			run := x.chat("message", "x").is(200).text("run_id")
 			assert.Equal(x, []string{run}, ids(x.get("/analytics/usage"), "entries", "run_id"))
@@ -281,11 +288,12 @@ func transitionStories() []Story {
 			assert.Equal(x, a.text("run_id"), b.text("run_id"))
 			assert.Equal(x, "Answer: that one", b.text("answer"))
 		}},
-		{Name: "transition/awaiting_input to cancelled: undecided until it expires", Settings: "hasty", Tell: func(x *Teller) {
-			a := x.chat("message", "/ask Which?").is(202)
-			v := x.await(a.text("run_id"), "cancelled")
-			assert.Empty(x, v.list("interrupts"))
-		}},
+		{Name: "transition/awaiting_input to cancelled: undecided until it expires", Settings: "hasty",
+			Tell: func(x *Teller) {
+				a := x.chat("message", "/ask Which?").is(202)
+				v := x.await(a.text("run_id"), "cancelled")
+				assert.Empty(x, v.list("interrupts"))
+			}},
 		{Name: "transition/awaiting_input to cancelled: at once", Tell: func(x *Teller) {
 			a := x.chat("message", "/ask Which?").is(202)
 			assert.Equal(x, "cancelled", x.post("/runs/"+a.text("run_id")+"/cancel", nil).is(200).text("status"))
@@ -310,7 +318,9 @@ func transitionStories() []Story {
 				run := x.begin("message", end, "chat_id", chat)
 				var parked []string
 				for i := range 3 {
-					parked = append(parked, x.post("/runs/"+run+"/followups", object{"message": fmt.Sprint(i)}).is(202).text("parked", "parked_id"))
+					parked = append(parked,
+						x.post("/runs/"+run+"/followups", object{"message": fmt.Sprint(i)}).is(202).text("parked",
+							"parked_id"))
 				}
 				if strings.Contains(end, "20s") {
 					x.post("/runs/"+run+"/cancel", nil).is(200)
@@ -330,10 +340,14 @@ func errorStories() []Story {
 	return []Story{
 		{Name: "error/400: the chat form", Tell: func(x *Teller) {
 			for _, c := range []struct{ field, part, value string }{
-				{"agent_id", "agent_id", "nonsense"}, {"streaming", "streaming", "maybe"}, {"wait", "wait", "2"}, {"on_conflict", "on_conflict", "queue"},
-				{"metadata", "metadata", "[]"}, {"metadata", "metadata", `{"a":1}`}, {"idempotency_key", "idempotency_key", strings.Repeat("k", 256)},
-				{"idempotency_key", "idempotency_key", "ключ"}, {"chat_id", "chat_id", "a b"}, {"chat_id", "chat_id", strings.Repeat("c", 129)},
-				{"file_ids", "file_ids", "nonsense"}, {"message", "message", strings.Repeat("m", 256<<10+1)}, {"message", "message", "\xff\xfe"},
+				{"agent_id", "agent_id", "nonsense"}, {"streaming", "streaming", "maybe"}, {"wait", "wait", "2"},
+				{"on_conflict", "on_conflict", "queue"},
+				{"metadata", "metadata", "[]"}, {"metadata", "metadata", `{"a":1}`},
+				{"idempotency_key", "idempotency_key", strings.Repeat("k", 256)},
+				{"idempotency_key", "idempotency_key", "ключ"}, {"chat_id", "chat_id", "a b"},
+				{"chat_id", "chat_id", strings.Repeat("c", 129)},
+				{"file_ids", "file_ids", "nonsense"}, {"message", "message", strings.Repeat("m", 256<<10+1)},
+				{"message", "message", "\xff\xfe"},
 			} {
 				pairs := []string{c.part, c.value}
 				if c.part != "message" {
@@ -346,8 +360,10 @@ func errorStories() []Story {
 			x.chat("message", "").names("message")
 			x.chat("message", "a", "message", "b").names("message")
 			x.post("/chat", object{"agent_id": x.Agent, "message": "x"}).names("multipart/form-data")
-			x.do(x.request("POST", "/chat", strings.NewReader("agent_id=x"), "Content-Type", "application/x-www-form-urlencoded")).names("multipart/form-data")
-			x.do(x.request("POST", "/chat", strings.NewReader("not a form"), "Content-Type", "multipart/form-data; boundary=b")).problem(400, "invalid_request")
+			x.do(x.request("POST", "/chat", strings.NewReader("agent_id=x"), "Content-Type",
+				"application/x-www-form-urlencoded")).names("multipart/form-data")
+			x.do(x.request("POST", "/chat", strings.NewReader("not a form"), "Content-Type",
+				"multipart/form-data; boundary=b")).problem(400, "invalid_request")
 			x.do(x.request("POST", "/chat", nil, "Content-Type", "multipart/form-data")).names("multipart/form-data")
 			assert.Empty(x, x.get("/runs").list("runs"))
 		}},
@@ -363,7 +379,8 @@ func errorStories() []Story {
 			answer := decide(a.interrupt(0), "answer")
 			answer["decisions"].([]object)[0]["message"] = "x"
 			x.post(resume, answer).names("decisions")
-			x.do(x.request("POST", resume, strings.NewReader("{"), "Content-Type", "application/json")).problem(400, "invalid_request")
+			x.do(x.request("POST", resume, strings.NewReader("{"), "Content-Type", "application/json")).problem(400,
+				"invalid_request")
 			assert.Equal(x, "awaiting_input", x.get("/runs/"+a.text("run_id")).text("status"))
 			x.post("/runs/"+a.text("run_id")+"/followups", object{}).names("message")
 			x.post("/runs/"+a.text("run_id")+"/followups", object{"message": 5}).names("message")
@@ -372,17 +389,21 @@ func errorStories() []Story {
 			x.post("/agents", object{}).names("name")
 			x.post("/agents", object{"name": "a", "model": object{"provider": "none"}}).names("provider")
 			x.post("/agents", object{"name": "a", "approval": object{"mode": "sometimes"}}).names("mode")
-			x.post("/agents", object{"name": "a", "limits": object{"max_active_seconds": 5}}).names("max_active_seconds")
+			x.post("/agents", object{"name": "a",
+				"limits": object{"max_active_seconds": 5}}).names("max_active_seconds")
 			x.post("/agents", object{"name": "a", "toolkit_ids": []string{"x"}}).names("toolkit_ids")
 			x.post("/users", object{"email": "nonsense"}).names("email")
 			x.post("/users", object{"email": "a@b.c", "organization_id": ""}).names("organization_id")
 			x.post("/api-keys", object{"name": "k", "level": "god"}).names("level")
 		}},
 		{Name: "error/400: callback_url", Tell: func(x *Teller) {
-			for _, u := range []string{"http://example.com/", "example.com", "/relative", "ftp://example.com/", "https://", "%%%"} {
+			for _, u := range []string{"http://example.com/", "example.com", "/relative", "ftp://example.com/",
+				"https://", "%%%"} {
 				x.chat("message", "x", "callback_url", u).problem(400, "callback_url_not_https")
 			}
-			for _, u := range []string{"https://127.0.0.1/", "https://10.0.0.1:8443/", "https://[::1]/", "https://169.254.169.254/x", "https://0x7f.1/", "https://2130706433/", "https://u:p@example.com/", "https://localhost.:1@10.0.0.1/"} {
+			for _, u := range []string{"https://127.0.0.1/", "https://10.0.0.1:8443/", "https://[::1]/",
+				"https://169.254.169.254/x", "https://0x7f.1/", "https://2130706433/", "https://u:p@example.com/",
+				"https://localhost.:1@10.0.0.1/"} {
 				x.chat("message", "x", "callback_url", u).problem(400, "callback_url_forbidden")
 			}
 			assert.Empty(x, x.get("/runs").list("runs"))
@@ -393,7 +414,8 @@ func errorStories() []Story {
 			for _, key := range []string{"nonsense", "ap_", altered, x.Key + "x", x.Key[:len(x.Key)-1]} {
 				x.with(key).get("/runs").problem(401, "invalid_api_key")
 			}
-			x.do(x.with("").request("GET", "/runs", nil, "Authorization", "Basic "+x.Key)).problem(401, "missing_api_key")
+			x.do(x.with("").request("GET", "/runs", nil, "Authorization", "Basic "+x.Key)).problem(401,
+				"missing_api_key")
 			x.with("").chat("message", "x").problem(401, "missing_api_key")
 			x.with("").get("/nowhere").problem(401, "missing_api_key")
 		}},
@@ -405,7 +427,8 @@ func errorStories() []Story {
 			reader.post("/runs/"+run+"/cancel", nil).problem(403, "insufficient_permission")
 			runner := x.colleague("member", "run")
 			runner.chat("message", "x").is(200)
-			assert.Contains(x, runner.post("/agents", object{"bad": 1}).problem(403, "insufficient_permission").raw, "manage")
+			assert.Contains(x, runner.post("/agents", object{"bad": 1}).problem(403, "insufficient_permission").raw,
+				"manage")
 			manager := x.colleague("manager", "manage")
 			manager.post("/agents", object{"name": "a"}).is(201)
 			for _, path := range []string{"/users", "/api-keys", "/organization", "/analytics/usage"} {
@@ -414,7 +437,8 @@ func errorStories() []Story {
 			x.get("/organizations").problem(403, "insufficient_permission")
 			member := x.post("/users", object{"email": "m@example.com"}).is(201)
 			assert.Equal(x, "member", member.text("role"))
-			x.post("/api-keys", object{"name": "k", "user_id": member.text("user_id"), "level": "manage"}).problem(403, "insufficient_permission")
+			x.post("/api-keys", object{"name": "k", "user_id": member.text("user_id"), "level": "manage"}).problem(403,
+				"insufficient_permission")
 			x.post("/api-keys", object{"name": "k", "level": "operator"}).problem(403, "insufficient_permission")
 		}},
 		{Name: "error/403 and 404: what is outside, and what is not there", Tell: func(x *Teller) {
@@ -440,7 +464,8 @@ func errorStories() []Story {
 			x.get("/agents/"+y.Agent).problem(403, "outside_organization")
 			x.patch("/users/"+y.User, object{"name": "x"}).problem(403, "outside_organization")
 			x.post("/api-keys", object{"name": "k", "user_id": y.User}).problem(403, "outside_organization")
-			x.post("/users", object{"email": "a@b.c", "organization_id": y.Organization}).problem(403, "outside_organization")
+			x.post("/users", object{"email": "a@b.c", "organization_id": y.Organization}).problem(403,
+				"outside_organization")
 			x.get("/chats/none").problem(404, "not_found")
 			x.get("/nowhere").problem(404, "not_found")
 			assert.Equal(x, "awaiting_input", y.get("/runs/"+run).text("status"))
@@ -448,15 +473,19 @@ func errorStories() []Story {
 		{Name: "error/409: a busy chat names its run", Tell: func(x *Teller) {
 			run := x.hold("chat_id", "c")
 			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy").text("active_run_id"))
-			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c", "on_conflict", "reject").problem(409, "chat_busy").text("active_run_id"))
+			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c", "on_conflict", "reject").problem(409,
+				"chat_busy").text("active_run_id"))
 			x.chat("message", "x", "chat_id", "d").is(200)
 		}},
 		{Name: "error/409: a resume that does not match", Tell: func(x *Teller) {
-			a := x.chat("agent_id", x.careful(), "message", tool("echo", object{"text": "1"})+"\n"+tool("echo", object{"text": "2"})).is(202)
+			a := x.chat("agent_id", x.careful(), "message",
+				tool("echo", object{"text": "1"})+"\n"+tool("echo", object{"text": "2"})).is(202)
 			resume := "/runs/" + a.text("run_id") + "/resume"
 			for _, body := range []object{
-				decide(), decide(a.interrupt(0), "approve"), decide(a.interrupt(0), "approve", a.interrupt(0), "approve"),
-				decide(a.interrupt(0), "approve", a.interrupt(1), "approve", "0123456789abcdef01234567", "approve"), decide("unknown", "approve"),
+				decide(), decide(a.interrupt(0), "approve"),
+				decide(a.interrupt(0), "approve", a.interrupt(0), "approve"),
+				decide(a.interrupt(0), "approve", a.interrupt(1), "approve", "0123456789abcdef01234567", "approve"),
+				decide("unknown", "approve"),
 			} {
 				if body["decisions"] == nil || len(body["decisions"].([]object)) == 0 {
 					body["decisions"] = []object{}
@@ -466,7 +495,8 @@ func errorStories() []Story {
 			}
 			x.post(resume, decide(a.interrupt(0), "approve", a.interrupt(1), "reject")).is(200)
 			x.await(a.text("run_id"), "completed")
-			second := x.post(resume, decide(a.interrupt(0), "approve", a.interrupt(1), "reject")).problem(409, "not_awaiting_input")
+			second := x.post(resume, decide(a.interrupt(0), "approve", a.interrupt(1), "reject")).problem(409,
+				"not_awaiting_input")
 			assert.Len(x, second.list("last_decision", "interrupt_ids"), 2)
 			assert.Equal(x, x.User, second.text("last_decision", "decided_by"))
 			assert.NotEmpty(x, second.text("last_decision", "at"))
@@ -484,7 +514,8 @@ func errorStories() []Story {
 		}},
 		{Name: "error/413: a body over the limit", Settings: "hasty", Tell: func(x *Teller) {
 			x.chat("message", "x", "f", "file:"+strings.Repeat("x", 2<<20)).problem(413, "payload_too_large")
-			x.post("/agents", object{"name": "a", "description": strings.Repeat("x", 2<<20)}).problem(413, "payload_too_large")
+			x.post("/agents", object{"name": "a", "description": strings.Repeat("x", 2<<20)}).problem(413,
+				"payload_too_large")
 		}},
 		{Name: "error/429: the rate limit", Settings: "strict", Tell: func(x *Teller) {
 			limited := false
@@ -512,7 +543,8 @@ func limitStories() []Story {
 			for range 5 {
 				x.chat("message", "m", "chat_id", "c", "on_conflict", "enqueue").is(202)
 			}
-			assert.Equal(x, run, x.chat("message", "m", "chat_id", "c", "on_conflict", "enqueue").problem(409, "parked_queue_full").text("active_run_id"))
+			assert.Equal(x, run, x.chat("message", "m", "chat_id", "c", "on_conflict", "enqueue").problem(409,
+				"parked_queue_full").text("active_run_id"))
 			x.post("/runs/"+run+"/followups", object{"message": "m"}).problem(409, "parked_queue_full")
 		}},
 		{Name: "limit/active runs of a user", Tell: func(x *Teller) {

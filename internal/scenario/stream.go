@@ -137,7 +137,9 @@ func streamStories() []Story {
 			s := x.follow(a.text("run_id"))
 			first, _ := s.next()
 			assert.Equal(x, "awaiting_input", first.body["run"].(object)["status"])
-			x.post("/runs/"+a.text("run_id")+"/resume", object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer", "message": "here"}}}).is(200)
+			x.post("/runs/"+a.text("run_id")+"/resume",
+				object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer",
+					"message": "here"}}}).is(200)
 			events := append([]event{first}, s.rest()...)
 			// That it went on is told by its status, or by a fresh init of the worker that took it up.
 			assert.Contains(x, []string{"status", "init"}, events[1].name)
@@ -156,7 +158,8 @@ func streamStories() []Story {
 			}
 		}},
 		{Name: "stream/sse: heartbeats are comments", Settings: "hasty", Tell: func(x *Teller) {
-			agent := x.post("/agents", object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
+			agent := x.post("/agents",
+				object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
 			run := x.begin("agent_id", agent, "message", "/sleep 30s")
 			s := x.follow(run)
 			s.until("init")
@@ -171,7 +174,8 @@ func streamStories() []Story {
 			s.until("done")
 		}},
 		{Name: "stream/ndjson: heartbeats are lines", Settings: "hasty", Tell: func(x *Teller) {
-			agent := x.post("/agents", object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
+			agent := x.post("/agents",
+				object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
 			s := x.stream(x.chatRequest("agent_id", agent, "message", "/sleep 30s", "streaming", "true"))
 			s.until("heartbeat")
 			x.post("/runs/"+s.header.Get("X-Agent-Run-Id")+"/cancel", nil).is(200)
@@ -216,7 +220,8 @@ func streamStories() []Story {
 				init, _ := late.next()
 				require.Equal(x, "init", init.name)
 				told := init.body["text"].(string)
-				assert.True(x, strings.HasPrefix(told, shown), "%q was shown to another already, an init has %q", shown, told)
+				assert.True(x, strings.HasPrefix(told, shown), "%q was shown to another already, an init has %q", shown,
+					told)
 				next := late.until("delta").body["text"].(string)
 				assert.False(x, strings.HasPrefix(told, next), "%q stands in the init already: %q", next, told)
 				require.NoError(x, early.response.Body.Close())
@@ -245,7 +250,9 @@ func streamStories() []Story {
 			guest.get("/runs/"+other).problem(403, "insufficient_permission")
 			guest.get("/runs").problem(403, "insufficient_permission")
 			guest.chat("message", "x").problem(403, "insufficient_permission")
-			guest.post("/runs/"+run+"/resume", object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer", "message": "x"}}}).is(200)
+			guest.post("/runs/"+run+"/resume",
+				object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer",
+					"message": "x"}}}).is(200)
 			guest.post("/runs/"+run+"/cancel", nil).is(200)
 			x.with(made.text("token")+"x").get("/runs/"+run).problem(401, "invalid_api_key")
 		}},

@@ -23,7 +23,8 @@ import (
 type World struct {
 	URL string // its base, which ends in /api/v1
 	Key string // an operator key
-	// Spread says that the world is of several processes: there a change of rights takes up to 30 s to be known everywhere.
+	// Spread says that the world is of several processes: there a change of rights takes up to 30 s to be known
+	// everywhere.
 	Spread bool
 }
 
@@ -42,8 +43,9 @@ type Story struct {
 
 // worlds are the settings that stories need.
 var worlds = map[string]map[string]string{
-	"":       {"OBSERVE_WINDOW": "25s"},
-	"hasty":  {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s", "MAX_BODY": "1048576"},
+	"": {"OBSERVE_WINDOW": "25s"},
+	"hasty": {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
+		"MAX_BODY": "1048576"},
 	"brief":  {"OBSERVE_WINDOW": "300ms"},
 	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // long enough for a slow machine to start the two
 	"pushed": {"START_DEADLINE": "15s"},
@@ -96,8 +98,10 @@ func Visit(t *testing.T, w World) {
 func Stories() []Story {
 	var all []Story
 	for _, part := range [][]Story{
-		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(), tenantStories(), webhookStories(),
-		toolkitStories(), agentStories(), groupStories(), budgetStories(), fileStories(), deletionStories(), mcpStories(), a2aStories(), powerStories(),
+		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(),
+		tenantStories(), webhookStories(),
+		toolkitStories(), agentStories(), groupStories(), budgetStories(), fileStories(), deletionStories(),
+		mcpStories(), a2aStories(), powerStories(),
 		accessStories(), rightStories(), hazardStories(),
 	} {
 		all = append(all, part...)
@@ -124,8 +128,10 @@ func newTeller(t *testing.T, w World, r *receiver) *Teller {
 func (x *Teller) inside(organization any) *Teller {
 	y := &Teller{T: x.T, world: x.world, receiver: x.receiver, Key: x.world.Key}
 	y.Organization, _ = organization.(string)
-	y.User = y.post("/users", object{"email": "a@example.com", "role": "admin", "organization_id": organization}).is(201).text("user_id")
-	y.Key = y.post("/api-keys", object{"name": "k", "user_id": y.User, "level": "admin", "organization_id": organization}).is(201).text("key")
+	y.User = y.post("/users",
+		object{"email": "a@example.com", "role": "admin", "organization_id": organization}).is(201).text("user_id")
+	y.Key = y.post("/api-keys",
+		object{"name": "k", "user_id": y.User, "level": "admin", "organization_id": organization}).is(201).text("key")
 	y.Agent = y.post("/agents", object{"name": "Demo"}).is(201).text("agent_id")
 	return y
 }
@@ -186,7 +192,8 @@ func (x *Teller) do(r *http.Request) reply {
 	return a
 }
 
-// gone says whether there is nothing at a path any more. The body is not read: what is being deleted may end in the middle.
+// gone says whether there is nothing at a path any more. The body is not read: what is being deleted may end in the
+// middle.
 func (x *Teller) gone(path string) bool {
 	x.Helper()
 	response, err := http.DefaultClient.Do(x.request(http.MethodGet, path, nil))

@@ -15,7 +15,9 @@ func tenantStories() []Story {
 			id := a.text("organization_id")
 			assert.Equal(x, 3.0, a.number("caps", "user"))
 			operator.get("/organizations/" + id).is(200)
-			assert.Equal(x, "renamed", operator.patch("/organizations/"+id, object{"name": "renamed", "caps": object{"user": nil}}).is(200).text("name"))
+			assert.Equal(x, "renamed",
+				operator.patch("/organizations/"+id,
+					object{"name": "renamed", "caps": object{"user": nil}}).is(200).text("name"))
 			assert.Equal(x, 20.0, operator.get("/organizations/"+id).number("caps", "user"))
 			assert.NotEmpty(x, ids(operator.get("/organizations?limit=100"), "organizations", "organization_id"))
 			x.inside(id).chat("message", "x").is(200)
@@ -58,7 +60,9 @@ func tenantStories() []Story {
 			x.delete("/api-keys/" + id).is(204)
 			three.get("/me").problem(401, "invalid_api_key")
 			x.get("/api-keys/"+id).problem(404, "not_found")
-			soon := x.post("/api-keys", object{"name": "soon", "expires_at": time.Now().Add(5 * time.Second).UTC().Format(time.RFC3339Nano)}).is(201)
+			soon := x.post("/api-keys",
+				object{"name": "soon",
+					"expires_at": time.Now().Add(5 * time.Second).UTC().Format(time.RFC3339Nano)}).is(201)
 			x.with(soon.text("key")).get("/me").is(200)
 			x.eventually("the key's end", func() bool { return x.with(soon.text("key")).get("/me").status == 401 })
 			x.post("/api-keys", object{"name": "k", "expires_at": "2020-01-01T00:00:00Z"}).names("expires_at")
@@ -72,11 +76,13 @@ func tenantStories() []Story {
 			y.chat("message", "x").is(200)
 		}},
 		{Name: "tenant/users: create, list, change, delete", Tell: func(x *Teller) {
-			a := x.post("/users", object{"email": "c@example.com", "name": "C", "role": "manager", "concurrency_cap": 2}).is(201)
+			a := x.post("/users", object{"email": "c@example.com", "name": "C", "role": "manager",
+				"concurrency_cap": 2}).is(201)
 			id := a.text("user_id")
 			assert.Equal(x, 2.0, a.number("concurrency_cap"))
 			assert.Contains(x, ids(x.get("/users"), "users", "user_id"), id)
-			assert.Nil(x, x.patch("/users/"+id, object{"concurrency_cap": nil, "name": "D"}).is(200).at("concurrency_cap"))
+			assert.Nil(x, x.patch("/users/"+id,
+				object{"concurrency_cap": nil, "name": "D"}).is(200).at("concurrency_cap"))
 			assert.Equal(x, "D", x.get("/users/"+id).text("name"))
 			x.delete("/users/" + id).is(204)
 			x.get("/users/"+id).problem(404, "not_found")
@@ -91,7 +97,8 @@ func tenantStories() []Story {
 			y.get("/me").problem(401, "invalid_api_key")
 			assert.Equal(x, "You said: mine", x.awaitTurn(parked, "completed").text("result", "answer"))
 			x.eventually("the removal", func() bool {
-				return x.get("/runs/"+run).status == 404 && x.get("/runs/"+done).status == 404 && x.get("/runs/"+theirs).status == 404
+				return x.get("/runs/"+run).status == 404 && x.get("/runs/"+done).status == 404 &&
+					x.get("/runs/"+theirs).status == 404
 			})
 			assert.Equal(x, "You said: after", x.chat("message", "after", "chat_id", "c").is(200).text("answer"))
 		}},
@@ -114,7 +121,8 @@ func tenantStories() []Story {
 		{Name: "tenant/an agent that is deleted meanwhile fails the parked turn", Tell: func(x *Teller) {
 			id := x.post("/agents", object{"name": "A"}).is(201).text("agent_id")
 			run := x.hold("chat_id", "c")
-			parked := x.chat("agent_id", id, "message", "x", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked", "parked_id")
+			parked := x.chat("agent_id", id, "message", "x", "chat_id", "c", "on_conflict",
+				"enqueue").is(202).text("parked", "parked_id")
 			x.delete("/agents/" + id).is(204)
 			x.stop(run)
 			assert.Contains(x, x.awaitTurn(parked, "failed").text("error"), "agent")
@@ -129,7 +137,8 @@ func tenantStories() []Story {
 		{Name: "tenant/the built-in toolkit and the models", Tell: func(x *Teller) {
 			kit := x.get("/toolkits").is(200)
 			assert.Equal(x, "builtin", kit.text("toolkits", 0, "kind"))
-			assert.Equal(x, []string{"echo", "calculate", "current_time"}, ids(x.get("/toolkits/"+kit.text("toolkits", 0, "toolkit_id")+"/tools"), "tools", "name"))
+			assert.Equal(x, []string{"echo", "calculate", "current_time"},
+				ids(x.get("/toolkits/"+kit.text("toolkits", 0, "toolkit_id")+"/tools"), "tools", "name"))
 			assert.Equal(x, []string{"demo"}, ids(x.get("/models"), "models", "provider"))
 		}},
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tools is a server of tools for one story, behind the receiver's address: what its OpenAPI document says can be changed,
-// and it counts its calls.
+// tools is a server of tools for one story, behind the receiver's address: what its OpenAPI document says can be
+// changed, and it counts its calls.
 type tools struct {
 	mu       sync.Mutex
 	document object
@@ -28,7 +28,8 @@ const crowd = 10
 func operation(id, parameter string) object {
 	o := object{"operationId": id, "responses": object{"200": object{"description": "ok"}}}
 	if parameter != "" {
-		o["parameters"] = []object{{"name": parameter, "in": "query", "required": true, "schema": object{"type": "string"}}}
+		o["parameters"] = []object{{"name": parameter, "in": "query", "required": true,
+			"schema": object{"type": "string"}}}
 	}
 	return o
 }
@@ -99,9 +100,12 @@ func (t *tools) serve(w http.ResponseWriter, r *http.Request, name string) {
 // serveTools opens a server of tools and returns it with its address.
 func (x *Teller) serveTools() (*tools, string) {
 	t := &tools{calls: map[string]int{}, together: make(chan struct{}), document: object{
-		"openapi": "3.0.3", "info": object{"title": "Weather", "version": "1"}, "servers": []object{{"url": "."}}, "paths": object{
-			"/weather": object{"get": operation("get_weather", "city")}, "/meet": object{"get": operation("meet", "n")}, "/hang": object{"get": operation("hang", "")},
-			"/broken": object{"get": operation("broken", "")}, "/report": object{"get": operation("report", "")}, "/map": object{"get": operation("map", "")}, "/order": object{"post": operation("order", "city")},
+		"openapi": "3.0.3", "info": object{"title": "Weather",
+			"version": "1"}, "servers": []object{{"url": "."}}, "paths": object{
+			"/weather": object{"get": operation("get_weather", "city")}, "/meet": object{"get": operation("meet", "n")},
+			"/hang":   object{"get": operation("hang", "")},
+			"/broken": object{"get": operation("broken", "")}, "/report": object{"get": operation("report", "")},
+			"/map": object{"get": operation("map", "")}, "/order": object{"post": operation("order", "city")},
 		},
 	}}
 	x.receiver.mu.Lock()
@@ -114,7 +118,8 @@ func (x *Teller) weather() (t *tools, toolkit, agent string) {
 	x.Helper()
 	t, address := x.serveTools()
 	toolkit = x.post("/toolkits", object{
-		"kind": "openapi", "name": "weather", "url": address + "/openapi.json", "credentials": object{"type": "bearer", "token": toolToken},
+		"kind": "openapi", "name": "weather", "url": address + "/openapi.json",
+		"credentials": object{"type": "bearer", "token": toolToken},
 	}).is(201).text("toolkit_id")
 	agent = x.post("/agents", object{"name": "Forecaster", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
 	return t, toolkit, agent
@@ -143,13 +148,18 @@ func toolkitStories() []Story {
 			read := x.get("/toolkits/" + toolkit).is(200)
 			assert.Equal(x, "bearer", read.text("credentials_type"))
 			assert.Equal(x, 7.0, read.number("tool_count"))
-			for _, shown := range []reply{read, x.get("/toolkits").is(200), x.get("/toolkits/" + toolkit + "/tools").is(200), x.get("/runs/" + done.text("run_id") + "/steps").is(200)} {
+			for _, shown := range []reply{read, x.get("/toolkits").is(200),
+				x.get("/toolkits/" + toolkit + "/tools").is(200),
+				x.get("/runs/" + done.text("run_id") + "/steps").is(200)} {
 				assert.NotContains(x, shown.raw, toolToken, "credentials are never shown")
 			}
-			tried := x.post("/toolkits/"+toolkit+"/tools/get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
+			tried := x.post("/toolkits/"+toolkit+"/tools/get_weather/try",
+				object{"arguments": object{"city": "Rome"}}).is(200)
 			assert.Equal(x, "the weather in Rome is fine", tried.text("result"))
-			x.post("/toolkits/"+toolkit+"/tools/get_weather/try", object{"arguments": object{}}).problem(400, "invalid_request")
-			assert.Contains(x, x.post("/toolkits/"+toolkit+"/tools/broken/try", object{"arguments": object{}}).is(200).text("error"), "the server answered 500: out of order")
+			x.post("/toolkits/"+toolkit+"/tools/get_weather/try", object{"arguments": object{}}).problem(400,
+				"invalid_request")
+			assert.Contains(x, x.post("/toolkits/"+toolkit+"/tools/broken/try",
+				object{"arguments": object{}}).is(200).text("error"), "the server answered 500: out of order")
 			x.post("/toolkits/"+toolkit+"/tools/nothing/try", object{"arguments": object{}}).problem(404, "not_found")
 		}},
 		{Name: "toolkit/ten calls at once are made at once", Tell: func(x *Teller) {
@@ -159,7 +169,8 @@ func toolkitStories() []Story {
 				lines = append(lines, tool("meet", object{"n": fmt.Sprint(n)}))
 			}
 			done := x.chat("agent_id", agent, "message", strings.Join(lines, "\n")).is(200)
-			assert.Equal(x, strings.TrimSuffix(strings.Repeat("meet → met\n", crowd), "\n"), done.text("answer"), "none is answered before all have come")
+			assert.Equal(x, strings.TrimSuffix(strings.Repeat("meet → met\n", crowd), "\n"), done.text("answer"),
+				"none is answered before all have come")
 			assert.Equal(x, crowd, server.count("meet"))
 		}},
 		{Name: "toolkit/a tool that hangs costs its time, and one that fails is told", Tell: func(x *Teller) {
@@ -183,7 +194,8 @@ func toolkitStories() []Story {
 		{Name: "toolkit/a picture that a tool gives is a file of the run", Tell: func(x *Teller) {
 			_, _, agent := x.weather()
 			done := x.chat("agent_id", agent, "message", "/tool map {}").is(200)
-			assert.Equal(x, "map → [9 bytes of image/png; the user has them as the file map-1.png]", done.text("answer"))
+			assert.Equal(x, "map → [9 bytes of image/png; the user has them as the file map-1.png]",
+				done.text("answer"))
 			file := x.get("/files/" + done.text("files", 0, "file_id")).is(200)
 			assert.Equal(x, "\x89PNG\r\n\x1a\n\x00", file.raw)
 			assert.Equal(x, "image/png", file.header.Get("Content-Type"))
@@ -191,7 +203,8 @@ func toolkitStories() []Story {
 		{Name: "toolkit/the rules of a tool", Tell: func(x *Teller) {
 			server, toolkit, agent := x.weather()
 			rules := "/toolkits/" + toolkit + "/tools/"
-			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "^O"}}).is(200)
+			x.patch(rules+"get_weather",
+				object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "^O"}}).is(200)
 			done := x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Rome"})).is(200)
 			assert.Contains(x, done.text("answer"), "Rome is fine")
 			run := x.begin("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"}))
@@ -210,12 +223,15 @@ func toolkitStories() []Story {
 			// Who tries a tool is its own approver only where an admin would be one.
 			before = server.count("weather")
 			y := x.colleague("manager", "manage")
-			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "^O"}}).is(200)
-			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Oslo"}}).problem(403, "insufficient_permission")
+			x.patch(rules+"get_weather",
+				object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "^O"}}).is(200)
+			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Oslo"}}).problem(403,
+				"insufficient_permission")
 			assert.Equal(x, before, server.count("weather"))
 			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
 			x.patch(rules+"get_weather", object{"approval": "always"}).is(200)
-			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).problem(403, "insufficient_permission")
+			y.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).problem(403,
+				"insufficient_permission")
 			assert.Equal(x, before+1, server.count("weather"))
 			x.post(rules+"get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
 			var log reply
@@ -226,7 +242,9 @@ func toolkitStories() []Story {
 			assert.Equal(x, toolkit, log.text("entries", 0, "subject", "id"))
 
 			x.patch(rules+"get_weather", object{"approval": "when"}).problem(400, "invalid_request")
-			x.patch(rules+"get_weather", object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "("}}).problem(400, "invalid_request")
+			x.patch(rules+"get_weather",
+				object{"approval": "when", "approval_when": object{"argument": "city", "pattern": "("}}).problem(400,
+				"invalid_request")
 			x.patch(rules+"get_weather", object{"timeout_ms": 0}).problem(400, "invalid_request")
 			x.patch(rules+"nothing", object{"enabled": true}).problem(404, "not_found")
 		}},
@@ -251,12 +269,16 @@ func toolkitStories() []Story {
 			server.set("/weather", "get", operation("get_weather", "place"))
 			server.set("/hang", "get", nil)
 			d := x.post("/toolkits/"+toolkit+"/refresh", nil).is(200)
-			assert.Equal(x, object{"added": []any{"get_tides"}, "removed": []any{"hang"}, "changed": []any{"get_weather"}}, d.body)
+			assert.Equal(x, object{"added": []any{"get_tides"}, "removed": []any{"hang"},
+				"changed": []any{"get_weather"}}, d.body)
 			all, enabled := toolNames(x.get("/toolkits/" + toolkit + "/tools").is(200))
-			assert.ElementsMatch(x, []string{"broken", "get_tides", "get_weather", "map", "meet", "order", "report"}, all)
-			assert.ElementsMatch(x, []string{"broken", "map", "meet", "order", "report"}, enabled, "what takes other arguments is what nobody agreed to")
+			assert.ElementsMatch(x, []string{"broken", "get_tides", "get_weather", "map", "meet", "order", "report"},
+				all)
+			assert.ElementsMatch(x, []string{"broken", "map", "meet", "order", "report"}, enabled,
+				"what takes other arguments is what nobody agreed to")
 			x.patch("/toolkits/"+toolkit+"/tools/get_tides", object{"enabled": true}).is(200)
-			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_tides", object{"harbour": "Oslo"})).is(200).text("answer"), "is fine")
+			assert.Contains(x, x.chat("agent_id", agent, "message",
+				tool("get_tides", object{"harbour": "Oslo"})).is(200).text("answer"), "is fine")
 			d = x.post("/toolkits/"+toolkit+"/refresh", nil).is(200)
 			assert.Equal(x, object{"added": []any{}, "removed": []any{}, "changed": []any{}}, d.body)
 		}},
@@ -266,7 +288,9 @@ func toolkitStories() []Story {
 			read := x.get(at).is(200)
 			assert.Equal(x, []any{x.receiver.url}, read.at("credentials_origins"))
 			url := read.text("url")
-			assert.Equal(x, "bearer", x.patch(at, object{"url": url + "?v=2", "name": "renamed"}).is(200).text("credentials_type"), "it has not moved")
+			assert.Equal(x, "bearer",
+				x.patch(at, object{"url": url + "?v=2", "name": "renamed"}).is(200).text("credentials_type"),
+				"it has not moved")
 
 			server.lead("https://elsewhere.example.com/v1")
 			d := x.post(at+"/refresh", nil).is(200)
@@ -281,7 +305,8 @@ func toolkitStories() []Story {
 			server.lead(".")
 			x.post(at+"/refresh", nil).is(200)
 			x.patch(at+"/tools/get_weather", object{"enabled": true}).is(200)
-			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
+			assert.Contains(x, x.chat("agent_id", agent, "message",
+				tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
 			moved := x.patch(at, object{"url": "https://elsewhere.example.com/openapi.json"}).is(200)
 			assert.Nil(x, moved.at("credentials_type"))
 			assert.Empty(x, moved.at("credentials_origins"))
@@ -293,19 +318,25 @@ func toolkitStories() []Story {
 			assert.Equal(x, "bearer", back.text("credentials_type"))
 			x.post(at+"/refresh", nil).is(200)
 			x.patch(at+"/tools/get_weather", object{"enabled": true}).is(200)
-			assert.Contains(x, x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
+			assert.Contains(x, x.chat("agent_id", agent, "message",
+				tool("get_weather", object{"city": "Oslo"})).is(200).text("answer"), "Oslo is fine")
 
 			own := object{"type": "bearer", "token": toolToken, "origins": []string{"https://elsewhere.example.com"}}
 			x.patch(at, object{"credentials": own}).problem(400, "invalid_request")
 			for _, secret := range []object{
-				{"url": url + "?api_key=x"}, {"request": object{"name": "a", "headers": object{"Authorization": "Bearer x"}}}, {"request": object{"name": "a", "headers": object{"X-Api-Key": "x"}}},
+				{"url": url + "?api_key=x"},
+				{"request": object{"name": "a", "headers": object{"Authorization": "Bearer x"}}},
+				{"request": object{"name": "a", "headers": object{"X-Api-Key": "x"}}},
 			} {
 				body := object{"kind": "http", "name": "one", "url": url, "request": object{"name": "a"}}
 				for member, value := range secret {
 					body[member] = value
 				}
-				assert.Equal(x, 400, x.post("/toolkits", body).status, "%v: what lets in stands nowhere but in credentials", secret)
-				one := x.post("/toolkits", object{"kind": "http", "name": "one", "url": url, "request": object{"name": "a"}}).is(201).text("toolkit_id")
+				assert.Equal(x, 400, x.post("/toolkits", body).status,
+					"%v: what lets in stands nowhere but in credentials", secret)
+				one := x.post("/toolkits",
+					object{"kind": "http", "name": "one", "url": url,
+						"request": object{"name": "a"}}).is(201).text("toolkit_id")
 				assert.Equal(x, 400, x.patch("/toolkits/"+one, secret).status, secret)
 				agent := x.post("/agents", object{"name": "One", "toolkit_ids": []string{one}}).is(201).text("agent_id")
 				document := x.get("/agents/" + agent + "/export").is(200).body
@@ -322,8 +353,11 @@ func toolkitStories() []Story {
 			once := x.chat("agent_id", agent, "message", tool("get_weather", object{"town": "Oslo"})).is(200)
 			assert.Contains(x, once.text("answer"), "the arguments do not fit: missing property 'city'")
 			line := tool("get_weather", object{"city": 5})
-			ended := x.chat("agent_id", agent, "message", strings.Join([]string{line, "/stream 1 1ms", line, "/stream 2 1ms", line, "/stream 3 1ms", line}, "\n")).is(500)
-			assert.Contains(x, ended.text("message"), "get_weather 3 times one after another with arguments that do not fit")
+			ended := x.chat("agent_id", agent, "message",
+				strings.Join([]string{line, "/stream 1 1ms", line, "/stream 2 1ms", line, "/stream 3 1ms", line},
+					"\n")).is(500)
+			assert.Contains(x, ended.text("message"),
+				"get_weather 3 times one after another with arguments that do not fit")
 			assert.Zero(x, server.count("weather"))
 		}},
 		{Name: "toolkit/parameters that are too much work are told", Tell: func(x *Teller) {
@@ -334,11 +368,14 @@ func toolkitStories() []Story {
 				levels[fmt.Sprintf("l%d", n+1)] = object{"anyOf": []object{below, below}}
 			}
 			doubled := object{"$ref": "#/$defs/l40", "$defs": levels}
-			toolkit := x.post("/toolkits", object{"kind": "http", "name": "doubled", "url": address + "/weather", "request": object{"name": "look", "parameters": doubled}}).is(201).text("toolkit_id")
-			refused := x.post("/toolkits/"+toolkit+"/tools/look/try", object{"arguments": object{}}).problem(400, "invalid_request")
+			toolkit := x.post("/toolkits", object{"kind": "http", "name": "doubled", "url": address + "/weather",
+				"request": object{"name": "look", "parameters": doubled}}).is(201).text("toolkit_id")
+			refused := x.post("/toolkits/"+toolkit+"/tools/look/try", object{"arguments": object{}}).problem(400,
+				"invalid_request")
 			assert.Contains(x, refused.raw, "too much work")
 			agent := x.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
-			assert.Contains(x, x.chat("agent_id", agent, "message", tool("look", object{})).is(200).text("answer"), "too much work")
+			assert.Contains(x, x.chat("agent_id", agent, "message", tool("look", object{})).is(200).text("answer"),
+				"too much work")
 			x.post("/agents", object{"name": "a", "output_schema": object{"$ref": "#"}}).problem(400, "invalid_request")
 		}},
 		{Name: "toolkit/an agent that goes in circles is ended", Tell: func(x *Teller) {
@@ -346,19 +383,25 @@ func toolkitStories() []Story {
 			for range 14 {
 				lines = append(lines, tool("echo", object{"text": "a"}), "/stream 1 1ms")
 			}
-			assert.Contains(x, x.chat("message", strings.Join(lines, "\n")).is(500).text("message"), "called echo with the same arguments 10 times")
+			assert.Contains(x, x.chat("message", strings.Join(lines, "\n")).is(500).text("message"),
+				"called echo with the same arguments 10 times")
 		}},
 		{Name: "toolkit/an agent's tokens and answers are bounded by what it says", Tell: func(x *Teller) {
-			small := x.post("/agents", object{"name": "Small", "limits": object{"max_tokens": 5}}).is(201).text("agent_id")
+			small := x.post("/agents",
+				object{"name": "Small", "limits": object{"max_tokens": 5}}).is(201).text("agent_id")
 			message := "one two three four five\n" + tool("echo", object{"text": "a"})
-			assert.Contains(x, x.chat("agent_id", small, "message", message).is(500).text("message"), "(limits.max_tokens)")
-			strict := x.post("/agents", object{"name": "Strict", "output_schema": object{"type": "object"}}).is(201).text("agent_id")
+			assert.Contains(x, x.chat("agent_id", small, "message", message).is(500).text("message"),
+				"(limits.max_tokens)")
+			strict := x.post("/agents",
+				object{"name": "Strict", "output_schema": object{"type": "object"}}).is(201).text("agent_id")
 			assert.Contains(x, x.chat("agent_id", strict, "message", "hello").is(500).text("message"), "output_schema")
-			x.post("/agents", object{"name": "Wrong", "output_schema": object{"type": "colour"}}).problem(400, "invalid_request")
+			x.post("/agents", object{"name": "Wrong", "output_schema": object{"type": "colour"}}).problem(400,
+				"invalid_request")
 		}},
 		{Name: "toolkit/what cannot be", Tell: func(x *Teller) {
 			_, address := x.serveTools()
-			good := object{"kind": "openapi", "name": "n", "url": address + "/openapi.json", "credentials": object{"type": "bearer", "token": toolToken}}
+			good := object{"kind": "openapi", "name": "n", "url": address + "/openapi.json",
+				"credentials": object{"type": "bearer", "token": toolToken}}
 			with := func(more object) object {
 				o := object{}
 				for _, part := range []object{good, more} {
@@ -369,21 +412,30 @@ func toolkitStories() []Story {
 				return o
 			}
 			for _, bad := range []object{
-				{"kind": "ftp"}, {"kind": "builtin"}, {"name": ""}, {"url": "ftp://example.com"}, {"document": "openapi: 3.0.0"}, {"enabled": []string{"nothing"}},
-				{"credentials": object{"type": "bearer"}}, {"credentials": object{"type": "magic"}}, {"credentials": object{"type": "header", "name": "a b", "value": "v"}},
-				{"credentials": object{"type": "bearer", "token": "a\r\nb"}}, {"kind": "mcp", "url": nil}, {"kind": "http"},
+				{"kind": "ftp"}, {"kind": "builtin"}, {"name": ""}, {"url": "ftp://example.com"},
+				{"document": "openapi: 3.0.0"}, {"enabled": []string{"nothing"}},
+				{"credentials": object{"type": "bearer"}}, {"credentials": object{"type": "magic"}},
+				{"credentials": object{"type": "header", "name": "a b", "value": "v"}},
+				{"credentials": object{"type": "bearer", "token": "a\r\nb"}}, {"kind": "mcp", "url": nil},
+				{"kind": "http"},
 			} {
 				x.post("/toolkits", with(bad)).problem(400, "invalid_request")
 			}
-			refused := x.post("/toolkits", with(object{"credentials": object{"type": "bearer", "token": "wrong-word"}})).problem(400, "invalid_request")
+			refused := x.post("/toolkits",
+				with(object{"credentials": object{"type": "bearer", "token": "wrong-word"}})).problem(400,
+				"invalid_request")
 			assert.Contains(x, refused.raw, "answered 401")
 			assert.NotContains(x, refused.raw, "wrong-word")
-			for _, inside := range []string{"http://127.0.0.1:1/", "http://169.254.169.254/latest", "http://[::1]/", "http://0x7f.1/"} {
+			for _, inside := range []string{"http://127.0.0.1:1/", "http://169.254.169.254/latest", "http://[::1]/",
+				"http://0x7f.1/"} {
 				x.post("/toolkits", with(object{"url": inside})).problem(400, "url_forbidden")
 			}
-			named := x.post("/toolkits", with(object{"url": "http://localhost:1/openapi.json"})).problem(400, "invalid_request")
-			assert.Contains(x, named.raw, "may not be reached", "a name that leads inside is refused when it is dialled")
-			x.post("/agents", object{"name": "a", "toolkit_ids": []string{"0123456789abcdef01234567"}}).problem(400, "invalid_request")
+			named := x.post("/toolkits", with(object{"url": "http://localhost:1/openapi.json"})).problem(400,
+				"invalid_request")
+			assert.Contains(x, named.raw, "may not be reached",
+				"a name that leads inside is refused when it is dialled")
+			x.post("/agents", object{"name": "a", "toolkit_ids": []string{"0123456789abcdef01234567"}}).problem(400,
+				"invalid_request")
 		}},
 		{Name: "toolkit/each organization has its own", Tell: func(x *Teller) {
 			_, toolkit, _ := x.weather()
@@ -434,7 +486,8 @@ func toolkitStories() []Story {
 					}
 					cursor = "&cursor=" + page.text("next_cursor")
 				}
-				assert.Equal(x, []string{builtin.text("toolkits", 0, "toolkit_id"), all[2], all[1], all[0]}, seen, "limit %d", limit)
+				assert.Equal(x, []string{builtin.text("toolkits", 0, "toolkit_id"), all[2], all[1], all[0]}, seen,
+					"limit %d", limit)
 			}
 			other := newTeller(x.T, x.world, x.receiver)
 			assert.Nil(x, other.get("/toolkits?limit=1").is(200).at("next_cursor"), "there is no other")
@@ -443,12 +496,14 @@ func toolkitStories() []Story {
 			server, hostile, _ := x.weather()
 			address := x.receiver.url + "/tools/" + x.Organization
 			bank := x.post("/toolkits", object{
-				"kind": "http", "name": "bank", "url": address + "/pay", "credentials": object{"type": "header", "name": "Authorization", "value": "Bearer " + toolToken},
-				"request": object{"name": "pay", "method": "POST"},
+				"kind": "http", "name": "bank", "url": address + "/pay",
+				"credentials": object{"type": "header", "name": "Authorization", "value": "Bearer " + toolToken},
+				"request":     object{"name": "pay", "method": "POST"},
 			}).is(201).text("toolkit_id")
 			builtin := x.get("/toolkits").text("toolkits", 0, "toolkit_id")
 			agent := x.post("/agents", object{
-				"name": "Payer", "toolkit_ids": []string{hostile, bank, builtin}, "approval": object{"mode": "tools", "tools": []string{"pay", "echo"}},
+				"name": "Payer", "toolkit_ids": []string{hostile, bank, builtin},
+				"approval": object{"mode": "tools", "tools": []string{"pay", "echo"}},
 			}).is(201).text("agent_id")
 			asks := func(name string) {
 				x.Helper()
@@ -479,7 +534,8 @@ func toolkitStories() []Story {
 		{Name: "toolkit/what a server says back has no credentials", Tell: func(x *Teller) {
 			_, address := x.serveTools()
 			toolkit := x.post("/toolkits", object{
-				"kind": "http", "name": "one", "url": address + "/weather", "request": object{"name": "look", "query": []string{"city"}},
+				"kind": "http", "name": "one", "url": address + "/weather",
+				"request":     object{"name": "look", "query": []string{"city"}},
 				"credentials": object{"type": "query", "name": "city", "value": "QSECRET/1"},
 			}).is(201).text("toolkit_id")
 			agent := x.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
@@ -493,8 +549,10 @@ func toolkitStories() []Story {
 		{Name: "toolkit/a single request", Tell: func(x *Teller) {
 			_, address := x.serveTools()
 			toolkit := x.post("/toolkits", object{
-				"kind": "http", "name": "one", "url": address + "/weather", "credentials": object{"type": "header", "name": "Authorization", "value": "Bearer " + toolToken},
-				"request": object{"name": "look outside", "query": []string{"city"}, "parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}}},
+				"kind": "http", "name": "one", "url": address + "/weather",
+				"credentials": object{"type": "header", "name": "Authorization", "value": "Bearer " + toolToken},
+				"request": object{"name": "look outside", "query": []string{"city"},
+					"parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}}},
 			}).is(201).text("toolkit_id")
 			agent := x.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
 			done := x.chat("agent_id", agent, "message", tool("look_outside", object{"city": "Bern"})).is(200)

@@ -25,7 +25,8 @@ func (x *Teller) delivery(run string) reply {
 func webhookStories() []Story {
 	return []Story{
 		{Name: "webhook/a terminal push for each way to end", Tell: func(x *Teller) {
-			for n, c := range []struct{ message, status string }{{"x", "completed"}, {"/fail y", "failed"}, {"/sleep 20s", "cancelled"}} {
+			for n, c := range []struct{ message, status string }{{"x", "completed"}, {"/fail y", "failed"},
+				{"/sleep 20s", "cancelled"}} {
 				run := x.begin("message", c.message, "callback_url", x.address("ok"), "metadata", `{"k":"v"}`)
 				if c.status == "cancelled" {
 					x.post("/runs/"+run+"/cancel", nil).is(200)
@@ -52,7 +53,8 @@ func webhookStories() []Story {
 			assert.Equal(x, "timed_out", x.awaitPushes("ok", 1)[0].body["status"])
 		}},
 		{Name: "webhook/a push for each pause, and one for the end", Tell: func(x *Teller) {
-			a := x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "callback_url", x.address("ok"), "chat_id", "c").is(202)
+			a := x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "callback_url", x.address("ok"), "chat_id",
+				"c").is(202)
 			x.chat("message", "first", "chat_id", "c").is(202)
 			x.chat("message", "second", "chat_id", "c").is(200)
 			pushes := x.awaitPushes("ok", 3)
@@ -85,12 +87,15 @@ func webhookStories() []Story {
 			assert.Regexp(x, `^whsec_`, first)
 			x.begin("message", "y", "callback_url", x.address("ok"))
 			p = x.awaitPushes("ok", 2)[1]
-			assert.Equal(x, hexMAC(first, p.raw), p.header.Get("X-Agent-Signature"), "an organization's first secret is used at once")
+			assert.Equal(x, hexMAC(first, p.raw), p.header.Get("X-Agent-Signature"),
+				"an organization's first secret is used at once")
 			assert.NoError(x, verify(first, p))
-			second := x.post("/organization/webhook-secret/rotate", object{"overlap_seconds": 3600}).is(200).text("secret")
+			second := x.post("/organization/webhook-secret/rotate",
+				object{"overlap_seconds": 3600}).is(200).text("secret")
 			x.begin("message", "z", "callback_url", x.address("ok"))
 			p = x.awaitPushes("ok", 3)[2]
-			assert.Equal(x, hexMAC(first, p.raw), p.header.Get("X-Agent-Signature"), "while the overlap lasts, the previous secret's")
+			assert.Equal(x, hexMAC(first, p.raw), p.header.Get("X-Agent-Signature"),
+				"while the overlap lasts, the previous secret's")
 			assert.NoError(x, verify(first, p))
 			assert.NoError(x, verify(second, p))
 			third := x.post("/organization/webhook-secret/rotate", object{"overlap_seconds": 0}).is(200).text("secret")
@@ -104,7 +109,8 @@ func webhookStories() []Story {
 			pushes := x.awaitPushes("flaky", 2)
 			assert.Equal(x, pushes[0].header.Get("Webhook-Id"), pushes[1].header.Get("Webhook-Id"))
 			assert.Equal(x, pushes[0].raw, pushes[1].raw)
-			x.eventually("delivered", func() bool { return x.delivery(run).text("deliveries", 0, "state") == "delivered" })
+			x.eventually("delivered",
+				func() bool { return x.delivery(run).text("deliveries", 0, "state") == "delivered" })
 			d := x.delivery(run)
 			assert.Len(x, d.list("deliveries", 0, "attempts"), 2)
 			assert.Equal(x, 503.0, d.number("deliveries", 0, "attempts", 0, "status"))
@@ -125,13 +131,15 @@ func webhookStories() []Story {
 				x.post("/webhooks/deliveries/"+id+"/redeliver", nil).is(200)
 				pushes := x.awaitPushes(behaviour, 2)
 				assert.Equal(x, pushes[0].header.Get("Webhook-Id"), pushes[1].header.Get("Webhook-Id"))
-				x.eventually("recorded", func() bool { return len(x.delivery(run).list("deliveries", 0, "attempts")) == 2 })
+				x.eventually("recorded",
+					func() bool { return len(x.delivery(run).list("deliveries", 0, "attempts")) == 2 })
 			}
 		}},
 		{Name: "webhook/redelivery of a delivered one needs force", Tell: func(x *Teller) {
 			run := x.begin("message", "x", "callback_url", x.address("ok"))
 			x.awaitPushes("ok", 1)
-			x.eventually("delivered", func() bool { return x.delivery(run).text("deliveries", 0, "state") == "delivered" })
+			x.eventually("delivered",
+				func() bool { return x.delivery(run).text("deliveries", 0, "state") == "delivered" })
 			id := x.delivery(run).text("deliveries", 0, "delivery_id")
 			x.post("/webhooks/deliveries/"+id+"/redeliver", nil).problem(409, "conflict")
 			x.post("/webhooks/deliveries/"+id+"/redeliver", object{"force": true}).is(200)
@@ -148,9 +156,11 @@ func webhookStories() []Story {
 			assert.Len(x, x.delivery(run).list("deliveries", 0, "attempts"), 1)
 		}},
 		{Name: "webhook/a test push", Tell: func(x *Teller) {
-			assert.Equal(x, 200.0, x.post("/webhooks/test", object{"callback_url": x.address("ok")}).is(200).number("status"))
+			assert.Equal(x, 200.0,
+				x.post("/webhooks/test", object{"callback_url": x.address("ok")}).is(200).number("status"))
 			assert.Len(x, x.pushes("ok"), 1)
-			x.post("/webhooks/test", object{"callback_url": "http://example.com"}).problem(400, "callback_url_not_https")
+			x.post("/webhooks/test", object{"callback_url": "http://example.com"}).problem(400,
+				"callback_url_not_https")
 		}},
 	}
 }

@@ -62,12 +62,18 @@ type checker struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		world: w, runs: map[string]record.Run{}, slots: map[table.Key]string{}, ledger: map[string]record.Entry{}, hooks: map[table.Key]record.Hook{},
-		due: map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{}, entered: map[string]int{},
-		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, going: map[string]bool{}, removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
-		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{}, counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{}, waited: map[string][]string{}, later: map[table.Key]bool{},
+		world: w, runs: map[string]record.Run{}, slots: map[table.Key]string{}, ledger: map[string]record.Entry{},
+		hooks: map[table.Key]record.Hook{},
+		due:   map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{},
+		entered:  map[string]int{},
+		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, going: map[string]bool{},
+		removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
+		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{},
+		counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{},
+		waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
-		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{}, needed: map[string][]string{},
+		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
+		needed: map[string][]string{},
 	}
 }
 
@@ -116,7 +122,8 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 		if op.Kind == table.DeleteOp && kind == "run" && !strings.HasPrefix(op.Item.Sort, "file/") {
 			c.going[id] = true
 		}
-		rights = rights || op.Item.Sort == "head" && slices.Contains([]string{"organization", "user", "api_key", "group", "agent"}, kind)
+		rights = rights || op.Item.Sort == "head" &&
+			slices.Contains([]string{"organization", "user", "api_key", "group", "agent"}, kind)
 	}
 	if rights && c.world.powers != nil {
 		c.world.powers.look()
@@ -247,12 +254,14 @@ func (c *checker) left(worker *actor, run string) {
 // parked.
 func (c *checker) begun(r record.Run) {
 	if r.Waited {
-		if waited, there := c.waited[r.Previous]; there && (len(waited) == 0 || waited[0] != r.ID() || !slices.Equal(waited[1:], r.Parked)) {
+		if waited, there := c.waited[r.Previous]; there &&
+			(len(waited) == 0 || waited[0] != r.ID() || !slices.Equal(waited[1:], r.Parked)) {
 			c.violated(5, "run %s with %v parked follows %s, on which %v waited", r.ID(), r.Parked, r.Previous, waited)
 		}
 		return
 	}
-	for part, limit := range map[string]int{"active/user/" + r.Organization + "/" + r.User: userCap, "active/org/" + r.Organization: orgCap} {
+	for part, limit := range map[string]int{"active/user/" + r.Organization + "/" + r.User: userCap,
+		"active/org/" + r.Organization: orgCap} {
 		held := 0
 		for key, holder := range c.slots {
 			if key.Part != part || strings.HasPrefix(key.Sort, "paused/") {
@@ -400,7 +409,8 @@ func (c *checker) head(id string, r record.Run) {
 			c.violated(19, "run %s was begun %d times since its last step", id, c.begins[id])
 		}
 	}
-	if before.Status.Terminal() && (r.Status != before.Status || r.Error != before.Error || string(r.Output) != string(before.Output)) {
+	if before.Status.Terminal() &&
+		(r.Status != before.Status || r.Error != before.Error || string(r.Output) != string(before.Output)) {
 		c.violated(2, "run %s was %s and became %s", id, before.Status, r.Status)
 	}
 	if before.Status != r.Status && !legal(before.Status, r.Status) {
@@ -416,20 +426,24 @@ func (c *checker) head(id string, r record.Run) {
 		c.world.powers.waits(r)
 	}
 	if before.Status == lifecycle.AwaitingInput && r.Status == lifecycle.Queued {
-		if ids, pending := c.decided[id], before.PendingIDs(); ids != nil && (len(ids) != len(pending) || slices.ContainsFunc(pending, func(one string) bool { return !slices.Contains(ids, one) })) {
+		if ids, pending := c.decided[id], before.PendingIDs(); ids != nil &&
+			(len(ids) != len(pending) ||
+				slices.ContainsFunc(pending, func(one string) bool { return !slices.Contains(ids, one) })) {
 			c.violated(6, "run %s waited for %v and goes on with %v", id, pending, ids)
 		}
 	}
 	if r.Attempt > before.Attempt && before.CancelRequested {
 		c.violated(2, "run %s was told to cancel and was begun again", id)
 	}
-	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued && now.Sub(before.QueuedAt) < startDeadline-c.world.skew {
+	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued &&
+		now.Sub(before.QueuedAt) < startDeadline-c.world.skew {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
 	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.Rests() {
 		c.entered[id]++
 	}
-	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") && before.CancelReason == "" && now.Sub(before.PausedAt) < pauseExpiry-c.world.skew {
+	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") &&
+		before.CancelReason == "" && now.Sub(before.PausedAt) < pauseExpiry-c.world.skew {
 		c.violated(13, "pause %d of run %s expired after %s", before.Pause, id, now.Sub(before.PausedAt))
 	}
 	if r.CancelReason == "deleted" && before.Status.Active() { // what was parked goes with the chat
@@ -440,13 +454,15 @@ func (c *checker) head(id string, r record.Run) {
 	if len(r.Parked) > lifecycle.MaxParked {
 		c.violated(5, "run %s has %d parked messages", id, len(r.Parked))
 	}
-	if before.CancelRequested && before.Status == lifecycle.Running && r.Status != lifecycle.Running && r.Status != lifecycle.Cancelled {
+	if before.CancelRequested && before.Status == lifecycle.Running && r.Status != lifecycle.Running &&
+		r.Status != lifecycle.Cancelled {
 		c.violated(2, "run %s was told to cancel and became %s", id, r.Status)
 	}
 }
 
 func legal(from, to lifecycle.Status) bool {
-	return slices.ContainsFunc(lifecycle.Moves(), func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
+	return slices.ContainsFunc(lifecycle.Moves(),
+		func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
 }
 
 // standing checks what must hold after every commit.
@@ -507,14 +523,16 @@ func (c *checker) standing() {
 		charged += e.InputTokens + e.OutputTokens
 	}
 	if int(runs) != len(c.accepted) || tokens != charged {
-		c.violated(3, "%d runs were accepted and %d counted, %d tokens charged and %d counted", len(c.accepted), runs, charged, tokens)
+		c.violated(3, "%d runs were accepted and %d counted, %d tokens charged and %d counted", len(c.accepted), runs,
+			charged, tokens)
 	}
 	for id, e := range c.ledger {
 		if e.Billed != (e.Status == string(lifecycle.Completed)) {
 			c.violated(3, "run %s is %s and billed is %v", id, e.Status, e.Billed)
 		}
 		if r, there := c.runs[id]; there && e.ActiveMS > c.runningMS[id]+5 {
-			c.violated(3, "run %s was running for %d ms and is charged %d (%s)", id, c.runningMS[id], e.ActiveMS, r.Status)
+			c.violated(3, "run %s was running for %d ms and is charged %d (%s)", id, c.runningMS[id], e.ActiveMS,
+				r.Status)
 		}
 	}
 }
@@ -667,10 +685,12 @@ func (c *checker) accounted(r record.Run) {
 		in += step.InputTokens
 		out += step.OutputTokens
 		if step.InputTokens < 0 || step.OutputTokens < 0 || step.OutputTokens > math.MaxInt32 {
-			c.violated(18, "step %d of run %s claims %d and %d tokens", step.Index, r.ID(), step.InputTokens, step.OutputTokens)
+			c.violated(18, "step %d of run %s claims %d and %d tokens", step.Index, r.ID(), step.InputTokens,
+				step.OutputTokens)
 		}
 	}
 	if u := r.Usage; u.ModelCalls < calls || u.InputTokens < in || u.OutputTokens < out {
-		c.violated(18, "run %s is %s and has used %+v; its journal has %d calls of the model with %d and %d tokens", r.ID(), r.Status, u, calls, in, out)
+		c.violated(18, "run %s is %s and has used %+v; its journal has %d calls of the model with %d and %d tokens",
+			r.ID(), r.Status, u, calls, in, out)
 	}
 }

@@ -37,11 +37,13 @@ type client struct {
 
 func (w *world) client(n int) {
 	c := &client{
-		world: w, who: w.people[n%len(w.people)], name: fmt.Sprintf("client %d", n), own: &process{name: fmt.Sprintf("client %d", n)},
+		world: w, who: w.people[n%len(w.people)], name: fmt.Sprintf("client %d", n),
+		own:  &process{name: fmt.Sprintf("client %d", n)},
 		keys: map[string]string{}, sent: map[string]intake.Message{}, names: fmt.Sprint("key-", n/len(w.people)),
 	}
 	for i := range 2 {
-		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization.ID, i)) // shared by the organisation's clients
+		// shared by the organisation's clients
+		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization.ID, i))
 	}
 	w.clients++
 	w.spawn(c.own, c.name, func(a *actor) {
@@ -76,9 +78,12 @@ func (c *client) ask(a *actor, do func(ctx context.Context, d *deployment)) bool
 }
 
 var messages = []string{
-	"hello", "hello\n/sleep 2s", "/sleep 20s", "/sleep 100s", "/ask Which?", "one\n/ask A?\ntwo\n/ask B?", "/ask A?\n/ask B?", "/tool effect {}", "/tool once {}",
-	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}", "/tool once {}\n/tool once {}", "/sleep 10m",
-	"/tool effect {\"n\":1}\n/tool once {\"n\":2}\n/tool effect {\"n\":3}", "/tool broken {}", "/tool effect {}\n/tool broken {}\n/tool once {}",
+	"hello", "hello\n/sleep 2s", "/sleep 20s", "/sleep 100s", "/ask Which?", "one\n/ask A?\ntwo\n/ask B?",
+	"/ask A?\n/ask B?", "/tool effect {}", "/tool once {}",
+	"/tool effect {}\n/tool effect {}\n/ask C?", "/fail no", "/flaky 2", "x\n/tool effect {}\n/sleep 5s\n/tool once {}",
+	"/tool once {}\n/tool once {}", "/sleep 10m",
+	"/tool effect {\"n\":1}\n/tool once {\"n\":2}\n/tool effect {\"n\":3}", "/tool broken {}",
+	"/tool effect {}\n/tool broken {}\n/tool once {}",
 	"/sleep 10s\n/tool effect {}\n/sleep 20s\n/tool effect {}\n/sleep 20s\n/tool effect {}",
 }
 
@@ -128,7 +133,9 @@ func (c *client) act(a *actor) {
 func (c *client) upload(a *actor) (f record.File, ok bool) {
 	var err error
 	n := files.New{Organization: c.who.Organization.ID, User: c.who.User.ID, Name: "a.txt", ContentType: "text/plain"}
-	if !c.ask(a, func(ctx context.Context, d *deployment) { f, err = d.files.Take(ctx, n, strings.NewReader("content")) }) {
+	if !c.ask(a, func(ctx context.Context, d *deployment) {
+		f, err = d.files.Take(ctx, n, strings.NewReader("content"))
+	}) {
 		return f, false
 	}
 	c.expect(err, "unavailable", "not_found")
@@ -250,7 +257,8 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			if posted.Replayed || err == nil && posted.Parked == nil { // an answer's own agent does not matter
 				wanted = posted.Run.Agent
 			}
-			c.judge(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}}, need{level: tenant.LevelRun, agents: c.all()}, err)
+			c.judge(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}},
+				need{level: tenant.LevelRun, agents: c.all()}, err)
 		}); answered {
 			break
 		}
@@ -263,7 +271,8 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			!c.checker.isFree(before) && !c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
-		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap", "unavailable", "not_found")
+		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap",
+			"unavailable", "not_found")
 		return false
 	}
 	c.accepted(m.Key, posted)
@@ -284,7 +293,8 @@ func (c *client) accepted(key string, p intake.Posted) {
 	if key != "" {
 		// Answers may come in another order than they were made in: an earlier one may speak of what is removed by now.
 		before := c.keys[key]
-		if before != "" && before != said && !c.checker.isFree(before) && !c.checker.isFree(said) && !c.left[c.who.User.ID] {
+		if before != "" && before != said && !c.checker.isFree(before) && !c.checker.isFree(said) &&
+			!c.left[c.who.User.ID] {
 			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
 		}
 		if before == "" || !c.checker.isFree(said) {
@@ -369,8 +379,10 @@ func (c *client) resume(a *actor) {
 		if c.powers != nil {
 			then = c.powers.paused[run]
 		}
-		if len(interrupts) != len(e.Value.Interrupts) && !c.checker.isGone(run) { // it may have been removed between the two looks
-			c.checker.violated(6, "run %s waits for %d decisions and shows %d", run, len(e.Value.Interrupts), len(interrupts))
+		// it may have been removed between the two looks
+		if len(interrupts) != len(e.Value.Interrupts) && !c.checker.isGone(run) {
+			c.checker.violated(6, "run %s waits for %d decisions and shows %d", run, len(e.Value.Interrupts),
+				len(interrupts))
 		}
 		var list []record.Decision
 		unsure := false
@@ -398,8 +410,10 @@ func (c *client) resume(a *actor) {
 		if err == nil {
 			_, err = d.intake.Resume(ctx, p, run, "", list)
 		}
-		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause { // else it is about another pause by now
-			n.approves, n.then = slices.ContainsFunc(e.Value.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }), then
+		// else it is about another pause by now
+		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {
+			n.approves, n.then = slices.ContainsFunc(e.Value.Interrupts,
+				func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }), then
 			c.judge(d, t, began, n, n, err)
 		}
 		c.there(run, err)
@@ -463,7 +477,8 @@ func (c *client) deleteChat(a *actor) {
 // tell notes that a step was shown. None is shown twice since the last init, nor one that begins after it has ended.
 func (c *client) tell(shown map[int]string, run string, e events.StepEvent) {
 	if was, there := shown[e.Index]; there && (was != "started" || e.State == "started") {
-		c.checker.violated(11, "the stream of %s shows step %d as %s after it was shown as %s", run, e.Index, e.State, was)
+		c.checker.violated(11, "the stream of %s shows step %d as %s after it was shown as %s", run, e.Index, e.State,
+			was)
 	}
 	shown[e.Index] = e.State
 }
@@ -496,7 +511,8 @@ func (c *client) watch(a *actor) {
 				if ended = !right.Lasts(ctx); ended {
 					return feed.ErrStop
 				}
-				if may, certain := c.powers.certain(c.who.Organization.ID, t, n, c.now.Add(-c.streamsOn())); certain && !may {
+				if may, certain := c.powers.certain(c.who.Organization.ID, t, n, c.now.Add(-c.streamsOn())); certain &&
+					!may {
 					c.checker.violated(22, "user %s is still shown run %s", c.who.User.ID, run)
 				}
 			}
@@ -519,7 +535,8 @@ func (c *client) watch(a *actor) {
 			last = e
 			// A process that stood still may send a heartbeat before it looks.
 			r, slack := c.checker.runs[run], 2*time.Minute+c.skew
-			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack && c.now.Sub(d.frozen) > slack {
+			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack &&
+				c.now.Sub(d.frozen) > slack {
 				c.checker.violated(11, "the stream of %s goes on though it ended at %s", run, r.FinishedAt)
 			}
 			if c.now.Sub(began) > 10*time.Minute {
@@ -541,7 +558,8 @@ func (c *client) watch(a *actor) {
 			c.checker.violated(11, "the stream of %s joined to %q, and the result is %s", run, text, last.Run.Result)
 		}
 		if ended {
-			if may, certain := c.powers.certain(c.who.Organization.ID, t, n, began); certain && may && !c.left[c.who.User.ID] {
+			if may, certain := c.powers.certain(c.who.Organization.ID, t, n, began); certain && may &&
+				!c.left[c.who.User.ID] {
 				c.checker.violated(22, "user %s, who may see it, is not shown run %s any more", c.who.User.ID, run)
 			}
 			return
@@ -572,7 +590,8 @@ func (c *client) trespass(a *actor) {
 		_, followed := d.intake.Followup(ctx, c.who, run, "x", "")
 		_, read := d.store.LiveRun(ctx, c.who.Scope(), run)
 		for _, err := range []error{cancelled, followed, read} {
-			if !problem.Is(err, "outside_organization") && !problem.Is(err, "not_found") && !problem.Is(err, "unavailable") {
+			if !problem.Is(err, "outside_organization") && !problem.Is(err, "not_found") &&
+				!problem.Is(err, "unavailable") {
 				c.checker.violated(12, "run %s of another organisation could be reached: %v", run, errors.Join(err))
 			}
 		}

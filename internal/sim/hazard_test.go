@@ -29,7 +29,8 @@ func calm(t *testing.T, prepare func(w *world), message string) (*world, string)
 	run := ""
 	d := w.processes[0]
 	w.spawn(d.process, "client", func(*actor) {
-		posted, err := d.intake.Post(context.Background(), w.people[0], intake.Message{AgentID: w.agents[0], Text: message})
+		posted, err := d.intake.Post(context.Background(), w.people[0],
+			intake.Message{AgentID: w.agents[0], Text: message})
 		must(err)
 		run = posted.Run.RunID
 	})
@@ -68,7 +69,8 @@ func TestHazard22TheSweeperExpiresAPauseWhoseTimerWasNeverSet(t *testing.T) {
 }
 
 func TestARunLongerThanAnyLeaseIsExecutedOnce(t *testing.T) {
-	w, run := calm(t, func(w *world) { w.processes[0].worker.HandOverAfter = 0 }, "/tool effect {}\n/sleep 4m\n/tool effect {}")
+	w, run := calm(t, func(w *world) { w.processes[0].worker.HandOverAfter = 0 },
+		"/tool effect {}\n/sleep 4m\n/tool effect {}")
 	w.run(w.now.Add(30*time.Minute), func() {})
 	r := w.checker.runs[run]
 	assert.Equal(t, lifecycle.Completed, r.Status, r.Error)
@@ -78,7 +80,8 @@ func TestARunLongerThanAnyLeaseIsExecutedOnce(t *testing.T) {
 }
 
 func TestAChainOfHandOversGoesOn(t *testing.T) {
-	w, run := calm(t, func(*world) {}, "/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s")
+	w, run := calm(t, func(*world) {},
+		"/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s")
 	w.run(w.now.Add(30*time.Minute), func() {})
 	r := w.checker.runs[run]
 	assert.Equal(t, lifecycle.Completed, r.Status, r.Error)
@@ -90,7 +93,8 @@ func TestAChainOfHandOversGoesOn(t *testing.T) {
 func administer(t *testing.T, w *world, pass time.Duration, do func(ctx context.Context, tenants *tenant.Tenants)) {
 	t.Helper()
 	d := w.processes[0]
-	w.spawn(d.process, "administrator", func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store)) })
+	w.spawn(d.process, "administrator",
+		func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store)) })
 	w.run(w.now.Add(pass), func() {})
 	require.Empty(t, w.failure)
 }
@@ -99,7 +103,8 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "hello")
 	days := 2
 	administer(t, w, 36*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
-		_, err := tenants.EditOrganization(ctx, tenant.Platform(), w.people[0].Organization.ID, 0, tenant.OrganizationEdit{RetentionDays: &days})
+		_, err := tenants.EditOrganization(ctx, tenant.Platform(), w.people[0].Organization.ID, 0,
+			tenant.OrganizationEdit{RetentionDays: &days})
 		must(err)
 	})
 	assert.False(t, w.checker.isGone(run), "not yet")
@@ -119,7 +124,8 @@ func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
 	var left []string
 	w.inner.All(func(item *table.Item) {
 		kind, _, _ := strings.Cut(item.Part, "/")
-		if item.Owner == organization && kind != "ledger" && kind != "organization" && item.Expires.IsZero() { // what expires goes by itself
+		// what expires goes by itself
+		if item.Owner == organization && kind != "ledger" && kind != "organization" && item.Expires.IsZero() {
 			left = append(left, item.String())
 		}
 	})

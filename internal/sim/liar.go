@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/model"
 )
 
-// liar is a model that cannot be trusted: it numbers its calls as it likes, sends arguments that nobody can read, and claims to
-// have used whatever it likes.
+// liar is a model that cannot be trusted: it numbers its calls as it likes, sends arguments that nobody can read, and
+// claims to have used whatever it likes.
 type liar struct {
 	model.Model
 

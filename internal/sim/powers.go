@@ -51,7 +51,8 @@ func newText(key, plain string) text {
 func (p *powers) look() {
 	store, ctx := p.checker.store(), context.Background()
 	for _, organization := range sortedKeys(p.groups) {
-		now := rights{since: p.now, users: map[string]record.User{}, keys: map[string]record.APIKey{}, groups: map[string]bool{}, agents: map[string]record.AgentSpec{}}
+		now := rights{since: p.now, users: map[string]record.User{}, keys: map[string]record.APIKey{},
+			groups: map[string]bool{}, agents: map[string]record.AgentSpec{}}
 		o, err := record.Resource[record.Organization](ctx, store, record.System(), organization)
 		now.there = err == nil && !o.Value.Deleted
 		for _, one := range p.people {
@@ -114,7 +115,8 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 		return true
 	}
 	in := func(groups []string) bool {
-		return len(groups) == 0 || slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
+		return len(groups) == 0 ||
+			slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
 	}
 	for _, a := range n.agents {
 		if !in(r.agents[a].GroupIDs) || n.approves && (!in(r.agents[a].ApproverGroupIDs) || !in(n.then)) {
@@ -136,7 +138,8 @@ func (p *powers) certain(organization string, t text, n need, since time.Time) (
 		if changes++; changes > 2 {
 			return false, false
 		}
-		first, last := r.allow(t, n, since.Add(-p.skew)), r.allow(t, n, p.now.Add(p.skew)) // a text may end by itself between the two
+		// a text may end by itself between the two
+		first, last := r.allow(t, n, since.Add(-p.skew)), r.allow(t, n, p.now.Add(p.skew))
 		if first != last || changes == 2 && first != may {
 			return false, false
 		}
@@ -237,7 +240,8 @@ func (w *world) boss(organization string) {
 			fallthrough
 		case n < 11:
 			k, plain, err := d.tenants.CreateKey(ctx, by, scope, tenant.NewKey{
-				Name: "k", UserID: user, Level: []tenant.Level{tenant.LevelRead, tenant.LevelRun, tenant.LevelRun, tenant.LevelAdmin}[w.work.IntN(4)],
+				Name: "k", UserID: user, Level: []tenant.Level{tenant.LevelRead, tenant.LevelRun, tenant.LevelRun,
+					tenant.LevelAdmin}[w.work.IntN(4)],
 			})
 			if err == nil {
 				p.hand(user, newText(k.Value.ID, plain))
@@ -245,7 +249,8 @@ func (w *world) boss(organization string) {
 			return err
 		case n < 12:
 			t := p.texts[user]
-			_, plain, err := d.tenants.RotateKey(ctx, by, scope, t.key, time.Duration(w.work.Int64N(int64(2*time.Minute))))
+			_, plain, err := d.tenants.RotateKey(ctx, by, scope, t.key,
+				time.Duration(w.work.Int64N(int64(2*time.Minute))))
 			if err == nil {
 				p.hand(user, newText(t.key, plain))
 			}
@@ -257,14 +262,15 @@ func (w *world) boss(organization string) {
 			}
 			approvers := w.work.IntN(2) == 0
 			admin := tenant.Principal{Organization: record.Organization{ID: organization}, Level: tenant.LevelAdmin}
-			_, err := d.tenants.EditAgent(ctx, admin, c.any(agents), 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
-				if approvers {
-					s.ApproverGroupIDs = of
-				} else {
-					s.GroupIDs = of
-				}
-				return s, nil
-			})
+			_, err := d.tenants.EditAgent(ctx, admin, c.any(agents), 0, true, true,
+				func(s record.AgentSpec) (record.AgentSpec, error) {
+					if approvers {
+						s.ApproverGroupIDs = of
+					} else {
+						s.GroupIDs = of
+					}
+					return s, nil
+				})
 			return err
 		}
 	}
@@ -274,7 +280,8 @@ func (w *world) boss(organization string) {
 			c.ask(a, func(ctx context.Context, d *deployment) {
 				err := change(ctx, d)
 				d.tenants.Change(by)
-				c.expect(err, "unavailable", "not_found", "insufficient_permission", "validation_error", "invalid_request", "outside_organization")
+				c.expect(err, "unavailable", "not_found", "insufficient_permission", "validation_error",
+					"invalid_request", "outside_organization")
 			})
 		}
 	})

@@ -67,7 +67,8 @@ func die() { runtime.Goexit() }
 
 func newScheduler(seed uint64) *scheduler {
 	return &scheduler{
-		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pick: rand.New(rand.NewPCG(seed, 1)), yielded: make(chan struct{}),
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pick: rand.New(rand.NewPCG(seed, 1)),
+		yielded: make(chan struct{}),
 	}
 }
 

@@ -63,7 +63,8 @@ func Simulate(seed uint64) Report {
 		w.checker.final()
 	}
 	r := Report{
-		Seed: seed, Trace: w.trace, Steps: w.steps, Commits: w.checker.commits, Years: w.now.Sub(began).Hours() / 24 / 365, Faults: w.faults,
+		Seed: seed, Trace: w.trace, Steps: w.steps, Commits: w.checker.commits,
+		Years: w.now.Sub(began).Hours() / 24 / 365, Faults: w.faults,
 		Ends: map[string]int{}, Failure: w.failure,
 	}
 	for _, e := range w.checker.ledger {

@@ -35,7 +35,8 @@ func TestSimulation(t *testing.T) {
 				}
 				r := sim.Simulate(*first + n - 1)
 				if r.Failure != "" {
-					t.Errorf("seed %d: %s\nreplay: go test ./internal/sim -run TestSimulation -first %d -seeds 1", r.Seed, r.Failure, r.Seed)
+					t.Errorf("seed %d: %s\nreplay: go test ./internal/sim -run TestSimulation -first %d -seeds 1",
+						r.Seed, r.Failure, r.Seed)
 					return
 				}
 				steps.Add(uint64(r.Steps))
@@ -53,7 +54,8 @@ func TestSimulation(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years, ends)
+	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years,
+		ends)
 	var names []string
 	for k := range faults {
 		names = append(names, k)

@@ -54,17 +54,18 @@ const (
 // world is a deployment: processes over one table, one queue, one receiver.
 type world struct {
 	*scheduler
-	seed      uint64
-	work      *rand.Rand    // what clients do
-	chance    *rand.Rand    // which faults happen
-	skew      time.Duration // how far the clocks of two processes may be apart
-	rate      float64       // of faults at a call
-	faults    map[string]int
-	inner     *memtable.Table
-	blobs     *memblob.Store
-	frames    *memtable.Table
-	quiet     bool // faults have stopped
-	strange   bool // models lie and panic, users leave, the feed hangs: in every other world, as little else gets done there
+	seed   uint64
+	work   *rand.Rand    // what clients do
+	chance *rand.Rand    // which faults happen
+	skew   time.Duration // how far the clocks of two processes may be apart
+	rate   float64       // of faults at a call
+	faults map[string]int
+	inner  *memtable.Table
+	blobs  *memblob.Store
+	frames *memtable.Table
+	quiet  bool // faults have stopped
+	// models lie and panic, users leave, the feed hangs: in every other world, as little else gets done there
+	strange   bool
 	queueDown bool
 	feedBack  time.Time // until then the feed hangs
 	queue     *bag
@@ -79,10 +80,11 @@ type world struct {
 	agents    []string            // by organisation: never, always
 	modes     map[string]string   // of approval, by agent
 	kits      [][2]string         // toolkits of the server's tools, by organisation
-	powers    *powers             // who may what, in every other four of eight worlds, where that changes; nil: all may do everything
-	server    *server             // of tools, in every other pair of worlds; nil: the tools are the process's own
-	clients   int
-	touched   []table.Op
+	// who may what, in every other four of eight worlds, where that changes; nil: all may do everything
+	powers  *powers
+	server  *server // of tools, in every other pair of worlds; nil: the tools are the process's own
+	clients int
+	touched []table.Op
 }
 
 // deployment is one process of the service with everything in it.
@@ -108,9 +110,11 @@ type deployment struct {
 func newWorld(seed uint64, rate float64) *world {
 	s := newScheduler(seed)
 	w := &world{
-		scheduler: s, seed: seed, rate: rate, strange: seed/4%2 == 1, work: rand.New(rand.NewPCG(seed, 2)), chance: rand.New(rand.NewPCG(seed, 3)),
-		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{}, effects: map[string]int{},
-		left: map[string]bool{}, files: map[string][]string{},
+		scheduler: s, seed: seed, rate: rate, strange: seed/4%2 == 1, work: rand.New(rand.NewPCG(seed, 2)),
+		chance: rand.New(rand.NewPCG(seed, 3)),
+		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{},
+		effects: map[string]int{},
+		left:    map[string]bool{}, files: map[string][]string{},
 	}
 	clock := func() time.Time { return s.now }
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
@@ -126,13 +130,15 @@ func newWorld(seed uint64, rate float64) *world {
 		w.skew = 4 * time.Second
 	}
 	if seed/16%2 == 1 {
-		w.powers = &powers{world: w, groups: map[string]string{}, texts: map[string]text{}, past: map[string][]rights{}, paused: map[string][]string{}}
+		w.powers = &powers{world: w, groups: map[string]string{}, texts: map[string]text{}, past: map[string][]rights{},
+			paused: map[string][]string{}}
 	}
 	return w
 }
 
 func (w *world) toolkits(box *toolbox, store *record.Store) *toolkit.Toolkits {
-	return &toolkit.Toolkits{Store: store, Known: store, Host: box.machine, Kinds: map[string]tool.Kind{toolkit.Builtin: box.builtin, "mcp": hostile{box}}}
+	return &toolkit.Toolkits{Store: store, Known: store, Host: box.machine,
+		Kinds: map[string]tool.Kind{toolkit.Builtin: box.builtin, "mcp": hostile{box}}}
 }
 
 func (w *world) tenants(m *machine, store, known *record.Store) *tenant.Tenants {
@@ -187,7 +193,8 @@ func (w *world) found() {
 				}
 				u, err := tenants.CreateUser(ctx, tenant.Platform(), o.Value.ID, edit)
 				must(err)
-				k, text, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: level})
+				k, text, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID),
+					tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: level})
 				must(err)
 				p, err := tenants.Authenticate(ctx, text)
 				must(err)
@@ -240,7 +247,8 @@ func (w *world) deploy(name string) {
 	known := d.store
 	if w.powers != nil && len(w.processes)%2 == 0 { // as where a store is far away
 		d.remembers = true
-		known = record.New(cachetable.New(faulty, cachetable.Life{Found: remembered, Missing: 5 * time.Second}, m.Elapsed), &bucket{w.blobs, w, p}, m)
+		known = record.New(cachetable.New(faulty, cachetable.Life{Found: remembered, Missing: 5 * time.Second},
+			m.Elapsed), &bucket{w.blobs, w, p}, m)
 	}
 	tenants := w.tenants(m, d.store, known)
 	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
@@ -251,13 +259,15 @@ func (w *world) deploy(name string) {
 	}
 	d.feed = feed.New(frames, feed.Polling{Host: m, Every: time.Second}, m)
 	d.shell = &move.Shell{
-		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline,
+		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log,
+		Caps: tenants.Caps, StartDeadline: startDeadline,
 	}
 	d.intake = &intake.Intake{Shell: d.shell, Store: d.store, Tenants: tenants, Host: m}
 	box := &toolbox{builtintool.New(m), w, p, m}
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
-		Shell: d.shell, Store: d.store, Known: known, Feed: d.feed, Host: m, Log: log, Lease: lease, PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
+		Shell: d.shell, Store: d.store, Known: known, Feed: d.feed, Host: m, Log: log, Lease: lease,
+		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},
@@ -354,7 +364,8 @@ func (w *world) port(p *process, what string) {
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("freeze")
 		still := time.Duration(w.chance.Int64N(int64(3 * lease)))
-		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 { // where one clock says that a lease has ended, and another does not
+		// where one clock says that a lease has ended, and another does not
+		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 {
 			still = lease - time.Duration(w.chance.Int64N(int64(w.skew)))
 		}
 		p.frozen = w.now.Add(still)

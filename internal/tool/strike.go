@@ -70,8 +70,10 @@ func (c Credentials) forms() (forms []string) {
 		quoted, _ := json.Marshal(secret)
 		inJSON := inside(string(quoted))
 		for _, form := range []string{
-			secret, html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret), (&url.URL{Path: secret}).EscapedPath(),
-			inJSON, strings.ReplaceAll(inJSON, "/", `\/`), inside(strconv.Quote(secret)), inside(strconv.QuoteToASCII(secret)),
+			secret, html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
+			(&url.URL{Path: secret}).EscapedPath(),
+			inJSON, strings.ReplaceAll(inJSON, "/", `\/`), inside(strconv.Quote(secret)),
+			inside(strconv.QuoteToASCII(secret)),
 		} {
 			forms = append(forms, form, escaped.ReplaceAllStringFunc(form, strings.ToLower))
 		}

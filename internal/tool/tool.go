@@ -94,7 +94,8 @@ func origin(u *url.URL) string {
 	if port == "" {
 		port = map[string]string{"https": "443", "http": "80"}[scheme]
 	}
-	return scheme + "://" + strings.TrimSuffix(net.JoinHostPort(host, port), map[string]string{"https": ":443", "http": ":80"}[scheme])
+	return scheme + "://" + strings.TrimSuffix(net.JoinHostPort(host, port),
+		map[string]string{"https": ":443", "http": ":80"}[scheme])
 }
 
 // authorizes are the names of headers and parameters that let somebody in.
@@ -225,7 +226,8 @@ func Listed(all []Offer, o Offer, list []string) bool {
 		if name = Name(name); name == own || name == o.Name {
 			return true
 		}
-		another := o.Name == own && slices.ContainsFunc(all, func(o Offer) bool { return cmp.Or(o.Own, o.Name) == name })
+		another := o.Name == own &&
+			slices.ContainsFunc(all, func(o Offer) bool { return cmp.Or(o.Own, o.Name) == name })
 		return !another && isLonger(name, own)
 	})
 }
@@ -268,7 +270,8 @@ func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
 	}
 	pattern, err := regexp.Compile(a.Pattern)
 	for name, value := range named {
-		if strings.EqualFold(name, a.Argument) && (err != nil || slices.ContainsFunc(texts(value), pattern.MatchString)) {
+		if strings.EqualFold(name, a.Argument) &&
+			(err != nil || slices.ContainsFunc(texts(value), pattern.MatchString)) {
 			return fmt.Sprintf("its argument %s matches %q", a.Argument, a.Pattern), true
 		}
 	}

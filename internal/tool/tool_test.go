@@ -52,7 +52,8 @@ func TestAFingerprintTellsAToolFromWhatItWas(t *testing.T) {
 		return tool.Offer{Source: "kit/act", Fingerprint: tool.Fingerprint(place, json.RawMessage(definition))}
 	}
 	was := is("https://a", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`)
-	assert.True(t, is("https://a", `{"description":"d","binding":{"n":9007199254740993,"name":"act"}}`).Is(was.Source, was.Fingerprint), "members have no order")
+	assert.True(t, is("https://a", `{"description":"d","binding":{"n":9007199254740993,"name":"act"}}`).Is(was.Source,
+		was.Fingerprint), "members have no order")
 	for _, changed := range []tool.Offer{
 		is("https://b", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`),
 		is("https://a", `{"binding":{"name":"act","n":9007199254740992},"description":"d"}`),
@@ -68,6 +69,8 @@ func TestAFingerprintTellsAToolFromWhatItWas(t *testing.T) {
 
 // Calls wait for days, also while a deploy rolls: what a definition is made of must not change by itself.
 func TestAFingerprintStays(t *testing.T) {
-	d := tool.Definition{Spec: tool.Spec{Name: "act", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`)}, Binding: json.RawMessage(`{"method":"GET"}`)}
-	assert.Equal(t, "6ce67f7d9c7d50091bb8b20fec7ea71580536ea663e2fda52f73cf02342072c7", tool.Fingerprint([]any{"https://a", "", []string(nil), json.RawMessage(nil)}, d))
+	d := tool.Definition{Spec: tool.Spec{Name: "act", Description: "d",
+		Parameters: json.RawMessage(`{"type":"object"}`)}, Binding: json.RawMessage(`{"method":"GET"}`)}
+	assert.Equal(t, "6ce67f7d9c7d50091bb8b20fec7ea71580536ea663e2fda52f73cf02342072c7",
+		tool.Fingerprint([]any{"https://a", "", []string(nil), json.RawMessage(nil)}, d))
 }

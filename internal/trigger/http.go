@@ -17,7 +17,9 @@ import (
 )
 
 // Buffered makes the handler of API Gateway requests that are answered whole.
-func Buffered(h http.Handler) func(context.Context, lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
+func Buffered(
+	h http.Handler,
+) func(context.Context, lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
 	adapter := httpadapter.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answered{ResponseWriter: w}
 		h.ServeHTTP(a, r)
@@ -25,7 +27,8 @@ func Buffered(h http.Handler) func(context.Context, lambdaevents.APIGatewayProxy
 			w.WriteHeader(http.StatusOK) // as net/http has it; the adapter takes silence for an error
 		}
 	}))
-	return func(ctx context.Context, r lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
+	return func(ctx context.Context, r lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse,
+		error) {
 		return adapter.ProxyWithContext(ctx, request(r))
 	}
 }
@@ -48,9 +51,12 @@ func (a *answered) Write(b []byte) (int, error) {
 }
 
 // Streamed makes the handler of API Gateway requests whose answers are passed on as they are written.
-func Streamed(h http.Handler, log *slog.Logger) func(context.Context, lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
+func Streamed(
+	h http.Handler, log *slog.Logger,
+) func(context.Context, lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
 	var accessor core.RequestAccessor
-	return func(ctx context.Context, event lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
+	return func(ctx context.Context,
+		event lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
 		r, err := accessor.EventToRequestWithContext(ctx, request(event))
 		if err != nil {
 			return nil, fmt.Errorf("trigger: the event is no request: %w", err)
@@ -63,7 +69,8 @@ func Streamed(h http.Handler, log *slog.Logger) func(context.Context, lambdaeven
 			defer func() { _ = writer.Close() }()
 			defer w.WriteHeader(http.StatusOK)
 			defer func() {
-				if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+				//nolint:errorlint // net/http compares it so, too
+				if p := recover(); p != nil && p != http.ErrAbortHandler {
 					log.Error("a request panicked", "panic", p, "stack", string(debug.Stack()))
 					w.WriteHeader(http.StatusInternalServerError)
 				}
@@ -71,7 +78,8 @@ func Streamed(h http.Handler, log *slog.Logger) func(context.Context, lambdaeven
 			h.ServeHTTP(w, r)
 		}()
 		<-w.begun
-		return &lambdaevents.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.sent, Body: reader}, nil
+		return &lambdaevents.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.sent,
+			Body: reader}, nil
 	}
 }
 
@@ -106,9 +114,9 @@ func (w *streamWriter) Write(b []byte) (int, error) {
 // Flush does nothing: the pipe holds nothing back.
 func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// request mends what API Gateway changes of a request: the stage that it takes off the path. The client's address is the one
-// that the gateway saw itself. Through CloudFront that is one of CloudFront's; what CloudFront wrote of its client cannot be
-// told from what a client wrote who came to the gateway directly, and a limit must not rest on that.
+// request mends what API Gateway changes of a request: the stage that it takes off the path. The client's address is
+// the one that the gateway saw itself. Through CloudFront that is one of CloudFront's; what CloudFront wrote of its
+// client cannot be told from what a client wrote who came to the gateway directly, and a limit must not rest on that.
 func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxyRequest {
 	if r.Path == "/v1" || strings.HasPrefix(r.Path, "/v1/") {
 		r.Path = "/api" + r.Path // the stage is named api, see infra

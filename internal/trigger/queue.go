@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// patience is how often a message that is only to come again may do so by itself. It is below each queue's limit, after
-	// which a message is a dead letter: what is healthy never ends there. The sweeper brings it from then on.
+	// patience is how often a message that is only to come again may do so by itself. It is below each queue's limit,
+	// after which a message is a dead letter: what is healthy never ends there. The sweeper brings it from then on.
 	patience = 4
 	// inPlace is for how long a function waits for what is to come again, rather than give the message back.
 	inPlace = 2 * time.Second
@@ -26,7 +26,9 @@ const (
 
 // Messages makes the handler of a queue's batches. A message whose handling failed, or that is to come again, is
 // reported as failed and made visible again after a while; the others are gone. It never fails as a whole.
-func Messages(source queue.Source, log *slog.Logger, handle dispatch.Handler) func(context.Context, lambdaevents.SQSEvent) (lambdaevents.SQSEventResponse, error) {
+func Messages(
+	source queue.Source, log *slog.Logger, handle dispatch.Handler,
+) func(context.Context, lambdaevents.SQSEvent) (lambdaevents.SQSEventResponse, error) {
 	return func(ctx context.Context, batch lambdaevents.SQSEvent) (lambdaevents.SQSEventResponse, error) {
 		var answer lambdaevents.SQSEventResponse
 		for _, m := range batch.Records {
@@ -39,20 +41,24 @@ func Messages(source queue.Source, log *slog.Logger, handle dispatch.Handler) fu
 				done = one(ctx, source, d, log, handle)
 			}
 			if !done {
-				answer.BatchItemFailures = append(answer.BatchItemFailures, lambdaevents.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+				answer.BatchItemFailures = append(answer.BatchItemFailures,
+					lambdaevents.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
 			}
 		}
 		return answer, nil
 	}
 }
 
-func one(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.Logger, handle dispatch.Handler) (done bool) {
+func one(
+	ctx context.Context, source queue.Source, d queue.Delivery, log *slog.Logger, handle dispatch.Handler,
+) (done bool) {
 	for {
 		again, err := dispatch.Guarded(ctx, d, log, handle)
 		var rest time.Duration
 		switch {
 		case err != nil:
-			log.Error("a nudge could not be handled", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "receives", d.Receives, "error", err)
+			log.Error("a nudge could not be handled", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "receives", d.Receives,
+				"error", err)
 			rest = min(time.Second<<min(d.Receives, 10), longestBackOff)
 		case again == 0:
 			return true
@@ -64,7 +70,8 @@ func one(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.L
 			rest = again
 		}
 		if err := source.Retry(context.WithoutCancel(ctx), d, rest); err != nil {
-			log.Warn("a message could not be put off; it comes again when its visibility ends", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "error", err)
+			log.Warn("a message could not be put off; it comes again when its visibility ends", "kind", d.Nudge.Kind,
+				"id", d.Nudge.ID, "error", err)
 		}
 		return false
 	}

@@ -45,7 +45,8 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, "/api/v1/me", seen.URL.Path, "the stage is part of the path")
 	assert.Equal(t, "2", seen.URL.Query().Get("limit"))
 	assert.Equal(t, "Bearer ap_example", seen.Header.Get("Authorization"))
-	assert.Equal(t, "130.176.1.2:0", seen.RemoteAddr, "what the gateway saw: it can be reached without CloudFront, too, and then a client wrote the rest")
+	assert.Equal(t, "130.176.1.2:0", seen.RemoteAddr,
+		"what the gateway saw: it can be reached without CloudFront, too, and then a client wrote the rest")
 	assert.Equal(t, http.StatusTeapot, answer.StatusCode)
 	assert.Equal(t, "answer", answer.Body)
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
@@ -53,7 +54,9 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 
 func TestAPathOutsideTheAPIIsLeftAlone(t *testing.T) {
 	var path, address string
-	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { path, address = r.URL.Path, r.RemoteAddr }))
+	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		path, address = r.URL.Path, r.RemoteAddr
+	}))
 	event := sample[lambdaevents.APIGatewayProxyRequest](t, "api")
 	event.Path = "/docs"
 	event.Headers, event.MultiValueHeaders = nil, nil
@@ -65,7 +68,9 @@ func TestAPathOutsideTheAPIIsLeftAlone(t *testing.T) {
 
 func TestAFormSurvivesTheGateway(t *testing.T) {
 	var message string
-	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { message = r.FormValue("message") }))
+	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		message = r.FormValue("message")
+	}))
 	_, err := handle(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "chat"))
 	require.NoError(t, err)
 	assert.Equal(t, "Hello there", message)
@@ -98,16 +103,25 @@ func TestAStreamsBodyNeverFails(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"nothing written": func(http.ResponseWriter, *http.Request) {},
 		"a panic before":  func(http.ResponseWriter, *http.Request) { panic("oops") },
-		"a panic after":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "half"); panic("oops") },
+		"a panic after": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half")
+			panic("oops")
+		},
 		"an abort on purpose": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "half")
 			panic(http.ErrAbortHandler)
 		},
-		"flushed, nothing written":    func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() },
-		"a status and an empty write": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent); _, _ = w.Write(nil) },
+		"flushed, nothing written": func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+		},
+		"a status and an empty write": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+			_, _ = w.Write(nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer, err := trigger.Streamed(handler, quiet)(t.Context(), sample[lambdaevents.APIGatewayProxyRequest](t, "api"))
+			answer, err := trigger.Streamed(handler, quiet)(t.Context(),
+				sample[lambdaevents.APIGatewayProxyRequest](t, "api"))
 			require.NoError(t, err)
 			_, err = io.ReadAll(answer.Body)
 			require.NoError(t, err, "an error here would end the process")
@@ -144,7 +158,8 @@ func (s *source) Retry(_ context.Context, _ queue.Delivery, after time.Duration)
 }
 
 func message(id, body, receives string) lambdaevents.SQSMessage {
-	return lambdaevents.SQSMessage{MessageId: id, Body: body, ReceiptHandle: "r", Attributes: map[string]string{"ApproximateReceiveCount": receives}}
+	return lambdaevents.SQSMessage{MessageId: id, Body: body, ReceiptHandle: "r",
+		Attributes: map[string]string{"ApproximateReceiveCount": receives}}
 }
 
 func TestOfABatchOnlyWhatFailedComesAgain(t *testing.T) {
@@ -162,7 +177,8 @@ func TestOfABatchOnlyWhatFailedComesAgain(t *testing.T) {
 	})
 	nudge := func(id string) string { return `{"kind":"run","id":"` + id + `"}` }
 	answer, err := handle(t.Context(), lambdaevents.SQSEvent{Records: []lambdaevents.SQSMessage{
-		message("1", nudge("good"), "1"), message("2", nudge("bad"), "3"), message("3", "poison", "1"), message("4", nudge("later"), "1"),
+		message("1", nudge("good"), "1"), message("2", nudge("bad"), "3"), message("3", "poison", "1"),
+		message("4", nudge("later"), "1"),
 		message("5", nudge("later"), "4"), message("6", nudge("panics"), "1"),
 	}})
 	require.NoError(t, err)
@@ -170,7 +186,8 @@ func TestOfABatchOnlyWhatFailedComesAgain(t *testing.T) {
 	for _, f := range answer.BatchItemFailures {
 		failed = append(failed, f.ItemIdentifier)
 	}
-	assert.Equal(t, []string{"2", "3", "4"}, failed, "a healthy message that came often goes: the store knows when it is due; so does one that panics")
+	assert.Equal(t, []string{"2", "3", "4"}, failed,
+		"a healthy message that came often goes: the store knows when it is due; so does one that panics")
 	assert.Equal(t, []time.Duration{8 * time.Second, time.Second, time.Hour}, s.rests)
 }
 
@@ -192,7 +209,8 @@ func TestWhatComesAgainAtOnceIsWaitedFor(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		handle := trigger.Messages(s, quiet, func(context.Context, string) (time.Duration, error) { return time.Second, nil })
+		handle := trigger.Messages(s, quiet,
+			func(context.Context, string) (time.Duration, error) { return time.Second, nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		answer, err := handle(ctx, sample[lambdaevents.SQSEvent](t, "job"))

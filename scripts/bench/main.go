@@ -1,8 +1,8 @@
 // Command bench measures the real process over HTTP with durable writes, on this machine, load driver included.
 //
-// It builds the program, starts it over a fresh folder and prints a table: runs accepted and runs completed a second at 64
-// clients, time from POST to the first streamed event on an idle system, memory idle and per open stream, the size of the
-// binary, and the time from start to serving.
+// It builds the program, starts it over a fresh folder and prints a table: runs accepted and runs completed a second at
+// 64 clients, time from POST to the first streamed event on an idle system, memory idle and per open stream, the size
+// of the binary, and the time from start to serving.
 package main
 
 import (
@@ -82,7 +82,8 @@ func run() error {
 		_ = s.command.Wait()
 	}()
 	row("start to serving, first start", "%s", s.served.Round(time.Millisecond))
-	row("memory, idle", "%.1f MB resident, %.1f MB of it its own, the rest pages of the program", float64(s.resident())/1e6, float64(s.own())/1e6)
+	row("memory, idle", "%.1f MB resident, %.1f MB of it its own, the rest pages of the program",
+		float64(s.resident())/1e6, float64(s.own())/1e6)
 	s.firstEvent()
 	s.load("accepted runs (wait=false)", "false")
 	if *profile != "" {
@@ -97,8 +98,10 @@ func row(what, format string, args ...any) {
 }
 
 func start(binary, data string) (*server, error) {
-	s := &server{command: exec.Command(binary), client: &http.Client{Transport: &http.Transport{MaxIdleConns: 10_000, MaxIdleConnsPerHost: 10_000}}}
-	s.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000", "ORGANIZATION_CAP=1000000",
+	s := &server{command: exec.Command(binary),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConns: 10_000, MaxIdleConnsPerHost: 10_000}}}
+	s.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000",
+		"ORGANIZATION_CAP=1000000",
 		"RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error", "PPROF=true")
 	out, err := s.command.StdoutPipe()
 	if err != nil {
@@ -199,7 +202,8 @@ func (s *server) load(what, wait string) {
 	}
 	wg.Wait()
 	took := time.Since(began)
-	row(what, "%.0f/s at %d clients, p50 %s, p99 %s, %d errors", float64(len(all))/took.Seconds(), *clients, quantile(all, 0.5), quantile(all, 0.99), bad.Load())
+	row(what, "%.0f/s at %d clients, p50 %s, p99 %s, %d errors", float64(len(all))/took.Seconds(), *clients,
+		quantile(all, 0.5), quantile(all, 0.99), bad.Load())
 }
 
 func quantile(d []time.Duration, q float64) time.Duration {
@@ -269,7 +273,9 @@ func (s *server) idleStreams() error {
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(c, "GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", paused.RunID, s.key); err != nil {
+			if _, err := fmt.Fprintf(c,
+				"GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", paused.RunID,
+				s.key); err != nil {
 				return err
 			}
 			if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {

@@ -47,7 +47,8 @@ func run(ctx context.Context, name string, again bool) error {
 		return err
 	}
 	if len(there.Rows) > 0 && !again {
-		return fmt.Errorf("organization %s is there already: its operator key is with whoever deployed this first; -again makes another organization with a key of its own",
+		return fmt.Errorf("organization %s is there already: its operator key is with whoever deployed this first; "+
+			"-again makes another organization with a key of its own",
 			there.Rows[0].Value.ID)
 	}
 	if err := store.EnsureDeployment(ctx); err != nil {

@@ -1,5 +1,5 @@
-// Command imagepush makes the stream service's image from its binary, without Docker, and pushes it to a repository. The
-// same binary gives the same image, byte for byte. It prints the digest.
+// Command imagepush makes the stream service's image from its binary, without Docker, and pushes it to a repository.
+// The same binary gives the same image, byte for byte. It prints the digest.
 //
 //	go run ./scripts/imagepush -binary dist/stream/bootstrap -repository URI
 package main
@@ -72,7 +72,8 @@ func run(ctx context.Context, binary, repository string, dry bool) (string, erro
 func imageOf(program []byte) (v1.Image, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "stream", Mode: 0o555, Size: int64(len(program)), Format: tar.FormatPAX}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: "stream", Mode: 0o555, Size: int64(len(program)),
+		Format: tar.FormatPAX}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(program); err != nil {
@@ -81,7 +82,10 @@ func imageOf(program []byte) (v1.Image, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	made, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
+	made, err := tarball.LayerFromOpener(func() (io.ReadCloser,
+		error) {
+		return io.NopCloser(bytes.NewReader(layer.Bytes())), nil
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,8 @@ func main() {
 	flag.IntVar(&s.seeds, "seeds", 200, "so many seeds of the simulation")
 	flag.StringVar(&s.killers, "killers", "own,near,sim,stories", "who is asked")
 	flag.StringVar(&s.only, "only", "", "a pattern: only mutants that read so")
-	flag.StringVar(&s.results, "results", "", "a file of kills, read first and added to: what stands there is not killed again")
+	flag.StringVar(&s.results, "results", "",
+		"a file of kills, read first and added to: what stands there is not killed again")
 	flag.Parse()
 	s.packages = flag.Args()
 	if err := run(context.Background(), s, os.Stdout); err != nil {
@@ -115,7 +116,8 @@ func copies(packages []listed, dir string) (all []mutant, overlay string, err er
 		exports[p.ImportPath] = p.Export
 	}
 	fset := token.NewFileSet()
-	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	imports := importer.ForCompiler(fset, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	replace, number := map[string]string{}, 0
 	for _, p := range packages {
 		if p.DepOnly {
@@ -213,7 +215,8 @@ func (k *killer) build(ctx context.Context, overlay, dir string) error {
 // command runs the killer, within bounds: a mutant may want all the time and memory that there is.
 func (k *killer) command(ctx context.Context, environ string) *exec.Cmd {
 	arguments := append([]string{
-		"-c", `ulimit -t "$1"; ulimit -v 8000000; shift; exec nice "$@"`, "sh", strconv.Itoa(int(k.work.Seconds())), k.binary,
+		"-c", `ulimit -t "$1"; ulimit -v 8000000; shift; exec nice "$@"`, "sh", strconv.Itoa(int(k.work.Seconds())),
+		k.binary,
 		"-test.failfast", "-test.timeout", k.patience.String(),
 	}, k.arguments...)
 	c := exec.CommandContext(ctx, "sh", arguments...)
@@ -334,14 +337,16 @@ func (s settings) build(ctx context.Context, packages []listed, overlay, dir str
 		}
 	}
 	slices.SortFunc(killers, func(a, b *killer) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.name), slices.Index(order, b.name)), cmp.Compare(a.work, b.work))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.name), slices.Index(order, b.name)),
+			cmp.Compare(a.work, b.work))
 	})
 	return killers, nil
 }
 
 // dependants are the tests of packages that are made with one of these: use cases and adapters, which take seconds.
 func dependants(ctx context.Context, packages []listed) ([]*killer, error) {
-	out, err := output(exec.CommandContext(ctx, "go", "list", "-test", "-json=Name,ImportPath,Deps", "agentplatform/internal/..."))
+	out, err := output(exec.CommandContext(ctx, "go", "list", "-test", "-json=Name,ImportPath,Deps",
+		"agentplatform/internal/..."))
 	if err != nil {
 		return nil, err
 	}

@@ -456,7 +456,8 @@ func (m *mutator) call(n *ast.CallExpr) {
 		}
 	}
 	fixed := sig.Params().Len() - 1
-	if !sig.Variadic() || n.Ellipsis.IsValid() || len(n.Args) <= fixed || m.text(n.Fun) == "append" && len(n.Args) == 2 {
+	if !sig.Variadic() || n.Ellipsis.IsValid() || len(n.Args) <= fixed || m.text(n.Fun) == "append" &&
+		len(n.Args) == 2 {
 		return
 	}
 	list := n.Args[fixed:]

@@ -1,5 +1,5 @@
-// Command operate is what whoever runs a deployment needs that the API has not: a look at dead letters and at a run, and
-// an audit of slots. It finds a stage's resources by the outputs of its stacks, and changes nothing without -do.
+// Command operate is what whoever runs a deployment needs that the API has not: a look at dead letters and at a run,
+// and an audit of slots. It finds a stage's resources by the outputs of its stacks, and changes nothing without -do.
 //
 //	go run ./scripts/operate -stage dev dead-letters run
 //	go run ./scripts/operate -stage dev -do redrive run
@@ -58,7 +58,8 @@ type operator struct {
 
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
-		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge RUN; slots ORGANIZATION; invoke FUNCTION FILE")
+		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
+			"RUN; slots ORGANIZATION; invoke FUNCTION FILE")
 	}
 	account, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -66,7 +67,8 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 	}
 	o := &operator{out: out, do: do, outputs: map[string]string{}, queues: sqs.NewFromConfig(account)}
 	for _, stack := range []string{"data", "service"} {
-		found, err := cloudformation.NewFromConfig(account).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("agents-" + stage + "-" + stack)})
+		found, err := cloudformation.NewFromConfig(account).DescribeStacks(ctx,
+			&cloudformation.DescribeStacksInput{StackName: aws.String("agents-" + stage + "-" + stack)})
 		if err != nil {
 			return err
 		}
@@ -75,7 +77,8 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		}
 	}
 	machine := host.System()
-	o.store = record.New(dynamotable.New(dynamodb.NewFromConfig(account), o.outputs["CoreTable"], machine.Now), &memblob.Store{}, machine)
+	o.store = record.New(dynamotable.New(dynamodb.NewFromConfig(account), o.outputs["CoreTable"], machine.Now),
+		&memblob.Store{}, machine)
 	switch what, which := args[0], args[1]; what {
 	case "dead-letters":
 		return o.deadLetters(ctx, which, func(types.Message) error { return nil })
@@ -134,7 +137,8 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 		}
 		for _, m := range out.Messages {
 			count++
-			o.say("%s  received %s times  %s", aws.ToString(m.MessageId), m.Attributes["ApproximateReceiveCount"], aws.ToString(m.Body))
+			o.say("%s  received %s times  %s", aws.ToString(m.MessageId), m.Attributes["ApproximateReceiveCount"],
+				aws.ToString(m.Body))
 			if err := see(m); err != nil {
 				return err
 			}
@@ -192,7 +196,8 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 				return nil
 			}
 			o.say("  discarded")
-			_, err := o.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &dead, ReceiptHandle: m.ReceiptHandle})
+			_, err := o.queues.DeleteMessage(ctx,
+				&sqs.DeleteMessageInput{QueueUrl: &dead, ReceiptHandle: m.ReceiptHandle})
 			return err
 		}
 		return nil
@@ -251,8 +256,8 @@ func (o *operator) invoke(ctx context.Context, client *lambda.Client, name strin
 	return nil
 }
 
-// slots holds an organisation's rows of active runs against the runs. Each pair is written in one commit, so a difference
-// is a fault of the program; one that is only seen once may be a run that moved between the two looks.
+// slots holds an organisation's rows of active runs against the runs. Each pair is written in one commit, so a
+// difference is a fault of the program; one that is only seen once may be a run that moved between the two looks.
 func (o *operator) slots(ctx context.Context, organization string) error {
 	ids, err := o.store.ActiveRuns(ctx, organization)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 // probeTime bounds the test call of a webhook address.
 const probeTime = 20 * time.Second
 
-// New makes the edge; a stream that is a function's answer ends after maxStream, 0 for never. More adds what only some have.
+// New makes the edge; a stream that is a function's answer ends after maxStream, 0 for never. More adds what only some
+// have.
 func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Config)) (*httpapi.Server, error) {
 	s := p.Settings
 	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
@@ -38,9 +39,12 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 	c := httpapi.Config{
 		Intake:  &intake.Intake{Shell: p.Shell, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
 		Files:   &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
-		Tenants: p.Tenants, Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits, Host: p.Host, Log: p.Log,
-		Webhooks:      &webhook.Sender{Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret, Sealer: p.Sealer},
-		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, MaxStream: maxStream, PublicURL: s.PublicURL, Callbacks: policy,
+		Tenants: p.Tenants, Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits, Host: p.Host,
+		Log: p.Log,
+		Webhooks: &webhook.Sender{Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log,
+			Secret: s.WebhookSecret, Sealer: p.Sealer},
+		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, MaxStream: maxStream,
+		PublicURL: s.PublicURL, Callbacks: policy,
 		Streams: s.Streams, KeyStreams: s.KeyStreams,
 		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Hook) {
@@ -55,5 +59,6 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 
 // A2A adds the face for clients of the Agent2Agent protocol.
 func A2A(c *httpapi.Config) {
-	c.A2A = &a2aface.Face{Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow, URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base}
+	c.A2A = &a2aface.Face{Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow,
+		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base}
 }

@@ -50,7 +50,9 @@ type bench struct {
 // open wires everything for AWS, with fresh resources. Clients are changed by through, which may be nil.
 func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string) *bench {
 	t.Helper()
-	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	t.Cleanup(receiver.Close)
 	host := strings.TrimPrefix(receiver.URL, "https://")
 	b := &bench{T: t, hook: receiver.URL}
@@ -60,9 +62,11 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	read, err := setting.Read(append(settings, "WEBHOOK_ALLOW_HOSTS="+host, "WEBHOOK_SECRET=s"))
 	require.NoError(t, err)
 	resources, err := setting.ReadCloud([]string{
-		"CORE_TABLE=" + awstest.Table(t, db), "FEED_TABLE=" + awstest.Table(t, db), "BUCKET=" + awstest.Bucket(t, awstest.S3(t)), "RUN_QUEUE_URL=" + run,
+		"CORE_TABLE=" + awstest.Table(t, db), "FEED_TABLE=" + awstest.Table(t, db),
+		"BUCKET=" + awstest.Bucket(t, awstest.S3(t)), "RUN_QUEUE_URL=" + run,
 		"WEBHOOK_QUEUE_URL=" + awstest.Queue(t, queues), "JOB_QUEUE_URL=" + awstest.Queue(t, queues),
-		"PAUSE_MACHINE_ARN=" + awstest.StateMachine(t, sfn.NewFromConfig(account), sfntimer.Definition(run)), "CACHE_LIFE=5m",
+		"PAUSE_MACHINE_ARN=" + awstest.StateMachine(t, sfn.NewFromConfig(account), sfntimer.Definition(run)),
+		"CACHE_LIFE=5m",
 		"SEALING_KEY=" + awstest.Key(t, kms.NewFromConfig(account)),
 	})
 	require.NoError(t, err)
@@ -82,7 +86,8 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	require.NoError(t, err)
 	b.sender = &webhook.Sender{
 		Store: p.Store, Host: p.Host, Log: p.Log, Secret: "s", Sealer: p.Sealer,
-		Client: egress.Policy{Allow: []string{host}, Roots: receiver.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}.Client(0),
+		Client: egress.Policy{Allow: []string{host},
+			Roots: receiver.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}.Client(0),
 	}
 	b.first, err = p.Tenants.Bootstrap(t.Context())
 	require.NoError(t, err)

@@ -65,19 +65,22 @@ func TestARunCostsNoMoreThanItMay(t *testing.T) {
 		require.Zero(t, again)
 		return id
 	})
-	assert.LessOrEqual(t, pushed.Writes+pushed.Sends+pushed.Timers, plain.Writes+plain.Sends+plain.Timers+3, "a webhook adds a send, a claim and a record")
+	assert.LessOrEqual(t, pushed.Writes+pushed.Sends+pushed.Timers, plain.Writes+plain.Sends+plain.Timers+3,
+		"a webhook adds a send, a claim and a record")
 
 	paused := add("with a pause and its answer", func() string {
 		id := b.run("message", "/ask Which?")
 		e, err := b.Store.Run(t.Context(), record.System(), id)
 		require.NoError(t, err)
 		require.Equal(t, "awaiting_input", string(e.Value.Status))
-		body := fmt.Sprintf(`{"decisions":[{"interrupt_id":%q,"decision":"answer","message":"this"}]}`, e.Value.Interrupts[0].ID)
+		body := fmt.Sprintf(`{"decisions":[{"interrupt_id":%q,"decision":"answer","message":"this"}]}`,
+			e.Value.Interrupts[0].ID)
 		b.post("/runs/"+id+"/resume", "application/json", strings.NewReader(body), http.StatusOK)
 		require.NoError(t, b.worker.Handle(t.Context(), id))
 		return id
 	})
-	assert.LessOrEqual(t, paused.Writes+paused.Sends+paused.Timers, plain.Writes+plain.Sends+plain.Timers+6, "pause, start timer, resume, send, stop timer, claim")
+	assert.LessOrEqual(t, paused.Writes+paused.Sends+paused.Timers, plain.Writes+plain.Sends+plain.Timers+6,
+		"pause, start timer, resume, send, stop timer, claim")
 
 	listed(t, rows)
 }
@@ -97,15 +100,19 @@ const (
 // listed holds the table in infra/README.md to what was counted.
 func listed(t *testing.T, rows []row) {
 	var s strings.Builder
-	s.WriteString("\n| run | writes | sends | timer calls | reads | write units | USD a million |\n|---|---|---|---|---|---|---|\n")
+	s.WriteString("\n| run | writes | sends | timer calls | reads | write units | USD a million " +
+		"|\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		dollars := float64(r.Units)*priceUnit + float64(r.Reads)*priceRead + float64(3*r.Sends)*priceRequest + float64(r.Sends+1)*priceInvoke
+		dollars := float64(r.Units)*priceUnit + float64(r.Reads)*priceRead + float64(3*r.Sends)*priceRequest +
+			float64(r.Sends+1)*priceInvoke
 		if r.Timers > 0 {
 			dollars += 2 * priceTransition
 		}
-		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %.2f |\n", r.name, r.Writes, r.Sends, r.Timers, r.Reads, r.Units, dollars)
+		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %.2f |\n", r.name, r.Writes, r.Sends, r.Timers, r.Reads,
+			r.Units, dollars)
 	}
-	const file, begin, end = "../../../infra/README.md", "<!-- cost:begin, rewritten by make cost -->\n", "\n<!-- cost:end -->"
+	const file, begin, end = "../../../infra/README.md", "<!-- cost:begin, rewritten by make " +
+		"cost -->\n", "\n<!-- cost:end -->"
 	readme, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(readme), begin)

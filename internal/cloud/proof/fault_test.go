@@ -31,8 +31,8 @@ import (
 	"agentplatform/internal/table/dynamotable"
 )
 
-// proxy stands between the service and AWS. While it is on, a request may be dropped, delayed, doubled, or answered in vain;
-// and it answers with the conflicts and throttles that an emulator never makes.
+// proxy stands between the service and AWS. While it is on, a request may be dropped, delayed, doubled, or answered in
+// vain; and it answers with the conflicts and throttles that an emulator never makes.
 type proxy struct {
 	upstream string
 	on       atomic.Bool
@@ -118,7 +118,8 @@ type answered struct {
 }
 
 func (p *proxy) forward(r *http.Request, body []byte) (answered, error) {
-	again, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, p.upstream+r.URL.RequestURI(), bytes.NewReader(body))
+	again, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method,
+		p.upstream+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return answered{}, err
 	}
@@ -147,7 +148,8 @@ func conflict(body []byte) map[string]any {
 		reasons = append(reasons, map[string]any{"Code": "None"})
 	}
 	return map[string]any{
-		"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "Transaction cancelled", "CancellationReasons": reasons,
+		"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "Transaction cancelled",
+		"CancellationReasons": reasons,
 	}
 }
 
@@ -157,7 +159,8 @@ func (b *bench) processes(ctx context.Context) (wait func()) {
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
 		working.Go(func() { dispatch.Run(ctx, b.Queues[kind], width, b.Log, handle) })
 	}
-	run(events.NudgeRun, 12, func(ctx context.Context, id string) (time.Duration, error) { return 0, b.worker.Handle(ctx, id) })
+	run(events.NudgeRun, 12,
+		func(ctx context.Context, id string) (time.Duration, error) { return 0, b.worker.Handle(ctx, id) })
 	run(events.NudgeWebhook, 4, b.sender.Handle)
 	sweeper := &sweep.Sweeper{Shell: b.Shell, Store: b.Store, Queue: b.Queues, Host: b.Host, Log: b.Log}
 	working.Go(func() {
@@ -201,7 +204,8 @@ func (b *bench) send(key string, fields ...string) (run string) {
 		switch {
 		case response.StatusCode == http.StatusAccepted && answer.Parked != nil:
 			return answer.Parked.ParkedID
-		case answer.RunID != "" && (answer.Code == "" || answer.Code == "run_failed"): // a run that has failed meanwhile is told with its own status
+		// a run that has failed meanwhile is told with its own status
+		case answer.RunID != "" && (answer.Code == "" || answer.Code == "run_failed"):
 			return answer.RunID
 		case response.StatusCode >= 500, response.StatusCode == http.StatusTooManyRequests, answer.Code == "parked_queue_full":
 			_ = b.Host.Sleep(b.Context(), 300*time.Millisecond)
@@ -237,7 +241,8 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 		sending.Go(func() {
 			for n := range each {
 				key := fmt.Sprintf("%d-%d", c, n)
-				fields := []string{"message", []string{"hello", "/sleep 300ms", "/tool echo {\"text\":\"a\"}", "/fail no"}[n%4]}
+				fields := []string{"message",
+					[]string{"hello", "/sleep 300ms", "/tool echo {\"text\":\"a\"}", "/fail no"}[n%4]}
 				if n%3 == 0 {
 					fields = append(fields, "callback_url", b.hook)
 				}
@@ -291,7 +296,8 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 		assert.Equal(t, 1, rows[h.RunID], "one delivery for each ended run")
 	}
 	t.Logf("%d runs; faults: %v", len(all.Runs), p.faults)
-	for _, fault := range []string{"dropped", "delayed", "doubled", "reply lost", "conflict", "throttled", "server error"} {
+	for _, fault := range []string{"dropped", "delayed", "doubled", "reply lost", "conflict", "throttled",
+		"server error"} {
 		assert.Positive(t, p.faults[fault], fault)
 	}
 }
@@ -320,7 +326,8 @@ func (u unsettled) String() string {
 func (b *bench) audit() *invariant.Audit {
 	all := invariant.NewAudit()
 	client := dynamodb.NewFromConfig(b.direct)
-	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String(b.Cloud.CoreTable), ConsistentRead: aws.Bool(true)})
+	pages := dynamodb.NewScanPaginator(client,
+		&dynamodb.ScanInput{TableName: aws.String(b.Cloud.CoreTable), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(b.Context())
 		require.NoError(b, err)

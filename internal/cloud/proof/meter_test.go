@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/table/dynamotable"
 )
 
-// meter counts what is called, and computes the write units that DynamoDB would bill: a local DynamoDB's own are not to be
-// trusted. It must see every write since a table was made, as an index costs by what changes.
+// meter counts what is called, and computes the write units that DynamoDB would bill: a local DynamoDB's own are not to
+// be trusted. It must see every write since a table was made, as an index costs by what changes.
 type meter struct {
 	mu     sync.Mutex
 	calls  map[string]int

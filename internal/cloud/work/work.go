@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	lookEvery = time.Second      // how soon a running run sees a cancel
-	drainTime = 20 * time.Second // for what is under way at a hand-over, of the minute that HAND_OVER_AFTER leaves at least
+	lookEvery = time.Second // how soon a running run sees a cancel
+	// for what is under way at a hand-over, of the minute that HAND_OVER_AFTER leaves at least
+	drainTime = 20 * time.Second
 )
 
 // New makes the worker. It makes a call, for the keys of model providers.

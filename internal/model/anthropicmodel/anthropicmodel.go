@@ -24,7 +24,8 @@ func New(baseURL, key string, client *http.Client) *Model {
 	header.Set("X-Api-Key", key)
 	header.Set("Anthropic-Version", "2023-06-01")
 	return &Model{modelhttp.Endpoint{
-		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.anthropic.com"), "/v1/messages"), Header: header, Client: client,
+		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.anthropic.com"), "/v1/messages"), Header: header,
+		Client: client,
 	}}
 }
 
@@ -117,7 +118,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	for _, t := range r.Tools {
 		one := tool{t.Name, t.Description, map[string]any{"type": "object"}}
 		if err := json.Unmarshal(t.Parameters, &one.Schema); err != nil {
-			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name, err)
+			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w",
+				t.Name, err)
 		}
 		body.Tools = append(body.Tools, one)
 	}
@@ -178,7 +180,8 @@ func (h *heard) take(e event, emit func(string)) {
 		if h.blocks[at].kind != "" {
 			return // it has begun, and what was said is said
 		}
-		h.blocks[at] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name), input: e.Block.Input}
+		h.blocks[at] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name),
+			input: e.Block.Input}
 		h.size += len(e.Block.ID) + len(e.Block.Name) + len(e.Block.Input)
 		h.say(at, "text", e.Block.Text, emit)
 	case "content_block_delta":
@@ -204,7 +207,8 @@ func (h *heard) say(at int, kind string, piece modelhttp.Text, emit func(string)
 // raise takes over what is claimed: each claim is of the whole reply so far.
 func (u *usage) raise(claimed usage) {
 	for mine, theirs := range map[*modelhttp.Count]modelhttp.Count{
-		&u.Input: claimed.Input, &u.CacheRead: claimed.CacheRead, &u.CacheCreation: claimed.CacheCreation, &u.Output: claimed.Output,
+		&u.Input: claimed.Input, &u.CacheRead: claimed.CacheRead, &u.CacheCreation: claimed.CacheCreation,
+		&u.Output: claimed.Output,
 	} {
 		if theirs != 0 {
 			*mine = theirs
@@ -225,7 +229,8 @@ func sum(claims ...modelhttp.Count) (total int64) {
 
 func (h *heard) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
-		InputTokens: sum(h.usage.Input, h.usage.CacheRead, h.usage.CacheCreation), OutputTokens: sum(h.usage.Output), RequestID: answer.Get("Request-Id"),
+		InputTokens: sum(h.usage.Input, h.usage.CacheRead, h.usage.CacheCreation), OutputTokens: sum(h.usage.Output),
+		RequestID: answer.Get("Request-Id"),
 	}
 	for _, b := range h.blocks {
 		switch b.kind {
@@ -268,7 +273,9 @@ func messages(conversation []model.Message) []message {
 			blocks = append(blocks, block{Type: "text", Text: text})
 		}
 		for _, i := range m.Images {
-			blocks = append(blocks, block{Type: "image", Source: &source{"base64", i.ContentType, base64.StdEncoding.EncodeToString(i.Data)}})
+			blocks = append(blocks,
+				block{Type: "image", Source: &source{"base64", i.ContentType,
+					base64.StdEncoding.EncodeToString(i.Data)}})
 		}
 		for _, c := range m.Calls {
 			blocks = append(blocks, block{Type: "tool_use", ID: c.ID, Name: c.Name, Input: c.Object()})

@@ -10,9 +10,11 @@ import (
 )
 
 func TestACancelClosesTheConnection(t *testing.T) {
-	modeltest.RunCancel(t, "text/event-stream", func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })
+	modeltest.RunCancel(t, "text/event-stream",
+		func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })
 }
 
 func TestRecordings(t *testing.T) {
-	modeltest.RunRecordings(t, func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })
+	modeltest.RunRecordings(t,
+		func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })
 }

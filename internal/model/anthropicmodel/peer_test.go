@@ -12,5 +12,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	modeltest.RunPeer(t, func(address string) model.Model { return anthropicmodel.New(address, "secret-key", http.DefaultClient) })
+	modeltest.RunPeer(t, func(address string) model.Model {
+		return anthropicmodel.New(address, "secret-key", http.DefaultClient)
+	})
 }

@@ -74,19 +74,22 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 	if r.MaxTokens != nil || r.Temperature != nil {
 		in.InferenceConfig = &types.InferenceConfiguration{}
 		if r.MaxTokens != nil {
-			in.InferenceConfig.MaxTokens = aws.Int32(int32(min(*r.MaxTokens, 1<<30))) //nolint:gosec // bounded just here
+			//nolint:gosec // bounded just here
+			in.InferenceConfig.MaxTokens = aws.Int32(int32(min(*r.MaxTokens, 1<<30)))
 		}
 		if r.Temperature != nil {
 			in.InferenceConfig.Temperature = aws.Float32(float32(min(*r.Temperature, 1)))
 		}
 	}
 	if m.guardrail.ID != "" {
-		in.GuardrailConfig = &types.GuardrailStreamConfiguration{GuardrailIdentifier: &m.guardrail.ID, GuardrailVersion: &m.guardrail.Version}
+		in.GuardrailConfig = &types.GuardrailStreamConfiguration{GuardrailIdentifier: &m.guardrail.ID,
+			GuardrailVersion: &m.guardrail.Version}
 	}
 	for _, t := range r.Tools {
 		var schema any
 		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-			return nil, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name, err)
+			return nil, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name,
+				err)
 		}
 		if in.ToolConfig == nil {
 			in.ToolConfig = &types.ToolConfiguration{}
@@ -125,7 +128,8 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 	}
 	for _, i := range m.Images {
 		blocks = append(blocks, &types.ContentBlockMemberImage{Value: types.ImageBlock{
-			Format: types.ImageFormat(strings.TrimPrefix(i.ContentType, "image/")), Source: &types.ImageSourceMemberBytes{Value: i.Data},
+			Format: types.ImageFormat(strings.TrimPrefix(i.ContentType, "image/")),
+			Source: &types.ImageSourceMemberBytes{Value: i.Data},
 		}})
 	}
 	for _, c := range m.Calls {
@@ -140,7 +144,8 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 		}
 		blocks = append(blocks, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{
 			ToolUseId: aws.String(r.CallID), Status: status,
-			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: cmp.Or(r.Tell(), "(nothing)")}},
+			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: cmp.Or(r.Tell(),
+				"(nothing)")}},
 		}})
 	}
 	return blocks
@@ -162,7 +167,8 @@ func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
 	switch e := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := e.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
-			h.calls = append(h.calls, model.Call{ID: aws.ToString(use.Value.ToolUseId), Name: aws.ToString(use.Value.Name)})
+			h.calls = append(h.calls,
+				model.Call{ID: aws.ToString(use.Value.ToolUseId), Name: aws.ToString(use.Value.Name)})
 		}
 	case *types.ConverseStreamOutputMemberContentBlockDelta:
 		switch d := e.Value.Delta.(type) {
@@ -222,7 +228,8 @@ func failure(err error) error {
 	}
 	var throttled *types.ThrottlingException
 	var notReady *types.ModelNotReadyException
-	failed := model.FromHTTP(answered.HTTPStatusCode(), model.RetryAfter(answered.Response.Header), fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
+	failed := model.FromHTTP(answered.HTTPStatusCode(), model.RetryAfter(answered.Response.Header),
+		fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
 	if errors.As(err, &throttled) || errors.As(err, &notReady) {
 		failed = &model.Error{Kind: model.Throttled, Err: fmt.Errorf("the model's provider throttles: %w", err)}
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 func open(address string) model.Model {
-	account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
+	account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address,
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
 	return bedrockmodel.New(account, bedrockmodel.Guardrail{ID: "g", Version: "1"})
 }
 
@@ -33,8 +34,9 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 		text   string
 		want   model.Kind
 	}{
-		"ValidationException":         {400, "Input is too long for requested model.", model.TooLong},
-		"AccessDeniedException":       {403, "You don't have access to the model with the specified model ID.", model.BadRequest},
+		"ValidationException": {400, "Input is too long for requested model.", model.TooLong},
+		"AccessDeniedException": {403, "You don't have access to the model with the specified model ID.",
+			model.BadRequest},
 		"ThrottlingException":         {429, "Too many requests, please wait before trying again.", model.Throttled},
 		"ModelNotReadyException":      {429, "The model is not ready for inference.", model.Throttled},
 		"ModelTimeoutException":       {408, "The model timed out.", model.Retryable},
@@ -47,7 +49,8 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 				_, _ = io.WriteString(w, `{"message":"`+c.text+`"}`)
 			}))
 			defer server.Close()
-			_, err := open(server.URL).Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+			_, err := open(server.URL).Converse(t.Context(),
+				model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
 			var failure *model.Error
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, c.want, failure.Kind)
@@ -59,19 +62,23 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 // Bedrock tells of a wrong signature by repeating what was signed.
 func TestBedrocksWordsShowNothingOfOurs(t *testing.T) {
 	const token = "IQoJb3JpZ2luX2VjEOURS//////////wEaCXVzLWVhc3QtMSJHMEUCIQ"
-	for kind, status := range map[string]int{"InvalidSignatureException": 403, "ThrottlingException": 429, "ValidationException": 400} {
+	for kind, status := range map[string]int{"InvalidSignatureException": 403, "ThrottlingException": 429,
+		"ValidationException": 400} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Amzn-Errortype", kind)
 			w.WriteHeader(status)
 			words, _ := json.Marshal(map[string]string{
-				"message": "it should have been host:" + r.Host + " token:" + r.Header.Get("X-Amz-Security-Token") + " " + r.Header.Get("Authorization") +
+				"message": "it should have been host:" + r.Host + " token:" + r.Header.Get("X-Amz-Security-Token") +
+					" " + r.Header.Get("Authorization") +
 					" User: arn:aws:iam::123456789012:user/ours is not authorized",
 			})
 			_, _ = w.Write(words)
 		}))
-		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("AKIDOURS12345", "secret", token)}
+		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
+			Credentials: credentials.NewStaticCredentialsProvider("AKIDOURS12345", "secret", token)}
 		m := bedrockmodel.New(account, bedrockmodel.Guardrail{})
-		_, err := m.Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+		_, err := m.Converse(t.Context(),
+			model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
 		server.Close()
 		require.ErrorContains(t, err, "it should have been")
 		for _, part := range []string{token, token[:20], "AKIDOURS", "127.0.0.1", "123456789012"} {
@@ -85,7 +92,8 @@ func TestBedrocksWordsShowNothingOfOurs(t *testing.T) {
 
 func TestRecordings(t *testing.T) {
 	modeltest.RunRecordings(t, func(address string) model.Model {
-		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
+		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address,
+			Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
 		return bedrockmodel.New(account, bedrockmodel.Guardrail{})
 	})
 }

@@ -15,7 +15,8 @@ import (
 
 func TestContract(t *testing.T) {
 	modeltest.RunPeer(t, func(address string) model.Model {
-		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address, Credentials: credentials.NewStaticCredentialsProvider("id", "secret-key", "")}
+		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address,
+			Credentials: credentials.NewStaticCredentialsProvider("id", "secret-key", "")}
 		return bedrockmodel.New(account, bedrockmodel.Guardrail{})
 	})
 }

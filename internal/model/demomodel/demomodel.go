@@ -1,7 +1,7 @@
 // Package demomodel is the model port without a network: deterministic, for trying things out and for tests.
 //
-// It reads the newest user message line by line. A line that begins with "/" is a direction; all others are what it says
-// back. The directions: /sleep, /stream, /ask, /tool, /search, /fail, /flaky.
+// It reads the newest user message line by line. A line that begins with "/" is a direction; all others are what it
+// says back. The directions: /sleep, /stream, /ask, /tool, /search, /fail, /flaky.
 package demomodel
 
 import (
@@ -36,7 +36,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	began := min(len(rounds), len(p.segments)-1)
 	s := p.segments[began]
 	if r.Try < s.flaky {
-		return model.Reply{}, model.Fail(model.Retryable, "the demo model was told to fail %d times, this is time %d", s.flaky, r.Try+1)
+		return model.Reply{}, model.Fail(model.Retryable, "the demo model was told to fail %d times, this is time %d",
+			s.flaky, r.Try+1)
 	}
 	w := &writer{ctx: ctx, host: m.host, emit: emit, begun: began > 0 && saidSomething(r.Messages)}
 	if began == 0 && p.text != "" {

@@ -19,7 +19,8 @@ import (
 
 func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Harness{
-		Model: demomodel.New(host.System()), Talk: "several words to say", Call: `/tool echo {"text":"hi"}`, Ask: "/ask Which?", Fail: "/fail no",
+		Model: demomodel.New(host.System()), Talk: "several words to say", Call: `/tool echo {"text":"hi"}`,
+		Ask: "/ask Which?", Fail: "/fail no",
 		Flaky: "x\n/flaky 1", Slow: "/sleep 2s", Takes: 2 * time.Second,
 	})
 }
@@ -43,7 +44,8 @@ func answer(t require.TestingT, message string) (text string, rounds [][]string)
 			if c.Name == model.AskUser {
 				outcome = model.Answered
 			}
-			results.Results = append(results.Results, model.Result{CallID: c.ID, Name: c.Name, Outcome: outcome, Text: "R"})
+			results.Results = append(results.Results,
+				model.Result{CallID: c.ID, Name: c.Name, Outcome: outcome, Text: "R"})
 		}
 		rounds = append(rounds, names)
 		messages = append(messages, said, results)
@@ -89,9 +91,11 @@ func TestSleepAndStreamTakeTheirTime(t *testing.T) {
 	})
 }
 
-// Whatever the message: what is said comes first and once, every line of it, and the same message gives the same answer.
+// Whatever the message: what is said comes first and once, every line of it, and the same message gives the same
+// answer.
 func TestWhatIsSaidIsSaidBack(t *testing.T) {
-	line := rapid.SampledFrom([]string{"word", "two words", "/tool x {}", "/ask q", "/stream 2 0s", "/search s", "/bad", "täxt ☃"})
+	line := rapid.SampledFrom([]string{"word", "two words", "/tool x {}", "/ask q", "/stream 2 0s", "/search s", "/bad",
+		"täxt ☃"})
 	rapid.Check(t, func(r *rapid.T) {
 		lines := rapid.SliceOfN(line, 1, 8).Draw(r, "lines")
 		var spoken []string

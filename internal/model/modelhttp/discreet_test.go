@@ -21,22 +21,23 @@ func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 	bearer := "Bearer " + key
 	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
 	for name, words := range map[string]string{
-		"as it is":         "bad key " + bearer,
-		"the key alone":    "bad key '" + key + "'!",
-		"in capitals":      strings.ToUpper(bearer),
-		"escaped":          "?key=" + url.QueryEscape(key),
-		"escaped as path":  "/" + url.PathEscape(key),
-		"base64":           std([]byte(key)) + " " + std([]byte(bearer)),
-		"base64 of more":   std([]byte("x"+key+"y")) + raw([]byte("xy: "+bearer)),
-		"hexadecimal":      hex.EncodeToString([]byte(bearer)),
-		"its first half":   key[:11] + "...",
-		"its second half":  "..." + key[9:],
-		"with spaces":      strings.Join(strings.Split(key, ""), " "),
-		"quoted":           `{"Authorization":["` + bearer + `"]}`,
-		"another header":   "you sent team-of-ours-77",
-		"the address":      "no upstream at http://provider.internal:8443/v1/chat, nor at PROVIDER.internal",
-		"who let us in":    "user:pass-word-9 is unknown " + std([]byte("user:pass-word-9")) + " v=query-value-8",
-		"other addresses":  "dial tcp 10.0.0.7:8000, [fd00::17]:443, fe80::1, ollama:11434, vllm-0.pool.svc.cluster.local, localhost, http%3A%2F%2F10.0.0.7",
+		"as it is":        "bad key " + bearer,
+		"the key alone":   "bad key '" + key + "'!",
+		"in capitals":     strings.ToUpper(bearer),
+		"escaped":         "?key=" + url.QueryEscape(key),
+		"escaped as path": "/" + url.PathEscape(key),
+		"base64":          std([]byte(key)) + " " + std([]byte(bearer)),
+		"base64 of more":  std([]byte("x"+key+"y")) + raw([]byte("xy: "+bearer)),
+		"hexadecimal":     hex.EncodeToString([]byte(bearer)),
+		"its first half":  key[:11] + "...",
+		"its second half": "..." + key[9:],
+		"with spaces":     strings.Join(strings.Split(key, ""), " "),
+		"quoted":          `{"Authorization":["` + bearer + `"]}`,
+		"another header":  "you sent team-of-ours-77",
+		"the address":     "no upstream at http://provider.internal:8443/v1/chat, nor at PROVIDER.internal",
+		"who let us in":   "user:pass-word-9 is unknown " + std([]byte("user:pass-word-9")) + " v=query-value-8",
+		"other addresses": "dial tcp 10.0.0.7:8000, [fd00::17]:443, fe80::1, ollama:11434, " +
+			"vllm-0.pool.svc.cluster.local, localhost, http%3A%2F%2F10.0.0.7",
 		"a resource of it": "arn:aws:iam::123456789012:role/ours may not",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +69,8 @@ func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 						return r
 					}, text))
 					for _, part := range []string{
-						"skours12", "345abcdef", "736b2d4f", "teamofours", "password9", "queryvalue8", "c2stt1vsuy", "ay1pvvjtl", "ny1pvvjt",
+						"skours12", "345abcdef", "736b2d4f", "teamofours", "password9", "queryvalue8", "c2stt1vsuy",
+						"ay1pvvjtl", "ny1pvvjt",
 					} {
 						assert.NotContains(t, bare, part, "%s: %s", form, text)
 					}
@@ -77,7 +79,8 @@ func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 					}
 				}
 				for _, part := range []string{
-					"provider.internal", "8443", "10.0.0", "fd00", "fe80", "11434", "cluster", "localhost", "123456789012",
+					"provider.internal", "8443", "10.0.0", "fd00", "fe80", "11434", "cluster", "localhost",
+					"123456789012",
 				} {
 					assert.NotContains(t, strings.ToLower(err.Error()), part, form)
 				}
@@ -87,7 +90,8 @@ func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 }
 
 func TestWhatIsNotOursIsSaid(t *testing.T) {
-	const words = "The model `llama3.1:8b` does not exist: messages[2].content has 8192 tokens, at most 4096 fit (see the docs, section 12.3)"
+	const words = "The model `llama3.1:8b` does not exist: messages[2].content has 8192 tokens, at most 4096 fit " +
+		"(see the docs, section 12.3)"
 	p := &provider{status: 400, body: strings.NewReader(`{"error":"` + words + `"}`)}
 	err := stream(t, p, nil)
 	assert.EqualError(t, err, "the model's provider answered 400: "+words)

@@ -147,7 +147,8 @@ func refusal(answer *http.Response) error {
 	raw = bytes.Trim(bytes.TrimSpace(raw), "[]") // some put it into a list
 	_ = Read(raw, &body)                         // whatever it is, the status says enough
 	text := cmp.Or(body.Error.Message, string(body.Message), string(body.Detail), http.StatusText(answer.StatusCode))
-	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header), fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
+	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header),
+		fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
 }
 
 // Trouble is what a provider says has gone wrong: an object with a message, or the message alone.
@@ -178,8 +179,8 @@ func (t Trouble) Failure() error {
 	return model.BrokeOff(cmp.Or(t.Message, "it does not say why"))
 }
 
-// Read reads an event, or another answer of a provider, if that costs no more than it should. Why one cannot be read is said
-// in no words of a library.
+// Read reads an event, or another answer of a provider, if that costs no more than it should. Why one cannot be read is
+// said in no words of a library.
 func Read(data []byte, into any) error {
 	err := strictjson.Within(data, strictjson.Limits{Bytes: maxEvent, Depth: maxDepth}, maxValues)
 	if err == nil {

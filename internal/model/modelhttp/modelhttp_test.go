@@ -39,14 +39,17 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) error {
 	t.Helper()
 	e := modelhttp.Endpoint{
-		URL: modelhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}}, Client: &http.Client{Transport: p},
+		URL: modelhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}},
+		Client: &http.Client{Transport: p},
 	}
 	_, err := e.Stream(t.Context(), map[string]int{"n": 1}, event)
 	return err
 }
 
 func TestEventsAreToldInOrderUntilStopIsSaid(t *testing.T) {
-	p := &provider{status: 200, body: strings.NewReader(": a comment\n\nevent: x\ndata: one\n\r\ndata: tw\ndata: o\n\ndata:three\n\nid: 1\n\ndata:\n\ndata: four\n\ndata: fi")}
+	p := &provider{status: 200,
+		body: strings.NewReader(": a comment\n\nevent: x\ndata: one\n\r\ndata: tw\ndata: o\n\ndata:three\n\nid: " +
+			"1\n\ndata:\n\ndata: four\n\ndata: fi")}
 	var got []string
 	require.NoError(t, stream(t, p, func(data []byte) (bool, error) {
 		got = append(got, string(data))
@@ -66,17 +69,29 @@ func TestWhatGoesWrongHasAKindAndShowsNoAddress(t *testing.T) {
 		kind     model.Kind
 		text     string
 	}{
-		"an object":         {provider{status: 400, body: strings.NewReader(`{"error":{"message":"no such model"}}`)}, model.BadRequest, "answered 400: no such model"},
-		"a text":            {provider{status: 401, body: strings.NewReader(`{"error":"wrong key"}`)}, model.BadRequest, "answered 401: wrong key"},
-		"a message":         {provider{status: 422, body: strings.NewReader(`{"object":"error","message":"bad"}`)}, model.BadRequest, "answered 422: bad"},
-		"a list":            {provider{status: 400, body: strings.NewReader(`[{"error":{"code":400,"message":"the prompt is too long"}}]`)}, model.TooLong, "answered 400: the prompt is too long"},
-		"a detail":          {provider{status: 404, body: strings.NewReader(`{"detail":"Not Found, friend"}`)}, model.BadRequest, "answered 404: Not Found, friend"},
-		"a page":            {provider{status: 502, body: strings.NewReader("<html>")}, model.Retryable, "answered 502: Bad Gateway"},
-		"a redirect":        {provider{status: 304, body: strings.NewReader("")}, model.Retryable, "answered 304"},
-		"too long":          {provider{status: 400, body: strings.NewReader(`{"error":{"message":"exceeds the maximum context length"}}`)}, model.TooLong, "context length"},
-		"endless words":     {provider{status: 500, body: strings.NewReader(`{"error":"` + strings.Repeat("x", 1<<20))}, model.Retryable, "Internal Server Error"},
-		"nobody is there":   {provider{}, model.Retryable, "cannot be reached"},
-		"an event too long": {provider{status: 200, body: strings.NewReader("data: " + strings.Repeat("x", 9<<20) + "\n\n")}, model.Retryable, "cannot be reached"},
+		"an object": {provider{status: 400, body: strings.NewReader(`{"error":{"message":"no such model"}}`)},
+			model.BadRequest, "answered 400: no such model"},
+		"a text": {provider{status: 401, body: strings.NewReader(`{"error":"wrong key"}`)}, model.BadRequest,
+			"answered 401: wrong key"},
+		"a message": {provider{status: 422, body: strings.NewReader(`{"object":"error","message":"bad"}`)},
+			model.BadRequest, "answered 422: bad"},
+		"a list": {provider{status: 400,
+			body: strings.NewReader(`[{"error":{"code":400,"message":"the prompt is too long"}}]`)}, model.TooLong,
+			"answered 400: the prompt is too long"},
+		"a detail": {provider{status: 404, body: strings.NewReader(`{"detail":"Not Found, friend"}`)},
+			model.BadRequest, "answered 404: Not Found, friend"},
+		"a page": {provider{status: 502, body: strings.NewReader("<html>")}, model.Retryable,
+			"answered 502: Bad Gateway"},
+		"a redirect": {provider{status: 304, body: strings.NewReader("")}, model.Retryable, "answered 304"},
+		"too long": {provider{status: 400,
+			body: strings.NewReader(`{"error":{"message":"exceeds the maximum context length"}}`)}, model.TooLong,
+			"context length"},
+		"endless words": {provider{status: 500, body: strings.NewReader(`{"error":"` + strings.Repeat("x", 1<<20))},
+			model.Retryable, "Internal Server Error"},
+		"nobody is there": {provider{}, model.Retryable, "cannot be reached"},
+		"an event too long": {provider{status: 200,
+			body: strings.NewReader("data: " + strings.Repeat("x", 9<<20) + "\n\n")}, model.Retryable,
+			"cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := stream(t, &c.provider, func([]byte) (bool, error) { return true, nil })
@@ -136,7 +151,8 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 
 func TestAPathIsPutBelowABase(t *testing.T) {
 	for base, want := range map[string]string{
-		"https://a/v1": "https://a/v1/chat", "https://a/v1/": "https://a/v1/chat", "https://a": "https://a/chat", "https://a/d?version=1": "https://a/d/chat?version=1",
+		"https://a/v1": "https://a/v1/chat", "https://a/v1/": "https://a/v1/chat", "https://a": "https://a/chat",
+		"https://a/d?version=1": "https://a/d/chat?version=1",
 	} {
 		assert.Equal(t, want, modelhttp.Join(base, "/chat"))
 	}
@@ -144,24 +160,28 @@ func TestAPathIsPutBelowABase(t *testing.T) {
 
 func TestClaimsAreTakenAsFarAsTheyMakeSense(t *testing.T) {
 	for raw, want := range map[string]modelhttp.Count{
-		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64, "1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,
+		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64,
+		"1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,
 		"null": 0, `"7"`: 0, "[]": 0, "{}": 0, "true": 0,
 	} {
 		var c struct{ N modelhttp.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"N":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.N, raw)
 	}
-	for raw, want := range map[string]modelhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: "", `[{"type":"thinking","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]`: "bc"} {
+	for raw, want := range map[string]modelhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: "",
+		`[{"type":"thinking","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]`: "bc"} {
 		var c struct{ T modelhttp.Text }
 		require.NoError(t, json.Unmarshal([]byte(`{"T":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.T, raw)
 	}
-	for raw, want := range map[string]modelhttp.Arguments{`"{\"a\":1}"`: `{"a":1}`, "null": "", `{"a": 1}`: `{"a": 1}`, `"{\"a"`: `{"a`} {
+	for raw, want := range map[string]modelhttp.Arguments{`"{\"a\":1}"`: `{"a":1}`, "null": "", `{"a": 1}`: `{"a": 1}`,
+		`"{\"a"`: `{"a`} {
 		var c struct{ A modelhttp.Arguments }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.A, raw)
 	}
-	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m", `{}`: "it does not say why", `[1]`: "it does not say why"} {
+	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m",
+		`{}`: "it does not say why", `[1]`: "it does not say why"} {
 		var c struct{ E modelhttp.Trouble }
 		require.NoError(t, json.Unmarshal([]byte(`{"E":`+raw+`}`), &c), raw)
 		if want == "" {

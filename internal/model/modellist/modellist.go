@@ -1,5 +1,5 @@
-// Package modellist asks the providers which models there are, without their libraries: whoever only lists models need not
-// link what calls them, which is large.
+// Package modellist asks the providers which models there are, without their libraries: whoever only lists models need
+// not link what calls them, which is large.
 //
 // It imports its port, modelhttp and the settings that name the providers.
 package modellist
@@ -19,13 +19,16 @@ import (
 // Of makes the catalogues of the providers that the settings name, by provider.
 func Of(s setting.Settings) map[string]model.Catalogue {
 	all := map[string]model.Catalogue{
-		"demo": Fixed{{Name: "demo", Description: "Deterministic and built in: says back what it is told and follows /directions."}},
+		"demo": Fixed{{Name: "demo",
+			Description: "Deterministic and built in: says back what it is told and follows /directions."}},
 	}
 	if s.OpenAIBaseURL != "" || s.OpenAIAPIKey != "" {
-		all["openai"] = &Endpoint{URL: base(s.OpenAIBaseURL, "https://api.openai.com/v1") + "/models", Header: http.Header{"Authorization": {"Bearer " + s.OpenAIAPIKey}}}
+		all["openai"] = &Endpoint{URL: base(s.OpenAIBaseURL, "https://api.openai.com/v1") + "/models",
+			Header: http.Header{"Authorization": {"Bearer " + s.OpenAIAPIKey}}}
 	}
 	if s.AnthropicBaseURL != "" || s.AnthropicAPIKey != "" {
-		all["anthropic"] = &Endpoint{URL: base(s.AnthropicBaseURL, "https://api.anthropic.com") + "/v1/models?limit=1000", Header: http.Header{
+		all["anthropic"] = &Endpoint{URL: base(s.AnthropicBaseURL, "https://api.anthropic.com") +
+			"/v1/models?limit=1000", Header: http.Header{
 			"X-Api-Key": {s.AnthropicAPIKey}, "Anthropic-Version": {"2023-06-01"},
 		}}
 	}

@@ -20,17 +20,20 @@ func TestEachProviderIsAskedInItsWay(t *testing.T) {
 		case r.URL.Path == "/openai/v1/models" && r.Header.Get("Authorization") == "Bearer o":
 			_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"gpt","object":"model","owned_by":"us"}]}`)
 		case r.URL.Path == "/v1/models" && r.Header.Get("X-Api-Key") == "a" && r.Header.Get("Anthropic-Version") != "":
-			_, _ = io.WriteString(w, `{"data":[{"id":"claude","type":"model","display_name":"Claude"}],"has_more":false}`)
+			_, _ = io.WriteString(w,
+				`{"data":[{"id":"claude","type":"model","display_name":"Claude"}],"has_more":false}`)
 		default:
 			http.Error(w, "secret details", http.StatusUnauthorized)
 		}
 	}))
 	defer server.Close()
 	s := setting.Settings{
-		OpenAIBaseURL: server.URL + "/openai/v1/", OpenAIAPIKey: "o", AnthropicBaseURL: server.URL, AnthropicAPIKey: "a", BedrockModels: []string{"eu.nova"},
+		OpenAIBaseURL: server.URL + "/openai/v1/", OpenAIAPIKey: "o", AnthropicBaseURL: server.URL,
+		AnthropicAPIKey: "a", BedrockModels: []string{"eu.nova"},
 	}
 	for provider, want := range map[string]model.Info{
-		"openai": {Name: "gpt", Description: "us"}, "anthropic": {Name: "claude", Description: "Claude"}, "bedrock": {Name: "eu.nova", Description: "Amazon Bedrock"},
+		"openai": {Name: "gpt", Description: "us"}, "anthropic": {Name: "claude", Description: "Claude"},
+		"bedrock": {Name: "eu.nova", Description: "Amazon Bedrock"},
 	} {
 		got, err := modellist.Of(s)[provider].List(t.Context())
 		require.NoError(t, err, provider)
@@ -53,6 +56,7 @@ func TestAKeyFollowsNoRedirect(t *testing.T) {
 	defer stranger.Close()
 	server := httptest.NewServer(http.RedirectHandler(stranger.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	_, err := modellist.Of(setting.Settings{AnthropicBaseURL: server.URL, AnthropicAPIKey: "a"})["anthropic"].List(t.Context())
+	_, err := modellist.Of(setting.Settings{AnthropicBaseURL: server.URL,
+		AnthropicAPIKey: "a"})["anthropic"].List(t.Context())
 	require.EqualError(t, err, "the model's provider answered 307")
 }

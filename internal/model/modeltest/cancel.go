@@ -30,7 +30,8 @@ func RunCancel(t *testing.T, kind string, open func(address string) model.Model)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := open(server.URL).Converse(ctx, model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+		_, err := open(server.URL).Converse(ctx,
+			model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
 		failed <- err
 	}()
 	<-begun

@@ -18,7 +18,8 @@ import (
 type answering string
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
 // Answering is a client that reaches a provider whose every answer is this.

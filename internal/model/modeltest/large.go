@@ -42,7 +42,8 @@ func RunUnreadable(t *testing.T, open func(client *http.Client) model.Model, eve
 		_, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
 		require.Error(t, err, event)
 		assert.Equal(t, model.Retryable, model.KindOf(err), event)
-		for _, word := range []string{"json", "Go", "struct", "unmarshal", "chunk", "int64", "model.", "decode", "invalid character"} {
+		for _, word := range []string{"json", "Go", "struct", "unmarshal", "chunk", "int64", "model.", "decode",
+			"invalid character"} {
 			assert.NotContains(t, err.Error(), word, event)
 		}
 	}

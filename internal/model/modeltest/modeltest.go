@@ -30,7 +30,8 @@ type Harness struct {
 
 // Run runs the contract.
 func Run(t *testing.T, h Harness) {
-	echo := []model.ToolSpec{{Name: "echo", Description: "gives back", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
+	echo := []model.ToolSpec{{Name: "echo", Description: "gives back",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
 	said := func(text string) model.Request {
 		return model.Request{Name: h.Name, Messages: []model.Message{{Role: model.User, Text: text}}, Tools: echo}
 	}
@@ -61,7 +62,9 @@ func Run(t *testing.T, h Harness) {
 		assert.Equal(t, "tool_calls", reply.Finish)
 		r.Messages = append(r.Messages,
 			model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls},
-			model.Message{Role: model.Tool, Results: []model.Result{{CallID: reply.Calls[0].ID, Name: "echo", Outcome: model.Succeeded, Text: "hi"}}})
+			model.Message{Role: model.Tool,
+				Results: []model.Result{{CallID: reply.Calls[0].ID, Name: "echo", Outcome: model.Succeeded,
+					Text: "hi"}}})
 		reply, _, err = converse(t, r)
 		require.NoError(t, err)
 		assert.Empty(t, reply.Calls)

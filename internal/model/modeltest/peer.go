@@ -34,15 +34,17 @@ func refuses(status int, message string, more object) object {
 	return r
 }
 
-// RunPeer runs the contract, and what a provider adds to it, against a mock of the provider that others wrote. Open makes
-// the adapter for the mock's address.
+// RunPeer runs the contract, and what a provider adds to it, against a mock of the provider that others wrote. Open
+// makes the adapter for the mock's address.
 func RunPeer(t *testing.T, open func(address string) model.Model) {
 	provider := peertest.Models(t,
 		object{"match": when("talk", nil), "response": object{
 			"content": "Hello there, this is an answer of several words, and more than one piece.",
-			"usage":   object{"prompt_tokens": 11, "completion_tokens": 22, "total_tokens": 33, "input_tokens": 11, "output_tokens": 22},
+			"usage": object{"prompt_tokens": 11, "completion_tokens": 22, "total_tokens": 33, "input_tokens": 11,
+				"output_tokens": 22},
 		}},
-		object{"match": when("call", object{"hasToolResult": false}), "response": object{"toolCalls": []object{{"name": "echo", "arguments": object{"text": "hi"}}}}},
+		object{"match": when("call", object{"hasToolResult": false}),
+			"response": object{"toolCalls": []object{{"name": "echo", "arguments": object{"text": "hi"}}}}},
 		object{"match": when("call", object{"hasToolResult": true}), "response": object{"content": "It said hi."}},
 		object{"match": when("both", nil), "response": object{"content": "Both at once.", "toolCalls": []object{
 			{"name": "echo", "arguments": object{"text": "one"}}, {"name": "echo", "arguments": object{"text": "two"}},
@@ -50,15 +52,21 @@ func RunPeer(t *testing.T, open func(address string) model.Model) {
 		object{"match": when("pair", object{"hasToolResult": false}), "response": object{"toolCalls": []object{
 			{"name": "echo", "arguments": object{"text": "one"}}, {"name": "echo", "arguments": object{"text": "two"}},
 		}}},
-		object{"match": when("pair", object{"hasToolResult": true}), "response": object{"content": "One, and not two."}},
-		object{"match": when("ask", nil), "response": object{"toolCalls": []object{{"name": "ask_user", "arguments": object{"question": "Which city?"}}}}},
+		object{"match": when("pair", object{"hasToolResult": true}),
+			"response": object{"content": "One, and not two."}},
+		object{"match": when("ask", nil),
+			"response": object{"toolCalls": []object{{"name": "ask_user",
+				"arguments": object{"question": "Which city?"}}}}},
 		object{"match": when("fail", nil), "response": refuses(400, "no such thing", nil)},
 		object{"match": when("flaky", object{"sequenceIndex": 0}), "response": refuses(503, "overloaded", nil)},
 		object{"match": when("flaky", nil), "response": object{"content": "Now it works."}},
 		object{"match": when("throttled", nil), "response": refuses(429, "slow down", object{"retryAfter": 7})},
-		object{"match": when("cut", nil), "response": object{"content": "This will not come to its end, as the line is cut."}, "latency": 20, "truncateAfterChunks": 4},
+		object{"match": when("cut", nil),
+			"response": object{"content": "This will not come to its end, as the line is cut."}, "latency": 20,
+			"truncateAfterChunks": 4},
 		object{"match": when("key", nil), "response": refuses(401, "Incorrect API key provided", nil)},
-		object{"match": when("slow", nil), "latency": 200, "chunkSize": 1, "response": object{"content": "A slow answer, letter by letter, letter by letter."}},
+		object{"match": when("slow", nil), "latency": 200, "chunkSize": 1,
+			"response": object{"content": "A slow answer, letter by letter, letter by letter."}},
 	)
 	m := open(provider)
 	t.Run("the conversations that are recorded", func(t *testing.T) {
@@ -71,11 +79,14 @@ func RunPeer(t *testing.T, open func(address string) model.Model) {
 		}
 	})
 	Run(t, Harness{
-		Model: m, Name: "some-model", Talk: "talk", Call: "call", Ask: "ask", Fail: "fail", Flaky: "flaky", Slow: "slow", Takes: 10 * time.Second,
+		Model: m, Name: "some-model", Talk: "talk", Call: "call", Ask: "ask", Fail: "fail", Flaky: "flaky",
+		Slow: "slow", Takes: 10 * time.Second,
 	})
 	say := func(text string) (model.Reply, string, error) {
 		var pieces string
-		reply, err := m.Converse(t.Context(), model.Request{Name: "some-model", Messages: []model.Message{{Role: model.User, Text: text}}}, func(s string) { pieces += s })
+		reply, err := m.Converse(t.Context(),
+			model.Request{Name: "some-model", Messages: []model.Message{{Role: model.User, Text: text}}},
+			func(s string) { pieces += s })
 		return reply, pieces, err
 	}
 	t.Run("text and several calls in one reply", func(t *testing.T) {

@@ -42,7 +42,8 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	got, cut := io.ReadAll(answer.Body)
-	e := exchange{Path: r.URL.EscapedPath(), Request: body, Status: answer.StatusCode, Header: map[string][]string{}, Cut: cut != nil}
+	e := exchange{Path: r.URL.EscapedPath(), Request: body, Status: answer.StatusCode, Header: map[string][]string{},
+		Cut: cut != nil}
 	for _, name := range kept {
 		if values := answer.Header.Values(name); len(values) > 0 {
 			e.Header[name] = values

@@ -17,9 +17,10 @@ import (
 	"agentplatform/internal/model"
 )
 
-// Recordings are conversations with providers as they went over the wire, each in a file of its adapter's testdata. They are
-// replayed without a provider, byte for byte, and what we send must be what was sent then: a change of either side's words is seen
-// in a file. Those that are here come from the mock of providers that `make peers` uses; `make record` writes them anew.
+// Recordings are conversations with providers as they went over the wire, each in a file of its adapter's testdata.
+// They are replayed without a provider, byte for byte, and what we send must be what was sent then: a change of either
+// side's words is seen in a file. Those that are here come from the mock of providers that `make peers` uses; `make
+// record` writes them anew.
 
 // recordings is where they lie, in the folder of an adapter.
 const recordings = "testdata/recordings"
@@ -47,7 +48,8 @@ func says(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, 
 	var pieces string
 	reply, err := m.Converse(t.Context(), model.Request{
 		Name: "some-model", Instructions: "Be brief.", Messages: messages, Tools: []model.ToolSpec{{
-			Name: "echo", Description: "gives back", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
+			Name: "echo", Description: "gives back",
+			Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
 		}},
 	}, func(s string) { pieces += s })
 	if err == nil {
@@ -67,9 +69,11 @@ var conversations = []conversation{
 		assert.EqualValues(t, 22, reply.OutputTokens)
 	}},
 	{"history", func(t *testing.T, m model.Model) {
-		_, err := says(t, m, model.Message{Role: model.User, Text: "first"}, model.Message{Role: model.Assistant, Text: "second"}, model.Message{
-			Role: model.User, Text: "talk", Texts: []model.Text{{Name: "a.txt", Text: "what a file says"}}, Images: []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG")}},
-		})
+		_, err := says(t, m, model.Message{Role: model.User, Text: "first"},
+			model.Message{Role: model.Assistant, Text: "second"}, model.Message{
+				Role: model.User, Text: "talk", Texts: []model.Text{{Name: "a.txt", Text: "what a file says"}},
+				Images: []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG")}},
+			})
 		require.NoError(t, err)
 	}},
 	{"tools", func(t *testing.T, m model.Model) {
@@ -82,10 +86,12 @@ var conversations = []conversation{
 		for i, c := range reply.Calls {
 			assert.JSONEq(t, []string{`{"text":"one"}`, `{"text":"two"}`}[i], string(c.Arguments))
 			results.Results = append(results.Results, model.Result{
-				CallID: c.ID, Name: c.Name, Outcome: []model.Outcome{model.Succeeded, model.Rejected}[i], Text: []string{"one", "not two"}[i],
+				CallID: c.ID, Name: c.Name, Outcome: []model.Outcome{model.Succeeded, model.Rejected}[i],
+				Text: []string{"one", "not two"}[i],
 			})
 		}
-		reply, err = says(t, m, asked, model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls}, results)
+		reply, err = says(t, m, asked, model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls},
+			results)
 		require.NoError(t, err)
 		assert.Equal(t, "One, and not two.", reply.Text)
 		assert.Empty(t, reply.Calls)

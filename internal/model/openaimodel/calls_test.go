@@ -15,11 +15,19 @@ import (
 // Endpoints that speak as OpenAI does differ in how they tell calls: each piece here is what one of them sends.
 func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
 	for name, pieces := range map[string][]string{
-		"by index":               {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`, `{"index":0,"function":{"arguments":":1}"}}`},
-		"by id":                  {`{"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}}`, `{"id":"b","function":{"name":"g","arguments":"{}"}}`},
-		"by both, said again":    {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":""}}`},
-		"an id for each piece":   {`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`, `{"index":0,"id":"x","function":{"arguments":"{\"n\":1}"}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`},
-		"arguments as an object": {`{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}}`, `{"index":1,"id":"b","function":{"name":"g","arguments":null}}`},
+		"by index": {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`,
+			`{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`,
+			`{"index":0,"function":{"arguments":":1}"}}`},
+		"by id": {`{"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}}`,
+			`{"id":"b","function":{"name":"g","arguments":"{}"}}`},
+		"by both, said again": {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`,
+			`{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}`,
+			`{"index":1,"id":"b","function":{"name":"g","arguments":""}}`},
+		"an id for each piece": {`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`,
+			`{"index":0,"id":"x","function":{"arguments":"{\"n\":1}"}}`,
+			`{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`},
+		"arguments as an object": {`{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}}`,
+			`{"index":1,"id":"b","function":{"name":"g","arguments":null}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
@@ -31,7 +39,8 @@ func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
 			reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
 			require.NoError(t, err)
 			require.Len(t, reply.Calls, 2)
-			assert.Equal(t, []string{"a", "f", "b", "g"}, []string{reply.Calls[0].ID, reply.Calls[0].Name, reply.Calls[1].ID, reply.Calls[1].Name})
+			assert.Equal(t, []string{"a", "f", "b", "g"},
+				[]string{reply.Calls[0].ID, reply.Calls[0].Name, reply.Calls[1].ID, reply.Calls[1].Name})
 			assert.JSONEq(t, `{"n":1}`, string(reply.Calls[0].Arguments))
 			assert.JSONEq(t, `{}`, string(reply.Calls[1].Arguments))
 			assert.Equal(t, "tool_calls", reply.Finish)

@@ -12,7 +12,8 @@ import (
 func TestAnEventCostsWhatItWeighs(t *testing.T) {
 	open := func(c *http.Client) model.Model { return openaimodel.New("", "", c) }
 	for before, behind := range map[string]string{
-		`{"choices":[`: `]}`, `{"choices":[{"delta":{"tool_calls":[`: `]}}]}`, `{"choices":[{"delta":{"content":[`: `]}}]}`, `{"x":[`: `]}`,
+		`{"choices":[`: `]}`, `{"choices":[{"delta":{"tool_calls":[`: `]}}]}`,
+		`{"choices":[{"delta":{"content":[`: `]}}]}`, `{"x":[`: `]}`,
 	} {
 		modeltest.RunLarge(t, before, behind, open)
 	}

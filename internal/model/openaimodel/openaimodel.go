@@ -30,7 +30,8 @@ func New(baseURL, key string, client *http.Client) *Model {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	return &Model{modelhttp.Endpoint{
-		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/chat/completions"), Header: header, Client: client,
+		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/chat/completions"), Header: header,
+		Client: client,
 	}}
 }
 
@@ -112,7 +113,8 @@ type usage struct {
 // Converse makes one streamed request.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	body := request{
-		Model: r.Name, Messages: messages(r), Temperature: r.Temperature, MaxTokens: r.MaxTokens, Stream: true, StreamOptions: streamOptions{true},
+		Model: r.Name, Messages: messages(r), Temperature: r.Temperature, MaxTokens: r.MaxTokens, Stream: true,
+		StreamOptions: streamOptions{true},
 	}
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
@@ -214,7 +216,8 @@ func cut(label string) string { return label[:min(len(label), maxLabel)] }
 
 func (h *heard) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
-		Text: h.text.String(), InputTokens: int64(h.usage.Input), OutputTokens: int64(h.usage.Output), RequestID: answer.Get("X-Request-Id"),
+		Text: h.text.String(), InputTokens: int64(h.usage.Input), OutputTokens: int64(h.usage.Output),
+		RequestID: answer.Get("X-Request-Id"),
 	}
 	for i, c := range h.calls {
 		if c.Name == "" {
@@ -232,7 +235,8 @@ func (h *heard) reply(answer http.Header) (model.Reply, error) {
 	case h.finish == "" && !h.enough():
 		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
 	case h.finish == "content_filter" || h.refusal.Len() > 0:
-		return r, model.Fail(model.Refused, "the model refuses: %s", cmp.Or(h.refusal.String(), "its provider filters this content"))
+		return r, model.Fail(model.Refused, "the model refuses: %s",
+			cmp.Or(h.refusal.String(), "its provider filters this content"))
 	case len(r.Calls) > 0:
 		r.Finish = "tool_calls" // some endpoints say stop
 	case h.finish == "length":
@@ -269,7 +273,8 @@ func content(m model.Message) any {
 	}
 	parts := []part{{Type: "text", Text: m.Whole()}}
 	for _, i := range m.Images {
-		parts = append(parts, part{Type: "image_url", Image: &image{"data:" + i.ContentType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}})
+		parts = append(parts, part{Type: "image_url",
+			Image: &image{"data:" + i.ContentType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}})
 	}
 	return parts
 }

@@ -23,7 +23,8 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// firstByte is how long a provider may think before it begins to answer; how long the answer lasts is the caller's to bound.
+// firstByte is how long a provider may think before it begins to answer; how long the answer lasts is the caller's to
+// bound.
 const firstByte = 5 * time.Minute
 
 // Models makes them. It makes no call.
@@ -41,9 +42,10 @@ func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]mo
 		models["anthropic"] = anthropicmodel.New(s.AnthropicBaseURL, s.AnthropicAPIKey, client)
 	}
 	if len(s.BedrockModels) > 0 {
-		account, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.ResponseHeaderTimeout = firstByte
-		})))
+		account, err := config.LoadDefaultConfig(ctx,
+			config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+				t.ResponseHeaderTimeout = firstByte
+			})))
 		if err != nil {
 			return nil, fmt.Errorf("BEDROCK_MODELS: %w", err)
 		}

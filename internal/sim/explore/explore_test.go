@@ -28,15 +28,19 @@ func worlds() []explore.World {
 			hello("a"), func(c *explore.Client) { c.Post("a", "hello", true); c.Withdraw() }, cancels("a"),
 		}},
 		{Name: "a chat is deleted", UserCap: 2, TakesBack: true, Deletes: true, Clients: []explore.Script{
-			hello("a"), func(c *explore.Client) { c.Post("a", "hello", true); c.Withdraw() }, func(c *explore.Client) { c.Delete("a") },
+			hello("a"), func(c *explore.Client) { c.Post("a", "hello", true); c.Withdraw() },
+			func(c *explore.Client) { c.Delete("a") },
 		}},
 		{Name: "twice at once", UserCap: 2, SharesKeys: true, Clients: []explore.Script{
-			func(c *explore.Client) { c.PostAs("k", "a", "hello") }, func(c *explore.Client) { c.PostAs("k", "a", "hello") }, hello("b"),
+			func(c *explore.Client) { c.PostAs("k", "a", "hello") },
+			func(c *explore.Client) { c.PostAs("k", "a", "hello") }, hello("b"),
 		}},
 		{Name: "a question", UserCap: 2, Clients: []explore.Script{asks("a"), resumes("a"), resumes("a")}},
-		{Name: "a question is called off", UserCap: 2, Clients: []explore.Script{asks("a"), resumes("a"), cancels("a")}},
+		{Name: "a question is called off", UserCap: 2,
+			Clients: []explore.Script{asks("a"), resumes("a"), cancels("a")}},
 		{Name: "a message answers", UserCap: 2, Clients: []explore.Script{asks("a"), parks("a"), hello("b")}},
-		{Name: "one slot and two chats", UserCap: 1, FollowsUp: true, Clients: []explore.Script{hello("a"), hello("b"), func(c *explore.Client) { c.Followup("a", "and?") }}},
+		{Name: "one slot and two chats", UserCap: 1, FollowsUp: true,
+			Clients: []explore.Script{hello("a"), hello("b"), func(c *explore.Client) { c.Followup("a", "and?") }}},
 	}
 	for i := range list {
 		list[i].Workers = 2
@@ -44,12 +48,14 @@ func worlds() []explore.World {
 	return list
 }
 
-// faults are what may go wrong, in the order in which it is explored: each by itself, then some and all beside each other.
+// faults are what may go wrong, in the order in which it is explored: each by itself, then some and all beside each
+// other.
 func faults() (list []explore.Faults) {
 	alone := []explore.Faults{
 		{Lost: 1}, {Doubled: 1}, {Unanswered: 1}, {ClientsCrash: true}, {WorkersCrash: 2}, {Lapses: 1}, {Expires: 1},
 	}
-	all := explore.Faults{Lost: 1, Doubled: 1, Unanswered: 1, ClientsCrash: true, WorkersCrash: 2, Lapses: 1, Expires: 1}
+	all := explore.Faults{Lost: 1, Doubled: 1, Unanswered: 1, ClientsCrash: true, WorkersCrash: 2, Lapses: 1,
+		Expires: 1}
 	return append(append([]explore.Faults{{}}, alone...), explore.Faults{Lost: 1, WorkersCrash: 1, Lapses: 1}, all)
 }
 
@@ -63,7 +69,8 @@ func TestEveryStateOfASmallWorld(t *testing.T) {
 				if !assert.Empty(t, r.Violation, "%+v", w.Faults) {
 					return
 				}
-				t.Logf("%+v: %d states, %d tables, %d ends, depth %d, complete: %t, %s", w.Faults, r.States, r.Distinct, r.Ends, r.Depth, r.Complete, time.Since(began).Round(time.Millisecond))
+				t.Logf("%+v: %d states, %d tables, %d ends, depth %d, complete: %t, %s", w.Faults, r.States, r.Distinct,
+					r.Ends, r.Depth, r.Complete, time.Since(began).Round(time.Millisecond))
 			}
 		})
 	}

@@ -48,7 +48,8 @@ func (w *world) way() string {
 // patience is how many times a settling world is let sleep.
 const patience = 20
 
-// settle lets time pass, and what is due be done, until nothing is left to do; then it checks what must have come of it all.
+// settle lets time pass, and what is due be done, until nothing is left to do; then it checks what must have come of it
+// all.
 func (w *world) settle(s *state) {
 	name := s.content
 	for _, c := range s.clients {
@@ -94,7 +95,8 @@ func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
 	if was == nil {
 		_ = after.Add(is)
 		for id, r := range after.Runs {
-			if !r.Waited && (strings.HasPrefix(r.Slots.User, "over/") || strings.HasPrefix(r.Slots.Organization, "over/")) {
+			if !r.Waited && (strings.HasPrefix(r.Slots.User, "over/") || strings.HasPrefix(r.Slots.Organization,
+				"over/")) {
 				w.violated("run %s came through the door and is above the cap", id)
 			}
 		}
@@ -116,7 +118,8 @@ func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
 		switch {
 		case !there:
 			w.violated("run %s has gone", id)
-		case b.Status.Terminal() && (a.Status != b.Status || string(a.Output) != string(b.Output) || a.Error != b.Error):
+		case b.Status.Terminal() &&
+			(a.Status != b.Status || string(a.Output) != string(b.Output) || a.Error != b.Error):
 			w.violated("run %s was %s and became %s", id, b.Status, a.Status)
 		case a.Status != b.Status && !legal(b.Status, a.Status):
 			w.violated("run %s went from %s to %s", id, b.Status, a.Status)
@@ -126,16 +129,19 @@ func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
 			w.violated("run %s was told to cancel and was begun again", id)
 		case len(a.Parked) > len(b.Parked) && b.Answerable() && !w.FollowsUp:
 			w.violated("a message waits on run %s, which waits for a message", id)
-		case who.works && b.Status == lifecycle.Running && a.Attempt == b.Attempt && !strings.Contains(b.Lease.Holder, who.mark()) && b.Lease.Until.After(a.UpdatedAt):
+		case who.works && b.Status == lifecycle.Running && a.Attempt == b.Attempt &&
+			!strings.Contains(b.Lease.Holder, who.mark()) && b.Lease.Until.After(a.UpdatedAt):
 			w.violated("%s writes run %s, which %s holds", who.name, id, b.Lease.Holder)
-		case a.Attempt > b.Attempt && b.Status == lifecycle.Running && b.Lease.Holder != "" && b.Lease.Until.After(a.UpdatedAt):
+		case a.Attempt > b.Attempt && b.Status == lifecycle.Running && b.Lease.Holder != "" &&
+			b.Lease.Until.After(a.UpdatedAt):
 			w.violated("run %s was taken from a worker whose lease holds", id)
 		}
 	}
 }
 
 func legal(from, to lifecycle.Status) bool {
-	return slices.ContainsFunc(lifecycle.Moves(), func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
+	return slices.ContainsFunc(lifecycle.Moves(),
+		func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
 }
 
 // checkTable checks what must hold after every commit.
@@ -149,7 +155,8 @@ func (w *world) checkTable(s *state) {
 	for key, run := range a.Slots {
 		held[run]++
 		r := a.Runs[run]
-		if paused := strings.HasPrefix(key.Sort, "paused/"); !r.Status.Active() || paused != (r.Status == lifecycle.AwaitingInput) {
+		if paused := strings.HasPrefix(key.Sort, "paused/"); !r.Status.Active() ||
+			paused != (r.Status == lifecycle.AwaitingInput) {
 			w.violated("%s names run %s, which is %s", key, run, r.Status)
 		}
 		limit := w.UserCap
@@ -228,7 +235,8 @@ func (w *world) checkEnd(s *state) {
 		}
 	}
 	if len(a.Runs) != len(accepted) && !deleted {
-		w.violated("%d messages were accepted, and became %d runs: %v", len(accepted), len(a.Runs), slices.Sorted(maps.Keys(accepted)))
+		w.violated("%d messages were accepted, and became %d runs: %v", len(accepted), len(a.Runs),
+			slices.Sorted(maps.Keys(accepted)))
 	}
 	if len(a.Slots) > 0 {
 		w.violated("slots are held by nobody: %v", a.Slots)

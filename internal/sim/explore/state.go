@@ -135,13 +135,14 @@ const (
 
 func (e event) String() string {
 	return [...]string{
-		"goes on", "goes on, the nudge is lost", "goes on, the nudge comes twice", "goes on, and is not told", "crashes",
+		"goes on", "goes on, the nudge is lost", "goes on, the nudge comes twice", "goes on, and is not told",
+		"crashes",
 		"takes", "a lease's time passes", "a pause's time passes", "the sweeper sweeps",
 	}[e]
 }
 
-// choices are what may happen. Where a call has to do with nobody else's, whenever they are made, its actor goes first: the other
-// orders lead to the same states.
+// choices are what may happen. Where a call has to do with nobody else's, whenever they are made, its actor goes first:
+// the other orders lead to the same states.
 func (w *world) choices(s *state) (list []choice) {
 	offer := func(n *node, actor int, mayCrash bool) {
 		list = append(list, choice{what: goOn, actor: actor})
@@ -193,8 +194,9 @@ func (w *world) choices(s *state) (list []choice) {
 	return list
 }
 
-// apart says whether a call commutes with all that others do now or later: what it puts into the queue may be taken any time after;
-// an answer is its client's own; an idempotency record belongs to one client; and what is written once stays as it is.
+// apart says whether a call commutes with all that others do now or later: what it puts into the queue may be taken any
+// time after; an answer is its client's own; an idempotency record belongs to one client; and what is written once
+// stays as it is.
 func (w *world) apart(s *state, c *call) bool {
 	switch c.kind {
 	case send, answer:
@@ -213,7 +215,8 @@ func (w *world) own(k table.Key) bool { return strings.HasPrefix(k.Part, "idem/"
 // once says whether an item is never written again; commits are held to it. A parked message that is taken back goes.
 func (w *world) once(k table.Key) bool {
 	kind, _, _ := strings.Cut(k.Sort, "/")
-	return strings.HasPrefix(k.Part, "run/") && (kind == "input" && !w.TakesBack || kind == "step" || kind == "pause" || kind == "decision")
+	return strings.HasPrefix(k.Part, "run/") &&
+		(kind == "input" && !w.TakesBack || kind == "step" || kind == "pause" || kind == "decision")
 }
 
 func (w *world) overdue(s *state) bool {

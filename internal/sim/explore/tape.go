@@ -1,10 +1,10 @@
-// Package explore goes through a small deployment completely: a few clients and workers over one table, and every order in which
-// their calls of it may come, with a lost and a doubled nudge, crashes, a lease that lapses and a timer that fires. The simulation
-// draws some lives of a large world; this visits every state of a small one.
+// Package explore goes through a small deployment completely: a few clients and workers over one table, and every order
+// in which their calls of it may come, with a lost and a doubled nudge, crashes, a lease that lapses and a timer that
+// fires. The simulation draws some lives of a large world; this visits every state of a small one.
 //
-// The use cases are the real ones. What makes it affordable: an actor is a function of what it has seen. What it does next, having
-// seen this and that, is found by running it over a tape of those answers, once; the states of the world are then values, and going
-// from one to the next costs no more than the call itself.
+// The use cases are the real ones. What makes it affordable: an actor is a function of what it has seen. What it does
+// next, having seen this and that, is found by running it over a tape of those answers, once; the states of the world
+// are then values, and going from one to the next costs no more than the call itself.
 //
 // It imports the use cases, as the simulation does; tests alone import it.
 package explore
@@ -176,8 +176,8 @@ type node struct {
 	since  int    // where in the path that was
 }
 
-// tape is the world as an actor sees it while it is led over what it has seen: table, queue, timer and host in one. Behind its end it
-// stops the actor, whose call has not been answered yet.
+// tape is the world as an actor sees it while it is led over what it has seen: table, queue, timer and host in one.
+// Behind its end it stops the actor, whose call has not been answered yet.
 type tape struct {
 	life  *life
 	path  []seen
@@ -291,7 +291,8 @@ func (t *tape) At(_ context.Context, _ string, at time.Time, m queue.Message) er
 	return t.call(call{kind: alarm, message: m, at: at}).err
 }
 
-func (t *tape) Stop(context.Context, string) error { return nil } // never in time: what it would have stopped must do no harm
+// never in time: what it would have stopped must do no harm
+func (t *tape) Stop(context.Context, string) error { return nil }
 
 // The host.
 
@@ -306,7 +307,8 @@ func (t *tape) WithTimeout(ctx context.Context, _ time.Duration) (context.Contex
 	return context.WithCancel(ctx)
 }
 
-// Go does what is done beside the actor when the actor waits for it: heartbeats find that there is nothing left to keep alive.
+// Go does what is done beside the actor when the actor waits for it: heartbeats find that there is nothing left to keep
+// alive.
 func (t *tape) Go(f func()) func() { return f }
 func (t *tape) Gate() (open, wait func()) {
 	return func() {}, func() { panic("nobody else is there who could open it") }

@@ -100,11 +100,14 @@ func (w *world) deploy(t *tape) *deployment {
 	d := &deployment{store: record.New(t, w.blobs, t)}
 	log := slog.New(slog.DiscardHandler)
 	tenants := w.tenants(d.store, t)
-	shell := &move.Shell{Store: d.store, Queue: t, Timer: t, Bell: feed.Polling{}, Host: t, Log: log, Caps: tenants.Caps, StartDeadline: startDeadline}
+	shell := &move.Shell{Store: d.store, Queue: t, Timer: t, Bell: feed.Polling{}, Host: t, Log: log,
+		Caps: tenants.Caps, StartDeadline: startDeadline}
 	d.intake = &intake.Intake{Shell: shell, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
-		Shell: shell, Store: d.store, Known: d.store, Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t), Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
-		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t}, Tools: toolbox{},
+		Shell: shell, Store: d.store, Known: d.store, Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t),
+		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
+		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
+		Tools:    toolbox{},
 		MayReach: tenants.SenderMayReach,
 	}
 	d.sweeper = &sweep.Sweeper{Shell: shell, Store: d.store, Queue: t, Host: t, Log: log}
@@ -143,7 +146,8 @@ func (w *world) found() error {
 	if err != nil {
 		return err
 	}
-	_, key, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID), tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+	_, key, err := tenants.CreateKey(ctx, tenant.Platform(), record.Of(o.Value.ID),
+		tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
 	if err != nil {
 		return err
 	}
@@ -203,7 +207,8 @@ func (w *world) sweep(now time.Duration) *life {
 // Script is what a client does. It is led again and again over what it has seen, so it must depend on nothing else.
 type Script func(c *Client)
 
-// Client is somebody who makes requests. A process that dies under one is followed by another, which the client asks the same.
+// Client is somebody who makes requests. A process that dies under one is followed by another, which the client asks
+// the same.
 type Client struct {
 	world  *world
 	tape   *tape
@@ -263,7 +268,8 @@ func (c *Client) request(do func(ctx context.Context, d *deployment)) {
 // Post sends a message with a key of its own.
 func (c *Client) Post(chat, text string, enqueue bool) {
 	c.keys++
-	m := intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Enqueue: enqueue, Key: fmt.Sprintf("%s-%d", c.name, c.keys)}
+	m := intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Enqueue: enqueue,
+		Key: fmt.Sprintf("%s-%d", c.name, c.keys)}
 	c.post(m, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap")
 }
 
@@ -361,7 +367,8 @@ func (c *Client) Resume(chat string) {
 		if err != nil || len(e.Value.Interrupts) == 0 {
 			return
 		}
-		list := []record.Decision{{InterruptID: e.Value.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: "this"}}
+		list := []record.Decision{{InterruptID: e.Value.Interrupts[0].ID, Decision: string(lifecycle.Answer),
+			Message: "this"}}
 		_, err = d.intake.Resume(ctx, c.world.who, c.run, c.name, list)
 		c.expect(err, "not_awaiting_input", "interrupts_mismatch")
 		if err == nil {
@@ -396,14 +403,16 @@ func (w *world) violated(format string, args ...any) { panic(stuck(fmt.Sprintf(f
 // Explore visits the states of a world, up to a limit.
 func Explore(what World, limit int) (report Report, err error) {
 	w := &world{
-		World: what, seed: maphash.MakeSeed(), blobs: &memblob.Store{}, nodes: map[string]*node{}, alike: map[uint64]*node{}, turns: map[turn]turned{}, overdues: map[turn]bool{}, visited: map[uint64]struct{}{},
+		World: what, seed: maphash.MakeSeed(), blobs: &memblob.Store{}, nodes: map[string]*node{},
+		alike: map[uint64]*node{}, turns: map[turn]turned{}, overdues: map[turn]bool{}, visited: map[uint64]struct{}{},
 		checked: map[uint64]struct{}{}, settled: map[uint64]struct{}{}, limit: limit,
 	}
 	w.fixed = memtable.New(func() time.Time { return epoch })
 	if err := w.found(); err != nil {
 		return Report{}, err
 	}
-	s := &state{table: w.fixed.Copy(func() time.Time { return epoch }), workers: make([]*node, w.Workers), left: w.Faults}
+	s := &state{table: w.fixed.Copy(func() time.Time { return epoch }), workers: make([]*node, w.Workers),
+		left: w.Faults}
 	for i, script := range w.Clients {
 		s.clients = append(s.clients, w.next(w.begin(w.client(i, script)), seen{}))
 	}

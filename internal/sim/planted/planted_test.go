@@ -57,7 +57,8 @@ func TestEveryBugIsFound(t *testing.T) {
 	var needed []int
 	t.Cleanup(func() {
 		if slices.Sort(needed); len(needed) > 0 {
-			t.Logf("%d bugs found; seeds needed: median %d, worst %d", len(needed), needed[len(needed)/2], needed[len(needed)-1])
+			t.Logf("%d bugs found; seeds needed: median %d, worst %d", len(needed), needed[len(needed)/2],
+				needed[len(needed)-1])
 		}
 	})
 	for _, b := range planted.Bugs() {
@@ -72,7 +73,8 @@ func TestEveryBugIsFound(t *testing.T) {
 			began := time.Now()
 			for first, n := 1, 4; first <= *seeds; first, n = first+n, min(2*n, 2000) {
 				// A bug may also break the simulated world itself: a panic finds it as well.
-				out, err := exec.CommandContext(ctx, binary, "-test.run", "TestSimulation", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(n)).CombinedOutput()
+				out, err := exec.CommandContext(ctx, binary, "-test.run", "TestSimulation", "-first",
+					strconv.Itoa(first), "-seeds", strconv.Itoa(n)).CombinedOutput()
 				require.NoError(t, ctx.Err())
 				if err == nil {
 					continue
@@ -94,13 +96,15 @@ func TestEveryBugIsFound(t *testing.T) {
 	}
 }
 
-// TestSmallWorldsFindBugs plants those that have to do with what happens beside each other, and has the states of small worlds visited.
+// TestSmallWorldsFindBugs plants those that have to do with what happens beside each other, and has the states of small
+// worlds visited.
 func TestSmallWorldsFindBugs(t *testing.T) {
 	if !*plant {
 		t.Skip("make planted does")
 	}
 	names := []string{
-		"a lease that is alive protects nobody", "reports of an attempt that is gone are taken", "a run is written whatever it has become meanwhile",
+		"a lease that is alive protects nobody", "reports of an attempt that is gone are taken",
+		"a run is written whatever it has become meanwhile",
 		"a late answer wins over a cancel", "a cancelled run promotes nobody", "the door lets one too many in",
 		"a refusal does not look for the key again", "a move is two commits",
 	}
@@ -111,7 +115,8 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 		t.Run(b.Name, func(t *testing.T) {
 			binary := build(t, b, "./internal/sim/explore")
 			began := time.Now()
-			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "EveryState", "-test.failfast", "-states", "100000").CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "EveryState", "-test.failfast", "-states",
+				"100000").CombinedOutput()
 			require.Error(t, err, "the bug has survived")
 			t.Logf("%5.1f s: %s", time.Since(began).Seconds(), violation.Find(out))
 		})
@@ -134,7 +139,8 @@ func build(t *testing.T, b planted.Bug, what string) string {
 	list, err := b.Overlay(root, dir)
 	require.NoError(t, err)
 	binary := filepath.Join(dir, "planted.test")
-	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list, "-o", binary, what)
+	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list,
+		"-o", binary, what)
 	command.Dir = root
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -27,13 +27,15 @@ func schema(properties string, required ...string) json.RawMessage {
 func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error) {
 	var list []tool.Definition
 	for _, s := range []tool.Spec{
-		{Name: "echo", Description: "Gives back the text it gets.", RetrySafe: true, Parameters: schema(`"text":{"type":"string"}`, "text")},
+		{Name: "echo", Description: "Gives back the text it gets.", RetrySafe: true,
+			Parameters: schema(`"text":{"type":"string"}`, "text")},
 		{
 			Name: "calculate", Description: "Works out an arithmetic expression.", RetrySafe: true,
 			Parameters: schema(`"expression":{"type":"string"}`, "expression"),
 		},
 		{
-			Name: "current_time", Description: "Tells the time in a timezone, by its IANA name; UTC if none is given.", RetrySafe: true,
+			Name: "current_time", Description: "Tells the time in a timezone, by its IANA name; UTC if none is given.",
+			RetrySafe:  true,
 			Parameters: schema(`"timezone":{"type":"string"}`),
 		},
 	} {

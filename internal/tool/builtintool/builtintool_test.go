@@ -42,7 +42,8 @@ func TestTools(t *testing.T) {
 		{"current_time", `{"timezone":"Nowhere/Land"}`, "", "no timezone"},
 		{"nothing", `{}`, "", "no tool"},
 	} {
-		got, err := k.Call(t.Context(), tool.Endpoint{}, tool.Definition{}, tool.Invocation{Name: c.name, Arguments: json.RawMessage(c.arguments)})
+		got, err := k.Call(t.Context(), tool.Endpoint{}, tool.Definition{},
+			tool.Invocation{Name: c.name, Arguments: json.RawMessage(c.arguments)})
 		if c.fails != "" {
 			var failure *tool.Error
 			require.ErrorAs(t, err, &failure, c.arguments)
@@ -52,7 +53,8 @@ func TestTools(t *testing.T) {
 		require.NoError(t, err, c.arguments)
 		assert.Equal(t, c.want, got.Text, c.arguments)
 	}
-	berlin, err := k.Call(t.Context(), tool.Endpoint{}, tool.Definition{}, tool.Invocation{Name: "current_time", Arguments: json.RawMessage(`{"timezone":"Asia/Kolkata"}`)})
+	berlin, err := k.Call(t.Context(), tool.Endpoint{}, tool.Definition{},
+		tool.Invocation{Name: "current_time", Arguments: json.RawMessage(`{"timezone":"Asia/Kolkata"}`)})
 	require.NoError(t, err)
 	assert.Regexp(t, `^20\d\d-\d\d-\d\dT.*\+05:30$`, berlin.Text)
 }

@@ -20,8 +20,8 @@ const (
 	digits        = 16      // after the point
 )
 
-// calculate works out an expression of numbers, pi and e, with + - * / % ** and parentheses, exactly as long as it is of
-// whole numbers and fractions.
+// calculate works out an expression of numbers, pi and e, with + - * / % ** and parentheses, exactly as long as it is
+// of whole numbers and fractions.
 func calculate(expression string) (result string, err error) {
 	if len(expression) > maxExpression {
 		return "", tool.Fail("the expression has more than %d characters", maxExpression)

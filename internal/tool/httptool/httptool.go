@@ -1,8 +1,8 @@
 // Package httptool is the kind of toolkit that is HTTP requests: a tool is a request whose parts are filled from the
 // arguments.
 //
-// Other kinds that end in a request (OpenAPI) make theirs with [Request] and [Do]; what else is fetched goes through [Send]. It
-// knows no run. It imports its port.
+// Other kinds that end in a request (OpenAPI) make theirs with [Request] and [Do]; what else is fetched goes through
+// [Send]. It knows no run. It imports its port.
 package httptool
 
 import (
@@ -71,7 +71,8 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	if d.Method == "" {
 		d.Method = http.MethodGet
 	}
-	if !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, d.Method) {
+	if !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		d.Method) {
 		return nil, tool.Fail("the method must be GET, POST, PUT, PATCH or DELETE, not %q", d.Method)
 	}
 	if d.Name == "" {
@@ -114,7 +115,9 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 }
 
 // Do makes the request of a binding and returns what came back.
-func Do(ctx context.Context, client *http.Client, c tool.Credentials, binding json.RawMessage, i tool.Invocation) (tool.Result, error) {
+func Do(
+	ctx context.Context, client *http.Client, c tool.Credentials, binding json.RawMessage, i tool.Invocation,
+) (tool.Result, error) {
 	none := tool.Result{}
 	var r Request
 	if err := json.Unmarshal(binding, &r); err != nil {
@@ -138,7 +141,8 @@ func Do(ctx context.Context, client *http.Client, c tool.Credentials, binding js
 	}
 	result := resultOf(answer.Header.Get("Content-Type"), body)
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return none, tool.Fail("the server answered %d: %s", answer.StatusCode, tool.Clip(result.String(), tool.EnoughText))
+		return none, tool.Fail("the server answered %d: %s", answer.StatusCode,
+			tool.Clip(result.String(), tool.EnoughText))
 	}
 	return result, nil
 }
@@ -167,11 +171,12 @@ func Unreachable(err error) error {
 	return tool.Fail("the server cannot be reached: %s", failure)
 }
 
-// Authorize lets a request in. It is the only place where credentials become part of a request, and refuses where they were not
-// given for the request's server.
+// Authorize lets a request in. It is the only place where credentials become part of a request, and refuses where they
+// were not given for the request's server.
 func Authorize(r *http.Request, c tool.Credentials) error {
 	if !c.For(r.URL) {
-		return tool.Fail("the toolkit's credentials were not given for this server: the credentials must be given again")
+		return tool.Fail("the toolkit's credentials were not given for this server: the credentials must be " +
+			"given again")
 	}
 	switch c.Type {
 	case "bearer":
@@ -188,7 +193,8 @@ func Authorize(r *http.Request, c tool.Credentials) error {
 	return nil
 }
 
-// Straight is a client that goes where it is sent and nowhere else: a redirect is an answer, as nobody agreed to where it leads.
+// Straight is a client that goes where it is sent and nowhere else: a redirect is an answer, as nobody agreed to where
+// it leads.
 func Straight(client *http.Client) *http.Client {
 	straight := *client
 	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -291,7 +297,8 @@ func (r Request) address(arguments map[string]any) (string, error) {
 	if len(q) > 0 {
 		filled += "?" + q.Encode()
 	}
-	if is, err := url.Parse(filled); err != nil || is.Scheme != u.Scheme || is.Host != u.Host || is.User != nil || is.EscapedPath() != path {
+	if is, err := url.Parse(filled); err != nil || is.Scheme != u.Scheme || is.Host != u.Host || is.User != nil ||
+		is.EscapedPath() != path {
 		return "", tool.Fail("the arguments make no valid address")
 	}
 	return filled, nil
@@ -320,11 +327,13 @@ func fill(segment string, arguments map[string]any) (string, error) {
 	return filled, nil
 }
 
-// escape escapes all that could end a segment of a path, or be taken for another part of an address, besides what is to be kept.
+// escape escapes all that could end a segment of a path, or be taken for another part of an address, besides what is to
+// be kept.
 func escape(text, keep string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_.~!$&'()*+,;="+keep, c) >= 0 {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("-_.~!$&'()*+,;="+keep, c) >= 0 {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -333,7 +342,8 @@ func escape(text, keep string) string {
 	return b.String()
 }
 
-// checkHeaders says what is wrong with headers that are always the same. They are shown to all who may read the toolkit.
+// checkHeaders says what is wrong with headers that are always the same. They are shown to all who may read the
+// toolkit.
 func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		switch {

@@ -30,8 +30,9 @@ func TestContract(t *testing.T) {
 	tooltest.Run(t, tooltest.Harness{
 		Kind: &httptool.Kind{Client: http.DefaultClient},
 		Endpoint: tool.Endpoint{
-			URL: server.URL + "/echo", Credentials: tool.Credentials{Type: "basic", Username: "u", Password: "open-sesame"},
-			Request: json.RawMessage(`{"name":"say","method":"POST","body":"message","parameters":{"type":"object","properties":{"message":{"type":"string"}}}}`),
+			URL:         server.URL + "/echo",
+			Credentials: tool.Credentials{Type: "basic", Username: "u", Password: "open-sesame"},
+			Request:     json.RawMessage(`{"name":"say","method":"POST","body":"message","parameters":{"type":"object","properties":{"message":{"type":"string"}}}}`),
 		},
 		Echo: "say",
 	})
@@ -45,27 +46,36 @@ func TestATemplateThatCannotBe(t *testing.T) {
 		`{"name":"x","colour":"red"}`:   "unknown field",
 		`[]`:                            "cannot be read",
 	} {
-		_, err := k.Discover(t.Context(), tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(request)})
+		_, err := k.Discover(t.Context(),
+			tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(request)})
 		assert.ErrorContains(t, err, says, request)
 	}
 	for request, says := range map[string]string{
-		`{"name":"x","headers":{"Authorization":"Bearer a"}}`: "lets somebody in", `{"name":"x","headers":{"x-api-key":"a"}}`: "lets somebody in",
-		`{"name":"x","headers":{"X-Word":"Bearer a"}}`: "lets somebody in", `{"name":"x","headers":{"a b":"c"}}`: "is no header's name",
-		`{"name":"x","headers":{"X-Line":"a\r\nb"}}`: "must be a single line", `{"name":"x","headers":{"Cookie":"a=b"}}`: "lets somebody in",
+		`{"name":"x","headers":{"Authorization":"Bearer a"}}`: "lets somebody in",
+		`{"name":"x","headers":{"x-api-key":"a"}}`:            "lets somebody in",
+		`{"name":"x","headers":{"X-Word":"Bearer a"}}`:        "lets somebody in",
+		`{"name":"x","headers":{"a b":"c"}}`:                  "is no header's name",
+		`{"name":"x","headers":{"X-Line":"a\r\nb"}}`:          "must be a single line",
+		`{"name":"x","headers":{"Cookie":"a=b"}}`:             "lets somebody in",
 	} {
-		_, err := k.Discover(t.Context(), tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(request)})
+		_, err := k.Discover(t.Context(),
+			tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(request)})
 		assert.ErrorContains(t, err, says, request)
 	}
-	_, err := k.Discover(t.Context(), tool.Endpoint{URL: "https://example.com/", Request: json.RawMessage(`{"name":"x","headers":{"Accept":"text/csv","X-Author":"me"}}`)})
+	_, err := k.Discover(t.Context(),
+		tool.Endpoint{URL: "https://example.com/",
+			Request: json.RawMessage(`{"name":"x","headers":{"Accept":"text/csv","X-Author":"me"}}`)})
 	require.NoError(t, err)
 	for _, address := range []string{
-		"https://{host}/x", "https://example.com{h}/x", "https://{u}@example.com/x", "https://a:b@example.com/x", "https://example.com:{p}/x", "{s}://example.com/x",
+		"https://{host}/x", "https://example.com{h}/x", "https://{u}@example.com/x", "https://a:b@example.com/x",
+		"https://example.com:{p}/x", "{s}://example.com/x",
 		"https://example.com/?q={a}", "https://example.com/#{a}", "/x", "{all}", "ftp://example.com/{a}",
 	} {
 		_, err := k.Discover(t.Context(), tool.Endpoint{URL: address, Request: json.RawMessage(`{"name":"x"}`)})
 		assert.ErrorContains(t, err, "the URL must be absolute", address)
 	}
-	found, err := k.Discover(t.Context(), tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(`{"name":"x y"}`)})
+	found, err := k.Discover(t.Context(),
+		tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(`{"name":"x y"}`)})
 	require.NoError(t, err)
 	assert.Equal(t, "x_y", found[0].Name)
 	assert.True(t, found[0].RetrySafe)
@@ -74,18 +84,22 @@ func TestATemplateThatCannotBe(t *testing.T) {
 // TestAnArgumentIsAPartOfASegment fills a path with what would be something else anywhere else in an address.
 func TestAnArgumentIsAPartOfASegment(t *testing.T) {
 	var reached []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached = append(reached, r.RequestURI) }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached = append(reached, r.RequestURI)
+	}))
 	defer server.Close()
 	call := func(template string, arguments map[string]any) error {
 		binding, err := json.Marshal(httptool.Request{Method: "GET", URL: template})
 		require.NoError(t, err)
 		raw, err := json.Marshal(arguments)
 		require.NoError(t, err)
-		_, err = httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding, tool.Invocation{Arguments: raw})
+		_, err = httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
+			tool.Invocation{Arguments: raw})
 		return err
 	}
 	for _, hostile := range []string{
-		"/", "a/b", "//evil", "..", "../..", ".", "%2e%2e", "..%2f", "\\", "..\\", "?a=b", "#a", "@evil", ":80", "user:word@evil", "%", "%2f", "%00", "\x00", "\r\n", " ",
+		"/", "a/b", "//evil", "..", "../..", ".", "%2e%2e", "..%2f", "\\", "..\\", "?a=b", "#a", "@evil", ":80",
+		"user:word@evil", "%", "%2f", "%00", "\x00", "\r\n", " ",
 		";a=b", "a&b", "ü", "{x}", "http://evil/",
 	} {
 		for _, template := range []string{"/a/{x}/b", "/a/{x}", "/{x}", "/a b/{x}/b", "/a|b/v{x}.json", "/{x}{y}/b"} {
@@ -96,13 +110,15 @@ func TestAnArgumentIsAPartOfASegment(t *testing.T) {
 			}
 			require.Len(t, reached, 1)
 			there := strings.Split(reached[0], "/")
-			assert.Len(t, there, len(strings.Split(template, "/")), "%q in %s leads to %s", hostile, template, reached[0])
+			assert.Len(t, there, len(strings.Split(template, "/")), "%q in %s leads to %s", hostile, template,
+				reached[0])
 			assert.NotContains(t, reached[0], "?")
 			assert.NotContains(t, there, "..")
 			assert.NotContains(t, there, ".")
 		}
 	}
-	for _, template := range []string{"http://127.0.0.1{x}/steal", strings.Replace(server.URL, "http://", "http://{x}", 1), server.URL + "/?q={x}"} {
+	for _, template := range []string{"http://127.0.0.1{x}/steal",
+		strings.Replace(server.URL, "http://", "http://{x}", 1), server.URL + "/?q={x}"} {
 		reached = nil
 		require.Error(t, call(template, map[string]any{"x": "@" + strings.TrimPrefix(server.URL, "http://")}), template)
 		assert.Empty(t, reached)

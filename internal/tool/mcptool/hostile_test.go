@@ -18,7 +18,9 @@ import (
 )
 
 // scripted is a server that answers what it is told to, whatever the protocol says.
-func scripted(t *testing.T, answers map[string]func(params json.RawMessage) string) (address string, asked *atomic.Int64) {
+func scripted(
+	t *testing.T, answers map[string]func(params json.RawMessage) string,
+) (address string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,11 +70,16 @@ func TestWhatAServerListsIsBounded(t *testing.T) {
 			page++
 			return fmt.Sprintf(`{"tools":[],"nextCursor":"c%d"}`, page)
 		}, "without an end"},
-		"one page again and again":   {always(`{"tools":[],"nextCursor":"c"}`), "without an end"},
-		"large pages without an end": {always(`{"tools":[],"nextCursor":"` + strings.Repeat("c", 1<<20) + `"}`), "over 20 MiB"},
-		"too many tools":             {always(`{"tools":[` + strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, 600) + `{"name":"a","inputSchema":{"type":"object"}}]}`), "over 500 tools"},
-		"a schema that is deep":      {always(tools(strings.Repeat(`{"not":`, 1_500_000) + `{}` + strings.Repeat(`}`, 1_500_000))), "nesting depth"},
-		"a list that is deep":        {always(strings.Repeat(`[`, 10_000_000) + strings.Repeat(`]`, 10_000_000)), "nesting depth"},
+		"one page again and again": {always(`{"tools":[],"nextCursor":"c"}`), "without an end"},
+		"large pages without an end": {always(`{"tools":[],"nextCursor":"` + strings.Repeat("c", 1<<20) + `"}`),
+			"over 20 MiB"},
+		"too many tools": {always(`{"tools":[` +
+			strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, 600) +
+			`{"name":"a","inputSchema":{"type":"object"}}]}`), "over 500 tools"},
+		"a schema that is deep": {always(tools(strings.Repeat(`{"not":`, 1_500_000) + `{}` + strings.Repeat(`}`,
+			1_500_000))), "nesting depth"},
+		"a list that is deep": {always(strings.Repeat(`[`, 10_000_000) + strings.Repeat(`]`, 10_000_000)),
+			"nesting depth"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, asked := scripted(t, map[string]func(json.RawMessage) string{"tools/list": c.tools})
@@ -98,7 +105,8 @@ func TestASchemaThatIsTooLargeSaysLess(t *testing.T) {
 // FuzzAnswer has a server list anything as its tools.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
-		tools(`{"type":"object"}`), tools(`null`), tools(`[]`), `{"tools":null}`, `{"tools":[null]}`, `null`, `[]`, `{"tools":[{}],"nextCursor":""}`, `{"tools":[{"name":1}]}`,
+		tools(`{"type":"object"}`), tools(`null`), tools(`[]`), `{"tools":null}`, `{"tools":[null]}`, `null`, `[]`,
+		`{"tools":[{}],"nextCursor":""}`, `{"tools":[{"name":1}]}`,
 	} {
 		f.Add(seed)
 	}
@@ -110,7 +118,8 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, one := range found {
-			if tool.Name(one.Name) != one.Name || len(one.Parameters) > tool.MaxSchema || !json.Valid(one.Parameters) || len(one.Description) > tool.EnoughText+10 {
+			if tool.Name(one.Name) != one.Name || len(one.Parameters) > tool.MaxSchema || !json.Valid(one.Parameters) ||
+				len(one.Description) > tool.EnoughText+10 {
 				t.Fatalf("%+v", one)
 			}
 		}

@@ -1,9 +1,9 @@
-// Package mcptool is the kind of toolkit that a server of the Model Context Protocol offers, over streamable HTTP or, where a
-// deployment allows it, as a program of the same machine.
+// Package mcptool is the kind of toolkit that a server of the Model Context Protocol offers, over streamable HTTP or,
+// where a deployment allows it, as a program of the same machine.
 //
 // A session lasts for one call: nothing of it outlives the worker, and servers are made for clients that come back. A
-// server is not trusted: how many tools it lists, how large what they take and give may be are bounded. It knows no run. It
-// imports its port, httptool for what HTTP failures are called, and the protocol's library.
+// server is not trusted: how many tools it lists, how large what they take and give may be are bounded. It knows no
+// run. It imports its port, httptool for what HTTP failures are called, and the protocol's library.
 package mcptool
 
 import (
@@ -116,7 +116,8 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 		program.Env = environ()
 		transport = &mcp.CommandTransport{Command: program, TerminateDuration: goodbyeTime}
 	}
-	s.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, nil).Connect(ctx, transport, nil)
+	s.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, nil).Connect(ctx,
+		transport, nil)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
@@ -176,7 +177,9 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 			if len(found.Resources) == tool.MaxTools {
 				break
 			}
-			found.Resources = append(found.Resources, tool.Resource{URI: r.URI, Name: r.Name, Description: tool.Clip(r.Description, tool.EnoughText), ContentType: r.MIMEType})
+			found.Resources = append(found.Resources,
+				tool.Resource{URI: r.URI, Name: r.Name, Description: tool.Clip(r.Description, tool.EnoughText),
+					ContentType: r.MIMEType})
 		}
 	}
 	if can.Prompts == nil {
@@ -238,7 +241,8 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 	binding, err := json.Marshal(bound{t.Name})
 	safe := t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
 	return tool.Definition{
-		Spec:    tool.Spec{Name: tool.Name(t.Name), Description: tool.Clip(t.Description, tool.EnoughText), Parameters: schema, RetrySafe: safe},
+		Spec: tool.Spec{Name: tool.Name(t.Name), Description: tool.Clip(t.Description, tool.EnoughText),
+			Parameters: schema, RetrySafe: safe},
 		Binding: binding,
 	}, err
 }

@@ -52,27 +52,31 @@ func TestContract(t *testing.T) {
 			func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, any, error) {
 				return text("You said: " + in.Message), nil, nil
 			})
-		mcp.AddTool(s, &mcp.Tool{Name: "fail"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			r := text("the moon is in the wrong phase")
-			r.IsError = true
-			return r, nil, nil
-		})
-		mcp.AddTool(s, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			select {
-			case <-ctx.Done():
-			case <-stop:
-			}
-			return nil, nil, errors.New("hung")
-		})
-		mcp.AddTool(s, &mcp.Tool{Name: "huge"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return text(strings.Repeat("x", 25<<20)), nil, nil
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: "fail"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				r := text("the moon is in the wrong phase")
+				r.IsError = true
+				return r, nil, nil
+			})
+		mcp.AddTool(s, &mcp.Tool{Name: "hang"},
+			func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				select {
+				case <-ctx.Done():
+				case <-stop:
+				}
+				return nil, nil, errors.New("hung")
+			})
+		mcp.AddTool(s, &mcp.Tool{Name: "huge"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return text(strings.Repeat("x", 25<<20)), nil, nil
+			})
 	})
 	t.Cleanup(func() { close(stop) }) // before the server's
 	tooltest.Run(t, tooltest.Harness{
-		Kind:     &mcptool.Kind{Client: http.DefaultClient},
-		Endpoint: tool.Endpoint{URL: address, Credentials: tool.Credentials{Type: "header", Name: "X-Word", Value: "open-sesame"}},
-		Echo:     "say_it", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"say_it"},
+		Kind: &mcptool.Kind{Client: http.DefaultClient},
+		Endpoint: tool.Endpoint{URL: address,
+			Credentials: tool.Credentials{Type: "header", Name: "X-Word", Value: "open-sesame"}},
+		Echo: "say_it", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"say_it"},
 	})
 }
 

@@ -29,7 +29,8 @@ func TestTheReferenceServer(t *testing.T) {
 	results := map[string]tool.Result{}
 	for _, d := range found {
 		if arguments := map[string]string{"get-sum": `{"a":2,"b":3}`, "get-tiny-image": `{}`}[d.Name]; arguments != "" {
-			results[d.Name], err = k.Call(t.Context(), e, d, tool.Invocation{Name: d.Name, Arguments: json.RawMessage(arguments)})
+			results[d.Name], err = k.Call(t.Context(), e, d,
+				tool.Invocation{Name: d.Name, Arguments: json.RawMessage(arguments)})
 			require.NoError(t, err)
 		}
 	}

@@ -102,8 +102,8 @@ func (d *document) yaml(raw []byte) (any, error) {
 	return v.value, u.fault
 }
 
-// unfolding makes JSON values of YAML. What an alias names is made once and shared, but counted each time, as whoever looks at it
-// comes by each time.
+// unfolding makes JSON values of YAML. What an alias names is made once and shared, but counted each time, as whoever
+// looks at it comes by each time.
 type unfolding struct {
 	known map[*yaml.Node]unfolded
 	fault error
@@ -192,7 +192,8 @@ func members(n *yaml.Node, part func(*yaml.Node) any) map[string]any {
 
 func scalar(n *yaml.Node) any {
 	var v any
-	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float" || tag == "!!bool" || tag == "!!null") && n.Decode(&v) == nil {
+	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float" || tag == "!!bool" || tag == "!!null") &&
+		n.Decode(&v) == nil {
 		switch v := v.(type) {
 		case nil, bool:
 			return v
@@ -231,7 +232,8 @@ func (d *document) object(v any) map[string]any {
 			return nil
 		}
 		if v, ok = d.at(ref); !ok {
-			d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, which is not in it", tool.Clip(ref, 100))
+			d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, which is not in it",
+				tool.Clip(ref, 100))
 			return nil
 		}
 	}

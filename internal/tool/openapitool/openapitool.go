@@ -1,8 +1,8 @@
 // Package openapitool is the kind of toolkit that an OpenAPI document describes: each operation is a tool.
 //
-// A document is not trusted: its size, its number of operations and the work of reading it are bounded (document.go), references
-// lead nowhere outside, and circles end. Of a document no more is read than what operations need. It knows no run. It imports its
-// port, httptool and a library that reads YAML.
+// A document is not trusted: its size, its number of operations and the work of reading it are bounded (document.go),
+// references lead nowhere outside, and circles end. Of a document no more is read than what operations need. It knows
+// no run. It imports its port, httptool and a library that reads YAML.
 package openapitool
 
 import (
@@ -111,8 +111,10 @@ func baseOf(e tool.Endpoint, d *document) (string, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return "", tool.Fail("the document's server must be an http or https URL")
 	}
-	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.ContainsAny(at, `{}\`) {
-		return "", tool.Fail("the document's server must be a URL of a host and a path, without open variables: base_url may say it")
+	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
+		strings.ContainsAny(at, `{}\`) {
+		return "", tool.Fail("the document's server must be a URL of a host and a path, without open variables: " +
+			"base_url may say it")
 	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
@@ -127,8 +129,10 @@ func itemsOf(d *document) (map[string]map[string]any, error) {
 		if strings.HasPrefix(path, "x-") {
 			continue
 		}
-		if len(path) > maxAddress || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
-			return nil, tool.Fail("the path %q must begin with one slash and be no longer than an address", tool.Clip(path, 100))
+		if len(path) > maxAddress || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") ||
+			strings.Contains(path, `\`) {
+			return nil, tool.Fail("the path %q must begin with one slash and be no longer than an address",
+				tool.Clip(path, 100))
 		}
 		items[path] = d.object(item)
 	}
@@ -182,7 +186,8 @@ func operations(d *document, items map[string]map[string]any, base string) ([]to
 var anything = json.RawMessage(`{"type":"object"}`)
 
 // methods are those of requests that do something, in order.
-var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
+var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost,
+	http.MethodPut}
 
 // unique makes a name that is not taken: two operations may have ids that become one name.
 func unique(taken map[string]bool, name string) string {
@@ -236,7 +241,8 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 			r.Cookie = append(r.Cookie, field)
 		case "path":
 			if path = strings.ReplaceAll(path, "{"+p.name+"}", "{"+argument+"}"); len(path) > maxAddress {
-				return tool.Definition{}, tool.Fail("the path %q: its parameters have names that are too long", tool.Clip(path, 100))
+				return tool.Definition{}, tool.Fail("the path %q: its parameters have names that are too long",
+					tool.Clip(path, 100))
 			}
 		}
 	}
@@ -297,7 +303,8 @@ func shallow(properties map[string]any, required []string) json.RawMessage {
 		}
 		plain[name] = one
 	}
-	b, _ := json.Marshal(map[string]any{"type": "object", "properties": plain, "required": append([]string{}, required...)})
+	b, _ := json.Marshal(map[string]any{"type": "object", "properties": plain,
+		"required": append([]string{}, required...)})
 	return b
 }
 
@@ -323,8 +330,9 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 		for _, one := range from {
 			m := d.object(one)
 			p := parameter{
-				name: text(m["name"]), in: text(m["in"]), description: text(m["description"]), required: m["required"] == true,
-				joined: m["explode"] == false, schema: m["schema"],
+				name: text(m["name"]), in: text(m["in"]), description: text(m["description"]),
+				required: m["required"] == true,
+				joined:   m["explode"] == false, schema: m["schema"],
 			}
 			if p.name == "" || !slices.Contains(places, p.in) || there[place{p.in, p.name}] {
 				continue

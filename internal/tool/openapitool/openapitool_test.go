@@ -88,7 +88,8 @@ func server(t *testing.T) *httptest.Server {
 		default:
 			body, _ := io.ReadAll(r.Body)
 			_ = json.NewEncoder(w).Encode(map[string]any{
-				"method": r.Method, "path": r.URL.EscapedPath(), "query": r.URL.Query(), "trace": r.Header.Get("X-Trace"), "cookie": r.Header.Get("Cookie"),
+				"method": r.Method, "path": r.URL.EscapedPath(), "query": r.URL.Query(),
+				"trace": r.Header.Get("X-Trace"), "cookie": r.Header.Get("Cookie"),
 				"type": r.Header.Get("Content-Type"), "body": string(body), "key": r.Header.Get("Idempotency-Key"),
 			})
 		}
@@ -103,16 +104,18 @@ func server(t *testing.T) *httptest.Server {
 func TestContract(t *testing.T) {
 	s := server(t)
 	tooltest.Run(t, tooltest.Harness{
-		Kind:     &openapitool.Kind{Client: http.DefaultClient},
-		Endpoint: tool.Endpoint{URL: s.URL + "/openapi.yaml", Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame"}},
-		Echo:     "echo", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"echo"},
+		Kind: &openapitool.Kind{Client: http.DefaultClient},
+		Endpoint: tool.Endpoint{URL: s.URL + "/openapi.yaml",
+			Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame"}},
+		Echo: "echo", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"echo"},
 	})
 }
 
 func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 	s := server(t)
 	k := &openapitool.Kind{Client: http.DefaultClient}
-	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1", Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame", Origins: []string{s.URL}}}
+	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1",
+		Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame", Origins: []string{s.URL}}}
 	found, err := k.Discover(t.Context(), e)
 	require.NoError(t, err)
 	byName := map[string]tool.Definition{}
@@ -123,12 +126,14 @@ func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 		Method, Path, Trace, Cookie, Type, Body, Key string
 		Query                                        map[string][]string
 	}) {
-		answer, err := k.Call(t.Context(), e, byName[name], tool.Invocation{Arguments: json.RawMessage(arguments), IdempotencyKey: "k"})
+		answer, err := k.Call(t.Context(), e, byName[name],
+			tool.Invocation{Arguments: json.RawMessage(arguments), IdempotencyKey: "k"})
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal([]byte(answer.Text), &got))
 		return got
 	}
-	got := sent("patch_pets_pet_id", `{"pet id": 7, "tags": ["a","b"], "fields": ["x","y"], "X-Trace": "t", "session": "s", "body": {"name": "Rex", "born": null}}`)
+	got := sent("patch_pets_pet_id",
+		`{"pet id": 7, "tags": ["a","b"], "fields": ["x","y"], "X-Trace": "t", "session": "s", "body": {"name": "Rex", "born": null}}`)
 	assert.Equal(t, "PATCH", got.Method)
 	assert.Equal(t, "/v1/pets/7", got.Path)
 	assert.Equal(t, map[string][]string{"tags": {"a", "b"}, "fields": {"x,y"}}, got.Query)
@@ -142,7 +147,8 @@ func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 	got = sent("send_form", `{"body": {"a": "1 2", "b": ["x","y"]}}`)
 	assert.Equal(t, "a=1+2&b=x&b=y", got.Body)
 
-	for _, bad := range []string{`{"body":{}}`, `{"pet id":"..","body":{}}`, `{"pet id":1,"X-Trace":"a\r\nHost: evil","body":{}}`} {
+	for _, bad := range []string{`{"body":{}}`, `{"pet id":"..","body":{}}`,
+		`{"pet id":1,"X-Trace":"a\r\nHost: evil","body":{}}`} {
 		_, err = k.Call(t.Context(), e, byName["patch_pets_pet_id"], tool.Invocation{Arguments: json.RawMessage(bad)})
 		var failure *tool.Error
 		require.ErrorAs(t, err, &failure, bad)
@@ -190,32 +196,37 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 		raw  []byte
 		says string
 	}{
-		"too large":              {document(200, 600), "over 10 MiB"},
-		"too many":               {document(501, 1), "over 500 operations"},
-		"no document":            {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
-		"no JSON":                {[]byte(`<html>`), "no OpenAPI 3 document"},
-		"Swagger 2":              {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`), "no OpenAPI 3 document"},
-		"no server":              {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
-		"other scheme":           {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"file:///etc"}],"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
-		"no operations":          {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
-		"reads a file":           {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
-		"reads the net":          {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
-		"a path without a slash": {pathed("{h}/steal"), "begin with one slash"}, "user information": {pathed("@evil.example.com/x"), "begin with one slash"},
-		"two slashes": {pathed("//evil.example.com/x"), "begin with one slash"}, "a backslash": {pathed(`/\\evil.example.com/x`), "begin with one slash"},
+		"too large":   {document(200, 600), "over 10 MiB"},
+		"too many":    {document(501, 1), "over 500 operations"},
+		"no document": {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
+		"no JSON":     {[]byte(`<html>`), "no OpenAPI 3 document"},
+		"Swagger 2": {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`),
+			"no OpenAPI 3 document"},
+		"no server":                {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
+		"other scheme":             {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"file:///etc"}],"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
+		"no operations":            {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
+		"reads a file":             {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
+		"reads the net":            {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
+		"a path without a slash":   {pathed("{h}/steal"), "begin with one slash"},
+		"user information":         {pathed("@evil.example.com/x"), "begin with one slash"},
+		"two slashes":              {pathed("//evil.example.com/x"), "begin with one slash"},
+		"a backslash":              {pathed(`/\\evil.example.com/x`), "begin with one slash"},
 		"a query that is filled":   {pathed("/x?{a}"), "in its path alone"},
 		"a server that is filled":  {served("https://{h}.example.com"), "is no URL"},
 		"a path that is filled":    {served("https://example.com/{a}"), "without open variables"},
 		"a server with a user":     {served("https://a:b@example.com"), "without open variables"},
 		"a server with a query":    {served("https://example.com/?x="), "without open variables"},
 		"a server with a fragment": {served("https://example.com/#x"), "without open variables"},
-		"a document of marks":      {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 400_000) + "]"), "too many parts"},
-		"too many paths":           {many(5_001), "over 5000 paths"},
-		"too many parameters":      {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
-		"a circle of references":   {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
-		"a reference to nothing":   {shared(1, 1, `{"$ref":"#/components/schemas/Nothing"}`), "which is not in it"},
-		"an alias of itself":       {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
-		"a document that is deep":  {[]byte("openapi: 3.0.0\npaths: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), "nested more than"},
-		"aliases galore":           {[]byte(bomb()), "no OpenAPI 3 document"},
+		"a document of marks": {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 400_000) + "]"),
+			"too many parts"},
+		"too many paths":         {many(5_001), "over 5000 paths"},
+		"too many parameters":    {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
+		"a circle of references": {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
+		"a reference to nothing": {shared(1, 1, `{"$ref":"#/components/schemas/Nothing"}`), "which is not in it"},
+		"an alias of itself":     {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
+		"a document that is deep": {[]byte("openapi: 3.0.0\npaths: " + strings.Repeat("[", 5000) + strings.Repeat("]",
+			5000)), "nested more than"},
+		"aliases galore": {[]byte(bomb()), "no OpenAPI 3 document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := discover(c.raw)
@@ -233,7 +244,8 @@ func pathed(path string) []byte {
 
 // served is a document with one operation, at a server.
 func served(server string) []byte {
-	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"` + server + `"}],"paths":{"/x":{"get":{"responses":{}}}}}`)
+	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"` + server +
+		`"}],"paths":{"/x":{"get":{"responses":{}}}}}`)
 }
 
 // bomb is a YAML document whose aliases unfold to thousands of millions of texts.
@@ -241,7 +253,8 @@ func bomb() string {
 	var b strings.Builder
 	b.WriteString("openapi: 3.0.0\nx-0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
 	for i := range 9 {
-		fmt.Fprintf(&b, "x-%d: &x%d [*x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d]\n", i+1, i+1, i, i, i, i, i, i, i, i, i)
+		fmt.Fprintf(&b, "x-%d: &x%d [*x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d, *x%d]\n", i+1, i+1, i, i, i, i, i,
+			i, i, i, i)
 	}
 	return b.String()
 }
@@ -259,9 +272,11 @@ func many(paths int) []byte {
 // shared is a document whose operations share their parameters, all of which have one schema.
 func shared(operations, parameters int, schema string) []byte {
 	var b strings.Builder
-	b.WriteString(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"components":{"schemas":{"S":` + schema + `,"L0":{"type":"string"}`)
+	b.WriteString(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"components":{"schemas":{"S":` +
+		schema + `,"L0":{"type":"string"}`)
 	for i := range 12 { // each twice the one below
-		fmt.Fprintf(&b, `,"L%d":{"anyOf":[{"$ref":"#/components/schemas/L%d"},{"$ref":"#/components/schemas/L%d"}]}`, i+1, i, i)
+		fmt.Fprintf(&b, `,"L%d":{"anyOf":[{"$ref":"#/components/schemas/L%d"},{"$ref":"#/components/schemas/L%d"}]}`,
+			i+1, i, i)
 	}
 	b.WriteString(`},"pathItems":{"P":{"parameters":[`)
 	for i := range parameters {
@@ -282,18 +297,21 @@ func shared(operations, parameters int, schema string) []byte {
 
 // TestTheWorkOfADocumentIsBounded counts steps: a document of some kilobytes may ask for any number of them.
 func TestTheWorkOfADocumentIsBounded(t *testing.T) {
-	wide := `{"type":"object","properties":{` + strings.TrimSuffix(strings.Repeat(`"x":{"$ref":"#/components/schemas/L12"},`, 1), ",")
+	wide := `{"type":"object","properties":{` +
+		strings.TrimSuffix(strings.Repeat(`"x":{"$ref":"#/components/schemas/L12"},`, 1), ",")
 	for i := range 1500 {
 		wide += fmt.Sprintf(`,"a%d":{"$ref":"#/components/schemas/L8"}`, i)
 	}
 	wide += `}}`
 	for name, raw := range map[string][]byte{
-		"schemas that double":      shared(100, 200, `{"$ref":"#/components/schemas/L12"}`),
-		"many properties of each":  shared(100, 200, wide),
-		"a schema of itself":       shared(100, 200, `{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"},"b":{"$ref":"#/components/schemas/S"}}}`),
-		"a large enum":             shared(100, 200, `{"enum":[`+strings.Repeat(`"x",`, 20_000)+`"y"]}`),
-		"a long description":       shared(100, 200, `{"description":"`+strings.Repeat("x", 1_000_000)+`"}`),
-		"a default that is a tree": shared(100, 200, `{"default":`+strings.Repeat(`[`, 1000)+strings.Repeat(`]`, 1000)+`}`),
+		"schemas that double":     shared(100, 200, `{"$ref":"#/components/schemas/L12"}`),
+		"many properties of each": shared(100, 200, wide),
+		"a schema of itself": shared(100, 200,
+			`{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"},"b":{"$ref":"#/components/schemas/S"}}}`),
+		"a large enum":       shared(100, 200, `{"enum":[`+strings.Repeat(`"x",`, 20_000)+`"y"]}`),
+		"a long description": shared(100, 200, `{"description":"`+strings.Repeat("x", 1_000_000)+`"}`),
+		"a default that is a tree": shared(100, 200,
+			`{"default":`+strings.Repeat(`[`, 1000)+strings.Repeat(`]`, 1000)+`}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps, most, err := openapitool.Work(t.Context(), raw)
@@ -314,14 +332,16 @@ func TestTheWorkOfADocumentIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzDocument reads what may be a document: whatever it is, the work is bounded and what is found can be offered to models.
+// FuzzDocument reads what may be a document: whatever it is, the work is bounded and what is found can be offered to
+// models.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add(shared(2, 3, `{"type":["string","null"],"enum":["a"],"default":1e2}`))
 	f.Add(pathed("/x/{a}"))
 	f.Add(operated(3, `{"parameters":[{"name":"a","in":"query","schema":{"type":["string",{"a":1}],"nullable":true}}]}`,
 		`{"url":"{v}","variables":{"v":{"default":"https://x"}}}`, `"schemas":{}`))
-	f.Add([]byte("openapi: 3.1\nservers: [{url: 'https://{v}.example.com', variables: {v: {default: a}}}]\npaths: {/a: {get: &g {summary: s}, put: {<<: *g, parameters: [{name: q, in: query}]}}}\n"))
+	f.Add([]byte("openapi: 3.1\nservers: [{url: 'https://{v}.example.com', variables: {v: {default: a}}}]\npaths: " +
+		"{/a: {get: &g {summary: s}, put: {<<: *g, parameters: [{name: q, in: query}]}}}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) == 0 || len(raw) > 64<<10 { // none: it would be fetched
 			return
@@ -330,12 +350,14 @@ func FuzzDocument(f *testing.F) {
 		if err == nil && steps > most {
 			t.Fatalf("%d steps", steps)
 		}
-		found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: raw, BaseURL: "https://example.com"})
+		found, err := (&openapitool.Kind{}).Discover(t.Context(),
+			tool.Endpoint{Document: raw, BaseURL: "https://example.com"})
 		if told(found) > openapitool.MaxTold {
 			t.Fatalf("%d bytes are found in %d", told(found), len(raw))
 		}
 		for _, one := range found {
-			if err != nil || !json.Valid(one.Parameters) || len(one.Parameters) > tool.MaxSchema || tool.Name(one.Name) != one.Name ||
+			if err != nil || !json.Valid(one.Parameters) || len(one.Parameters) > tool.MaxSchema ||
+				tool.Name(one.Name) != one.Name ||
 				one.Origin() != "https://example.com" {
 				t.Fatalf("%v: %+v", err, one)
 			}

@@ -32,7 +32,9 @@ func TestAPublicAPIsRealDocument(t *testing.T) {
 	}))
 	defer server.Close()
 	k := &openapitool.Kind{Client: http.DefaultClient}
-	e := tool.Endpoint{URL: server.URL + "/openapi.yaml", BaseURL: server.URL, Credentials: tool.Credentials{Type: "header", Name: "X-Figma-Token", Value: "word", Origins: []string{server.URL}}}
+	e := tool.Endpoint{URL: server.URL + "/openapi.yaml", BaseURL: server.URL,
+		Credentials: tool.Credentials{Type: "header", Name: "X-Figma-Token", Value: "word",
+			Origins: []string{server.URL}}}
 	found, err := k.Discover(t.Context(), e)
 	require.NoError(t, err)
 	byName := map[string]tool.Definition{}
@@ -43,11 +45,13 @@ func TestAPublicAPIsRealDocument(t *testing.T) {
 		assert.NotEmpty(t, d.Description, d.Name)
 		byName[d.Name] = d
 	}
-	assert.Equal(t, 54, len(byName), "every operation has a name of its own") //nolint:testifylint // Len would print them all
+	//nolint:testifylint // Len would print them all
+	assert.Equal(t, 54, len(byName), "every operation has a name of its own")
 	assert.True(t, byName["getFile"].RetrySafe)
 	assert.False(t, byName["postComment"].RetrySafe)
 	for name, arguments := range map[string]string{
-		"getFile": `{"file_key":"a/b","ids":"1:2,3:4","depth":2}`, "postComment": `{"file_key":"k","body":{"message":"nice"}}`,
+		"getFile":     `{"file_key":"a/b","ids":"1:2,3:4","depth":2}`,
+		"postComment": `{"file_key":"k","body":{"message":"nice"}}`,
 	} {
 		takes, err := schema.Compile(byName[name].Parameters)
 		require.NoError(t, err)

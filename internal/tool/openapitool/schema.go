@@ -18,7 +18,8 @@ const (
 	maxTold  = tool.MaxDocument // bytes of all that is found in it, and half of it those of schemas
 )
 
-// writer writes the schemas of an operation out as JSON schema, without references, of which providers of models know none.
+// writer writes the schemas of an operation out as JSON schema, without references, of which providers of models know
+// none.
 type writer struct {
 	*document
 
@@ -122,7 +123,8 @@ func (w *writer) plain(s, out map[string]any) {
 	default:
 		out["type"] = types
 	}
-	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"} {
+	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength",
+		"maxLength", "minItems", "maxItems"} {
 		v, there := s[name]
 		if !there || !fitting(name, v) {
 			continue

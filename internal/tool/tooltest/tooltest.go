@@ -38,7 +38,8 @@ func Run(t *testing.T, h Harness) {
 		t.Helper()
 		d, there := byName[name]
 		require.True(t, there, "no tool %s among %v", name, byName)
-		r, err := h.Kind.Call(ctx, h.Endpoint, d, tool.Invocation{Name: name, Arguments: json.RawMessage(arguments), IdempotencyKey: "run-1-c"})
+		r, err := h.Kind.Call(ctx, h.Endpoint, d,
+			tool.Invocation{Name: name, Arguments: json.RawMessage(arguments), IdempotencyKey: "run-1-c"})
 		return r.Text, err
 	}
 	refused := func(t *testing.T, err error) string {
@@ -106,7 +107,8 @@ func Run(t *testing.T, h Harness) {
 		}
 		e := h.Endpoint
 		e.Credentials.Token, e.Credentials.Password, e.Credentials.Value = "hunter2", "hunter2", "hunter2"
-		_, err := h.Kind.Call(t.Context(), e, byName[h.Echo], tool.Invocation{Name: h.Echo, Arguments: json.RawMessage(`{"message":"x"}`)})
+		_, err := h.Kind.Call(t.Context(), e, byName[h.Echo],
+			tool.Invocation{Name: h.Echo, Arguments: json.RawMessage(`{"message":"x"}`)})
 		refused(t, err)
 	})
 	t.Run("credentials are for their server alone", func(t *testing.T) {
@@ -115,7 +117,8 @@ func Run(t *testing.T, h Harness) {
 		}
 		e := h.Endpoint
 		e.Credentials.Origins = []string{"https://elsewhere.example.com"}
-		_, err := h.Kind.Call(t.Context(), e, byName[h.Echo], tool.Invocation{Name: h.Echo, Arguments: json.RawMessage(`{"message":"x"}`)})
+		_, err := h.Kind.Call(t.Context(), e, byName[h.Echo],
+			tool.Invocation{Name: h.Echo, Arguments: json.RawMessage(`{"message":"x"}`)})
 		assert.Contains(t, refused(t, err), "must be given again")
 	})
 }
