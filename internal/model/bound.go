@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// The bounds of a reply, whatever its provider sends. An adapter reads no further; the caller judges what it is given.
+// Limits on a reply, whatever the provider sends. An adapter reads no more than this; the caller checks what it is
+// given.
 const (
 	MaxText      = 4 << 20         // bytes of text
-	MaxArguments = 4 << 20         // bytes of arguments, of all calls together
-	MaxStream    = 256 << 20       // bytes of an answer as it comes, with all that stands around its text
-	MaxSilence   = 5 * time.Minute // between two pieces of an answer
+	MaxArguments = 4 << 20         // bytes of arguments, all calls together
+	MaxStream    = 256 << 20       // bytes of a response body, with all framing
+	MaxSilence   = 5 * time.Minute // without a byte of the response body
 )
 
 var (
@@ -21,7 +22,8 @@ var (
 	errSilent  = errors.New("the answer broke off: nothing came any more")
 )
 
-// Bound gives a client whose answers end: after [MaxStream] bytes, or when nothing comes for [MaxSilence].
+// Bound returns a copy of a client whose response bodies end: reading fails after [MaxStream] bytes, or when
+// nothing arrives for [MaxSilence].
 func Bound(c *http.Client) *http.Client {
 	bounded := *c
 	bounded.Transport = &boundedTransport{c.Transport, MaxStream, MaxSilence}
@@ -54,7 +56,7 @@ func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 type boundedBody struct {
 	io.ReadCloser
 
-	ctx     context.Context //nolint:containedctx // the request's, which ends with the body
+	ctx     context.Context //nolint:containedctx // of the request; it is cancelled with the body
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer
 	left    int64

@@ -40,5 +40,5 @@ func TestAnAnswerEnds(t *testing.T) {
 		require.NoError(t, answer.Body.Close())
 		assert.LessOrEqual(t, len(text), 1<<20)
 	}
-	<-released // the provider is told, too
+	<-released // the connection to the provider is closed as well
 }

@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// Discreet makes a failure one that may be shown to whoever waits for the run: a provider may repeat in its words
-// whatever it was sent, and name what it sees of our network. Of the words nothing stays that we sent in the header, or
-// in the address, to let us in, however it is spelled, and no address of anything: a failure is nobody's data, so
-// rather too much goes. What the log is told, see [Whole], keeps addresses.
+// Discreet returns a failure whose text may be shown to whoever waits for the run: providers repeat parts of
+// requests in their messages and name addresses of our network. From the text it removes every credential that was
+// sent in the header or in the address, in whatever encoding it is repeated, and every network address. It removes
+// too much rather than too little. The log gets the text with addresses but without credentials; see [Whole]. The
+// result has the kind and the wait of err. An error that is no [Error] is returned as it is.
 func Discreet(err error, address string, sent http.Header) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -46,7 +47,7 @@ func Discreet(err error, address string, sent http.Header) error {
 	}
 }
 
-// Whole is what a failure says, for the log.
+// Whole is the text of a failure for the log.
 func Whole(err error) string {
 	var e *Error
 	if errors.As(err, &e) && e.whole != "" {
@@ -56,12 +57,12 @@ func Whole(err error) string {
 }
 
 const (
-	maxWhole = 64 << 10 // bytes of a failure, for the log
-	maxShown = 1 << 10  // bytes of it, for everybody else
+	maxWhole = 64 << 10 // bytes of a failure in the log
+	maxShown = 1 << 10  // bytes of it for everybody else
 	struck   = "[…]"
 )
 
-// addresses are how places in a network are named; an IPv6 address is looked at more closely.
+// addresses matches network addresses and host names; an IPv6 address is parsed to avoid false matches.
 var (
 	addresses = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^\s"'<>]+`),
@@ -75,15 +76,15 @@ var (
 	hexAndColons = regexp.MustCompile(`(?i)\b[0-9a-f]{1,4}(:[0-9a-f]{0,4}){2,7}|::[0-9a-f][0-9a-f:]*`)
 )
 
-// secrets are texts of which no part may be shown that is long enough to tell one from another.
+// secrets are texts of which no part may be shown that is long enough to identify one.
 type secrets struct {
-	parts map[string]bool // all that are telling long
-	short []string        // whole, where they are shorter than that
+	parts map[string]bool // all substrings of the telling length
+	short []string        // secrets shorter than that, removed only as a whole
 }
 
 const (
-	telling = 8 // letters and digits
-	least   = 4 // of what is a secret at all
+	telling = 8 // letters and digits: the shortest part that identifies a secret
+	least   = 4 // a shorter text is not treated as a secret
 )
 
 func secretsOf(address string, sent http.Header) secrets {
@@ -91,7 +92,7 @@ func secretsOf(address string, sent http.Header) secrets {
 	for _, values := range sent {
 		for _, v := range values {
 			s.add(v)
-			if _, credentials, is := strings.Cut(v, " "); is { // behind the name of a scheme
+			if _, credentials, is := strings.Cut(v, " "); is { // after the name of an authentication scheme
 				s.add(credentials)
 			}
 		}
@@ -110,15 +111,15 @@ func secretsOf(address string, sent http.Header) secrets {
 	return s
 }
 
-// add adds a secret in all its spellings.
+// add adds a secret in all its encodings: as it is, percent-encoded, in hexadecimal digits and in base64.
 func (s *secrets) add(secret string) {
 	s.spelling(secret)
 	s.spelling(url.QueryEscape(secret))
 	s.spelling(hex.EncodeToString([]byte(secret)))
-	for before := range 3 { // a group of four letters may begin at each of three bytes
+	for before := range 3 { // a base64 group of four letters may start at each of three bytes
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
-		text = text[min(len(text), (before*8+5)/6):] // without letters that tell of what stands before
-		s.spelling(text[:max(0, len(text)-1)])       // nor the last, which may tell of what stands behind
+		text = text[min(len(text), (before*8+5)/6):] // without the letters that also depend on the bytes before it
+		s.spelling(text[:max(0, len(text)-1)])       // and without the last letter, which may depend on the bytes after it
 	}
 }
 
@@ -132,8 +133,8 @@ func (s *secrets) spelling(text string) {
 	}
 }
 
-// bare is a text's ASCII letters and digits, in lower case, and where each stands: what is put between them hides
-// nothing.
+// bare returns a text's ASCII letters and digits in lower case, and the offset of each: punctuation inserted into
+// a secret does not hide it from the search.
 func bare(text string) (letters string, at []int) {
 	var b strings.Builder
 	for i := range len(text) {
@@ -150,11 +151,11 @@ func bare(text string) (letters string, at []int) {
 	return b.String(), at
 }
 
-// strike is a text without what is secret in it.
+// strike replaces the secret parts of a text.
 func (s secrets) strike(text string) string {
 	letters, at := bare(text)
 	var out strings.Builder
-	kept, end := 0, 0 // text up to kept is in out; letters up to end are struck
+	kept, end := 0, 0 // text before kept is written to out; letters before end are removed
 	hide := func(from, to int) {
 		if from >= end {
 			out.WriteString(text[kept:at[from]])

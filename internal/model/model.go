@@ -1,9 +1,10 @@
 // Package model is the port to language models: a conversation in, streamed text and tool calls out.
 //
-// What the caller guarantees: messages in order, beginning with a user's; a context whose end aborts the call. What the
-// adapter guarantees: the pieces given to emit, joined, equal the reply's text; a failure is an [Error] with its kind.
+// The caller guarantees: messages are in order and begin with a user's; ending the context aborts the call. The
+// adapter guarantees: the pieces given to emit, concatenated, equal the reply's text; every failure is an [Error]
+// with a kind.
 //
-// The port must not know runs. It imports egress, for how to say that a network failed.
+// The package must not know runs. It imports egress, to report network failures.
 package model
 
 import (
@@ -20,33 +21,33 @@ import (
 	"agentplatform/internal/egress"
 )
 
-// Role says whose message it is.
+// Role is the author of a message.
 type Role string
 
 // The roles.
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
-	Tool      Role = "tool" // results of the calls of the assistant's message before it
+	Tool      Role = "tool" // results of the calls of the assistant message before it
 )
 
-// Message is one turn of a conversation.
+// Message is one message of a conversation.
 type Message struct {
 	Role    Role
 	Text    string   // of a user or assistant
 	Images  []Image  // of a user
-	Texts   []Text   // of a user: what files that came along say
+	Texts   []Text   // of a user: text extracted from attached files
 	Calls   []Call   // of an assistant
 	Results []Result // of tools
 }
 
-// Text is what a file says.
+// Text is the text extracted from an attached file.
 type Text struct {
 	Name string // of the file
 	Text string
 }
 
-// Whole is a user's text with those of the files.
+// Whole is a user message's text followed by the texts of its files.
 func (m Message) Whole() string {
 	var b strings.Builder
 	b.WriteString(m.Text)
@@ -56,24 +57,24 @@ func (m Message) Whole() string {
 	return b.String()
 }
 
-// Image is a picture that the model is shown.
+// Image is a picture shown to the model.
 type Image struct {
 	ContentType string // one of ImageTypes
 	Data        []byte
 }
 
-// ImageTypes are the pictures that models take.
+// ImageTypes are the content types of pictures that all models accept.
 var ImageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // Call is a tool call that the model asks for.
 type Call struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // a JSON object, or whatever the model produced
+	Arguments json.RawMessage // a JSON object, or whatever text the model produced
 }
 
-// Object is the arguments for providers that take nothing but an object: an empty one for whatever else it was, as the
-// model was told that already.
+// Object is the call's arguments as an object, for providers that accept nothing else. Arguments that are no JSON
+// object become an empty one: the model was told of the error in the call's result.
 func (c Call) Object() map[string]any {
 	var object map[string]any
 	if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
@@ -93,7 +94,7 @@ const (
 	Answered  Outcome = "answered" // by a human
 )
 
-// Result is what came of a call.
+// Result is the result of a call.
 type Result struct {
 	CallID  string
 	Name    string
@@ -101,7 +102,7 @@ type Result struct {
 	Text    string
 }
 
-// Tell is the result as a model is told, whose provider knows no outcomes.
+// Tell is the text for the model: the result with its outcome in words, as providers' APIs have no field for it.
 func (r Result) Tell() string {
 	switch r.Outcome {
 	case Failed:
@@ -113,10 +114,10 @@ func (r Result) Tell() string {
 	}
 }
 
-// AskUser is the name of the tool by which a model asks the human: arguments {"question", "options"?}.
+// AskUser is the name of the tool with which a model asks the human; arguments: {"question", "options"?}.
 const AskUser = "ask_user"
 
-// Search is the name of the tool by which a model searches the agent's knowledge bases: arguments {"query"}.
+// Search is the name of the tool with which a model searches the agent's knowledge bases; arguments: {"query"}.
 const Search = "search"
 
 // ToolSpec describes a tool to the model.
@@ -126,7 +127,7 @@ type ToolSpec struct {
 	Parameters  json.RawMessage // a JSON schema
 }
 
-// Request is a call of a model.
+// Request is one call of a model.
 type Request struct {
 	Name         string // of the model at its provider
 	Temperature  *float64
@@ -134,67 +135,67 @@ type Request struct {
 	Instructions string
 	Messages     []Message
 	Tools        []ToolSpec
-	Try          int // how often this very call has failed before
+	Try          int // how often this call has failed before
 }
 
-// Reply is what the model said.
+// Reply is the model's answer.
 type Reply struct {
 	Text         string
-	Calls        []Call // empty: the model is done
+	Calls        []Call // empty: the model has finished
 	InputTokens  int64
 	OutputTokens int64
-	Finish       string // why it stopped: stop, tool_calls, length
-	RequestID    string // by which the provider knows the call, if it said
+	Finish       string // why it stopped: stop, tool_calls or length
+	RequestID    string // the provider's id of the call, where it sends one
 }
 
-// Model is the port.
+// Model is the port. Implementations are safe for concurrent use.
 type Model interface {
-	// Converse calls the model, giving text to emit as it comes.
+	// Converse calls the model once and passes text to emit as it arrives. Its error is an [Error], or the context's.
 	Converse(ctx context.Context, r Request, emit func(text string)) (Reply, error)
 }
 
-// Info is a model that can be reached.
+// Info describes a model that can be reached.
 type Info struct {
 	Name        string
 	Description string
 }
 
-// Catalogue is what can say which models a provider has.
+// Catalogue lists the models of a provider.
 type Catalogue interface {
-	// List names the models that can be reached now.
+	// List returns the models that can be reached now. The text of its error may be shown to clients.
 	List(ctx context.Context) ([]Info, error)
 }
 
-// Kind says what sort of failure it was.
+// Kind classifies a failure; retries depend on it.
 type Kind string
 
 // The kinds of failure.
 const (
 	Retryable  Kind = "retryable"   // the same call may succeed later
-	Throttled  Kind = "throttled"   // likewise, after a wait
+	Throttled  Kind = "throttled"   // as Retryable, after a wait
 	Refused    Kind = "refused"     // the provider refuses the content
-	TooLong    Kind = "too_long"    // the conversation does not fit
-	BadRequest Kind = "bad_request" // it will never succeed
+	TooLong    Kind = "too_long"    // the conversation exceeds the model's context window
+	BadRequest Kind = "bad_request" // the same call never succeeds
 )
 
-// Error is a failure of a model call.
+// Error is a failed model call.
 type Error struct {
 	Kind Kind
-	Wait time.Duration // for Throttled, if the provider said
+	Wait time.Duration // for Throttled: how long the provider asks to wait; 0: it did not say
 	Err  error
 
-	whole string // for the log, where Err does not say all
+	whole string // text for the log, where Err does not have all of it
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Fail makes an error.
+// Fail makes an [Error] of a kind.
 func Fail(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// FromHTTP makes an error from what a provider answered: its status, 0 for none, and its wish how long to wait.
+// FromHTTP makes an [Error] from a provider's HTTP status (0: no answer), the wait that it asked for, and err.
 func FromHTTP(status int, wait time.Duration, err error) error {
 	kind := Retryable
 	switch {
@@ -209,7 +210,7 @@ func FromHTTP(status int, wait time.Duration, err error) error {
 	return &Error{Kind: kind, Wait: wait, Err: err}
 }
 
-// BrokeOff makes the error of an answer that turned into one under way.
+// BrokeOff makes the retryable [Error] of an answer that failed while it was streamed.
 func BrokeOff(why string) error {
 	kind := Retryable
 	if tooLong.MatchString(why) {
@@ -218,18 +219,18 @@ func BrokeOff(why string) error {
 	return &Error{Kind: kind, Err: fmt.Errorf("the model's provider broke off: %s", why)}
 }
 
-// Unreachable makes the error of a call that was not answered, or whose answer broke off. Where the provider is, is not
-// the client's business.
+// Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off. The text does
+// not contain the provider's address: clients see it.
 func Unreachable(err error) error {
 	failure, _ := egress.Plain(err)
 	return &Error{Kind: Retryable, Err: fmt.Errorf("the model cannot be reached: %w", failure)}
 }
 
-// tooLong is how providers say, in their own words, that a conversation does not fit: none has a code for it that the
-// others share.
+// tooLong matches the providers' messages that a conversation does not fit: they share no error code for it.
 var tooLong = regexp.MustCompile(`(?i)context.?length|context window|maximum context|too long|too many (input )?tokens|exceeds? the (model's )?(maximum|limit)`)
 
-// RetryAfter reads a provider's wish, in seconds, from an answer's headers; 0 when it has none.
+// RetryAfter is the wait that a provider asks for in an answer's headers, at most five minutes; 0 where it asks
+// for none.
 func RetryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return min(time.Duration(ms*float64(time.Millisecond)), maxWait)
@@ -240,10 +241,10 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// maxWait bounds what a provider may ask for.
+// maxWait limits the wait that a provider may ask for.
 const maxWait = 5 * time.Minute
 
-// KindOf is the kind of a failure; empty for what is none of a model.
+// KindOf is the kind of a failure, and empty for an error that is no [Error].
 func KindOf(err error) Kind {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -252,7 +253,7 @@ func KindOf(err error) Kind {
 	return e.Kind
 }
 
-// MayRetry says whether the same call may be tried again, and after how long at least.
+// MayRetry says whether the same call may be retried, and after how long at least.
 func MayRetry(err error) (after time.Duration, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) || (e.Kind != Retryable && e.Kind != Throttled) {

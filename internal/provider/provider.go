@@ -1,6 +1,6 @@
-// Package provider is which models a deployment can reach, by provider.
+// Package provider lists the models that a deployment can reach, by provider.
 //
-// It must not know who asks. It imports the model port, problem and host.
+// The package must not know who asks. It imports the model port, problem and host.
 package provider
 
 import (
@@ -18,23 +18,23 @@ import (
 
 // Set is the models of a deployment.
 type Set struct {
-	Catalogues map[string]model.Catalogue // by provider
+	Catalogues map[string]model.Catalogue // by provider name
 	Host       host.Host
 
 	mu     sync.Mutex
 	listed map[string]listing
 }
 
-// listing is what a provider said, for a while.
+// listing is a provider's list with the time at which it was fetched.
 type listing struct {
 	models []model.Info
 	at     time.Duration
 }
 
 const (
-	// listLife is how long a provider's list is remembered.
+	// listLife is how long a provider's list is cached.
 	listLife = time.Minute
-	// listTime bounds asking for it.
+	// listTime limits one request for a list.
 	listTime = 5 * time.Second
 )
 
@@ -44,13 +44,14 @@ type Model struct {
 	model.Info
 }
 
-// Listing is what can be reached now, and why what cannot be.
+// Listing is the models that can be reached now, and for each unreachable provider the reason.
 type Listing struct {
 	Models      []Model
-	Unreachable map[string]string // by provider
+	Unreachable map[string]string // reasons, by provider name
 }
 
-// List asks all providers.
+// List asks each provider in turn, for at most five seconds; an answer is cached for one minute. A provider that
+// fails is in Unreachable.
 func (s *Set) List(ctx context.Context) Listing {
 	l := Listing{Unreachable: map[string]string{}}
 	for _, provider := range s.providers() {
@@ -89,15 +90,16 @@ func (s *Set) of(ctx context.Context, provider string) ([]model.Info, error) {
 	return infos, nil
 }
 
-// Check says whether an agent may name this model: a problem that says why not. With skip, only the provider must be
-// one that there is: for agents that are set up while their model is away.
+// Check says whether an agent may name this model. Every error is a problem of kind Invalid at a member of
+// body.model: the provider is not configured, no name is given, or the provider cannot be asked or has no such
+// model. With skip, the provider is not asked, so that agents can be set up while their model is unreachable.
 func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error {
 	if _, ok := s.Catalogues[provider]; !ok {
 		return problem.InvalidField("body.model.provider", "this deployment reaches %s, not %q",
 			strings.Join(s.providers(), ", "), provider)
 	}
 	if provider == demo {
-		return nil // it has one model, by any name
+		return nil // this provider has one model, under any name
 	}
 	if name == "" {
 		return problem.InvalidField("body.model.name", "is required: GET /models says which there are")
@@ -118,5 +120,5 @@ func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error
 	return nil
 }
 
-// demo is the provider that is always there.
+// demo is the provider that is always configured.
 const demo = "demo"

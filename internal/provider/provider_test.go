@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/provider"
 )
 
-// listed is a provider that only lists.
+// listed is a provider that only lists its models.
 type listed struct {
 	names []string
 	down  error

@@ -1,6 +1,7 @@
-// Package anthropicmodel is the model port over Anthropic's messages.
+// Package anthropicmodel implements the model port with Anthropic's Messages API.
 //
-// One call of the port is one request; the caller retries. It knows no run. It imports its port and modelhttp.
+// One call of the port is one HTTP request; retries are the caller's. The package must not know runs. It imports
+// its port and modelhttp.
 package anthropicmodel
 
 import (
@@ -15,10 +16,10 @@ import (
 	"agentplatform/internal/model/modelhttp"
 )
 
-// Model is an endpoint.
+// Model calls one endpoint of the Messages API. It is safe for concurrent use.
 type Model struct{ endpoint modelhttp.Endpoint }
 
-// New makes the model of an endpoint; an empty base URL is Anthropic's own.
+// New makes the model of an endpoint. An empty baseURL means Anthropic's own API.
 func New(baseURL, key string, client *http.Client) *Model {
 	header := http.Header{}
 	header.Set("X-Api-Key", key)
@@ -29,10 +30,10 @@ func New(baseURL, key string, client *http.Client) *Model {
 	}}
 }
 
-// maxTokens is what an agent gets that says nothing; the provider wants a number.
+// maxTokens is the output limit for agents that set none: the API requires a number.
 const maxTokens = 8192
 
-// What is sent: https://docs.anthropic.com/en/api/messages
+// The request body: https://docs.anthropic.com/en/api/messages
 type (
 	request struct {
 		Model       string    `json:"model"`
@@ -52,14 +53,14 @@ type (
 		Description string         `json:"description"`
 		Schema      map[string]any `json:"input_schema"`
 	}
-	// block is a part of a message, of one of several types.
+	// block is one content block of a message; which members are set depends on its type.
 	block struct {
 		Type    string  `json:"type"`
 		Text    string  `json:"text,omitempty"`
 		Source  *source `json:"source,omitempty"`
 		ID      string  `json:"id,omitempty"`
 		Name    string  `json:"name,omitempty"`
-		Input   any     `json:"input,omitempty"` // of a call, there also when it is empty
+		Input   any     `json:"input,omitempty"` // of a call; sent even when it is empty
 		CallID  string  `json:"tool_use_id,omitempty"`
 		IsError *bool   `json:"is_error,omitempty"`
 		Content []block `json:"content,omitempty"`
@@ -71,7 +72,7 @@ type (
 	}
 )
 
-// event is one of a stream, of any type: https://docs.anthropic.com/en/api/messages-streaming
+// event is one event of a stream, of any type: https://docs.anthropic.com/en/api/messages-streaming
 type event struct {
 	Error   modelhttp.Trouble `json:"error"`
 	Type    string            `json:"type"`
@@ -102,7 +103,8 @@ type usage struct {
 	Output        modelhttp.Count `json:"output_tokens"`
 }
 
-// Converse makes one streamed request.
+// Converse makes one streamed request. Every error is a [model.Error]; the caller decides by its kind whether to
+// retry.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	body := request{Model: r.Name, MaxTokens: maxTokens, Messages: messages(r.Messages), Stream: true}
 	if r.Instructions != "" {
@@ -112,7 +114,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		body.MaxTokens = *r.MaxTokens
 	}
 	if r.Temperature != nil {
-		within := min(*r.Temperature, 1) // the provider's range ends there
+		within := min(*r.Temperature, 1) // the API's range ends at 1
 		body.Temperature = &within
 	}
 	for _, t := range r.Tools {
@@ -141,7 +143,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	return said.reply(header)
 }
 
-// heard is what a stream has said so far.
+// heard accumulates what a stream has sent so far.
 type heard struct {
 	blocks []content
 	size   int // bytes of text and arguments
@@ -149,17 +151,17 @@ type heard struct {
 	stop   string
 }
 
-// content is a block of the reply: text, or a call.
+// content is one block of the reply: text or a tool call.
 type content struct {
 	kind, id, name string
-	text           []byte // or arguments
+	text           []byte // or arguments of a call
 	input          json.RawMessage
 }
 
-// maxBlocks bounds the blocks of one reply, whatever index an endpoint makes up.
+// maxBlocks limits the blocks of one reply: the index comes from the endpoint and is not trusted.
 const maxBlocks = 1000
 
-// enough says that the reply is larger than anybody takes: it is read no further.
+// enough says that the reply is larger than any caller accepts; no more of it is read.
 func (h *heard) enough() bool { return h.size > model.MaxArguments }
 
 func (h *heard) take(e event, emit func(string)) {
@@ -178,7 +180,7 @@ func (h *heard) take(e event, emit func(string)) {
 			h.blocks = append(h.blocks, content{})
 		}
 		if h.blocks[at].kind != "" {
-			return // it has begun, and what was said is said
+			return // text was emitted already
 		}
 		h.blocks[at] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name),
 			input: e.Block.Input}
@@ -194,7 +196,7 @@ func (h *heard) take(e event, emit func(string)) {
 	}
 }
 
-// say adds to a block of a kind; there is nothing to add to any other.
+// say appends to a block of the given kind; pieces for a block of another kind are ignored.
 func (h *heard) say(at int, kind string, piece modelhttp.Text, emit func(string)) {
 	if piece == "" || at >= len(h.blocks) || h.blocks[at].kind != kind {
 		return
@@ -204,7 +206,7 @@ func (h *heard) say(at int, kind string, piece modelhttp.Text, emit func(string)
 	emit(string(piece))
 }
 
-// raise takes over what is claimed: each claim is of the whole reply so far.
+// raise takes over the counts that are claimed: each claim covers the whole reply so far.
 func (u *usage) raise(claimed usage) {
 	for mine, theirs := range map[*modelhttp.Count]modelhttp.Count{
 		&u.Input: claimed.Input, &u.CacheRead: claimed.CacheRead, &u.CacheCreation: claimed.CacheCreation,
@@ -216,7 +218,7 @@ func (u *usage) raise(claimed usage) {
 	}
 }
 
-// sum adds claims up. One that is absurd stays so: the caller judges them.
+// sum adds claims up without overflow. An absurd claim stays absurd: the caller checks the numbers.
 func sum(claims ...modelhttp.Count) (total int64) {
 	for _, c := range claims {
 		if c < 0 || total > math.MaxInt64-int64(c) {
@@ -248,7 +250,7 @@ func (h *heard) reply(answer http.Header) (model.Reply, error) {
 		}
 	}
 	switch {
-	case h.enough(): // larger than anybody takes: it was read no further
+	case h.enough(): // larger than any caller accepts, so it was not read to its end
 		r.Finish = "length"
 		return r, nil
 	case h.stop == "":
@@ -269,7 +271,7 @@ func messages(conversation []model.Message) []message {
 	list := []message{}
 	for _, m := range conversation {
 		var blocks []block
-		if text := m.Whole(); text != "" { // the provider refuses empty blocks
+		if text := m.Whole(); text != "" { // the API refuses empty blocks
 			blocks = append(blocks, block{Type: "text", Text: text})
 		}
 		for _, i := range m.Images {
@@ -283,7 +285,7 @@ func messages(conversation []model.Message) []message {
 		for _, r := range m.Results {
 			failed := r.Outcome == model.Failed
 			result := block{Type: "tool_result", CallID: r.CallID, IsError: &failed}
-			if text := r.Tell(); text != "" { // a block of text must have some
+			if text := r.Tell(); text != "" { // a text block must not be empty
 				result.Content = []block{{Type: "text", Text: text}}
 			}
 			blocks = append(blocks, result)

@@ -1,7 +1,7 @@
-// Package bedrockmodel is the model port over Amazon Bedrock's Converse, streamed.
+// Package bedrockmodel implements the model port with Amazon Bedrock's ConverseStream.
 //
-// One call of the port is one request; the caller retries. A model's name is a model's or an inference profile's id. It
-// knows no run. It imports its port and the SDK.
+// One call of the port is one request; retries are the caller's. A model's name is a model id or the id of an
+// inference profile. The package must not know runs. It imports its port and the AWS SDK.
 package bedrockmodel
 
 import (
@@ -24,22 +24,22 @@ import (
 	"agentplatform/internal/model"
 )
 
-// Guardrail is one of the account's, applied to every call; the zero value is none.
+// Guardrail is a Bedrock guardrail that is applied to every call; the zero value means none.
 type Guardrail struct{ ID, Version string }
 
-// Model is Bedrock in one Region.
+// Model calls Bedrock in one Region. It is safe for concurrent use.
 type Model struct {
 	client    *bedrockruntime.Client
 	guardrail Guardrail
 }
 
-// New makes the model over an account.
+// New makes the model from the configuration of an AWS account.
 func New(account aws.Config, g Guardrail) *Model {
 	client := bedrockruntime.NewFromConfig(account, func(o *bedrockruntime.Options) { o.Retryer = aws.NopRetryer{} })
 	return &Model{client, g}
 }
 
-// Converse makes one streamed request.
+// Converse makes one streamed request. Every error is a [model.Error] whose text may be shown to clients.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	in, err := m.input(r)
 	if err != nil {
@@ -102,7 +102,8 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 	return in, nil
 }
 
-// messages are the conversation in turns: Converse wants user and assistant to take them in turn.
+// messages converts a conversation: Converse requires user and assistant messages to alternate, so neighbours of
+// one role are merged.
 func messages(conversation []model.Message) []types.Message {
 	var list []types.Message
 	for _, m := range conversation {
@@ -123,7 +124,7 @@ func messages(conversation []model.Message) []types.Message {
 }
 
 func blocksOf(m model.Message) (blocks []types.ContentBlock) {
-	if text := m.Whole(); strings.TrimSpace(text) != "" { // blank blocks are refused
+	if text := m.Whole(); strings.TrimSpace(text) != "" { // the API refuses blank blocks
 		blocks = append(blocks, &types.ContentBlockMemberText{Value: text})
 	}
 	for _, i := range m.Images {
@@ -151,16 +152,16 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 	return blocks
 }
 
-// heard is what a stream has said so far.
+// heard accumulates what a stream has sent so far.
 type heard struct {
 	text  strings.Builder
 	calls []model.Call
-	bytes int // of arguments
+	bytes int // bytes of all calls' arguments
 	stop  types.StopReason
 	usage types.TokenUsage
 }
 
-// enough says that the reply is larger than anybody takes: it is read no further.
+// enough says that the reply is larger than any caller accepts; no more of it is read.
 func (h *heard) enough() bool { return h.bytes > model.MaxArguments || h.text.Len() > model.MaxText }
 
 func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
@@ -176,7 +177,7 @@ func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
 			h.text.WriteString(d.Value)
 			emit(d.Value)
 		case *types.ContentBlockDeltaMemberToolUse:
-			if last := len(h.calls) - 1; last >= 0 { // blocks come one after another
+			if last := len(h.calls) - 1; last >= 0 { // blocks arrive one after another
 				h.calls[last].Arguments = append(h.calls[last].Arguments, aws.ToString(d.Value.Input)...)
 				h.bytes += len(aws.ToString(d.Value.Input))
 			}
@@ -220,7 +221,7 @@ func (h *heard) reply() (model.Reply, error) {
 	return r, nil
 }
 
-// failure is a failure of the port, in words that may be shown.
+// failure turns an SDK error into a [model.Error] whose text may be shown to clients.
 func failure(err error) error {
 	var answered *awshttp.ResponseError
 	if !errors.As(err, &answered) || answered.Response == nil || answered.HTTPStatusCode() == 0 {
@@ -241,5 +242,6 @@ func failure(err error) error {
 	return model.Discreet(failed, asked.URL.String(), sent)
 }
 
-// signed are the parts of a signature that are ours; the others name the service and the day.
+// signed matches the parts of a signature that identify us: the access key id and the signature itself. The other
+// parts name the service and the day.
 var signed = regexp.MustCompile(`(?:Credential|Signature)=([^/,\s]+)`)

@@ -27,7 +27,7 @@ func TestACancelClosesTheConnection(t *testing.T) {
 	modeltest.RunCancel(t, "application/vnd.amazon.eventstream", open)
 }
 
-// The mock of others names no type of error, as Bedrock does.
+// The recorded mock sends no error type, but Bedrock does: errors are built here as Bedrock sends them.
 func TestBedrocksErrorsHaveAKind(t *testing.T) {
 	for kind, c := range map[string]struct {
 		status int
@@ -59,7 +59,7 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 	}
 }
 
-// Bedrock tells of a wrong signature by repeating what was signed.
+// Bedrock reports a wrong signature by repeating the string that was signed.
 func TestBedrocksWordsShowNothingOfOurs(t *testing.T) {
 	const token = "IQoJb3JpZ2luX2VjEOURS//////////wEaCXVzLWVhc3QtMSJHMEUCIQ"
 	for kind, status := range map[string]int{"InvalidSignatureException": 403, "ThrottlingException": 429,

@@ -1,7 +1,9 @@
-// Package demomodel is the model port without a network: deterministic, for trying things out and for tests.
+// Package demomodel implements the model port without a network: deterministic, for demonstrations and tests.
 //
-// It reads the newest user message line by line. A line that begins with "/" is a direction; all others are what it
-// says back. The directions: /sleep, /stream, /ask, /tool, /search, /fail, /flaky.
+// It reads the newest user message line by line. A line that begins with "/" is a directive; every other line is
+// echoed. The directives: /sleep, /stream, /ask, /tool, /search, /fail, /flaky.
+//
+// It imports its port and host.
 package demomodel
 
 import (
@@ -19,20 +21,22 @@ import (
 // Model is the demo model.
 type Model struct{ host host.Host }
 
-// New makes it; the host's clock is what /sleep and /stream wait on.
+// New makes the model; /sleep and /stream wait on the clock of h.
 func New(h host.Host) *Model { return &Model{host: h} }
 
-// The bounds of what directions may ask for.
+// Limits on what directives may ask for.
 const (
 	maxDeltas = 100_000
 	maxText   = 1 << 20
 )
 
-// Converse follows the newest user message from where the results of earlier calls end.
+// Converse executes the newest user message, continuing after the last round of tool results. It returns the
+// [model.Error] that /fail or /flaky asks for, or the context's error.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	message, rounds := newest(r.Messages)
 	p := parse(message)
-	// A round that does not match is a conversation this model did not hold; then it goes on as far as it can.
+	// More rounds of results than the message has segments: another model wrote this conversation. Continue with the
+	// last segment.
 	began := min(len(rounds), len(p.segments)-1)
 	s := p.segments[began]
 	if r.Try < s.flaky {
@@ -66,7 +70,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, nil
 }
 
-// newest finds the last user message, and the results of each round of calls since.
+// newest returns the text of the newest user message and the results of each round of calls since then.
 func newest(messages []model.Message) (text string, rounds [][]model.Result) {
 	for i, m := range messages {
 		switch m.Role {
@@ -82,7 +86,7 @@ func newest(messages []model.Message) (text string, rounds [][]model.Result) {
 	return text, rounds
 }
 
-// cameWithAnswer says whether a user's message is nothing but files that came with the answer to a question.
+// cameWithAnswer says whether a user message consists only of files that were attached to an answer to a question.
 func cameWithAnswer(messages []model.Message, i int) bool {
 	return i > 0 && messages[i-1].Role == model.Tool && messages[i].Text == ""
 }
@@ -112,14 +116,14 @@ func countWords(messages []model.Message) int64 {
 	return int64(n)
 }
 
-// A plan is a message read: what to say back, and the directions in segments, each ending with a round of calls.
+// A plan is a parsed message: text to echo and directives, in segments, each ending with a round of calls.
 type plan struct {
 	text     string
 	segments []segment
 }
 
 type segment struct {
-	flaky      int // how often the call of this segment fails first
+	flaky      int // how often the call of this segment fails before it succeeds
 	directions []direction
 	calls      []direction
 }
@@ -134,7 +138,8 @@ func parse(message string) plan {
 		if !strings.HasPrefix(line, "/") {
 			spoken = append(spoken, line)
 			if last := &segments[len(segments)-1]; len(last.calls) > 0 && strings.TrimSpace(line) != "" {
-				segments = append(segments, segment{}) // something stands between two calls: they are not parallel
+				// text or a directive stands between two calls, so they are not parallel
+				segments = append(segments, segment{})
 			}
 			continue
 		}
@@ -157,19 +162,20 @@ func parse(message string) plan {
 		}
 	}
 	if len(segments[len(segments)-1].calls) > 0 {
-		segments = append(segments, segment{}) // where the results are told
+		segments = append(segments, segment{}) // the segment in which the results are reported
 	}
 	return plan{text: strings.Trim(strings.Join(spoken, "\n"), "\n"), segments: segments}
 }
 
-// follow does what a direction says.
+// follow executes one directive. Errors: the [model.Error] that /fail and /flaky ask for, or the context's error.
+// A directive with unreadable arguments is reported in the text instead.
 func (m *Model) follow(ctx context.Context, d direction, w *writer) error {
 	switch d.name {
 	case "sleep":
 		wait, bad := time.ParseDuration(d.rest)
 		if bad != nil || wait < 0 {
 			w.line(fmt.Sprintf("sleep → error: %q is no duration", d.rest))
-			return nil //nolint:nilerr // told in the answer
+			return nil //nolint:nilerr // reported in the text
 		}
 		return m.host.Sleep(ctx, wait)
 	case "stream":
@@ -192,7 +198,7 @@ func (m *Model) stream(ctx context.Context, d direction, w *writer) error {
 	wait, badGap := time.ParseDuration(strings.TrimSpace(gap))
 	if badCount != nil || n < 0 || n > maxDeltas || (gap != "" && (badGap != nil || wait < 0)) {
 		w.line(fmt.Sprintf("stream → error: %q is not a count and a duration", d.rest))
-		return nil //nolint:nilerr // told in the answer
+		return nil //nolint:nilerr // reported in the text
 	}
 	for i := 1; i <= n; i++ {
 		if i > 1 {
@@ -247,13 +253,13 @@ func resultLines(results []model.Result) []string {
 	return lines
 }
 
-// writer emits text and remembers it.
+// writer emits text and keeps all of it.
 type writer struct {
 	ctx   context.Context
 	host  host.Host
 	emit  func(string)
 	text  strings.Builder
-	begun bool // something was said before this call
+	begun bool // text was written before this call
 }
 
 func (w *writer) raw(s string) {
@@ -264,7 +270,7 @@ func (w *writer) raw(s string) {
 	w.emit(s)
 }
 
-// line begins a new line, unless it is the first of the answer.
+// line begins a new line, unless nothing has been written yet.
 func (w *writer) line(s string) {
 	if w.begun || w.text.Len() > 0 {
 		s = "\n" + s
@@ -272,7 +278,7 @@ func (w *writer) line(s string) {
 	w.raw(s)
 }
 
-// words says a text word by word, with its own white space.
+// words writes a text word by word with its white space unchanged.
 func (w *writer) words(s string) {
 	for s != "" {
 		end := strings.IndexAny(s[1:], " \n\t")

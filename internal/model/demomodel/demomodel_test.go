@@ -25,7 +25,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// answer plays the rounds of a message, with results for its calls, and joins what is said.
+// answer plays all rounds of a message, with results for its calls, and joins the text.
 func answer(t require.TestingT, message string) (text string, rounds [][]string) {
 	m := demomodel.New(host.System())
 	messages := []model.Message{{Role: model.User, Text: message}}
@@ -91,7 +91,7 @@ func TestSleepAndStreamTakeTheirTime(t *testing.T) {
 	})
 }
 
-// Whatever the message: what is said comes first and once, every line of it, and the same message gives the same
+// For any message: each line that is no directive is echoed once and in order, and the same message gives the same
 // answer.
 func TestWhatIsSaidIsSaidBack(t *testing.T) {
 	line := rapid.SampledFrom([]string{"word", "two words", "/tool x {}", "/ask q", "/stream 2 0s", "/search s", "/bad",

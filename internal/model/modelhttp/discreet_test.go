@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/model/modelhttp"
 )
 
-// Whatever a provider says of a failure, and wherever it says it: neither what let us in nor where it is.
+// Wherever a provider repeats our credentials or addresses in a failure, clients see neither.
 func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 	const key = "sk-OURS/12345+abcdef=="
 	bearer := "Bearer " + key

@@ -1,7 +1,7 @@
-// Package modelhttp is a request to a provider of models over HTTP: JSON goes there, server-sent events come back, and
-// what goes wrong is a failure of the model port.
+// Package modelhttp makes a request to a model provider over HTTP: it sends JSON and receives server-sent events;
+// failures are those of the model port.
 //
-// It must not know what a provider's requests and events mean. It imports the model port and strictjson.
+// The package must not know what a provider's requests and events mean. It imports the model port and strictjson.
 package modelhttp
 
 import (
@@ -24,30 +24,32 @@ import (
 )
 
 const (
-	maxEvent   = model.MaxText + 2<<20 // bytes of one event: a whole reply may come in one
+	maxEvent   = model.MaxText + 2<<20 // bytes of one event: it may carry a whole reply
 	maxDepth   = 128
-	maxValues  = 100_000  // of one event
-	maxRefusal = 64 << 10 // bytes that are read of an answer that refuses
+	maxValues  = 100_000  // in one event
+	maxRefusal = 64 << 10 // bytes read of an error response
 )
 
-// Endpoint is where a provider takes requests, and what lets us in.
+// Endpoint is a provider's URL with the credentials for it.
 type Endpoint struct {
 	URL    string
 	Header http.Header
 	Client *http.Client
 }
 
-// Join is a path below a base URL, whose query stays.
+// Join appends a path to a base URL and keeps the URL's query. A base that cannot be parsed is returned unchanged;
+// the request to it fails.
 func Join(base, path string) string {
 	u, err := url.Parse(base)
 	if err != nil {
-		return base // as which it is refused
+		return base // the request fails with it
 	}
 	return u.JoinPath(path).String()
 }
 
-// Stream sends a request and tells of each event's data until event says stop or the answer ends. Errors are failures
-// of the model port, as are those of event, and may be shown.
+// Stream sends a request as JSON and calls event with the data of each server-sent event, until event returns
+// false or an error, or the answer ends. It returns the response's header. Its error is event's or a
+// [model.Error], in a text that may be shown to clients.
 func (e Endpoint) Stream(
 	ctx context.Context, request any, event func(data []byte) (goOn bool, err error),
 ) (_ http.Header, err error) {
@@ -91,19 +93,20 @@ func (e Endpoint) Stream(
 	}
 }
 
-// Discreet is a failure in words that show nothing of the endpoint.
+// Discreet is [model.Discreet] for this endpoint: it removes the endpoint's credentials and addresses from a
+// failure's text.
 func (e Endpoint) Discreet(err error) error { return model.Discreet(err, e.URL, e.Header) }
 
-// finish reads what is left behind the last event, if that comes at once: only then is the connection used again.
+// finish reads what follows the last event, if it has arrived already: only then is the connection reused.
 func finish(body io.ReadCloser) {
 	late := time.AfterFunc(100*time.Millisecond, func() { _ = body.Close() })
 	defer late.Stop()
 	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }
 
-// next reads the data of the next event; what is unfinished at the end is none. Each byte is looked at once: the
-// libraries that read such streams look at an unfinished line from its beginning whenever more of it comes, which for a
-// line of 8 MB that comes in pieces is ten seconds of a processor.
+// next reads the data of the next event; an incomplete event at the end of the stream is dropped. Each byte is
+// examined once: common libraries for such streams rescan an incomplete line whenever more of it arrives, which
+// for a line of 8 MB in small pieces takes ten seconds of CPU time.
 func next(r *bufio.Reader) ([]byte, error) {
 	var data, line []byte
 	there := false
@@ -124,7 +127,7 @@ func next(r *bufio.Reader) ([]byte, error) {
 		case len(text) == 0 && len(data) > 0:
 			return data, nil
 		case len(text) == 0:
-			there = false // something else than data, or none
+			there = false // a field other than data, or an event without data
 		case is && there:
 			data = append(append(data, '\n'), bytes.TrimPrefix(value, []byte(" "))...)
 		case is:
@@ -136,7 +139,7 @@ func next(r *bufio.Reader) ([]byte, error) {
 
 var errTooLong = errors.New("an event of its answer does not end")
 
-// refusal is an answer that is none, in the provider's words.
+// refusal is the [model.Error] of an error response, with the provider's message.
 func refusal(answer *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	var body struct {
@@ -144,20 +147,20 @@ func refusal(answer *http.Response) error {
 		Message Text    `json:"message"`
 		Detail  Text    `json:"detail"`
 	}
-	raw = bytes.Trim(bytes.TrimSpace(raw), "[]") // some put it into a list
-	_ = Read(raw, &body)                         // whatever it is, the status says enough
+	raw = bytes.Trim(bytes.TrimSpace(raw), "[]") // some providers send a list with one object
+	_ = Read(raw, &body)                         // where the body cannot be read, the status suffices
 	text := cmp.Or(body.Error.Message, string(body.Message), string(body.Detail), http.StatusText(answer.StatusCode))
 	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header),
 		fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
 }
 
-// Trouble is what a provider says has gone wrong: an object with a message, or the message alone.
+// Trouble is a provider's error member: an object with a message, or the message itself.
 type Trouble struct {
-	There   bool // something was said
+	There   bool // the member was present
 	Message string
 }
 
-// UnmarshalJSON takes whatever is there.
+// UnmarshalJSON accepts any JSON value and never fails.
 func (t *Trouble) UnmarshalJSON(raw []byte) error {
 	var body struct{ Message string }
 	switch {
@@ -171,7 +174,7 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Failure is of a stream that told of trouble; nil where it did not.
+// Failure is the retryable [model.Error] of a stream that reported an error; nil where it did not.
 func (t Trouble) Failure() error {
 	if !t.There {
 		return nil
@@ -179,8 +182,8 @@ func (t Trouble) Failure() error {
 	return model.BrokeOff(cmp.Or(t.Message, "it does not say why"))
 }
 
-// Read reads an event, or another answer of a provider, if that costs no more than it should. Why one cannot be read is
-// said in no words of a library.
+// Read decodes an event or another answer of a provider, unless it has too many values. The error says what is
+// wrong without the words of the JSON library: clients see it.
 func Read(data []byte, into any) error {
 	err := strictjson.Within(data, strictjson.Limits{Bytes: maxEvent, Depth: maxDepth}, maxValues)
 	if err == nil {
@@ -192,18 +195,18 @@ func Read(data []byte, into any) error {
 	return nil
 }
 
-// Count is a number that a provider claims. One that is no number counts for nothing, one that is too large for the
-// most there is.
+// Count is a number that a provider claims. What is no number counts as 0, and what is too large as the largest
+// int64.
 type Count int64
 
-// UnmarshalJSON takes whatever is there.
+// UnmarshalJSON accepts any JSON value and never fails.
 func (c *Count) UnmarshalJSON(raw []byte) error {
 	text := string(raw)
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		*c = Count(n)
 		return nil
 	}
-	switch f, _ := strconv.ParseFloat(text, 64); { // infinite where it is too large
+	switch f, _ := strconv.ParseFloat(text, 64); { // infinite where the number is too large
 	case f >= math.MaxInt64:
 		*c = math.MaxInt64
 	case f <= math.MinInt64:
@@ -214,10 +217,10 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Text is a piece of text, or several in a list of parts; what is none is empty.
+// Text is a text, or a list of parts whose texts are concatenated; any other value is empty.
 type Text string
 
-// UnmarshalJSON takes whatever is there.
+// UnmarshalJSON accepts any JSON value and never fails.
 func (t *Text) UnmarshalJSON(raw []byte) error {
 	var parts []struct{ Type, Text string }
 	switch {
@@ -232,10 +235,11 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Arguments are those of a call, or a piece of them: a text that is JSON, or, from some, the JSON itself.
+// Arguments are a call's arguments or a piece of them: a string that contains JSON, or, from some endpoints, the
+// JSON value itself.
 type Arguments string
 
-// UnmarshalJSON takes whatever is there.
+// UnmarshalJSON accepts any JSON value and never fails.
 func (a *Arguments) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, (*string)(a)) != nil {
 		*a = Arguments(raw)

@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/model/modelhttp"
 )
 
-// provider answers as it is told.
+// provider answers with a given response.
 type provider struct {
 	status int
 	header http.Header
@@ -107,7 +107,7 @@ func TestWhatGoesWrongHasAKindAndShowsNoAddress(t *testing.T) {
 	assert.Equal(t, 7*time.Second, after)
 }
 
-// trickle gives a few bytes at a time, as a network does, and counts.
+// trickle returns a few bytes per read, as a network does, and counts the reads.
 type trickle struct{ left, reads int }
 
 func (r *trickle) Read(p []byte) (int, error) {

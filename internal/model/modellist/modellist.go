@@ -1,5 +1,5 @@
-// Package modellist asks the providers which models there are, without their libraries: whoever only lists models need
-// not link what calls them, which is large.
+// Package modellist asks providers which models they have, without the libraries that call models: those are
+// large, and a program that only lists models does not link them.
 //
 // It imports its port, modelhttp and the settings that name the providers.
 package modellist
@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// Of makes the catalogues of the providers that the settings name, by provider.
+// Of makes the catalogues of the providers that are configured, by provider name.
 func Of(s setting.Settings) map[string]model.Catalogue {
 	all := map[string]model.Catalogue{
 		"demo": Fixed{{Name: "demo",
@@ -49,28 +49,29 @@ func base(given, usual string) string {
 	return strings.TrimSuffix(given, "/")
 }
 
-// Fixed is a list that the deployment was told.
+// Fixed is a list from the settings.
 type Fixed []model.Info
 
-// List gives it.
+// List returns the list; it never fails.
 func (f Fixed) List(context.Context) ([]model.Info, error) { return f, nil }
 
-// Endpoint is a provider's list of models: OpenAI's and Anthropic's have one form.
+// Endpoint is a provider's list endpoint: OpenAI's and Anthropic's responses have the same form.
 type Endpoint struct {
 	URL    string
 	Header http.Header
-	Client *http.Client // nil: the usual one
+	Client *http.Client // nil: one that follows no redirects
 }
 
-// straight follows no redirect: a key goes where the settings say, and nowhere else.
+// straight follows no redirects: a key is sent only to the configured address.
 var straight = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// maxList bounds a provider's answer.
+// maxList limits a provider's response, in bytes.
 const maxList = 4 << 20
 
-// List asks for it.
+// List makes one request. It fails where the endpoint cannot be reached, refuses or sends no list; the error's
+// text may be shown to clients.
 func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/model"
 )
 
-// RunCancel shows that the end of a call's context closes the connection to the provider, which otherwise goes on and
-// bills. Open makes the adapter for an address; kind is the content type of its streams.
+// RunCancel checks that ending a call's context closes the connection to the provider, which otherwise continues
+// and bills. Open makes the adapter for an address; kind is the content type of its streams.
 func RunCancel(t *testing.T, kind string, open func(address string) model.Model) {
 	t.Helper()
 	begun, closed := make(chan struct{}), make(chan struct{})

@@ -22,11 +22,11 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
-// Answering is a client that reaches a provider whose every answer is this.
+// Answering is a client whose every request is answered with this body.
 func Answering(text string) *http.Client { return &http.Client{Transport: answering(text)} }
 
-// FuzzAnswer has an adapter read whatever a provider may answer: it makes a reply of it, with what was emitted as its
-// text, or a failure of the port. The recorded answers are where it starts from.
+// FuzzAnswer lets an adapter read arbitrary answers: the result must be a reply whose text equals what was
+// emitted, or an error of the port. The corpus starts with the recorded answers.
 func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model) {
 	files, err := filepath.Glob(recordings + "/*.json")
 	require.NoError(f, err)

@@ -12,13 +12,13 @@ import (
 	"agentplatform/internal/model"
 )
 
-// RunLarge has an adapter read an event that is very many values, which cost a reader far more than they weigh: before
-// and behind, what the values stand between in the event.
+// RunLarge lets an adapter read an event with very many JSON values, which cost a reader far more than their
+// bytes. Before and behind are the bytes around the values in the event.
 func RunLarge(t *testing.T, before, behind string, open func(client *http.Client) model.Model) {
 	t.Helper()
 	for _, one := range []string{`{}`, `[]`, `0`, `""`, `{"type":"text","text":""}`} {
 		most := (4 << 20) / (len(one) + 1)
-		for _, n := range []int{most, most / 4, most / 16} { // too many, and as many as may be
+		for _, n := range []int{most, most / 4, most / 16} { // more than allowed, and at most as many
 			m := open(Answering("data: " + before + strings.Repeat(one+",", n) + one + behind + "\n\n"))
 			var was, is runtime.MemStats
 			runtime.ReadMemStats(&was)
@@ -33,8 +33,8 @@ func RunLarge(t *testing.T, before, behind string, open func(client *http.Client
 	}
 }
 
-// RunUnreadable has an adapter read events that are none of its provider's: what is said of them is for people who do
-// not know how they are read.
+// RunUnreadable lets an adapter read events that its provider never sends: the error must not use the words of a
+// JSON library, as clients see it.
 func RunUnreadable(t *testing.T, open func(client *http.Client) model.Model, events ...string) {
 	t.Helper()
 	for _, event := range events {

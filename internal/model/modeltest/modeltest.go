@@ -1,4 +1,4 @@
-// Package modeltest is the contract of the model port as tests. Every adapter runs all of it.
+// Package modeltest is the conformance suite of the model port. Every adapter runs all of it.
 package modeltest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/model"
 )
 
-// Harness says how to get this adapter to do things.
+// Harness makes an adapter show each behaviour.
 type Harness struct {
 	Model model.Model
 	Name  string // of the model at its provider
@@ -22,9 +22,9 @@ type Harness struct {
 	Talk  string // a message that is answered with several words
 	Call  string // a message that leads to a call of the tool "echo" with {"text": "hi"}
 	Ask   string // a message that leads to a question to the user
-	Fail  string // a message that fails for good
-	Flaky string // a message whose call fails once with a failure that may pass
-	Slow  string // a message that takes at least Takes
+	Fail  string // a message that fails permanently
+	Flaky string // a message whose call fails once with a retryable error
+	Slow  string // a message whose answer takes at least Takes
 	Takes time.Duration
 }
 

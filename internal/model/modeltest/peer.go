@@ -34,8 +34,8 @@ func refuses(status int, message string, more object) object {
 	return r
 }
 
-// RunPeer runs the contract, and what a provider adds to it, against a mock of the provider that others wrote. Open
-// makes the adapter for the mock's address.
+// RunPeer runs the conformance suite and the provider's own cases against a mock of the provider by other authors.
+// Open makes the adapter for the mock's address.
 func RunPeer(t *testing.T, open func(address string) model.Model) {
 	provider := peertest.Models(t,
 		object{"match": when("talk", nil), "response": object{

@@ -19,10 +19,10 @@ import (
 	"agentplatform/internal/model"
 )
 
-// kept are the headers that adapters read.
+// kept are the response headers that adapters read.
 var kept = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id", "X-Amzn-Requestid", "X-Amzn-Errortype"}
 
-// recorder stands before a provider and writes down what passes.
+// recorder is a proxy in front of a provider that records requests and responses.
 type recorder struct {
 	provider  *url.URL
 	mu        sync.Mutex
@@ -66,7 +66,7 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record holds the conversations with a provider, and writes their files.
+// record runs the conversations with a provider and writes their files.
 func record(t *testing.T, provider string, open func(address string) model.Model) {
 	t.Helper()
 	at, err := url.Parse(provider)

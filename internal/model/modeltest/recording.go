@@ -17,32 +17,32 @@ import (
 	"agentplatform/internal/model"
 )
 
-// Recordings are conversations with providers as they went over the wire, each in a file of its adapter's testdata.
-// They are replayed without a provider, byte for byte, and what we send must be what was sent then: a change of either
-// side's words is seen in a file. Those that are here come from the mock of providers that `make peers` uses; `make
-// record` writes them anew.
+// Recordings are conversations with providers as sent over the wire, each in a file of its adapter's testdata.
+// They are replayed without a provider, byte for byte, and our requests must equal the recorded ones: a change on
+// either side shows in a file. The recordings were made with the mock of providers that `make peers` uses; `make
+// record` makes them again.
 
-// recordings is where they lie, in the folder of an adapter.
+// recordings is their folder, relative to the adapter's.
 const recordings = "testdata/recordings"
 
-// exchange is a request with its answer.
+// exchange is one request with its response.
 type exchange struct {
 	Path    string              `json:"path"`
 	Request json.RawMessage     `json:"request"`
 	Status  int                 `json:"status"`
 	Header  map[string][]string `json:"header"`
-	Text    string              `json:"text,omitempty"` // of an answer that is text
+	Text    string              `json:"text,omitempty"` // of a text response
 	Bytes   []byte              `json:"bytes,omitempty"`
-	Cut     bool                `json:"cut,omitempty"` // the connection ended before the answer did
+	Cut     bool                `json:"cut,omitempty"` // the connection ended before the response did
 }
 
-// conversation is one that is recorded, with what must come of it.
+// conversation is a recorded conversation with its expected outcome.
 type conversation struct {
 	name string
 	hold func(t *testing.T, m model.Model)
 }
 
-// says is one call of a model, with its text as it came.
+// says calls the model once and checks that the emitted pieces equal the reply's text.
 func says(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, error) {
 	t.Helper()
 	var pieces string
@@ -58,7 +58,7 @@ func says(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, 
 	return reply, err
 }
 
-// conversations are those of every provider.
+// conversations are recorded for every provider.
 var conversations = []conversation{
 	{"answer", func(t *testing.T, m model.Model) {
 		reply, err := says(t, m, model.Message{Role: model.User, Text: "talk"})
@@ -109,7 +109,7 @@ var conversations = []conversation{
 	}},
 }
 
-// RunRecordings replays an adapter's recordings. Every recording is one conversation's, and every conversation has one.
+// RunRecordings replays an adapter's recordings. Each conversation must have exactly one recording.
 func RunRecordings(t *testing.T, open func(address string) model.Model) {
 	files, err := filepath.Glob(recordings + "/*.json")
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func RunRecordings(t *testing.T, open func(address string) model.Model) {
 	assert.ElementsMatch(t, claimed, files, "a recording that no test replays proves nothing")
 }
 
-// player answers as was recorded.
+// player answers with the recorded responses.
 type player struct {
 	t    *testing.T
 	mu   sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/model/openaimodel"
 )
 
-// Endpoints that speak as OpenAI does differ in how they tell calls: each piece here is what one of them sends.
+// Endpoints that imitate OpenAI's API number their tool calls differently: each case is what one of them sends.
 func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
 	for name, pieces := range map[string][]string{
 		"by index": {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`,

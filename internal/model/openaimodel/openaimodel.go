@@ -1,8 +1,9 @@
-// Package openaimodel is the model port over any endpoint that speaks OpenAI's chat completions: OpenAI itself, Ollama,
-// vLLM, llama.cpp's server, LiteLLM.
+// Package openaimodel implements the model port with any endpoint that has OpenAI's chat completions API: OpenAI
+// itself, Ollama, vLLM, llama.cpp's server, LiteLLM.
 //
-// One call of the port is one request; the caller retries. It knows no run. It imports its port and modelhttp. OpenAI's
-// own library does far more than this needs, and every cold build pays for it.
+// One call of the port is one HTTP request; retries are the caller's. The package must not know runs. It imports
+// its port and modelhttp. OpenAI's own library does far more than this needs and would make every cold build
+// slower.
 package openaimodel
 
 import (
@@ -19,11 +20,11 @@ import (
 	"agentplatform/internal/model/modelhttp"
 )
 
-// Model is an endpoint.
+// Model calls one endpoint of the chat completions API. It is safe for concurrent use.
 type Model struct{ endpoint modelhttp.Endpoint }
 
-// New makes the model of an endpoint, such as https://api.openai.com/v1 (the default); the key may be empty where the
-// endpoint wants none.
+// New makes the model of an endpoint, such as https://api.openai.com/v1 (the default). The key may be empty where
+// the endpoint needs none.
 func New(baseURL, key string, client *http.Client) *Model {
 	header := http.Header{}
 	if key != "" {
@@ -35,7 +36,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 	}}
 }
 
-// What is sent: https://platform.openai.com/docs/api-reference/chat/create
+// The request body: https://platform.openai.com/docs/api-reference/chat/create
 type (
 	request struct {
 		Model         string        `json:"model"`
@@ -60,7 +61,7 @@ type (
 	}
 	message struct {
 		Role    string `json:"role"`
-		Content any    `json:"content,omitempty"` // a text, or parts
+		Content any    `json:"content,omitempty"` // a string, or a list of parts
 		Calls   []call `json:"tool_calls,omitempty"`
 		CallID  string `json:"tool_call_id,omitempty"`
 	}
@@ -83,7 +84,7 @@ type (
 	}
 )
 
-// chunk is an event: https://platform.openai.com/docs/api-reference/chat/streaming
+// chunk is one event of a stream: https://platform.openai.com/docs/api-reference/chat/streaming
 type chunk struct {
 	Error   modelhttp.Trouble `json:"error"`
 	Choices []struct {
@@ -110,7 +111,8 @@ type usage struct {
 	Total  modelhttp.Count `json:"total_tokens"`
 }
 
-// Converse makes one streamed request.
+// Converse makes one streamed request. Every error is a [model.Error]; the caller decides by its kind whether to
+// retry.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	body := request{
 		Model: r.Name, Messages: messages(r), Temperature: r.Temperature, MaxTokens: r.MaxTokens, Stream: true,
@@ -141,17 +143,17 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, m.endpoint.Discreet(err)
 }
 
-// heard is what a stream has said so far.
+// heard accumulates what a stream has sent so far.
 type heard struct {
 	text, refusal strings.Builder
 	calls         []model.Call
-	at            map[modelhttp.Count]int // of calls, by their indices
-	arguments     int                     // bytes
+	at            map[modelhttp.Count]int // positions in calls, by the endpoint's index
+	arguments     int                     // bytes of all calls' arguments
 	finish        string
 	usage         usage
 }
 
-// enough says that the reply is larger than anybody takes: it is read no further.
+// enough says that the reply is larger than any caller accepts; no more of it is read.
 func (h *heard) enough() bool {
 	return h.arguments > model.MaxArguments || h.text.Len()+h.refusal.Len() > model.MaxText
 }
@@ -175,7 +177,7 @@ func (h *heard) take(c chunk, emit func(string)) {
 			continue
 		}
 		c.ID = cmp.Or(c.ID, cut(string(piece.ID)))
-		if name := string(piece.Function.Name); name != c.Name { // some say it again
+		if name := string(piece.Function.Name); name != c.Name { // some endpoints repeat the name
 			c.Name = cut(c.Name + name)
 		}
 		h.arguments += len(piece.ID) + len(piece.Function.Name) + len(piece.Function.Arguments)
@@ -186,8 +188,9 @@ func (h *heard) take(c chunk, emit func(string)) {
 	}
 }
 
-// call finds the call that a piece belongs to: by its index, or, as some endpoints leave that out, by an id that comes
-// with a name. An id alone says nothing: some make up another for each piece.
+// call returns the call to which a piece belongs: by its index, or, where the endpoint sends no index, by an id
+// that comes with a name. An id without a name does not start a call: some endpoints make up another id for each
+// piece.
 func (h *heard) call(index modelhttp.Count, id string, named bool) *model.Call {
 	if index < 0 || index > maxCalls {
 		return nil
@@ -206,10 +209,10 @@ func (h *heard) call(index modelhttp.Count, id string, named bool) *model.Call {
 	return &h.calls[at]
 }
 
-// maxCalls bounds the calls of one reply, whatever an endpoint makes up.
+// maxCalls limits the calls of one reply, whatever the endpoint sends.
 const maxCalls = 1000
 
-// maxLabel bounds the id and the name of a call, in bytes; what is longer is neither.
+// maxLabel limits the id and the name of a call, in bytes; a longer text is dropped.
 const maxLabel = 1 << 10
 
 func cut(label string) string { return label[:min(len(label), maxLabel)] }
@@ -223,7 +226,7 @@ func (h *heard) reply(answer http.Header) (model.Reply, error) {
 		if c.Name == "" {
 			continue
 		}
-		if c.ID == "" { // some endpoints number no calls
+		if c.ID == "" { // some endpoints send no ids
 			c.ID = fmt.Sprintf("call_%d", i)
 		}
 		if len(c.Arguments) == 0 {
@@ -238,7 +241,7 @@ func (h *heard) reply(answer http.Header) (model.Reply, error) {
 		return r, model.Fail(model.Refused, "the model refuses: %s",
 			cmp.Or(h.refusal.String(), "its provider filters this content"))
 	case len(r.Calls) > 0:
-		r.Finish = "tool_calls" // some endpoints say stop
+		r.Finish = "tool_calls" // some endpoints say "stop"
 	case h.finish == "length":
 		r.Finish = "length"
 	default:

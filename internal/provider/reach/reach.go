@@ -1,6 +1,7 @@
-// Package reach makes the models that the settings name.
+// Package reach makes the models that the settings name. It is separate from provider so that programs that call
+// no model do not link the clients.
 //
-// It is wiring: with boot and cloud it imports adapters.
+// It is wiring: like boot and cloud it may import adapters.
 package reach
 
 import (
@@ -23,16 +24,16 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// firstByte is how long a provider may think before it begins to answer; how long the answer lasts is the caller's to
-// bound.
+// firstByte limits the wait for a response's headers; the caller limits the time of the whole answer.
 const firstByte = 5 * time.Minute
 
-// Models makes them. It makes no call.
+// Models makes the models, by provider name, without calling any. It fails where the AWS configuration cannot be
+// loaded.
 func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]model.Model, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.ResponseHeaderTimeout = 64, firstByte
 	client := model.Bound(&http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // a key goes where the settings say, and nowhere else
+		return http.ErrUseLastResponse // a key is sent only to the configured address
 	}})
 	models := map[string]model.Model{"demo": demomodel.New(h)}
 	if s.OpenAIBaseURL != "" || s.OpenAIAPIKey != "" {
