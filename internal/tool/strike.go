@@ -12,15 +12,16 @@ import (
 	"strings"
 )
 
-// Struck stands where a text had credentials.
+// Struck replaces credentials in a text.
 const Struck = "[credentials]"
 
-// leastSecret is how long a secret must be to be struck out: a shorter one stands in every text.
+// leastSecret is the shortest secret that is removed, in bytes: a shorter one would occur in every text.
 const leastSecret = 4
 
-// Strike makes what strikes credentials out of what those say who were shown them: as they were given, and as requests
-// and answers write them; at the end of a text that [Clip] has cut, also what it left of them. Nothing else is touched:
-// what a tool answers is data. Of what a provider of models says of a failure more is struck, see model.Discreet.
+// Strike makes a function that removes credentials from texts of servers that received them: as they were given,
+// and as requests and responses encode them; also an incomplete one at the end of a text that [Clip] has cut.
+// Nothing else is removed: a tool's result is data. Texts of model providers are treated more strictly, see
+// model.Discreet.
 func (c Credentials) Strike() func(text string) string {
 	forms := c.forms()
 	if len(forms) == 0 {
@@ -46,7 +47,7 @@ func (c Credentials) Strike() func(text string) string {
 	}
 }
 
-// forms are the ways in which the secrets may be written, the longest first.
+// forms are the encodings of the secrets, the longest first.
 func (c Credentials) forms() (forms []string) {
 	secrets := []string{c.Token, c.Value, c.Password}
 	if fields := strings.Fields(c.Value); len(fields) > 1 { // as in "Bearer …"
@@ -59,7 +60,7 @@ func (c Credentials) forms() (forms []string) {
 			base64.RawStdEncoding.EncodeToString(pair),
 			base64.RawURLEncoding.EncodeToString(pair),
 		)
-		if c.Password == "" { // then it is no name
+		if c.Password == "" { // then the user name is the secret
 			secrets = append(secrets, c.Username)
 		}
 	}
@@ -82,7 +83,7 @@ func (c Credentials) forms() (forms []string) {
 	return slices.Compact(forms)
 }
 
-// inside is a text in quotes without them.
+// inside is a quoted text without its quotes.
 func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 var escaped = regexp.MustCompile(`%[0-9A-F]{2}`)

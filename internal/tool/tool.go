@@ -1,10 +1,11 @@
 // Package tool is the port to kinds of toolkits: where tools come from and how they are called.
 //
-// What the caller guarantees: arguments are a JSON object; a call that may be repeated after a crash carries the same
-// idempotency key; a context's end aborts a call. What the adapter guarantees: a failure that the model may read is an
-// [Error], without addresses or credentials; a result is at most [MaxResult] long, however much the other side sends.
+// The caller guarantees: arguments are a JSON object; a call that may be repeated after a crash carries the same
+// idempotency key; ending the context aborts a call. The adapter guarantees: a failure that the model may read is
+// an [Error] without addresses or credentials; a result is at most [MaxResult] bytes, however much the other side
+// sends.
 //
-// The port must not know runs. It imports the standard library.
+// The package must not know runs. It imports the standard library.
 package tool
 
 import (
@@ -28,19 +29,19 @@ type Spec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
-	RetrySafe   bool            `json:"retry_safe"` // calling it twice with one idempotency key does no harm
+	RetrySafe   bool            `json:"retry_safe"` // calling it twice with the same idempotency key does no harm
 }
 
-// Definition is a tool as its kind found it.
+// Definition is a tool as its kind discovered it.
 type Definition struct {
 	Spec
 
-	// Binding is what the kind needs to call it. Nobody else reads of it more than url, which is there when calls go
-	// elsewhere than to the endpoint's URL.
+	// Binding is what the kind needs for a call. Other packages read only its member url, which is set where calls go
+	// to another address than the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
 }
 
-// Origin names the server that calls go to; it is empty where that is the endpoint's own.
+// Origin is the server that calls go to; empty where that is the endpoint's own.
 func (d Definition) Origin() string {
 	var b struct {
 		URL string `json:"url"`
@@ -51,18 +52,18 @@ func (d Definition) Origin() string {
 	return Origin(b.URL)
 }
 
-// Endpoint is where tools are, and how to be let in. Which members a kind needs is its own matter.
+// Endpoint is where tools are, and the credentials for them. Each kind uses other members.
 type Endpoint struct {
 	URL         string          // of the document or of the server
 	BaseURL     string          // of the operations, where it is not the document's
 	Document    []byte          // instead of a URL
 	Request     json.RawMessage // of a toolkit that is a single request
-	Command     []string        // of a server that is a program of this machine
+	Command     []string        // of a server that is a program on this machine
 	Credentials Credentials
 }
 
-// Credentials are how to be let in; the zero value is not at all. They are for the servers that they were given for,
-// and are shown to no other.
+// Credentials authorize requests; the zero value means none. They are sent only to the servers that they were
+// given for.
 type Credentials struct {
 	Type     string `json:"type"` // bearer, header, query or basic
 	Token    string `json:"token,omitempty"`
@@ -71,15 +72,15 @@ type Credentials struct {
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 
-	Origins []string `json:"origins,omitempty"` // those servers, as [Origin] names them
+	Origins []string `json:"origins,omitempty"` // those servers, in the form of [Origin]
 }
 
-// For says whether they may be shown to the server of an address. No credentials may be shown to anybody.
+// For says whether the credentials may be sent to the server of an address. Empty credentials may be sent to any.
 func (c Credentials) For(u *url.URL) bool {
 	return c.Type == "" || slices.Contains(c.Origins, origin(u))
 }
 
-// Origin names the server of an address: scheme, host and port. Of what is no address it is empty.
+// Origin is the server of an address as scheme, host and port; empty where the address is invalid.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -98,11 +99,11 @@ func origin(u *url.URL) string {
 		map[string]string{"https": ":443", "http": ":80"}[scheme])
 }
 
-// authorizes are the names of headers and parameters that let somebody in.
+// authorizes matches names of headers and parameters that carry credentials.
 var authorizes = regexp.MustCompile(`(?i)auth([^o]|$)|authori[sz]|token|secret|passw|cookie|credential|session|signature|jwt|key$`)
 
-// Authorizes says whether a header or a parameter of this name is one that lets somebody in: its value is a secret, and
-// stands in credentials, which are sealed, and nowhere else.
+// Authorizes says whether a header or a parameter of this name carries credentials: its value is a secret and
+// belongs into Credentials, which are sealed, and nowhere else.
 func Authorizes(name string) bool { return authorizes.MatchString(name) }
 
 // Invocation is a call of a tool.
@@ -112,15 +113,16 @@ type Invocation struct {
 	IdempotencyKey string // "<run>-<step>-<call>"
 }
 
-// Kind is the port: a kind of toolkit.
+// Kind is the port: a kind of toolkit. Implementations are safe for concurrent use.
 type Kind interface {
-	// Discover finds the tools at an endpoint. Its error is an [Error] where the endpoint is at fault.
+	// Discover lists the tools at an endpoint. Its error is an [Error] where the endpoint is at fault, or the
+	// context's.
 	Discover(ctx context.Context, e Endpoint) ([]Definition, error)
-	// Call runs a tool that Discover found.
+	// Call runs a tool that Discover listed. Its error is an [Error] where the model may read it, or the context's.
 	Call(ctx context.Context, e Endpoint, d Definition, i Invocation) (Result, error)
 }
 
-// Result is what a tool gave: text, and what is no text, as files.
+// Result is the result of a call: text, and everything else as files.
 type Result struct {
 	Text  string
 	Files []File
@@ -133,10 +135,10 @@ type File struct {
 	Data        []byte
 }
 
-// Said is a result that is a text.
+// Said is a result of text only.
 func Said(text string) Result { return Result{Text: text} }
 
-// String is the result as a text, with a mention of its files.
+// String is the result as text that mentions the files.
 func (r Result) String() string {
 	parts := make([]string, 0, 1+len(r.Files))
 	if r.Text != "" {
@@ -148,7 +150,7 @@ func (r Result) String() string {
 	return strings.Join(parts, "\n")
 }
 
-// Shelf is what a kind may have besides: it lists what an endpoint offers beside tools.
+// Shelf is an optional interface of a kind: it lists what an endpoint offers beside tools.
 type Shelf interface {
 	Browse(ctx context.Context, e Endpoint) (Offerings, error)
 }
@@ -159,7 +161,7 @@ type Offerings struct {
 	Prompts   []Prompt   `json:"prompts"`
 }
 
-// Resource is something that can be read.
+// Resource is something that clients can read.
 type Resource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
@@ -167,41 +169,40 @@ type Resource struct {
 	ContentType string `json:"content_type"`
 }
 
-// Prompt is a message with gaps.
+// Prompt is a message template.
 type Prompt struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Arguments   []string `json:"arguments"`
 }
 
-// The bounds of what a kind takes from the other side.
+// Limits on what a kind accepts from the other side.
 const (
 	MaxResult   = 20 << 20 // bytes of a result
 	MaxDocument = 10 << 20 // bytes of a description of tools
-	MaxTools    = 500      // of a toolkit
+	MaxTools    = 500      // per toolkit
 	MaxSchema   = 64 << 10 // bytes of a tool's parameters
 )
 
-// Offer is a tool that an agent may call, with the rules for it.
+// Offer is a tool that an agent may call, with its rules.
 type Offer struct {
 	Spec
 
-	Own         string // its name in its toolkit, whatever it is offered under; empty: that one
-	Source      string // which tool it is, whatever name it is offered under; empty: its name says
-	Fingerprint string // what it is, as [Fingerprint] tells it
+	Own         string // its name in its toolkit; empty: the same as the name it is offered under
+	Source      string // identifies the tool, whatever name it is offered under; empty: the name does
+	Fingerprint string // of its definition, see [Fingerprint]
 	Approval    Approval
 	Timeout     time.Duration
 	Call        func(ctx context.Context, i Invocation) (Result, error)
 }
 
-// Fingerprint tells a tool from what it was before: whoever lets a call of it pass has seen this very definition at
-// this very place.
+// Fingerprint is a hash of a tool's definition and place: approving a call approves exactly this definition.
 func Fingerprint(place, definition any) string {
 	b, err := json.Marshal([]any{place, definition})
 	if err != nil {
 		panic("tool: a definition cannot be encoded: " + err.Error()) // it was read from JSON
 	}
-	var normal any // the same, however its members are ordered
+	var normal any // makes the order of members irrelevant
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if d.Decode(&normal) == nil {
@@ -211,15 +212,15 @@ func Fingerprint(place, definition any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Is says whether this is the tool that a call was asked of, as it was then. An earlier program noted no fingerprint,
-// and some tools need none.
+// Is says whether this is still the tool that a stored call was for. Calls of earlier program versions have no
+// fingerprint, and some tools need none.
 func (o Offer) Is(source, fingerprint string) bool {
 	return source == "" || source == o.Source && (fingerprint == "" || fingerprint == o.Fingerprint)
 }
 
-// Listed says whether a list of names means one of the tools that are offered. Others decide under which name a tool is
-// offered: by what they offer, take back or call their toolkit. So a tool is meant by its own name, too, and by each
-// longer one that it may have had, where no tool has that for its own.
+// Listed says whether a list of names contains a tool that is offered. Toolkits of others change the name under
+// which a tool is offered, by what they offer, remove or how they are named. Therefore a tool also matches its own
+// name and each longer name that it may have had, unless another tool has that as its own name.
 func Listed(all []Offer, o Offer, list []string) bool {
 	own := cmp.Or(o.Own, o.Name)
 	return slices.ContainsFunc(list, func(name string) bool {
@@ -232,30 +233,30 @@ func Listed(all []Offer, o Offer, list []string) bool {
 	})
 }
 
-// Longer makes a name of one that is taken: what comes after it tells the tool apart.
+// Longer makes a longer name from one that is taken, with a suffix that identifies the tool.
 func Longer(name, after string) string {
 	after = "_" + after[max(0, len(after)-MaxName/2+1):]
 	return name[:min(len(name), MaxName-len(after))] + after
 }
 
-// isLonger says whether [Longer] may have made a name of another.
+// isLonger says whether [Longer] may have made one name from the other.
 func isLonger(longer, name string) bool {
 	return strings.HasPrefix(longer, name+"_") || (len(name) > MaxName/2 && strings.HasPrefix(longer, name[:MaxName/2]))
 }
 
-// Taken are the names of what the loop itself offers: no tool is offered under one of them.
+// Taken are the names of the agent loop's own tools: no toolkit's tool is offered under one of them.
 var Taken = []string{"ask_user", "search"}
 
 // Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.
 type Approval struct {
 	Mode     string `json:"mode,omitempty"` // never (or empty), always, when
 	Argument string `json:"argument,omitempty"`
-	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is there
+	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is present
 }
 
-// Asks says whether a call with these arguments, in their normal form, needs approval, and why. What cannot be read
-// asks, rather than lets pass. A member counts whatever the case of its name, as there are servers that do not look at
-// it; of a value that is no text, the pattern is held against its JSON and against each text and number in it.
+// Asks says whether a call with these arguments, in their normal form, needs approval, and why. Arguments that
+// cannot be read need approval. Members match regardless of case, as some servers ignore it. For a value that is
+// no text, the pattern is matched against its JSON and against each string and number in it.
 func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
 	switch a.Mode {
 	case "", "never":
@@ -278,8 +279,8 @@ func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
 	return "", false
 }
 
-// texts are what a pattern is held against: a value that is a text itself; else its JSON, and the texts and numbers in
-// it.
+// texts are the texts that a pattern is matched against: the value itself where it is a string; else its JSON, and
+// the strings and numbers in it.
 func texts(value json.RawMessage) []string {
 	var text string
 	if value[0] == '"' && json.Unmarshal(value, &text) == nil {
@@ -302,15 +303,15 @@ func texts(value json.RawMessage) []string {
 	}
 }
 
-// Error is a failure that the model is told.
+// Error is a failure whose text the model reads.
 type Error struct{ Message string }
 
 func (e *Error) Error() string { return e.Message }
 
-// Fail makes an error.
+// Fail makes an [Error].
 func Fail(format string, args ...any) error { return &Error{Message: fmt.Sprintf(format, args...)} }
 
-// Clip keeps as much of a text as its reader needs: of what a failure or a description says.
+// Clip cuts a text that others wrote to at most limit bytes of whole characters, and marks the cut with "…".
 func Clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -318,15 +319,15 @@ func Clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// EnoughText is how much of a failure or a description of the other side is told.
+// EnoughText is the limit for failures and descriptions that others wrote, in bytes.
 const EnoughText = 2000
 
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
-// MaxName is how long a tool's name may be: what every provider of models takes.
+// MaxName is the longest tool name that every model provider accepts, in bytes.
 const MaxName = 64
 
-// Name makes a name that every provider of models takes from any text.
+// Name makes a tool name that every model provider accepts from any text.
 func Name(text string) string {
 	name := strings.Trim(unfit.ReplaceAllString(text, "_"), "_")
 	if len(name) > MaxName {

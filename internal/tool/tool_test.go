@@ -67,7 +67,8 @@ func TestAFingerprintTellsAToolFromWhatItWas(t *testing.T) {
 	assert.False(t, was.Is("kit/ac", ""))
 }
 
-// Calls wait for days, also while a deploy rolls: what a definition is made of must not change by itself.
+// Paused calls wait for days, also during a deployment: the fingerprint of a definition must not change between
+// versions.
 func TestAFingerprintStays(t *testing.T) {
 	d := tool.Definition{Spec: tool.Spec{Name: "act", Description: "d",
 		Parameters: json.RawMessage(`{"type":"object"}`)}, Binding: json.RawMessage(`{"method":"GET"}`)}

@@ -1,4 +1,5 @@
-// Package builtintool is the toolkit that every organisation has: echo, calculate, current_time.
+// Package builtintool implements the tool port with the toolkit that every organization has: echo, calculate,
+// current_time. It imports its port and host.
 package builtintool
 
 import (
@@ -6,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-	_ "time/tzdata" // current_time knows its zones on machines that have none installed
+	_ "time/tzdata" // current_time needs time zones on machines that have none installed
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/tool"
@@ -15,7 +16,7 @@ import (
 // Kind is the kind "builtin".
 type Kind struct{ host host.Host }
 
-// New makes it.
+// New makes the kind; current_time reads the clock of h.
 func New(h host.Host) *Kind { return &Kind{host: h} }
 
 func schema(properties string, required ...string) json.RawMessage {
@@ -23,7 +24,7 @@ func schema(properties string, required ...string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s}`, properties, list))
 }
 
-// Discover lists the three tools.
+// Discover lists the three tools. It never fails.
 func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error) {
 	var list []tool.Definition
 	for _, s := range []tool.Spec{
@@ -44,7 +45,8 @@ func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error)
 	return list, nil
 }
 
-// Call runs one of them.
+// Call runs one of them. It returns a [tool.Error] for arguments that cannot be used and for a tool that does not
+// exist.
 func (t *Kind) Call(_ context.Context, _ tool.Endpoint, _ tool.Definition, i tool.Invocation) (tool.Result, error) {
 	text, err := t.call(i)
 	return tool.Said(text), err

@@ -9,19 +9,19 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// The arithmetic is our own, as libraries of expressions call methods by reflection, for which the linker keeps every
-// method of everything that is linked: it made the worker three times as large.
+// The evaluator is our own: libraries for expressions call methods by reflection, which makes the linker keep
+// every method of every linked type; the worker was three times as large.
 
-// The bounds of what calculate takes and gives.
+// Limits on expressions and results.
 const (
 	maxExpression = 1000 // characters
 	maxExponent   = 1000
 	maxBits       = 1 << 14 // of a numerator or a denominator
-	digits        = 16      // after the point
+	digits        = 16      // after the decimal point
 )
 
-// calculate works out an expression of numbers, pi and e, with + - * / % ** and parentheses, exactly as long as it is
-// of whole numbers and fractions.
+// calculate evaluates an expression of numbers, pi and e, with + - * / % ** and parentheses; the result is exact
+// as long as all values are integers and fractions. Its error is a [tool.Error].
 func calculate(expression string) (result string, err error) {
 	if len(expression) > maxExpression {
 		return "", tool.Fail("the expression has more than %d characters", maxExpression)
@@ -29,7 +29,7 @@ func calculate(expression string) (result string, err error) {
 	c := &calculator{}
 	c.Init(strings.NewReader(strings.ReplaceAll(expression, "**", "^")))
 	c.Mode = scanner.ScanInts | scanner.ScanFloats | scanner.ScanIdents
-	c.Error = func(*scanner.Scanner, string) {} // what it cannot read is no number, and found by the parser
+	c.Error = func(*scanner.Scanner, string) {} // what the scanner cannot read is no number; the parser reports it
 	defer func() {
 		if p := recover(); p != nil {
 			failure, ours := p.(*tool.Error)
@@ -50,7 +50,7 @@ func calculate(expression string) (result string, err error) {
 	return strings.TrimRight(n.FloatString(digits), "0"), nil
 }
 
-// calculator reads an expression by descent; it panics with a [tool.Error].
+// calculator is a recursive-descent evaluator; it panics with a [tool.Error].
 type calculator struct {
 	scanner.Scanner
 	token rune

@@ -1,8 +1,8 @@
-// Package httptool is the kind of toolkit that is HTTP requests: a tool is a request whose parts are filled from the
-// arguments.
+// Package httptool implements the tool port with HTTP requests: a tool is a request whose parts are filled from
+// the arguments.
 //
-// Other kinds that end in a request (OpenAPI) make theirs with [Request] and [Do]; what else is fetched goes through
-// [Send]. It knows no run. It imports its port.
+// Other kinds whose tools are requests (OpenAPI) make them with [Request] and [Do]; other fetches go through
+// [Send]. The package must not know runs. It imports its port.
 package httptool
 
 import (
@@ -25,14 +25,14 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Request is how a tool's arguments become a request. Its JSON form is a definition's binding.
+// Request describes how a tool's arguments become an HTTP request. Its JSON form is a definition's binding.
 type Request struct {
 	Method  string            `json:"method"`
-	URL     string            `json:"url"` // with {argument} in its path
+	URL     string            `json:"url"` // may have {argument} in its path
 	Query   []Field           `json:"query,omitempty"`
 	Header  []Field           `json:"header,omitempty"`
 	Cookie  []Field           `json:"cookie,omitempty"`
-	Fixed   map[string]string `json:"fixed,omitempty"` // headers that are always the same
+	Fixed   map[string]string `json:"fixed,omitempty"` // headers with constant values
 	Body    string            `json:"body,omitempty"`  // the argument that is the body; empty: none
 	Content string            `json:"content_type,omitempty"`
 }
@@ -41,26 +41,26 @@ type Request struct {
 type Field struct {
 	Name     string `json:"name"`
 	Argument string `json:"argument"`
-	Joined   bool   `json:"joined,omitempty"` // a list is one value with commas, not several values
+	Joined   bool   `json:"joined,omitempty"` // a list becomes one value with commas, not several values
 }
 
-// Kind is the kind "http": toolkits of a single request that its owner describes.
+// Kind is the kind "http": a toolkit of one request that its owner describes.
 type Kind struct{ Client *http.Client }
 
 var placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
 
-// described is what the owner of such a toolkit says.
+// described is the owner's description of the request.
 type described struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
 	Method      string            `json:"method"`
 	Headers     map[string]string `json:"headers"`
-	Query       []string          `json:"query"` // the arguments that go there
+	Query       []string          `json:"query"` // arguments that become query parameters
 	Body        string            `json:"body"`  // the argument that is the JSON body
 	Parameters  json.RawMessage   `json:"parameters"`
 }
 
-// Discover makes the one tool.
+// Discover makes the one tool. It returns a [tool.Error] where the description cannot be used.
 func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	var d described
 	decoder := json.NewDecoder(bytes.NewReader(e.Request))
@@ -106,15 +106,17 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	}}, nil
 }
 
-// Safe says whether repeating a request of this method does no harm, as HTTP has it.
+// Safe says whether HTTP defines the method as safe, so that a request may be repeated.
 func Safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// Call makes the request.
+// Call makes the request; errors as of [Do].
 func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	return Do(ctx, k.Client, e.Credentials, d.Binding, i)
 }
 
-// Do makes the request of a binding and returns what came back.
+// Do makes the request of a binding and returns the response. It returns a [tool.Error] where the arguments do not
+// fit, the server cannot be reached, or the response is too large or has no 2xx status; another error means that
+// the binding is broken.
 func Do(
 	ctx context.Context, client *http.Client, c tool.Credentials, binding json.RawMessage, i tool.Invocation,
 ) (tool.Result, error) {
@@ -147,7 +149,7 @@ func Do(
 	return result, nil
 }
 
-// resultOf is an answer as a text, or, when it is none, as a file.
+// resultOf is a response as text, or as a file where it is no text.
 func resultOf(kind string, body []byte) tool.Result {
 	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) {
 		return tool.Said(string(body))
@@ -159,7 +161,8 @@ func resultOf(kind string, body []byte) tool.Result {
 	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
 }
 
-// Unreachable is a failure to reach a server, in words that name no address: a model is told, and so is its user.
+// Unreachable is the [tool.Error] of a server that cannot be reached. It names no address: the model and the user
+// read it.
 func Unreachable(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -171,8 +174,8 @@ func Unreachable(err error) error {
 	return tool.Fail("the server cannot be reached: %s", failure)
 }
 
-// Authorize lets a request in. It is the only place where credentials become part of a request, and refuses where they
-// were not given for the request's server.
+// Authorize adds credentials to a request. It is the only place that does. It returns a [tool.Error] where the
+// credentials were not given for the request's server.
 func Authorize(r *http.Request, c tool.Credentials) error {
 	if !c.For(r.URL) {
 		return tool.Fail("the toolkit's credentials were not given for this server: the credentials must be " +
@@ -193,8 +196,8 @@ func Authorize(r *http.Request, c tool.Credentials) error {
 	return nil
 }
 
-// Straight is a client that goes where it is sent and nowhere else: a redirect is an answer, as nobody agreed to where
-// it leads.
+// Straight is a copy of a client that does not follow redirects: nobody agreed to send credentials where they
+// lead. The redirect itself is the response.
 func Straight(client *http.Client) *http.Client {
 	straight := *client
 	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -202,7 +205,8 @@ func Straight(client *http.Client) *http.Client {
 	return &straight
 }
 
-// Send makes a request with credentials.
+// Send makes a request with credentials, without following redirects. It returns a [tool.Error] where the
+// credentials are for another server or the server cannot be reached.
 func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Response, error) {
 	if err := Authorize(r, c); err != nil {
 		return nil, err
@@ -260,7 +264,7 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 	return request, nil
 }
 
-// CheckAddress says what is wrong with an address that arguments fill: they fill parts of its path, and nothing else.
+// CheckAddress returns an error where arguments fill more than parts of the path of an address.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") ||
@@ -270,13 +274,13 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// address fills the path and the query. An argument becomes a part of a segment of the path, whatever it says.
+// address fills the path and the query. An argument becomes part of one path segment, whatever characters it has.
 func (r Request) address(arguments map[string]any) (string, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || CheckAddress(r.URL) != nil {
 		return "", tool.Fail("the tool has no valid address: its toolkit must be refreshed")
 	}
-	template := u.RawPath // as it is written, if that is not how it would be written
+	template := u.RawPath // the path as written, where that is not its default encoding
 	if template == "" {
 		template = u.EscapedPath()
 	}
@@ -304,7 +308,7 @@ func (r Request) address(arguments map[string]any) (string, error) {
 	return filled, nil
 }
 
-// fill fills a segment of a path.
+// fill fills one segment of a path.
 func fill(segment string, arguments map[string]any) (string, error) {
 	if !placeholder.MatchString(segment) {
 		return escape(segment, "%:@"), nil
@@ -327,8 +331,8 @@ func fill(segment string, arguments map[string]any) (string, error) {
 	return filled, nil
 }
 
-// escape escapes all that could end a segment of a path, or be taken for another part of an address, besides what is to
-// be kept.
+// escape percent-encodes every character that could end a path segment or start another part of the address,
+// except those in keep.
 func escape(text, keep string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -342,8 +346,8 @@ func escape(text, keep string) string {
 	return b.String()
 }
 
-// checkHeaders says what is wrong with headers that are always the same. They are shown to all who may read the
-// toolkit.
+// checkHeaders returns an error where constant headers are invalid or hold credentials: everybody who may read the
+// toolkit sees them.
 func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		switch {

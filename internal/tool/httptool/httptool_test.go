@@ -81,7 +81,7 @@ func TestATemplateThatCannotBe(t *testing.T) {
 	assert.True(t, found[0].RetrySafe)
 }
 
-// TestAnArgumentIsAPartOfASegment fills a path with what would be something else anywhere else in an address.
+// Arguments with characters that are special in an address fill a single path segment.
 func TestAnArgumentIsAPartOfASegment(t *testing.T) {
 	var reached []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/tool/mcptool"
 )
 
-// scripted is a server that answers what it is told to, whatever the protocol says.
+// scripted is a server that gives the answers it is told to, in breach of the protocol if need be.
 func scripted(
 	t *testing.T, answers map[string]func(params json.RawMessage) string,
 ) (address string, asked *atomic.Int64) {
@@ -102,7 +102,7 @@ func TestASchemaThatIsTooLargeSaysLess(t *testing.T) {
 	assert.JSONEq(t, `{"type":"object"}`, string(found[0].Parameters))
 }
 
-// FuzzAnswer has a server list anything as its tools.
+// FuzzAnswer has a server list arbitrary JSON as its tools.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		tools(`{"type":"object"}`), tools(`null`), tools(`[]`), `{"tools":null}`, `{"tools":[null]}`, `null`, `[]`,

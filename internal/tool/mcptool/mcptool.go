@@ -1,9 +1,10 @@
-// Package mcptool is the kind of toolkit that a server of the Model Context Protocol offers, over streamable HTTP or,
-// where a deployment allows it, as a program of the same machine.
+// Package mcptool implements the tool port with servers of the Model Context Protocol, over streamable HTTP or,
+// where a deployment allows it, as a program on the same machine.
 //
-// A session lasts for one call: nothing of it outlives the worker, and servers are made for clients that come back. A
-// server is not trusted: how many tools it lists, how large what they take and give may be are bounded. It knows no
-// run. It imports its port, httptool for what HTTP failures are called, and the protocol's library.
+// A session lasts for one call: nothing of it outlives the worker, and servers expect clients that reconnect. A
+// server is not trusted: the number of its tools and the size of their schemas and results are limited. The
+// package must not know runs. It imports its port, httptool for the texts of HTTP failures, and the protocol's
+// library.
 package mcptool
 
 import (
@@ -32,14 +33,14 @@ import (
 // Kind is the kind "mcp".
 type Kind struct{ Client *http.Client }
 
-// line is the way to a server for one session: it lets requests in, and bounds what comes back.
+// line is the HTTP transport of one session: it adds credentials and limits what comes back.
 type line struct {
 	http.RoundTripper
 	tool.Credentials
 
 	asked      atomic.Int64 // requests so far
-	came       atomic.Int64 // bytes of answers so far
-	overflowed atomic.Bool  // the library does not pass on what a body failed with
+	came       atomic.Int64 // bytes of responses so far
+	overflowed atomic.Bool  // the library does not pass on a body's read error
 	endless    atomic.Bool  // nor why a request was not made
 }
 
@@ -49,7 +50,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		l.endless.Store(true)
 		return nil, errEndless
 	}
-	if r.Method == http.MethodDelete { // the goodbye, which a server that hangs would not answer
+	if r.Method == http.MethodDelete { // the end of the session; a server that hangs would not answer it
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, goodbyeTime)
 		defer cancel()
@@ -65,18 +66,18 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// goodbyeTime bounds the end of a session.
+// goodbyeTime limits the end of a session.
 const goodbyeTime = time.Second
 
-// The bounds of a session, however many answers it takes.
+// Limits of a session, over all its responses.
 const (
 	maxRequests = tool.MaxTools + 10
-	maxBytes    = tool.MaxResult + 1<<20 // a result, and what is said around it
+	maxBytes    = tool.MaxResult + 1<<20 // a result and the protocol around it
 )
 
 var errEndless = errors.New("mcptool: too many requests")
 
-// bounded is a body that fails when it is too large together with those before it.
+// bounded is a response body that fails once all bodies of the session together are too large.
 type bounded struct {
 	io.ReadCloser
 	line *line
@@ -91,7 +92,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// session is a conversation with a server, for one call.
+// session is a connection to a server for one call.
 type session struct {
 	*mcp.ClientSession
 	line *line
@@ -124,7 +125,7 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 	return s, nil
 }
 
-// failure is a failure in words that name no address.
+// failure turns an error into a [tool.Error] that names no address.
 func (s *session) failure(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -140,17 +141,17 @@ func (s *session) failure(ctx context.Context, err error) error {
 	if _, known := egress.Plain(err); known {
 		return httptool.Unreachable(err)
 	}
-	text := err.Error() // the protocol's: what the server said is wrong
+	text := err.Error() // the protocol's error: the server says what is wrong
 	if place.MatchString(text) {
 		text = "the server cannot be reached, or speaks no MCP over streamable HTTP"
 	}
 	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
 }
 
-// place is what names an address; the library does so in some of its texts.
+// place matches network addresses: the library puts them into some of its messages.
 var place = regexp.MustCompile(`://|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.%]*\]:|\blookup\b`)
 
-// environ is what a program is told of ours: where to find programs and its home, and nothing that is secret.
+// environ is the environment of a server program: where to find programs and its home folder, and no secrets.
 func environ() (list []string) {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG"} {
 		if v, there := os.LookupEnv(name); there {
@@ -160,7 +161,8 @@ func environ() (list []string) {
 	return list
 }
 
-// Browse lists the server's resources and prompts.
+// Browse lists the server's resources and prompts. It returns a [tool.Error] where the server cannot be reached or
+// fails.
 func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
 	var found tool.Offerings
 	session, err := k.connect(ctx, e)
@@ -201,7 +203,8 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 	return found, nil
 }
 
-// Discover lists the server's tools.
+// Discover lists the server's tools. It returns a [tool.Error] where the server cannot be reached, fails, or lists
+// too much.
 func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	session, err := k.connect(ctx, e)
 	if err != nil {
@@ -225,7 +228,8 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	return list, nil
 }
 
-// bound is what a call needs: the server's own name of the tool, which models may not take.
+// bound is a definition's binding: the server's own name of the tool, which may have characters that models do not
+// accept.
 type bound struct {
 	Name string `json:"name"`
 }
@@ -236,7 +240,7 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 		return tool.Definition{}, tool.Fail("the tool %s takes what is no JSON: %s", t.Name, err)
 	}
 	if len(schema) > tool.MaxSchema {
-		schema = json.RawMessage(`{"type":"object"}`) // better a tool that says less than none
+		schema = json.RawMessage(`{"type":"object"}`) // a tool with an imprecise schema is better than none
 	}
 	binding, err := json.Marshal(bound{t.Name})
 	safe := t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
@@ -247,7 +251,8 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 	}, err
 }
 
-// Call runs a tool. The idempotency key goes along for servers that know what to do with it.
+// Call runs a tool. The idempotency key is sent as metadata for servers that use it. It returns a [tool.Error]
+// where the server cannot be reached or the tool fails, and the context's error when that ends first.
 func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	var b bound
 	if err := json.Unmarshal(d.Binding, &b); err != nil {
@@ -271,7 +276,7 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 	return result, nil
 }
 
-// resultOf takes a result apart.
+// resultOf converts a result to text and files.
 func resultOf(r *mcp.CallToolResult) (result tool.Result) {
 	var parts []string
 	file := func(name, contentType string, data []byte) {

@@ -21,7 +21,7 @@ type said struct {
 	Message string `json:"message"`
 }
 
-// server is an MCP server that lets in whoever knows the word.
+// server is an MCP server that accepts requests with the right bearer token.
 func server(t *testing.T, tools func(*mcp.Server)) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -71,7 +71,7 @@ func TestContract(t *testing.T) {
 				return text(strings.Repeat("x", 25<<20)), nil, nil
 			})
 	})
-	t.Cleanup(func() { close(stop) }) // before the server's
+	t.Cleanup(func() { close(stop) }) // runs before the server's own cleanup
 	tooltest.Run(t, tooltest.Harness{
 		Kind: &mcptool.Kind{Client: http.DefaultClient},
 		Endpoint: tool.Endpoint{URL: address,

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/tool/openapitool"
 )
 
-// told is how many bytes the tools have that were found.
+// told is the size of the tools found, in bytes.
 func told(found []tool.Definition) (bytes int) {
 	for _, one := range found {
 		bytes += len(one.Name) + len(one.Description) + len(one.Parameters) + len(one.Binding)
@@ -22,7 +22,7 @@ func told(found []tool.Definition) (bytes int) {
 	return bytes
 }
 
-// repeated is a text for each number, with commas between them.
+// repeated formats each number below n, separated by commas.
 func repeated(n int, format string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -31,7 +31,8 @@ func repeated(n int, format string) string {
 	return strings.Join(all, ",")
 }
 
-// operated is a document with so many operations, which are one, among whatever else.
+// operated is a document with the given number of paths, all with the same operation, and the given servers and
+// components.
 func operated(paths int, operation, server, components string) []byte {
 	return []byte(
 		`{"openapi":"3.1.0","info":{},"servers":[` + server + `],"components":{` + components + `,"pathItems":{"P":{"post":` + operation + `}}},
@@ -42,8 +43,8 @@ func operated(paths int, operation, server, components string) []byte {
 	)
 }
 
-// What a document says once may be meant a thousand times: what is found is bounded all the same, and so are the bytes
-// that finding it takes.
+// A short document may expand to a thousand times its size: the size of what is found is limited whatever the
+// document, and so is the memory that finding it takes.
 func TestWhatIsFoundIsBoundedWhateverTheDocument(t *testing.T) {
 	long := strings.Repeat("x", 150_000)
 	bodyOf := func(schema string) string {
@@ -100,7 +101,7 @@ func TestWhatIsFoundIsBoundedWhateverTheDocument(t *testing.T) {
 				assert.Less(t, len(err.Error()), 2*tool.EnoughText)
 			}
 			assert.LessOrEqual(t, told(found), openapitool.MaxTold)
-			if !raced() { // the race detector has pools forget what they hold
+			if !raced() { // under the race detector, sync.Pool drops values
 				allocated := int(after.TotalAlloc - before.TotalAlloc)
 				assert.Less(t, allocated, 10*openapitool.MaxTold, "bytes that reading %d bytes took", len(raw))
 			}
@@ -113,7 +114,7 @@ func raced() bool {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// doubling are variables of a server, each of which means the next one twice.
+// doubling makes server variables each of which contains the next one twice.
 func doubling(n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprintf(`"v%d":{"default":"{v%d}{v%d}"}`, 100+i, 101+i, 101+i))
@@ -121,7 +122,7 @@ func doubling(n int) (list []string) {
 	return list
 }
 
-// grown gives each parameter of a path the name that the one before it came to have.
+// grown gives each parameter of a path the name that the previous one was renamed to.
 func grown(document string) string {
 	for n := 1; strings.Contains(document, "path_!"); n++ {
 		document = strings.Replace(document, "path_!", strings.Repeat("path_", n), 1)

@@ -15,30 +15,30 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// The bounds of a document.
+// Limits on a document.
 const (
 	maxMarks      = 1_500_000 // characters that may begin a value
-	maxYAML       = 600_000   // of them where it is YAML, which takes longer to read
-	maxUnfolded   = 1_000_000 // values, with aliases written out
+	maxYAML       = 600_000   // of them in YAML, which takes longer to read
+	maxUnfolded   = 1_000_000 // values, with aliases expanded
 	maxNesting    = 200
 	maxPaths      = 5_000
 	maxParameters = 200
 	maxNames      = 16_384 // bytes of the names of an operation's parameters
-	maxKind       = 255    // bytes of the kind of a body
+	maxKind       = 255    // bytes of a body's media type
 	maxVariables  = 100
 	maxAddress    = 2_048
-	maxHops       = 16 // of references that lead to references
+	maxHops       = 16 // of references to references
 )
 
-// document is an OpenAPI document as JSON values, of which parts may be shared.
+// document is an OpenAPI document as JSON values, parts of which may be shared.
 type document struct {
 	ctx   context.Context //nolint:containedctx // of the one call that reads it
 	root  map[string]any
 	work  int   // steps so far
-	fault error // what ended the reading
+	fault error // the first error; reading stops at it
 }
 
-// read reads JSON or YAML.
+// read parses JSON or YAML. It returns a [tool.Error] where the document cannot be read or is too large.
 func read(ctx context.Context, raw []byte) (*document, error) {
 	marks := bytes.Count(raw, []byte("- "))
 	for _, c := range []byte("\n,[{:") {
@@ -79,10 +79,10 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 	return d, nil
 }
 
-// lasting is a reader that ends with its context.
+// lasting is a reader that fails once its context has ended.
 type lasting struct {
 	io.Reader
-	ctx context.Context //nolint:containedctx // the library that reads knows none
+	ctx context.Context //nolint:containedctx // the YAML library takes no context
 }
 
 func (l lasting) Read(p []byte) (int, error) {
@@ -102,8 +102,8 @@ func (d *document) yaml(raw []byte) (any, error) {
 	return v.value, u.fault
 }
 
-// unfolding makes JSON values of YAML. What an alias names is made once and shared, but counted each time, as whoever
-// looks at it comes by each time.
+// unfolding converts YAML to JSON values. The value of an alias is made once and shared, but counted at each use,
+// as each use is visited later.
 type unfolding struct {
 	known map[*yaml.Node]unfolded
 	fault error
@@ -162,7 +162,7 @@ func (u *unfolding) value(n *yaml.Node, depth int) (made unfolded) {
 	return made
 }
 
-// members are those of a mapping, and those that it takes over from others (<<) and does not replace.
+// members are the members of a mapping and those merged into it (<<) that it does not replace.
 func members(n *yaml.Node, part func(*yaml.Node) any) map[string]any {
 	all := make(map[string]any, len(n.Content)/2)
 	var others []any
@@ -209,7 +209,7 @@ func scalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// step counts work, and says whether it may go on.
+// step counts n steps of work, and says whether reading may continue.
 func (d *document) step(n int) bool {
 	if d.work += n; d.fault == nil && d.ctx.Err() != nil {
 		d.fault = tool.Fail("the document could not be read in time")
@@ -217,7 +217,7 @@ func (d *document) step(n int) bool {
 	return d.fault == nil
 }
 
-// object is a value as an object, there where references lead; nil if it is none.
+// object follows references from v to an object; nil where they lead to something else.
 func (d *document) object(v any) map[string]any {
 	for range maxHops {
 		m, ok := v.(map[string]any)

@@ -6,10 +6,10 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// MaxTold is how many bytes the tools of a document may have.
+// MaxTold is the limit on the size of a document's tools, in bytes.
 const MaxTold = maxTold
 
-// Work reads a document as Discover does and says how many steps that took, and how many it may take.
+// Work reads a document as Discover does, and returns the steps that took and the limit.
 func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
 	d, err := read(ctx, raw)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package openapitool is the kind of toolkit that an OpenAPI document describes: each operation is a tool.
+// Package openapitool implements the tool port with OpenAPI documents: each operation is a tool.
 //
-// A document is not trusted: its size, its number of operations and the work of reading it are bounded (document.go),
-// references lead nowhere outside, and circles end. Of a document no more is read than what operations need. It knows
-// no run. It imports its port, httptool and a library that reads YAML.
+// A document is not trusted: its size, the number of its operations and the work of reading it are limited
+// (document.go), references cannot lead to other documents, and circular references end. Only what operations need
+// is read. The package must not know runs. It imports its port, httptool and a YAML library.
 package openapitool
 
 import (
@@ -24,12 +24,13 @@ import (
 // Kind is the kind "openapi".
 type Kind struct{ Client *http.Client }
 
-// Call makes the operation's request.
+// Call makes the operation's request; errors as of [httptool.Do].
 func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	return httptool.Do(ctx, k.Client, e.Credentials, d.Binding, i)
 }
 
-// Discover reads the document and makes a tool of each operation.
+// Discover fetches and reads the document, and makes a tool of each operation. It returns a [tool.Error] where the
+// document cannot be fetched or used, and the context's error when that ends first.
 func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	raw := e.Document
 	if len(raw) == 0 {
@@ -76,7 +77,8 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	return raw, nil
 }
 
-// baseOf is where the operations are: where the toolkit says, or the document, relative to where that is from.
+// baseOf is the base URL of the operations: the toolkit's, or else the document's, which may be relative to the
+// address that the document came from.
 func baseOf(e tool.Endpoint, d *document) (string, error) {
 	at := e.BaseURL
 	if servers := list(d.root["servers"]); at == "" && len(servers) > 0 {
@@ -95,7 +97,7 @@ func baseOf(e tool.Endpoint, d *document) (string, error) {
 		}
 	}
 	if at == "" {
-		at = "/" // as the standard has it where a document names no server
+		at = "/" // the standard's default where a document names no server
 	}
 	u, err := url.Parse(at)
 	if err != nil {
@@ -119,7 +121,7 @@ func baseOf(e tool.Endpoint, d *document) (string, error) {
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
-// itemsOf are the paths of a document.
+// itemsOf are the path items of a document.
 func itemsOf(d *document) (map[string]map[string]any, error) {
 	paths, items := d.object(d.root["paths"]), map[string]map[string]any{}
 	if len(paths) > maxPaths {
@@ -142,7 +144,7 @@ func itemsOf(d *document) (map[string]map[string]any, error) {
 func operations(d *document, items map[string]map[string]any, base string) ([]tool.Definition, error) {
 	var found []tool.Definition
 	names := map[string]bool{}
-	schemas, told := 0, 0 // bytes of the schemas that are found, and of all else
+	schemas, told := 0, 0 // bytes of the schemas found, and of everything else
 	for _, path := range slices.Sorted(maps.Keys(items)) {
 		item := items[path]
 		for _, method := range methods {
@@ -159,7 +161,8 @@ func operations(d *document, items map[string]map[string]any, base string) ([]to
 			}
 			definition.Name = unique(names, definition.Name)
 			told += len(definition.Name) + len(definition.Description) + len(definition.Binding)
-			if schemas += len(definition.Parameters); schemas > maxTold/2 { // better tools that say less than none
+			// beyond half of the limit, tools with imprecise schemas are better than none
+			if schemas += len(definition.Parameters); schemas > maxTold/2 {
 				schemas -= len(definition.Parameters)
 				definition.Parameters = anything
 				told += len(anything)
@@ -182,14 +185,14 @@ func operations(d *document, items map[string]map[string]any, base string) ([]to
 	return found, nil
 }
 
-// anything is what a tool takes of which no more can be said.
+// anything is the schema of a tool of which nothing more precise can be said.
 var anything = json.RawMessage(`{"type":"object"}`)
 
-// methods are those of requests that do something, in order.
+// methods are the HTTP methods of operations that become tools, in order.
 var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost,
 	http.MethodPut}
 
-// unique makes a name that is not taken: two operations may have ids that become one name.
+// unique makes a name that is not taken: two operation ids may become the same name.
 func unique(taken map[string]bool, name string) string {
 	candidate := name
 	for n := 2; taken[candidate]; n++ {
@@ -227,7 +230,7 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 	for _, p := range all {
 		argument := p.name
 		if _, taken := properties[argument]; taken || argument == bodyArgument {
-			argument = p.in + "_" + p.name // one name in two places
+			argument = p.in + "_" + p.name // two parameters of one name in different places
 		}
 		take(argument, p.schema, p.description, p.required || p.in == "path")
 		field := httptool.Field{Name: p.name, Argument: argument, Joined: p.joined}
@@ -260,7 +263,7 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	encoded := shallow(properties, required) // better a tool that says less than none
+	encoded := shallow(properties, required) // a tool with an imprecise schema is better than none
 	if !w.over() {
 		whole, err := json.Marshal(schema)
 		if err != nil {
@@ -282,7 +285,7 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 	}, err
 }
 
-// bodyArgument is the argument that is the body.
+// bodyArgument is the name of the argument that holds the body.
 const bodyArgument = "body"
 
 func describe(o map[string]any) string {
@@ -290,10 +293,10 @@ func describe(o map[string]any) string {
 	if more != "" && more != said {
 		said = strings.TrimSpace(tool.Clip(said, 1024) + "\n" + tool.Clip(more, 1024))
 	}
-	return tool.Clip(said, 1024) // as providers of models take it
+	return tool.Clip(said, 1024) // the limit of model providers
 }
 
-// shallow are parameters of which only the types are told.
+// shallow is a schema of the parameters' types only.
 func shallow(properties map[string]any, required []string) json.RawMessage {
 	plain := map[string]any{}
 	for name, p := range properties {
@@ -308,17 +311,17 @@ func shallow(properties map[string]any, required []string) json.RawMessage {
 	return b
 }
 
-// parameter is one of an operation.
+// parameter is one parameter of an operation.
 type parameter struct {
 	name, in, description string
 	required, joined      bool
 	schema                any
 }
 
-// places are where a parameter may go.
+// places are where a parameter may be sent.
 var places = []string{"query", "header", "cookie", "path"}
 
-// parameters are an operation's own and those of its path that it does not replace.
+// parameters are an operation's own and those of its path item that it does not replace.
 func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
 	type place struct{ in, name string }
 	there, names := map[place]bool{}, 0
@@ -355,7 +358,7 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 	return all, nil
 }
 
-// bodyOf chooses among the forms of a body the one that a model writes best.
+// bodyOf chooses the media type of a body that models write best.
 func bodyOf(d *document, content map[string]any) (string, map[string]any) {
 	for _, kind := range []string{"application/json", "application/x-www-form-urlencoded", "text/plain"} {
 		if m := d.object(content[kind]); m != nil {

@@ -58,7 +58,7 @@ components:
         parent: {$ref: "#/components/schemas/Pet"}
 `
 
-// server is what the document describes; it tells what it was sent.
+// server is the API that the document describes; it answers with what it received.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
 	stop := make(chan struct{})
@@ -160,7 +160,7 @@ func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 		string(byName["patch_pets_pet_id"].Parameters), "circles end, and what only the server says is left out")
 }
 
-// document makes one with so many operations and so many properties each.
+// document makes a document with the given numbers of operations and of properties in each.
 func document(operations, properties int) []byte {
 	var b strings.Builder
 	b.WriteString(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://api.example.com"}],"paths":{`)
@@ -237,18 +237,18 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 	}
 }
 
-// pathed is a document with one operation, at a path.
+// pathed is a document with one operation at a path.
 func pathed(path string) []byte {
 	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{"` + path + `":{"get":{"responses":{}}}}}`)
 }
 
-// served is a document with one operation, at a server.
+// served is a document with one operation at a server.
 func served(server string) []byte {
 	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"` + server +
 		`"}],"paths":{"/x":{"get":{"responses":{}}}}}`)
 }
 
-// bomb is a YAML document whose aliases unfold to thousands of millions of texts.
+// bomb is a YAML document whose aliases expand to thousands of millions of strings.
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("openapi: 3.0.0\nx-0: &x0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
@@ -259,7 +259,7 @@ func bomb() string {
 	return b.String()
 }
 
-// many is a document with so many paths.
+// many is a document with the given number of paths.
 func many(paths int) []byte {
 	var b strings.Builder
 	b.WriteString(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"paths":{"/a":{}`)
@@ -269,12 +269,12 @@ func many(paths int) []byte {
 	return []byte(b.String() + `}}`)
 }
 
-// shared is a document whose operations share their parameters, all of which have one schema.
+// shared is a document whose operations share their parameters, all with the same schema.
 func shared(operations, parameters int, schema string) []byte {
 	var b strings.Builder
 	b.WriteString(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"components":{"schemas":{"S":` +
 		schema + `,"L0":{"type":"string"}`)
-	for i := range 12 { // each twice the one below
+	for i := range 12 { // each contains the one below twice
 		fmt.Fprintf(&b, `,"L%d":{"anyOf":[{"$ref":"#/components/schemas/L%d"},{"$ref":"#/components/schemas/L%d"}]}`,
 			i+1, i, i)
 	}
@@ -295,7 +295,7 @@ func shared(operations, parameters int, schema string) []byte {
 	return []byte(b.String() + `}}`)
 }
 
-// TestTheWorkOfADocumentIsBounded counts steps: a document of some kilobytes may ask for any number of them.
+// The work of a document is limited in steps: a document of some kilobytes may ask for any number of them.
 func TestTheWorkOfADocumentIsBounded(t *testing.T) {
 	wide := `{"type":"object","properties":{` +
 		strings.TrimSuffix(strings.Repeat(`"x":{"$ref":"#/components/schemas/L12"},`, 1), ",")
@@ -332,8 +332,7 @@ func TestTheWorkOfADocumentIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzDocument reads what may be a document: whatever it is, the work is bounded and what is found can be offered to
-// models.
+// FuzzDocument reads arbitrary documents: the work is limited, and every tool found can be offered to models.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add(shared(2, 3, `{"type":["string","null"],"enum":["a"],"default":1e2}`))
@@ -343,7 +342,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte("openapi: 3.1\nservers: [{url: 'https://{v}.example.com', variables: {v: {default: a}}}]\npaths: " +
 		"{/a: {get: &g {summary: s}, put: {<<: *g, parameters: [{name: q, in: query}]}}}\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if len(raw) == 0 || len(raw) > 64<<10 { // none: it would be fetched
+		if len(raw) == 0 || len(raw) > 64<<10 { // an empty document would be fetched
 			return
 		}
 		steps, most, err := openapitool.Work(t.Context(), raw)

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/tool/openapitool"
 )
 
-// TestAPublicAPIsRealDocument reads a document that its owner publishes, and calls what it describes on loopback.
+// A published OpenAPI document is read, and its operations are called on a loopback server.
 func TestAPublicAPIsRealDocument(t *testing.T) {
 	document, err := os.ReadFile("testdata/figma.yaml")
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestAPublicAPIsRealDocument(t *testing.T) {
 		assert.NotEmpty(t, d.Description, d.Name)
 		byName[d.Name] = d
 	}
-	//nolint:testifylint // Len would print them all
+	// nolint:testifylint // Len would print all of them
 	assert.Equal(t, 54, len(byName), "every operation has a name of its own")
 	assert.True(t, byName["getFile"].RetrySafe)
 	assert.False(t, byName["postComment"].RetrySafe)

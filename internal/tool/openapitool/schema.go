@@ -9,31 +9,31 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// The bounds of what is written out of schemas: beyond them it says "anything", which is true, if less helpful.
+// Limits on expanded schemas: beyond them a schema says "anything", which is true, but less helpful.
 const (
 	maxDepth = 8
 	maxNodes = 2_000            // of an operation
-	maxBytes = tool.MaxSchema   // of its texts
+	maxBytes = tool.MaxSchema   // of an operation's texts
 	maxWork  = 400_000          // steps of a document
-	maxTold  = tool.MaxDocument // bytes of all that is found in it, and half of it those of schemas
+	maxTold  = tool.MaxDocument // bytes of all that is found in a document; schemas may be half of it
 )
 
-// writer writes the schemas of an operation out as JSON schema, without references, of which providers of models know
-// none.
+// writer expands the schemas of an operation to JSON schemas without references, which model providers do not
+// support.
 type writer struct {
 	*document
 
 	nodes, bytes int
-	above        []uintptr // those that are being written: one that comes again is a circle
+	above        []uintptr // the schemas being expanded: one that occurs again is a circular reference
 }
 
-// take counts what a text adds.
+// take counts the bytes of a text.
 func (w *writer) take(bytes int) {
 	w.bytes += bytes
 	w.step(bytes / 256)
 }
 
-// over says whether more was to be written than has room.
+// over says whether a limit was exceeded.
 func (w *writer) over() bool { return w.bytes > maxBytes }
 
 func (w *writer) write(v any, depth int) map[string]any {
@@ -76,10 +76,10 @@ func (w *writer) write(v any, depth int) map[string]any {
 	return out
 }
 
-// room says whether so many more may be written.
+// room says whether n more nodes are within the limit.
 func (w *writer) room(n int) bool { return w.nodes+n <= maxNodes && w.work <= maxWork }
 
-// properties writes those of an object, and says whether it could.
+// properties expands the properties of an object, and says whether all of them fitted.
 func (w *writer) properties(s, out map[string]any, depth int) bool {
 	of, _ := s["properties"].(map[string]any)
 	if len(of) == 0 {
@@ -91,7 +91,8 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	properties := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		w.take(len(name))
-		if p, _ := of[name].(map[string]any); p["$ref"] != nil || p["readOnly"] != true { // what only the server says
+		// only the server sends read-only properties
+		if p, _ := of[name].(map[string]any); p["$ref"] != nil || p["readOnly"] != true {
 			if w.object(of[name])["readOnly"] != true {
 				properties[name] = w.write(of[name], depth+1)
 			}
@@ -113,7 +114,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	return true
 }
 
-// plain writes what has no schema within.
+// plain copies the keywords that contain no schema.
 func (w *writer) plain(s, out map[string]any) {
 	types := typesOf(s)
 	switch len(types) {
@@ -136,10 +137,11 @@ func (w *writer) plain(s, out map[string]any) {
 	}
 }
 
-// types are those that JSON schema knows.
+// types are the types of JSON schema.
 var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// typesOf are the types that a schema names, each once, in the order in which it does. A document may say anything.
+// typesOf are the types that a schema names, each once, in the schema's order. The document may have any value
+// there.
 func typesOf(s map[string]any) (named []string) {
 	said := list(s["type"])
 	if one := text(s["type"]); one != "" {
@@ -156,7 +158,7 @@ func typesOf(s map[string]any) (named []string) {
 	return named
 }
 
-// fitting says whether a keyword has a value of its sort: the document may say anything.
+// fitting says whether a keyword's value has the right type: the document may have any value there.
 func fitting(name string, v any) bool {
 	switch name {
 	case "description", "format":
@@ -174,7 +176,7 @@ func fitting(name string, v any) bool {
 	return name == "minimum" || name == "maximum" || (err == nil && count >= 0)
 }
 
-// size is about how many bytes a value has as JSON; it stops where there are more than enough.
+// size is approximately the size of a value as JSON, in bytes; it stops counting at enough.
 func (w *writer) size(v any, enough int) (bytes int) {
 	if enough < 0 || !w.step(1) {
 		return 1

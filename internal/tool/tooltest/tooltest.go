@@ -1,4 +1,4 @@
-// Package tooltest is the contract of the tool port as tests. Every kind that reaches a server runs all of it.
+// Package tooltest is the conformance suite of the tool port. Every kind that reaches a server runs all of it.
 package tooltest
 
 import (
@@ -13,19 +13,19 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Harness says how to get a kind to do things. Each name is of a tool at the endpoint.
+// Harness makes a kind show each behaviour. Each name is of a tool at the endpoint.
 type Harness struct {
 	Kind     tool.Kind
-	Endpoint tool.Endpoint // which wants the credentials that it has
+	Endpoint tool.Endpoint // it requires these credentials
 
-	Echo  string // takes {"message"} and gives it back, with something around it
-	Fails string // fails, with a text of its own; empty: none does
-	Hangs string // takes an argument-less call and does not answer; empty: none does
+	Echo  string // takes {"message"} and returns it with some text around it
+	Fails string // fails with a text of its own; empty: none does
+	Hangs string // takes a call without arguments and never answers; empty: none does
 	Huge  string // answers with more than tool.MaxResult; empty: none does
 	Safe  []string
 }
 
-// Run runs the contract.
+// Run runs the conformance suite.
 func Run(t *testing.T, h Harness) {
 	h.Endpoint.Credentials.Origins = []string{tool.Origin(h.Endpoint.URL)}
 	found, err := h.Kind.Discover(t.Context(), h.Endpoint)
