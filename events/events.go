@@ -1,6 +1,6 @@
-// Package events is the shape of everything that crosses a process border: nudges, webhook bodies, stream frames.
+// Package events defines everything that one process sends to another: nudges, webhook bodies, stream frames.
 //
-// It is a leaf: both ends of each border import it, and it imports the standard library alone.
+// It is a leaf: both ends of each channel import it, and it imports only the standard library.
 package events
 
 import (
@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Nudge says that somebody should look at a thing. It commands nothing: the receiver loads the thing and does what its
-// state and the clock ask for, so that a nudge may come twice, late, out of order, or not at all.
+// Nudge is a wake-up message: it says that somebody should look at a thing. It is no command: the receiver loads
+// the thing and does what its state and the clock ask for, so that a nudge may arrive twice, late, out of order,
+// or not at all.
 type Nudge struct {
 	Kind NudgeKind `json:"kind"`
 	ID   string    `json:"id"`
@@ -25,14 +26,14 @@ const (
 	NudgeJob     NudgeKind = "job"     // ID: the job's
 )
 
-// Webhook event names (specification, Events).
+// The names of webhook events (specification, Events).
 const (
 	WebhookAwaitingInput = "agent_run.awaiting_input"
 	WebhookTerminal      = "agent_run.terminal"
 	WebhookTest          = "agent_run.test"
 )
 
-// Webhook is the body of a push.
+// Webhook is the body of a webhook request.
 type Webhook struct {
 	Version     int               `json:"version"`
 	Event       string            `json:"event"`
@@ -69,25 +70,26 @@ type InterruptTool struct {
 // FrameKind says what a stream frame carries.
 type FrameKind string
 
-// The kinds of frame a worker writes.
+// The kinds of frames that a worker writes.
 const (
-	FrameText  FrameKind = "text"  // the whole text so far; supersedes what came before
+	FrameText  FrameKind = "text"  // the whole text so far; replaces what came before
 	FrameDelta FrameKind = "delta" // text to append
-	FrameStep  FrameKind = "step"  // a step began or ended
+	FrameStep  FrameKind = "step"  // a step started or ended
 )
 
-// Frame is one piece of a run's live output, written by the worker while somebody watches.
+// Frame is one piece of a run's live output, written by the worker while there are readers.
 type Frame struct {
 	Attempt int        `json:"attempt"` // readers ignore frames of lower attempts
 	Seq     int64      `json:"seq"`     // ascending within the attempt
 	Kind    FrameKind  `json:"kind"`
 	Text    string     `json:"text,omitempty"`
-	Offset  int        `json:"offset"` // delta: bytes of text before it, so that a reader can see a gap
+	Offset  int        `json:"offset"` // delta: bytes of text before it, so that a reader can detect a gap
 	Step    *StepEvent `json:"step,omitempty"`
-	Asked   string     `json:"asked,omitempty"` // by a reader who came: all that was said before stands before this
+	// by a reader who joined: everything that was emitted before is in the stream before this frame
+	Asked string `json:"asked,omitempty"`
 }
 
-// StepEvent is a tool call or search as the stream shows it.
+// StepEvent is a tool call or a search, as the stream shows it.
 type StepEvent struct {
 	Index     int             `json:"index"`
 	Kind      string          `json:"kind"` // tool or search

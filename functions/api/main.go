@@ -1,4 +1,4 @@
-// Command api is the function behind API Gateway for all requests that are answered whole.
+// Command api is the Lambda function behind API Gateway for all requests whose responses are sent whole.
 package main
 
 import (

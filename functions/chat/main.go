@@ -1,5 +1,5 @@
-// Command chat is the function behind API Gateway for messages: POST /chat, and those of the A2A protocol. Whether an
-// answer is a stream stands in the request's body, so it always answers in the streaming way.
+// Command chat is the Lambda function behind API Gateway for messages: POST /chat and the A2A protocol. Only the
+// request's body says whether the response is a stream, so all responses use Lambda's response streaming.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/trigger"
 )
 
-// maxStream is when a stream ends before the function would be ended, after 15 minutes.
+// maxStream is the longest stream: the function is ended after 15 minutes.
 const maxStream = 14 * time.Minute
 
 func main() {

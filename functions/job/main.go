@@ -1,5 +1,5 @@
-// Command job is the function that takes away what was deleted or has outlived its retention: the job queue triggers
-// it.
+// Command job is the Lambda function that removes data after a deletion or at the end of its retention; the job
+// queue triggers it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command local is the laptop: the whole service in one process over one folder.
+// Command local runs the whole service in one process with its data in one folder.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run() error {
 	return err
 }
 
-// greet says how to begin. The key itself is said at the first start alone: what a process prints is kept in logs.
+// greet prints how to begin. It prints the key only at the first start: output is kept in logs.
 func greet(l *boot.Local) {
 	file := filepath.Join(l.Settings.DataDir, "operator.key")
 	key, shown := "$(cat '"+strings.ReplaceAll(file, "'", `'\''`)+"')", "kept in "+file

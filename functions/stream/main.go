@@ -1,5 +1,5 @@
-// Command stream is the service of long-lived streams: it follows runs for Server-Sent Events, as a container on
-// Fargate behind an internal load balancer.
+// Command stream is the service of long-lived streams: Server-Sent Events of runs, in a container on Fargate
+// behind an internal load balancer.
 package main
 
 import (
@@ -11,14 +11,14 @@ import (
 	"syscall"
 	"time"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // the image holds nothing but this program
+	_ "golang.org/x/crypto/x509roots/fallback" // the image holds only this program
 
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/edge"
 	"agentplatform/internal/httpapi"
 )
 
-// stopTime is how long a stop may take; streams say goodbye at once.
+// stopTime limits a stop; streams end at once.
 const stopTime = 20 * time.Second
 
 func main() {
@@ -62,7 +62,7 @@ func run() error {
 	return nil
 }
 
-// reportEvery is how often the service tells how many streams it has; it is scaled by that.
+// reportEvery is the interval of reporting the number of open streams, by which the service is scaled.
 const reportEvery = 30 * time.Second
 
 func report(ctx context.Context, p *cloud.Platform, s *httpapi.Server) {

@@ -1,4 +1,5 @@
-// Command sweeper is the function that finds what is due and has it looked at: a schedule triggers it each minute.
+// Command sweeper is the Lambda function that finds what is due and sends nudges for it; a schedule triggers it
+// every minute.
 package main
 
 import (
@@ -14,7 +15,7 @@ func main() {
 		shell.Moved = func(o lifecycle.Outcome) {
 			p.Metrics.Moved(o)
 			if o.Before.Status == lifecycle.AwaitingInput && o.After.Status.Terminal() {
-				p.Metrics.Count(cloud.PausesLate) // the wait should have seen to it
+				p.Metrics.Count(cloud.PausesLate) // the pause's own timer should have ended it
 			}
 		}
 		sweeper := &sweep.Sweeper{Shell: &shell, Store: p.Store, Queue: p.Queues, Host: p.Host, Log: p.Log}

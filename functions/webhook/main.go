@@ -1,4 +1,4 @@
-// Command webhook is the function that sends webhooks: the webhook queue triggers it.
+// Command webhook is the Lambda function that sends webhooks; the webhook queue triggers it.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/webhook"
 )
 
-// tryTime bounds one try, redirects and slow bodies included.
+// tryTime limits one delivery attempt, including redirects and slow bodies.
 const tryTime = time.Minute
 
 func main() {

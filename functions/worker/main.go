@@ -1,4 +1,4 @@
-// Command worker is the function that executes runs: the run queue triggers it, one run an invocation.
+// Command worker is the Lambda function that executes runs; the run queue triggers it, one run per invocation.
 package main
 
 import (

@@ -1,13 +1,13 @@
-// Package a2aface is a face of the service for clients that speak the Agent2Agent protocol over JSON-RPC: a task is a
-// run, a context is a chat, `input-required` is a pause. Both dialects that clients speak today are understood at one
-// address, 0.3 and 1.0; the name of the method tells them apart.
+// Package a2aface serves clients that speak the Agent2Agent protocol over JSON-RPC: a task is a run, a context is
+// a chat, `input-required` is a pause. Both versions of the protocol in use, 0.3 and 1.0, are served at one
+// address; the name of the method identifies the version.
 //
-// A message's id is its idempotency key: one that is sent again finds the task that it began. What may wait for a human
-// is answered by a text (a question) or by a data part like the body of a resume (approvals). Nothing is kept between
-// requests.
+// A message's id is its idempotency key: a message that is sent again finds the task that it started. Pauses are
+// answered by a text (a question) or by a data part like the body of a resume request (approvals). No state is
+// kept between requests.
 //
-// It must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant, lifecycle, host and
-// problem.
+// The package must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant,
+// lifecycle, host and problem.
 package a2aface
 
 import (
@@ -39,14 +39,14 @@ type Face struct {
 	Feed   *feed.Feed
 	Log    *slog.Logger
 	Window time.Duration // how long a message waits for its run
-	URL    string        // where the API is: what comes before /a2a/ and /files/
+	URL    string        // the address of the API: the part before /a2a/ and /files/
 }
 
-// Reply is what becomes of a request: one message, or the events of a run until it ends or pauses.
+// Reply is the response to a request: one message, or the events of a run until it ends or pauses.
 type Reply struct {
 	Message any
 	Run     string // to follow; empty: there is only the message
-	// Translate is what to send for an event of the run, and whether that was the last.
+	// Translate returns the messages for an event of the run, and whether that event was the last.
 	Translate func(e feed.Event) (messages []any, last bool)
 }
 
@@ -58,7 +58,7 @@ type request struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// methods are those of both dialects, by what they do.
+// methods maps the method names of both versions to handlers.
 var methods = map[string]struct {
 	does    string
 	dialect dialect
@@ -83,7 +83,7 @@ const (
 	push        = "push"
 )
 
-// call is a request in hand.
+// call is one request being handled.
 type call struct {
 	*Face
 
@@ -93,8 +93,9 @@ type call struct {
 	dialect
 }
 
-// Call carries a request out for a principal. An error is a problem of the HTTP request itself: an agent that is not
-// there or not to be used, a limit; whatever the protocol has a word for is in the reply.
+// Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
+// Forbidden, Limited or Unavailable: the agent does not exist or may not be used, or a limit is reached. Errors
+// that the protocol has a code for are in the reply.
 func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
 	a, err := f.agent(ctx, p, agent)
 	if err != nil {
@@ -104,10 +105,11 @@ func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body 
 	c := &call{Face: f, who: p, agent: a, id: json.RawMessage("null")}
 	var wrong *jsonv2.SemanticError
 	err = strictjson.Unmarshal(body, &r)
-	if errors.As(err, &wrong) { // a batch above all: the protocol has none
+	if errors.As(err, &wrong) { // batches above all: the protocol has none
 		return c.fault(&fault{invalidRequest, "a request is one object, with a method: batches are not taken"}), nil
 	}
 	if err != nil {
+		// the client gets it as the response
 		return c.fault(&fault{parseError, "the body is not JSON"}), nil //nolint:nilerr // the client is told
 	}
 	if len(r.ID) > 0 {
@@ -177,7 +179,7 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 	return c.tell(ctx, e, in.HistoryLength, false)
 }
 
-// run reads a run of the agent's.
+// run reads a run of the agent; other runs do not exist for the caller.
 func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 	if !host.ValidID(id) {
 		return record.RunEntity{}, &fault{taskNotFound, "there is no such task"}
@@ -221,7 +223,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	return c.tell(ctx, e, in.Configuration.HistoryLength, true)
 }
 
-// begin makes the message a run, in its context or in a new one.
+// begin starts a run with the message, in its context or in a new chat.
 func (c *call) begin(ctx context.Context, m message, text string, streamed bool) (string, error) {
 	if text == "" {
 		return "", &fault{invalidParams, "message.parts must have a text or data"}
@@ -232,7 +234,7 @@ func (c *call) begin(ctx context.Context, m message, text string, streamed bool)
 	return posted.Run.ID(), err
 }
 
-// key is a message's idempotency key. Clients that do not number their messages have none.
+// key is a message's idempotency key; empty for a message without id.
 func key(agent, message string) string {
 	if message == "" {
 		return ""
@@ -240,7 +242,7 @@ func key(agent, message string) string {
 	return "a2a/" + agent + "/" + message
 }
 
-// answer decides what a task waits for.
+// answer resolves the interrupts that a task waits for.
 func (c *call) answer(ctx context.Context, task, chat, text string, decisions []record.Decision) (string, error) {
 	e, err := c.run(ctx, task)
 	if err != nil {
@@ -265,7 +267,7 @@ func (c *call) answer(ctx context.Context, task, chat, text string, decisions []
 	return task, err
 }
 
-// tell is a task as it stands.
+// tell returns a task in its current state.
 func (c *call) tell(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
 	v, err := view.Of(ctx, c.Store, e)
 	if err != nil {
@@ -285,9 +287,10 @@ func (c *call) tell(ctx context.Context, e record.RunEntity, history *int, sent 
 	return c.result(t), nil
 }
 
-// follow tells a task's events: the task first, pieces of the answer as they come, its end or its pause last.
+// follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or
+// its pause.
 func (c *call) follow(run string) Reply {
-	text := false // whether any of the answer has been sent
+	text := false // whether any part of the answer has been sent
 	var shown view.Run
 	return Reply{Run: run, Translate: func(e feed.Event) ([]any, bool) {
 		switch e.Event {
@@ -297,10 +300,10 @@ func (c *call) follow(run string) Reply {
 			var list []any
 			if first {
 				v := shown
-				v.Result = nil // it comes in pieces
+				v.Result = nil // it is sent in pieces
 				list = append(list, c.event("task", c.task(v)))
 			}
-			if text || *e.Text != "" { // it supersedes what was sent
+			if text || *e.Text != "" { // the frame replaces what was sent
 				text = *e.Text != ""
 				list = append(list, c.piece(shown, *e.Text, false))
 			}
@@ -326,7 +329,7 @@ func (c *call) follow(run string) Reply {
 	}}
 }
 
-// beside is what a result has beside its text.
+// beside is the parts of a result other than its text.
 func (c *call) beside(v view.Run) []part {
 	var result struct {
 		Output json.RawMessage  `json:"output"`
@@ -343,7 +346,7 @@ func (c *call) beside(v view.Run) []part {
 	return parts
 }
 
-// read takes what a message says: its texts and data as one text, or the decisions that a data part brings.
+// read returns what a message says: its texts and data as one text, or the decisions of a data part.
 func (m message) read() (text string, decisions []record.Decision, err error) {
 	var texts []string
 	for _, p := range m.Parts {

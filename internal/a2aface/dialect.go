@@ -13,17 +13,17 @@ import (
 	"agentplatform/internal/view"
 )
 
-// dialect is a version of the protocol. What both say is said here, once for each.
+// dialect is a version of the protocol. Differences between the two are handled in this file.
 type dialect int
 
 const (
-	v03 dialect = iota // kinds as members, words in lower case
+	v03 dialect = iota // kinds as members, enumeration values in lower case
 	v10                // the JSON form of protocol buffers
 )
 
 type object = map[string]any
 
-// sendParams are those of a message, in either dialect.
+// sendParams are the parameters of sending a message, in either version.
 type sendParams struct {
 	Message       message       `json:"message"`
 	Configuration configuration `json:"configuration"`
@@ -54,7 +54,7 @@ type taskParams struct {
 	HistoryLength *int   `json:"historyLength"`
 }
 
-// part is a piece of what is said: one of text, data, and a file's address.
+// part is a part of a message: a text, data, or a file's address.
 type part struct {
 	Text      string
 	Data      any
@@ -118,7 +118,7 @@ func (d dialect) state(v view.Run) string {
 	return s
 }
 
-// statusOf is a run's state, with what there is to say of it: what it waits for, or why it failed.
+// statusOf is a run's state with its message: the questions it waits for, or why it failed.
 func (d dialect) statusOf(v view.Run) object {
 	s := object{"state": d.state(v), "timestamp": v.UpdatedAt}
 	switch {
@@ -135,7 +135,7 @@ func (d dialect) statusOf(v view.Run) object {
 	return s
 }
 
-// answerID names the one artifact of a task: its answer.
+// answerID is the id of a task's only artifact: the answer.
 const answerID = "answer"
 
 func (c *call) task(v view.Run) object {
@@ -175,7 +175,7 @@ func (c *call) status(v view.Run) any {
 	return c.event("statusUpdate", e)
 }
 
-// wrap names what a 1.0 answer carries; in 0.3 it says so itself.
+// wrap adds the member that names the type of a result in 1.0; in 0.3 the result has a member kind.
 func (d dialect) wrap(name string, v object) object {
 	if d == v10 {
 		return object{name: v}
@@ -189,7 +189,7 @@ func (c *call) result(v any) Reply {
 	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "result": v}}
 }
 
-// fault is what the protocol says of a request that cannot be carried out.
+// fault is an error of the protocol.
 type fault struct {
 	code int
 	text string
@@ -197,7 +197,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.text }
 
-// The protocol's codes.
+// The protocol's error codes.
 const (
 	parseError       = -32700
 	invalidRequest   = -32600
@@ -219,17 +219,17 @@ func (c *call) fault(f *fault) Reply {
 	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "error": e}}
 }
 
-// Malformed is the answer to a body that is no JSON to rely on.
+// Malformed is the response to a body that is not valid JSON.
 func Malformed(text string) any {
 	c := call{id: []byte("null")}
 	return c.fault(&fault{parseError, text}).Message
 }
 
-// inOurWords names what is wrong with a message as the protocol names its fields.
+// inOurWords replaces our names of a message's fields with the protocol's in error texts.
 var inOurWords = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
 	"message: ", "message.parts: ")
 
-// faultOf is how a problem is told; the texts of other errors are ours to know.
+// faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
 func (f *Face) faultOf(err error) *fault {
 	var known *fault
 	if errors.As(err, &known) {
@@ -252,7 +252,8 @@ func (f *Face) faultOf(err error) *fault {
 	}
 }
 
-// Card is what a client learns of an agent, in both dialects at once: each reads its own members.
+// Card is an agent's card for clients, in both versions at once: each reads its own members. Errors: a problem of
+// kind NotFound or Forbidden, and those of the store.
 func (f *Face) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
 	a, err := f.agent(ctx, p, id)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package boot is the wiring: it reads no rule, it makes adapters and hands them to the use cases. It is the only
-// importer of adapters.
+// Package boot is the wiring of the single process: it makes adapters and hands them to the use cases, and
+// contains no rules. With cloud it is the only importer of adapters.
 package boot
 
 import (
@@ -56,14 +56,14 @@ import (
 	"agentplatform/internal/worker"
 )
 
-// Local is the whole service in one process over one folder.
+// Local is the whole service in one process with its data in one folder.
 type Local struct {
 	Settings setting.Settings
-	Key      string       // the operator key's text
-	First    bool         // the key was made at this start
-	AgentID  string       // of the agent Demo, if it is still there
+	Key      string       // the operator's API key
+	First    bool         // the key was created at this start
+	AgentID  string       // of the agent Demo, if it still exists
 	URL      string       // of the API
-	Server   *http.Server // serving
+	Server   *http.Server // running
 
 	log     *slog.Logger
 	table   *disktable.Table
@@ -71,28 +71,29 @@ type Local struct {
 	timer   *localtimer.Timer
 	edge    *httpapi.Server
 	served  chan error
-	stop    context.CancelFunc // ends what runs in the background
+	stop    context.CancelFunc // ends the background work
 	working sync.WaitGroup
 }
 
-// queues sends each nudge to the queue of its kind, so that none waits behind another.
+// queues sends each nudge to the queue of its kind, so that no kind waits behind another.
 type queues map[events.NudgeKind]*localqueue.Queue
 
 func (q queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nudge.Kind].Send(ctx, m) }
 
-// How much goes on at once beside the runs.
+// Limits on concurrent background work, and times of a stop.
 const (
 	webhooksAtOnce = 128
 	webhooksShare  = 32 // of an organization, whose receivers may never answer
 	jobsAtOnce     = 2
 	sweepEvery     = time.Second
 	lookEvery      = time.Second
-	stopTime       = 8 * time.Second         // of the 10 s that a stop may take: for requests
-	drainTime      = 6 * time.Second         // for what runs have under way
-	workTime       = 9500 * time.Millisecond // for all that goes on in the background
+	stopTime       = 8 * time.Second         // for requests; a stop may take 10 s in all
+	drainTime      = 6 * time.Second         // for steps of runs that are in progress
+	workTime       = 9500 * time.Millisecond // for all background work
 )
 
-// StartLocal opens the folder and serves. Stop it.
+// StartLocal opens the data folder and starts serving; the caller must call Stop. It fails where the folder is in
+// use by another process or cannot be opened, a setting cannot be used, or the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
 		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.Shared(webhooksShare),
@@ -205,11 +206,11 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 }
 
 func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
-	// the sweeper finds it otherwise
+	// if it is lost, the sweeper finds what is due
 	_ = l.queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 }
 
-// firstStart makes the first organisation, user, key and agent, and keeps the key in a file.
+// firstStart creates the first organization, user, key and agent, and writes the key to a file.
 func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *tenant.Tenants) error {
 	file := filepath.Join(l.Settings.DataDir, "operator.key")
 	kept, err := os.ReadFile(file)
@@ -244,7 +245,8 @@ func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *te
 	return nil
 }
 
-// sealerOf keeps the key that seals secrets in a file beside the store, so that the store alone gives none away.
+// sealerOf reads or creates the file with the key that seals secrets: beside the store, so that a copy of the
+// store alone reveals none.
 func sealerOf(file string) (seal.Sealer, error) {
 	kept, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -265,7 +267,7 @@ func sealerOf(file string) (seal.Sealer, error) {
 	return keyseal.New(key)
 }
 
-// writeSecretFile writes a file that only its owner can read, whole or not at all.
+// writeSecretFile writes a file that only its owner can read, atomically.
 func writeSecretFile(path, content string) error {
 	tmp, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -279,7 +281,7 @@ func writeSecretFile(path, content string) error {
 	return os.Rename(path+".new", path)
 }
 
-// background starts the workers, the webhook senders, the jobs and the sweeper.
+// background starts the workers, the webhook senders, the job runners and the sweeper.
 func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *removal.Remover, sweeper *sweep.Sweeper) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
@@ -305,7 +307,7 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *rem
 	})
 }
 
-// sweep sweeps once; what goes wrong is tried again by the next.
+// sweep runs the sweeper once; the next run retries what fails.
 func (l *Local) sweep(ctx context.Context, sweep func(context.Context) error) {
 	died := host.Catch(func() {
 		if err := sweep(ctx); err != nil && ctx.Err() == nil {
@@ -323,7 +325,7 @@ func (l *Local) serve(listener net.Listener) {
 	go func() { l.served <- l.Server.Serve(listener) }()
 }
 
-// Wait returns when the server has failed, or ctx ends.
+// Wait returns the server's error when it fails, or nil when ctx ends.
 func (l *Local) Wait(ctx context.Context) error {
 	select {
 	case err := <-l.served:
@@ -333,8 +335,9 @@ func (l *Local) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process's work within its time: requests finish, streams say goodbye, and meanwhile what running runs
-// have under way, which are handed over to the next start then.
+// Stop ends the process's work within ten seconds: requests finish, streams get their last event, and running runs
+// finish the step in progress and are handed over to the next start. It returns an error where work was still in
+// progress at the end of its time, or the store cannot be closed.
 func (l *Local) Stop() error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
@@ -361,7 +364,7 @@ func (l *Local) Stop() error {
 	return errors.Join(err, l.table.Close())
 }
 
-// within says whether wait returned in time.
+// within says whether wait returned within d.
 func within(d time.Duration, wait func()) bool {
 	returned := make(chan struct{})
 	go func() {

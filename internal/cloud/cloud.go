@@ -1,8 +1,8 @@
-// Package cloud is the wiring that the functions on AWS share: clients made once, adapters over them, and the use cases
-// that each of them needs. What only some need (the HTTP edge, the agent loop, the webhook sender) their mains add, so
-// that no binary links what it does not use.
+// Package cloud is the wiring that the functions on AWS share: clients made once, adapters over them, and the use
+// cases that every function needs. What only some need (HTTP layer, agent loop, webhook sender) is added by their
+// main packages, so that no binary links what it does not use: smaller functions start faster.
 //
-// It reads no rule. With internal/boot it is the only importer of adapters.
+// It contains no rules. With boot it is the only importer of adapters.
 package cloud
 
 import (
@@ -54,7 +54,7 @@ type Platform struct {
 	Host     host.Host
 	Store    *record.Store
 	Direct   blob.Direct   // the bucket, as clients reach it
-	Known    *record.Store // answers for a while from what it read before
+	Known    *record.Store // cached reads, some seconds old at most
 	Tenants  *tenant.Tenants
 	Shell    *move.Shell
 	Feed     *feed.Feed
@@ -62,13 +62,14 @@ type Platform struct {
 	Metrics  *Metrics
 	Sealer   seal.Sealer
 	Models   *provider.Set
-	Toolkits *toolkit.Toolkits // of no kind, but in the functions that make them
+	Toolkits *toolkit.Toolkits // without kinds, except in functions that make them
 
 	secrets *secretsmanager.Client
 }
 
-// ReadSecrets completes the settings with the deployment's secrets, which is a call: what signs webhooks where an
-// organisation has no secret of its own, and the keys of model providers.
+// ReadSecrets adds the deployment's secrets to the settings, with one call of Secrets Manager: the key that signs
+// webhooks where an organization has none of its own, and the keys of model providers. Its error is that of the
+// call, or of an invalid secret.
 func (p *Platform) ReadSecrets(ctx context.Context) error {
 	if p.Cloud.Secrets == "" {
 		return nil
@@ -96,7 +97,7 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 // Queues sends each nudge to the queue of its kind.
 type Queues map[events.NudgeKind]*sqsqueue.Queue
 
-// Send sends a nudge.
+// Send sends a nudge. Its error is the queue's, or that no queue is configured for the kind.
 func (q Queues) Send(ctx context.Context, m queue.Message) error {
 	to, ok := q[m.Nudge.Kind]
 	if !ok {
@@ -106,15 +107,16 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 }
 
 const (
-	// callTime bounds one call of a service.
+	// callTime limits one call of an AWS service.
 	callTime = 10 * time.Second
-	// missingLife is how long a key that was not there is remembered at most.
+	// missingLife is how long the cache remembers at most that a key does not exist.
 	missingLife = 5 * time.Second
-	// pollEvery is how often a stream looks for something new: there is no bell between processes.
+	// pollEvery is the interval at which a stream polls for new frames: between processes there are no notifications.
 	pollEvery = 250 * time.Millisecond
 )
 
-// Open reads the environment and makes the clients and use cases. It makes one call, to see that the table is there.
+// Open reads the environment, makes the clients and use cases, and makes one call to check that the table exists.
+// It fails where a setting is missing or invalid, or the table cannot be read.
 func Open(ctx context.Context) (*Platform, error) {
 	settings, err := setting.Read(os.Environ())
 	if err != nil {
@@ -137,12 +139,12 @@ func Open(ctx context.Context) (*Platform, error) {
 	return New(ctx, account, settings, resources, log, os.Stdout)
 }
 
-// New is Open with everything given; metrics are written to out.
+// New is Open with explicit configuration; metrics are written to out. Errors as of Open.
 func New(
 	ctx context.Context, account aws.Config, s setting.Settings, c setting.Cloud, log *slog.Logger, out io.Writer,
 ) (*Platform, error) {
 	machine := host.System()
-	s.ToolCommands = nil // no programs beside ours in a function
+	s.ToolCommands = nil // functions start no other programs
 	db, queues := dynamodb.NewFromConfig(account), sqs.NewFromConfig(account)
 	objects := s3.NewFromConfig(account, func(o *s3.Options) { o.UsePathStyle = account.BaseEndpoint != nil })
 	core := dynamotable.New(db, c.CoreTable, machine.Now)

@@ -9,22 +9,22 @@ import (
 	"agentplatform/internal/lifecycle"
 )
 
-// Namespace is where the platform's own metrics are in CloudWatch.
+// Namespace is the CloudWatch namespace of the platform's own metrics.
 const Namespace = "Agents"
 
-// The platform's own metrics. There is one dimension, the stage: one for organizations or runs would cost for each of
-// them; those stand in the logs.
+// The platform's own metrics. Their only dimension is the stage: every value of a dimension costs money, so
+// organizations and runs are in the logs instead.
 const (
-	Entered       = "Entered"       // with the status at its end, e.g. EnteredCompleted
+	Entered       = "Entered"       // followed by the status, e.g. EnteredCompleted
 	StartLatency  = "StartLatency"  // ms from queued to running
-	Recovered     = "Recovered"     // runs taken over from a worker that was gone
-	Unstartable   = "Unstartable"   // runs that no worker took in time
+	Recovered     = "Recovered"     // runs taken over after their worker was lost
+	Unstartable   = "Unstartable"   // runs that no worker started in time
 	PausesLate    = "PausesLate"    // pauses whose end the sweeper had to find
-	WebhookTried  = "WebhookTried"  // tries of deliveries
-	WebhookFailed = "WebhookFailed" // tries that were not answered with success
+	WebhookTried  = "WebhookTried"  // delivery attempts
+	WebhookFailed = "WebhookFailed" // delivery attempts without a successful response
 	ModelTried    = "ModelTried"    // calls of models
-	ModelFailed   = "ModelFailed"   // calls that the provider could not answer, or throttled
-	OpenStreams   = "OpenStreams"   // on a task of the stream service
+	ModelFailed   = "ModelFailed"   // calls that the provider could not answer or throttled
+	OpenStreams   = "OpenStreams"   // on one task of the stream service
 )
 
 // Metrics writes metrics as log lines in CloudWatch's embedded metric format.
@@ -35,12 +35,12 @@ type Metrics struct {
 	now   func() time.Time
 }
 
-// NewMetrics makes one that writes to out.
+// NewMetrics makes one that writes to out; now is the clock.
 func NewMetrics(out io.Writer, stage string, now func() time.Time) *Metrics {
 	return &Metrics{out: out, stage: stage, now: now}
 }
 
-// Value is a metric's value with its unit, as CloudWatch names it.
+// Value is a metric's value with its unit in CloudWatch's spelling.
 type Value struct {
 	Name, Unit string
 	Value      float64
@@ -70,10 +70,10 @@ func (m *Metrics) Put(values ...Value) {
 	_, _ = m.out.Write(append(b, '\n'))
 }
 
-// Count writes that something happened once.
+// Count counts one event.
 func (m *Metrics) Count(name string) { m.Put(Value{name, "Count", 1}) }
 
-// Moved counts what a move did to a run.
+// Moved counts what a transition did to a run.
 func (m *Metrics) Moved(o lifecycle.Outcome) {
 	var values []Value
 	count := func(name string) { values = append(values, Value{name, "Count", 1}) }
@@ -94,7 +94,7 @@ func (m *Metrics) Moved(o lifecycle.Outcome) {
 	}
 }
 
-// EnteredStatus is the metric of runs that entered a status.
+// EnteredStatus is the name of the metric of runs that entered a status.
 func EnteredStatus(s lifecycle.Status) string {
 	name := []byte(Entered)
 	upper := true
@@ -112,7 +112,7 @@ func EnteredStatus(s lifecycle.Status) string {
 	return string(name)
 }
 
-// Tried counts a try of a webhook.
+// Tried counts a webhook delivery attempt.
 func (m *Metrics) Tried(delivered bool) { m.tried(WebhookTried, WebhookFailed, !delivered) }
 
 // Called counts a call of a model.

@@ -62,6 +62,6 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 		assert.Contains(t, out.String(), `"`+c.metric+`":1`, c.name)
 	}
 	out.Reset()
-	m.Moved(lifecycle.Outcome{Before: after, After: after}) // a beat
+	m.Moved(lifecycle.Outcome{Before: after, After: after}) // a heartbeat
 	assert.Empty(t, out.String())
 }

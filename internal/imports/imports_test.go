@@ -1,4 +1,5 @@
-// Package imports holds the rules of who may import whom, each with its reason, and fails when a rule has gone stale.
+// Package imports tests which package may import which, with a reason for each rule, and fails when a rule is no
+// longer needed.
 package imports
 
 import (
@@ -22,7 +23,8 @@ type pkg struct {
 
 func packages(t *testing.T) map[string]pkg {
 	t.Helper()
-	command := exec.Command("go", "list", "-tags", "lambda.norpc", "-deps", // as make functions builds them
+	// the tags that make functions builds them with
+	command := exec.Command("go", "list", "-tags", "lambda.norpc", "-deps",
 		"-json=ImportPath,Imports,Deps", "./...")
 	command.Dir = "../.."
 	out, err := command.Output()
@@ -48,7 +50,7 @@ func ours(imports []string) []string {
 	return list
 }
 
-// May import, of our own packages, no more than these.
+// The packages of ours that each package may import.
 var allowed = []struct {
 	room   string
 	only   string
@@ -200,8 +202,8 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
 		"internal/seal/kmsseal",
 	}
-	// The wirings; the kinds of toolkits that end in a request; the simulator's; the templates, which take their shapes
-	// from adapters; the trigger, which reads SQS's.
+	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
+	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
 		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
@@ -217,7 +219,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	}
 }
 
-// Must not be linked, with the reason.
+// What must not be linked, with the reason.
 var forbidden = []struct{ program, dependency, reason string }{
 	{"functions/local", "testing", "what tests need is not shipped"},
 	{"functions/local", "github.com/stretchr/testify/assert", "what tests need is not shipped"},
@@ -244,7 +246,7 @@ func TestUseCasesReadNoClock(t *testing.T) {
 			"-r", "--include=*.go", "--exclude=*_test.go", "../"+room).Output()
 		if len(out) > 0 {
 			for line := range strings.Lines(string(out)) {
-				if !strings.Contains(line, "feed/bell.go") { // the bell of one process waits on its machine's clock
+				if !strings.Contains(line, "feed/bell.go") { // the notifier of one process waits on its machine's clock
 					t.Errorf("use cases take the clock and their goroutines from host: %s", strings.TrimSpace(line))
 				}
 			}
@@ -254,8 +256,8 @@ func TestUseCasesReadNoClock(t *testing.T) {
 	}
 }
 
-// What must not be linked into a function, directly or by another room: each starts cold, and is as large as it must
-// be.
+// What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
+// size.
 var unlinked = map[string][]string{
 	"functions/chat": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
 		"internal/boot"},
@@ -279,7 +281,7 @@ var unlinked = map[string][]string{
 var foreign = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"functions/chat", "functions/api", "functions/stream",
 		"functions/local"},
-	// its methods are found by reflection, for which the linker keeps all that there are
+	// its methods are found by reflection, so that the linker keeps every method of every type
 	"text/template":                              {},
 	"github.com/cockroachdb/pebble/v2":           {"functions/local"},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/worker", "functions/local"},

@@ -1,11 +1,11 @@
-// Package mcpface is a face of the service for clients that speak the Model Context Protocol: each agent of an
-// organisation is a tool, and a call of it is a message to the agent, a run like any other.
+// Package mcpface serves clients that speak the Model Context Protocol: each agent of an organization is a tool,
+// and calling it sends a message to the agent, which starts a run like any other.
 //
-// A call waits for the run as long as POST /chat would. A run that goes on, or waits for a human, is told with its id;
-// the tool get_run asks again. Nothing is kept between requests.
+// A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result
+// has its id, and the tool get_run waits again. No state is kept between requests.
 //
-// It must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names, problem, host
-// and the protocol's library.
+// The package must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names,
+// problem, host and the protocol's library.
 package mcpface
 
 import (
@@ -45,7 +45,7 @@ type Face struct {
 	Window time.Duration // how long a call waits for its run
 }
 
-// How many agents are offered as tools, and how many are looked at for that.
+// How many agents are offered as tools, and how many are read to find those that the principal may use.
 const (
 	maxAgents = 100
 	maxLooked = 10 * maxAgents
@@ -63,8 +63,8 @@ func (f *Face) For(p tenant.Principal) http.Handler {
 	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 }
 
-// single refuses batches, which the protocol had in one version and the library still takes from who speaks that: a
-// request counts once against the rate and has room for one answer, so it is one call.
+// single refuses batches, which one version of the protocol had and the library still accepts from clients of that
+// version: a request counts once against the rate limit and has room for one response, so it is one call.
 func single(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := bufio.NewReader(r.Body)
@@ -90,7 +90,7 @@ func single(next http.Handler) http.Handler {
 	})
 }
 
-// guarded makes an error of a panic: the library handles requests in goroutines of its own, and one that panicked would
+// guarded converts panics to errors: the library handles requests in goroutines of its own, where a panic would
 // end the process.
 func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
@@ -102,8 +102,7 @@ func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// unheard refuses those who would listen for changes: nothing is kept between requests, so they would never hear of
-// one.
+// unheard refuses subscriptions to changes: no state is kept between requests, so nothing would ever be sent.
 func unheard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		if method == "subscriptions/listen" {
@@ -114,19 +113,19 @@ func unheard(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// asked is what an agent's tool takes.
-type asked struct {
+// callInput is the input of an agent's tool.
+type callInput struct {
 	Message string `json:"message" jsonschema:"what to tell the agent"`
 	ChatID  string `json:"chat_id,omitempty" jsonschema:"the conversation to go on with; left out for a new one"`
 }
 
-// looked is what get_run takes.
-type looked struct {
+// getRunInput is the input of get_run.
+type getRunInput struct {
 	RunID string `json:"run_id" jsonschema:"the run, as an earlier call named it"`
 }
 
-// told is the structured result of a call.
-type told struct {
+// result is the structured result of a call.
+type result struct {
 	RunID      string `json:"run_id"`
 	ChatID     string `json:"chat_id"`
 	Status     string `json:"status"`
@@ -152,7 +151,7 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 		mcp.AddTool(s, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
 			Meta: mcp.Meta{"agent_id": agent.ID},
-		}, func(ctx context.Context, _ *mcp.CallToolRequest, in asked) (*mcp.CallToolResult, *told, error) {
+		}, func(ctx context.Context, _ *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, *result, error) {
 			posted, err := f.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
 			if err != nil {
 				return refused(err)
@@ -162,7 +161,7 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: getRun,
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
-		func(ctx context.Context, _ *mcp.CallToolRequest, in looked) (*mcp.CallToolResult, *told, error) {
+		func(ctx context.Context, _ *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, *result, error) {
 			if !host.ValidID(in.RunID) {
 				return refused(problem.Missing("the run"))
 			}
@@ -173,8 +172,8 @@ func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, err
 
 const getRun = "get_run"
 
-// offered are the agents that a principal may use, the oldest of them where they are too many, in the order in which
-// they took their names. So no newcomer, and none that is named anew, comes before one that clients know.
+// offered are the agents that a principal may use, the oldest ones where there are too many, in the order in which
+// they got their names. So a new or renamed agent never takes a tool name that clients know.
 func (f *Face) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
 	var agents []record.Agent
 	after := ""
@@ -202,8 +201,8 @@ func (f *Face) offered(ctx context.Context, p tenant.Principal) ([]record.Agent,
 	return agents, nil
 }
 
-// unique is an agent's name as a tool; of agents with one name, the later ones get a part of their ids, and a number
-// where some agent is called just that.
+// unique is an agent's tool name. Of agents with the same name, later ones get a part of their ids as a suffix,
+// and a number where that name is taken, too.
 func unique(taken map[string]bool, a record.Agent) string {
 	name := tool.Name(a.Spec.Name)
 	for n := 1; taken[name]; n++ {
@@ -225,25 +224,26 @@ func describe(a record.Agent) string {
 	return "Sends a message to the agent " + a.Spec.Name + "."
 }
 
-// refused tells a problem as a tool tells its failures, so that the model at the other end can read it.
-func refused(err error) (*mcp.CallToolResult, *told, error) {
+// refused converts a problem to a tool's failure, which the model at the client reads; invalid arguments are an
+// error of the protocol.
+func refused(err error) (*mcp.CallToolResult, *result, error) {
 	text := "the service could not do this right now"
 	p, ok := problem.As(err)
 	switch {
-	case ok && p.Kind == problem.Invalid: // what was called is not what may be, which the protocol has a word for
+	case ok && p.Kind == problem.Invalid: // invalid arguments, for which the protocol has an error code
 		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message}
 	case ok:
-		text = p.Message // anything else is ours to know
+		text = p.Message // the text of any other error is for the log
 	}
 	return failed(text)
 }
 
-func failed(text string) (*mcp.CallToolResult, *told, error) {
+func failed(text string) (*mcp.CallToolResult, *result, error) {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }
 
-// wait tells how a run stands once it has ended or needs a human, or when the window is over.
-func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *told, error) {
+// wait returns the run's state once it has ended or waits for a human, or when the window is over.
+func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *result, error) {
 	if _, err := f.Intake.Run(ctx, p, run); err != nil {
 		return refused(err)
 	}
@@ -258,7 +258,7 @@ func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.C
 	if err != nil {
 		return refused(err)
 	}
-	t := &told{RunID: v.RunID, ChatID: v.ChatID, Status: v.Status}
+	t := &result{RunID: v.RunID, ChatID: v.ChatID, Status: v.Status}
 	var text string
 	switch e.Value.Status {
 	case lifecycle.Completed:

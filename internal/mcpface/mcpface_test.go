@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// ticking is a host whose clock shows another time at each look.
+// ticking is a host whose clock advances with each reading.
 type ticking struct {
 	host.Host
 
@@ -34,7 +34,7 @@ func (h *ticking) Now() time.Time {
 	return h.Host.Now().Add(time.Duration(h.looks.Add(1)) * time.Millisecond)
 }
 
-// newFace is a face without a feed: whoever waits for a run there panics.
+// newFace is a server without a feed: waiting for a run panics.
 func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
 	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
@@ -50,7 +50,7 @@ func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenan
 		Window: time.Second}, tenants, p, log
 }
 
-// ask sends a body, as a version of the protocol where one is given.
+// ask sends a body, as a client of the given protocol version where there is one.
 func ask(face *mcpface.Face, p tenant.Principal, body, version string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -69,7 +69,7 @@ func serve(face *mcpface.Face, p tenant.Principal, r *http.Request) *httptest.Re
 
 const getRun = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"000000000000000000000000"}}}`
 
-// The library calls tools in goroutines of its own: there, nobody but us keeps a panic from ending the process.
+// The library calls tools in goroutines of its own, where an unrecovered panic would end the process.
 func TestAToolThatPanicsIsARefusal(t *testing.T) {
 	face, _, p, log := newFace(t)
 	w := ask(face, p, getRun, "")
@@ -78,7 +78,7 @@ func TestAToolThatPanicsIsARefusal(t *testing.T) {
 	assert.Contains(t, log.String(), "mcpface.go")
 }
 
-// One request is one call, whatever version of the protocol the client speaks: it counts once against the rate.
+// One request is one call in every version of the protocol: it counts once against the rate limit.
 func TestABatchIsRefused(t *testing.T) {
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for _, body := range []string{
@@ -96,8 +96,8 @@ func TestABatchIsRefused(t *testing.T) {
 	}
 }
 
-// Nothing is kept between requests, so nothing is ever told to who listens: it would hold a connection for nothing,
-// past the end of its right.
+// No state is kept between requests, so nothing is ever sent to a subscriber: a subscription would hold a
+// connection for nothing, even after its key has expired.
 func TestNobodyListens(t *testing.T) {
 	face, _, p, _ := newFace(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -114,7 +114,7 @@ func TestNobodyListens(t *testing.T) {
 	assert.NoError(t, ctx.Err(), "it is answered at once")
 }
 
-// A tool's name is whose it was first: a client that knows it goes on to speak to the same agent.
+// A tool name stays with the agent that had it first: a client that knows it continues to reach the same agent.
 func TestAnAgentKeepsItsToolsName(t *testing.T) {
 	face, tenants, p, _ := newFace(t)
 	make := func(name string) string {
@@ -132,7 +132,7 @@ func TestAnAgentKeepsItsToolsName(t *testing.T) {
 			})
 		require.NoError(t, err)
 	}
-	tools := func() map[string]string { // agents by the names of their tools
+	tools := func() map[string]string { // agent ids by tool name
 		var said struct {
 			Result struct {
 				Tools []struct {
@@ -156,7 +156,7 @@ func TestAnAgentKeepsItsToolsName(t *testing.T) {
 	elder, first := make("Elder"), make("O")
 	assert.Equal(t, first, tools()["O"])
 	second := make("O")
-	same := make("O!") // which is the same as a tool
+	same := make("O!") // the same tool name
 	now := tools()
 	assert.Equal(t, first, now["O"], "a newcomer takes nothing")
 	assert.Equal(t, second, now["O_"+short(second)])
@@ -168,7 +168,7 @@ func TestAnAgentKeepsItsToolsName(t *testing.T) {
 	rename(first, "O")
 	assert.Equal(t, first, tools()["O"], "an edit that keeps the name keeps it")
 
-	impostor := make("Elder_" + short(elder)) // waits for a name that will be made up
+	impostor := make("Elder_" + short(elder)) // claims a name that will be generated
 	younger := make("Elder")
 	rename(elder, "Elder")
 	now = tools()

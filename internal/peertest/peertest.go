@@ -1,9 +1,9 @@
 //go:build peers
 
-// Package peertest starts servers that others wrote for tests to talk to: a mock of model providers, a reference server
-// of the Model Context Protocol; and finds the clients that others wrote. They are installed by `make peers`.
+// Package peertest starts servers by other authors for tests: a mock of model providers, and a reference server of
+// the Model Context Protocol; and it finds clients by other authors. `make peers` installs them.
 //
-// Tests alone import it. It imports the standard library and testify.
+// Only tests import it. It imports the standard library and testify.
 package peertest
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modules is where npm has installed the peers.
+// modules is the folder into which npm installed the peers.
 func modules(t testing.TB) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -31,22 +31,22 @@ func modules(t testing.TB) string {
 	return folder
 }
 
-// Python is the interpreter that has the protocols' official clients.
+// Python is the path of the interpreter that has the protocols' official clients.
 func Python(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../venv/bin/python")
 }
 
-// Schemathesis is a program that makes requests from an OpenAPI document.
+// Schemathesis is the path of a program that makes requests from an OpenAPI document.
 func Schemathesis(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../schemathesis/bin/schemathesis")
 }
 
-// Fixture is an answer that the mock of model providers gives, as its documentation has it.
+// Fixture is an answer of the mock of model providers, in the form that its documentation describes.
 type Fixture = map[string]any
 
-// Models starts the mock of model providers with these answers, and returns its address.
+// Models starts the mock of model providers with these answers and returns its address.
 func Models(t testing.TB, fixtures ...Fixture) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fixtures.json")
@@ -61,7 +61,7 @@ func Models(t testing.TB, fixtures ...Fixture) string {
 	return url
 }
 
-// Everything starts the reference MCP server over streamable HTTP, and returns its address.
+// Everything starts the reference MCP server over streamable HTTP and returns its address.
 func Everything(t testing.TB) string {
 	t.Helper()
 	port := freePort(t)
@@ -71,7 +71,7 @@ func Everything(t testing.TB) string {
 	return url
 }
 
-// EverythingProgram is the reference MCP server's program, for Node.js.
+// EverythingProgram is the path of the reference MCP server's program for Node.js.
 func EverythingProgram(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "@modelcontextprotocol/server-everything/dist/index.js")
@@ -104,7 +104,7 @@ func start(t testing.TB, environ []string, program string, arguments ...string) 
 	})
 }
 
-// await waits until something answers.
+// await waits until url answers.
 func await(t testing.TB, url string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -25,7 +25,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// documents is a kind whose tools stand in the toolkit's document.
+// documents is a kind whose tools are those of the toolkit's document.
 type documents struct{ kind }
 
 func (d *documents) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
@@ -35,7 +35,7 @@ func (d *documents) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Defin
 	return d.kind.Discover(ctx, e)
 }
 
-// later is a machine whose clock is ahead, and that does not wait.
+// later is a host whose clock is ahead and whose waits return at once.
 type later struct {
 	host.Host
 	by time.Duration
@@ -48,7 +48,7 @@ func (l *later) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// fullStore is a blob store that has no room for a while.
+// fullStore is a blob store that fails for a while.
 type fullStore struct {
 	memblob.Store
 	full bool
@@ -61,7 +61,7 @@ func (f *fullStore) Put(ctx context.Context, key string, r io.Reader, limit int6
 	return f.Store.Put(ctx, key, r, limit)
 }
 
-// estate is toolkits with all that they keep.
+// estate is a set of toolkits with the stores that hold all their data.
 type estate struct {
 	*toolkit.Toolkits
 
@@ -81,7 +81,7 @@ func newEstate(t *testing.T) *estate {
 	return e
 }
 
-// named are the values that toolkits name.
+// named are the blobs that toolkits refer to.
 func (e *estate) named(t *testing.T) []string {
 	page, err := record.Resources[record.Toolkit](t.Context(), e.Store, record.Of("o"), "", 100)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func (e *estate) named(t *testing.T) []string {
 	return names
 }
 
-// settle has all jobs done that are due an hour later.
+// settle runs all jobs that are due within an hour.
 func (e *estate) settle(t *testing.T) {
 	e.clock.by += time.Hour
 	remover := &removal.Remover{
@@ -115,8 +115,8 @@ func (e *estate) settle(t *testing.T) {
 	}
 }
 
-// Wherever a change of a toolkit is cut off, and whoever comes in between: an hour later the blob store has what
-// toolkits name, and nothing else.
+// Wherever a change of a toolkit is interrupted, and whatever runs concurrently: an hour later the blob store has
+// exactly the blobs that toolkits refer to.
 func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 	ctx, scope := t.Context(), record.Of("o")
 	create := func(e *estate, document string) (string, error) {
@@ -173,7 +173,7 @@ func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 	}
 }
 
-// A process that stood still for so long that its values are gone does not come to name them.
+// A process that was suspended until its blobs were removed cannot commit a toolkit that refers to them.
 func TestAToolkitNamesNoValueThatWasRemoved(t *testing.T) {
 	e := newEstate(t)
 	commits := 0

@@ -26,16 +26,17 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// site is a server that tells what it was sent. It has an OpenAPI document, an operation, an MCP server and a way elsewhere.
+// site is a server that records what it receives. It has an OpenAPI document, one operation, an MCP server and a
+// redirect.
 type site struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	requests int
-	words    []string // of requests that carried the secret somewhere
+	words    []string // requests that contained the secret anywhere
 	document string
-	about    string // how its MCP tool is described
-	leads    string // where /away leads
+	about    string // the description of its MCP tool
+	leads    string // the target of the redirect at /away
 }
 
 const secretWord = "open-sesame"
@@ -77,7 +78,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// says sets the document: one operation, of some method at some server.
+// says sets the document: one operation with a method and a path at a server.
 func (s *site) says(server, method, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,8 @@ func (s *site) seen() (requests int, words []string) {
 	return s.requests, append([]string{}, s.words...)
 }
 
-// reach is toolkits with the kinds that reach servers, here with a client that follows redirects and knows no policy.
+// reach is toolkits with the kinds that call servers, with a client that follows redirects and has no egress
+// policy.
 func reach(t *testing.T, sites ...*site) *toolkit.Toolkits {
 	t.Helper()
 	var allow []string
@@ -115,7 +117,7 @@ var schemes = map[string]tool.Credentials{
 	"query": {Type: "query", Name: "word", Value: secretWord}, "basic": {Type: "basic", Username: secretWord},
 }
 
-// at is a toolkit's draft of a kind at a site.
+// at is the draft of a toolkit of a kind at a site.
 func at(kind string, s *site, c *tool.Credentials) toolkit.Draft {
 	d := toolkit.Draft{Kind: kind, Name: text(kind), Credentials: c}
 	switch kind {
@@ -129,7 +131,7 @@ func at(kind string, s *site, c *tool.Credentials) toolkit.Draft {
 	return d
 }
 
-// useAll uses a toolkit in every way there is, whatever comes of it.
+// useAll uses a toolkit in every possible way and ignores the results.
 func useAll(t *testing.T, s *toolkit.Toolkits, id string) {
 	t.Helper()
 	scope, yes := record.Of("o"), true
@@ -253,8 +255,8 @@ func TestADocumentThatNamesAnotherServerLosesTheTool(t *testing.T) {
 	assert.Contains(t, tried.Error, "credentials must be given again")
 }
 
-// Who has a document fetched with credentials has named one server; which one its operations are called at, the
-// document says.
+// Giving credentials for fetching a document names one server; the document may name another one for its
+// operations.
 func TestADocumentDoesNotChooseWhoIsShownTheCredentials(t *testing.T) {
 	scope, yes := record.Of("o"), true
 	for scheme, c := range schemes {

@@ -7,13 +7,13 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// discreet is a kind that tells nobody the credentials which a server says back. Whatever a kind says passes here
-// before a model or a client is told, or it is stored.
+// discreet wraps a kind and removes credentials that a server repeats. Everything that a kind returns passes
+// through it before a model or a client reads it or it is stored.
 type discreet struct{ tool.Kind }
 
 func (s *Toolkits) kind(name string) discreet { return discreet{s.Kinds[name]} }
 
-// Discover finds tools, and nothing of the credentials in how they describe themselves.
+// Discover finds tools and removes credentials from their definitions. Errors are the kind's, without credentials.
 func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	strike := e.Credentials.Strike()
 	found, err := k.Kind.Discover(ctx, e)
@@ -23,7 +23,7 @@ func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definit
 	return found, told(err, strike)
 }
 
-// Call runs a tool.
+// Call runs a tool. The result and the error are the kind's, without credentials.
 func (k discreet) Call(
 	ctx context.Context,
 	e tool.Endpoint,
@@ -43,7 +43,8 @@ func (k discreet) Call(
 	return r, told(err, strike)
 }
 
-// Browse lists what an endpoint of a kind that has a shelf offers beside tools.
+// Browse lists what an endpoint offers beside tools, for kinds that implement [tool.Shelf]. Errors are the kind's,
+// without credentials.
 func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
 	shelf, ok := k.Kind.(tool.Shelf)
 	if !ok {
@@ -70,7 +71,7 @@ func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, 
 	return found, told(err, strike)
 }
 
-// told is an error in words that have no credentials.
+// told is an error whose text contains no credentials.
 func told(err error, strike func(string) string) error {
 	if err == nil {
 		return nil
@@ -79,13 +80,13 @@ func told(err error, strike func(string) string) error {
 	if errors.As(err, &known) {
 		return &tool.Error{Message: strike(known.Message)}
 	}
-	if said := strike(err.Error()); said != err.Error() { // it is for the log
+	if said := strike(err.Error()); said != err.Error() { // the original error is for the log
 		return struck{err, said}
 	}
 	return err
 }
 
-// struck is an error in other words.
+// struck is an error with another text.
 type struck struct {
 	error
 	said string

@@ -20,10 +20,10 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// A server that says back what it was sent tells nobody the credentials, however it writes them.
+// Credentials that a server repeats, in any encoding, are removed from everything that others read.
 func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
 	const word = `Qs+/E"c<r&é t=x`
-	header := word[:len(word)-2] + "xyz" // any character but those that a header cannot have
+	header := word[:len(word)-2] + "xyz" // any character that is valid in a header
 	for name, c := range map[string]tool.Credentials{
 		"query": {Type: "query", Name: "api_key", Value: word}, "header": {Type: "header", Name: "X-Word", Value: "Bearer abcdefg12345"},
 		"another header": {Type: "header", Name: "X-Word", Value: header}, "bearer": {Type: "bearer", Token: "QSECRETQSECRET"},
@@ -90,7 +90,7 @@ func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
 	}
 }
 
-// telling is a kind that says what it was told to, everywhere.
+// telling is a kind that puts a given text everywhere.
 type telling struct {
 	text string
 	err  error

@@ -14,8 +14,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// What is imported is held to what a creation, a refresh and an edit of a rule are held to, whichever tool it stands
-// at.
+// An imported tool is checked like one that is created, refreshed or edited.
 func TestAnImportedToolIsHeldToWhatItsRulesAre(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"first", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
@@ -78,7 +77,7 @@ func TestAnImportIsOfAsManyToolkitsAsAnAgentMayHave(t *testing.T) {
 	assert.Empty(t, page.Rows)
 }
 
-// What cannot be taken is told at the member that says it, under a code that clients know.
+// A refusal names the member that is wrong, and has a code that clients know.
 func TestWhatIsUnusableIsToldWhereItStands(t *testing.T) {
 	home := newSite(t)
 	s := reach(t, home)

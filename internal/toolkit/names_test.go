@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// offeredAs are the names under which tools are offered, by what they are.
+// offeredAs is the names under which tools are offered, by the tools' identities.
 func offeredAs(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]tool.Offer {
 	t.Helper()
 	offers, err := s.Open(t.Context(), "o", ids)
@@ -24,8 +24,8 @@ func offeredAs(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]tool
 	return by
 }
 
-// A server adds a tool of a name that another toolkit's tool has: nothing of that other tool changes while it is off,
-// and when it is on, what was said of the other one by its name is still said of it.
+// A server adds a tool whose name a tool of another toolkit has. The other tool does not change while the new one
+// is disabled; once it is enabled, rules that name the other tool still apply to it.
 func TestWhatAServerAddsTakesNoNameFromAnother(t *testing.T) {
 	k := &kind{names: []string{"harmless"}}
 	s := newToolkits(t, k)
@@ -84,7 +84,7 @@ func values(offers map[string]tool.Offer) (list []tool.Offer) {
 	return list
 }
 
-// A name in an agent's list may be written as the server has it.
+// A list of an agent may have a tool's name as its server writes it.
 func TestALongOrForeignNameMeansItsTool(t *testing.T) {
 	long := "a_name_that_has_as_many_characters_as_any_provider_of_models_take"[:tool.MaxName]
 	k := &kind{names: []string{long, "get_thing", "get"}}
@@ -108,7 +108,7 @@ func TestALongOrForeignNameMeansItsTool(t *testing.T) {
 	assert.False(t, tool.Listed(values(offers), offers[one.ID+"/get"], []string{"get_thing"}), "that is another tool")
 }
 
-// What the loop itself offers is not offered a second time by a toolkit.
+// The agent loop's own tools are not also offered by a toolkit.
 func TestTheLoopsOwnToolsKeepTheirNames(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"ask_user", "search", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com")})

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Portable is a toolkit without its organisation and its credentials. Its key is what the agent of the document calls
-// it.
+// Portable is a toolkit in an export: without organization and credentials. Its key is the name by which the
+// exported agent refers to it.
 type Portable struct {
 	Key      string          `json:"key"`
 	Kind     string          `json:"kind"`
@@ -25,10 +25,12 @@ type Portable struct {
 	Request  json.RawMessage `json:"request,omitempty"`
 	Tools    []Tool          `json:"tools"`
 
-	found []Tool // at an import: those that can be told without asking anybody
+	found []Tool // at an import: the tools that are known without asking a server
 }
 
-// Export makes toolkits portable; keys take the place of their ids. The built-in one goes by its name.
+// Export makes toolkits portable; keys replace their ids, and the built-in toolkit has the key "builtin". Toolkits
+// that do not exist and those that are programs are left out. Errors: a problem of kind Unavailable where a
+// toolkit keeps changing, and those of the stores.
 func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string) (list []Portable, keys []string, err error) {
 	list, keys = []Portable{}, []string{}
 	for _, id := range ids {
@@ -38,13 +40,13 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 		}
 		t, tools, err := s.Offered(ctx, scope, id)
 		if problem.Is(err, "not_found") {
-			continue // the agent has lost it
+			continue // it was removed
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		if len(t.Command) > 0 {
-			continue // a program of this machine goes nowhere
+			continue // a program of this machine cannot be exported
 		}
 		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Tools: tools}
 		p.Document, err = s.document(ctx, t)
@@ -60,7 +62,7 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 	return list, keys, nil
 }
 
-// document is the one that a toolkit was given, if it was.
+// document is the OpenAPI document that the toolkit was created with; empty where there is none.
 func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, error) {
 	if t.Document == "" || t.Kind != "openapi" {
 		return "", nil
@@ -69,11 +71,12 @@ func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, erro
 	return string(raw), err
 }
 
-// maxImported is how many toolkits a document may have, which is how many an agent may.
+// maxImported is how many toolkits a document may have: as many as an agent.
 const maxImported = 100
 
-// Import finds the toolkits that keys name: the built-in one, one of the organisation that has the same kind, name and
-// endpoint, or one that is made as it was exported, without credentials.
+// Import returns the ids of the toolkits that keys name: the built-in one, an existing one of the same kind, name
+// and endpoint, or one that is created as it was exported, without credentials. Errors: a problem of kind Invalid
+// at the member that is wrong (then nothing was created), and those of [Toolkits.Create].
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
 	if len(list) > maxImported {
 		return nil, problem.InvalidField("body.toolkits", "must be at most %d", maxImported)
@@ -82,7 +85,7 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 		return nil, problem.InvalidField("body.agent.toolkit_ids", "must be at most %d", maxImported)
 	}
 	named := map[string]Portable{}
-	for i, p := range list { // nothing is made before all of it is known to be good
+	for i, p := range list { // nothing is created before all of it is checked
 		var err error
 		if err = s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
 			return nil, err
@@ -109,8 +112,8 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	return ids, nil
 }
 
-// checkPortable holds a toolkit to what a creation is held to, and each of its tools to what is found and to what may be
-// ruled; and it finds the tools that can be told without asking anybody.
+// checkPortable checks a toolkit as at its creation, and each of its tools as if it had been discovered; and it
+// finds the tools that are known without asking a server. Its error is a problem of kind Invalid.
 func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
@@ -145,7 +148,7 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	return nil
 }
 
-// checked is a tool that an import says there is, with the rules that it says.
+// checked is an exported tool, with its rules, after the checks of a discovered one.
 func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
 	one, fault := examine(t.Definition, names)
 	if fault != "" {
@@ -159,7 +162,7 @@ func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
 	return one, rules.apply(place, place+".approval", &one)
 }
 
-// whole names the field from which the tools can be told without asking anybody; empty where none is.
+// whole names the field that the tools can be made from without asking a server; empty where there is none.
 func (p Portable) whole() string {
 	switch {
 	case p.Kind == "http":
@@ -174,14 +177,14 @@ func (p Portable) endpoint() tool.Endpoint {
 	return tool.Endpoint{URL: p.URL, BaseURL: p.BaseURL, Request: p.Request, Document: []byte(p.Document)}
 }
 
-// leads says whether an imported tool leads where its toolkit says: the toolkit may be given credentials later, and
-// nobody looks at each tool then.
+// leads says whether an imported tool calls the server that its toolkit names: the toolkit may get credentials
+// later, when tools are not checked one by one.
 func (p Portable) leads(t Tool) bool {
 	if p.Document != "" {
 		return slices.ContainsFunc(p.found, func(one Tool) bool { return one.Name == t.Name && one.same(t) })
 	}
 	if p.Kind == "mcp" {
-		return true // a tool is but a name there
+		return true // the binding holds only a name there
 	}
 	said := p.URL
 	if p.BaseURL != "" {
@@ -203,7 +206,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 				if err == nil && (p.Document == "" || document == p.Document) {
 					return t.ID, nil
 				}
-				if err != nil && !errors.Is(err, record.ErrStale) { // it is being changed into another
+				if err != nil && !errors.Is(err, record.ErrStale) { // it is being changed concurrently
 					return "", err
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// exported is the document of a toolkit that was given its OpenAPI document, as another deployment reads it.
+// exported is the export of a toolkit that was created with its OpenAPI document, as another deployment reads it.
 func exported(t *testing.T, s *toolkit.Toolkits, from *site) []toolkit.Portable {
 	t.Helper()
 	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"), Document: []byte(from.document)})
@@ -61,7 +61,7 @@ func TestAnExportOfBeforeFindsItsToolkitAgain(t *testing.T) {
 	home.says(home.URL, "get", "/act")
 	s := reach(t, home)
 	list := exported(t, s, home)
-	list[0].Document = "" // as earlier programs wrote it
+	list[0].Document = "" // as earlier program versions exported it
 	ids, err := s.Import(t.Context(), record.Of("o"), []string{list[0].Key}, list)
 	require.NoError(t, err)
 	assert.Equal(t, []string{list[0].Key}, ids)

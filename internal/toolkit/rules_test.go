@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// only is a toolkit's tool of a name.
+// only returns the tool of a name.
 func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 	t.Helper()
 	_, tools, err := s.Offered(t.Context(), record.Of("o"), id)
@@ -25,7 +25,7 @@ func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 	return toolkit.Tool{}
 }
 
-// A server that drops a tool and brings it back finds the rules that its owner set.
+// A tool that its server removes and offers again has the rules that its owner had set.
 func TestAToolThatComesBackHasItsRules(t *testing.T) {
 	scope, limit, no := record.Of("o"), 5_000, false
 	k := &kind{names: []string{"pay", "look"}, safe: true}
@@ -56,7 +56,7 @@ func TestAToolThatComesBackHasItsRules(t *testing.T) {
 	require.ErrorContains(t, err, "pay")
 	assert.NotContains(t, opened(t, s, one.ID), "pay")
 
-	for n := range 3 { // whatever comes and goes meanwhile, and however the toolkit is edited
+	for n := range 3 { // in any order, and with edits of the toolkit in between
 		many := []string{"look"}
 		for i := range tool.MaxTools - 1 {
 			many = append(many, fmt.Sprintf("t%d_%d", n, i))
@@ -84,7 +84,7 @@ func TestAToolThatComesBackHasItsRules(t *testing.T) {
 	assert.Equal(t, asks, only(t, s, one.ID, "pay").Approval, "each time")
 }
 
-// So does one that says something else than before.
+// So has a tool whose definition changes.
 func TestAToolThatChangesKeepsWhatBindsIt(t *testing.T) {
 	scope, no := record.Of("o"), false
 	k := &kind{names: []string{"pay"}, safe: true}

@@ -1,7 +1,8 @@
-// Package toolkit is where agents' tools come from: toolkits of an organisation, what they were found to offer, the
-// rules for each of their tools, and the credentials that let them in.
+// Package toolkit manages the sources of agents' tools: an organization's toolkits, the tools discovered at their
+// endpoints, the rules for each tool, and the credentials.
 //
-// It must not know runs or HTTP. It imports record, seal, schema, the tool port, egress, problem and host.
+// The package must not know runs or HTTP. It imports record, seal, schema, the tool port, egress, problem and
+// host.
 package toolkit
 
 import (
@@ -28,39 +29,39 @@ import (
 // Toolkits is the use case.
 type Toolkits struct {
 	Store    *record.Store
-	Known    *record.Store // what workers read; it may be some seconds old
+	Known    *record.Store // what workers read; cached for some seconds
 	Host     host.Host
 	Sealer   seal.Sealer
 	Policy   egress.Policy
-	Kinds    map[string]tool.Kind // by name; "builtin" is there
-	Commands [][]string           // the programs that toolkits may be, word for word
+	Kinds    map[string]tool.Kind // by name; "builtin" is always there
+	Commands [][]string           // the programs that toolkits may be, compared word for word
 }
 
-// Builtin is the kind that every organisation has one toolkit of.
+// Builtin is the kind of which every organization has exactly one toolkit.
 const Builtin = "builtin"
 
 const (
-	// discoverTime bounds asking an endpoint what it offers.
+	// discoverTime limits one discovery at an endpoint.
 	discoverTime = 25 * time.Second
-	// callTime is how long a call may take where its tool says nothing.
+	// callTime limits a call where the tool's rules set no limit.
 	callTime  = time.Minute
 	readTries = 4
-	// MaxCallTime is how long it may say.
+	// MaxCallTime is the largest limit that rules may set.
 	MaxCallTime = 10 * time.Minute
 )
 
-// Tool is a tool of a toolkit, with the rules for it.
+// Tool is a tool of a toolkit with its rules.
 type Tool struct {
 	tool.Definition
 
 	Enabled   bool          `json:"enabled"`
 	Approval  tool.Approval `json:"approval"`
-	TimeoutMS int           `json:"timeout_ms,omitempty"` // 0: the platform's
-	RetrySafe bool          `json:"may_retry"`            // as the rule has it, which begins as the kind found it
+	TimeoutMS int           `json:"timeout_ms,omitempty"` // milliseconds; 0: the platform's limit
+	RetrySafe bool          `json:"may_retry"`            // the rule's value; initially the kind's
 	Problem   string        `json:"problem,omitempty"`    // why it cannot be enabled
 }
 
-// Draft is what a client says of a toolkit; what is nil stays.
+// Draft is the members of a toolkit that a client sets; nil members stay as they are.
 type Draft struct {
 	Kind        string
 	Name        *string
@@ -69,14 +70,16 @@ type Draft struct {
 	Document    []byte
 	Request     json.RawMessage
 	Command     []string
-	Credentials *tool.Credentials // with an empty type: none
-	Enabled     []string          // at creation; nil: all that are found
+	Credentials *tool.Credentials // with an empty type: remove them
+	Enabled     []string          // only at creation; nil: all that are discovered
 }
 
-// maxRequest bounds the call of a toolkit of the kind http, which is stored with it, a letter as six at most.
+// maxRequest limits the request of a toolkit of the kind http, in bytes: it is stored in the toolkit's item, where
+// one character may take six.
 const maxRequest = 48 << 10
 
-// check holds a draft, which stands at some place of the body, to what can be told without asking anybody.
+// check checks what needs no server in a draft. Place is where the draft is in the body. Its error is a problem of
+// kind Invalid.
 func (s *Toolkits) check(place string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || utf8.RuneCountInString(*d.Name) > 200) {
 		return problem.InvalidField(place+".name", "must have 1 to 200 characters")
@@ -95,7 +98,7 @@ func (s *Toolkits) check(place string, d Draft) error {
 			return p
 		}
 		for name := range u.Query() {
-			if tool.Authorizes(name) { // it would be shown to all who may read the toolkit
+			if tool.Authorizes(name) { // everybody who may read the toolkit would see it
 				return problem.InvalidField(at, "must not say %s: give it as credentials of the type query", name)
 			}
 		}
@@ -112,7 +115,7 @@ func (s *Toolkits) check(place string, d Draft) error {
 	return checkCredentials(d.Credentials)
 }
 
-// allows says whether a toolkit may be a program.
+// allows says whether the deployment allows a program as a toolkit.
 func (s *Toolkits) allows(command []string) bool {
 	return len(command) > 0 && slices.ContainsFunc(s.Commands, func(one []string) bool { return slices.Equal(one, command) })
 }
@@ -160,7 +163,9 @@ func checkCredentials(c *tool.Credentials) error {
 	return nil
 }
 
-// Create makes a toolkit from what is found at its endpoint.
+// Create makes a toolkit with the tools that are discovered at its endpoint. Errors: a problem of kind Invalid at
+// the member that is wrong (code url_forbidden where the egress policy forbids the address), and those of the
+// stores.
 func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (made record.Entity[record.Toolkit], err error) {
 	var none record.Entity[record.Toolkit]
 	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
@@ -220,7 +225,8 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 	return record.PutResource(tx, record.Fresh(t)), tx.Commit(ctx)
 }
 
-// apply takes a draft over, but for its credentials. Its errors are those of the store.
+// apply copies a draft, except for its credentials, to a toolkit. What it stores beside it goes into tx, the commit
+// of the toolkit.
 func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, d Draft) error {
 	t.UpdatedAt = s.Host.Now()
 	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
@@ -240,7 +246,7 @@ func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, 
 	return tx.Err()
 }
 
-// places are the servers that a toolkit's owner names.
+// places are the servers that a toolkit's owner has named.
 func places(t record.Toolkit) (list []string) {
 	for _, address := range []string{t.URL, t.BaseURL} {
 		if at := tool.Origin(address); at != "" && !slices.Contains(list, at) {
@@ -250,8 +256,8 @@ func places(t record.Toolkit) (list []string) {
 	return list
 }
 
-// give gives a toolkit credentials, for the servers that its owner names; none take away what it has. Where the owner
-// names none but has given the document, they are for the servers of these tools.
+// give seals credentials for the servers that the toolkit's owner has named; nil or an empty type removes the
+// stored ones. Where the owner has named no server but given the document, they are for the servers of its tools.
 func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.Lets, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
@@ -276,15 +282,15 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 	return err
 }
 
-// sealedFor is whom a toolkit's credentials are sealed for: they open for no other toolkit.
+// sealedFor binds sealed credentials to a toolkit: they cannot be opened for another one.
 func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
 
-// strays is the problem of a tool that leads where the credentials may not be shown.
+// strays is the problem of a tool that calls a server which the credentials are not for.
 const strays = "it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
 	"give the credentials with it, and refresh the toolkit"
 
-// keep stores the list of tools, and has none of them enabled that strays: a document says where its operations are,
-// but not to whom the credentials are shown.
+// keep stores the list of tools and disables those that stray: a document says where its operations are, but not
+// who gets the credentials. The returned operation belongs into the commit of the toolkit.
 func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l list) error {
 	for i := range l.Tools {
 		at, one := l.Tools[i].Origin(), &l.Tools[i]
@@ -304,7 +310,8 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l
 	return tx.Err()
 }
 
-// endpoint is where a toolkit's tools are.
+// endpoint is the toolkit's endpoint with its credentials opened. Errors: a problem of kind Conflict where the
+// deployment no longer allows the command, [seal.ErrNotOurs], and those of the stores.
 func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoint, error) {
 	if len(t.Command) > 0 && !s.allows(t.Command) {
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict", "this deployment does not allow the toolkit's command any more")
@@ -326,7 +333,8 @@ func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoin
 	return e, json.Unmarshal([]byte(plain), &e.Credentials)
 }
 
-// discover finds the tools of an endpoint, none of them enabled.
+// discover finds the tools of an endpoint, all disabled. It returns a problem of kind Invalid where the endpoint
+// is at fault.
 func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
@@ -353,7 +361,8 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	return tools, nil
 }
 
-// unusable says that an endpoint offers no tools that can be taken, at the member of a body that names the endpoint.
+// unusable is the problem of an endpoint whose tools cannot be used, at the member of the body that names the
+// endpoint.
 func unusable(kind string, e tool.Endpoint, why string) error {
 	field := "body.url"
 	switch {
@@ -369,14 +378,14 @@ func unusable(kind string, e tool.Endpoint, why string) error {
 	return p
 }
 
-// The bounds of what a tool is, whoever says so; those of its parameters are the port's.
+// Limits on a tool; those on its parameters are the port's.
 const (
 	maxDescription = 16 << 10
 	maxBinding     = 256 << 10
 )
 
-// examine makes a tool of what is said to be one, beside those whose names are taken. It is not enabled, and cannot be
-// where it has a problem. What has a fault is no tool.
+// examine checks a definition and makes a disabled tool of it; names are those taken so far. A tool with a problem
+// cannot be enabled; a definition with a fault is rejected.
 func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) {
 	one = Tool{Definition: d, RetrySafe: d.RetrySafe}
 	switch {
@@ -399,7 +408,8 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	return one, ""
 }
 
-// Toolkit reads one; the built-in one is made up on the spot.
+// Toolkit reads one toolkit; the built-in one has no stored item. Errors: a problem of kind NotFound or Forbidden
+// as scope has it, and those of the stores.
 func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Toolkit], error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
@@ -414,12 +424,14 @@ func (s *Toolkits) builtin(organization string) record.Toolkit {
 	return record.Toolkit{ID: record.BuiltinToolkit(organization), Organization: organization, Kind: Builtin, Name: Builtin}
 }
 
-// Offered reads a toolkit and lists its tools.
+// Offered reads a toolkit with its tools; errors as of [Toolkits.Toolkit], and a problem of kind Unavailable where
+// the toolkit keeps changing.
 func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
 	return s.offered(ctx, s.Store, scope, id)
 }
 
-// offered reads from a store, and from the one that is never old once that has told of a list that is gone.
+// offered reads from a store that may be cached. Where the list of tools that it names is gone, it reads again
+// without the cache.
 func (s *Toolkits) offered(ctx context.Context, from *record.Store, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
@@ -440,7 +452,7 @@ func (s *Toolkits) offered(ctx context.Context, from *record.Store, scope record
 	return record.Toolkit{}, nil, problem.Retry(errors.New("the toolkit kept changing"))
 }
 
-// tools reads a toolkit's list.
+// tools reads a toolkit's list of tools; [record.ErrStale] where the list has been replaced.
 func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) {
 	if t.Kind == Builtin {
 		found, err := s.Kinds[Builtin].Discover(ctx, tool.Endpoint{})
@@ -454,8 +466,8 @@ func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) 
 	return l.Tools, err
 }
 
-// list is what is stored of a toolkit's tools: those that it has, and what binds those that its server has taken back,
-// without what they are.
+// list is the stored form of a toolkit's tools: its tools, and the rules (without definitions) of those that the
+// server removed.
 type list struct {
 	Tools []Tool `json:"tools"`
 	Gone  []Tool `json:"gone,omitempty"`
@@ -466,13 +478,13 @@ func (s *Toolkits) list(ctx context.Context, t record.Toolkit) (l list, err erro
 	if err != nil {
 		return l, err
 	}
-	if bytes.HasPrefix(raw, []byte("[")) { // as earlier programs wrote it
+	if bytes.HasPrefix(raw, []byte("[")) { // the format of earlier program versions
 		return l, json.Unmarshal(raw, &l.Tools)
 	}
 	return l, json.Unmarshal(raw, &l)
 }
 
-// fixed refuses to change what every organisation has.
+// fixed returns a problem of kind Conflict for the built-in toolkit.
 func fixed(organization, id string) error {
 	if id == record.BuiltinToolkit(organization) {
 		return problem.New(problem.Conflict, "conflict", "the built-in toolkit cannot be changed")
@@ -480,7 +492,7 @@ func fixed(organization, id string) error {
 	return nil
 }
 
-// change edits a toolkit, and has the blobs removed that it then no longer names.
+// change edits a toolkit, and has the blobs removed that it then no longer refers to.
 func (s *Toolkits) change(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit, *record.Tx) error,
 ) (record.Entity[record.Toolkit], error) {
@@ -501,7 +513,9 @@ func (s *Toolkits) change(
 	})
 }
 
-// Edit changes what is set. What the endpoint offers is looked at by Refresh alone.
+// Edit changes what the draft sets; only Refresh asks the endpoint again. Errors: problems of kind Invalid at the
+// member that is wrong, of kind Conflict for the built-in toolkit and where match does not hold, those of
+// [Toolkits.Toolkit], and those of the stores.
 func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
@@ -511,7 +525,7 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 		if err := s.apply(ctx, tx, t, d); err != nil {
 			return err
 		}
-		if t.Kind == "http" { // all may read the request: what must not stand there is refused before it does
+		if t.Kind == "http" { // everybody may read the request: it is checked for credentials before it is stored
 			if _, err := s.discover(ctx, t.Kind, tool.Endpoint{URL: t.URL, Request: t.Request}); err != nil {
 				return err
 			}
@@ -538,8 +552,8 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 	})
 }
 
-// leave sees to a toolkit that has moved. What was agreed to was another place: tools that are not where the owner says
-// are not enabled any more, and credentials that were given for other servers are gone.
+// leave handles a toolkit whose address changes. What was approved was another place: tools that are not at a
+// server that the owner names are disabled, and credentials for other servers are removed.
 func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {
@@ -551,7 +565,8 @@ func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) e
 	return nil
 }
 
-// Remove takes a toolkit away; agents that name it go on without its tools.
+// Remove removes a toolkit; agents that name it continue without its tools. Errors: a problem of kind Conflict for
+// the built-in toolkit, those of [Toolkits.Toolkit], and those of the stores.
 func (s *Toolkits) Remove(ctx context.Context, scope record.Scope, id string) error {
 	if err := fixed(scope.Organization(), id); err != nil {
 		return err

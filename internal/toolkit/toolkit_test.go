@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// kind is a kind whose tools say how they were called.
+// kind is a kind whose tools return how they were called.
 type kind struct {
 	names []string
 	about string
@@ -115,7 +115,7 @@ func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {
 	assert.Equal(t, bound, k.let)
 
 	two := made(t, s, toolkit.Draft{Name: text("two"), URL: text("https://b.example.com")})
-	two.Credentials = one.Credentials // as whoever can write the store might do
+	two.Credentials = one.Credentials // as somebody with write access to the store might do
 	_, err = s.Sealer.Open(t.Context(), two.Organization+"/"+two.ID, two.Credentials)
 	require.ErrorIs(t, err, seal.ErrNotOurs)
 }

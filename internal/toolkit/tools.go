@@ -19,18 +19,19 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Rules change a tool; what is nil stays.
+// Rules changes a tool's rules; nil members stay as they are.
 type Rules struct {
 	Enabled   *bool
 	Approval  *tool.Approval
-	TimeoutMS *int // 0: the platform's
+	TimeoutMS *int // milliseconds; 0: the platform's limit
 	RetrySafe *bool
 }
 
-// maxPattern is how many bytes a rule's pattern may have, and the name of the argument that it is for.
+// maxPattern limits a rule's pattern and the name of its argument, in bytes.
 const maxPattern = 1000
 
-// apply changes a tool. It is what stands at some place of the body, where its approval has a place of its own.
+// apply applies rules to a tool. Place is where they are in the body, and when where their approval condition is.
+// Its error is a problem of kind Invalid.
 func (r Rules) apply(place, when string, t *Tool) error {
 	if r.Enabled != nil {
 		if *r.Enabled && t.Problem != "" {
@@ -72,7 +73,8 @@ func missingTool(id, name string) error {
 	return problem.Missing(fmt.Sprintf("tool %q of toolkit %s", name, id))
 }
 
-// SetRules changes the rules for a tool.
+// SetRules changes a tool's rules. Errors: problems of kind Invalid, NotFound (toolkit or tool) and Conflict (the
+// built-in toolkit), and those of the stores.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
@@ -94,22 +96,23 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 	return changed, err
 }
 
-// Difference is what a refresh found, by the tools' names.
+// Difference is the result of a refresh, by the tools' names.
 type Difference struct{ Added, Removed, Changed []string }
 
-// bind has a tool keep what binds the one that it was, or was before its server took it back.
+// bind gives a tool the rules of its earlier version.
 func (t *Tool) bind(was Tool) {
 	t.Approval, t.TimeoutMS, t.RetrySafe = was.Approval, was.TimeoutMS, was.RetrySafe && t.RetrySafe
 }
 
-// ruled says whether a tool's owner has set what binds it.
+// ruled says whether the owner has set rules for the tool.
 func (t Tool) ruled() bool {
 	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
 }
 
-// Refresh looks again at what the endpoint offers. What is new is not enabled. A tool that is not what it was keeps the
-// rules that bind it, but is not enabled any more, as what was agreed to was something else; so does one that its server
-// took back and offers again.
+// Refresh asks the endpoint for its tools again. New tools are disabled. A tool whose definition has changed keeps
+// its rules but is disabled, because something else was approved; so does one that the server removed and offers
+// again. Errors: a problem of kind Invalid where the endpoint is at fault, of kind Conflict for the built-in
+// toolkit, those of [Toolkits.Toolkit], and those of the stores.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
@@ -146,7 +149,7 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 				d.Changed = append(d.Changed, now[i].Name)
 				continue
 			}
-			now[i].Definition = was.Definition // written another way, it would be another tool for calls that wait
+			now[i].Definition = was.Definition // with other bytes, it would be another tool for paused calls
 			now[i].Enabled, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.RetrySafe
 		}
 		for _, was := range before {
@@ -166,8 +169,7 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 	return d, err
 }
 
-// same says whether a tool is still what was found before: what it says of itself, what it takes, and where and how it
-// is called.
+// same says whether a tool's definition is unchanged: description, parameters, and where and how it is called.
 func (t Tool) same(now Tool) bool {
 	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe &&
 		sameJSON(t.Parameters, now.Parameters) && sameJSON(t.Binding, now.Binding)
@@ -178,7 +180,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Browse lists what a toolkit's endpoint offers now beside tools.
+// Browse asks a toolkit's endpoint for what it offers beside tools. Errors: a problem of kind Conflict where the
+// server cannot be asked, those of [Toolkits.Toolkit], and those of the stores.
 func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
 	e, err := s.Toolkit(ctx, scope, id)
 	if err != nil {
@@ -201,20 +204,23 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	return found, err
 }
 
-// tryLimits are those of the arguments of a try.
+// tryLimits limit the arguments of a try.
 var tryLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
-// Attempt is what came of trying a tool.
+// Attempt is the result of trying a tool.
 type Attempt struct {
 	Result  string
 	Error   string
 	Elapsed time.Duration
 }
 
-// Try calls a tool at once, enabled or not, as its owner would see what it does, and writes that down first. A call
-// that would wait for a human's approval needs that of whoever tries: approve says whether they may give it.
+// Try calls a tool at once, enabled or not, so that its owner sees what it does; the attempt is recorded first.
+// For a call that needs a human's approval, approve says whether the caller may give it, and its error is
+// returned.
 //
-// The arguments are read as those of a model are: policies, the schema and the tool see the one normal form.
+// The arguments are normalized as a model's are: rules, schema and tool see the same form. A tool's own failure is
+// in the Attempt. Errors: problems of kind Invalid (body.arguments), NotFound (toolkit or tool) and Conflict, and
+// those of the stores.
 func (s *Toolkits) Try(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (Attempt, error) {
@@ -267,8 +273,10 @@ func (t Tool) limit() time.Duration {
 	return callTime
 }
 
-// Open makes the tools of an agent's toolkits ready to be called. Toolkits that are gone are left out. Of tools that
-// have one name, those of later toolkits get a longer one. A tool that is off takes no name: what a server adds is off.
+// Open prepares the tools of an agent's toolkits for calls. Toolkits that do not exist are left out. Of tools with
+// the same name, those of later toolkits get a longer one. A disabled tool takes no name, and what a server adds
+// is disabled. A toolkit whose credentials or command cannot be used offers tools that fail with the reason.
+// Errors: those of the stores.
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	var offers []tool.Offer
 	names := map[string]bool{}
@@ -286,14 +294,14 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 		endpoint, err := s.endpoint(ctx, t)
 		broken := ""
 		switch p, ok := problem.As(err); {
-		case ok && p.Kind == problem.Conflict: // no later attempt would find it otherwise: the model is told
+		case ok && p.Kind == problem.Conflict: // a retry would not help: the model gets the reason
 			broken = p.Message
 		case errors.Is(err, seal.ErrNotOurs):
 			broken = "the toolkit's credentials cannot be opened any more: they must be set again"
 		case err != nil:
 			return nil, err
 		}
-		endpoint.Document = nil // known by now
+		endpoint.Document = nil // not needed for calls
 		for _, one := range tools {
 			if !one.Enabled {
 				continue
@@ -314,7 +322,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 	return offers, nil
 }
 
-// fingerprint tells a tool from what it may become.
+// fingerprint identifies a tool's definition at its place.
 func fingerprint(t record.Toolkit, one Tool) string {
 	if t.Kind == Builtin {
 		return ""

@@ -1,5 +1,6 @@
-// Package trigger turns what Lambda is called with into what the use cases take, and back: API Gateway requests,
+// Package trigger converts Lambda events to calls of the use cases, and the results back: API Gateway requests,
 // answered whole or as a stream, and SQS batches.
 //
-// It knows no run. It imports the queue port with its SQS shape, dispatch's handler, and the Lambda libraries.
+// It must not know runs. It imports the queue port with its SQS shape, dispatch's handler, and the Lambda
+// libraries.
 package trigger

@@ -16,7 +16,8 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
 )
 
-// Buffered makes the handler of API Gateway requests that are answered whole.
+// Buffered makes the handler of API Gateway requests whose responses are sent whole. The handler returns an error
+// for an event that is no request.
 func Buffered(
 	h http.Handler,
 ) func(context.Context, lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
@@ -24,7 +25,7 @@ func Buffered(
 		a := &answered{ResponseWriter: w}
 		h.ServeHTTP(a, r)
 		if !a.begun {
-			w.WriteHeader(http.StatusOK) // as net/http has it; the adapter takes silence for an error
+			w.WriteHeader(http.StatusOK) // the default of net/http; the adapter takes no response for an error
 		}
 	}))
 	return func(ctx context.Context, r lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse,
@@ -33,7 +34,7 @@ func Buffered(
 	}
 }
 
-// answered remembers whether anything was answered.
+// answered records whether any response was written.
 type answered struct {
 	http.ResponseWriter
 
@@ -50,7 +51,8 @@ func (a *answered) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Streamed makes the handler of API Gateway requests whose answers are passed on as they are written.
+// Streamed makes the handler of API Gateway requests whose responses are sent while they are written. The
+// handler's error is that of an event that is no request.
 func Streamed(
 	h http.Handler, log *slog.Logger,
 ) func(context.Context, lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
@@ -63,9 +65,10 @@ func Streamed(
 		}
 		reader, writer := io.Pipe()
 		w := &streamWriter{header: http.Header{}, body: writer, begun: make(chan struct{})}
-		// The runtime reads the body to its end before it takes the next event, and the body ends when this does.
+		// The runtime reads the body to its end before it takes the next event, and the body ends when this goroutine
+		// does.
 		go func() {
-			// Never with an error: one that the runtime reads from the body ends the process.
+			// Never with an error: the runtime ends the process for an error that it reads from the body.
 			defer func() { _ = writer.Close() }()
 			defer w.WriteHeader(http.StatusOK)
 			defer func() {
@@ -83,7 +86,7 @@ func Streamed(
 	}
 }
 
-// streamWriter writes an answer into a pipe.
+// streamWriter writes a response into a pipe.
 type streamWriter struct {
 	header http.Header
 	body   *io.PipeWriter
@@ -106,17 +109,18 @@ func (w *streamWriter) WriteHeader(status int) {
 func (w *streamWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if len(b) == 0 {
-		return 0, nil // a pipe would wait for a reader even for nothing
+		return 0, nil // a pipe would wait for a reader even for an empty write
 	}
 	return w.body.Write(b)
 }
 
-// Flush does nothing: the pipe holds nothing back.
+// Flush only sends the headers: the pipe buffers nothing.
 func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// request mends what API Gateway changes of a request: the stage that it takes off the path. The client's address is
-// the one that the gateway saw itself. Through CloudFront that is one of CloudFront's; what CloudFront wrote of its
-// client cannot be told from what a client wrote who came to the gateway directly, and a limit must not rest on that.
+// request restores what API Gateway changes in a request: the stage that it removes from the path. The client's
+// address is the one that the gateway saw. Behind CloudFront, that is one of CloudFront's; a header with the real
+// client's address cannot be trusted, since clients may call the gateway directly with any header, and rate limits
+// depend on it.
 func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxyRequest {
 	if r.Path == "/v1" || strings.HasPrefix(r.Path, "/v1/") {
 		r.Path = "/api" + r.Path // the stage is named api, see infra

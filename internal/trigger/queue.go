@@ -13,19 +13,21 @@ import (
 )
 
 const (
-	// patience is how often a message that is only to come again may do so by itself. It is below each queue's limit,
-	// after which a message is a dead letter: what is healthy never ends there. The sweeper brings it from then on.
+	// patience is how often a message that asks to come again may be received. It is below each queue's receive
+	// limit, after which a message becomes a dead letter: a healthy message never does. After that many receives the
+	// message is dropped, and the sweeper finds the thing when it is due.
 	patience = 4
-	// inPlace is for how long a function waits for what is to come again, rather than give the message back.
+	// inPlace is the longest delay that a function waits out itself instead of returning the message to the queue.
 	inPlace = 2 * time.Second
-	// reserve is the time a function needs to give messages back before its deadline.
+	// reserve is the time before its deadline that a function needs to return messages.
 	reserve = 20 * time.Second
-	// longestBackOff bounds how long a message rests whose handling failed.
+	// longestBackOff is the longest delay of a message whose handling failed.
 	longestBackOff = 5 * time.Minute
 )
 
 // Messages makes the handler of a queue's batches. A message whose handling failed, or that is to come again, is
-// reported as failed and made visible again after a while; the others are gone. It never fails as a whole.
+// reported as failed and becomes visible again after a delay; the others are removed. The handler never returns an
+// error.
 func Messages(
 	source queue.Source, log *slog.Logger, handle dispatch.Handler,
 ) func(context.Context, lambdaevents.SQSEvent) (lambdaevents.SQSEventResponse, error) {
@@ -36,7 +38,7 @@ func Messages(
 			done := false
 			if err != nil {
 				log.Error("a message is no nudge", "message_id", m.MessageId, "error", err)
-				_ = source.Retry(ctx, d, time.Second) // no time makes it better: on to the dead letters
+				_ = source.Retry(ctx, d, time.Second) // it never becomes valid: on to the dead letters
 			} else {
 				done = one(ctx, source, d, log, handle)
 			}
@@ -65,7 +67,7 @@ func one(
 		case again <= inPlace && timeLeft(ctx) > reserve && sleep(ctx, again):
 			continue
 		case d.Receives >= patience:
-			return true // what it is about is due in the store
+			return true // the store has a due time for it
 		default:
 			rest = again
 		}

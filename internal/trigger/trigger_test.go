@@ -146,7 +146,7 @@ func TestAClientThatHasGoneEndsTheWriting(t *testing.T) {
 	require.ErrorIs(t, <-failed, io.ErrClosedPipe)
 }
 
-// source records what was put off.
+// source records which messages were delayed.
 type source struct {
 	queue.Source
 	rests []time.Duration

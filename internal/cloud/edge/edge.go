@@ -1,6 +1,7 @@
-// Package edge makes the HTTP edge of the functions that have one: chat, api and stream.
+// Package edge makes the HTTP layer of the functions that have one: chat, api and stream. It is separate from
+// cloud so that the other functions do not link it.
 //
-// It is wiring, a part of internal/cloud that the other functions do not link.
+// It is wiring and contains no rules.
 package edge
 
 import (
@@ -20,11 +21,11 @@ import (
 	"agentplatform/internal/webhook"
 )
 
-// probeTime bounds the test call of a webhook address.
+// probeTime limits the test request to a webhook address.
 const probeTime = 20 * time.Second
 
-// New makes the edge; a stream that is a function's answer ends after maxStream, 0 for never. More adds what only some
-// have.
+// New makes the HTTP layer. A stream that is a function's response ends after maxStream; 0: never. More adds what
+// only some functions have. It fails where a secret cannot be read or a setting cannot be used.
 func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Config)) (*httpapi.Server, error) {
 	s := p.Settings
 	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
@@ -57,7 +58,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 	return httpapi.New(c), nil
 }
 
-// A2A adds the face for clients of the Agent2Agent protocol.
+// A2A adds the endpoints of the Agent2Agent protocol.
 func A2A(c *httpapi.Config) {
 	c.A2A = &a2aface.Face{Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow,
 		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base}

@@ -1,4 +1,5 @@
-// Package function begins a Lambda function: it opens the platform, has the handler made and hands it to the runtime.
+// Package function starts a Lambda function: it opens the platform, makes the handler and passes it to the Lambda
+// runtime. It is separate from cloud so that the stream service does not link the Lambda runtime.
 //
 // It knows no trigger and no use case. It imports cloud and the Lambda runtime.
 package function
@@ -13,8 +14,8 @@ import (
 	"agentplatform/internal/cloud"
 )
 
-// Run makes the handler, one of the forms that [lambda.Start] takes, and serves with it. It does not return; a function
-// that cannot begin says why and ends, and Lambda tries again with the next invocation.
+// Run makes the handler, one of the forms that [lambda.Start] accepts, and serves with it. It does not return; a
+// function that cannot start logs the reason and exits, and Lambda tries again with the next invocation.
 func Run(handler func(*cloud.Platform) (any, error)) {
 	p, err := cloud.Open(context.Background())
 	if err == nil {

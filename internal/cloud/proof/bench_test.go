@@ -1,7 +1,7 @@
 //go:build integration
 
-// Package proof_test proves what is said of the service as it is wired for AWS: what a run costs, and what holds while
-// every call may fail.
+// Package proof_test checks properties of the service as it is wired for AWS: what a run costs, and which
+// invariants hold while any call may fail.
 package proof_test
 
 import (
@@ -39,15 +39,15 @@ import (
 type bench struct {
 	*testing.T
 	*cloud.Platform
-	direct aws.Config // past whatever is between
+	direct aws.Config // without the proxy
 	worker *worker.Worker
 	sender *webhook.Sender
 	url    string
 	first  tenant.First
-	hook   string // a receiver's address
+	hook   string // a webhook receiver's address
 }
 
-// open wires everything for AWS, with fresh resources. Clients are changed by through, which may be nil.
+// open wires everything for AWS with new resources. Through, which may be nil, changes the clients' configuration.
 func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string) *bench {
 	t.Helper()
 	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -111,7 +111,7 @@ func (b *bench) post(path, kind string, body io.Reader, want int) map[string]any
 	return answer
 }
 
-// run sends a message and has the worker see to it, until it pauses or ends.
+// run sends a message and has the worker execute it until it pauses or ends.
 func (b *bench) run(fields ...string) string {
 	b.Helper()
 	var form bytes.Buffer

@@ -21,11 +21,11 @@ var update = flag.Bool("update", false, "rewrite the table in infra/README.md")
 func TestARunCostsNoMoreThanItMay(t *testing.T) {
 	meter := newMeter()
 	b := open(t, meter.into)
-	b.run("message", "warm up") // what is read once and remembered
+	b.run("message", "warm up") // fills the caches
 	meter.take()
 	var rows []row
-	// The dearest of some: a time that ends with a zero is written shorter, which can make an item fit into a unit
-	// less.
+	// The most expensive of several: a timestamp that ends with a zero is written shorter, which can make an item fit
+	// into one unit less.
 	add := func(name string, begin func() string) (dearest bill) {
 		for range 4 {
 			id := begin()
@@ -90,14 +90,14 @@ type row struct {
 	bill
 }
 
-// Prices in US dollars a million, us-east-1, on demand, November 2026: a write unit, a read unit (a strong read of up
-// to 4 KB), an SQS request (the poller's receive and delete are two more for each message), a state transition (a wait
-// that ends early has two), a Lambda request.
+// Prices in US dollars per million, us-east-1, on demand, November 2026: a write unit, a read unit (a consistent
+// read of up to 4 KB), an SQS request (the poller's receive and delete are two more for each message), a state
+// transition (a wait that ends early has two), a Lambda request.
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
 )
 
-// listed holds the table in infra/README.md to what was counted.
+// listed compares the table in infra/README.md with the counts.
 func listed(t *testing.T, rows []row) {
 	var s strings.Builder
 	s.WriteString("\n| run | writes | sends | timer calls | reads | write units | USD a million " +

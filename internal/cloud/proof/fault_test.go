@@ -26,13 +26,12 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/invariant"
-	"agentplatform/internal/record"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/dynamotable"
 )
 
-// proxy stands between the service and AWS. While it is on, a request may be dropped, delayed, doubled, or answered in
-// vain; and it answers with the conflicts and throttles that an emulator never makes.
+// proxy is between the service and AWS. While it is on, a request may be dropped, delayed or doubled, or its
+// response lost; and it answers with the conflicts and throttles that an emulator never produces.
 type proxy struct {
 	upstream string
 	on       atomic.Bool
@@ -76,7 +75,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		case n < 6:
 			p.note("delayed")
-			time.Sleep(200 * time.Millisecond) // the fault itself
+			time.Sleep(200 * time.Millisecond) // the injected fault
 		case n < 8:
 			p.note("doubled")
 			_, _ = p.forward(r, body)
@@ -139,7 +138,7 @@ func refuse(w http.ResponseWriter, what map[string]any) {
 	_ = json.NewEncoder(w).Encode(what)
 }
 
-// conflict is the answer to a transaction of which the first item is in another.
+// conflict is the response to a transaction whose first item is in another transaction.
 func conflict(body []byte) map[string]any {
 	var in struct{ TransactItems []any }
 	_ = json.Unmarshal(body, &in)
@@ -153,7 +152,7 @@ func conflict(body []byte) map[string]any {
 	}
 }
 
-// processes runs what the functions would, until the test ends.
+// processes runs the functions' loops until the test ends.
 func (b *bench) processes(ctx context.Context) (wait func()) {
 	var working sync.WaitGroup
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
@@ -165,13 +164,13 @@ func (b *bench) processes(ctx context.Context) (wait func()) {
 	sweeper := &sweep.Sweeper{Shell: b.Shell, Store: b.Store, Queue: b.Queues, Host: b.Host, Log: b.Log}
 	working.Go(func() {
 		for b.Host.Sleep(ctx, time.Second) == nil {
-			_ = sweeper.Sweep(ctx) // the next one comes
+			_ = sweeper.Sweep(ctx) // the next sweep retries
 		}
 	})
 	return working.Wait
 }
 
-// send posts a message until it is answered with anything but a failure of the service; it says which run came of it.
+// send posts a message until the response is not a failure of the service; it returns the run that was started.
 func (b *bench) send(key string, fields ...string) (run string) {
 	for range 150 {
 		var form bytes.Buffer
@@ -204,7 +203,7 @@ func (b *bench) send(key string, fields ...string) (run string) {
 		switch {
 		case response.StatusCode == http.StatusAccepted && answer.Parked != nil:
 			return answer.Parked.ParkedID
-		// a run that has failed meanwhile is told with its own status
+		// a run that has failed meanwhile is reported with its own status
 		case answer.RunID != "" && (answer.Code == "" || answer.Code == "run_failed"):
 			return answer.RunID
 		case response.StatusCode >= 500, response.StatusCode == http.StatusTooManyRequests, answer.Code == "parked_queue_full":
@@ -235,7 +234,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 
 	p.on.Store(true)
 	var mu sync.Mutex
-	accepted := map[string]string{} // by key
+	accepted := map[string]string{} // run ids by idempotency key
 	var sending sync.WaitGroup
 	for c := range clients {
 		sending.Go(func() {
@@ -253,7 +252,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 				mu.Lock()
 				accepted[key] = run
 				mu.Unlock()
-				if n%5 == 0 { // a client that did not hear the answer
+				if n%5 == 0 { // a client that did not get the response
 					assert.Equal(t, run, b.send(key, fields...), "the same key leads to the same run")
 				}
 			}
@@ -302,7 +301,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 	}
 }
 
-// unsettled says what is not done yet, when it is asked.
+// unsettled is what is not finished, when it is asked for.
 type unsettled struct {
 	*bench
 	accepted map[string]string
@@ -322,7 +321,7 @@ func (u unsettled) String() string {
 	return s.String()
 }
 
-// audit reads the whole table, past the proxy.
+// audit reads the whole table without the proxy.
 func (b *bench) audit() *invariant.Audit {
 	all := invariant.NewAudit()
 	client := dynamodb.NewFromConfig(b.direct)

@@ -16,8 +16,9 @@ import (
 	"agentplatform/internal/table/dynamotable"
 )
 
-// meter counts what is called, and computes the write units that DynamoDB would bill: a local DynamoDB's own are not to
-// be trusted. It must see every write since a table was made, as an index costs by what changes.
+// meter counts calls, and computes the write units that DynamoDB would bill: the units that a local DynamoDB
+// reports are unreliable. It must see every write since a table was created, as an index costs according to what
+// changes.
 type meter struct {
 	mu     sync.Mutex
 	calls  map[string]int
@@ -29,7 +30,7 @@ func newMeter() *meter {
 	return &meter{calls: map[string]int{}, stored: map[string]map[string]types.AttributeValue{}}
 }
 
-// into has the clients of an account counted.
+// into makes the clients of an account count their calls.
 func (m *meter) into(account aws.Config) aws.Config {
 	account.APIOptions = append(account.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("meter", func(
@@ -87,7 +88,8 @@ func (m *meter) delete(table *string, key map[string]types.AttributeValue, done 
 	return units
 }
 
-// indexed is what keys-only indexes cost: one unit to put an entry, one to remove it. (Not twice in a transaction.)
+// indexed is the cost of keys-only indexes in write units: one to put an entry, one to remove it (not doubled in a
+// transaction).
 func (m *meter) indexed(before, after map[string]types.AttributeValue) int {
 	units := 0
 	for _, index := range dynamotable.Layout().Indexes {
@@ -125,7 +127,7 @@ func kilobytes(item map[string]types.AttributeValue) int {
 	return max(1, (n+1023)/1024)
 }
 
-// size follows DynamoDB's documentation on item sizes; numbers are rounded up.
+// size follows DynamoDB's documentation of item sizes, in bytes; numbers are rounded up.
 func size(a types.AttributeValue) int {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -151,7 +153,7 @@ func size(a types.AttributeValue) int {
 	}
 }
 
-// bill is what was counted since the last one.
+// bill is what was counted since the previous bill.
 type bill struct{ Writes, Reads, Sends, Timers, Units int }
 
 func (m *meter) take() bill {

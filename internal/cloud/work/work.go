@@ -1,6 +1,7 @@
-// Package work makes the worker of the function that executes runs, with its models and toolkits.
+// Package work makes the worker of the function that executes runs, with its models and toolkits. It is separate
+// from cloud so that the other functions do not link them.
 //
-// It is wiring, a part of internal/cloud that the other functions do not link.
+// It is wiring and contains no rules.
 package work
 
 import (
@@ -15,12 +16,13 @@ import (
 )
 
 const (
-	lookEvery = time.Second // how soon a running run sees a cancel
-	// for what is under way at a hand-over, of the minute that HAND_OVER_AFTER leaves at least
+	lookEvery = time.Second // the interval at which a running run checks for a cancel
+	// for the step in progress at a hand-over: part of the minute at least that HAND_OVER_AFTER leaves
 	drainTime = 20 * time.Second
 )
 
-// New makes the worker. It makes a call, for the keys of model providers.
+// New makes the worker. It reads the keys of model providers with one call; it fails where they cannot be read or
+// a setting cannot be used.
 func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	if err := p.ReadSecrets(ctx); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
-// Package kinds gives toolkits the kinds that the settings allow.
+// Package kinds gives toolkits the kinds that the settings allow. It is separate from toolkit so that programs
+// that call no tools do not link their libraries.
 //
-// It is wiring: with boot and cloud it imports adapters.
+// It is wiring: like boot and cloud it may import adapters.
 package kinds
 
 import (
@@ -16,7 +17,8 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// Make makes them. How long one of their requests lasts is the caller's to bound.
+// Make makes the kinds and sets the egress policy. The caller limits the time of their requests. It fails where
+// TOOL_ALLOW_HOSTS or TOOL_CA_FILE cannot be used.
 func Make(t *toolkit.Toolkits, s setting.Settings) error {
 	policy, err := egress.Read(s.ToolAllowHosts, "TOOL_CA_FILE", s.ToolCAFile)
 	if err != nil {
@@ -24,7 +26,7 @@ func Make(t *toolkit.Toolkits, s setting.Settings) error {
 	}
 	client := policy.Client(0)
 	t.Policy = policy
-	for _, line := range s.ToolCommands { // its words are told apart here, and nowhere else
+	for _, line := range s.ToolCommands { // only here is a command line split into words
 		t.Commands = append(t.Commands, strings.Fields(line))
 	}
 	t.Kinds = map[string]tool.Kind{
