@@ -32,7 +32,7 @@ func run() error {
 	}
 	image, _ := app.Node().TryGetContext(jsii.String("image")).(string)
 	if image == "" {
-		image = "none" // make deploy says which, once it is pushed
+		image = "none" // make deploy sets it once the image is pushed
 	}
 	stacks.New(app, s, "dist", image)
 	app.Synth(nil)

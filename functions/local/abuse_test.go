@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// memory is what the process has resident, in MB.
+// memory is the resident memory of the process, in MB.
 func (p *program) memory() int {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	require.NoError(p.t, err)
@@ -40,7 +40,7 @@ func (p *program) descriptors() int {
 	return len(list)
 }
 
-// abused starts a process with the limits that everybody has.
+// abused starts a process with the default limits.
 func abused(t *testing.T) *program {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("memory and descriptors are read from /proc")
@@ -51,7 +51,7 @@ func abused(t *testing.T) *program {
 	return p
 }
 
-// dial opens a connection and says something on it.
+// dial opens a connection and writes say to it.
 func (p *program) dial(say string) (net.Conn, error) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(p.url, "/api/v1"), "http://"))
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *program) dial(say string) (net.Conn, error) {
 	return c, err
 }
 
-// answers says how fast a small request is answered at the slowest of some.
+// answers is the slowest response of several small requests.
 func (p *program) answers() (slowest time.Duration) {
 	for range 20 {
 		began := time.Now()
@@ -73,8 +73,8 @@ func (p *program) answers() (slowest time.Duration) {
 	return slowest
 }
 
-// TestStalledReaders: thousands of readers of a stream that read nothing cost bounded memory, hold nobody up, and leave
-// nothing behind.
+// Thousands of readers that read nothing from their stream use bounded memory, do not delay other clients, and
+// leave nothing behind.
 func TestStalledReaders(t *testing.T) {
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
@@ -119,7 +119,7 @@ func TestStalledReaders(t *testing.T) {
 	p.make("/runs/"+run["run_id"].(string)+"/cancel", `{}`)
 }
 
-// endless is a body that is generated as it is sent.
+// endless is a body that is generated while it is sent.
 type endless struct{ left int64 }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -132,7 +132,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// TestTooMuchIsRefused: what is too large is refused, before it is held.
+// Requests that are too large are refused before their bytes are kept in memory.
 func TestTooMuchIsRefused(t *testing.T) {
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
@@ -146,7 +146,7 @@ func TestTooMuchIsRefused(t *testing.T) {
 		response, err := http.DefaultClient.Do(r)
 		worst = max(worst, p.memory()-before)
 		if err != nil {
-			return 0 // the connection was closed in the middle of the body
+			return 0 // the connection was closed while the body was sent
 		}
 		defer func() { _ = response.Body.Close() }()
 		t.Logf("%s: %d", name, response.StatusCode)
@@ -173,10 +173,10 @@ func TestTooMuchIsRefused(t *testing.T) {
 	_ = w.Close()
 	assert.Contains(t, refused, send("10,000 parts", "/chat", w.FormDataContentType(), &parts, int64(parts.Len())))
 
-	// Heads: one that is too long, and many that never end.
+	// Request headers: one that is too long, and many that never end.
 	c, err := p.dial("GET /api/v1/me HTTP/1.1\r\nHost: x\r\n" +
 		strings.Repeat("X-Flood: "+strings.Repeat("x", 1000)+"\r\n", 1000))
-	if err == nil { // else it was cut off while it spoke
+	if err == nil { // otherwise it was closed while it wrote
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		assert.Contains(t, []string{"", "HTTP/1.1 431 Request Header Fields Too Large\r\n"}, line)
 		_ = c.Close()

@@ -30,15 +30,15 @@ import (
 
 var entries = flag.Int("entries", 100, "how many states are entered that chaotic webhook receivers are told of")
 
-// behaviour is how a receiver treats the n-th push of one delivery, from 1.
+// behaviour is how a receiver handles the n-th attempt of a delivery, from 1.
 type behaviour struct {
 	serve func(w http.ResponseWriter, r *http.Request, n int)
-	state string // of its deliveries in the end
-	tries int    // that they take, exactly; 0: it depends
+	state string // final state of its deliveries
+	tries int    // exact number of attempts; 0: it varies
 }
 
-// behaviours are a receiver's, by the first part of the path. Two more are servers of their own: one with a bad
-// certificate, and one that is named by a name that leads inside.
+// behaviours are those of receivers, by the first segment of the path. Two more are servers of their own: one with
+// a bad certificate, and one whose name resolves to a forbidden address.
 func behaviours() map[string]behaviour {
 	status := func(code int) func(http.ResponseWriter, *http.Request, int) {
 		return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
@@ -48,7 +48,7 @@ func behaviours() map[string]behaviour {
 			http.Redirect(w, r, "https://169.254.169.254/", code)
 		}
 	}
-	// first has the first pushes treated so, and takes the next.
+	// first applies a behaviour to the first attempts and accepts the next.
 	first := func(
 		times int, treat func(w http.ResponseWriter, r *http.Request),
 	) func(http.ResponseWriter, *http.Request, int) {
@@ -58,8 +58,8 @@ func behaviours() map[string]behaviour {
 			}
 		}
 	}
-	// Until the sender has had enough: it closes the connection. The request's context may end before that, when the
-	// server's look for it, behind the request before on the same connection, is broken off at a bad moment.
+	// Blocks until the sender gives up and closes the connection. The request's context cannot be used: the server's
+	// check of the connection may be aborted by the previous request on it, and the context then ends early.
 	hang := func(w http.ResponseWriter) {
 		connection, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
@@ -97,7 +97,7 @@ func behaviours() map[string]behaviour {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}), "delivered", 2},
 		"hang": {first(1, func(w http.ResponseWriter, _ *http.Request) { hang(w) }), "delivered", 2},
-		// it has said 200
+		// the status 200 was sent
 		"hang-200": {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); hang(w) }), "delivered", 1},
 		"drip": {first(1, func(w http.ResponseWriter, r *http.Request) {
 			begun(w)
@@ -112,14 +112,14 @@ func behaviours() map[string]behaviour {
 				}
 			}
 		}), "delivered", 1},
-		// the acknowledgement is lost, too: it has the push
+		// the response is lost, too, although the body arrived
 		"reset":     {first(1, func(w http.ResponseWriter, _ *http.Request) { reset(w) }), "delivered", 2},
 		"half-200":  {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); reset(w) }), "delivered", 1},
 		"half-head": {first(1, func(w http.ResponseWriter, _ *http.Request) { half(w) }), "delivered", 2},
 		"huge": {func(w http.ResponseWriter, _ *http.Request, _ int) {
 			for range 100 {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-					return // it reads no more than it needs
+					return // the sender reads no more than it needs
 				}
 			}
 		}, "delivered", 1},
@@ -127,7 +127,7 @@ func behaviours() map[string]behaviour {
 	}
 }
 
-// half answers with half a head.
+// half sends half of a response header.
 func half(w http.ResponseWriter) {
 	if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		_, _ = io.WriteString(connection, "HTTP/1.1 200 O")
@@ -135,7 +135,7 @@ func half(w http.ResponseWriter) {
 	}
 }
 
-// chaos are the receivers, and what they have got.
+// chaos is the receivers and what they received.
 type chaos struct {
 	url, slow, bad, inside string
 	trust                  string
@@ -143,10 +143,10 @@ type chaos struct {
 
 	mu       sync.Mutex
 	got      map[string][][]byte // bodies, by delivery
-	trespass atomic.Int64        // connections to where none may be
+	trespass atomic.Int64        // connections to forbidden addresses
 }
 
-// lazy is a listener whose connections take a second before they say anything.
+// lazy is a listener whose connections wait a second before they can be used.
 type lazy struct{ net.Listener }
 
 func (l lazy) Accept() (net.Conn, error) {
@@ -163,7 +163,7 @@ type lazyConn struct {
 }
 
 func (c *lazyConn) Read(b []byte) (int, error) {
-	c.once.Do(func() { <-time.After(time.Second) }) // this is the behaviour, not a wait for something
+	c.once.Do(func() { <-time.After(time.Second) }) // the behaviour under test, not a wait for an event
 	return c.Conn.Read(b)
 }
 
@@ -183,7 +183,7 @@ func newChaos(t *testing.T) *chaos {
 		all[strings.Split(r.URL.Path, "/")[1]].serve(w, r, n)
 	})
 	quiet := func(s *httptest.Server) *httptest.Server {
-		s.Config.ErrorLog = log.New(io.Discard, "", 0) // senders that give up are what it is about
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // senders that give up are expected
 		s.EnableHTTP2 = false
 		s.StartTLS()
 		t.Cleanup(s.Close)
@@ -199,7 +199,7 @@ func newChaos(t *testing.T) *chaos {
 	bad := httptest.NewUnstartedServer(trespassed)
 	bad.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
 	c.bad = quiet(bad).URL
-	inside, err := net.Listen("tcp", "127.0.0.1:0") // not among those that may be reached
+	inside, err := net.Listen("tcp", "127.0.0.1:0") // not among the allowed addresses
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = inside.Close() })
 	go func() {
@@ -214,14 +214,14 @@ func newChaos(t *testing.T) *chaos {
 	}()
 	_, port, err := net.SplitHostPort(inside.Addr().String())
 	require.NoError(t, err)
-	c.inside = "https://localhost:" + port // a name: what it leads to is judged when it is dialled
+	c.inside = "https://localhost:" + port // a name: its address is checked at the connection
 	for _, u := range []string{c.url, c.slow, c.bad} {
 		c.hosts = append(c.hosts, strings.TrimPrefix(u, "https://"))
 	}
 	return c
 }
 
-// selfSigned is a certificate that nobody trusts.
+// selfSigned is a certificate that no client trusts.
 func selfSigned(t *testing.T) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func selfSigned(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// address is where the pushes of a run go: "bad" and "inside" are no behaviours but places.
+// address is the callback URL of a run: "bad" and "inside" are servers instead of behaviours.
 func (c *chaos) address(name string, n int) string {
 	switch name {
 	case "bad":
@@ -246,7 +246,7 @@ func (c *chaos) address(name string, n int) string {
 	}
 }
 
-// delivery is one as the service shows it.
+// delivery is a delivery as the API shows it.
 type delivery struct {
 	ID       string `json:"delivery_id"`
 	Status   string `json:"status_of_run"`
@@ -257,9 +257,9 @@ type delivery struct {
 	} `json:"attempts"`
 }
 
-// TestChaosOfReceivers: whatever receivers do, each state that is entered has one delivery with one id and the same
-// bytes each time; it arrives where the receiver recovers, is repeated only when nobody can know whether it arrived,
-// and goes nowhere else.
+// Whatever receivers do: each state entered has one delivery, with the same id and the same bytes in each attempt;
+// it arrives where the receiver recovers, is repeated only where the sender cannot know whether it arrived, and is
+// sent nowhere else.
 func TestChaosOfReceivers(t *testing.T) {
 	c := newChaos(t)
 	p := built(t)
@@ -270,7 +270,7 @@ func TestChaosOfReceivers(t *testing.T) {
 		*program
 		agent string
 	}
-	var homes []client // of each organization only so many pushes are on their way at once
+	var homes []client // deliveries in flight are limited per organization
 	for range 4 {
 		theirs, agent := p.organization(1000)
 		homes = append(homes, client{theirs, agent})
@@ -281,7 +281,7 @@ func TestChaosOfReceivers(t *testing.T) {
 	require.Len(t, names, 20)
 	all["bad"], all["inside"] = behaviour{state: "pending"}, behaviour{state: "failed", tries: 1}
 
-	// Every other run asks and is then cancelled: two states.
+	// Every other run pauses with a question and is then cancelled: two states.
 	type run struct {
 		id, name string
 		home     client
@@ -351,7 +351,7 @@ func TestChaosOfReceivers(t *testing.T) {
 			case "inside":
 				assert.Empty(t, got, r.name)
 				assert.Len(t, d.Attempts, b.tries, "%s: %+v", r.name, d)
-			default: // on a busy machine a few more get no answer in time; whatever else is not answered is a mistake
+			default: // on a busy machine a few more time out; any other missing response is an error
 				assert.Equal(t, cuts[r.name], cut, "%s: tries that were cut off: %+v", r.name, d)
 				more := timedOut - hangs[r.name]
 				late += more

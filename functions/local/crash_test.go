@@ -16,8 +16,8 @@ import (
 
 var rounds = flag.Int("rounds", 4, "how often the process is killed")
 
-// TestKillNine kills the real process under load, again and again. What was accepted is not lost, nothing is billed
-// twice, and in the end every lock and slot is free.
+// The real process is killed under load, again and again: no accepted run is lost, none is billed twice, and in
+// the end every lock and slot is free.
 func TestKillNine(t *testing.T) {
 	p := built(t)
 	p.start()
@@ -29,7 +29,7 @@ func TestKillNine(t *testing.T) {
 		for n := range 12 {
 			wg.Go(func() { l.work(ctx, round, n) })
 		}
-		// the moment of the kill is what this test draws
+		// the random moment of the kill is the point of this test
 		<-time.After(time.Duration(50+rand.IntN(700)) * time.Millisecond)
 		p.kill()
 		cancel()
@@ -52,7 +52,7 @@ type load struct {
 	mu       sync.Mutex
 	accepted map[string]string   // idempotency key -> run
 	parked   map[string]bool     // ids of messages whose parking was confirmed
-	unknown  map[string][]string // idempotency key -> the form whose answer was lost
+	unknown  map[string][]string // idempotency key -> the form whose response was lost
 }
 
 func (l *load) learn() {
@@ -105,14 +105,14 @@ func (l *load) note(key string, v map[string]any) {
 	l.accepted[key] = run
 }
 
-// retry sends again, with the same key, what got no answer.
+// retry sends requests without response again, with the same key.
 func (l *load) retry() {
 	for key, form := range l.unknown {
 		l.judge(l.t.Context(), key, form)
 	}
 }
 
-// settle waits until all has ended, and holds the promises against what is there.
+// settle waits until all runs have ended and checks the guarantees against what is stored.
 func (l *load) settle() {
 	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -165,7 +165,7 @@ func (l *load) settle() {
 	assert.Positive(l.t, counts["completed"])
 }
 
-// tick rests between two looks.
+// tick waits between two polls.
 func tick(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -173,8 +173,7 @@ func tick(ctx context.Context) {
 	}
 }
 
-// TestAStopLetsWhatIsUnderWayEnd: what a model has begun to say is not asked for again after a stop, unless it takes
-// too long.
+// At a stop, a model call in progress ends and is not repeated after the restart, unless it takes too long.
 func TestAStopLetsWhatIsUnderWayEnd(t *testing.T) {
 	p := built(t)
 	p.start()
@@ -200,7 +199,7 @@ func TestAStopLetsWhatIsUnderWayEnd(t *testing.T) {
 	p.stop()
 }
 
-// until reads a run until it is as wanted.
+// until polls a run until it satisfies a condition.
 func (p *program) until(run string, as func(map[string]any) bool) map[string]any {
 	for ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute); ; {
 		_, v, err := p.call(ctx, "GET", "/runs/"+run, "", nil)

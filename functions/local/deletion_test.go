@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/scenario"
 )
 
-// within is a laptop over a folder that the test can look into.
+// within is a local service whose data folder the test can read.
 type within struct {
 	laptop
 	dir string

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentsThatAreBombs: whatever a document unfolds to, and however many come at once, the message that it came
-// with is answered, and a process that may have little memory goes on.
+// Whatever a document expands to, and however many arrive at once, the message with the document is answered and a
+// process with little memory survives.
 func TestDocumentsThatAreBombs(t *testing.T) {
 	p := confined(built(t), *hostileLimit)
 	p.environ = []string{"ACTIVE_LIMIT=15m"}
@@ -56,7 +56,7 @@ func TestDocumentsThatAreBombs(t *testing.T) {
 	t.Logf("the process has %d MB", p.memory())
 }
 
-// sendFile sends a message with a file, and returns its run.
+// sendFile sends a message with a file and returns its run.
 func (p *program) sendFile(agent, name string, data []byte) string {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -73,7 +73,7 @@ func (p *program) sendFile(agent, name string, data []byte) string {
 	return fmt.Sprint(made["run_id"])
 }
 
-// zipped is a Word document that says one thing very often.
+// zipped is a Word document that repeats a text very often.
 func zipped(t *testing.T, begin, again string, times int, end string) []byte {
 	t.Helper()
 	var b bytes.Buffer

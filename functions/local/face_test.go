@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/peertest"
 )
 
-// served starts the program, and returns how to run a client that is a script of scripts/peers.
+// served starts the program and returns a function that runs a client script of scripts/peers.
 func served(t *testing.T) (p *program, client func(script, path string, into any, arguments ...string)) {
 	p = built(t)
 	p.start()
@@ -29,7 +29,7 @@ func served(t *testing.T) (p *program, client func(script, path string, into any
 	}
 }
 
-// TestTheOfficialPythonClientOfMCP calls an agent as a tool.
+// The official Python client of MCP calls an agent as a tool.
 func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	type result struct {
 		Tools      []string
@@ -48,8 +48,8 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	assert.True(t, failed.Error)
 }
 
-// TestTheOfficialPythonClientOfA2A speaks version 1.0 of the protocol with an agent: an answer as it comes, a pause
-// that is answered, a task that is cancelled.
+// The official Python client of A2A speaks version 1.0 with an agent: a streamed answer, a pause that is answered,
+// a task that is cancelled.
 func TestTheOfficialPythonClientOfA2A(t *testing.T) {
 	type result struct {
 		Name, Task, Context, Text, Got string

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheKeyIsPrintedOnce: what a process prints is kept in logs, so the key stands there once; later starts say
-// where it is.
+// Output is kept in logs, so the key is printed once; later starts print where it is.
 func TestTheKeyIsPrintedOnce(t *testing.T) {
 	p := built(t)
 	p.dir = filepath.Join(t.TempDir(), "it's a folder")
@@ -32,7 +31,7 @@ func TestTheKeyIsPrintedOnce(t *testing.T) {
 			text = string(raw)
 			return err == nil && strings.HasSuffix(text, "\n\n") && greeting.MatchString(text)
 		}, 30*time.Second, 10*time.Millisecond)
-		// The line that sends the first message works when it is pasted.
+		// The printed command that sends the first message works when pasted.
 		_, line, found := strings.Cut(text, "  curl ")
 		require.True(t, found, text)
 		answer, err := exec.Command("sh", "-c", "curl "+line).Output()

@@ -30,9 +30,9 @@ var (
 	hostileClients = flag.Int("hostile-clients", 8, "so many cases at a time in TestHostile")
 )
 
-// TestHostile: what models, tools and clients may send to do harm, against the real process with little memory. Each
-// case is answered, none ends the process, none is an error of ours, no call is made that nobody let pass; and another
-// tenant's messages are answered meanwhile.
+// Harmful input from models, tools and clients against the real process with little memory: each case is answered,
+// none ends the process or causes an internal error, no tool is called without permission, and another tenant's
+// messages are answered meanwhile.
 func TestHostile(t *testing.T) {
 	p := confined(built(t), *hostileLimit)
 	models, hands := &hostileModels{}, &hostileTools{made: map[string][]string{}}
@@ -51,7 +51,7 @@ func TestHostile(t *testing.T) {
 	aside.ask(t.Context(), 1000)
 	alone := aside.p99()
 	theirs, _ := p.organization(100_000)
-	// What hostility costs others is told from what as many ordinary requests of the same clients cost them.
+	// The effect of hostile cases on others is compared with that of as many ordinary requests of the same clients.
 	honest := aside.beside(func() {
 		theirs.honestReplies(models, hands, tools.URL)
 		theirs.honestBodies()
@@ -67,12 +67,12 @@ func TestHostile(t *testing.T) {
 		count, p.memory(), alone, honest, hostile, aside.answered, float64(hostile)/float64(honest),
 		float64(hostile)/float64(alone))
 	assert.GreaterOrEqual(t, count, 300)
-	// The aim is 1.5. A machine with other work moves a p99 of a few milliseconds by more; a case that holds up others
-	// does it by seconds.
+	// The target is 1.5. On a machine with other work a p99 of a few milliseconds varies by more; a case that blocks
+	// others delays them by seconds.
 	assert.Less(t, hostile, 10*honest)
 }
 
-// confined has the program run with so many MB of memory.
+// confined limits the program's memory, in MB.
 func confined(p *program, mb int) *program {
 	script := filepath.Join(p.t.TempDir(), "confined")
 	text := fmt.Sprintf("#!/bin/sh\nulimit -d %d && exec %q\n", mb<<10, p.binary)
@@ -81,7 +81,7 @@ func confined(p *program, mb int) *program {
 	return p
 }
 
-// bystander is a tenant who does no harm.
+// bystander is another tenant with ordinary load.
 type bystander struct {
 	*program
 
@@ -90,7 +90,7 @@ type bystander struct {
 	answered int
 }
 
-// beside is the p99 of a tenant's messages while something else goes on.
+// beside is the p99 of the tenant's messages while what runs.
 func (b *bystander) beside(what func()) time.Duration {
 	b.times = nil
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -126,19 +126,19 @@ func (b *bystander) p99() time.Duration {
 	return sorted[len(sorted)*99/100].Round(100 * time.Microsecond)
 }
 
-// A lie is a case of what a model says.
+// A lie is one case of a hostile model's answer.
 type lie struct {
 	name  string
 	agent string
 	say   http.HandlerFunc
-	verbs []string // of the decisions, in turn; none: nothing is asked
-	// Allowed are the arguments of the calls that may be made, as JSON; nil: whatever was approved.
+	verbs []string // of the decisions, in turn; empty: the run does not pause
+	// allowed are the arguments of the calls that may be made, as JSON; nil: those that were approved.
 	allowed []string
-	cancel  bool // once it has begun, as it would not end by itself
+	cancel  bool // after it has started, as it does not end by itself
 }
 
-// hostileModels is an endpoint of models whose answer is the one of the case that the user's message names; once it has
-// the results of its calls, it is done.
+// hostileModels is an endpoint of models that gives the answer of the case which the user's message names; after
+// the results of the tool calls it ends.
 type hostileModels struct {
 	mu    sync.Mutex
 	lies  []lie
@@ -181,7 +181,7 @@ func (m *hostileModels) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(w, r)
 }
 
-// speech is an answer of such an endpoint.
+// speech is one answer of such an endpoint.
 type speech struct {
 	text   string
 	calls  [][3]string // id, name, arguments
@@ -217,7 +217,7 @@ func chunk(w io.Writer, delta map[string]any, finish string) {
 	_, _ = fmt.Fprintf(w, "data: %s\n\n", raw)
 }
 
-// hostileTools keeps which calls were made for a run, and answers as its path says.
+// hostileTools records the calls made for a run, and responds as the request's path says.
 type hostileTools struct {
 	mu   sync.Mutex
 	made map[string][]string // bodies, by run
@@ -240,7 +240,7 @@ func (h *hostileTools) of(run string) []string {
 	return slices.Sorted(slices.Values(h.made[run]))
 }
 
-// maker makes an agent of a model that lies, with a tool at an address.
+// maker makes an agent with a hostile model and a tool at an address.
 func (p *program) maker(address, approval string) string {
 	toolkit := p.make("/toolkits", fmt.Sprintf(`{"kind":"http","name":"t","url":%q,"request":{"name":"act","method":"POST","body":"body",
 		"parameters":{"type":"object","properties":{"body":{}}}}}`, address))["toolkit_id"]
@@ -248,7 +248,7 @@ func (p *program) maker(address, approval string) string {
 		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])
 }
 
-// tellAll has the lies told, hostile-clients beside each other, and looks what comes of each.
+// tellAll runs the cases, hostile-clients at a time, and checks the outcome of each.
 func (p *program) tellAll(models *hostileModels, hands *hostileTools, lies []lie) int {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -336,8 +336,7 @@ func sameMeaning(a, b string) bool {
 		assert.ObjectsAreEqual(x, y))
 }
 
-// hostileReplies are what models say: calls under every sort of id, with every sort of arguments, and streams of every
-// sort.
+// hostileReplies are cases of model answers: calls with every kind of id and arguments, and streams of every kind.
 func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, address string) int {
 	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
 	ids := map[string][3]string{
@@ -447,7 +446,7 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 	return p.tellAll(models, hands, lies)
 }
 
-// toolAnswers are what servers of tools say.
+// toolAnswers are the responses of tool servers.
 var toolAnswers = map[string]http.HandlerFunc{
 	"nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 	"binary": func(w http.ResponseWriter, _ *http.Request) {
@@ -481,20 +480,20 @@ var toolAnswers = map[string]http.HandlerFunc{
 	},
 }
 
-// hostileResults are what tools answer.
+// hostileResults are cases of tool responses.
 func (p *program) hostileResults(models *hostileModels, hands *hostileTools, address string) int {
 	var lies []lie
 	for name := range toolAnswers {
 		agent := p.maker(address+"/"+name, "never")
 		calls := [][3]string{{"a", "act", `{"body":1}`}}
-		// A redirect is the same request again for some clients.
+		// Some clients repeat the request after a redirect.
 		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, say: saying(speech{calls: calls}),
 			allowed: slices.Repeat([]string{"1"}, 12)})
 	}
 	return p.tellAll(models, hands, lies)
 }
 
-// honestReplies are as many as the hostile ones, and ask for as many calls.
+// honestReplies are as many ordinary cases with as many calls.
 func (p *program) honestReplies(models *hostileModels, hands *hostileTools, address string) {
 	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
 	say := saying(speech{calls: [][3]string{{"a", "act", `{"body":1}`}, {"b", "act", `{"body":2}`},
@@ -517,7 +516,7 @@ func (p *program) honestBodies() {
 	p.sendBodies(bodies)
 }
 
-// hostileBodies are what clients send as JSON: each is answered, as a mistake of theirs where it is one.
+// hostileBodies are cases of JSON bodies from clients: each gets a response, a 4xx where the body is invalid.
 func (p *program) hostileBodies() int {
 	deep := func(open, middle, shut string, n int) string {
 		return strings.Repeat(open, n) + middle + strings.Repeat(shut, n)
@@ -543,7 +542,7 @@ func (p *program) hostileBodies() int {
 	})
 }
 
-// sendBodies sends each to every route that reads one.
+// sendBodies sends each body to every endpoint that reads one.
 func (p *program) sendBodies(bodies map[string]string) int {
 	p.t.Helper()
 	toolkit := p.make("/toolkits",

@@ -21,7 +21,7 @@ import (
 
 var histories = flag.Int("histories", 12, "how many histories of the real process are held to the models")
 
-// steady is a program that may be killed and started while clients work.
+// steady is a program that can be killed and started while clients work.
 type steady struct {
 	program
 
@@ -36,7 +36,7 @@ func (s *steady) address() (url, key string) {
 
 // lightning kills the process and starts it again.
 func (s *steady) lightning() {
-	s.kill() // the clients go on asking the old address meanwhile
+	s.kill() // clients continue to call the old address meanwhile
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.start()
@@ -52,8 +52,8 @@ func serve(t *testing.T, build ...string) (*steady, linear.Service) {
 	return s, linear.Service{Address: s.address, Agent: made["agent_id"].(string)}
 }
 
-// TestTheServiceIsLinearizable: what clients see of the real process beside each other has an order that the models of
-// a chat and of a cap allow; in half of the histories the process is killed and started again meanwhile.
+// What concurrent clients observe of the real process is linearizable with respect to the models of a chat and of
+// a cap; in half of the histories the process is killed and started again meanwhile.
 func TestTheServiceIsLinearizable(t *testing.T) {
 	s, service := serve(t)
 	defer s.stop()
@@ -62,7 +62,7 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 		var struck sync.WaitGroup
 		if n%2 == 1 {
 			struck.Go(func() {
-				// the moment of the kill is what this test draws
+				// the random moment of the kill is the point of this test
 				<-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond)
 				s.lightning()
 			})
@@ -90,7 +90,7 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 	assert.GreaterOrEqual(t, 100*succeeded/operations, 60, "too many refusals prove too little")
 }
 
-// TestTheModelsRejectAServiceWithoutTheLock: the check can fail.
+// A service without the chat lock is rejected, which shows that the check can fail.
 func TestTheModelsRejectAServiceWithoutTheLock(t *testing.T) {
 	list, err := planted.Bug{Name: "no chat is busy", Edits: []planted.Edit{
 		{File: "internal/intake/intake.go", Old: `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`},

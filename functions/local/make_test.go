@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNobodyNeedsACompilerForC: on a machine with Go and make alone everything is built without cgo, and the tests
-// say that they run without the race detector, the one thing that needs such a compiler. (.ci/run builds the programs
-// so.)
+// Everything builds without cgo on a machine with only Go and make, and the tests report that they run without the
+// race detector, which alone needs a C compiler. (.ci/run builds the programs that way.)
 func TestNobodyNeedsACompilerForC(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")

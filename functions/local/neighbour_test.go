@@ -22,8 +22,8 @@ import (
 
 var pairs = flag.Int("pairs", 0, "how many pairs of rounds, without and with a disturbance, are compared")
 
-// TestNeighbours measures what somebody's runs take at the slowest hundredth, alone and beside an organization that
-// wants fifty times what its cap allows; and with receivers that answer, and with receivers that never do.
+// Measures the p99 of a tenant's runs, alone and beside an organization that requests fifty times its cap; and
+// with webhook receivers that answer and that never do.
 func TestNeighbours(t *testing.T) {
 	if *pairs == 0 {
 		t.Skip("make neighbours does")
@@ -35,14 +35,14 @@ func TestNeighbours(t *testing.T) {
 		{File: "internal/boot/local.go", Old: "webhooksAtOnce = 128", New: "webhooksAtOnce = 0"},
 	}}.Overlay("../..", t.TempDir())
 	require.NoError(t, err)
-	mute := built(t, "-overlay", list) // deliveries only pile up
+	mute := built(t, "-overlay", list) // deliveries are stored but not sent
 	binary := built(t)
 	binary.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.TrimPrefix(good.URL, "https://") + "," + hole,
 		trusting(t, good)}
 	mute.environ = binary.environ
 	round := func(binary *program, callback string, pause func(context.Context),
 		beside func(*program) func(context.Context)) time.Duration {
-		p := *binary // in a folder of its own: what one round leaves undone must not disturb the next
+		p := *binary // with its own data folder: what one round leaves behind must not disturb the next
 		p.dir = t.TempDir()
 		p.start()
 		defer p.kill()
@@ -59,13 +59,13 @@ func TestNeighbours(t *testing.T) {
 	compare(t, "with receivers that never answer, against no senders", 1.25,
 		func() time.Duration { return round(mute, "https://"+hole+"/", tick, nothing) },
 		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
-	// receivers that do answer keep the cores awake: internal/sim/README.md
+	// receivers that answer keep the cores busy: internal/sim/README.md
 	compare(t, "with receivers that never answer, with cores half idle", 1.25,
 		func() time.Duration { return round(binary, good.URL, tick, nothing) },
 		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
 }
 
-// greed is an organization that wants fifty times what its cap allows.
+// greed is the load of an organization that requests fifty times its cap.
 func greed(p *program) (want func(context.Context)) {
 	const limit = 4
 	theirs, agent := p.organization(limit)
@@ -78,7 +78,7 @@ func greed(p *program) (want func(context.Context)) {
 					if status, _, err := theirs.post(ctx, "agent_id", agent, "message", "/sleep 200ms"); err != nil ||
 						status == http.StatusTooManyRequests {
 						refused.Add(1)
-						select { // it is told to come back in a second, and does, give or take
+						select { // it is asked to retry after one second, and does so approximately
 						case <-time.After(time.Duration(500+rand.IntN(1000)) * time.Millisecond):
 						case <-ctx.Done():
 						}
@@ -91,7 +91,7 @@ func greed(p *program) (want func(context.Context)) {
 	}
 }
 
-// blackHole accepts connections and says nothing.
+// blackHole accepts connections and sends nothing.
 func blackHole(t *testing.T) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -117,8 +117,7 @@ func blackHole(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// slowest is what a run takes at the slowest hundredth of ten seconds, while something else goes on. Its clients take a
-// pause between their runs.
+// slowest is the p99 of runs in ten seconds, while something else happens. Clients pause between their runs.
 func (p *program) slowest(
 	callback string, pause func(context.Context), beside func(*program) func(context.Context),
 ) time.Duration {
@@ -128,7 +127,7 @@ func (p *program) slowest(
 	defer cancel()
 	var others, clients sync.WaitGroup
 	others.Go(func() { disturb(ctx) })
-	<-time.After(2 * time.Second) // what is measured is how it goes on, not how it begins
+	<-time.After(2 * time.Second) // the measurement is of the steady state, not of the start
 	var mu sync.Mutex
 	var took []time.Duration
 	for range 8 {
@@ -155,7 +154,7 @@ func (p *program) slowest(
 	return took[len(took)*99/100]
 }
 
-// compare measures pairs, the one or the other first, and holds the median of their ratios to a limit.
+// compare measures pairs of rounds in alternating order, and checks the median of their ratios against a limit.
 func compare(t *testing.T, what string, limit float64, alone, disturbed func() time.Duration) {
 	var ratios []float64
 	for n := range *pairs {

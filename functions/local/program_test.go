@@ -30,10 +30,10 @@ type program struct {
 	binary, dir string
 	command     *exec.Cmd
 	url, key    string
-	environ     []string // on top of its own
+	environ     []string // in addition to the default environment
 }
 
-// built builds the program, with these flags.
+// built builds the program with the given flags.
 func built(t *testing.T, flags ...string) *program {
 	t.Helper()
 	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
@@ -43,7 +43,7 @@ func built(t *testing.T, flags ...string) *program {
 	return p
 }
 
-// trusting is the setting that has the program trust the certificate of a test's server.
+// trusting is the setting that makes the program trust a test server's certificate.
 func trusting(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -82,7 +82,7 @@ func (p *program) kill() {
 	_ = p.command.Wait()
 }
 
-// stop ends the process as an operator would.
+// stop ends the process with SIGTERM, as an operator would.
 func (p *program) stop() {
 	began := time.Now()
 	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
@@ -125,7 +125,7 @@ func (p *program) post(ctx context.Context, pairs ...string) (int, map[string]an
 	return p.call(ctx, "POST", "/chat", w.FormDataContentType(), &b)
 }
 
-// make makes something that must be possible.
+// make posts JSON; the request must succeed.
 func (p *program) make(path, body string) map[string]any {
 	status, made, err := p.call(p.t.Context(), "POST", path, "application/json", strings.NewReader(body))
 	assert.NoError(p.t, err)
@@ -133,7 +133,7 @@ func (p *program) make(path, body string) map[string]any {
 	return made
 }
 
-// organization makes one with a cap, and returns a client who administrates it, and an agent of it.
+// organization makes an organization with a cap, and returns a client with its admin key and an agent of it.
 func (p *program) organization(limit int) (theirs *program, agent string) {
 	home := p.make("/organizations",
 		fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`, limit, limit))["organization_id"]

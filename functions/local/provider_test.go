@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A provider that repeats what it was sent, and who it was sent by: nobody reads our key, whichever way they ask.
+// A provider that repeats the request and its headers: our key is in no text that clients can read, nor in the
+// log.
 func TestAProviderThatRepeatsOurKey(t *testing.T) {
 	const key = "sk-OURS-1234567890"
 	p := built(t)
@@ -58,7 +59,7 @@ func TestAProviderThatRepeatsOurKey(t *testing.T) {
 	assert.Contains(t, shown(answer), "answered 401")
 }
 
-// A provider that claims to have used next to nothing uses up what there is all the same.
+// A provider that reports implausibly low usage: the budget is charged all the same.
 func TestAProviderThatClaimsNextToNothing(t *testing.T) {
 	p := built(t)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// laptop starts worlds in this process, over a folder of their own.
+// laptop runs worlds in this process, each with its own data folder.
 type laptop struct{}
 
 func (laptop) Start(t *testing.T, settings map[string]string) scenario.World {

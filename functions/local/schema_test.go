@@ -31,8 +31,8 @@ var requests = flag.Int("requests", 3000, "how many requests are made from the O
 
 var generated = regexp.MustCompile(`(\d+) generated`)
 
-// TestRequestsMadeFromTheDocument has schemathesis make requests of every operation, good and bad ones, alone and after
-// each other: no answer is a server's error, and none breaks the document.
+// Schemathesis makes valid and invalid requests of every operation, alone and in sequence: no response is a server
+// error, and none violates the OpenAPI document.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
 	p := built(t)
 	p.start()
@@ -53,7 +53,7 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 	var total, seed atomic.Int64
 	var beside sync.WaitGroup
 	answers := t.TempDir()
-	for range 2 { // two programs: the threads of one stumble over each other in Python 3.11
+	for range 2 { // two processes: the threads of one disturb each other in Python 3.11
 		beside.Go(func() {
 			for total.Load() < int64(*requests) && !t.Failed() {
 				n := schemathesis(t, p, document, own, answers, int(seed.Add(1)))
@@ -68,8 +68,8 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 	assert.Less(t, len(never), len(all)/6, "these never succeeded: %v", never)
 }
 
-// succeeded reads how requests were answered: the share of those that succeeded in per cent, the operations, and those
-// of them of which no request did.
+// succeeded reads how requests were answered: the percentage that succeeded, all operations, and the operations of
+// which no request did.
 func succeeded(t *testing.T, folder string) (good int, all, never []string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func succeeded(t *testing.T, folder string) (good int, all, never []string) {
 	return 100 * good / max(1, total), all, never
 }
 
-// schemathesis runs once, and returns how many requests it made.
+// schemathesis runs once and returns the number of requests.
 func schemathesis(t *testing.T, p *program, document string, own, answers string, seed int) int {
 	hooks, err := filepath.Abs("../../scripts/peers")
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	c.Env = append(os.Environ(), "SCHEMATHESIS_HOOKS=schema_hooks", "PYTHONPATH="+hooks, "PYTHONDONTWRITEBYTECODE=1",
 		fmt.Sprintf("SEED=%d", seed), "ANSWERED="+filepath.Join(answers, strconv.Itoa(seed)+".json"),
 		"PROTECTED="+own)
-	c.Dir = t.TempDir() // it keeps notes
+	c.Dir = t.TempDir() // it writes notes
 	out, err := c.CombinedOutput()
 	m := generated.FindAllSubmatch(out, -1)
 	if !assert.NoError(t, err, "seed %d:\n%s", seed, told(out)) || !assert.NotEmpty(t, m, "%s", out) {
@@ -128,7 +128,7 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	return n
 }
 
-// told is what schemathesis says of its findings, its lines cut short.
+// told is schemathesis's report, with long lines cut.
 func told(out []byte) string {
 	lines := strings.Split(string(out), "\n")
 	from := slices.IndexFunc(lines, func(line string) bool {

@@ -23,8 +23,8 @@ var (
 	killEvery = flag.Duration("kill-every", 5*time.Minute, "how long it lives at a time")
 )
 
-// TestSoak has the process work at half of what it can do, killed now and then: it grows neither within a life nor from
-// one to the next.
+// The process works at half of its capacity and is killed now and then: its memory, goroutines and descriptors
+// grow neither within a life nor from one to the next.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("make soak does")
@@ -43,7 +43,7 @@ func TestSoak(t *testing.T) {
 	var lives []life
 	for ctx.Err() == nil {
 		l := s.live(ctx, *killEvery)
-		if l.late.n > 0 { // else it was cut short
+		if l.late.n > 0 { // otherwise it was cut short
 			lives = append(lives, l)
 			t.Logf("life %d: %s", len(lives), l)
 		}
@@ -80,8 +80,8 @@ type workers struct {
 	sample                   []string
 }
 
-// rate makes requests for a while, so many a second (0: as many as it can), and returns how many were answered a
-// second.
+// rate makes perSecond requests per second for a while (0: as many as possible), and returns how many per second
+// were answered.
 func (w *workers) rate(ctx context.Context, d time.Duration, perSecond float64) float64 {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -99,7 +99,7 @@ func (w *workers) rate(ctx context.Context, d time.Duration, perSecond float64) 
 						return
 					}
 				}
-				w.one(context.WithoutCancel(ctx)) // what was begun is seen through
+				w.one(context.WithoutCancel(ctx)) // what was started is finished
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func (w *workers) rate(ctx context.Context, d time.Duration, perSecond float64) 
 	return float64(w.answered.Load()-before) / time.Since(began).Seconds()
 }
 
-// one sends a message, and answers what its run asks.
+// one sends a message and answers the questions of its run.
 func (w *workers) one(ctx context.Context) {
 	n := w.keys.Add(1)
 	form := []string{"agent_id", w.agent, "idempotency_key", strconv.FormatInt(n, 10), "message", "hello"}
@@ -139,7 +139,7 @@ func (w *workers) one(ctx context.Context) {
 	}
 }
 
-// until asks until there is an answer.
+// until repeats a request until it is answered.
 func (w *workers) until(
 	ctx context.Context, ask func(ctx context.Context, p *program) (int, map[string]any, error),
 ) map[string]any {
@@ -164,7 +164,7 @@ func (w *workers) until(
 	}
 }
 
-// looks are averages of what a process needs.
+// looks are averages of measurements of a process.
 type looks struct{ memory, goroutines, descriptors, n float64 }
 
 func (l *looks) add(memory, goroutines, descriptors int) {
@@ -174,7 +174,7 @@ func (l *looks) add(memory, goroutines, descriptors int) {
 	l.descriptors += (float64(descriptors) - l.descriptors) / l.n
 }
 
-// life is a process from its start to its end: what it needed in the second quarter, and in the last.
+// life is a process from start to end: its averages in the second quarter and in the last.
 type life struct{ early, late looks }
 
 func (l life) String() string {
@@ -182,7 +182,7 @@ func (l life) String() string {
 		l.early.goroutines, l.early.descriptors, l.late.memory, l.late.goroutines, l.late.descriptors)
 }
 
-// live looks at the process while it lives.
+// live measures the process while it runs.
 func (s *steady) live(ctx context.Context, d time.Duration) (l life) {
 	began := time.Now()
 	look := time.NewTicker(time.Second)
@@ -203,7 +203,7 @@ func (s *steady) live(ctx context.Context, d time.Duration) (l life) {
 	return l
 }
 
-// goroutines is how many the process has.
+// goroutines is the number of the process's goroutines.
 func (p *program) goroutines() int {
 	r, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(p.url, "/api/v1")+"/metrics", nil)
 	require.NoError(p.t, err)

@@ -25,7 +25,7 @@ import (
 
 type object = map[string]any
 
-// shop is a server of tools with an OpenAPI document, which counts what is ordered.
+// shop is a tool server with an OpenAPI document that counts orders.
 type shop struct{ orders atomic.Int64 }
 
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ordered: "+string(body))
 }
 
-// counted passes requests on to an MCP server, and counts the calls of tools.
+// counted is a proxy in front of an MCP server that counts tool calls.
 func counted(t *testing.T, address string) (string, *atomic.Int64) {
 	t.Helper()
 	to, err := url.Parse(address)
@@ -88,8 +88,8 @@ func (p *program) ask(method, path string, body any, want int) object {
 	return o
 }
 
-// stream posts a message, and maybe a file of a name and a content, and gives the lines of its stream to see, until it
-// wants no more.
+// stream posts a message, optionally with a file's name and content, and passes the events of its stream to see until
+// that returns false.
 func (p *program) stream(agent, message string, see func(object) bool, file ...string) {
 	p.t.Helper()
 	var body bytes.Buffer
@@ -134,9 +134,9 @@ func (p *program) await(run, status string) object {
 	return nil
 }
 
-// TestTheTour is the tour of the README with servers that others wrote: an agent whose model is an OpenAI-compatible
-// endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls, pauses for an approval
-// and ends, having made each call once.
+// The tour of the README with servers by other authors: an agent whose model is an OpenAI-compatible endpoint
+// calls an MCP server and an OpenAPI service and streams; the process is killed between the two calls; the run
+// pauses for an approval and ends, with each call made exactly once.
 func TestTheTour(t *testing.T) {
 	p := built(t)
 	models := peertest.Models(t,
@@ -190,7 +190,7 @@ func TestTheTour(t *testing.T) {
 		return event["event"] != "step" || step["state"] != "finished"
 	})
 	assert.Equal(t, "Let me count first.", said.String(), "it streams")
-	p.kill() // the sum is known, the model thinks about what to do with it
+	p.kill() // the sum is known, and the model's next call is in progress
 	assert.EqualValues(t, 1, counts.Load())
 	assert.Zero(t, goods.orders.Load())
 

@@ -24,14 +24,14 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// Each format that a released program has stored stays readable: testdata/stores has a data folder of each, as that
-// program left it. A change of what is stored adds one (`go test ./functions/local -run Store -store NAME`), and leaves
-// the others alone.
+// The stored formats of all released versions stay readable: testdata/stores has a data folder of each, as that
+// version wrote it. A change of the format adds one (`go test ./functions/local -run Store -store NAME`) and
+// leaves the others unchanged.
 var store = flag.String("store", "", "write the store of this version under this name")
 
 const stores = "testdata/stores/"
 
-// old is a client of a store's only organisation.
+// old is a client of the only organization of a store.
 type old struct {
 	*testing.T
 	url, key string
@@ -71,11 +71,11 @@ func (o old) chat(want int, pairs ...string) map[string]any {
 	return o.ask(http.MethodPost, "/chat", w.FormDataContentType(), b.String(), want)
 }
 
-// open starts this version over a folder.
+// open starts this version with a data folder.
 func open(t *testing.T, dir string) (old, func()) {
 	s, err := setting.Read([]string{"ADDR=127.0.0.1:0", "DATA_DIR=" + dir})
 	require.NoError(t, err)
-	s.PauseExpiry = 100 * 365 * 24 * time.Hour // a store that is written now must not expire
+	s.PauseExpiry = 100 * 365 * 24 * time.Hour // runs in a store that is written now must not expire
 	local, err := boot.StartLocal(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return old{t, local.URL, local.Key}, func() { require.NoError(t, local.Stop()) }
@@ -96,7 +96,7 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 			agent := o.ask(http.MethodGet, "/agents", "", "",
 				200)["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
 
-			// What ended is as it was.
+			// Finished runs are unchanged.
 			messages := o.ask(http.MethodGet, "/chats/done/messages", "", "", 200)["messages"].([]any)
 			assert.Equal(t, "You said: hello", messages[1].(map[string]any)["content"])
 			assert.NotEmpty(t, o.ask(http.MethodGet, "/analytics/usage", "", "", 200)["entries"])
@@ -104,7 +104,7 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 				o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key",
 					"once")["run_id"])
 
-			// What waits can be decided, and what waits on that goes on.
+			// A paused run can be decided, and the message that waits behind it continues.
 			paused := o.ask(http.MethodGet, "/chats/paused/runs?active=true", "", "",
 				200)["runs"].([]any)[0].(map[string]any)
 			parked := paused["parked"].([]any)[0].(map[string]any)["parked_id"].(string)
@@ -123,7 +123,8 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 	}
 }
 
-// write leaves a store of this version: a chat that is done, with a key, and one that is paused, with a parked message.
+// write writes a store of this version: a finished chat, with an idempotency key, and a paused one, with a parked
+// message.
 func write(t *testing.T) {
 	dir := t.TempDir()
 	o, stop := open(t, dir)

@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/awstest"
 )
 
-// The stage that make integration synthesises, and where.
+// The stage that make integration synthesizes, and its output folder.
 const (
 	stageName = "dev"
 	assembly  = "../../cdk.out"
@@ -39,10 +39,10 @@ type deployment struct {
 	world   string
 	account aws.Config
 	outputs map[string]string
-	left    map[string][]string // of each stack, what was left out of it
+	left    map[string][]string // by stack: the resources that were left out
 }
 
-// published are the function's archives, uploaded once for all worlds.
+// published uploads the functions' archives, once for all worlds.
 var published = sync.OnceValue(func() error {
 	ctx := context.Background()
 	account, err := awstest.Load(ctx)
@@ -68,7 +68,7 @@ var published = sync.OnceValue(func() error {
 	}
 	for _, file := range list.Files {
 		if file.Source.Packaging != "zip" {
-			continue // the template, which is uploaded as it is filtered
+			continue // the template, which is uploaded after filtering
 		}
 		archive, err := zipped(filepath.Join(assembly, file.Source.Path))
 		if err != nil {
@@ -109,7 +109,7 @@ func zipped(folder string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// deploy makes the stacks of a world, and takes them away with the test.
+// deploy makes the stacks of a world and deletes them at the end of the test.
 func deploy(t testing.TB, world string, settings map[string]string) *deployment {
 	t.Helper()
 	require.NoError(t, published())

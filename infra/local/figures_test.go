@@ -21,7 +21,8 @@ import (
 //
 // on a LocalStack that runs, with the functions built and the stacks synthesised, as make integration does.
 
-// BenchmarkInit measures from the start of a process to its first question for work, and how large it is.
+// BenchmarkInit measures the time from the start of a process to its first request for an invocation, and the size
+// of the program.
 func BenchmarkInit(b *testing.B) {
 	w := startWithoutSweeps(b, nil)
 	for _, name := range []string{"chat", "api", "worker", "webhook", "job", "sweeper"} {
@@ -60,8 +61,8 @@ func zippedSize(b *testing.B, file string) int {
 	return out.Len()
 }
 
-// BenchmarkFirstLine measures from POST /chat to the first line of its stream: with a process that runs already, and
-// with one that has to start.
+// BenchmarkFirstLine measures the time from POST /chat to the first line of its stream: with a running process,
+// and with one that has to start.
 func BenchmarkFirstLine(b *testing.B) {
 	w := start(b, nil)
 	agent := w.agent(b)

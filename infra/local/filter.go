@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// absent are the types of resource that LocalStack's community edition has not, or does nothing with. Each is left out
-// of the templates; a test says that no other is.
+// absent are the resource types that LocalStack's community edition does not have or ignores. They are left out of
+// the templates; a test checks that nothing else is.
 var absent = map[string]string{
 	"AWS::CloudFront::":            "the front stands in for it",
 	"AWS::EC2::":                   "processes on this machine need no network of their own",
@@ -23,16 +23,17 @@ var absent = map[string]string{
 	"AWS::SNS::":                   "there is nobody to tell",
 }
 
-// streamTask begins the names of the stream service's task and its roles, which name the image repository.
+// streamTask is the prefix of the stream service's task and its roles, which refer to the image repository.
 const streamTask = "StreamTask"
 
-// filtered makes a template that LocalStack can deploy. It returns the logical ids of what was left out.
+// filtered makes a template that LocalStack can deploy, and returns the logical ids of what was left out. It fails
+// for a template that is not valid JSON, or where a resource that stays refers to one that was left out.
 func filtered(raw []byte, settings map[string]string) (text string, left []string, err error) {
 	var t map[string]any
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return "", nil, err
 	}
-	delete(t, "Rules") // they look at the version of the CDK's bootstrap stack, which is not there
+	delete(t, "Rules") // they check the version of the CDK's bootstrap stack, which does not exist here
 	delete(t, "Parameters")
 	resources, _ := t["Resources"].(map[string]any)
 	for id, v := range resources {
@@ -70,7 +71,7 @@ func filtered(raw []byte, settings map[string]string) (text string, left []strin
 	return string(b), left, err
 }
 
-// refers finds a reference to one of these resources.
+// refers returns a reference to one of these resources; empty where there is none.
 func refers(v any, ids []string) string {
 	b, _ := json.Marshal(v)
 	for _, id := range ids {
@@ -90,8 +91,8 @@ func isAbsent(kind string) bool {
 	return false
 }
 
-// unstream makes a method's integration buffered: LocalStack refuses to make one that streams. The front calls the
-// function itself, in the streaming way.
+// unstream makes a method's integration buffered: LocalStack rejects one that streams. The front calls the
+// function itself, with response streaming.
 func unstream(properties map[string]any) {
 	integration, _ := properties["Integration"].(map[string]any)
 	if integration["ResponseTransferMode"] == nil {
@@ -104,12 +105,12 @@ func unstream(properties map[string]any) {
 		"invocations").Replace(string(b))
 	var back any
 	if err := json.Unmarshal([]byte(uri), &back); err != nil {
-		panic(fmt.Sprintf("local: %s: %v", uri, err)) // it was JSON a moment ago
+		panic(fmt.Sprintf("local: %s: %v", uri, err)) // it was encoded from JSON just before
 	}
 	integration["Uri"] = back
 }
 
-// set gives a function settings of its world.
+// set adds a world's settings to a function's environment.
 func set(properties map[string]any, settings map[string]string) {
 	environment, _ := properties["Environment"].(map[string]any)
 	variables, _ := environment["Variables"].(map[string]any)

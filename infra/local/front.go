@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// front is the one address of a world: it sends requests where CloudFront and API Gateway would. Streams of runs go to
-// the stream service, POST /chat and A2A to their function in the streaming way, and everything else through
-// LocalStack's API Gateway.
+// front is the single address of a world: it forwards requests as CloudFront and API Gateway would. Streams of
+// runs go to the stream service, POST /chat and A2A to their function with response streaming, and everything else
+// through LocalStack's API Gateway.
 func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval = -1
@@ -20,7 +20,7 @@ func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
 		r.Out.URL.Path = gateway.Path + strings.TrimPrefix(r.In.URL.Path, "/api")
 		r.Out.URL.RawPath = ""
 		if r.Out.Header.Get("Accept") == "" {
-			r.Out.Header.Set("Accept", "*/*") // LocalStack would say application/json; AWS leaves it out
+			r.Out.Header.Set("Accept", "*/*") // LocalStack would add application/json; AWS adds nothing
 		}
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,8 +15,7 @@ import (
 	"agentplatform/internal/linear"
 )
 
-// TestTheDeployedServiceIsLinearizable: the clients that the laptop's process is held to the models with, at the
-// deployed service.
+// The linearizability check of the local process, run against the deployed service.
 func TestTheDeployedServiceIsLinearizable(t *testing.T) {
 	t.Parallel()
 	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000",

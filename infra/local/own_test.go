@@ -37,9 +37,9 @@ import (
 	"agentplatform/internal/table/dynamotable"
 )
 
-// What only a deployment on AWS has: triggers, dead letters, waits, several processes that may die.
+// What only a deployment on AWS has: triggers, dead letters, timers, several processes that may be killed.
 
-// answer is a JSON object that came back.
+// reply is a JSON object from a response.
 type reply struct {
 	status int
 	body   map[string]any
@@ -83,7 +83,7 @@ func (w world) chatRequest(t testing.TB, fields ...string) *http.Request {
 	return r
 }
 
-// agent is the agent Demo.
+// agent is the id of the agent Demo.
 func (w world) agent(t testing.TB) string {
 	t.Helper()
 	list, _ := w.get(t, "/agents").body["agents"].([]any)
@@ -121,7 +121,7 @@ func (d *deployment) store() *record.Store {
 		machine)
 }
 
-// stored is a run as it is in the table.
+// stored is a run as stored in the table.
 func (d *deployment) stored(t *testing.T, run string) record.Run {
 	t.Helper()
 	e, err := d.store().Run(t.Context(), record.System(), run)
@@ -142,7 +142,7 @@ func (w world) billed(t *testing.T, run string) int {
 	return n
 }
 
-// What LocalStack cannot do is left out of the templates: these resources, and no others. Everything else is deployed.
+// The templates lack exactly the resources that LocalStack does not support; everything else is deployed.
 func TestWhatIsLeftOutIsListed(t *testing.T) {
 	kinds := map[string]int{}
 	for _, what := range []string{"Data", "Service"} {
@@ -167,7 +167,7 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 		"AWS::EC2::VPC": 1, "AWS::EC2::VPCEndpoint": 2,
 		"AWS::EC2::VPCGatewayAttachment": 1, "AWS::ECR::Repository": 1, "AWS::ECS::Cluster": 1, "AWS::ECS::Service": 1,
 		"AWS::ECS::TaskDefinition": 1,
-		"AWS::IAM::Role":           2, "AWS::IAM::Policy": 2, // the stream service's
+		"AWS::IAM::Role":           2, "AWS::IAM::Policy": 2, // of the stream service
 		"AWS::ElasticLoadBalancingV2::Listener": 1, "AWS::ElasticLoadBalancingV2::LoadBalancer": 1,
 		"AWS::ElasticLoadBalancingV2::TargetGroup": 1,
 	}, kinds)
@@ -215,7 +215,7 @@ func TestAMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T) {
 	}
 	assert.Equal(t, "poison", dead)
 
-	// Of a batch, the bad one is reported and the others are done.
+	// In a batch, the invalid message is reported as failed and the others are handled.
 	run := w.begin(t, w.agent(t), "message", "hello")
 	batch := lambdaevents.SQSEvent{Records: []lambdaevents.SQSMessage{
 		{MessageId: "good", Body: fmt.Sprintf(`{"kind":"run","id":%q}`, run)}, {MessageId: "bad", Body: "poison"},
@@ -247,7 +247,7 @@ func TestAPauseExpiresThroughStepFunctions(t *testing.T) {
 	assert.Equal(t, "SUCCEEDED", status())
 	assert.GreaterOrEqual(t, ended.text("updated_at"), paused.text("expires_at"), "not before its time")
 
-	// A decision stops the wait.
+	// A decision stops the timer.
 	run = w.begin(t, agent, "message", "/ask Which?")
 	paused = w.await(t, run, "awaiting_input", time.Minute)
 	interrupts, _ := paused.body["interrupts"].([]any)
@@ -268,7 +268,7 @@ func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
 	t.Parallel()
 	w := startWithoutSweeps(t, nil)
 	agent := w.agent(t)
-	// A chat function whose nudges go where nobody listens.
+	// A chat function whose nudges go to a queue that nothing reads.
 	deaf := &runtime{
 		bootstrap: binary(t, "chat"),
 		environ:   append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"]),
@@ -316,7 +316,7 @@ func TestAStreamComesLineByLine(t *testing.T) {
 func TestALargeFileGoesToTheBucketDirectly(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
-	content := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, more than a function takes or gives
+	content := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, more than a function's request or response may have
 	announce, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/files", strings.NewReader(
 		fmt.Sprintf(`{"name":"large.txt","content_type":"text/plain","size":%d}`, len(content))))
 	require.NoError(t, err)
@@ -342,7 +342,8 @@ func TestALargeFileGoesToTheBucketDirectly(t *testing.T) {
 
 	run := w.begin(t, w.agent(t), "message", "read this", "file_ids", a.text("file_id"))
 	w.await(t, run, "completed", time.Minute)
-	// The answer is the bucket's address. Here both have one host name, so the key is left behind by hand.
+	// The response redirects to the bucket. Both have the same host name here, so the client would send the API key
+	// along; it is left out by hand.
 	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/files/"+a.text("file_id"), nil)
 	require.NoError(t, err)
 	ask.Header.Set("Authorization", "Bearer "+w.Key)
@@ -391,7 +392,7 @@ func TestAnOperatorsCommands(t *testing.T) {
 	assert.JSONEq(t, `{"batchItemFailures":null}`, operate("invoke", "webhook", "../../events/samples/webhook.json"))
 }
 
-// workers are the processes of a world's worker function.
+// workers are the process ids of a world's worker function.
 func (w world) workers(t *testing.T) []int {
 	t.Helper()
 	var list []int
@@ -454,11 +455,11 @@ func TestAChainOfAHundredParkedTurns(t *testing.T) {
 	w := start(t, nil)
 	agent := w.agent(t)
 	const turns = 101
-	var waiting []string // accepted turns that were not seen to end, in order: the first of them runs or has run
+	var waiting []string // accepted messages whose runs have not ended, in order: the first of them runs or has run
 	for turn := 1; turn <= turns; {
 		a := w.do(t, w.chatRequest(t, "agent_id", agent, "message", fmt.Sprint("/sleep 100ms\nturn ", turn), "chat_id",
 			"chain", "on_conflict", "enqueue", "wait", "false"))
-		if a.status == http.StatusConflict { // five are waiting
+		if a.status == http.StatusConflict { // five are parked
 			require.Equal(t, "parked_queue_full", a.text("code"), a.raw)
 			require.NotEmpty(t, waiting)
 			w.await(t, waiting[0], "completed", time.Minute)

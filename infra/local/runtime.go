@@ -24,8 +24,9 @@ import (
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 )
 
-// runtime runs a function's bootstrap as Lambda does: an environment is a process that takes one invocation at a time
-// from the runtime API; there are as many as invocations at once. Its answers are passed on while they are written.
+// runtime runs a function's bootstrap as Lambda does: an execution environment is a process that takes one
+// invocation at a time from the runtime API; there are as many as concurrent invocations. Responses are passed on
+// while they are written.
 type runtime struct {
 	bootstrap string
 	environ   []string
@@ -38,14 +39,14 @@ type runtime struct {
 	alive  sync.WaitGroup
 }
 
-// environment is one process and its runtime API.
+// environment is one process with its runtime API.
 type environment struct {
 	next    chan *invocation
 	current *invocation
 	process *exec.Cmd
 	server  *http.Server
 	ended   chan struct{}
-	ready   chan struct{} // closed when it asks for its first invocation: its init is over
+	ready   chan struct{} // closed when it asks for its first invocation: its init phase is over
 	asked   sync.Once
 }
 
@@ -117,7 +118,7 @@ func (r *runtime) start() (*environment, error) {
 	return e, nil
 }
 
-// forget ends the processes that wait for work, so that the next invocation starts one.
+// forget ends the idle processes, so that the next invocation starts a new one.
 func (r *runtime) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +140,7 @@ func (r *runtime) close() {
 	r.alive.Wait()
 }
 
-// ServeHTTP is the runtime API.
+// ServeHTTP implements the runtime API.
 func (e *environment) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	path := strings.TrimPrefix(q.URL.Path, "/2018-06-01/runtime/")
 	if path == "invocation/next" {
@@ -166,7 +167,8 @@ func (e *environment) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// ServeHTTP answers a request as API Gateway does with a function: the request becomes an event, the answer a response.
+// ServeHTTP handles a request as API Gateway does with a function: the request becomes an event, its result a
+// response.
 func (r *runtime) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	event, err := eventOf(q)
 	if err != nil {
@@ -202,7 +204,7 @@ func (r *runtime) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	defer r.give(e)
 	defer close(a.done)
 	pass(w, a)
-	_, _ = io.Copy(io.Discard, a.body) // a client that has gone does not stop the function
+	_, _ = io.Copy(io.Discard, a.body) // a client that disconnects does not stop the function
 }
 
 func eventOf(q *http.Request) ([]byte, error) {
@@ -227,7 +229,8 @@ func eventOf(q *http.Request) ([]byte, error) {
 	for name, values := range q.URL.Query() {
 		event.QueryStringParameters[name] = values[len(values)-1]
 	}
-	// As the API's binary media types say, and what is no text is base64 in any case.
+	// Multipart forms are among the API's binary media types, and other bytes that are no text are base64 in any
+	// case.
 	if event.IsBase64Encoded = strings.HasPrefix(q.Header.Get("Content-Type"), "multipart/form-data") ||
 		!utf8.Valid(body); event.IsBase64Encoded {
 		event.Body = base64.StdEncoding.EncodeToString(body)
@@ -237,7 +240,7 @@ func eventOf(q *http.Request) ([]byte, error) {
 	return json.Marshal(event)
 }
 
-// pass writes a streaming answer: a prelude, eight zero bytes, and the body as it comes.
+// pass writes a streaming response: a prelude, eight zero bytes, and the body while it is written.
 func pass(w http.ResponseWriter, a answer) {
 	in := bufio.NewReader(a.body)
 	if a.failed || a.kind != "application/vnd.awslambda.http-integration-response" {

@@ -39,8 +39,8 @@ type world struct {
 	chat *runtime
 }
 
-// start deploys a world: stacks, front, chat function, stream service, and a sweep every other second, where the
-// schedule would come each minute.
+// start deploys a world: stacks, front, chat function, stream service, and a sweep every two seconds, where the
+// schedule would start one each minute.
 func start(t testing.TB, settings map[string]string) world {
 	t.Helper()
 	w := startWithoutSweeps(t, settings)
@@ -56,7 +56,7 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 		handler.ServeHTTP(w, r)
 	}))
 	full := map[string]string{
-		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // stories read what they have just written
+		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // scenarios read what they have just written
 	}
 	maps.Copy(full, settings)
 	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
@@ -90,7 +90,7 @@ func binary(t testing.TB, name string) string {
 	return path
 }
 
-// logFile keeps what a world's processes say; a failed test leaves it for a look.
+// logFile keeps the output of a world's processes; it is kept when the test fails.
 func logFile(t testing.TB, name string) *os.File {
 	t.Helper()
 	f, err := os.CreateTemp("", "agents-"+name+"-*.log")
@@ -106,8 +106,8 @@ func logFile(t testing.TB, name string) *os.File {
 	return f
 }
 
-// complaints logs what the deployed functions warned of and failed with, and the ends that Lambda saw of their
-// processes.
+// complaints logs the warnings and errors of the deployed functions, and the ends of their processes that Lambda
+// reported.
 func (d *deployment) complaints(t testing.TB) {
 	logs := cloudwatchlogs.NewFromConfig(d.account)
 	groups, err := logs.DescribeLogGroups(awstest.Cleaning(),
@@ -137,7 +137,7 @@ func (d *deployment) complaints(t testing.TB) {
 	}
 }
 
-// environ is what a deployed function is told.
+// environ is the environment of a deployed function.
 func (d *deployment) environ(t testing.TB, output string) []string {
 	t.Helper()
 	c, err := lambda.NewFromConfig(d.account).GetFunctionConfiguration(t.Context(),

@@ -1,6 +1,6 @@
 //go:build smoke
 
-// Package smoke tells the scenarios that need no settings of their own to a deployed stage: `make smoke`.
+// Package smoke runs the scenarios that need no settings of their own against a deployed stage: `make smoke`.
 package smoke
 
 import (

@@ -13,15 +13,16 @@ import (
 	"agentplatform/internal/table/dynamotable"
 )
 
-// Data is what must not be lost.
+// Data is the resources that hold data which must not be lost.
 type Data struct {
 	Stack  awscdk.Stack
 	Core   awsdynamodb.TableV2
 	Feed   awsdynamodb.TableV2
 	Bucket awss3.Bucket
-	Key    awskms.Key               // wraps organisations' secrets
-	Secret awssecretsmanager.Secret // the deployment's
-	Images awsecr.Repository        // of the stream service; make deploy pushes to it between the stacks
+	Key    awskms.Key               // wraps organizations' data keys
+	Secret awssecretsmanager.Secret // of the deployment
+	// of the stream service; make deploy pushes to it after this stack and before the service's
+	Images awsecr.Repository
 }
 
 func newData(stack awscdk.Stack, s stage.Stage) *Data {
@@ -49,7 +50,7 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 		DeletionProtection:               jsii.Bool(s.Precious),
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
 	})
-	// frames live for minutes: nothing to keep
+	// frames live for minutes: nothing to back up
 	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{
 		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
 		TimeToLiveAttribute: jsii.String(layout.TTL),
@@ -58,7 +59,7 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	d.Bucket = awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
 		Encryption:    awss3.BucketEncryption_S3_MANAGED,
-		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete one that holds anything
+		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete a bucket with objects
 		LifecycleRules: &[]*awss3.LifecycleRule{{
 			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
 		}},

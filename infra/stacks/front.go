@@ -14,14 +14,14 @@ import (
 	"agentplatform/internal/cloud"
 )
 
-// streamPort is where the stream service listens.
+// streamPort is the port of the stream service.
 const streamPort = 8080
 
-// streamsATask is how many open streams a task should have; more start when there are more.
+// streamsATask is the number of open streams per task at which more tasks start.
 const streamsATask = 1000
 
-// distribution is the one domain: everything goes to API Gateway, but streams of runs, which go to their service. It is
-// made before the functions, which are told its name, and so must not depend on them.
+// distribution is the service's only domain: everything goes to API Gateway, except streams of runs, which go to
+// their service. It is made before the functions, whose environment has its name, and so must not depend on them.
 func (v *Service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
@@ -32,7 +32,7 @@ func (v *Service) distribution() {
 		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
 		ReadTimeout:    awscdk.Duration_Seconds(jsii.Number(60)),
 	})
-	// The documentation and the panel are outside /api for clients, and in the stage api for the gateway.
+	// For clients the documentation and the panel are outside /api; for API Gateway they are in the stage api.
 	pages := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
 	}), &awscloudfrontorigins.HttpOriginProps{
@@ -64,8 +64,8 @@ func (v *Service) distribution() {
 	output(v.Stack, "BaseUrl", jsii.String("https://"+*v.Distribution.DistributionDomainName()+"/api/v1"))
 }
 
-// network has public subnets alone: no NAT to pay for, and nothing in it that the world can reach. The tables and the
-// bucket are reached through gateway endpoints.
+// network has only public subnets: no NAT gateway to pay for, and nothing in it accepts connections from outside.
+// The tables and the bucket are reached through gateway endpoints.
 func (v *Service) network() {
 	v.vpc = awsec2.NewVpc(v.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		MaxAzs: jsii.Number(2), NatGateways: jsii.Number(0),
@@ -75,18 +75,18 @@ func (v *Service) network() {
 			"Tables":  {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},
 			"Objects": {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
 		},
-		RestrictDefaultSecurityGroup: jsii.Bool(false), // that takes a function of its own; nothing uses the group
+		RestrictDefaultSecurityGroup: jsii.Bool(false), // that would need a function of its own; nothing uses the group
 	})
 	v.balancer = awselasticloadbalancingv2.NewApplicationLoadBalancer(v.Stack, jsii.String("Balancer"),
 		&awselasticloadbalancingv2.ApplicationLoadBalancerProps{
-			// heartbeats come each 15 s
+			// heartbeats are sent every 15 s
 			Vpc: v.vpc, InternetFacing: jsii.Bool(false), IdleTimeout: awscdk.Duration_Seconds(jsii.Number(120)),
 			VpcSubnets:              &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
 			DropInvalidHeaderFields: jsii.Bool(true),
 		})
 }
 
-// streamService follows runs for as long as their streams are open, on Fargate behind the internal load balancer.
+// streamService serves streams of runs for as long as they are open, on Fargate behind the internal load balancer.
 func (v *Service) streamService(image string) {
 	cluster := awsecs.NewCluster(v.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
 	task := awsecs.NewFargateTaskDefinition(v.Stack, jsii.String("StreamTask"), &awsecs.FargateTaskDefinitionProps{
@@ -106,7 +106,7 @@ func (v *Service) streamService(image string) {
 	})
 	v.grant(task.TaskRole(), streamRights)
 	service := awsecs.NewFargateService(v.Stack, jsii.String("Stream"), &awsecs.FargateServiceProps{
-		// the way out, without a NAT
+		// outgoing connections without a NAT gateway
 		Cluster: cluster, TaskDefinition: task, DesiredCount: jsii.Number(float64(v.stage.StreamTasks)),
 		AssignPublicIp:    jsii.Bool(true),
 		VpcSubnets:        &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
@@ -122,10 +122,11 @@ func (v *Service) streamService(image string) {
 		Targets: &[]awselasticloadbalancingv2.IApplicationLoadBalancerTarget{service},
 		HealthCheck: &awselasticloadbalancingv2.HealthCheck{Path: jsii.String("/api/v1/healthz"),
 			Interval: awscdk.Duration_Seconds(jsii.Number(10))},
-		// A stream never drains by itself: after this the balancer cuts it, and its reader comes back to a fresh init.
+		// A stream does not end by itself: after this time the balancer closes it, and its reader reconnects and gets
+		// the current state.
 		DeregistrationDelay: awscdk.Duration_Seconds(jsii.Number(20)),
 	})
-	// CloudFront reaches the balancer from inside the network, by interfaces of its own.
+	// CloudFront reaches the balancer through network interfaces inside the VPC.
 	v.balancer.Connections().AllowFrom(awsec2.Peer_Ipv4(v.vpc.VpcCidrBlock()), awsec2.Port_Tcp(jsii.Number(80)),
 		jsii.String("CloudFront"))
 	scaling := service.AutoScaleTaskCount(&awsapplicationautoscaling.EnableScalingProps{MinCapacity: jsii.Number(float64(v.stage.StreamTasks)), MaxCapacity: jsii.Number(100)})

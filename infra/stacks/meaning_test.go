@@ -63,7 +63,7 @@ func (all templates) clone(t *testing.T) templates {
 
 type properties = map[string]any
 
-// of are the resources of a type in all stacks: their properties by logical id.
+// of returns the properties of all resources of a type in all stacks, by logical id.
 func (all templates) of(kind string) map[string]properties {
 	found := map[string]properties{}
 	for _, stack := range all {
@@ -91,7 +91,7 @@ func text(v any) string           { b, _ := json.Marshal(v); return string(b) }
 
 func number(v any) float64 { n, _ := v.(float64); return n }
 
-// strings of a member that is one or several.
+// several are the strings of a member that is one string or a list.
 func several(v any) []string {
 	if s, ok := v.(string); ok {
 		return []string{s}
@@ -112,7 +112,7 @@ func several(v any) []string {
 
 var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|JobQueue|RunDead|WebhookDead|JobDead|PauseMachine)[0-9A-F]{8}`)
 
-// rights of a role: "action on resource", the resource by the name it has in the program.
+// rights of a role as "action on resource"; resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
 	var found []string
 	for id, p := range all.of("AWS::IAM::Policy") {
@@ -139,7 +139,7 @@ func (all templates) rights(role string) []string {
 	return slices.Compact(found)
 }
 
-// roles that are the platform's own, and what may never be among their rights.
+// roles are the platform's own roles: rights that each may have, and rights that it must never have.
 var roles = map[string]struct{ may, never []string }{
 	"ChatFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue",
@@ -182,12 +182,13 @@ var roles = map[string]struct{ may, never []string }{
 	},
 }
 
-// stars are the statements that need every resource: their actions know no smaller one.
+// stars are the statements that need every resource: their actions accept no narrower one.
 var stars = map[string]string{
 	"ecr:GetAuthorizationToken": "a token is for the registry, not for a repository",
 }
 
-// meanings are what the templates must mean: each check says what is wrong, and each has a break that it must notice.
+// meanings are the requirements on the templates: each check returns what is wrong, and each has a change to the
+// templates that the check must detect.
 var meanings = []struct {
 	name  string
 	check func(templates) []string
@@ -438,7 +439,7 @@ var meanings = []struct {
 	}},
 }
 
-// target is the resource that a reference leads to.
+// target is the resource that a reference refers to.
 func (all templates) target(kind string, reference any) properties {
 	for id, p := range all.of(kind) {
 		if strings.Contains(text(reference), `"`+id+`"`) {
@@ -472,7 +473,7 @@ func TestTheTemplatesMeanWhatTheyMust(t *testing.T) {
 			}
 		}
 		slices.Sort(ids)
-		// A new name means a new, empty resource: never change one of these.
+		// Another logical id means a new, empty resource: never change one of these.
 		assert.Equal(t, []string{"BlobsF0F01DC6", "CoreC65142A7", "Feed908EF2E5", "Images2D38C313",
 			"SealingKey98C9818D", "SecretsA3BCC2E9"}, ids)
 		core := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])

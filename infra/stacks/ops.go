@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/lifecycle"
 )
 
-// Ops watches. Each of its alarms has an entry in the runbook, infra/README.md, under the alarm's name; a test sees to
-// it.
+// Ops is the monitoring. Each of its alarms has an entry under the alarm's name in the runbook, infra/README.md; a
+// test checks that.
 type Ops struct {
 	Stack awscdk.Stack
 
@@ -44,15 +44,15 @@ func newOps(stack awscdk.Stack, s stage.Stage, data *Data, service *Service) *Op
 	return o
 }
 
-// alarm is when to be told: threshold is crossed in so many of so many periods.
+// alarm is raised when the metric crosses the threshold in points of the last of periods.
 type alarm struct {
 	name      string
 	metric    awscloudwatch.IMetric
-	above     float64 // or below, when least
+	above     float64 // or below, when least is set
 	least     bool
 	points    int
 	of        int
-	noneIsBad bool // no data is a reason, too
+	noneIsBad bool // missing data raises it, too
 }
 
 func (o *Ops) alarm(a alarm) {
@@ -197,7 +197,7 @@ func (o *Ops) dashboard() {
 	)
 }
 
-// queries are questions to the logs that whoever operates this asks again and again.
+// queries are saved queries of the logs for common questions of operators.
 func (o *Ops) queries() {
 	var groups []any
 	for _, g := range o.service.groups {
@@ -223,7 +223,7 @@ func (o *Ops) queries() {
 
 func (o *Ops) budget() {
 	if o.stage.BudgetUSD == 0 || o.stage.AlarmEmail == "" {
-		return // there is nobody to tell
+		return // there is no address to send to
 	}
 	awsbudgets.NewCfnBudget(o.Stack, jsii.String("Budget"), &awsbudgets.CfnBudgetProps{
 		Budget: &awsbudgets.CfnBudget_BudgetDataProperty{

@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/timer/sfntimer"
 )
 
-// Service is what can be made anew at any time.
+// Service is the resources without data: they can be replaced at any time.
 type Service struct {
 	Stack     awscdk.Stack
 	Queues    map[string]awssqs.Queue
@@ -45,32 +45,32 @@ type Service struct {
 	targets  awselasticloadbalancingv2.ApplicationTargetGroup
 }
 
-// may is what a function may do to a store.
+// may is the access of a function to a store.
 type may int
 
 const (
 	nothing may = iota
 	read
-	write // and read
+	write // includes read
 )
 
-// function describes a function and its rights: what is not here, it may not.
+// function describes a function with all its rights.
 type function struct {
 	name        string
 	memory      int // MB
 	timeout     int // seconds
 	core, feed  may
 	bucket      may
-	sends       []string // queues
+	sends       []string // queues that it may send to
 	stopsPauses bool
-	waitsPauses bool // starts waits
-	seals       bool // organisations' secrets
-	opens       bool // them, and reads the deployment's
-	calls       bool // models
-	loops       bool // it sends to its own queue on purpose: hand-overs, and turns that follow each other
+	waitsPauses bool // may start pause timers
+	seals       bool // may seal organizations' secrets
+	opens       bool // may open sealed secrets and read the deployment's
+	calls       bool // may call models
+	loops       bool // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
 }
 
-// Queues and what they are for.
+// The queues.
 const (
 	runQueue     = "run"
 	webhookQueue = "webhook"
@@ -92,11 +92,11 @@ var functions = []function{
 		sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true},
 }
 
-// streamRights are those of the stream service, which is no function.
+// streamRights are those of the stream service, which is a container and no function.
 var streamRights = function{name: "stream", core: read, feed: write, bucket: read}
 
-// bedrockModels are the resources behind a list of models and inference profiles of Bedrock. A profile, whose name
-// begins with where it reaches ("eu."), calls the model behind it in any of those Regions.
+// bedrockModels returns the resources behind a list of Bedrock models and inference profiles. A profile, whose
+// name begins with its geography ("eu."), calls the model behind it in any Region of that geography.
 func bedrockModels(list string) (resources []*string) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -119,11 +119,11 @@ func bedrockModels(list string) (resources []*string) {
 	return resources
 }
 
-// consumer is how a function takes from its queue.
+// consumer describes how a function receives from its queue.
 type consumer struct {
 	queue      string
 	function   string
-	receives   int // deliveries before a message is a dead letter
+	receives   int // receives before a message becomes a dead letter
 	visibility int // seconds; at least the function's timeout
 	atOnce     func(stage.Stage) int
 }
@@ -181,7 +181,7 @@ func (v *Service) queue(c consumer) {
 	})
 }
 
-// machine waits for the end of a pause and nudges the run queue.
+// machine is the state machine that waits for the end of a pause and then sends a nudge to the run queue.
 func (v *Service) machine() {
 	v.Machine = awsstepfunctions.NewStateMachine(v.Stack, jsii.String("PauseMachine"),
 		&awsstepfunctions.StateMachineProps{
@@ -210,7 +210,7 @@ func retention(days int) awslogs.RetentionDays {
 	}[days]
 }
 
-// environment is what every function, and the stream service, is told.
+// environment is the environment variables of every function and of the stream service.
 func (v *Service) environment() map[string]*string {
 	e := map[string]*string{
 		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(),
@@ -220,7 +220,7 @@ func (v *Service) environment() map[string]*string {
 		"PUBLIC_URL":    jsii.String("https://" + *v.Distribution.DistributionDomainName()),
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
-		// A request's body reaches a function in base64, of which 6 MB fit: 4 MiB and the form around it.
+		// Lambda accepts events of 6 MB, with the request's body in base64: 4 MiB and the form around them.
 		"MAX_BODY": jsii.String(strconv.Itoa(4<<20 + 64<<10)), "LEASE": jsii.String("60s"),
 	}
 	for name, value := range v.stage.Settings {
@@ -252,7 +252,7 @@ var (
 	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
 )
 
-// grant gives a function the rights it is described with.
+// grant gives a function the rights in its description.
 func (v *Service) grant(to awsiam.IGrantable, f function) {
 	allow := func(actions []string, resources ...*string) {
 		to.GrantPrincipal().AddToPrincipalPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
@@ -276,7 +276,7 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	objects := v.data.Bucket.ArnForObjects(jsii.String("*"))
 	if f.bucket >= read {
 		allow([]string{"s3:GetObject"}, objects)
-		allow([]string{"s3:ListBucket"}, v.data.Bucket.BucketArn()) // without it a missing object is a 403
+		allow([]string{"s3:ListBucket"}, v.data.Bucket.BucketArn()) // without it, reading a missing object is a 403
 	}
 	if f.bucket >= write {
 		allow([]string{"s3:PutObject", "s3:DeleteObject"}, objects)
@@ -316,7 +316,7 @@ func (v *Service) consume(c consumer) {
 		}))
 }
 
-// problemBody is the body of the errors that API Gateway answers itself, in the shape that all errors have.
+// problemBody is the body of errors that API Gateway itself returns, in the form of all errors of the API.
 func problemBody(code, message string) string {
 	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":"$context.requestId"}`,
@@ -359,7 +359,7 @@ func (v *Service) restAPI() {
 	}
 }
 
-// routes sends what may be answered as a stream to a function of its own, POST /chat and those of the A2A protocol, and
+// routes sends requests whose response may be a stream (POST /chat and A2A) to a function of their own, and
 // everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Functions["api"], nil)
@@ -388,7 +388,7 @@ func (v *Service) schedule() {
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Functions["sweeper"],
 			&awseventstargets.LambdaFunctionProps{
-				RetryAttempts: jsii.Number(0), // the next minute comes
+				RetryAttempts: jsii.Number(0), // the schedule invokes it again after a minute
 			})},
 	})
 }

@@ -1,7 +1,8 @@
-// Package stacks is the infrastructure: data (what is precious), service (what can be made anew) and ops (what
-// watches).
+// Package stacks is the infrastructure: data (what must not be lost), service (what can be replaced) and ops
+// (monitoring).
 //
-// The shapes of tables and of the state machine come from the adapters that use them. It imports those and the CDK.
+// The shapes of tables and of the state machine come from the adapters that use them. It imports those and the
+// CDK.
 package stacks
 
 import (

@@ -1,5 +1,5 @@
-// Package stage is what differs between deployments: a typed value for each stage, validated before anything is
-// synthesised. It imports the standard library alone.
+// Package stage defines what differs between deployments: a typed value per stage, validated before anything is
+// synthesized. It imports only the standard library.
 package stage
 
 import (
@@ -15,23 +15,23 @@ import (
 // Stage is a deployment.
 type Stage struct {
 	Name        string
-	Precious    bool   // its data is protected from deletion, and kept when its stacks go
-	AlarmEmail  string // who hears of alarms; empty: nobody but the console
-	BudgetUSD   int    // a month; a mail at 80 % of it; 0: none
-	LogDays     int    // how long logs are kept: one of CloudWatch's retentions
-	Workers     int    // runs at work at once, 2 to 1000
-	Senders     int    // webhooks sent at once, 2 to 1000
-	StreamTasks int    // at least so many containers serve streams
+	Precious    bool   // its data is protected from deletion and kept when its stacks are deleted
+	AlarmEmail  string // receives alarms by mail; empty: alarms are visible in the console only
+	BudgetUSD   int    // per month; a mail at 80 % of it; 0: none
+	LogDays     int    // one of CloudWatch's retention times
+	Workers     int    // concurrent runs, 2 to 1000
+	Senders     int    // concurrent webhook deliveries, 2 to 1000
+	StreamTasks int    // minimum number of containers for streams
 	Settings    map[string]string
 }
 
-// stages are the deployments there are. Add yours here.
+// stages are all deployments. Add yours here.
 var stages = map[string]Stage{
 	"dev":  {LogDays: 7, Workers: 50, Senders: 20, StreamTasks: 1, BudgetUSD: 50},
 	"prod": {Precious: true, LogDays: 30, Workers: 200, Senders: 50, StreamTasks: 2, BudgetUSD: 500},
 }
 
-// Named finds a stage.
+// Named returns the stage of a name. It fails where there is none, or where it is invalid.
 func Named(name string) (Stage, error) {
 	s, ok := stages[name]
 	if !ok {
@@ -42,10 +42,10 @@ func Named(name string) (Stage, error) {
 	return s, s.Validate()
 }
 
-// retentions are those that CloudWatch Logs knows, in days, up to a year.
+// retentions are the retention times of CloudWatch Logs up to a year, in days.
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
 
-// Validate names every field that is wrong.
+// Validate returns one error that names every invalid field, or nil.
 func (s Stage) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
