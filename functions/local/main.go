@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,9 +15,17 @@ import (
 	"agentplatform/internal/boot"
 	"agentplatform/internal/logline"
 	"agentplatform/internal/setting"
+	"agentplatform/internal/version"
 )
 
 func main() {
+	show := flag.Bool("version", false, "print the version and the commit of this program")
+	flag.Parse()
+	if *show {
+		v, commit := version.Read()
+		fmt.Printf("agent-platform %s (%s)\n", v, commit)
+		return
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-platform:", err)
 		os.Exit(1)

@@ -141,7 +141,8 @@ var allowed = []struct {
 		"turns Lambda's shapes into ours and knows no run"},
 	{"infra/stage", "", "values alone, checked before anything is made"},
 	{"internal/logline", "", "knows lines, not what they say"},
-	{"functions/local", "internal/boot internal/logline internal/setting", "a main makes a value, runs and stops it"},
+	{"internal/version", "", "knows a build, not what it does"},
+	{"functions/local", "internal/boot internal/logline internal/setting internal/version", "a main makes a value, runs and stops it"},
 }
 
 func TestRoomsImportWhatTheyMay(t *testing.T) {

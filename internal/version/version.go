@@ -1,0 +1,41 @@
+// Package version says which build this is.
+//
+// It must not know what is built. It imports none of our packages.
+package version
+
+import "runtime/debug"
+
+// Version and Commit are set by the linker in released builds:
+//
+//	go build -ldflags "-X agentplatform/internal/version.Version=v1.2.3 -X agentplatform/internal/version.Commit=0123abc"
+var Version, Commit string
+
+// Unknown is the commit of a build that neither the linker nor the go command has told its commit.
+const Unknown = "unknown"
+
+// Read returns the version and the commit of this build: what the linker set, else what the go command recorded, else
+// "dev" and [Unknown].
+func Read() (version, commit string) {
+	info, _ := debug.ReadBuildInfo()
+	return read(Version, Commit, info)
+}
+
+func read(version, commit string, info *debug.BuildInfo) (string, string) {
+	if info != nil {
+		if version == "" && info.Main.Version != "(devel)" {
+			version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			if commit == "" && s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	if version == "" {
+		version = "dev"
+	}
+	if commit == "" {
+		commit = Unknown
+	}
+	return version, commit
+}
