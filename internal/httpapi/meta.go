@@ -10,10 +10,13 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/version"
 )
 
 type health struct {
-	Status string `json:"status" enum:"ok"`
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version" doc:"of the program; dev where none was set"`
+	Commit  string `json:"commit" doc:"that the program was built from; unknown where none was set"`
 }
 
 type me struct {
@@ -48,7 +51,8 @@ func (s *Server) metaRoutes() {
 		Method: http.MethodGet, Path: Base + "/healthz", OperationID: "health", Summary: "Whether the service is up", Tags: []string{"meta"},
 		Security: []map[string][]string{},
 	}, func(context.Context, *struct{}) (*answer[health], error) {
-		return &answer[health]{Body: health{Status: "ok"}}, nil
+		v, commit := version.Read()
+		return &answer[health]{Body: health{Status: "ok", Version: v, Commit: commit}}, nil
 	})
 	register(s, operation{method: "GET", path: "/me", level: tenant.LevelRead, id: "me", summary: "Who this key is, and what it may", tag: "meta"}, s.me)
 	s.docsRoutes()
