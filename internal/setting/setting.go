@@ -15,7 +15,7 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings are all of them. The README's table is generated from the tags.
+// Settings are all of them. The table of docs/settings.md is generated from the tags.
 type Settings struct {
 	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"where to listen"`
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/setting"
 )
 
-var update = flag.Bool("update", false, "rewrite the README's table")
+var update = flag.Bool("update", false, "rewrite the table of docs/settings.md")
 
 func TestDefaults(t *testing.T) {
 	s, err := setting.Read(nil)
@@ -57,8 +57,8 @@ func TestTheCloudsSettings(t *testing.T) {
 	}
 }
 
-// The README's table is generated from the tags.
-func TestTheReadmeListsTheSettings(t *testing.T) {
+// The table of docs/settings.md is generated from the tags.
+func TestTheSettingsPageListsTheSettings(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("\n| name | default | what |\n|---|---|---|\n")
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[setting.Settings]()) {
@@ -69,14 +69,14 @@ func TestTheReadmeListsTheSettings(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", f.Tag.Get("env"), value, f.Tag.Get("help"))
 	}
 	const begin, end = "<!-- settings:begin, rewritten by make golden -->\n", "\n<!-- settings:end -->"
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/settings.md")
 	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(readme), begin)
+	before, rest, ok := strings.Cut(string(page), begin)
 	require.True(t, ok)
 	listed, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
 	if *update {
-		require.NoError(t, os.WriteFile("../../README.md", []byte(before+begin+table.String()+end+after), 0o600))
+		require.NoError(t, os.WriteFile("../../docs/settings.md", []byte(before+begin+table.String()+end+after), 0o600))
 		return
 	}
 	assert.Equal(t, table.String(), listed, "run make golden if this is meant")

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// notRun are the commands of the README that its test does not run as they stand, with the reason.
+var notRun = map[string]string{
+	"make run": "would compile and take the fixed port: the test starts the built program on a free one",
+}
+
+// command is a line of a block of the README, and what it says that its output holds.
+type command struct{ line, shown string }
+
+// commandsOf reads the blocks of commands of a page. A line that begins with "# →" belongs to the command above it.
+func commandsOf(page string) (all []command) {
+	for i, block := range strings.Split(page, "```") {
+		text, isCommands := strings.CutPrefix(block, "sh\n")
+		if i%2 == 0 || !isCommands {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if shown, follows := strings.CutPrefix(line, "# → "); follows {
+				all[len(all)-1].shown = shown
+			} else if line != "" {
+				all = append(all, command{line: line})
+			}
+		}
+	}
+	return all
+}
+
+// TestEveryCommandOfTheReadmeWorks pastes the README's commands into one shell, beside a process of this version over a
+// folder of its own. Each must end well within its time, be answered without an error status, and print what the README
+// says of it.
+func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("there is no curl")
+	}
+	page, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	p := built(t)
+	at := t.TempDir() // where a newcomer stands
+	p.dir = filepath.Join(at, ".data")
+	p.environ = []string{"USER_CAP=5", "ORGANIZATION_CAP=50", "RATE_LIMIT=600", "RATE_BURST=100", "LEASE=30s"} // as they are by default
+	p.start()
+	defer p.stop()
+
+	// A refusal is an answer to curl; here it is a failure.
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "curl"), fmt.Appendf(nil, "#!/bin/sh\nexec %s --fail-with-body \"$@\"\n", curl), 0o700)) //nolint:gosec // must be executable
+	skipped := map[string]bool{}
+	var script strings.Builder
+	script.WriteString("set -o pipefail\n")
+	var run []command
+	for _, c := range commandsOf(string(page)) {
+		bare, _, _ := strings.Cut(c.line, " #")
+		if bare = strings.TrimSpace(bare); notRun[bare] != "" {
+			skipped[bare] = true
+			continue
+		}
+		const cut = "\x01"
+		fmt.Fprintf(&script, "%s\nstatus=$?\nprintf '\\1%%s\\1' $status\n", c.line)
+		assert.NotContains(t, c.line, cut)
+		run = append(run, c)
+	}
+	for line := range notRun {
+		assert.True(t, skipped[line], "the README has no command %q any more", line)
+	}
+	require.Greater(t, len(run), 20, "the README's commands are not where this test looks for them")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8080/api/v1", p.url))
+	shell.Dir = at
+	shell.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var out, complaints bytes.Buffer
+	shell.Stdout, shell.Stderr = &out, &complaints
+	require.NoError(t, shell.Run(), complaints.String())
+	said := strings.Split(out.String(), "\x01") // output, status, output, status …
+	require.Len(t, said, 2*len(run)+1, "a command ended the shell: %s", out.String())
+	for i, c := range run {
+		printed, status := said[2*i], said[2*i+1]
+		assert.Equal(t, "0", status, "%s\n%s", c.line, printed)
+		assert.Contains(t, strings.ToLower(printed), strings.ToLower(c.shown), "what the README says that this prints: %s", c.line)
+	}
+	assert.Empty(t, complaints.String())
+}
