@@ -7,8 +7,10 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
@@ -32,6 +34,7 @@ type scheduler struct {
 	awake   *actor
 	tail    uint64
 	failure string
+	log     io.Writer // what happens, a line each; nil: nowhere
 }
 
 type actor struct {
@@ -72,8 +75,29 @@ func newScheduler(seed uint64) *scheduler {
 	}
 }
 
+// say writes a line of the log: the virtual time, the step, who was awake, what happens.
+func (s *scheduler) say(format string, args ...any) {
+	if s.log == nil {
+		return
+	}
+	who := "world"
+	if a := s.awake; a != nil {
+		who = a.name
+	}
+	_, _ = fmt.Fprintf(s.log, "%s %7d %s: %s\n", s.now.Format("01-02 15:04:05.000"), s.steps, who, fmt.Sprintf(format, args...))
+}
+
+// Write has a logger's lines stand in the log.
+func (s *scheduler) Write(line []byte) (int, error) {
+	s.say("%s", bytes.TrimSpace(line))
+	return len(line), nil
+}
+
 // note mixes what happened, and when, into the trace.
 func (s *scheduler) note(what string, n int) {
+	if what != "" {
+		s.say("%s %d", what, n)
+	}
 	const prime = 1099511628211 // FNV-1a's
 	mix := func(v uint64) { s.trace = (s.trace ^ v) * prime }
 	mix(uint64(s.now.UnixNano()))
@@ -115,6 +139,7 @@ func stackOf(r any) []byte {
 func (s *scheduler) fail(reason string) {
 	if s.failure == "" {
 		s.failure = fmt.Sprintf("at %s, step %d: %s", s.now.Format(time.RFC3339Nano), s.steps, reason)
+		s.say("FAILED: %s", reason)
 	}
 }
 

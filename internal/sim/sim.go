@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -17,10 +18,12 @@ type Report struct {
 	Failure string         // what went wrong; empty: nothing did
 }
 
-// Simulate lives through a seed: clients and faults for a while, then none, until everything has settled.
-func Simulate(seed uint64) Report {
+// Simulate runs a seed: clients and faults for a while, then none, until everything has settled. What happens is written
+// to log, a line each: the calls of ports, what is committed, faults, and what the use cases log. It may be nil.
+func Simulate(seed uint64, log io.Writer) Report {
 	rates := []float64{0, 0.02, 0.05, 0.12}
 	w := newWorld(seed, rates[seed%uint64(len(rates))])
+	w.log = log
 	defer w.stop()
 	w.found()
 	began := w.now

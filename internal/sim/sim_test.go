@@ -2,6 +2,8 @@ package sim_test
 
 import (
 	"flag"
+	"io"
+	"os"
 	"runtime"
 	"sort"
 	"sync"
@@ -17,6 +19,7 @@ import (
 var (
 	seeds = flag.Uint64("seeds", 60, "how many seeds to simulate")
 	first = flag.Uint64("first", 1, "the first seed")
+	logTo = flag.String("log", "", "with -seeds 1: the file that what happens is written to, a line each")
 )
 
 // TestSimulation lives through many seeds. A failing one prints the line that replays it.
@@ -25,6 +28,14 @@ func TestSimulation(t *testing.T) {
 	var mu sync.Mutex
 	faults, ends := map[string]int{}, map[string]int{}
 	years := 0.0
+	var log io.Writer
+	if *logTo != "" {
+		require.EqualValues(t, 1, *seeds, "the log is of one seed")
+		file, err := os.Create(*logTo)
+		require.NoError(t, err)
+		defer func() { _ = file.Close() }()
+		log = file
+	}
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
@@ -33,10 +44,10 @@ func TestSimulation(t *testing.T) {
 				if n > *seeds || t.Failed() {
 					return
 				}
-				r := sim.Simulate(*first + n - 1)
+				r := sim.Simulate(*first+n-1, log)
 				if r.Failure != "" {
-					t.Errorf("seed %d: %s\nreplay: go test ./internal/sim -run TestSimulation -first %d -seeds 1",
-						r.Seed, r.Failure, r.Seed)
+					t.Errorf("seed %d: %s\nreplay: go test ./internal/sim -run TestSimulation -first %d -seeds 1 "+
+						"-log /tmp/seed.log", r.Seed, r.Failure, r.Seed)
 					return
 				}
 				steps.Add(uint64(r.Steps))
@@ -74,7 +85,7 @@ func TestSimulation(t *testing.T) {
 
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	for seed := range uint64(8) {
-		one, two := sim.Simulate(seed+1), sim.Simulate(seed+1)
+		one, two := sim.Simulate(seed+1, io.Discard), sim.Simulate(seed+1, nil)
 		require.Empty(t, one.Failure)
 		require.Equal(t, one.Trace, two.Trace, "seed %d", seed+1)
 		require.Equal(t, one, two)

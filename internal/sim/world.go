@@ -237,12 +237,18 @@ func (w *world) deploy(name string) {
 		},
 		After: func(c faulttable.Call) {
 			if c.Commit { // after a read, the next call is where the turn may be lost
+				for _, op := range c.Ops {
+					w.say("committed: %s %s", [...]string{"put", "delete", "check"}[op.Kind], op.Item.Key)
+				}
 				w.checker.committed(w.inner, c.Ops)
 				w.port(p, "table done")
 			}
 		},
 	}
 	log := slog.New(slog.DiscardHandler)
+	if w.log != nil {
+		log = slog.New(slog.NewTextHandler(w.scheduler, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
+	}
 	d.store = record.New(faulty, &bucket{w.blobs, w, p}, m)
 	known := d.store
 	if w.powers != nil && len(w.processes)%2 == 0 { // as where a store is far away
@@ -349,12 +355,21 @@ func hasLater(key table.Key) bool {
 	return key.Sort == "head" && (strings.HasPrefix(key.Part, "run/") || strings.HasPrefix(key.Part, "chat/"))
 }
 
+// withoutTime leaves the machine's time out of a line of the log: the world has its own.
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
 // port is where an actor may lose its turn, and its process its life.
 func (w *world) port(p *process, what string) {
 	a := w.awake
 	if p.dead {
 		die()
 	}
+	w.say("%s", what)
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("crash")
 		p.dead = true
