@@ -1,0 +1,28 @@
+package main
+
+import (
+	"net/http"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheProgramSaysWhichBuildItIs: what a release stamps is printed by --version and answered by GET /healthz.
+func TestTheProgramSaysWhichBuildItIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program of its own")
+	}
+	const at = "agentplatform/internal/version."
+	p := built(t, "-ldflags", "-X "+at+"Version=v1.2.3 -X "+at+"Commit=0123abc")
+	out, err := exec.Command(p.binary, "--version").Output()
+	require.NoError(t, err)
+	assert.Equal(t, "agent-platform v1.2.3 (0123abc)\n", string(out))
+	p.start()
+	defer p.stop()
+	status, answer, err := p.call(t.Context(), http.MethodGet, "/healthz", "", nil)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, map[string]any{"status": "ok", "version": "v1.2.3", "commit": "0123abc"}, answer)
+}
