@@ -1,0 +1,2 @@
+// Package left is in a folder that is left out.
+package left
