@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,14 +34,39 @@ type program struct {
 	environ     []string // in addition to the default environment
 }
 
-// built builds the program with the given flags.
+// binaries are the programs that tests have built, by the flags they were built with: a link takes seconds.
+var binaries = struct {
+	sync.Mutex
+	dir   string
+	built map[string]string
+}{built: map[string]string{}}
+
+// TestMain removes the programs that tests have built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(binaries.dir) // of none, nothing
+	os.Exit(code)
+}
+
+// built is the program, built with these flags.
 func built(t *testing.T, flags ...string) *program {
 	t.Helper()
-	p := &program{t: t, binary: filepath.Join(t.TempDir(), "local"), dir: t.TempDir()}
-	out, err := exec.Command("go",
-		slices.Concat([]string{"build", "-o", p.binary}, flags, []string{"."})...).CombinedOutput()
-	require.NoError(t, err, string(out))
-	return p
+	binaries.Lock()
+	defer binaries.Unlock()
+	name := strings.Join(flags, " ")
+	if binaries.built[name] == "" {
+		if binaries.dir == "" {
+			dir, err := os.MkdirTemp("", "local")
+			require.NoError(t, err)
+			binaries.dir = dir
+		}
+		binary := filepath.Join(binaries.dir, fmt.Sprint("local", len(binaries.built)))
+		args := slices.Concat([]string{"build", "-o", binary}, flags, []string{"."})
+		out, err := exec.Command("go", args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		binaries.built[name] = binary
+	}
+	return &program{t: t, binary: binaries.built[name], dir: t.TempDir()}
 }
 
 // trusting is the setting that makes the program trust a test server's certificate.
