@@ -4,26 +4,37 @@ SHELL := /bin/bash
 GO ?= go
 # Only the race detector needs a C compiler; where go finds none, the tests run without it.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
+SOURCES := events functions infra internal scripts
 
+# What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below.
+PROOFS := test crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
 SEEDS ?= 2000
 ROUNDS ?= 20
-CUTS ?= 12000
 HISTORIES ?= 500
 STATES ?= 250000
-REQUESTS ?= 50000
 ENTRIES ?= 10000
-SOAK ?= 1h
-PAIRS ?= 7
 HOSTILE_MB ?= 512
 HOSTILE_CLIENTS ?= 8
+CUTS ?= 12000
+# A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
+FUZZTIME ?= 20000x
+REQUESTS ?= 50000
+
+# Sizes of what is no proof of the list.
+SOAK ?= 1h
+PAIRS ?= 7
 PACKAGES ?= lifecycle intake tenant removal record worker agent webhook move
 SAMPLE ?= 60
 SEED ?= 1
 # Further flags, like -killers own, or -results FILE to go on with later.
 MUTANTS ?=
-# A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
-FUZZTIME ?= 30000x
-TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
+
+# What a build says of itself. A tree without git has no commit.
+VERSION := dev
+COMMIT = $(shell git describe --always --dirty --match '' 2>/dev/null)
+STAMP = -X agentplatform/internal/version.Version=$(VERSION) -X agentplatform/internal/version.Commit=$(COMMIT)
+SHIPPED := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 STAGE ?= dev
 # Functions on AWS run on arm64; the integration tests build for the machine they run on.
@@ -34,67 +45,120 @@ LOCALSTACK := scripts/localstack.sh
 CDK_VERSION := 2.1148.1
 CDK := .cache/cdk/node_modules/.bin/cdk
 
-.PHONY: mutants hostile neighbours soak chaos requests explore linearize cuts planted record peers help run build test simulate crash bench fuzz lint vulncheck golden clean functions synth integration deploy destroy smoke invoke templates cost
+# One target after the other, whatever -j says: proofs measure time and share ports, caches and LocalStack.
+.NOTPARALLEL:
+.PHONY: $(shell awk -F: '/^[a-z-]+:/ {print $$1}' Makefile)
 
 help: ## print this help
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+##@ Work
 
 run: ## serve the API on this machine (settings: see README)
 	$(GO) run ./functions/local
 
-build: ## build the program into dist/
-	$(GO) build -trimpath -ldflags "-s -w" -o dist/local ./functions/local
+check: ## before every commit: format, vet, linters and fast tests of what differs from main; all, where nothing does
+	@wrong=$$(gofmt -l $(SOURCES)); [ -z "$$wrong" ] || { echo "make fmt formats these:"; echo "$$wrong"; exit 1; }
+	$(GO) vet ./...
+	$(TOOLS) golangci-lint run $$(scripts/changed.sh)
+	$(GO) test -short $$(scripts/changed.sh)
 
-test: ## everything: tests with the race detector, then the simulation without it
+fmt: ## format the Go files
+	gofmt -w $(SOURCES)
+
+build: ## build the program into dist/
+	$(GO) build -trimpath -ldflags "-s -w $(STAMP)" -o dist/local ./functions/local
+
+##@ Test
+
+test: ## all tests with the race detector, then the simulation without it
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	$(GO) vet ./...
 	$(GO) test $(RACE) -shuffle=on -timeout 12m ./...
 	$(GO) test -run 'TestSimulation' -timeout 10m ./internal/sim -seeds $(SEEDS)
 
+cover: ## say what share of each package's statements the tests reach, and show it in .cache/cover.html
+	@mkdir -p .cache
+	$(GO) test -short -coverpkg=./events/...,./internal/... -coverprofile=.cache/cover.out ./events/... ./functions/... ./internal/...
+	@$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
+	@sort .cache/cover.out | awk -F'[ :]' '/^mode/ {next} {at = $$1 " " $$2; of[at] = $$3; if ($$4 > 0) hit[at] = 1} \
+	  END {for (at in of) {file = at; sub(/\/[^\/]* .*/, "", file); all[file] += of[at]; total += of[at]; \
+	         if (at in hit) {some[file] += of[at]; reached += of[at]}} \
+	       for (file in all) printf "%5.1f %%  %s\n", 100*some[file]/all[file], file | "sort -k3"; close("sort -k3"); \
+	       printf "%5.1f %%  in all\n", 100*reached/total}'
+
 simulate: ## run the simulation with SEEDS seeds
 	$(GO) test -run 'TestSimulation' -timeout 24h -v ./internal/sim -seeds $(SEEDS)
+
+bench: ## measure the real process over HTTP
+	$(GO) run ./scripts/bench
+
+##@ Proofs
+
+prove: $(PROOFS) ## everything that must hold before a change lands, at the sizes of .ci/run
+
+proofs:
+	@echo $(PROOFS)
+
+prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
+	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 REQUESTS=60000 FUZZTIME=1000000x
+	$(MAKE) simulate SEEDS=100000
+	$(MAKE) soak neighbours
 
 crash: ## kill -9 the real process under load, ROUNDS times
 	$(GO) test -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)
 
-linearize: ## hold HISTORIES histories of the real process to the models of a chat and of a cap
+linearize: ## hold HISTORIES histories of the real process, half of them with kill -9, to the models of a chat and of a cap
 	$(GO) test -run 'TestTheServiceIsLinearizable|RejectAService' -count 1 -timeout 24h -v ./functions/local -histories $(HISTORIES)
 
 explore: ## visit up to STATES states of each small world, with each set of faults
 	$(GO) test -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
 
-hostile: ## hold the real process, with HOSTILE_MB of memory, to what models, tools and clients may send to do harm, HOSTILE_CLIENTS cases at a time
-	$(GO) test -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) -hostile-clients $(HOSTILE_CLIENTS)
-
-neighbours: ## measure what an organization far above its cap, and receivers that never answer, do to others, in PAIRS pairs of rounds
-	$(GO) test -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)
-
-soak: ## have the real process work at half of its peak for SOAK, killed every five minutes
-	$(GO) test -run TestSoak -count 1 -timeout 24h -v ./functions/local -soak $(SOAK)
+planted: ## plant the bugs of internal/sim/planted, and have the simulation find each
+	$(GO) test -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant
 
 chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
 	$(GO) test -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
 
+hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools and clients, HOSTILE_CLIENTS at a time
+	$(GO) test -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) -hostile-clients $(HOSTILE_CLIENTS)
+
 cuts: ## cut the power of the embedded store at CUTS moments
 	$(GO) test -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
 
-planted: ## plant the bugs of internal/sim/planted, and have the simulation find each
-	$(GO) test -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant
-
-mutants: ## change PACKAGES in small ways, one at a time (SAMPLE of each package, chosen by SEED; 0: all), and count what no test notices
-	$(GO) run ./scripts/mutants -sample $(SAMPLE) -seed $(SEED) $(MUTANTS) $(addprefix ./internal/,$(PACKAGES))
-
-bench: ## measure the real process over HTTP
-	$(GO) run ./scripts/bench
-
-fuzz: ## run every fuzz target for FUZZTIME (a count: 30000x)
+fuzz: ## run every fuzz target for FUZZTIME (a count: 20000x)
 	@set -e; for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p; done; done
 
+peers: .cache/peers/package-lock.json .cache/peers/venv/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
+	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
+	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v RequestsMadeFromTheDocument | sort -u | paste -sd '|'); \
+	echo "$$tests"; $(GO) test -tags peers -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
+
+requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
+	$(GO) test -tags peers -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
+
+lint: ## run the linters
+	$(TOOLS) golangci-lint run ./...
+
+vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
+	$(TOOLS) govulncheck ./...
+
+soak: ## have the real process work at half of its peak for SOAK, killed every five minutes
+	$(GO) test -run TestSoak -count 1 -timeout 24h -v ./functions/local -soak $(SOAK)
+
+neighbours: ## measure what a greedy organization and receivers that never answer do to others, in PAIRS pairs of rounds
+	$(GO) test -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)
+
+mutants: ## change PACKAGES in small ways, one at a time (SAMPLE of each, chosen by SEED; 0: all), and count what no test notices
+	$(GO) run ./scripts/mutants -sample $(SAMPLE) -seed $(SEED) $(MUTANTS) $(addprefix ./internal/,$(PACKAGES))
+
+##@ AWS
+
 functions: ## build the functions for AWS into dist/
 	@for f in $(FUNCTIONS); do echo "dist/$$f/bootstrap"; CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc \
-	  -ldflags "-s -w -buildid=" -o dist/$$f/bootstrap ./functions/$$f || exit 1; done
+	  -ldflags "-s -w -buildid= $(STAMP)" -o dist/$$f/bootstrap ./functions/$$f || exit 1; done
 
 synth: functions $(CDK) ## synthesise the stacks of STAGE into cdk.out/ (needs Node.js)
 	$(CDK) synth --quiet -c stage=$(STAGE)
@@ -108,7 +172,7 @@ deploy: functions $(CDK) ## deploy STAGE to the AWS account of your credentials:
 destroy: $(CDK) ## take STAGE down again; what is precious stays
 	$(CDK) destroy --force -c stage=$(STAGE) Ops Service Data
 
-smoke: ## tell the scenarios that harm nobody to the deployed STAGE, or to BASE_URL with OPERATOR_KEY
+smoke: ## run the scenarios that harm nobody against the deployed STAGE, or BASE_URL with OPERATOR_KEY
 	@BASE_URL=$${BASE_URL:-$$(python3 -c 'import json; print(json.load(open(".cache/outputs-$(STAGE).json"))["agents-$(STAGE)-service"]["BaseUrl"])')} \
 	OPERATOR_KEY=$${OPERATOR_KEY:-$$(cat .cache/operator-$(STAGE).key)} $(GO) test -tags smoke -count 1 -v -timeout 20m ./infra/smoke
 
@@ -129,16 +193,29 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	@eval "$$($(LOCALSTACK) env)"; $(GO) test -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
 	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; exit $$status
 
-peers: .cache/peers/package-lock.json .cache/peers/venv/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
-	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
-	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v RequestsMadeFromTheDocument | sort -u | paste -sd '|'); \
-	echo "$$tests"; $(GO) test -tags peers -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
+##@ Upkeep
 
-requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
-	$(GO) test -tags peers -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
+golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, settings table)
+	$(GO) test ./internal/lifecycle ./internal/httpapi ./internal/setting -update
 
 record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
 	$(GO) test -tags peers -count 1 -run TestContract ./internal/model/openaimodel ./internal/model/anthropicmodel ./internal/model/bedrockmodel -record
+
+measure: ## print how easy the tree is to read and to work in; FLAGS='-tree ../before -tree .' compares two
+	@$(GO) run ./scripts/measure $(FLAGS)
+
+release: ## build the release VERSION (v1.2.3) of a clean tree into dist/, with checksums; prints the command that tags it
+	@[[ "$(VERSION)" =~ ^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$$ ]] || { echo "say which: VERSION=v1.2.3"; exit 1; }
+	@changes=$$(git status --porcelain) && [ -z "$$changes" ] || { echo "the tree is not clean:"; echo "$$changes"; exit 1; }
+	rm -rf dist
+	@for p in $(SHIPPED); do out=dist/agentplatform-$(VERSION)-$${p/\//-}; echo $$out; \
+	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w -buildid= $(STAMP)" -o $$out ./functions/local || exit 1; done
+	@$(MAKE) --no-print-directory functions
+	cd dist && find * -type f | sort | xargs $$(command -v sha256sum || echo shasum -a 256) >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS
+	@echo "to tag it: git tag -a $(VERSION) -m 'Agent Platform $(VERSION)' $(COMMIT)"
+
+clean: ## remove what was built, not the data
+	rm -rf dist
 
 .cache/peers/package-lock.json: scripts/peers/package-lock.json
 	mkdir -p .cache/peers && cp scripts/peers/*.json .cache/peers/
@@ -151,15 +228,3 @@ record: .cache/peers/package-lock.json ## write the recorded conversations with 
 	python3 -m venv .cache/peers/$*
 	.cache/peers/$*/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
-
-lint: ## run the linters
-	$(TOOLS) golangci-lint run ./...
-
-vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
-	$(TOOLS) govulncheck ./...
-
-golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, settings table)
-	$(GO) test ./internal/lifecycle ./internal/httpapi ./internal/setting -update
-
-clean: ## remove what was built, not the data
-	rm -rf dist
