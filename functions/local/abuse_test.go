@@ -76,6 +76,9 @@ func (p *program) answers() (slowest time.Duration) {
 // Thousands of readers that read nothing from their stream use bounded memory, do not delay other clients, and
 // leave nothing behind.
 func TestStalledReaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
 	status, run, err := p.post(t.Context(), "agent_id", agent, "message", "/stream 3000 5ms", "wait", "false")
@@ -134,6 +137,9 @@ func (e *endless) Read(b []byte) (int, error) {
 
 // Requests that are too large are refused before their bytes are kept in memory.
 func TestTooMuchIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
 	before, worst := p.memory(), 0

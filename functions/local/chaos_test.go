@@ -261,6 +261,9 @@ type delivery struct {
 // it arrives where the receiver recovers, is repeated only where the sender cannot know whether it arrived, and is
 // sent nowhere else.
 func TestChaosOfReceivers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	c := newChaos(t)
 	p := built(t)
 	p.environ = []string{"WEBHOOK_ALLOW_HOSTS=" + strings.Join(c.hosts, ","), c.trust}

@@ -19,6 +19,9 @@ var rounds = flag.Int("rounds", 4, "how often the process is killed")
 // The real process is killed under load, again and again: no accepted run is lost, none is billed twice, and in
 // the end every lock and slot is free.
 func TestKillNine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	p := built(t)
 	p.start()
 	l := &load{program: p, accepted: map[string]string{}, parked: map[string]bool{}, unknown: map[string][]string{}}

@@ -21,6 +21,9 @@ import (
 // Whatever a document expands to, and however many arrive at once, the message with the document is answered and a
 // process with little memory survives.
 func TestDocumentsThatAreBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	p := confined(built(t), *hostileLimit)
 	p.environ = []string{"ACTIVE_LIMIT=15m"}
 	p.start()

@@ -34,6 +34,9 @@ var (
 // none ends the process or causes an internal error, no tool is called without permission, and another tenant's
 // messages are answered meanwhile.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	p := confined(built(t), *hostileLimit)
 	models, hands := &hostileModels{}, &hostileTools{made: map[string][]string{}}
 	provider, tools := httptest.NewServer(models), httptest.NewServer(hands)

@@ -55,6 +55,9 @@ func serve(t *testing.T, build ...string) (*steady, linear.Service) {
 // What concurrent clients observe of the real process is linearizable with respect to the models of a chat and of
 // a cap; in half of the histories the process is killed and started again meanwhile.
 func TestTheServiceIsLinearizable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	s, service := serve(t)
 	defer s.stop()
 	operations, succeeded := 0, 0
@@ -92,6 +95,9 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 
 // A service without the chat lock is rejected, which shows that the check can fail.
 func TestTheModelsRejectAServiceWithoutTheLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	list, err := planted.Bug{Name: "no chat is busy", Edits: []planted.Edit{
 		{File: "internal/intake/intake.go", Old: `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`},
 	}}.Overlay("../..", t.TempDir())

@@ -210,6 +210,9 @@ func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 
 // However many PDFs are read at once, the number of child processes and their memory are limited.
 func TestConcurrentPDFsAreReadByFewProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("children are counted in /proc")
 	}
@@ -258,6 +261,9 @@ func TestCancelledReadDoesNotWaitForItsTurn(t *testing.T) {
 
 // A document of any format uses no memory of the calling process; one that needs too much is a Fault.
 func TestDocumentsUseNoMemoryOfThisProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	many := func(begin, again string, n int, end string) []byte {
 		return slices.Concat([]byte(begin), bytes.Repeat([]byte(again), n), []byte(end))
 	}

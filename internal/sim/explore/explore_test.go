@@ -60,6 +60,9 @@ func faults() (list []explore.Faults) {
 }
 
 func TestEveryStateOfASmallWorld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test runs it")
+	}
 	for _, w := range worlds() {
 		t.Run(w.Name, func(t *testing.T) {
 			for _, w.Faults = range faults() {
