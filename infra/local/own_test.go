@@ -173,9 +173,31 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 	}, kinds)
 }
 
-func TestOnlyOneOfManyMessagesGetsTheChat(t *testing.T) {
+// TestADeployment: what holds of any deployment, at one of them. Each costs LocalStack much of the processors: the
+// stacks to make, and the pollers of its queues for as long as it lives.
+func TestADeployment(t *testing.T) {
 	t.Parallel()
 	w := start(t, map[string]string{"USER_CAP": "100", "ORGANIZATION_CAP": "100"})
+	for _, one := range []struct {
+		name string
+		test func(*testing.T, world)
+	}{
+		{"OnlyOneOfManyMessagesGetsTheChat", onlyOneOfManyMessagesGetsTheChat},
+		{"AMessageThatIsNoNudgeEndsAmongTheDeadLetters", aMessageThatIsNoNudgeEndsAmongTheDeadLetters},
+		{"AStreamComesLineByLine", aStreamComesLineByLine},
+		{"ALargeFileGoesToTheBucketDirectly", aLargeFileGoesToTheBucketDirectly},
+		{"ASecondFirstKeyIsRefused", aSecondFirstKeyIsRefused},
+		{"AChainOfAHundredParkedTurns", aChainOfAHundredParkedTurns},
+		{"ItemsAreReadableInTheConsole", itemsAreReadableInTheConsole},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			one.test(t, w)
+		})
+	}
+}
+
+func onlyOneOfManyMessagesGetsTheChat(t *testing.T, w world) {
 	agent := w.agent(t)
 	statuses := map[int]int{}
 	var mu sync.Mutex
@@ -197,9 +219,7 @@ func TestOnlyOneOfManyMessagesGetsTheChat(t *testing.T) {
 	assert.Equal(t, map[int]int{http.StatusAccepted: 1, http.StatusConflict: 63}, statuses)
 }
 
-func TestAMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
+func aMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T, w world) {
 	client := sqs.NewFromConfig(w.account)
 	_, err := client.SendMessage(t.Context(),
 		&sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["RunQueueAddress"]), MessageBody: aws.String("poison")})
@@ -286,11 +306,8 @@ func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
 	w.await(t, run, "completed", time.Minute)
 }
 
-func TestAStreamComesLineByLine(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
-	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t), "message", "one\n/sleep 3s\ntwo",
-		"streaming", "true"))
+func aStreamComesLineByLine(t *testing.T, w world) {
+	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t), "message", "one\n/sleep 3s\ntwo", "streaming", "true"))
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	require.Equal(t, "application/x-ndjson", response.Header.Get("Content-Type"))
@@ -313,10 +330,8 @@ func TestAStreamComesLineByLine(t *testing.T) {
 	assert.Contains(t, names, "delta")
 }
 
-func TestALargeFileGoesToTheBucketDirectly(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
-	content := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, more than a function's request or response may have
+func aLargeFileGoesToTheBucketDirectly(t *testing.T, w world) {
+	content := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, more than a function takes or gives
 	announce, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/files", strings.NewReader(
 		fmt.Sprintf(`{"name":"large.txt","content_type":"text/plain","size":%d}`, len(content))))
 	require.NoError(t, err)
@@ -411,9 +426,7 @@ func (w world) workers(t *testing.T) []int {
 	return list
 }
 
-func TestASecondFirstKeyIsRefused(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
+func aSecondFirstKeyIsRefused(t *testing.T, w world) {
 	out, err := exec.Command("go", "run", "../../scripts/firstkey", "-table", w.outputs["CoreTable"]).CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(out), "is there already")
@@ -450,9 +463,7 @@ func TestALongRunIsHandedOver(t *testing.T) {
 	assert.Equal(t, 1, w.billed(t, run))
 }
 
-func TestAChainOfAHundredParkedTurns(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
+func aChainOfAHundredParkedTurns(t *testing.T, w world) {
 	agent := w.agent(t)
 	const turns = 101
 	var waiting []string // accepted messages whose runs have not ended, in order: the first of them runs or has run
@@ -481,9 +492,7 @@ func TestAChainOfAHundredParkedTurns(t *testing.T) {
 	assert.EqualValues(t, turns, ended.body["turn"])
 }
 
-func TestItemsAreReadableInTheConsole(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
+func itemsAreReadableInTheConsole(t *testing.T, w world) {
 	run := w.begin(t, w.agent(t), "message", "hello")
 	w.await(t, run, "completed", time.Minute)
 	items, err := dynamotable.New(dynamodb.NewFromConfig(w.account), w.outputs["CoreTable"], time.Now).Get(t.Context(),
