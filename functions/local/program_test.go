@@ -31,7 +31,7 @@ type program struct {
 	binary, dir string
 	command     *exec.Cmd
 	url, key    string
-	environ     []string // in addition to the default environment
+	environ     []string // on top of its own
 }
 
 // binaries are the programs that tests have built, by the flags they were built with: a link takes seconds.
@@ -61,20 +61,20 @@ func built(t *testing.T, flags ...string) *program {
 			binaries.dir = dir
 		}
 		binary := filepath.Join(binaries.dir, fmt.Sprint("local", len(binaries.built)))
-		args := slices.Concat([]string{"build", "-o", binary}, flags, []string{"."})
-		out, err := exec.Command("go", args...).CombinedOutput()
+		// The tag is the Makefile's.
+		build := slices.Concat([]string{"build", "-tags", "pebblegozstd", "-o", binary}, flags, []string{"."})
+		out, err := exec.Command("go", build...).CombinedOutput()
 		require.NoError(t, err, string(out))
 		binaries.built[name] = binary
 	}
 	return &program{t: t, binary: binaries.built[name], dir: t.TempDir()}
 }
 
-// trusting is the setting that makes the program trust a test server's certificate.
+// trusting is the setting that has the program trust the certificate of a test's server.
 func trusting(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(file,
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	return "WEBHOOK_CA_FILE=" + file
 }
 
@@ -82,8 +82,7 @@ var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
 
 func (p *program) start() {
 	p.command = exec.Command(p.binary)
-	p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "USER_CAP=100000",
-		"ORGANIZATION_CAP=100000", "RATE_LIMIT=10000000", "RATE_BURST=1000000", "LEASE=2s", "LOG_LEVEL=error")
+	p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "USER_CAP=100000", "ORGANIZATION_CAP=100000", "RATE_LIMIT=10000000", "RATE_BURST=1000000", "LEASE=2s", "LOG_LEVEL=error")
 	p.command.Env = append(p.command.Env, p.environ...)
 	out, err := p.command.StdoutPipe()
 	require.NoError(p.t, err)
@@ -108,7 +107,7 @@ func (p *program) kill() {
 	_ = p.command.Wait()
 }
 
-// stop ends the process with SIGTERM, as an operator would.
+// stop ends the process as an operator would.
 func (p *program) stop() {
 	began := time.Now()
 	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
@@ -116,9 +115,7 @@ func (p *program) stop() {
 	assert.Less(p.t, time.Since(began), 10*time.Second)
 }
 
-func (p *program) call(
-	ctx context.Context, method, path, contentType string, body io.Reader,
-) (int, map[string]any, error) {
+func (p *program) call(ctx context.Context, method, path, contentType string, body io.Reader) (int, map[string]any, error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
 	if err != nil {
 		return 0, nil, err
@@ -151,7 +148,7 @@ func (p *program) post(ctx context.Context, pairs ...string) (int, map[string]an
 	return p.call(ctx, "POST", "/chat", w.FormDataContentType(), &b)
 }
 
-// make posts JSON; the request must succeed.
+// make makes something that must be possible.
 func (p *program) make(path, body string) map[string]any {
 	status, made, err := p.call(p.t.Context(), "POST", path, "application/json", strings.NewReader(body))
 	assert.NoError(p.t, err)
@@ -159,14 +156,11 @@ func (p *program) make(path, body string) map[string]any {
 	return made
 }
 
-// organization makes an organization with a cap, and returns a client with its admin key and an agent of it.
+// organization makes one with a cap, and returns a client who administrates it, and an agent of it.
 func (p *program) organization(limit int) (theirs *program, agent string) {
-	home := p.make("/organizations",
-		fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`, limit, limit))["organization_id"]
-	user := p.make("/users",
-		fmt.Sprintf(`{"email":"a@example.com","role":"admin","organization_id":%q}`, home))["user_id"]
-	key := p.make("/api-keys",
-		fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`, user, home))["key"]
+	home := p.make("/organizations", fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`, limit, limit))["organization_id"]
+	user := p.make("/users", fmt.Sprintf(`{"email":"a@example.com","role":"admin","organization_id":%q}`, home))["user_id"]
+	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`, user, home))["key"]
 	theirs = &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 	return theirs, fmt.Sprint(theirs.make("/agents", `{"name":"a"}`)["agent_id"])
 }

@@ -62,7 +62,8 @@ func run() error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary := filepath.Join(dir, "local")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./functions/local")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", binary,
+		"./functions/local") // as make build builds it
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return err
