@@ -137,11 +137,11 @@ func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context
 }
 
 func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
-	name := r.Host.NewID()
-	if err := r.Store.EraseHooks(ctx, e.Value.ID(), name); err != nil {
+	writeID := r.Host.NewID()
+	if err := r.Store.EraseHooks(ctx, e.Value.ID(), writeID); err != nil {
 		return err
 	}
-	return r.Store.EraseRun(ctx, e, name, keepLinks)
+	return r.Store.EraseRun(ctx, e, writeID, keepLinks)
 }
 
 func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, err error) {

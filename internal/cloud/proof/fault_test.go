@@ -26,6 +26,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/invariant"
+
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/dynamotable"
 )
@@ -321,7 +322,7 @@ func (u unsettled) String() string {
 	return s.String()
 }
 
-// audit reads the whole table without the proxy.
+// audit reads the whole table, past the proxy.
 func (b *bench) audit() *invariant.Audit {
 	all := invariant.NewAudit()
 	client := dynamodb.NewFromConfig(b.direct)

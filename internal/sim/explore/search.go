@@ -8,7 +8,6 @@ import (
 
 	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 )
 
