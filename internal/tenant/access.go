@@ -8,16 +8,16 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Who may use an agent, and have to do with what it did, is decided here: an agent that names groups is for their
-// members, and for admins. It is the agent as it stands now that says so, whatever version of it a run has, and the
-// groups that are there now.
+// Access to agents. An agent that names groups is for members of these groups and for admins. What counts is the agent
+// as it stands now, whatever version of it a run has, and the groups that exist now.
 
 // in says whether the principal's user belongs to one of the groups.
 func (p Principal) in(groups []string) bool {
 	return slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.User.GroupIDs, id) })
 }
 
-// MayUse is nil when the principal may see an agent, have it work, and, where its level allows that, change it.
+// MayUse returns nil when the principal may see an agent, start runs of it and, where its level allows that, change it.
+// Otherwise it returns a problem of kind Forbidden (insufficient_permission) with group_ids.
 func (p Principal) MayUse(a record.Agent) error {
 	if len(a.Spec.GroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.GroupIDs) {
 		return nil
@@ -26,8 +26,8 @@ func (p Principal) MayUse(a record.Agent) error {
 		With("group_ids", a.Spec.GroupIDs)
 }
 
-// mayApprove is nil when the principal may decide about tool calls of an agent: one with approver groups has them
-// decided by their members and by admins.
+// mayApprove returns nil when the principal may decide about tool calls of an agent: members of its approver groups and
+// admins may, and everybody where the agent names no approver groups. Otherwise: Forbidden (insufficient_permission).
 func (p Principal) mayApprove(a record.Agent) error {
 	if len(a.Spec.ApproverGroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.ApproverGroupIDs) {
 		return nil
@@ -37,8 +37,11 @@ func (p Principal) mayApprove(a record.Agent) error {
 		With("approver_group_ids", a.Spec.ApproverGroupIDs)
 }
 
-// MayReach is nil when the principal may read what agents did, and answer, resume, follow or cancel what they do. An
-// edit of an agent of some seconds ago may be missing.
+// MayReach returns nil when the principal may read what all of the agents did, and answer, resume, follow or cancel
+// their runs. An edit of an agent of the last seconds may be missing.
+//
+// It returns a problem of kind Forbidden (insufficient_permission) for an agent of other groups, and NotFound or
+// Forbidden (outside_organization) for one that the organization never had.
 func (t *Tenants) MayReach(ctx context.Context, p Principal, agents ...string) error {
 	return mayReach(ctx, t.known, p, agents...)
 }
@@ -59,8 +62,9 @@ func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...strin
 	return nil
 }
 
-// MayReadFile is nil when the principal may have a file: it has sent it, or reaches one of the agents whose runs have
-// held it. One that no run has held yet is for its whole organization.
+// MayReadFile returns nil when the principal may read a file: the principal has uploaded it, or reaches at least one of
+// the agents whose runs have held it. A file that no run has held yet may be read by its whole organization. Otherwise
+// it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
 func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
 	if f.UserID == p.User.ID && !f.Made {
 		return nil
@@ -74,7 +78,9 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 	return refusal
 }
 
-// Reachable says which of some agents a principal may have to do with, and asks once for each.
+// Reachable returns a function that says whether the principal may reach an agent (see [Tenants.MayReach]). Each answer
+// is remembered, so an agent is asked about once. The function returns only errors that are no refusals, such as a
+// problem of kind Unavailable.
 func (t *Tenants) Reachable(ctx context.Context, p Principal) func(agent string) (bool, error) {
 	known := map[string]bool{}
 	return func(agent string) (bool, error) {
@@ -91,7 +97,8 @@ func (t *Tenants) Reachable(ctx context.Context, p Principal) func(agent string)
 	}
 }
 
-// SenderMayReach is Reachable for whoever sent a run, with the key that it was sent with, as both stand now.
+// SenderMayReach is [Tenants.Reachable] for the sender of a run: the user, with the key that the run was sent with, as
+// both are now.
 func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key string) func(agent string) (bool, error) {
 	var reachable func(string) (bool, error)
 	return func(agent string) (bool, error) {
@@ -106,7 +113,8 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 	}
 }
 
-// sender is who sent a run: nobody's member when the user is gone, no admin when the key is.
+// sender is the principal that sent a run: without groups when the user no longer exists, without a level when the key
+// no longer exists.
 func (t *Tenants) sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
 	p := Principal{Organization: record.Organization{ID: organization}}
@@ -129,15 +137,19 @@ func (t *Tenants) sender(ctx context.Context, organization, user, key string) (P
 	return p, err
 }
 
-// refuses tells an error that says no from one that says nothing.
+// refuses tells a refusal (Forbidden, NotFound) from a failure such as a store that cannot be reached.
 func refuses(err error) bool {
 	p, is := problem.As(err)
 	return is && (p.Kind == problem.Forbidden || p.Kind == problem.NotFound)
 }
 
-// MayApprove is nil when the principal may decide about the tool calls of a pause: the agent's approvers are those it
-// has now and those of the version that was its newest when the pause began, so that an edit does not decide what is
-// pending. No clock says which came first. 0: the pause does not know, and those of now decide.
+// MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed both
+// by the agent as it is now and by the version that was its newest when the pause began, so that an edit does not
+// decide what is pending. Versions, not clocks, say which came first. paused is the agent's version at the pause; 0
+// when the pause did not note it, and then the agent as it is now decides alone.
+//
+// It returns a problem of kind Forbidden (insufficient_permission) with approver_group_ids, or NotFound or Forbidden
+// (outside_organization) for an agent that the organization never had.
 func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, paused int) error {
 	if p.Level.Covers(LevelAdmin) {
 		return nil
@@ -156,7 +168,8 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, pau
 	return p.mayApprove(then)
 }
 
-// Standing is an agent as it stands now, or as it last stood. An edit of some seconds ago may be missing.
+// Standing returns an agent as it is now or, when it was deleted, in its newest version. An edit of the last seconds
+// may be missing. It returns a problem of kind NotFound or Forbidden (outside_organization).
 func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (record.Agent, error) {
 	return t.known.StandingAgent(ctx, scope, id)
 }

@@ -10,9 +10,9 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// The agent's approvers when the pause began stand beside those of now; which came first is told by versions, so that
-// an edit of the same millisecond, or of a process whose clock is behind, decides nothing.
-func TestApproversOfAPauseAreThoseOfItsVersionAndOfNow(t *testing.T) {
+// A pause may be decided only by those who are approvers both now and in the version at its begin. Versions say which
+// came first, so that an edit in the same millisecond, or by a process whose clock is behind, changes nothing.
+func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	w := newWorld(t)
 	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
 	manager, _ := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)

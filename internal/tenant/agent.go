@@ -13,13 +13,13 @@ import (
 	"agentplatform/internal/schema"
 )
 
-// The range of an agent's own active-execution limit.
+// Bounds of what an agent may say.
 const (
-	minActive = 10 * time.Second
-	maxActive = 4 * time.Hour
-	maxSchema = 64 << 10 // bytes of an agent's output schema
+	minActive = 10 * time.Second // the least max_active_seconds
+	maxActive = 4 * time.Hour    // the most
+	maxSchema = 64 << 10         // bytes of an agent's output schema
 
-	maxName         = 200 // characters of any name, as below
+	maxName         = 200 // characters, as all below without a unit
 	maxDescription  = 10_000
 	maxInstructions = 256 << 10 // bytes
 	maxProvider     = 64
@@ -31,12 +31,12 @@ const (
 	maxMetadataName = 64
 	maxMetadataText = 1024
 
-	// maxSpec is what all of a spec may have as it is stored, where a letter may have six: what else is said of an agent is
-	// less than the rest.
+	// maxSpec is how many bytes a whole spec may have as it is stored; JSON may spell a letter with six bytes. The
+	// other fields of an agent need less than what is left of an item.
 	maxSpec = record.MaxItemBytes - 16<<10
 )
 
-// DefaultSpec is what a client that says nothing gets.
+// DefaultSpec is the spec of an agent for which a client has set nothing.
 func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
 	return record.AgentSpec{
 		Model:            record.AgentModel{Provider: "demo"},
@@ -49,7 +49,8 @@ func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
 	}
 }
 
-// checkSpec says what is wrong with a spec; before is what it was, nil for a new agent. A model that stays is not asked for.
+// checkSpec returns a problem of kind Invalid that names the first wrong field of a spec, or what CheckModel returns.
+// before is the spec so far, nil for a new agent: a model that stays is not checked again.
 func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s *record.AgentSpec, skipCheck bool) error {
 	if err := checkBounds(s); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	return checkWhole(s)
 }
 
-// checkBounds holds what an agent says to its bounds, whichever way it came.
+// checkBounds checks lengths and ranges of a spec's fields; the error is a problem of kind Invalid.
 func checkBounds(s *record.AgentSpec) error {
 	if err := checkName(s.Name); err != nil {
 		return err
@@ -158,7 +159,8 @@ func checkBounds(s *record.AgentSpec) error {
 	return nil
 }
 
-// checkWhole says which member is the largest of a spec that is more than can be stored.
+// checkWhole refuses a spec that is larger than can be stored, with a problem of kind Invalid that names the largest
+// member.
 func checkWhole(s *record.AgentSpec) error {
 	all, err := json.Marshal(s)
 	if err != nil {
@@ -180,7 +182,7 @@ func checkWhole(s *record.AgentSpec) error {
 	return problem.InvalidField("body."+name, "has %d bytes as it is stored, and the whole agent %d: it may have %d", size, len(all), maxSpec)
 }
 
-// checkName holds the name of anything to its bounds.
+// checkName checks the length of the name of anything; the error is a problem of kind Invalid.
 func checkName(name string) error {
 	if name == "" || utf8.RuneCountInString(name) > maxName {
 		return problem.InvalidField("body.name", "must have 1 to %d characters", maxName)
@@ -195,7 +197,8 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// there reads something that a body names, by whatever a client says is its id.
+// there returns nil when a resource that a body names exists in the organization, else a problem of kind NotFound or
+// Forbidden. The id is a client's text and may be malformed.
 func there[T record.Resourceful](ctx context.Context, store *record.Store, organization, id string) error {
 	if !host.ValidID(id) {
 		return problem.Missing("what has the id")
@@ -211,7 +214,7 @@ func missing(member string, at int, what, id string) error {
 	return problem.InvalidField(fmt.Sprintf("%s[%d]", member, at), "%s %s does not exist", what, id)
 }
 
-// ActiveLimit is how much active time a run of the agent may use.
+// ActiveLimit is how much active time a run of the agent may use: the agent's own limit, else the deployment's.
 func (t *Tenants) ActiveLimit(a record.Agent) time.Duration {
 	if n := a.Spec.Limits.MaxActiveSeconds; n != nil {
 		return time.Duration(*n) * time.Second
@@ -219,19 +222,24 @@ func (t *Tenants) ActiveLimit(a record.Agent) time.Duration {
 	return t.defaults.ActiveLimit
 }
 
-// CheckAgent says what would be wrong with a new agent.
+// CheckAgent returns the error that [Tenants.CreateAgent] would return for the spec, and stores nothing: a problem of
+// kind Invalid that names the field, or what Defaults.CheckModel returns. skipCheck leaves out the call to the model's
+// provider.
 func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool) error {
 	return t.checkSpec(ctx, organization, nil, &spec, skipCheck)
 }
 
-// CreateAgent makes an agent in its first version. Unless skipCheck is set, its model must be one that can be reached.
+// CreateAgent creates an agent in version 1, which is published. Unless skipCheck is set, the model's provider is asked
+// whether the model exists. It returns a problem of kind Invalid that names the field, or what Defaults.CheckModel
+// returns.
 func (t *Tenants) CreateAgent(
 	ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool,
 ) (record.Entity[record.Agent], error) {
 	return t.createAgent(ctx, organization, nil, spec, skipCheck)
 }
 
-// DuplicateAgent makes an agent of another's spec, which may be edited. Its model is not asked for again.
+// DuplicateAgent creates an agent with the spec of another one, which the caller may have edited. Its model is not
+// checked again. It returns a problem of kind Invalid that names the field.
 func (t *Tenants) DuplicateAgent(
 	ctx context.Context, of record.Agent, spec record.AgentSpec,
 ) (record.Entity[record.Agent], error) {
@@ -250,8 +258,8 @@ func (t *Tenants) createAgent(
 	return record.PutResource(tx, record.Fresh(a)), tx.Commit(ctx)
 }
 
-// nextVersion makes a spec the agent's next version, and writes the version's own row. Unless it is published, runs go on
-// to begin with the version that they did.
+// nextVersion makes a spec the agent's next version and adds the write of the version's own row. Unless publish is set,
+// new runs go on to use the version that was published before.
 func (t *Tenants) nextVersion(tx *record.Tx, a *record.Agent, spec record.AgentSpec, publish bool) {
 	published := a.Current()
 	if a.Version > 0 && spec.Name != a.Spec.Name {
@@ -265,7 +273,8 @@ func (t *Tenants) nextVersion(tx *record.Tx, a *record.Agent, spec record.AgentS
 	tx.PutAgentVersion(*a)
 }
 
-// Agent reads an agent in its current version, for one who may use it.
+// Agent reads an agent in its newest version, strongly. It returns a problem of kind NotFound, or of kind Forbidden
+// when the agent belongs to another organization or the principal may not use it.
 func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Entity[record.Agent], error) {
 	e, err := record.Resource[record.Agent](ctx, t.store, p.Scope(), id)
 	if err == nil {
@@ -274,8 +283,11 @@ func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Ent
 	return e, err
 }
 
-// Runnable is the agent of a principal's new run: as it is published, or in the version that is asked for. An edit of some
-// seconds ago may be missing.
+// Runnable returns the agent for a principal's new run: in its published version, or in the given version when that is
+// above 0. An edit of the last seconds may be missing.
+//
+// It returns a problem of kind NotFound, of kind Forbidden when the agent belongs to another organization or the
+// principal may not use it, and of kind Invalid (agent_version) when there is no such version.
 func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version int) (record.Agent, error) {
 	scope := p.Scope()
 	e, err := record.Resource[record.Agent](ctx, t.known, scope, id)
@@ -293,14 +305,16 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 		return e.Value, nil
 	}
 	a, err := t.known.AgentVersion(ctx, scope, id, wanted)
-	a.Spec.Budget = e.Value.Spec.Budget // as who may use it: a matter of how the agent stands, not of its versions
+	a.Spec.Budget = e.Value.Spec.Budget // like the groups, the budget is that of the agent as it is now
 	if isGone(err) && version > 0 {
 		return a, problem.InvalidField("agent_version", "the agent has no version %d", version)
 	}
 	return a, err
 }
 
-// PublishAgent has new runs begin with a version of the agent: a newer one, or an older one again.
+// PublishAgent makes a version of the agent, newer or older, the one that new runs use. It returns a problem of kind
+// NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version, and of kind Invalid
+// (body.version) when there is no such version.
 func (t *Tenants) PublishAgent(
 	ctx context.Context, p Principal, id string, match record.Match, version int,
 ) (record.Entity[record.Agent], error) {
@@ -318,7 +332,12 @@ func (t *Tenants) PublishAgent(
 	})
 }
 
-// EditAgent makes an agent's next version from what edit does to its current one.
+// EditAgent makes the result of edit, which gets the newest spec, the agent's next version. edit may be called more
+// than once, when somebody else changes the agent meanwhile. publish makes new runs use the version; skipCheck leaves
+// out the call to the model's provider.
+//
+// It returns edit's error as it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is
+// not the resource's version, of kind Invalid that names the field, or what Defaults.CheckModel returns.
 func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
 	edit func(record.AgentSpec) (record.AgentSpec, error),
@@ -339,8 +358,8 @@ func (t *Tenants) EditAgent(
 	})
 }
 
-// RemoveAgent removes an agent. Its versions stay as long as its organization does: for the runs that began with them, and to say
-// whose those runs are.
+// RemoveAgent deletes an agent. Its versions stay as long as its organization does: runs that began with them need
+// them, also to say which groups may reach these runs. It returns a problem of kind NotFound or Forbidden.
 func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error {
 	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], tx *record.Tx) error {
 		if err := p.MayUse(e.Value); err != nil {

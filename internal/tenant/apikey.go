@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-// NewKey is what a new key should be.
+// NewKey says what a new key should be.
 type NewKey struct {
 	Name      string
 	UserID    string
@@ -19,7 +19,10 @@ type NewKey struct {
 	Budget    BudgetEdit
 }
 
-// CreateKey makes a key and returns its text, which is stored nowhere. The scope is where its user lives.
+// CreateKey creates a key and returns its text, which is stored nowhere. The scope is the one of the key's user.
+//
+// It returns a problem of kind Invalid that names the field, and of kind Forbidden (insufficient_permission) when the
+// level is above that of by or above what the user's role allows, or when by may not manage the user.
 func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scope, k NewKey) (record.Entity[record.APIKey], string, error) {
 	none := record.Entity[record.APIKey]{}
 	if err := checkName(k.Name); err != nil {
@@ -49,15 +52,16 @@ func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scop
 			return none, "", err
 		}
 		e, text, err := t.createKey(ctx, user, k)
-		if !errors.Is(err, record.ErrStale) { // else the 8 digits are taken, or the user has changed: draw others, look again
+		if !errors.Is(err, record.ErrStale) { // else the 8 digits are taken or the user has changed: again
 			return e, text, err
 		}
 	}
 	return none, "", problem.Retry(errors.New("no free key id"))
 }
 
-// mayHaveKey is nil when a principal may make a key of a level for a user. Whoever administers may make keys for its
-// own user, even where that stands higher by other keys: the new one stands no higher than the one that makes it.
+// mayHaveKey returns nil when a principal may create a key of a level for a user, else a problem of kind Forbidden. An
+// admin may create keys for its own user even when other keys put that user above the admin: the new key never gets
+// more than its creator has.
 func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, level Level) error {
 	if u.ID != by.User.ID {
 		if err := t.mayManageUser(ctx, by, &u); err != nil {
@@ -71,10 +75,11 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, l
 	return nil
 }
 
-// drawTries bounds how often a key is tried to be made afresh.
+// drawTries bounds how often a write is tried again with a new draw or a new read, because of a conflict.
 const drawTries = 16
 
-// createKey makes a key of a user that is still as it was read.
+// createKey creates a key on condition that the user has not changed since it was read, else the error is
+// record.ErrStale; the same when the drawn public part is taken.
 func (t *Tenants) createKey(
 	ctx context.Context, user record.Entity[record.User], n NewKey,
 ) (record.Entity[record.APIKey], string, error) {
@@ -90,7 +95,7 @@ func (t *Tenants) createKey(
 		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now, UpdatedAt: now,
 	}
 	tx := t.store.Begin(k.ID)
-	e := record.PutResource(tx, record.Fresh(k)) // first: it is what the audit log says was made
+	e := record.PutResource(tx, record.Fresh(k)) // first: the audit log's entry is of the first resource
 	record.PutResource(tx, record.Fresh(record.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}))
 	if n.Level != LevelOperator {
 		record.Unchanged(tx, user)
@@ -100,7 +105,8 @@ func (t *Tenants) createKey(
 	return e, text, tx.Commit(ctx)
 }
 
-// RotateKey gives a key a new text. The old one stays good for the overlap.
+// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap; 0 ends it at once. It
+// returns a problem of kind NotFound, or of kind Forbidden when by stands below the key's level.
 func (t *Tenants) RotateKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
 ) (after record.Entity[record.APIKey], text string, err error) {
@@ -119,7 +125,9 @@ func (t *Tenants) RotateKey(
 	return after, text, err
 }
 
-// EditKey renames a key, or changes when it ends or its budget.
+// EditKey changes a key's name, when it ends (a pointer to nil: never) or its budget; nil leaves what it stands for. It
+// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version,
+// and of kind Invalid that names the field.
 func (t *Tenants) EditKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string, expiresAt **time.Time, budget BudgetEdit,
 ) (record.Entity[record.APIKey], error) {
@@ -144,7 +152,8 @@ func (t *Tenants) EditKey(
 	})
 }
 
-// RevokeKey ends a key at once.
+// RevokeKey ends a key at once. It returns a problem of kind NotFound, or of kind Forbidden when by stands below the
+// key's level.
 func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scope, id string) error {
 	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.APIKey], tx *record.Tx) error {
 		if err := by.MayManage("the key", Level(e.Value.Level)); err != nil {

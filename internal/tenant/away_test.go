@@ -16,12 +16,12 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// patience is how often the store is asked before it is given up.
+// patience is how many times a call of the store is tried.
 const patience = 8
 
-// Whichever call of the store fails for good: the operation says that it was not done, it was not, and nobody is taken
-// for somebody without a right.
-func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
+// Whichever call of the store fails for good: the operation returns an error, nothing is written, and nobody is refused
+// for lack of a right.
+func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 	for name, operation := range map[string]func(w *world, p tenant.Principal, key string) func(context.Context) error{
 		"authenticate": func(w *world, _ tenant.Principal, key string) func(context.Context) error {
 			return func(ctx context.Context) error { _, err := w.Authenticate(ctx, key); return err }
@@ -166,7 +166,7 @@ func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
 				calls, failed := 0, 0
 				w.items.Before = func(c faulttable.Call) faulttable.Fault {
 					if c.Commit && name == "authenticate" {
-						return faulttable.None // that a key was used is noted if it can be
+						return faulttable.None // writing that a key was used is best effort
 					}
 					if calls++; calls > fails && failed < patience {
 						failed++
@@ -190,7 +190,7 @@ func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
 	}
 }
 
-// stored are the versions of all items.
+// stored returns the versions of all items.
 func (w *world) stored() map[table.Key]int64 {
 	items := map[table.Key]int64{}
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) { items[i.Key] = i.Version })
@@ -226,7 +226,7 @@ func (w *world) toolkit() string {
 	return k.ID
 }
 
-// earlier has a user be of a store in which operators' keys were not counted.
+// earlier makes a user one of a store in which operator keys were not counted.
 func (w *world) earlier(user string) {
 	u, err := record.Resource[record.User](w.Context(), w.store, w.home, user)
 	require.NoError(w, err)

@@ -6,14 +6,15 @@ import (
 	"agentplatform/internal/record"
 )
 
-// First is what the first start of a deployment makes.
+// First is what the first start of a deployment creates.
 type First struct {
 	Organization record.Organization
 	Agent        record.Agent
 	Key          string // its text
 }
 
-// Bootstrap makes the organisation "local", a user, an operator key and the agent Demo.
+// Bootstrap creates the organization "local", a user, an operator key and the agent Demo. It makes several commits: an
+// error leaves what was created before it.
 func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
 	var f First
 	name := "local"

@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// about is the field that an error names, empty for no error.
+// about returns the field that an error names, empty for no error.
 func about(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
@@ -30,7 +30,7 @@ func about(t *testing.T, err error) string {
 
 func to[T any](v T) *T { return &v }
 
-// spec is that of an agent with nothing wrong about it.
+// spec returns a valid spec of an agent.
 func (w *world) spec(change func(s *record.AgentSpec)) record.AgentSpec {
 	s := w.DefaultSpec(w.name)
 	s.Name = "A"
@@ -38,9 +38,8 @@ func (w *world) spec(change func(s *record.AgentSpec)) record.AgentSpec {
 	return s
 }
 
-// Each number and each text may be as small and as large as is said, and not by one beyond: it is the field that is
-// named.
-func TestABoundIsHeldToTheLastOne(t *testing.T) {
+// Each number and each text is accepted at its least and greatest value and refused one beyond, with the field named.
+func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 	w := newWorld(t)
 	ctx, operator := t.Context(), tenant.Platform()
 	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -50,7 +49,7 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 		require.NoError(t, err)
 		groups = append(groups, g.Value.ID)
 	}
-	text := func(n int) *string { return to(strings.Repeat("ü", n)) } // of so many characters
+	text := func(n int) *string { return to(strings.Repeat("ü", n)) } // n characters
 	names := func(n int) (list []string) {
 		for i := range n {
 			list = append(list, fmt.Sprint(i))
@@ -72,7 +71,7 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 	agent := func(change func(s *record.AgentSpec)) error {
 		return w.CheckAgent(ctx, w.name, w.spec(change), true)
 	}
-	none := -1 // no least one
+	none := -1 // no minimum
 	for field, c := range map[string]struct {
 		least, most int
 		set         func(n int) error
@@ -176,7 +175,7 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 			assert.Empty(t, about(t, c.set(c.most)), "%s of %d", field, c.most)
 			assert.Equal(t, name, about(t, c.set(c.most+1)), "%s of %d", field, c.most+1)
 		}
-		if c.least != none { // which may take back what was set
+		if c.least != none { // 0 resets to the default
 			assert.Empty(t, about(t, c.set(c.least)), "%s of %d", field, c.least)
 			assert.Equal(t, name, about(t, c.set(c.least-1)), "%s of %d", field, c.least-1)
 		}
@@ -187,8 +186,8 @@ func TestABoundIsHeldToTheLastOne(t *testing.T) {
 	}
 }
 
-// What is not of the form, or names what is not there, is refused, and the field is named.
-func TestWhatIsWrongIsNamed(t *testing.T) {
+// Malformed values and ids of things that do not exist are refused, with the field named.
+func TestInvalidFieldsAreNamed(t *testing.T) {
 	w := newWorld(t)
 	ctx, operator := t.Context(), tenant.Platform()
 	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -242,8 +241,9 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-// Each text may be within its own bound, and the whole be more than can be stored: by its letters' spelling, or together.
-func TestAnAgentThatCannotBeStoredIsRefused(t *testing.T) {
+// Each text may be within its own bound and the whole spec still be too large to store: because JSON escapes letters,
+// or together.
+func TestAgentTooLargeToStoreIsRefused(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("x", 5<<20)
 	for name, c := range map[string]struct {
@@ -287,8 +287,8 @@ func TestAnAgentThatCannotBeStoredIsRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A budget is edited member by member.
-func TestABudgetIsMerged(t *testing.T) {
+// A budget is merged member by member.
+func TestBudgetEditMergesMembers(t *testing.T) {
 	w := newWorld(t)
 	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	for _, c := range []struct {

@@ -9,7 +9,8 @@ import (
 	"agentplatform/internal/strictjson"
 )
 
-// BudgetEdit is what a client says about a budget, as JSON: nothing leaves it, null takes it away, an object is merged.
+// BudgetEdit is a client's edit of a budget, as JSON: empty leaves the budget, null removes it, an object is merged
+// into it.
 type BudgetEdit json.RawMessage
 
 func (e BudgetEdit) apply(b **record.Budget) error {
@@ -44,7 +45,9 @@ func checkBudget(b *record.Budget) error {
 	return nil
 }
 
-// Limits are the budgets that hold for what a principal has an agent do; the agent as it stands now.
+// Limits are the budgets that hold for a principal's run of an agent: those of organization, user, key, agent and the
+// user's groups. The agent is given as it is now. Groups may be some seconds old; one that no longer exists is left
+// out. The only errors are failures of the store.
 func (t *Tenants) Limits(ctx context.Context, p Principal, agent record.Agent) ([]record.Limit, error) {
 	var list []record.Limit
 	add := func(kind, id string, b *record.Budget) {

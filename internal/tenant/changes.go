@@ -2,8 +2,8 @@ package tenant
 
 import "sync"
 
-// changes tells who holds on to a right, such as the reader of a stream, that rights of an organization may have changed in
-// this process.
+// changes notifies those who hold a right for longer, such as readers of a stream, that rights of an organization may
+// have changed in this process.
 type changes struct {
 	mu sync.Mutex
 	of map[string]*changed
@@ -11,7 +11,7 @@ type changes struct {
 
 type changed struct {
 	n    int64
-	next chan struct{} // closed at the next change; nil: nobody waits
+	next chan struct{} // closed at the next change; nil while nobody waits
 }
 
 func (c *changes) in(organization string) *changed {
@@ -32,8 +32,8 @@ func (c *changed) ring() {
 	}
 }
 
-// Change says that rights may have changed: those of the principal's organization, or of any, when it may reach all. Whoever
-// carries out a change says so before it is answered.
+// Change says that rights may have changed: those of the principal's organization, or of all organizations when the
+// principal is an operator. It is called after each change, before the request is answered.
 func (t *Tenants) Change(p Principal) {
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()
@@ -46,7 +46,8 @@ func (t *Tenants) Change(p Principal) {
 	}
 }
 
-// Changes counts the changes of the principal's organization, and waits for the next.
+// Changes returns how many changes the principal's organization has seen in this process, and a channel that is closed
+// at the next one.
 func (t *Tenants) Changes(p Principal) (n int64, next <-chan struct{}) {
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// alike are addresses that are one to people.
+// alike are addresses that people read as the same.
 var alike = [][]string{
 	{"s@example.com", "S@example.com", "ſ@example.com", "s\u00ad@example.com", "s\u200b@example.com"},
 	{"σ@example.com", "ς@example.com", "Σ@example.com"},
@@ -24,7 +24,7 @@ var alike = [][]string{
 	{"\u01c6@example.com", "\u01c5@example.com", "\u01c4@example.com"},
 }
 
-func TestAddressesThatAreOneToPeopleAreOne(t *testing.T) {
+func TestAddressesThatReadAlikeAreTheSame(t *testing.T) {
 	create := func(w *world, email string) (record.Entity[record.User], error) {
 		return w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
 	}
@@ -57,8 +57,8 @@ func TestAddressesThatAreOneToPeopleAreOne(t *testing.T) {
 	}
 }
 
-// Addresses that were stored before they were compared so are found where they were put.
-func TestAnAddressOfBeforeIsFound(t *testing.T) {
+// Addresses that were stored under the form of earlier versions are still found.
+func TestAddressStoredByEarlierVersionIsFound(t *testing.T) {
 	const of, other, unlike = "ſ@example.com", "s@example.com", "t@example.com"
 	for name, then := range map[string]func(w *world, id string) (free bool){
 		"nothing": func(*world, string) bool { return false },

@@ -8,10 +8,10 @@ import (
 	"agentplatform/internal/record"
 )
 
-// maxGroups is how many groups a user may belong to, or an agent name.
+// maxGroups is how many groups a user may belong to, and how many an agent may name.
 const maxGroups = 20
 
-// GroupEdit changes what is set.
+// GroupEdit is an edit of a group; nil leaves a field as it is.
 type GroupEdit struct {
 	Name        *string
 	Description *string
@@ -34,7 +34,8 @@ func (e GroupEdit) apply(g *record.Group) error {
 	return e.Budget.apply(&g.Budget)
 }
 
-// checkGroups says which of the groups that a member names is not there. One that it named before may have gone since.
+// checkGroups returns a problem of kind Invalid that names the first group of ids that does not exist. Groups that were
+// named before the edit may have been deleted since. member is the name of the body's field.
 func (t *Tenants) checkGroups(ctx context.Context, organization, member string, before, ids []string) error {
 	if len(ids) > maxGroups {
 		return problem.InvalidField(member, "must name at most %d groups", maxGroups)
@@ -52,7 +53,7 @@ func (t *Tenants) checkGroups(ctx context.Context, organization, member string, 
 	return nil
 }
 
-// CreateGroup makes a group of an organisation.
+// CreateGroup creates a group of an organization. It returns a problem of kind Invalid that names the field.
 func (t *Tenants) CreateGroup(ctx context.Context, organization string, edit GroupEdit) (record.Entity[record.Group], error) {
 	now := t.host.Now()
 	g := record.Group{ID: t.host.NewID(), Organization: organization, CreatedAt: now, UpdatedAt: now}
@@ -62,7 +63,8 @@ func (t *Tenants) CreateGroup(ctx context.Context, organization string, edit Gro
 	return record.Create(ctx, t.store, g, g.ID)
 }
 
-// EditGroup changes a group.
+// EditGroup changes a group. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match
+// is not the resource's version, and of kind Invalid that names the field.
 func (t *Tenants) EditGroup(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit GroupEdit,
 ) (record.Entity[record.Group], error) {
@@ -72,8 +74,9 @@ func (t *Tenants) EditGroup(
 	})
 }
 
-// RemoveGroup removes a group, and has it taken out of the users who belong to it. Agents that name it go on to do
-// so: there it opens nothing, so that what was for the group alone is closed to all but admins.
+// RemoveGroup deletes a group; a background job, whose id is returned, takes it out of its members. Agents that name
+// the group go on to name it, where it admits nobody: what was for this group alone is closed to all but admins. It
+// returns a problem of kind NotFound or Forbidden.
 func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], tx *record.Tx) error {
 		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveGroup, id)
@@ -82,7 +85,9 @@ func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string
 	return job, err
 }
 
-// SetMember has a user belong to a group, or not.
+// SetMember adds a user to a group, or removes it when member is false. It returns a problem of kind NotFound when
+// group or user does not exist, or when the user to remove is no member; of kind Forbidden when by may not manage the
+// user; and of kind Invalid (body.user_id) when the user belongs to 20 groups already.
 func (t *Tenants) SetMember(
 	ctx context.Context, by Principal, scope record.Scope, group, user string, member bool,
 ) (record.Entity[record.User], error) {

@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/host"
 )
 
-// An API key's text is "ap_", 8 hex digits that find it, "_", 43 base62 characters of secret, 6 of checksum. The
-// checksum lets a scanner, and us, refuse a mistyped or made-up key without a look into the store.
+// An API key's text is "ap_", 8 hex digits that find it, "_", 43 base62 characters of secret, 6 of checksum. With the
+// checksum, scanners and this service refuse a mistyped or invented key without reading the store.
 const (
 	keyPrefix   = "ap_"
 	publicSize  = 8
@@ -46,7 +46,7 @@ func randomBytes(h host.Host, n int) []byte {
 	return b
 }
 
-// newPublic draws the part of a key's text that finds the key.
+// newPublic draws the 8 hex digits by which a key's text is found.
 func newPublic(h host.Host) string { return hex.EncodeToString(randomBytes(h, publicSize/2)) }
 
 // newKeyText draws the text of a key: 256 bits of secret.
@@ -55,7 +55,7 @@ func newKeyText(h host.Host, public string) string {
 	return text + checksum(text)
 }
 
-// parseKeyText finds the public part; ok is false when the text cannot be a key.
+// parseKeyText returns the public part; ok is false when the text cannot be that of a key.
 func parseKeyText(text string) (public string, ok bool) {
 	if len(text) != keyTextSize || !strings.HasPrefix(text, keyPrefix) || text[len(keyPrefix)+publicSize] != '_' {
 		return "", false

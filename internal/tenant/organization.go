@@ -10,7 +10,8 @@ import (
 	"agentplatform/internal/record"
 )
 
-// OrganizationEdit changes what is set; pointers to zero reset to the deployment's default.
+// OrganizationEdit is an edit of an organization: nil leaves a field, a pointer to zero resets it to the deployment's
+// default.
 type OrganizationEdit struct {
 	Name          *string
 	UserCap       *int
@@ -23,7 +24,7 @@ type OrganizationEdit struct {
 	Ceilings      LimitsEdit // for operators
 }
 
-// LimitsEdit changes what is set; pointers to zero take a limit back.
+// LimitsEdit is an edit of limits: nil leaves a limit, a pointer to zero removes it.
 type LimitsEdit struct {
 	UserCap   *int
 	Cap       *int
@@ -31,13 +32,13 @@ type LimitsEdit struct {
 	RateBurst *int
 }
 
-// limit is one of an organisation's limits: what an edit says about it and its ceiling, and where both stand.
+// limit is one of an organization's limits with its ceiling: where both are stored, and the edit of each.
 type limit struct {
 	name        string
-	to, from    *int // from is nil where the edit leaves it
-	over, above *int // the ceiling, and what the edit says about that
-	most        int
-	deployed    int
+	to, from    *int // the stored limit, and its edit (nil: none)
+	over, above *int // the stored ceiling, and its edit (nil: none)
+	most        int  // no limit may be above
+	deployed    int  // the deployment's default; 0: none
 }
 
 func (t *Tenants) limits(e OrganizationEdit, o *record.Organization) []limit {
@@ -50,13 +51,13 @@ func (t *Tenants) limits(e OrganizationEdit, o *record.Organization) []limit {
 	}
 }
 
-// apply sets a limit, and its ceiling. Operators alone set ceilings; others are held to the deployment's settings
-// where none is set.
+// apply sets a limit and its ceiling. Only operators set ceilings; for others the deployment's default is the ceiling
+// where none is set. It returns a problem of kind Forbidden or Invalid.
 func (l limit) apply(by Principal) error {
 	operator := by.Level.Covers(LevelOperator)
 	shown := firstSet(*l.over, l.deployed)
 	switch {
-	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // it says back what it was shown
+	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // no edit, or the value that was shown to the client
 	case !operator:
 		return problem.New(problem.Forbidden, "insufficient_permission",
 			"ceilings are set by operators").With("level_needed", LevelOperator)
@@ -122,7 +123,8 @@ func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o
 	return err
 }
 
-// CreateOrganization makes a tenant. The principal is an operator.
+// CreateOrganization creates an organization; the caller has checked that an operator asks. It returns a problem of
+// kind Invalid that names the field, or what the sealer returns.
 func (t *Tenants) CreateOrganization(ctx context.Context, e OrganizationEdit) (record.Entity[record.Organization], error) {
 	now := t.host.Now()
 	o := record.Organization{ID: t.host.NewID(), CreatedAt: now, UpdatedAt: now}
@@ -136,7 +138,7 @@ func (t *Tenants) CreateOrganization(ctx context.Context, e OrganizationEdit) (r
 }
 
 func (t *Tenants) createOrganization(ctx context.Context, o record.Organization) (record.Entity[record.Organization], error) {
-	// Every organisation has its daily retention job from the start; while nothing is to be removed it costs a look a day.
+	// Every organization has its daily retention job from the start: one read a day while nothing is to be deleted.
 	tx := t.store.Begin(o.ID)
 	tx.PutJob(record.Fresh(record.Job{
 		ID: retentionJob(o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID, Due: t.host.Now().Add(24 * time.Hour),
@@ -146,7 +148,8 @@ func (t *Tenants) createOrganization(ctx context.Context, o record.Organization)
 
 func retentionJob(organization string) string { return record.DerivedID("retention", organization) }
 
-// ReadOrganization reads an organisation that is there.
+// ReadOrganization reads an organization, strongly. It returns a problem of kind NotFound for one that does not exist
+// or is being deleted.
 func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entity[record.Organization], error) {
 	e, err := record.Resource[record.Organization](ctx, t.store, record.System(), id)
 	if err == nil && e.Value.Deleted {
@@ -155,7 +158,9 @@ func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entit
 	return e, err
 }
 
-// EditOrganization changes an organisation.
+// EditOrganization changes an organization. It returns a problem of kind NotFound, of kind PreconditionFailed when
+// match is not the resource's version, of kind Invalid that names the field, of kind Forbidden
+// (insufficient_permission) when by is no operator and changes a ceiling, or what the sealer returns.
 func (t *Tenants) EditOrganization(
 	ctx context.Context, by Principal, id string, match record.Match, edit OrganizationEdit,
 ) (record.Entity[record.Organization], error) {
@@ -164,7 +169,7 @@ func (t *Tenants) EditOrganization(
 	})
 }
 
-// changeOrganization edits an organisation that is there.
+// changeOrganization edits an organization that is not being deleted.
 func (t *Tenants) changeOrganization(
 	ctx context.Context, id string, match record.Match, edit func(o *record.Organization, tx *record.Tx) error,
 ) (record.Entity[record.Organization], error) {
@@ -177,10 +182,12 @@ func (t *Tenants) changeOrganization(
 	})
 }
 
-// DefaultOverlap is how long an old secret or key stays good after a rotation that names no time.
+// DefaultOverlap is how long an old secret or key text stays valid after a rotation that names no time.
 const DefaultOverlap = 24 * time.Hour
 
-// RotateWebhookSecret gives an organisation a new webhook secret. The old one stays in use for the overlap.
+// RotateWebhookSecret gives an organization a new webhook secret and returns it. The old one stays in use for the
+// overlap, until the returned time; zero when there is none in use. It returns a problem of kind NotFound, or what the
+// sealer returns.
 func (t *Tenants) RotateWebhookSecret(ctx context.Context, id string, overlap time.Duration) (secret string, until time.Time, err error) {
 	secret = "whsec_" + base64.StdEncoding.EncodeToString(randomBytes(t.host, 32))
 	sealed, err := t.sealer.Seal(ctx, id, secret)
@@ -200,7 +207,8 @@ func (t *Tenants) RotateWebhookSecret(ctx context.Context, id string, overlap ti
 	return secret, until, err
 }
 
-// RemoveOrganization refuses the organisation's keys at once and has everything it owns removed.
+// RemoveOrganization marks an organization as deleted, which refuses its keys at once, and stores a job, whose id is
+// returned, that deletes everything it owns in the background. It returns a problem of kind NotFound.
 func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string, err error) {
 	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, tx *record.Tx) error {
 		o.Deleted = true
@@ -210,7 +218,8 @@ func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string
 	return job, err
 }
 
-// beginRemoval has a job remove in the background what hangs on a subject. It returns the job's id.
+// beginRemoval adds the write of a job that deletes in the background what belongs to a subject. It returns the job's
+// id.
 func (t *Tenants) beginRemoval(tx *record.Tx, organization string, kind record.JobKind, subject string) (job string) {
 	job = tx.WriteID()
 	tx.PutJob(record.Fresh(record.Job{ID: job, Organization: organization, Kind: kind, Subject: subject, Due: t.host.Now()}))

@@ -7,14 +7,15 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Who may make, change, give a new text to, or take away a key or a user is decided here. Each change asks about the
-// thing as it was read for that very change, so that no other change comes between the question and the write.
+// Rights over keys and users. Each change of one checks the thing as it was read for that very change, so that no other
+// change comes between the check and the write.
 
-// Platform is the service itself: its first start, and tests that stand in for that.
+// Platform is the service itself as a principal: its first start, and tests.
 func Platform() Principal { return Principal{Level: LevelOperator} }
 
-// MayManage is nil when the principal administers, and stands at least as high as the key, the user or the role in
-// question.
+// MayManage returns nil when the principal is an admin and stands at least as high as the key, user or role in
+// question. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with level_needed. what names
+// the thing in the message.
 func (p Principal) MayManage(what string, stands Level) error {
 	if err := p.May(LevelAdmin); err != nil {
 		return err
@@ -27,8 +28,8 @@ func (p Principal) MayManage(what string, stands Level) error {
 	return nil
 }
 
-// standing is how high a user stands: its role, or the level of its keys where that is higher. Operators' keys alone
-// reach above a role, and how many of them a user has stands with the user.
+// standing is the level at which a user stands: that of its role, or operator when it has an operator's key. No other
+// key is above its user's role. The user's item counts its operator keys.
 func standing(u record.User) Level {
 	if u.OperatorKeys != nil && *u.OperatorKeys > 0 {
 		return LevelOperator
@@ -36,7 +37,7 @@ func standing(u record.User) Level {
 	return Role(u.Role).Level()
 }
 
-// mayManageUser is MayManage for a user that is about to be written.
+// mayManageUser is MayManage for a user that is about to be written. It completes the user's count of operator keys.
 func (t *Tenants) mayManageUser(ctx context.Context, p Principal, u *record.User) error {
 	if err := t.countKeys(ctx, u); err != nil {
 		return err
@@ -44,8 +45,8 @@ func (t *Tenants) mayManageUser(ctx context.Context, p Principal, u *record.User
 	return p.MayManage("the user", standing(*u))
 }
 
-// countKeys counts the operators' keys of a user that was stored before they were counted. Keys made since then are
-// counted in the commit that makes them; so a listing that lags does no harm.
+// countKeys counts the operator keys of a user that was stored before they were counted. Keys created since then are
+// counted in the commit that creates them, so a listing that lags does no harm.
 func (t *Tenants) countKeys(ctx context.Context, u *record.User) error {
 	if u.OperatorKeys != nil {
 		return nil
@@ -68,8 +69,8 @@ func (t *Tenants) countKeys(ctx context.Context, u *record.User) error {
 	}
 }
 
-// holds notes with a user that it has so many operators' keys more, or fewer, in the unit of work that makes or takes
-// away the key.
+// holds adds more (1 or -1) to a user's count of operator keys; the write is part of the commit that creates or deletes
+// the key.
 func (t *Tenants) holds(ctx context.Context, tx *record.Tx, user record.Entity[record.User], more int) error {
 	if err := t.countKeys(ctx, &user.Value); err != nil {
 		return err

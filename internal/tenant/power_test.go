@@ -25,12 +25,12 @@ var (
 
 func forbidden(err error) bool { return problem.Is(err, "insufficient_permission") }
 
-// Every level of a key asks for every level, by itself and as a run's token: it takes an admin at least, and nobody
+// Every level tries to manage every level, with its key and with a run token: it takes at least an admin, and no level
 // reaches above itself.
-func TestMayManage(t *testing.T) {
+func TestMayManageNeedsAdminAndAtLeastTheSameLevel(t *testing.T) {
 	for has, level := range levels {
 		for stands, wanted := range append(levels, "", "archangel") {
-			may := has >= 3 && stands <= has // admins begin at 3; what is not known stands above all
+			may := has >= 3 && stands <= has // admins begin at 3; an unknown level is above all
 			p := tenant.Principal{Level: level}
 			assert.Equal(t, may, p.MayManage("it", wanted) == nil, "%s over %q", level, wanted)
 			p.Run = "a run"
@@ -39,7 +39,7 @@ func TestMayManage(t *testing.T) {
 	}
 }
 
-// machine is a host that does not wait, and whose clock can be put forward.
+// machine is a host that does not wait and whose clock the test can put forward.
 type machine struct {
 	host.Host
 	later time.Duration
@@ -49,7 +49,7 @@ func (m *machine) Now() time.Time { return m.Host.Now().Add(m.later) }
 
 func (*machine) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// plain seals nothing.
+// plain is a sealer that does not encrypt.
 type plain struct{}
 
 func (plain) Seal(_ context.Context, owner, text string) (string, error) {
@@ -62,7 +62,7 @@ func (plain) Open(_ context.Context, owner, sealed string) (string, error) {
 
 var errNoModel = problem.InvalidField("body.model.name", "there is no such model")
 
-// models knows all but one model, which one may still name unasked.
+// models knows all models but one, which is accepted only with skipCheck.
 func models(_ context.Context, _, name string, skip bool) error {
 	if name == "none" && !skip {
 		return errNoModel
@@ -70,7 +70,7 @@ func models(_ context.Context, _, name string, skip bool) error {
 	return nil
 }
 
-// world is an organization in a store of its own.
+// world is an organization in its own store.
 type world struct {
 	*testing.T
 	*tenant.Tenants
@@ -84,7 +84,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: &machine{Host: host.System()}}
-	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Host.Now)} // which forgets late what has ended
+	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Host.Now)} // expired items stay readable for a while
 	w.store = record.New(w.items, &memblob.Store{}, w.clock)
 	w.Tenants = tenant.New(w.store, w.store, w.clock, tenant.Defaults{
 		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute, CheckModel: models,
@@ -114,7 +114,7 @@ func (w *world) key(user string, level tenant.Level) (tenant.Principal, string) 
 	return p, text
 }
 
-// attempts are all that one may try on a key and on its user, by name.
+// attempts are all operations on a key and its user, by name.
 func (w *world) attempts(by, on tenant.Principal) map[string]func() error {
 	ctx := w.Context()
 	name, zero := "other", 1
@@ -137,8 +137,8 @@ func (w *world) attempts(by, on tenant.Principal) map[string]func() error {
 	}
 }
 
-// Every key of every user tries everything on every other: the outcome follows from the levels alone.
-func TestPower(t *testing.T) {
+// Every key of every user tries everything on every other key: the outcome follows from the levels alone.
+func TestLevelsDecideWhoManagesKeysAndUsers(t *testing.T) {
 	ofKey := map[string]bool{"rotate the key": true, "edit the key": true, "revoke the key": true}
 	at := func(l tenant.Level) int {
 		for i, level := range levels {
@@ -166,7 +166,7 @@ func TestPower(t *testing.T) {
 				by, _ := w.person("a@example.com", hisRole, his)
 				on, _ := w.person("b@example.com", herRole, her)
 				stands := at(her)
-				if !ofKey[name] { // keys below its role do not lower a user
+				if !ofKey[name] { // a key below its user's role does not lower the user
 					stands = max(at(herRole.Level()), stands)
 				}
 				err := w.attempts(by, on)[name]()
@@ -181,8 +181,8 @@ func TestPower(t *testing.T) {
 	})
 }
 
-// The user becomes an operator's between the look at it and the write.
-func TestNobodyGetsInBetween(t *testing.T) {
+// The user gets an operator key between the check and the write.
+func TestUserPromotedDuringTheCheckIsNotManaged(t *testing.T) {
 	for _, name := range []string{"name the user", "demote it", "cap it", "remove it", "make a key for it"} {
 		w := newWorld(t)
 		admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -194,8 +194,8 @@ func TestNobodyGetsInBetween(t *testing.T) {
 	}
 }
 
-// A user of a store from before operators' keys were counted has them counted when somebody asks.
-func TestOperatorsOfEarlierStores(t *testing.T) {
+// A user stored before operator keys were counted has them counted at the next check.
+func TestOperatorKeysOfEarlierStoresAreCounted(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	boss, _ := w.person("b@example.com", tenant.Admin, tenant.LevelOperator)
@@ -217,8 +217,8 @@ func TestOperatorsOfEarlierStores(t *testing.T) {
 	assert.NoError(t, w.attempts(admin, boss)["remove it"]())
 }
 
-// Nobody gets a key above its user's role, and nobody below an admin makes users.
-func TestAKeyStandsNoHigherThanItsUsersRole(t *testing.T) {
+// No key is above its user's role, and no level below admin creates users.
+func TestKeyAboveItsUsersRoleIsRefused(t *testing.T) {
 	for _, role := range roles {
 		w := newWorld(t)
 		u, _ := w.person("a@example.com", role, tenant.LevelRead)
@@ -252,9 +252,9 @@ func TestAKeyStandsNoHigherThanItsUsersRole(t *testing.T) {
 	}
 }
 
-// An operator's key lifts its user for as long as it is there, whatever other keys come and go; what is revoked leaves
-// nothing.
-func TestAnOperatorsKeyLiftsItsUserWhileItIsThere(t *testing.T) {
+// An operator key raises its user's level while it exists, whatever other keys are created and revoked; a revoked key
+// leaves nothing behind.
+func TestOperatorKeyRaisesItsUserUntilRevoked(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	user, _ := w.person("b@example.com", tenant.Admin, tenant.LevelRead)

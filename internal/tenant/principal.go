@@ -21,10 +21,10 @@ const (
 
 var rank = map[Level]int{LevelRead: 1, LevelRun: 2, LevelManage: 3, LevelAdmin: 4, LevelOperator: 5}
 
-// Covers says whether a key of this level may do what needs the other.
+// Covers says whether a key of this level may do what needs the other level. An unknown level covers nothing.
 func (l Level) Covers(needed Level) bool { return rank[l] >= rank[needed] && rank[l] > 0 }
 
-// Role is what a user is in its organisation. It caps the level of the user's keys.
+// Role is what a user is in its organization. It bounds the level of the user's keys.
 type Role string
 
 // The roles.
@@ -34,7 +34,7 @@ const (
 	Admin   Role = "admin"
 )
 
-// Level is what a user of the role stands for by itself.
+// Level is the level of a user of the role that has no operator key.
 func (r Role) Level() Level {
 	switch r {
 	case Admin:
@@ -67,23 +67,24 @@ func lower(a, b Level) Level {
 	return b
 }
 
-// Principal is who sent a request.
+// Principal is the sender of a request.
 type Principal struct {
-	Organization record.Organization // its ID is record.Nobody for the scope of none
+	Organization record.Organization // its ID is record.Nobody outside all organizations
 	User         record.User
 	Key          record.APIKey
 	Level        Level
-	Run          string // not empty: a run token, good for this run alone
+	Run          string // not empty: the request came with a run token, valid for this run alone
 
-	text  string    // the hash of the key's text that it came with
-	ends  time.Time // when that text ends by itself; zero: never
-	until time.Time // a run token's own end
+	text  string    // the hash of the key's text that the request came with
+	ends  time.Time // when that text expires; zero: never
+	until time.Time // when the run token expires; zero without one
 }
 
-// Scope is whose data the principal may see.
+// Scope is the scope of the data that the principal may see.
 func (p Principal) Scope() record.Scope { return record.Of(p.Organization.ID) }
 
-// May is nil when the principal's level covers the needed one, else a problem that names it.
+// May returns nil when the principal's level covers the needed one, else a problem of kind Forbidden
+// (insufficient_permission) with level_needed. A run token is refused everything.
 func (p Principal) May(needed Level) error {
 	if p.Run != "" {
 		return problem.New(problem.Forbidden, "insufficient_permission", "this token is good for its own run alone")
@@ -95,7 +96,8 @@ func (p Principal) May(needed Level) error {
 	return nil
 }
 
-// MayTouch is May for something done to one run, which its run token may do as well.
+// MayTouch is May for what is done to one run, which its run token may do as well. The error is a problem of kind
+// Forbidden (insufficient_permission).
 func (p Principal) MayTouch(run string, needed Level) error {
 	if p.Run != "" && p.Run == run {
 		return nil

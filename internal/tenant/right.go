@@ -8,29 +8,29 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// lookAgain is after how long a stream's right is looked at where nothing was heard of a change: other processes
-// change rights, too.
+// lookAgain is after how long a stream's right is checked again without a notification: other processes change rights,
+// too.
 const lookAgain = 20 * time.Second
 
-// Right is that of a reader to a stream. It is looked at again when rights have changed in this process, when it ends
-// by itself, and now and then.
+// Right is a reader's right to a stream. It is checked again when rights have changed in this process, when it expires,
+// and every lookAgain.
 type Right struct {
 	tenants   *Tenants
 	principal Principal
 	agent     string // whose run it is
 
 	mu    sync.Mutex
-	seen  int64         // how many changes there had been at the last look; -1: there was none yet
-	next  time.Duration // when the next look is due, with or without a change
+	seen  int64         // the count of changes at the last check; -1 before the first
+	next  time.Duration // of Host.Elapsed: when the next check is due without a change
 	ended bool
 }
 
-// RightTo is a principal's right to read a run of an agent, which has not been looked at yet.
+// RightTo is a principal's right to read a run of an agent. It is not checked before the first call of Lasts.
 func (t *Tenants) RightTo(p Principal, agent string) *Right {
 	return &Right{tenants: t, principal: p, agent: agent, seen: -1}
 }
 
-// Lasts says whether the reader may be shown more.
+// Lasts says whether the reader may be shown more. A store that cannot be reached does not end the right.
 func (r *Right) Lasts(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,14 +44,14 @@ func (r *Right) Lasts(ctx context.Context) bool {
 		r.ended = true
 		return false
 	}
-	r.seen, r.next = n, now+lookAgain // a store that cannot be reached ends no stream
+	r.seen, r.next = n, now+lookAgain // also where the store cannot be reached
 	if !ends.IsZero() {
 		r.next = min(r.next, now+max(0, ends.Sub(r.tenants.host.Now())))
 	}
 	return true
 }
 
-// Due says after how long the next look is due, unless rights change before.
+// Due says after how long the next check is due: at once when changes differs from the count of the last check.
 func (r *Right) Due(changes int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 
 func bad(err error) bool { return problem.Is(err, "invalid_api_key") }
 
-// A run's token is good for its own run, as far as the key behind it would be for any.
-func TestARunsTokenTouchesItsOwnRun(t *testing.T) {
+// A run token is valid for its own run, at the level that its key would have.
+func TestRunTokenReachesItsOwnRunAlone(t *testing.T) {
 	for level, may := range map[tenant.Level]bool{tenant.LevelRead: false, tenant.LevelRun: true, tenant.LevelManage: true} {
 		p := tenant.Principal{Level: level}
 		assert.Equal(t, may, p.MayTouch("a run", tenant.LevelRun) == nil, level)
@@ -30,9 +30,9 @@ func TestARunsTokenTouchesItsOwnRun(t *testing.T) {
 	assert.True(t, tenant.LevelRead.Covers(tenant.LevelRead))
 }
 
-// An agent that names groups is for their members and for admins; with it goes what it did. A file is for who has sent
-// it, or reaches one of the agents that held it; a file that a run has made is nobody's own.
-func TestWhoReachesAnAgentAndItsFiles(t *testing.T) {
+// An agent that names groups is for their members and admins, and so is what it did. A file is for its uploader and for
+// those who reach one of the agents that held it; a file that a run has made has no uploader.
+func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
 	closed := w.agent(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
@@ -95,12 +95,12 @@ func TestWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	assert.NoError(t, w.MayReach(t.Context(), member, closed))
 }
 
-// A right lasts as long as all that it stands on, and is told when it will end.
-func TestHowLongARightLasts(t *testing.T) {
+// A right lasts as long as everything that it depends on, and reports when it will expire.
+func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 	const hour = time.Hour
 	for name, c := range map[string]struct {
 		end  func(w *world, p tenant.Principal) error
-		ends time.Duration // when the right is said to end; 0: never
+		ends time.Duration // the reported expiry; 0: never
 		then bool          // whether it ends there
 	}{
 		"for ever": {end: func(*world, tenant.Principal) error { return nil }},
@@ -171,8 +171,8 @@ func TestHowLongARightLasts(t *testing.T) {
 	}
 }
 
-// A run's token ends with its own time, which is an hour at most, or with its key.
-func TestARunsTokenEndsInTime(t *testing.T) {
+// A run token expires by itself, within an hour at most, or with its key.
+func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
 	for life, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 3 * time.Hour: tenant.MaxRunToken} {
 		w := newWorld(t)
 		agent := w.agent(func(*record.AgentSpec) {})
@@ -200,9 +200,9 @@ func TestARunsTokenEndsInTime(t *testing.T) {
 	assert.True(t, problem.Is(err, "missing_api_key"))
 }
 
-// Caps and rates are the first that is set of the user's, the organization's and the deployment's, and never above a
+// Caps and rates are the first that is set of the user's, the organization's and the deployment's, but never above a
 // ceiling.
-func TestTheLimitsThatHold(t *testing.T) {
+func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
 		o                   record.Organization
@@ -251,15 +251,15 @@ func TestTheLimitsThatHold(t *testing.T) {
 	assert.Equal(t, 3*time.Second, w.ActiveLimit(record.Agent{Spec: record.AgentSpec{Limits: record.AgentLimits{MaxActiveSeconds: to(3)}}}))
 }
 
-// Operators set ceilings; an admin sets what is below them, and may say back what it was shown.
-func TestWhoSetsTheLimitsOfAnOrganization(t *testing.T) {
+// Operators set ceilings; an admin sets limits below them, and may send back the ceilings that were shown.
+func TestOnlyOperatorsSetCeilings(t *testing.T) {
 	admin, operator := tenant.Principal{Level: tenant.LevelAdmin}, tenant.Platform()
 	type edit = tenant.OrganizationEdit
 	for name, c := range map[string]struct {
 		by   tenant.Principal
 		edit edit
 		ok   bool
-		want record.Limits // as in force
+		want record.Limits // the ceilings in force
 	}{
 		"a ceiling by an operator":         {operator, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, true, record.Limits{UserCap: 3}},
 		"a ceiling by an admin":            {admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, false, record.Limits{}},
@@ -282,8 +282,8 @@ func TestWhoSetsTheLimitsOfAnOrganization(t *testing.T) {
 	}
 }
 
-// New runs begin with the version that is published, or the one asked for; under the budget of the agent as it stands.
-func TestWhichVersionOfAnAgentRuns(t *testing.T) {
+// New runs use the published version, or the one that is asked for, with the budget of the agent as it is now.
+func TestRunsUseThePublishedOrRequestedVersion(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
 	agent := w.agent(func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: "day", MaxRuns: to(int64(1))} })
@@ -324,9 +324,9 @@ func TestWhichVersionOfAnAgentRuns(t *testing.T) {
 	assert.Equal(t, "body.name", about(t, err))
 }
 
-// An e-mail address is one user's in an organization, whatever its letters' case, until that user has another or is
-// gone.
-func TestAnAddressIsOneUsers(t *testing.T) {
+// An e-mail address is unique in an organization, whatever its letters' case, until its user has another one or is
+// deleted.
+func TestEmailAddressIsUniqueInItsOrganization(t *testing.T) {
 	w := newWorld(t)
 	ctx, operator := t.Context(), tenant.Platform()
 	a, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -370,7 +370,7 @@ func TestAnAddressIsOneUsers(t *testing.T) {
 	assert.NoError(t, err, "another organization's user may have it too")
 }
 
-func TestAnOrganizationsSecretsAreSealedAndOverlapOnceWhenRotated(t *testing.T) {
+func TestWebhookSecretIsSealedAndItsRotationOverlaps(t *testing.T) {
 	w := newWorld(t)
 	read := func() record.Organization {
 		o, err := w.ReadOrganization(t.Context(), w.name)
@@ -405,8 +405,8 @@ func TestAnOrganizationsSecretsAreSealedAndOverlapOnceWhenRotated(t *testing.T) 
 	assert.Empty(t, read().Secret)
 }
 
-// What is removed cannot be reached from then on, and a job is left that removes what hangs on it.
-func TestARemovalLeavesAJob(t *testing.T) {
+// What is removed cannot be reached from then on, and a job is stored that deletes what belongs to it.
+func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
 	for kind, remove := range map[record.JobKind]func(w *world, p tenant.Principal, group string) (job, subject string, err error){
 		record.RemoveUser: func(w *world, p tenant.Principal, _ string) (string, string, error) {
 			job, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
@@ -443,7 +443,7 @@ func TestARemovalLeavesAJob(t *testing.T) {
 	}
 }
 
-func TestMembersComeAndGo(t *testing.T) {
+func TestMembersAreAddedAndRemoved(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	var groups []string
@@ -455,7 +455,7 @@ func TestMembersComeAndGo(t *testing.T) {
 		return u.Value.GroupIDs, err
 	}
 	for n, g := range groups[:20] {
-		for range 2 { // twice is once
+		for range 2 { // adding twice is the same as once
 			in, err := set(g, true)
 			require.NoError(t, err)
 			assert.Equal(t, groups[:n+1], append(in[:0:0], in...))
@@ -476,8 +476,8 @@ func TestMembersComeAndGo(t *testing.T) {
 	assert.True(t, forbidden(err))
 }
 
-// Budgets hold together: whose each is, its members' groups included; a group that is gone has none.
-func TestTheBudgetsThatHold(t *testing.T) {
+// Budgets add up: organization, user, key, agent and the user's groups; a deleted group has none.
+func TestBudgetsOfAllOwnersHold(t *testing.T) {
 	w := newWorld(t)
 	budget := func(n int64) *record.Budget { return &record.Budget{Period: "day", MaxRuns: &n} }
 	group := w.group()
@@ -497,7 +497,7 @@ func TestTheBudgetsThatHold(t *testing.T) {
 	}, limits)
 }
 
-func TestTheUseOfAKeyIsWrittenOnceAMinute(t *testing.T) {
+func TestKeyUseIsWrittenAtMostOnceAMinute(t *testing.T) {
 	w := newWorld(t)
 	_, text := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	commits := 0
@@ -517,8 +517,8 @@ func TestTheUseOfAKeyIsWrittenOnceAMinute(t *testing.T) {
 	}
 }
 
-// What an edit of a key or of a user says is stored, and nothing else about it but when.
-func TestAnEditChangesWhatItNames(t *testing.T) {
+// An edit of a key or user changes the fields that it names, and the time of the change.
+func TestEditChangesOnlyNamedFields(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	w.clock.later = time.Hour
@@ -554,9 +554,8 @@ func TestAnEditChangesWhatItNames(t *testing.T) {
 	assert.Equal(t, []string{name, "of it"}, []string{g.Value.Name, g.Value.Description})
 }
 
-// A model that stays is not asked for again, nor is one whose asker says so; groups that were named and have gone may
-// stay.
-func TestWhatAnAgentHasMayStay(t *testing.T) {
+// A model that stays is not checked again, nor is one with skipCheck; deleted groups that were named before may stay.
+func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
 	group := w.group()
@@ -590,9 +589,9 @@ func TestWhatAnAgentHasMayStay(t *testing.T) {
 	assert.NoError(t, err, "its versions are known to be there")
 }
 
-// Who waits for a change of rights is told of those of its own organization, and of those by operators, who may change
-// any.
-func TestWhoIsToldThatRightsHaveChanged(t *testing.T) {
+// Who waits for a change of rights is notified of those in its own organization, and of those by operators, who may
+// change any.
+func TestChangeNotifiesItsOrganizationOrAll(t *testing.T) {
 	w := newWorld(t)
 	in := func(organization string, level tenant.Level) tenant.Principal {
 		return tenant.Principal{Organization: record.Organization{ID: organization}, Level: level}
@@ -624,8 +623,8 @@ func TestWhoIsToldThatRightsHaveChanged(t *testing.T) {
 	}
 }
 
-// A new deployment has somebody who may do all, an agent that may run, and the daily look at what is kept too long.
-func TestWhatTheFirstStartMakes(t *testing.T) {
+// A new deployment has an operator key, an agent that can run, and the daily retention job.
+func TestBootstrapCreatesAWorkingDeployment(t *testing.T) {
 	w := newWorld(t)
 	first, err := w.Bootstrap(t.Context())
 	require.NoError(t, err)

@@ -13,21 +13,22 @@ import (
 	"agentplatform/internal/seal"
 )
 
-// Defaults are the deployment's numbers for organisations that set none.
+// Defaults are the deployment's settings for organizations that set none; 0 is no limit.
 type Defaults struct {
 	UserCap         int
 	OrganizationCap int
-	RateLimit       int
+	RateLimit       int // requests per minute and key
 	RateBurst       int
-	ActiveLimit     time.Duration
-	// CheckModel says why an agent may not name a model, if it may not; skip asks nobody outside. Nil allows all.
+	ActiveLimit     time.Duration // active time of a run
+	// CheckModel returns why an agent may not name a model (a problem of kind Invalid), nil when it may; skip leaves
+	// out the call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
 }
 
-// Tenants is the use case.
+// Tenants is the use case. It is safe for concurrent use.
 type Tenants struct {
 	store    *record.Store
-	known    *record.Store // what is read with each request; it may be some seconds old
+	known    *record.Store // for what each request reads; it may be some seconds old
 	host     host.Host
 	defaults Defaults
 	sealer   seal.Sealer
@@ -38,19 +39,21 @@ type Tenants struct {
 	used   *simplelru.LRU[string, time.Time] // when a key's use was last written
 }
 
-// New makes the use case. Known is the same store, or one that answers for a while from what it read
-// before: who a key belongs to, caps, and the agents of new runs come from it. The sealer keeps the secrets of organisations.
+// New makes the use case. known is the same store as s, or a cached one: keys with their owners, caps, and the agents
+// of new runs are read through it. The sealer encrypts organizations' webhook secrets.
 func New(s, known *record.Store, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
-	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // errs only on a size below 1
+	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // the only error is for a size below 1
 	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: used}
 }
 
 var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key", "an API key is needed: Authorization: Bearer <API_KEY>")
 
-// One answer for every key that is not good, so that nothing leaks.
+// One error for every key that is not valid: it does not tell why.
 var errBadKey = problem.New(problem.Unauthenticated, "invalid_api_key", "the API key is not valid")
 
-// Authenticate finds who a bearer token belongs to: an API key's text, or a run token.
+// Authenticate returns the principal of a bearer token: the text of an API key, or a run token. What it reads may be
+// some seconds old. It returns a problem of kind Unauthenticated: missing_api_key for an empty token, invalid_api_key
+// for one that is unknown, revoked or expired, or whose user or organization no longer exists.
 func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if token == "" {
 		return Principal{}, errNoKey
@@ -74,7 +77,7 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	return p, nil
 }
 
-// hide turns "not there" into the one answer for bad keys; a store that is down stays what it is.
+// hide turns NotFound and Forbidden into the one error for bad keys; any other error stays what it is.
 func hide(err error) error {
 	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
 		return errBadKey
@@ -82,7 +85,8 @@ func hide(err error) error {
 	return err
 }
 
-// principalOf is the one whom a text of a key stands for now: the key's own, or the one before during its overlap.
+// principalOf is the principal of a key's text, given by its hash: the key's current text, or the previous one during
+// its overlap.
 func (t *Tenants) principalOf(ctx context.Context, s *record.Store, keyID, text string) (Principal, error) {
 	p := Principal{text: text}
 	key, err := record.Resource[record.APIKey](ctx, s, record.System(), keyID)
@@ -127,9 +131,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still is nil while the right lasts that somebody came with, to a run of an agent: the key and its text, their
-// owner, a token's own time, the access to the agent. It says when that ends by itself; zero: never. Nothing of what
-// it reads is old.
+// Still returns nil while a principal's right to read runs of an agent lasts: the key and its text, their owner, the
+// run token's own time, the access to the agent. ends is when the right expires by itself; zero: never. It reads
+// strongly.
+//
+// It returns a problem of kind Unauthenticated (invalid_api_key), or what [Tenants.MayReach] returns.
 func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
@@ -141,10 +147,11 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends ti
 	return earlier(now.ends, p.until), mayReach(ctx, t.store, now, agent)
 }
 
-// useEvery is how often a key's last use is written at most: it is a write for each request otherwise.
+// useEvery is how often a key's last use is written at most; otherwise each request would cost a write.
 const useEvery = time.Minute
 
-// keysInUse is of how many keys a process remembers that; the use of others is written more often.
+// keysInUse bounds of how many keys a process remembers the time of that write; the use of others is written more
+// often.
 const keysInUse = 10_000
 
 func (t *Tenants) noteUse(ctx context.Context, k record.APIKey, now time.Time) {
@@ -160,7 +167,8 @@ func (t *Tenants) noteUse(ctx context.Context, k record.APIKey, now time.Time) {
 	}
 }
 
-// Organization reads an organisation; that of nobody is made up on the spot.
+// Organization reads an organization, which may be some seconds old; for record.Nobody it returns an empty one. It
+// returns a problem of kind NotFound.
 func (t *Tenants) Organization(ctx context.Context, id string) (record.Organization, error) {
 	return organization(ctx, t.known, id)
 }
@@ -173,7 +181,9 @@ func organization(ctx context.Context, s *record.Store, id string) (record.Organ
 	return e.Value, err
 }
 
-// Caps are the concurrency caps that hold for a user.
+// Caps are the caps on concurrent runs that hold for a user and its organization; for record.Nobody there is none of an
+// organization. A user or organization that does not exist has the deployment's. They may be some seconds old. The only
+// errors are failures of the store.
 func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, ofOrganization int, err error) {
 	o, err := t.Organization(ctx, organization)
 	if err != nil && !isGone(err) {
@@ -190,17 +200,17 @@ func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, 
 	return ofUser, ofOrganization, nil
 }
 
-// CapsOf are the caps of a user of an organisation, both read already.
+// CapsOf are the caps of a user of an organization, both read already.
 func (t *Tenants) CapsOf(o record.Organization, u record.User) (ofUser, ofOrganization int) {
 	return under(o.Ceilings.UserCap, u.Cap, o.UserCap, t.defaults.UserCap), under(o.Ceilings.Cap, o.Cap, t.defaults.OrganizationCap)
 }
 
-// Rate is the rate limit of an organisation's keys.
+// Rate is the rate limit of each of an organization's keys.
 func (t *Tenants) Rate(o record.Organization) (perMinute, burst int) {
 	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit), under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
 }
 
-// Ceilings are the limits up to which an organisation's admins may go: what an operator has set, or the deployment's
+// Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's
 // settings.
 func (t *Tenants) Ceilings(o record.Organization) record.Limits {
 	c, d := o.Ceilings, t.defaults
@@ -210,7 +220,7 @@ func (t *Tenants) Ceilings(o record.Organization) record.Limits {
 	}
 }
 
-// under is the first value that is set, or the ceiling that an operator has set where that is lower.
+// under is the first value that is set, but at most the ceiling, if one is set; 0 is not set.
 func under(ceiling int, values ...int) int {
 	v := firstSet(values...)
 	if ceiling > 0 && v > ceiling {

@@ -9,15 +9,16 @@ import (
 	"agentplatform/internal/record"
 )
 
-// A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. Like a key's it is stored nowhere: its
-// row has its hash, so that whoever reads the store can make none. It ends by itself within the hour, and at once
-// when the key that asked for it ends, or the text of that key.
+// A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. As with keys, only its hash is stored, so
+// that whoever reads the store cannot make one. It expires within the hour, and ends at once when the key that asked
+// for it ends, or the text of that key.
 const runTokenPrefix = "rt_"
 
-// MaxRunToken is the longest that a run token may live.
+// MaxRunToken is the longest that a run token is valid.
 const MaxRunToken = time.Hour
 
-// RunToken makes a token that is good for one run.
+// RunToken creates a token that is valid for one run, for life but at most [MaxRunToken], and returns its text and when
+// it expires. The only errors are failures of the store.
 func (t *Tenants) RunToken(
 	ctx context.Context, p Principal, run string, life time.Duration,
 ) (token string, end time.Time, err error) {
@@ -31,7 +32,7 @@ func (t *Tenants) RunToken(
 	return token, end, tx.Commit(ctx)
 }
 
-// isRunToken says whether a text may be that of a run token.
+// isRunToken says whether a text can be that of a run token: prefix, length and checksum.
 func isRunToken(text string) bool {
 	if !strings.HasPrefix(text, runTokenPrefix) || len(text) != len(runTokenPrefix)+secretSize+sumSize {
 		return false
@@ -40,7 +41,7 @@ func isRunToken(text string) bool {
 	return checksum(body) == sum
 }
 
-// ofRunToken is the one whom a run token stands for.
+// ofRunToken is the principal of a run token; its errors are those of Authenticate.
 func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error) {
 	token, err := t.known.RunToken(ctx, hashText(text))
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whoever reads the store finds no token there, and nothing to make one with: neither that of today nor that of
-// earlier stores, which kept what signed their tokens in the clear.
-func TestTheStoreGivesNoTokenAway(t *testing.T) {
+// Reading the store yields no token and nothing to make one from: neither of today's tokens nor of those of earlier
+// versions, which stored the key that signed them unencrypted.
+func TestStoredDataYieldsNoRunToken(t *testing.T) {
 	w := newWorld(t)
 	p, key := w.person("a@example.com", tenant.Admin, tenant.LevelRun)
 	token, _, err := w.RunToken(t.Context(), p, "a run", time.Hour)
@@ -62,7 +62,7 @@ func TestTheStoreGivesNoTokenAway(t *testing.T) {
 }
 
 // A token ends with the text of the key that asked for it, however the key is rotated.
-func TestATokenEndsWithTheTextThatAskedForIt(t *testing.T) {
+func TestRunTokenEndsWithItsKeyText(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	ask := func(by tenant.Principal) string {

@@ -10,8 +10,9 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// A key's last use is worth one write a minute, and no wait: a request is let in whatever becomes of it.
-func TestTheUseOfAKeyIsTriedOnce(t *testing.T) {
+// A key's last use costs at most one write a minute and delays no request: the request is served whatever becomes of
+// it.
+func TestFailedWriteOfKeyUseIsNotRetried(t *testing.T) {
 	w := newWorld(t)
 	user, _ := w.person("somebody@example.com", tenant.Member, tenant.LevelRun)
 	_, text, err := w.CreateKey(t.Context(), tenant.Platform(), w.home,

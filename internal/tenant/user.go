@@ -16,19 +16,19 @@ import (
 	"agentplatform/internal/record"
 )
 
-// UserEdit changes what is set.
+// UserEdit is an edit of a user; nil leaves a field as it is.
 type UserEdit struct {
 	Email    *string
 	Name     *string
 	Role     *string
 	GroupIDs *[]string
-	Cap      *int // 0: the organisation's
+	Cap      *int // concurrent runs; 0: the organization's
 	Budget   BudgetEdit
 }
 
 func (e UserEdit) apply(u *record.User) error {
 	if e.Email != nil {
-		// A name beside the address, or quotes that it does not need, would make another text of the same address.
+		// ParseAddress also takes a name beside the address, and quotes: another text of the same address.
 		if a, err := mail.ParseAddress(*e.Email); err != nil || a.Address != *e.Email || len(*e.Email) > 320 {
 			return problem.InvalidField("body.email", "must be an e-mail address, and nothing else")
 		}
@@ -60,7 +60,9 @@ func (e UserEdit) apply(u *record.User) error {
 	return e.Budget.apply(&u.Budget)
 }
 
-// CreateUser makes a user of an organisation, or of nobody.
+// CreateUser creates a user of an organization, or of record.Nobody. It returns a problem of kind Invalid that names
+// the field, of kind Forbidden (insufficient_permission) when by is no admin or stands below the new user's role, and
+// of kind Conflict when another user of the organization has the e-mail address.
 func (t *Tenants) CreateUser(
 	ctx context.Context, by Principal, organization string, edit UserEdit,
 ) (record.Entity[record.User], error) {
@@ -84,20 +86,21 @@ func (t *Tenants) CreateUser(
 			return none, err
 		}
 		e, err := record.PutResource(tx, record.Fresh(u)), tx.Commit(ctx)
-		if !errors.Is(err, record.ErrStale) { // else somebody took the address meanwhile
+		if !errors.Is(err, record.ErrStale) { // else the address was taken meanwhile
 			return e, err
 		}
 	}
 	return none, problem.Retry(errors.New("the e-mail address kept changing hands"))
 }
 
-// changeEmail has a user have its e-mail address, which is nobody else's in the organisation, and no other any more. Those
-// who belong to none have theirs as they like.
+// changeEmail adds the writes that reserve a user's new e-mail address, which is unique in its organization, and free
+// the old one. Addresses of users without an organization are not unique. It returns a problem of kind Conflict when
+// another user has the address.
 func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after record.User) error {
 	if before.Organization == after.Organization && before.Email == after.Email {
 		return nil
 	}
-	wanted := "" // where the address of after is found
+	wanted := "" // the id of the row of after's address
 	if after.Email != "" && after.Organization != record.Nobody {
 		address := compared(after.Email)
 		wanted = record.EmailID(after.Organization, address)
@@ -129,7 +132,8 @@ func foundAt(e record.Entity[record.Email]) string {
 	return record.EmailID(e.Value.Organization, e.Value.Address)
 }
 
-// emails are the rows of a user's address: where it is found, and where it was while only letters' case made no difference.
+// emails are the rows of a user's address: under its compared form, and under the form of earlier versions, which
+// compared letters' case alone.
 func (t *Tenants) emails(ctx context.Context, u record.User) (rows []record.Entity[record.Email], err error) {
 	if u.Email == "" {
 		return nil, nil
@@ -146,8 +150,8 @@ func (t *Tenants) emails(ctx context.Context, u record.User) (rows []record.Enti
 	return rows, nil
 }
 
-// compared is an address as it is compared: two that people read as one are one. Letters' case makes no difference, nor their
-// width or what they are composed of, nor what is not seen (Unicode's NFKC_Casefold).
+// compared is the form in which addresses are compared, so that two that people read as one are one: it ignores case,
+// width, composition and invisible characters (Unicode's NFKC_Casefold).
 func compared(address string) string {
 	seen := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
@@ -155,14 +159,14 @@ func compared(address string) string {
 		}
 		return r
 	}, address)
-	for range 2 { // what is taken apart may have a case of its own
+	for range 2 { // decomposing may bring up letters that have a case
 		seen = cases.Fold().String(norm.NFKC.String(seen))
 	}
 	return norm.NFKC.String(seen)
 }
 
-// applyUser makes an edit whose groups are there, and whose cap is within what an operator has left to the
-// organisation.
+// applyUser applies an edit: its groups must exist, and its cap be within the ceiling that operators set. The error is
+// a problem of kind Invalid.
 func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u *record.User) error {
 	if edit.Cap != nil && *edit.Cap != u.Cap && !by.Level.Covers(LevelOperator) {
 		o, err := organization(ctx, t.store, u.Organization)
@@ -181,7 +185,9 @@ func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u 
 	return edit.apply(u)
 }
 
-// EditUser changes a user.
+// EditUser changes a user. It returns a problem of kind NotFound, of kind PreconditionFailed when match is not the
+// resource's version, of kind Invalid that names the field, of kind Forbidden (insufficient_permission) when by may not
+// manage the user as it is or as it would be, and of kind Conflict when another user has the e-mail address.
 func (t *Tenants) EditUser(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit UserEdit,
 ) (record.Entity[record.User], error) {
@@ -194,14 +200,15 @@ func (t *Tenants) EditUser(
 		if err := t.applyUser(ctx, by, edit, u); err != nil {
 			return err
 		}
-		if err := by.MayManage("the user", standing(*u)); err != nil { // as it is to be
+		if err := by.MayManage("the user", standing(*u)); err != nil { // as it would be
 			return err
 		}
 		return t.changeEmail(ctx, tx, before, *u)
 	})
 }
 
-// RemoveUser refuses the user's keys at once and has what it owns removed.
+// RemoveUser deletes a user, which refuses its keys at once, and stores a job, whose id is returned, that deletes what
+// it owns in the background. It returns a problem of kind NotFound, or of kind Forbidden when by may not manage it.
 func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.User], tx *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, &e.Value); err != nil {
