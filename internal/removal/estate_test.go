@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// estate is two organizations that have one of everything each.
+// estate is two organizations, each with one of everything.
 type estate struct {
 	*office
 
@@ -36,13 +36,13 @@ type estate struct {
 type household struct {
 	organization, group, agent, toolkit string
 	a, b                                member
-	c, d                                string        // more users of the group, and one who is in none
+	c, d                                string        // more users of the group, and one in no group
 	lent                                record.File   // of a, which b's run holds
 	old                                 lifecycle.Run // of a, ended
 }
 
-// member has a key, a file that nobody holds, one that a run of its own holds, and an active run, with a message of the
-// other's parked on it.
+// member has a key, a file that no run holds, one that a run of its own holds, and an active run on which a message of
+// the other member is parked.
 type member struct {
 	tenant.Principal
 
@@ -142,7 +142,7 @@ func (e *estate) end(run string) {
 	require.NoError(e, err)
 }
 
-// owned are the items of an organization, by the kind of place that they stand in.
+// owned returns the items of an organization, by the kind of their keys.
 func (e *estate) owned(organization string) map[string]int {
 	kinds := map[string]int{}
 	e.items.All(func(i *table.Item) {
@@ -154,7 +154,7 @@ func (e *estate) owned(organization string) map[string]int {
 	return kinds
 }
 
-// all sees a removal through, sweep by sweep. A look that fails is made again.
+// all runs a removal to its end, sweep by sweep. A call that fails is made again.
 func (e *estate) all() {
 	sweeper := &sweep.Sweeper{Shell: e.shell, Store: e.store, Queue: e.sent, Host: e, Log: e.shell.Log}
 	for range 10 {
@@ -200,7 +200,7 @@ func (e *estate) title(m member) string {
 	return c.Value.Title
 }
 
-// removalOf is something that is removed, and what must be true of it in the end.
+// removalOf is something to remove, and what must hold in the end.
 type removalOf struct {
 	begin func(e *estate) (job string, err error)
 	then  func(e *estate)
@@ -273,8 +273,8 @@ var removals = map[string]removalOf{
 	}},
 }
 
-// What is removed takes with it all that was its own, and nothing of anybody else's; the job of it ends.
-func TestARemovalTakesWhatIsItsOwnAndNothingElse(t *testing.T) {
+// A removal deletes everything that belongs to its subject and nothing else, and its job ends.
+func TestRemovalDeletesAllOfItsSubjectAndNothingElse(t *testing.T) {
 	for name, r := range removals {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t)
@@ -295,7 +295,7 @@ func TestARemovalTakesWhatIsItsOwnAndNothingElse(t *testing.T) {
 	}
 }
 
-// troubled is a table of which each call may fail before it is made.
+// troubled is a table of which each call may fail before it is done.
 type troubled struct {
 	*memtable.Table
 
@@ -337,7 +337,7 @@ func (s *troubled) Commit(ctx context.Context, token string, ops ...table.Op) er
 	return s.Table.Commit(ctx, token, ops...)
 }
 
-// stuck is a store of large values from which nothing is removed while calls fail.
+// stuck is a blob store in which deletions fail while calls fail.
 type stuck struct {
 	*memblob.Store
 	calls *troubled

@@ -19,9 +19,9 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whichever call of the store fails for good, in whichever piece of a removal: the piece says so, the job stands as it
-// stood, and done again the piece comes to what it would have come to.
-func TestWhateverCallFailsIsSaidAndThePieceIsDoneAgain(t *testing.T) {
+// Whichever call of the store fails for good, in any piece of a removal: Handle returns an error, the job is unchanged,
+// and the piece done again has the same outcome as without the failure.
+func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 	pieces := maps.Clone(moreRemovals)
 	maps.Copy(pieces, removals)
 	for name, r := range pieces {
@@ -32,7 +32,7 @@ func TestWhateverCallFailsIsSaidAndThePieceIsDoneAgain(t *testing.T) {
 			for pieces, again := 0, time.Millisecond; again > 0; pieces++ {
 				require.Less(t, pieces, 10)
 				if e.job(job).Cursor == "second:" {
-					e.late = e.accept(&e.ours.a) // by a request that had asked who its user is before all this
+					e.late = e.accept(&e.ours.a) // by a request that was authenticated before the removal
 				}
 				before, was := e.items.Table, e.job(job)
 				e.items.Table = before.Copy(e.Now)
@@ -64,7 +64,7 @@ func TestWhateverCallFailsIsSaidAndThePieceIsDoneAgain(t *testing.T) {
 				}
 				e.items.Table = after
 				e.ahead += again
-				if e.job(job).Cursor == record.BodiesRemoved && again == 0 { // it is looked at once more
+				if e.job(job).Cursor == record.BodiesRemoved && again == 0 { // it has one more piece
 					e.ahead += record.LateWrites
 					again = time.Millisecond
 				}
@@ -84,7 +84,7 @@ func TestWhateverCallFailsIsSaidAndThePieceIsDoneAgain(t *testing.T) {
 	}
 }
 
-// moreRemovals are those that nobody asks for: what they are about has become too old, or nobody's.
+// moreRemovals are those that no client asks for: by age, or because nothing refers to the thing.
 var moreRemovals = map[string]removalOf{
 	"what is too old": {func(e *estate) (string, error) {
 		days := 1
@@ -141,17 +141,17 @@ var moreRemovals = map[string]removalOf{
 	}, func(e *estate) { assert.False(e, e.hasBlobs("toolkits/")) }},
 }
 
-// patience is how often the store is asked before it is given up.
+// patience is how many times a call of the store is tried.
 const patience = 8
 
-// job is a job as it stands; the zero value when it is done.
+// job returns a job as it is; the zero value when it has ended.
 func (e *estate) job(id string) record.Job {
 	j, _, err := e.store.Job(e.Context(), id)
 	require.NoError(e, err)
 	return j.Value
 }
 
-// places are where something is stored. The numbers of slots are drawn, so those are counted.
+// places returns the keys of all stored items. The numbers of slots are random, so slots are counted.
 func (e *estate) places() map[string]int {
 	places := map[string]int{}
 	e.items.All(func(i *table.Item) {
@@ -168,7 +168,7 @@ func (e *estate) hasBlobs(below string) bool {
 	return slices.ContainsFunc(e.blobs.Keys(), func(key string) bool { return strings.HasPrefix(key, below) })
 }
 
-// accept has a member begin a run in a chat of its own, whatever has become of the member.
+// accept starts a run of a member in its own chat, also when the member has been deleted.
 func (e *estate) accept(m *member) (run string) {
 	id := e.NewID()
 	ticket := lifecycle.Ticket{

@@ -7,13 +7,14 @@ import (
 	"agentplatform/internal/record"
 )
 
-// file removes a file that nobody holds: the last who did has let go of it, or nobody ever took it.
+// file deletes a file that no run holds: the last run that held it has been deleted, or it was never used.
 func (r *Remover) file(ctx context.Context, id string) error {
 	now := r.Host.Now()
 	return r.Store.RemoveFile(ctx, id, func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
 }
 
-// filesOf removes a page of an organisation's files but for those that are wanted; the next page is named after a mark.
+// filesOf deletes a page of an organization's files except those that are wanted. The cursor of the next page gets the
+// mark as prefix.
 func (r *Remover) filesOf(
 	ctx context.Context, scope record.Scope, after, mark string, wanted func(record.File) bool,
 ) (next string, err error) {
@@ -35,8 +36,8 @@ func (r *Remover) filesOf(
 	return mark + page.Next, nil
 }
 
-// body removes what the blob store keeps of a message that did not become a run, or of a run that is gone. The write
-// that says so comes first: a message that is still being judged cannot become one after it.
+// body deletes the blobs of a message that did not become a run, or of a run that no longer exists. The cursor is
+// written before anything is deleted: a message that is still being accepted cannot become a run after that write.
 func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {

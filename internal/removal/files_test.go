@@ -24,7 +24,7 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// office is a store with who sweeps and who removes, on a clock that the test moves.
+// office is a store with its sweeper and remover, on a clock that the test moves.
 type office struct {
 	*testing.T
 	host.Host
@@ -39,7 +39,7 @@ type office struct {
 
 func (o *office) Now() time.Time { return o.Host.Now().Add(o.ahead) }
 
-// kept is a queue of the ids of jobs.
+// kept is a queue that keeps the ids of jobs.
 type kept struct{ ids []string }
 
 func (k *kept) Send(_ context.Context, m queue.Message) error {
@@ -68,7 +68,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// settle sweeps, and does what the sweeps ask for, until they ask for nothing.
+// settle sweeps and handles jobs until the sweeps ask for nothing.
 func (o *office) settle() {
 	sweeper := &sweep.Sweeper{Shell: o.shell, Store: o.store, Queue: o.sent, Host: o, Log: o.shell.Log}
 	for range 10 {
@@ -93,7 +93,7 @@ func (o *office) file(content string) record.File {
 	return f
 }
 
-// run has a run with files, and ends it.
+// run starts a run with files, and ends it.
 func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	input := record.Input{Message: "look"}
 	for _, f := range files {
@@ -127,7 +127,7 @@ func (o *office) there(f record.File) bool {
 	return r.Close() == nil
 }
 
-func TestAFileThatNobodyTakesHoldOfGoesAfterADay(t *testing.T) {
+func TestUnusedFileIsDeletedAfterADay(t *testing.T) {
 	o := newOffice(t)
 	unused, used := o.file("unused"), o.file("used")
 	o.run("chat", used)
@@ -146,7 +146,7 @@ func TestAFileThatNobodyTakesHoldOfGoesAfterADay(t *testing.T) {
 	assert.Equal(t, []string{used.Blob}, o.blobs.Keys())
 }
 
-func TestAFileGoesWithTheLastRunThatRetentionTakes(t *testing.T) {
+func TestFileIsDeletedWithTheLastRunThatHoldsIt(t *testing.T) {
 	o := newOffice(t)
 	tx := o.store.Begin("made")
 	record.PutResource(tx, record.Fresh(record.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}))
@@ -168,8 +168,8 @@ func TestAFileGoesWithTheLastRunThatRetentionTakes(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// A removal that is broken off after the file became out of reach goes on; bytes that come meanwhile are dropped.
-func TestBytesThatComeTooLateAreDropped(t *testing.T) {
+// A removal that is interrupted after the file became unreachable goes on; bytes that come meanwhile are dropped.
+func TestBytesUploadedDuringRemovalAreDropped(t *testing.T) {
 	o := newOffice(t)
 	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
 	_, err := record.Create(t.Context(), o.store, f, f.ID)
@@ -182,9 +182,9 @@ func TestBytesThatComeTooLateAreDropped(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// A worker may learn late that its run is gone: what its tools made then must not be kept for it, as nobody would
-// remove it.
-func TestARunThatIsGoneKeepsNoFile(t *testing.T) {
+// A worker may learn late that its run was deleted: files that its tools make then must not be held for the run, as
+// nothing would delete them.
+func TestDeletedRunHoldsNoFile(t *testing.T) {
 	o := newOffice(t)
 	run := o.run("chat")
 	tx := o.store.Begin("late")
@@ -193,8 +193,8 @@ func TestARunThatIsGoneKeepsNoFile(t *testing.T) {
 	require.ErrorIs(t, tx.Commit(t.Context()), record.ErrStale)
 }
 
-// Bytes that a client may still send to the store by itself are removed once its address is no good any more.
-func TestWhatIsSentToTheStoreAfterTheFileIsGoneGoesToo(t *testing.T) {
+// Bytes that a client may still send directly to the blob store are deleted once the presigned address has expired.
+func TestBytesSentDirectlyAfterRemovalAreDeleted(t *testing.T) {
 	o := newOffice(t)
 	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
 	f.Blob, f.OpenUntil = f.DirectBlob(), o.Now().Add(time.Hour)
@@ -211,8 +211,8 @@ func TestWhatIsSentToTheStoreAfterTheFileIsGoneGoesToo(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }
 
-// The large body of a message that became no run goes, unless the write that makes it one comes first.
-func TestTheBodyOfAMessageThatBecameNoRunGoes(t *testing.T) {
+// The large body of a message that became no run is deleted, unless the write that makes it a run comes first.
+func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o := newOffice(t)
 	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
 	put := func(writeID string) *record.Tx {
@@ -241,8 +241,8 @@ func TestTheBodyOfAMessageThatBecameNoRunGoes(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// What a worker wrote that stood still until its run was gone is nobody's, and goes.
-func TestWhatComesLateToARunThatIsGoneGoesToo(t *testing.T) {
+// What a stalled worker wrote after its run was deleted is deleted as well.
+func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 	for name, links := range map[string]bool{"with its chat": false, "with its user": true} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
@@ -260,7 +260,7 @@ func TestWhatComesLateToARunThatIsGoneGoesToo(t *testing.T) {
 				require.NoError(t, err)
 			}
 			o.settle()
-			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", ticket.RunID)) // a nudge that came twice
+			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", ticket.RunID)) // a duplicate wake-up message
 			require.NoError(t, err)
 			assert.Len(t, o.blobs.Keys(), 2, "not yet")
 			o.ahead = time.Hour + time.Minute
@@ -270,7 +270,7 @@ func TestWhatComesLateToARunThatIsGoneGoesToo(t *testing.T) {
 	}
 }
 
-// whenRead does something at the first read.
+// whenRead calls a function at the first read.
 type whenRead struct {
 	*bytes.Reader
 	first func()

@@ -14,12 +14,12 @@ import (
 	"agentplatform/internal/record"
 )
 
-// What makes up a piece of a job: ten pages of 50.
+// The size of a piece of a job: ten pages of 50.
 const piece = 500
 
-// A removal of more than one piece goes on where the last one ended, in its second pass, too; once that has ended, the
-// job is done.
-func TestALargeRemovalIsDoneInPieces(t *testing.T) {
+// A removal of more than one piece continues where the last piece ended, also in its second pass; after that pass the
+// job ends.
+func TestLargeRemovalIsDoneInPieces(t *testing.T) {
 	o := newOffice(t)
 	for n := range piece + 1 {
 		put(o, record.User{ID: fmt.Sprintf("user%04d", n), Organization: "o", GroupIDs: []string{"g", "other"}})
@@ -40,8 +40,8 @@ func TestALargeRemovalIsDoneInPieces(t *testing.T) {
 	assert.False(t, o.is(job))
 }
 
-// What a user, or an organization, has more of than a page holds goes all the same. What lets somebody in goes first.
-func TestMoreThanAPageOfAllGoes(t *testing.T) {
+// More than a page of each kind of resource of a user or organization is deleted. API keys go first.
+func TestMoreThanAPageOfEachKindIsDeleted(t *testing.T) {
 	const many = 51
 	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
 		o := newOffice(t)
@@ -78,8 +78,8 @@ func TestMoreThanAPageOfAllGoes(t *testing.T) {
 	}
 }
 
-// What lets somebody in is gone before anything else is looked at: the first piece sees to it.
-func TestWhatLetsSomebodyInGoesFirst(t *testing.T) {
+// API keys are deleted by the first piece, before anything else.
+func TestCredentialsAreDeletedFirst(t *testing.T) {
 	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
 		o := newOffice(t)
 		put(o, record.APIKey{ID: "k", Public: "p", Organization: "o", UserID: "u"})
@@ -88,9 +88,9 @@ func TestWhatLetsSomebodyInGoesFirst(t *testing.T) {
 	}
 }
 
-// Runs that are too old go, by the day: those that are at work, or ended lately, stay, and hold up none that come after
-// them. The next day begins with the oldest again, wherever this one has ended.
-func TestRetentionTakesWhatIsTooOld(t *testing.T) {
+// Runs beyond the retention are deleted daily: active ones and those that ended lately stay, and do not keep later ones
+// from being deleted. The next day begins with the oldest again, wherever this one has ended.
+func TestRetentionDeletesRunsThatAreTooOld(t *testing.T) {
 	for _, young := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice(t)
@@ -98,7 +98,7 @@ func TestRetentionTakesWhatIsTooOld(t *testing.T) {
 			now := o.Now()
 			o.old("run0000", now.Add(-3*daily), now.Add(-2*daily))
 			for n := range piece - 1 {
-				o.old(fmt.Sprintf("run1%03d", n), now.Add(-3*daily), time.Time{}) // still at work
+				o.old(fmt.Sprintf("run1%03d", n), now.Add(-3*daily), time.Time{}) // still active
 			}
 			o.old("run2000", now.Add(-3*daily), now.Add(-daily+time.Millisecond)) // ended less than a day ago
 			o.old("run3000", now.Add(-3*daily), now.Add(-daily))
@@ -122,8 +122,8 @@ func TestRetentionTakesWhatIsTooOld(t *testing.T) {
 
 const daily = 24 * time.Hour
 
-// A nudge that comes twice has a job of the day done once; a sweep's is good for the next hour.
-func TestRetentionIsDoneOnceADay(t *testing.T) {
+// A duplicate wake-up message does not do a daily job twice; a sweep's is valid for the next hour.
+func TestRetentionRunsOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		put(o, record.Organization{ID: "o", RetentionDays: 1})
@@ -139,8 +139,8 @@ func TestRetentionIsDoneOnceADay(t *testing.T) {
 	})
 }
 
-// An organization that keeps its runs for ever is asked again the next day; one that is gone is not.
-func TestRetentionEndsWithItsOrganization(t *testing.T) {
+// The job of an organization without a retention is due again the next day; that of a deleted one ends.
+func TestRetentionJobEndsWithItsOrganization(t *testing.T) {
 	for name, c := range map[string]struct {
 		organization record.Organization
 		ends         bool
@@ -165,8 +165,9 @@ func TestRetentionEndsWithItsOrganization(t *testing.T) {
 	}
 }
 
-// The second look at the place of a body waits until nobody can write there any more, but for a sweep that is early.
-func TestABodyIsLookedAtAgainWhenItsTimeHasCome(t *testing.T) {
+// The second deletion of a body waits until no worker can write it any more, but not for a sweep that is a little
+// early.
+func TestBodyIsDeletedAgainAfterLateWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		job := o.begin(record.Job{Kind: record.RemoveBody, Subject: "run"})
@@ -181,8 +182,8 @@ func TestABodyIsLookedAtAgainWhenItsTimeHasCome(t *testing.T) {
 	})
 }
 
-// The body of what is there is nobody's job.
-func TestTheBodyOfWhatIsThereStays(t *testing.T) {
+// The body of a run or message that exists is not deleted.
+func TestBodyOfExistingRunStays(t *testing.T) {
 	o := newOffice(t)
 	o.old("run", o.Now(), time.Time{})
 	job := o.begin(record.Job{Kind: record.RemoveBody, Subject: "run"})
@@ -190,8 +191,8 @@ func TestTheBodyOfWhatIsThereStays(t *testing.T) {
 	assert.False(t, o.is(job))
 }
 
-// A job of a kind that a later program has made is left to that.
-func TestAJobOfAnotherKindIsLeftAlone(t *testing.T) {
+// A job of a kind that a newer version has made is left to that version.
+func TestJobOfUnknownKindIsLeftAlone(t *testing.T) {
 	o := newOffice(t)
 	job := o.begin(record.Job{Kind: "unheard of", Cursor: "here"})
 	before := o.job(job)
@@ -199,8 +200,8 @@ func TestAJobOfAnotherKindIsLeftAlone(t *testing.T) {
 	assert.Equal(t, before, o.job(job))
 }
 
-// A file goes when nobody holds it, and a day after it was announced.
-func TestWhenAFileGoes(t *testing.T) {
+// A file is deleted when no run holds it, and a day after it was announced.
+func TestFileIsDeletedUnlessHeldOrNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		for name, c := range map[string]struct {
@@ -222,8 +223,8 @@ func TestWhenAFileGoes(t *testing.T) {
 	})
 }
 
-// Where another's write comes first, the piece is done again later, as it stands; what is gone meanwhile needs nothing.
-func TestAPieceThatIsOvertakenIsDoneAgain(t *testing.T) {
+// After a conflict the piece is done again later with what is stored then; what was deleted meanwhile needs nothing.
+func TestConflictRetriesThePiece(t *testing.T) {
 	for at, done := 0, false; !done; at++ {
 		require.Less(t, at, 100)
 		o := newOffice(t)
@@ -252,7 +253,7 @@ func TestAPieceThatIsOvertakenIsDoneAgain(t *testing.T) {
 	run := o.run("c")
 	job := o.begin(record.Job{Kind: record.RemoveChat, Subject: "c", OwnID: true})
 	before, calls := o.job(job), 0
-	o.items.before = func() error { // with each call somebody writes the run
+	o.items.before = func() error { // another writer changes the run before each call
 		calls++
 		before := o.items.before
 		o.items.before = nil
@@ -289,7 +290,7 @@ func (o *office) handle(job string) time.Duration {
 	return again
 }
 
-// is says whether there is such a job.
+// is says whether the job exists.
 func (o *office) is(job string) bool {
 	_, found, err := o.store.Job(o.Context(), job)
 	require.NoError(o, err)
@@ -309,14 +310,14 @@ func put[T record.Resourceful](o *office, v T) {
 	require.NoError(o, err)
 }
 
-// count is how many of a kind there are.
+// count returns how many of a kind there are.
 func count[T record.Resourceful](o *office) int {
 	page, err := record.Resources[T](o.Context(), o.store, record.Of("o"), "", 1000)
 	require.NoError(o, err)
 	return len(page.Rows)
 }
 
-// old is a run of that age; it has ended then, or is at work.
+// old stores a run of that age that has ended then or, with the zero time, is active.
 func (o *office) old(id string, created, finished time.Time) {
 	ticket := lifecycle.Ticket{RunID: id, Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
 	r := record.Run{Run: lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, created, created), Input: &record.Input{}}
@@ -328,7 +329,7 @@ func (o *office) old(id string, created, finished time.Time) {
 	require.NoError(o, tx.Commit(o.Context()))
 }
 
-// are says of runs whether they are there.
+// are says for each run whether it exists.
 func (o *office) are(runs ...string) string {
 	there := make([]string, 0, len(runs))
 	for _, id := range runs {

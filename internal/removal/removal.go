@@ -1,10 +1,11 @@
-// Package removal takes away what was deleted or has outlived its retention, in the background, a piece at a time.
+// Package removal deletes in the background what was deleted by a client or has outlived its retention, a piece at a
+// time.
 //
-// What is being removed cannot be seen any more: the request that began it saw to that in its own commit. The ledger
-// stays. A job is an item with a due time; each look does a bounded piece and says when to go on, so a crash loses
-// nothing and a large organisation holds nobody up.
+// What is being removed cannot be seen any more: the commit that stored the job saw to that. The ledger stays. A job is
+// an item with a due time. Each call of Handle does a bounded piece and says when to go on, so a crash loses nothing
+// and a large organization does not delay others.
 //
-// It imports move, record, lifecycle, tenant's shapes and host.
+// It imports transition, record, lifecycle, problem and host.
 package removal
 
 import (
@@ -30,17 +31,22 @@ type Remover struct {
 
 const (
 	pageSize = 50
-	pages    = 10 // in one look
-	// settled is how long a listing may lag behind: after a pass that found nothing, one more is made after this.
+	pages    = 10 // in one call of Handle
+	// settled is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
 	settled = time.Minute
 	daily   = 24 * time.Hour
-	// overtaken is until the next look, when another's write came first.
+	// overtaken is the wait after a conflict with another writer.
 	overtaken = 50 * time.Millisecond
-	// done instead of a time to wait says that a job has ended.
+	// done, returned in place of a wait, says that a job has ended.
 	done time.Duration = -1
 )
 
-// Handle does a piece of a job. It returns after how long to look again, 0 for not at all.
+// Handle does a piece of the job with this id, or deletes the unused file that the id of a wake-up message names. It
+// returns the wait until the next call, 0 for none: the job has ended, does not exist or is not due, or the sweeper
+// will come back for it.
+//
+// An error is one of the store or of the blob store, and the job is as it was; conflicts (record.ErrStale,
+// lifecycle.ErrRefused) are not errors here.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	if file, is := record.FileOfNudge(id); is {
 		return 0, ignore(r.file(ctx, file))
@@ -49,7 +55,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if err != nil || !found {
 		return 0, err
 	}
-	// The sweeper's nudge pushed the due time on; so only a job for a later hour is not to be done yet.
+	// The sweeper's wake-up message has moved the due time on, so only a job for a later hour is not due yet.
 	left := e.Value.Due.Sub(r.Host.Now())
 	if e.Value.Kind == record.Retention && left > time.Hour || e.Value.Kind == record.RemoveBody && left > record.LateWrites/2 {
 		return 0, nil
@@ -73,10 +79,10 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	case record.Retention:
 		wait, err = r.retention(ctx, &e.Value)
 	default:
-		return 0, nil // a later program's, which will come by it
+		return 0, nil // the kind of a newer version, which will handle it
 	}
 	if err != nil {
-		return 0, ignore(err) // the due time stands: the sweeper comes back
+		return 0, ignore(err) // the due time is unchanged: the sweeper comes back
 	}
 	tx := r.Store.Begin(r.Host.NewID())
 	if wait == done {
@@ -89,13 +95,13 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return kept(err)
 	}
 	if wait > settled {
-		return 0, nil // too far for a queue; the due index remembers
+		return 0, nil // too long for a queue; the job is in the due index
 	}
 	return max(wait, time.Millisecond), nil
 }
 
-// kept is what comes after a write of the job itself. Where another's came first it is soon tried again: that one may
-// be the sweeper's, which has put its next look off and relies on this one.
+// kept maps the error of a write of the job itself. A conflict is tried again soon: the other writer may be the
+// sweeper, which has moved the due time on and relies on this call.
 func kept(err error) (again time.Duration, _ error) {
 	if errors.Is(err, record.ErrStale) {
 		return overtaken, nil
@@ -103,6 +109,7 @@ func kept(err error) (again time.Duration, _ error) {
 	return 0, err
 }
 
+// ignore maps a conflict, which the next pass or piece resolves, to nil.
 func ignore(err error) error {
 	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
@@ -110,8 +117,9 @@ func ignore(err error) error {
 	return err
 }
 
-// pass takes the pages of a removal: each call of page returns where the next begins, empty at the end. A pass that
-// ends is followed by another one a little later, for what a lagging listing did not show; the second ends the job.
+// pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
+// pass that ends is followed by a second one after settled, for what a lagging listing did not show; the second one
+// ends the job.
 func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error)) (wait time.Duration, err error) {
 	const second = "second:"
 	mark, after := "", j.Cursor
@@ -153,7 +161,7 @@ func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, 
 		}
 		for _, e := range page.Rows {
 			if e.Value.Status.Active() {
-				continue // of a chat that was made anew since; its epoch differs, so it is not even listed here
+				continue // of a new chat with this id; its other epoch keeps it out of this listing
 			}
 			if err := r.erase(ctx, e, false); err != nil {
 				return "", err
@@ -212,7 +220,7 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 	})
 }
 
-// untitle takes from a page of chats the titles that a user gave them: they are the user's words.
+// untitle removes from a page of chats the titles that a user gave them: they are the user's words.
 func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, mark, user string) (next string, err error) {
 	page, err := r.Store.Chats(ctx, scope, after, pageSize)
 	if err != nil {
@@ -235,7 +243,7 @@ func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, mark, 
 	return mark + page.Next, nil
 }
 
-// stopUser withdraws what the user has parked and ends its active runs.
+// stopUser withdraws the user's parked messages and ends its active runs.
 func (r *Remover) stopUser(ctx context.Context, organization, user string) error {
 	ids, err := r.Store.ActiveRuns(ctx, organization)
 	if err != nil {
@@ -284,7 +292,7 @@ func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
 	return ignore(err)
 }
 
-// dropKeys removes a user's keys, or all of an organisation's when user is empty.
+// dropKeys deletes a user's keys, or all of an organization's when user is empty.
 func (r *Remover) dropKeys(ctx context.Context, organization, user string) error {
 	after := ""
 	for {
@@ -304,7 +312,7 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 			case err == nil:
 				record.DeleteResource(tx, pointer)
 			case !problem.Is(err, "not_found"):
-				return err // once the key is gone nobody would come by its pointer again
+				return err // without the key its pointer would never be found again
 			}
 			if err := ignore(tx.Commit(ctx)); err != nil {
 				return err
@@ -362,7 +370,7 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 	return r.dropKeys(ctx, organization, "")
 }
 
-// dropResources removes what an organisation has beside its runs, and what its own row says of it.
+// dropResources deletes what an organization has besides its runs, and empties the organization's own item.
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
 	for _, drop := range []func(context.Context, record.Scope) error{
@@ -432,7 +440,7 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 	}
 }
 
-// dropAll removes all of an organisation's resources of a kind that nothing hangs on.
+// dropAll deletes all of an organization's resources of a kind that owns nothing.
 func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
 	return func(ctx context.Context, scope record.Scope) error {
 		return each(ctx, r, scope, func(e record.Entity[T]) error {
@@ -441,15 +449,15 @@ func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scop
 	}
 }
 
-// drop removes a resource as it was read, by itself.
+// drop deletes a resource as it was read, in its own commit.
 func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity[T]) error {
 	tx := r.Store.Begin(r.Host.NewID())
 	record.DeleteResource(tx, e)
 	return ignore(tx.Commit(ctx))
 }
 
-// each takes an organisation's resources of a kind one after the other. A page may be empty and have another after it:
-// the listing lags behind.
+// each calls do for each of an organization's resources of a kind. A page may be empty and yet have a next one: the
+// listing lags.
 func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, do func(record.Entity[T]) error) error {
 	for after := ""; ; {
 		page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
@@ -467,8 +475,7 @@ func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Sc
 	}
 }
 
-// group takes a group that is gone out of the users who belonged to it. Agents that name it go on to do so: there it
-// opens nothing.
+// group takes a deleted group out of its members. Agents that name it go on to do so: it admits nobody.
 func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	gone := func(id string) bool { return id == j.Subject }
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
@@ -480,7 +487,7 @@ func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration,
 	})
 }
 
-// eachOf edits a page of an organisation's resources; edit says whether there was anything to change.
+// eachOf edits a page of an organization's resources; edit says whether it changed anything.
 func eachOf[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, after string, edit func(*T) bool) (next string, err error) {
 	page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
 	if err != nil {
@@ -501,7 +508,7 @@ func eachOf[T record.Resourceful](ctx context.Context, r *Remover, scope record.
 	return page.Next, nil
 }
 
-// retention removes ended runs that are older than the organisation keeps them, once a day.
+// retention deletes, once a day, ended runs that are older than the organization keeps them.
 func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	o, err := record.Resource[record.Organization](ctx, r.Store, record.System(), j.Organization)
 	switch {

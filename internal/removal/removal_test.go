@@ -24,9 +24,10 @@ type noQueue struct{}
 
 func (noQueue) Send(context.Context, queue.Message) error { return nil }
 
-// A sweep reads a due job, nudges for it and pushes its next look on; where the remover came between, its own write is
-// refused, and nobody would look for as long as the sweep relies on its nudge.
-func TestARemoverThatIsOvertakenByASweepLooksAgain(t *testing.T) {
+// A sweep reads a due job, sends a wake-up message and moves the due time on. When the remover wrote in between, the
+// sweep's write is refused, and without another call nothing would happen for as long as the sweep relies on its
+// message.
+func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
 	items := &faulttable.Table{Inner: memtable.New(machine.Now)}
 	store := record.New(items, &memblob.Store{}, machine)
