@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/webhook"
 )
 
-// stage is a store with one delivery that is due, and what works on it.
+// stage is a store with one due delivery, and its sender.
 type stage struct {
 	*receiver
 
@@ -37,10 +37,10 @@ type stage struct {
 	sweeper *sweep.Sweeper
 	hook    record.Hook
 	tried   []bool
-	fails   func() bool // whether a call of the store or of the blobs fails; nil: it does not
+	fails   func() bool // says whether a call of the store or blob store fails; nil: none
 }
 
-// receiver answers each push, after it has done something meanwhile.
+// receiver answers each post, after calling a function.
 type receiver struct {
 	status    int
 	header    http.Header
@@ -50,7 +50,7 @@ type receiver struct {
 
 	posts   int
 	request *http.Request
-	body    string // of the last push
+	body    string // of the last post
 	bounds  []time.Duration
 	closed  int
 }
@@ -74,11 +74,11 @@ func (r *receiver) Do(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: r.status, Header: r.header, Body: said}, nil
 }
 
-// answer can be read as long as its request may take.
+// answer is a body that can be read while its request's context lasts.
 type answer struct {
 	io.Reader
 
-	of context.Context // the request, which must outlive the reading
+	of context.Context // the request's context, which must outlive the reading
 	to *receiver
 }
 
@@ -94,13 +94,13 @@ func (a *answer) Close() error {
 	return nil
 }
 
-// clock is a machine whose time goes on when somebody moves it, and that does not wait.
+// clock is a host whose time the test moves and that does not wait.
 type clock struct {
 	host.Host
 
 	now     time.Time
 	elapsed time.Duration
-	least   bool // what is drawn is the least there is, not the most
+	least   bool // random numbers are the least possible, not the greatest
 }
 
 func (c *clock) Now() time.Time { return c.now }
@@ -116,7 +116,7 @@ func (c *clock) Int64N(n int64) int64 {
 	return n - 1
 }
 
-// bounds is where a context says how long what is done with it may take.
+// bounds is the context key of the timeout.
 type bounds struct{}
 
 func (c *clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
@@ -124,7 +124,7 @@ func (c *clock) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 	return context.WithCancel(context.WithValue(ctx, bounds{}, append(outer[:len(outer):len(outer)], d)))
 }
 
-// sealer opens what says for whom it was sealed.
+// sealer opens texts that name the organization they were sealed for.
 type sealer struct{}
 
 func (sealer) Seal(_ context.Context, owner, plain string) (string, error) {
@@ -138,7 +138,7 @@ func (sealer) Open(_ context.Context, owner, sealed string) (string, error) {
 	return "", seal.ErrNotOurs
 }
 
-// blobs fail when the stage says so.
+// blobs is a blob store that fails when the stage says so.
 type blobs struct {
 	blob.Store
 
@@ -174,7 +174,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// plain has a call of the store fail when the stage says so.
+// plain is a table whose calls fail when the stage says so.
 func (s *stage) plain(faulttable.Call) faulttable.Fault {
 	if s.fails != nil && s.fails() {
 		return faulttable.Down
@@ -182,7 +182,7 @@ func (s *stage) plain(faulttable.Call) faulttable.Fault {
 	return faulttable.None
 }
 
-// due stores a delivery that is due since a second, of a run of its own.
+// due stores a delivery that has been due for a second, of its own run.
 func (s *stage) due(t *testing.T, h record.Hook) {
 	t.Helper()
 	var run record.Run
@@ -204,7 +204,7 @@ func (s *stage) now(t *testing.T) record.Hook {
 	return e.Value
 }
 
-// handle has the sender look at the delivery.
+// handle calls the sender with the delivery.
 func (s *stage) handle(t *testing.T) time.Duration {
 	t.Helper()
 	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
@@ -212,7 +212,7 @@ func (s *stage) handle(t *testing.T) time.Duration {
 	return again
 }
 
-// edit writes the delivery, as somebody else would.
+// edit writes the delivery as another writer would.
 func (s *stage) edit(t *testing.T, change func(h *record.Hook)) {
 	t.Helper()
 	e, _, err := s.store.Hook(t.Context(), s.hook.RunID, 1)

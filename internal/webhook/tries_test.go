@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// A delivery is tried 8 times. The waits double from 5 s, up to 30 min, and each is drawn anew from that; what is due
-// later is looked at when it is due.
-func TestADeliveryIsTriedEightTimesEverMoreSeldom(t *testing.T) {
+// A delivery is tried 8 times. The waits double from 5 s up to 30 min, each with jitter; a later try is made when it is
+// due.
+func TestDeliveryIsTriedEightTimesWithBackOff(t *testing.T) {
 	for _, least := range []bool{false, true} {
 		s := newStage(t)
 		s.status, s.clock.least = http.StatusServiceUnavailable, least
@@ -48,8 +48,8 @@ func TestADeliveryIsTriedEightTimesEverMoreSeldom(t *testing.T) {
 	}
 }
 
-// A receiver may say when to come again, in seconds or by a date, within 30 minutes. What is no time ahead is no wish.
-func TestAReceiverMaySayWhenToComeAgain(t *testing.T) {
+// Retry-After may be in seconds or a date, and counts up to 30 minutes. A time that is not ahead is ignored.
+func TestRetryAfterIsHonoured(t *testing.T) {
 	s := newStage(t)
 	now := s.clock.now.Truncate(time.Second)
 	const own = 100*time.Millisecond + 5*time.Second - 1
@@ -69,8 +69,8 @@ func TestAReceiverMaySayWhenToComeAgain(t *testing.T) {
 	}
 }
 
-// A time that has come while the outcome was being stored is soon, not never.
-func TestATryThatIsDueAtOnceIsLookedAtSoon(t *testing.T) {
+// A try that became due while the outcome was being stored is made soon, not never.
+func TestTryDueMeanwhileIsMadeSoon(t *testing.T) {
 	s := newStage(t)
 	s.status, s.header = http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}
 	s.meanwhile = func() {
@@ -79,9 +79,9 @@ func TestATryThatIsDueAtOnceIsLookedAtSoon(t *testing.T) {
 	assert.Equal(t, time.Millisecond, s.handle(t))
 }
 
-// Another try is for what has failed, or for whatever else when it is forced. It is one try, of the same bytes under
-// the same id, whatever comes of it; what is still on its way goes on as before.
-func TestWhatIsDeliveredAgain(t *testing.T) {
+// Redelivery is for failed deliveries, and for others when forced. It is one try with the same bytes and id, whatever
+// its outcome; a pending delivery goes on as before.
+func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
 	for _, state := range []record.HookState{record.HookPending, record.HookDelivered, record.HookFailed} {
 		for _, force := range []bool{false, true} {
 			for _, status := range []int{200, 400, 503} {
@@ -123,8 +123,8 @@ func TestWhatIsDeliveredAgain(t *testing.T) {
 	}
 }
 
-// Whoever cannot have another try is told why, and nothing has changed.
-func TestAnotherTryThatCannotBeHad(t *testing.T) {
+// A refused redelivery says why and changes nothing.
+func TestRefusedRedeliveryChangesNothing(t *testing.T) {
 	code := func(err error) string {
 		if p, ok := problem.As(err); ok {
 			return p.Code
@@ -162,8 +162,8 @@ func TestAnotherTryThatCannotBeHad(t *testing.T) {
 	assert.True(t, s.now(t).Redeliver)
 }
 
-// The last 50 tries are remembered.
-func TestHowManyTriesAreRemembered(t *testing.T) {
+// The last 50 tries are kept.
+func TestLastFiftyTriesAreKept(t *testing.T) {
 	s := newStage(t)
 	for n := range 52 {
 		s.answer = string(rune('A' + n))
@@ -177,10 +177,10 @@ func TestHowManyTriesAreRemembered(t *testing.T) {
 	assert.Equal(t, "C", s.now(t).Attempts[0].ResponseExcerpt)
 }
 
-// Whichever call fails for good: it is said, or stands in the delivery as a try that failed. Nothing is lost: when all
-// is well again, and the claim has ended, it is delivered.
-func TestWhateverCallFailsNoDeliveryIsLost(t *testing.T) {
-	const patience = 8 // how often the store is asked before it is given up
+// Whichever call fails for good: an error is returned, or the delivery has a failed try. No delivery is lost: once
+// calls succeed again and the claim has ended, it is delivered.
+func TestFailedCallLosesNoDelivery(t *testing.T) {
+	const patience = 8 // how many times a call of the store is tried
 	for fails, done := 0, false; !done; fails++ {
 		require.Less(t, fails, 20)
 		s := newStage(t)
@@ -216,9 +216,9 @@ func TestWhateverCallFailsNoDeliveryIsLost(t *testing.T) {
 	}
 }
 
-// What a sender has claimed is left alone by others until the claim ends, or its process has: where there is only one,
-// the claims of earlier ones are void.
-func TestAClaimIsOneSenders(t *testing.T) {
+// A claimed delivery is left alone by other senders until the claim ends, or its process does: where only one process
+// runs, claims of earlier process ids are void.
+func TestClaimedDeliveryIsLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		boot, by string
 		left     time.Duration
@@ -233,8 +233,8 @@ func TestAClaimIsOneSenders(t *testing.T) {
 	}
 }
 
-// What is not there, or not there any more, is not pushed.
-func TestWhatIsGoneIsNotPushed(t *testing.T) {
+// A delivery that does not exist, or whose run was deleted, is not sent.
+func TestDeliveryOfDeletedRunIsNotSent(t *testing.T) {
 	s := newStage(t)
 	for _, id := range []string{"", "x", s.hook.RunID, s.hook.RunID + "/x", s.hook.RunID + "/2", s.clock.NewID() + "/1"} {
 		again, err := s.sender.Handle(t.Context(), id)
@@ -248,14 +248,14 @@ func TestWhatIsGoneIsNotPushed(t *testing.T) {
 	assert.Empty(t, s.now(t).Attempts)
 }
 
-// The outcome of a try is stored, though whoever asked has gone and others write meanwhile; but not where the delivery
-// has gone, or is another sender's by now. What cannot be stored is said.
-func TestTheOutcomeOfATryIsStored(t *testing.T) {
+// The outcome of a try is stored though the caller has gone and others write meanwhile, but not when the delivery was
+// deleted or claimed by another sender. An outcome that cannot be stored is an error.
+func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 	lost := errors.New("an error")
 	for name, c := range map[string]struct {
 		meanwhile func(s *stage)
 		wrong     error
-		state     record.HookState // "": it is not there
+		state     record.HookState // "": it does not exist
 	}{
 		"whoever asked has gone": {func(*stage) {}, nil, record.HookDelivered},
 		"once another was faster": {func(s *stage) {
@@ -318,8 +318,8 @@ func TestTheOutcomeOfATryIsStored(t *testing.T) {
 	}
 }
 
-// What a newer program has written is left to it.
-func TestADeliveryOfANewerProgramIsLeftAlone(t *testing.T) {
+// A delivery in a state of a newer version is left alone.
+func TestDeliveryOfNewerVersionIsLeftAlone(t *testing.T) {
 	s := newStage(t)
 	items, err := s.items.Inner.Get(t.Context(), record.HookKey(s.hook.RunID, 1))
 	require.NoError(t, err)

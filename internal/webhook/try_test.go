@@ -24,9 +24,9 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Every try posts the same bytes under the same id, wherever they are kept, with the time of the try. Its answer is
-// read and let go of, and what was begun for it ends.
-func TestWhatIsPosted(t *testing.T) {
+// Every try posts the same bytes under the same id, wherever they are stored, with the time of the try. Its answer is
+// read and closed, and its context ends.
+func TestTryPostsTheSameBytesUnderTheSameID(t *testing.T) {
 	for _, size := range []int{1, 10_000} {
 		s := newStage(t)
 		body := `{"x":"` + strings.Repeat("x", size) + `"}`
@@ -49,9 +49,9 @@ func TestWhatIsPosted(t *testing.T) {
 	}
 }
 
-// An organization signs with its own secret, the others with the deployment's. While a rotation lasts the
-// specification's signature is still the previous secret's, and the trio has both; else there is one of each.
-func TestWhoseSecretSigns(t *testing.T) {
+// An organization signs with its own secret, others with the deployment's. During a rotation X-Agent-Signature is still
+// the previous secret's and Standard Webhooks has both; otherwise there is one of each.
+func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 	const whsec = "whsec_MDEyMzQ1Njc4OWFiY2RlZg==" // 0123456789abcdef
 	for name, c := range map[string]struct {
 		nobody            bool
@@ -113,9 +113,9 @@ func TestWhoseSecretSigns(t *testing.T) {
 	}
 }
 
-// A push that cannot be signed, or whose bytes cannot be read, is not made: the try has failed, says why, and another
-// follows.
-func TestAPushThatCannotBeMadeIsTriedAgain(t *testing.T) {
+// A post that cannot be signed, or whose bytes cannot be read, is not made: the try has failed, says why, and another
+// one follows.
+func TestUnsignablePostIsRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret, previous string
 		large            bool
@@ -152,9 +152,9 @@ func TestAPushThatCannotBeMadeIsTriedAgain(t *testing.T) {
 	}
 }
 
-// 2xx ends a delivery, 5xx, 429 and a failed connection are tried again, and whatever else ends it as failed. Each try
-// is kept, with when it was, how long it took, and the beginning of what came back.
-func TestWhatBecomesOfATry(t *testing.T) {
+// 2xx ends a delivery; 5xx, 429 and a failed connection are retried; anything else ends it as failed. Each try is kept
+// with its time, its latency and the beginning of the answer.
+func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 	const delivered, failed, pending = record.HookDelivered, record.HookFailed, record.HookPending
 	for status, state := range map[int]record.HookState{
 		101: failed, 199: failed, 200: delivered, 204: delivered, 299: delivered, 300: failed, 308: failed, 400: failed,
@@ -198,8 +198,8 @@ func TestWhatBecomesOfATry(t *testing.T) {
 	}
 }
 
-// Of an answer the first kilobyte is kept, as text.
-func TestHowMuchOfAnAnswerIsKept(t *testing.T) {
+// The first kilobyte of an answer is kept, as valid UTF-8.
+func TestFirstKilobyteOfAnAnswerIsKept(t *testing.T) {
 	for answer, kept := range map[string]string{
 		"": "", "Gr\u00fc\u00dfe": "Gr\u00fc\u00dfe", "a\xffb": "a\ufffdb",
 		strings.Repeat("x", 1024):            strings.Repeat("x", 1024),
@@ -213,9 +213,9 @@ func TestHowMuchOfAnAnswerIsKept(t *testing.T) {
 	}
 }
 
-// A try has 10 s, and never more than is left of what a claim may be trusted with, by the clock on the wall and by the
-// one that only runs: when that has gone by before the push is made, it is not made.
-func TestATryEndsBeforeItsClaim(t *testing.T) {
+// A try has 10 s, but never more than is left of the time that a claim is trusted, by the wall clock and by the
+// monotonic one; when that is over before the post, it is not made.
+func TestTryEndsBeforeItsClaim(t *testing.T) {
 	const trusted = 25 * time.Second // of 30, see host.Trusted
 	for _, took := range []time.Duration{0, time.Second, trusted - 2, trusted, trusted + 2, time.Hour} {
 		for _, pass := range []func(s *stage){
@@ -238,8 +238,8 @@ func TestATryEndsBeforeItsClaim(t *testing.T) {
 	}
 }
 
-// A probe is a push like any other, of an event that says that it is a test; nothing is stored.
-func TestWhatAProbeTells(t *testing.T) {
+// A probe is a post like any other, of an event that says that it is a test; nothing is stored.
+func TestProbePostsATestEventAndStoresNothing(t *testing.T) {
 	s := newStage(t)
 	s.status, s.answer = http.StatusTeapot, "short and stout"
 	before := s.now(t)

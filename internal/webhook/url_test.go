@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/webhook"
 )
 
-func TestACallbackURLThatCannotBeCalledIsRefused(t *testing.T) {
+func TestInvalidCallbackURLIsRefused(t *testing.T) {
 	longest := "https://example.com/" + strings.Repeat("x", 2048-len("https://example.com/"))
 	for code, urls := range map[string][]string{
 		"":                       {"https://example.com", "https://example.com:1/", "HTTPS://example.com:65535/x?y#z", "https://[2606:4700::1111]:8443/", "https://example.com/a%20b", longest},

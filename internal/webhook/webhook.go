@@ -1,10 +1,10 @@
-// Package webhook sends the pushes that runs have made due.
+// Package webhook sends the webhooks that runs have made due.
 //
-// A delivery is a row made in the commit of its state, with its final bytes. A sender claims the row, posts, and
-// records what came of it. A receiver that keeps failing is tried again with back-off; nothing it does can affect the
+// A delivery is an item, created in the commit of the status that it reports, with its final bytes. A sender claims the
+// item, posts, and stores the outcome. A receiver that keeps failing is retried with back-off; it cannot affect the
 // run.
 //
-// It imports record, events, egress, host and the standard-webhooks library.
+// It imports record, events, egress, seal, problem, host and the standard-webhooks library.
 package webhook
 
 import (
@@ -46,30 +46,31 @@ const (
 	excerptBytes = 1024
 	maxURL       = 2048
 	settleTries  = 4
-	maxAttempts  = 50                    // remembered in the row, redeliveries included
-	overtaken    = 50 * time.Millisecond // until the next look, when another's write came first
+	maxAttempts  = 50                    // kept in the item, redeliveries included
+	overtaken    = 50 * time.Millisecond // the wait after a conflict with another writer
 )
 
-// Post is what makes the HTTP call; tests and the simulator bring their own.
+// Post makes the HTTP call; it is an *http.Client, or one of tests and the simulator.
 type Post interface {
 	Do(r *http.Request) (*http.Response, error)
 }
 
-// Sender is the use case.
+// Sender is the use case. It is safe for concurrent use.
 type Sender struct {
 	Store  *record.Store
 	Host   host.Host
 	Client Post
 	Log    *slog.Logger
-	Secret string // where an organisation has none
+	Secret string // for organizations without one of their own
 	Sealer seal.Sealer
-	// Boot names this process where it is the only one: then claims of other boots are void.
+	// Boot is the process id where only one process runs: claims of other process ids are void then. Else it is empty.
 	Boot string
-	// Tried is told of every try. It may be nil.
+	// Tried is called after every try. It may be nil.
 	Tried func(delivered bool)
 }
 
-// CheckURL judges a callback URL before anything is stored.
+// CheckURL checks a callback URL before it is stored. It returns a problem of kind Invalid (callback_url) with one of
+// the codes invalid_request, callback_url_not_https and callback_url_forbidden; the last is what the policy refuses.
 func CheckURL(policy egress.Policy, raw string) error {
 	refuse := func(code, why string) error {
 		p := problem.InvalidField("callback_url", "%s", why)
@@ -103,7 +104,11 @@ func validPort(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
-// Handle looks at a delivery and tries it if it is time. It returns after how long to look again, 0 for not at all.
+// Handle tries the delivery with this id when it is due. It returns the wait until the next call, 0 for none: it is not
+// pending, another sender has claimed it, or its run was deleted.
+//
+// An error is one of the store, or that the delivery changed on every attempt to store the outcome; the sweeper comes
+// back when the claim ends. A failed post is an outcome, not an error.
 func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	run, sequence, ok := record.ParseHookID(id)
 	if !ok {
@@ -122,30 +127,30 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 		return h.NextAttempt.Sub(now), nil
 	}
 	if h.Claimed(now, s.Boot) {
-		return 0, nil // by another sender; should it be lost, the sweeper looks when its claim ends
+		return 0, nil // by another sender; if that is lost, the sweeper comes when its claim ends
 	}
 	move := s.Host.NewID()
 	h.Claim, h.Boot, h.ClaimUntil, h.LookAt = move, s.Boot, now.Add(claimTime), time.Time{}
 	claimed, err := s.save(ctx, e, h, move)
 	if errors.Is(err, record.ErrStale) {
-		// Another sender has claimed it; or the sweeper has put its next look off, relying on this one.
+		// Another sender has claimed it, or the sweeper has moved its due time on and relies on this call.
 		return overtaken, nil
 	}
 	if err != nil {
 		return 0, err
 	}
 	if gone, err := s.gone(ctx, h); err != nil || gone {
-		return 0, err // no push after deletion; the removal takes the row
+		return 0, err // no webhook after deletion; the removal deletes the item
 	}
-	// Never past our claim, by either clock: by then another sender may have delivered it.
+	// Never past the claim, by either clock: from then on another sender may deliver.
 	left := host.Trusted(claimTime) - max(s.Host.Elapsed()-began, s.Host.Now().Sub(now))
 	if left <= 0 {
-		return 0, nil // the sweeper looks when the claim ends
+		return 0, nil // the sweeper comes when the claim ends
 	}
 	trying, cancel := s.Host.WithTimeout(ctx, left)
 	defer cancel()
 	var o outcome
-	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // a failed try like any other
+	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // counts as a failed try
 		s.Log.Error("a webhook's try panicked", "run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{HookAttempt: record.HookAttempt{At: now, Error: "the delivery failed inside the service"}}
 	}
@@ -167,18 +172,18 @@ func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, w
 	return tx.PutHook(e), tx.Commit(ctx)
 }
 
-// outcome is what came of a try.
+// outcome is the result of a try.
 type outcome struct {
 	record.HookAttempt
 
-	retryAfter time.Duration // as the receiver wished; 0, or less, for no wish
-	final      bool          // no further try makes sense
+	retryAfter time.Duration // as the receiver asked for; 0 or less: not at all
+	final      bool          // further tries would not help
 }
 
 func (o outcome) delivered() bool { return o.Status >= 200 && o.Status < 300 }
 
-// settle records what came of the try of a claimed delivery. What was asked for during the try is not lost, nor is the
-// outcome.
+// settle stores the outcome of the try of a claimed delivery. A redelivery that was asked for during the try is kept,
+// and so is the outcome.
 func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcome) (again time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if s.Tried != nil {
@@ -188,7 +193,7 @@ func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcom
 	for range settleTries {
 		h := s.after(e.Value, o)
 		asked := e.Value.Redeliver && e.Value.NextAttempt.After(claimed.Value.NextAttempt)
-		if asked { // for another try, since the claim
+		if asked { // for a redelivery, since the claim
 			h.Redeliver, h.NextAttempt = true, e.Value.NextAttempt
 		}
 		_, err := s.save(ctx, e, h, s.Host.NewID())
@@ -204,14 +209,14 @@ func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcom
 		}
 		fresh, found, err := s.Store.Hook(ctx, e.Value.RunID, e.Value.Sequence)
 		if err != nil || !found || fresh.Value.Claim != claimed.Value.Claim {
-			return 0, err // deleted, or another sender's by now
+			return 0, err // deleted, or claimed by another sender by now
 		}
 		e = fresh
 	}
 	return 0, errors.New("webhook: the delivery kept changing")
 }
 
-// after is a claimed delivery after a try.
+// after returns a claimed delivery as it is after a try.
 func (s *Sender) after(h record.Hook, o outcome) record.Hook {
 	h.Attempts = append(h.Attempts, o.HookAttempt)
 	h.Attempts = h.Attempts[max(0, len(h.Attempts)-maxAttempts):]
@@ -221,7 +226,7 @@ func (s *Sender) after(h record.Hook, o outcome) record.Hook {
 	switch {
 	case o.delivered():
 		h.State = record.HookDelivered
-	case redelivery: // one more try was asked for, and it was made
+	case redelivery: // of one try, which was made
 	case o.final || h.Tries >= maxTries:
 		h.State = record.HookFailed
 	default:
@@ -230,7 +235,8 @@ func (s *Sender) after(h record.Hook, o outcome) record.Hook {
 	return h
 }
 
-// backOff is the wait before the next try: doubling, capped, with full jitter; a Retry-After wins within the cap.
+// backOff is the wait before the next try: doubling, capped, with full jitter; Retry-After, within the cap, has
+// precedence.
 func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
 		return min(retryAfter, longestRetry)
@@ -267,7 +273,7 @@ func (s *Sender) try(ctx context.Context, h record.Hook) (o outcome) {
 	return o
 }
 
-// parseRetryAfter is the receiver's wish: seconds, or a date. What is not ahead is none.
+// parseRetryAfter parses Retry-After: seconds, or a date. The result is 0 or less when it asks for no wait.
 func parseRetryAfter(v string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(v); err == nil {
 		return time.Duration(min(max(n, 0), 1<<20)) * time.Second
@@ -300,7 +306,7 @@ func (s *Sender) post(ctx context.Context, h record.Hook, body []byte, secrets s
 	return response, nil
 }
 
-// closing ends the try's context with its body.
+// closing cancels the try's context when the body is closed.
 type closing struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -311,7 +317,7 @@ func (c *closing) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// secretPair is what an organisation signs with: during a rotation's overlap the previous secret as well.
+// secretPair is what an organization signs with; previous is empty except during a rotation's overlap.
 type secretPair struct{ current, previous string }
 
 func (s *Sender) secrets(ctx context.Context, organization string) (secretPair, error) {
@@ -339,8 +345,8 @@ func (s *Sender) secrets(ctx context.Context, organization string) (secretPair, 
 	return p, nil
 }
 
-// sign sets the signature of the specification, one value always (while a rotation lasts, the previous secret's), and
-// the Standard Webhooks trio, which carries both.
+// sign sets the header X-Agent-Signature, which has one value (during a rotation that of the previous secret), and the
+// three headers of Standard Webhooks, whose signature has both values. Without a secret it signs nothing.
 func sign(header http.Header, id string, at time.Time, body []byte, s secretPair) error {
 	header.Set("Webhook-Id", id)
 	header.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))
@@ -371,14 +377,15 @@ func sign(header http.Header, id string, at time.Time, body []byte, s secretPair
 	return nil
 }
 
-// Signature is the specification's: sha256=<hex HMAC-SHA256 of the raw body>, keyed with the secret as written.
+// Signature is the value of X-Agent-Signature: sha256=<hex HMAC-SHA256 of the raw body>, keyed with the secret as it is
+// written.
 func Signature(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// trioKey decodes a whsec_ secret as Standard Webhooks says, and takes the bytes of any other.
+// trioKey is the key for Standard Webhooks: a whsec_ secret decoded, the bytes of any other.
 func trioKey(secret string) []byte {
 	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(encoded); err == nil {
@@ -388,8 +395,9 @@ func trioKey(secret string) []byte {
 	return []byte(secret)
 }
 
-// Redeliver asks for another try of a delivery: the same id, the same bytes. It is for failed ones, and for others when
-// forced.
+// Redeliver asks for another try of a delivery with the same id and the same bytes. force allows deliveries that have
+// not failed. It returns a problem of kind NotFound or Forbidden, of kind Conflict with the delivery's state when it
+// has not failed and force is not set, and of kind Unavailable when the delivery kept changing.
 func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Hook, error) {
 	for range 8 {
 		e, err := s.Store.Delivery(ctx, scope, id)
@@ -410,7 +418,8 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 	return record.Hook{}, problem.Retry(errors.New("the delivery kept changing"))
 }
 
-// Probe posts a test event to an address at once, and tells what came of it.
+// Probe posts a test event to an address at once and returns the outcome, also of a post that failed. Nothing is
+// stored. The error is that of encoding the event.
 func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.HookAttempt, error) {
 	id := s.Host.NewID()
 	body, err := json.Marshal(events.Webhook{

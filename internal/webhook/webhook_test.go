@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-func TestASweepLeavesADeliveryAloneThatASenderHasClaimed(t *testing.T) {
+func TestSweepLeavesClaimedDeliveryAlone(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() { require.NoError(t, s.sweeper.Adopt(t.Context())) }
 	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
@@ -20,8 +20,8 @@ func TestASweepLeavesADeliveryAloneThatASenderHasClaimed(t *testing.T) {
 	assert.Len(t, s.now(t).Attempts, 1)
 }
 
-// The sweeper's nudge came in an instant in which its own write was still to come, and pushed the next look half a minute on.
-func TestASenderThatIsOvertakenByASweepLooksAgain(t *testing.T) {
+// The sweeper's wake-up message arrives before the sweeper's own write, which moves the due time on by half a minute.
+func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	s := newStage(t)
 	s.items.Overtake(func() { require.NoError(t, s.sweeper.Sweep(t.Context())) })
 	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
@@ -34,7 +34,7 @@ func TestASenderThatIsOvertakenByASweepLooksAgain(t *testing.T) {
 	assert.Equal(t, record.HookDelivered, s.now(t).State)
 }
 
-func TestADeliveryThatWaitsBehindManyIsNudgedEverMoreSeldom(t *testing.T) {
+func TestWakeUpMessagesOfAWaitingDeliveryBackOff(t *testing.T) {
 	s := newStage(t)
 	s.edit(t, func(h *record.Hook) { h.NextAttempt = s.clock.now.Add(-10 * time.Minute) })
 	require.NoError(t, s.sweeper.Sweep(t.Context()))
@@ -44,7 +44,7 @@ func TestADeliveryThatWaitsBehindManyIsNudgedEverMoreSeldom(t *testing.T) {
 	assert.Zero(t, s.now(t).LookAt, "a try that fails is looked at when the next is due")
 }
 
-func TestWhatWasAskedForDuringATryDoesNotLoseItsOutcome(t *testing.T) {
+func TestRedeliveryDuringATryKeepsItsOutcome(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() {
 		s.meanwhile = nil
@@ -64,7 +64,7 @@ func TestWhatWasAskedForDuringATryDoesNotLoseItsOutcome(t *testing.T) {
 	assert.Equal(t, 2, s.posts)
 }
 
-func TestATryThatPanicsIsAFailedOne(t *testing.T) {
+func TestPanicIsAFailedTry(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() { panic("oops") }
 	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
