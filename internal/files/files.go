@@ -1,8 +1,8 @@
-// Package files takes in what users send, and gives it out again.
+// Package files stores what users upload and gives it out again.
 //
-// A file's description is stored before its bytes, so that all bytes in the blob store are some file's; what nobody takes hold of
-// within a day is removed. Where clients can reach the blob store, they send and read the bytes without us in between. Who holds a
-// file, and when it goes, is record's to say.
+// A file's description is stored before its bytes, so that all bytes in the blob store belong to a file; a file that no
+// run holds within a day is deleted. Where clients can reach the blob store, they send and read the bytes there
+// directly. Package record says which runs hold a file and when it is deleted.
 //
 // It must not know HTTP, nor what a file is for. It imports record, the blob port and problem.
 package files
@@ -23,7 +23,7 @@ import (
 // MaxSize is how many bytes a file may have.
 const MaxSize = 20 << 20
 
-// How long the addresses are good at which clients send and read bytes by themselves.
+// How long presigned addresses are valid for clients that send and read bytes directly.
 const (
 	sendLife = time.Hour
 	readLife = 5 * time.Minute
@@ -32,25 +32,26 @@ const (
 // Files is the use case.
 type Files struct {
 	Store *record.Store
-	// Direct is the blob store as clients reach it; nil where they do not.
+	// Direct presigns addresses of the blob store for clients; nil where clients cannot reach it.
 	Direct blob.Direct
 	Log    *slog.Logger
 }
 
-// New is what is said of a file before its bytes come.
+// New describes a file before its bytes come.
 type New struct {
 	Organization, User string
 	Name, ContentType  string
-	Size               int64 // 0: not known
+	Size               int64 // bytes; 0: not known
 }
 
-// Address is where a client sends a file's bytes by itself.
+// Address is where a client sends a file's bytes directly.
 type Address struct {
 	URL     string
-	Headers map[string]string // which must be sent as they are
+	Headers map[string]string // to be sent unchanged
 }
 
-// Announce stores the description of a file whose bytes will come: to the address, or, where that is nil, to Send.
+// Announce stores the description of a file whose bytes will come: to the address or, when that is nil, by Send. The
+// errors are failures of the store and of presigning.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
 	f := s.Store.NewFile(n.Organization, n.User, n.Name, n.ContentType)
 	if s.Direct == nil || n.Size == 0 {
@@ -66,7 +67,8 @@ func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, err
 	return f, &Address{URL: url, Headers: headers}, err
 }
 
-// Take stores a file with its bytes. When it fails, nothing is left of it.
+// Take stores a file with its bytes. After an error nothing is left of it: a problem of kind TooLarge above [MaxSize],
+// or what reading bytes or storing them returned.
 func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, error) {
 	f := s.Store.NewFile(n.Organization, n.User, n.Name, n.ContentType)
 	if _, err := record.Create(ctx, s.Store, f, f.ID); err != nil {
@@ -79,8 +81,10 @@ func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, 
 	return filled, err
 }
 
-// Send stores the bytes of a file that the user has announced: nobody else may say what stands in it, nor anybody in one that a
-// run makes. Who comes second is refused, whoever began first.
+// Send stores the bytes of an announced file. Only the user who announced it may send them, and nobody those of a file
+// that a run makes. It returns a problem of kind NotFound; of kind Forbidden, outside_organization or
+// insufficient_permission; of kind Conflict when there are bytes already, also when two send at once; of kind TooLarge
+// above [MaxSize]; or what reading bytes or storing them returned.
 func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, bytes io.Reader) (record.File, error) {
 	f, err := s.File(ctx, scope, id)
 	if err != nil {
@@ -103,7 +107,9 @@ func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, byt
 	return filled, err
 }
 
-// File reads a file's description; it looks whether bytes have come that a client sent by itself, of which nobody tells us.
+// File reads a file's description. When a client may have sent the bytes directly, which nobody reports, it asks the
+// blob store, and stores that they are there. It returns a problem of kind NotFound, Forbidden, or Unavailable when the
+// blob store cannot be asked.
 func (s *Files) File(ctx context.Context, scope record.Scope, id string) (record.File, error) {
 	e, err := s.Store.File(ctx, scope, id)
 	f := e.Value
@@ -118,15 +124,16 @@ func (s *Files) File(ctx context.Context, scope record.Scope, id string) (record
 		return f, problem.Retry(err)
 	}
 	return s.Store.ChangeFile(ctx, scope, id, func(f *record.File) error {
-		if !f.Uploaded { // else somebody else has seen it, too
+		if !f.Uploaded { // else another call has stored it
 			f.Size, f.Uploaded = n, true
 		}
 		return nil
 	})
 }
 
-// Attach is what a message says of files that were sent before it, each once. may says why its sender may not read one,
-// if so.
+// Attach returns references to files that a message names by id, each once. may returns why the sender may not read a
+// file, nil when it may. It returns what File and may return, with the field file_ids[n], and a problem of kind Invalid
+// for a file without bytes.
 func (s *Files) Attach(
 	ctx context.Context, scope record.Scope, ids []string, may func(record.File) error,
 ) ([]record.FileRef, error) {
@@ -155,13 +162,14 @@ func (s *Files) Attach(
 	return refs, nil
 }
 
-// Content is a file's bytes, or the address at which a client reads them by itself.
+// Content is a file's bytes, or the address at which a client reads them directly.
 type Content struct {
 	URL   string
-	Bytes io.ReadCloser // nil when there is an address
+	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller
 }
 
-// Open opens the bytes of a file that has them, as a client is to see them: disposition is how they are to be kept.
+// Open opens the bytes of a file for a client. disposition is the Content-Disposition of the answer of a presigned
+// address. It returns a problem of kind NotFound when there are no bytes, or what presigning or the blob store returns.
 func (s *Files) Open(ctx context.Context, scope record.Scope, f record.File, disposition string) (Content, error) {
 	if !f.Uploaded {
 		return Content{}, problem.Missing("the content of file " + f.ID)
@@ -177,7 +185,7 @@ func (s *Files) Open(ctx context.Context, scope record.Scope, f record.File, dis
 	return Content{Bytes: body}, err
 }
 
-// Drop removes files that nobody holds, at once. What cannot be removed now goes when its day is over.
+// Drop deletes files that no run holds, at once. A failure is logged, and the file is deleted a day after its creation.
 func (s *Files) Drop(ctx context.Context, files ...record.File) {
 	ctx = context.WithoutCancel(ctx)
 	for _, f := range files {

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// The bytes of a file are its user's to send, and of one that a run makes, the run's.
-func TestAFileIsFilledByWhoeverItIsOf(t *testing.T) {
+// Only the user who announced a file may send its bytes, and only the run that makes a file those of it.
+func TestOnlyTheUploaderSendsBytes(t *testing.T) {
 	h := host.System()
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
 	s := &files.Files{Store: store, Log: slog.New(slog.DiscardHandler)}
@@ -39,7 +39,7 @@ func TestAFileIsFilledByWhoeverItIsOf(t *testing.T) {
 	assert.Equal(t, "conflict", send("another", announced.ID, "EVIL"))
 	assert.Equal(t, "conflict", send("u", announced.ID, "again"))
 
-	made := store.NewFile("o", "u", "made.txt", "text/plain") // whose bytes have not come yet
+	made := store.NewFile("o", "u", "made.txt", "text/plain") // without bytes yet
 	made.Made = true
 	_, err = record.Create(t.Context(), store, made, made.ID)
 	require.NoError(t, err)
