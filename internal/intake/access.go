@@ -8,10 +8,11 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whatever a client has to do with a run or a chat that is there goes through here, whichever door it came by: an
-// agent that works for groups shows what it did to nobody else.
+// Access to existing runs and chats. All endpoints go through here: what an agent that names groups did is shown to
+// nobody else.
 
-// Run reads a run for a client who may have to do with it.
+// Run reads a run for a client that may reach its agent. It returns a problem of kind NotFound, also for a run that is
+// being deleted, or of kind Forbidden: outside_organization or insufficient_permission.
 func (in *Intake) Run(ctx context.Context, p tenant.Principal, id string) (record.RunEntity, error) {
 	e, err := in.Store.LiveRun(ctx, p.Scope(), id)
 	if err != nil {
@@ -23,7 +24,8 @@ func (in *Intake) Run(ctx context.Context, p tenant.Principal, id string) (recor
 	return e, nil
 }
 
-// RunsFor leaves out the runs that a client may have nothing to do with.
+// RunsFor filters out the runs whose agents a client may not reach; it reuses the array of runs. The only errors are
+// failures of the store.
 func (in *Intake) RunsFor(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) ([]record.RunEntity, error) {
@@ -41,7 +43,8 @@ func (in *Intake) RunsFor(
 	return kept, nil
 }
 
-// Chat reads a chat for a client who may have to do with an agent that took part in it.
+// Chat reads a chat, as [Intake.Seen] shows it, for a client that may reach at least one agent that took part in it. It
+// returns a problem of kind NotFound or Forbidden.
 func (in *Intake) Chat(ctx context.Context, p tenant.Principal, id string) (record.ChatEntity, error) {
 	e, err := in.Store.Chat(ctx, p.Scope(), id)
 	if err != nil {
@@ -58,8 +61,9 @@ func (in *Intake) Chat(ctx context.Context, p tenant.Principal, id string) (reco
 	return e, nil
 }
 
-// Seen is a chat as a client may see it, and whether it may at all. The title is of the first message, so it belongs
-// to the first agent.
+// Seen returns a chat as a client may see it, and whether the client may see it at all. The title is taken from the
+// first message, so it is removed for clients that may not reach the first agent. The only errors are failures of the
+// store.
 func (in *Intake) Seen(
 	ctx context.Context, p tenant.Principal, c lifecycle.Chat,
 ) (seen lifecycle.Chat, may bool, err error) {
@@ -84,8 +88,8 @@ func (in *Intake) Seen(
 	return c, may, nil
 }
 
-// mayJoin is nil when a client may speak in a chat, or take it away: it must reach every agent that took part, as the
-// next one is told what they said.
+// mayJoin returns nil when a client may write into a chat, or delete it: it must reach every agent that took part,
+// because the next one is told what they said. Otherwise it returns a problem of kind Forbidden or NotFound.
 func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.Chat) error {
 	if p.Level.Covers(tenant.LevelAdmin) {
 		return nil
@@ -97,7 +101,7 @@ func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.C
 	return in.Tenants.MayReach(ctx, p, agents...)
 }
 
-// agentsOf are the agents that took part in a chat. One from before they were noted has them in its runs.
+// agentsOf are the agents that took part in a chat. Chats from before they were noted have them in their runs.
 func (in *Intake) agentsOf(ctx context.Context, c lifecycle.Chat) ([]string, error) {
 	if len(c.Agents) > 0 || c.LastRun == "" {
 		return c.Agents, nil

@@ -12,8 +12,9 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// Of a message that answers a question only what it says matters; of one that does not, everything.
-func TestAnAnswerNeedsNothingOfANewRun(t *testing.T) {
+// A message that answers a question needs only a text; the fields for a new run are not checked. Those of other
+// messages are.
+func TestAnswerNeedsNoFieldsOfANewRun(t *testing.T) {
 	for name, m := range map[string]intake.Message{
 		"no agent":                 {},
 		"an agent that is nowhere": {AgentID: "0123456789abcdef01234567"},

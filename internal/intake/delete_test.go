@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Who may not withdraw a message that waits does not get rid of it by deleting its chat.
-func TestAChatIsNotDeletedOverAMessageThatOthersParked(t *testing.T) {
+// Who may not withdraw a parked message cannot drop it by deleting its chat either.
+func TestChatWithForeignParkedMessageIsNotDeleted(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	group := w.group()
 	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })

@@ -1,12 +1,19 @@
-// Package intake is the clients' side of runs: messages come in, and runs are resumed, cancelled, followed up.
+// Package intake is the clients' side of runs: it accepts messages, and resumes, cancels and follows up runs.
 //
-// The order in which a message is judged: idempotency record, chat in scope, a question that it answers; then, as a new run
-// needs them, its agent in scope, busy chat (park, 409), caps (429), accept. A refusal after the first look is given only when
-// the record, read again, is still not there: two retries at once must not see "busy" with each other.
+// A message is decided in this order: idempotency record, chat in scope, a question that it answers; then, because a
+// new run needs them: agent in scope, busy chat (park or 409), caps (429), accept. A refusal after the first read is
+// given only when the idempotency record, read again, still does not exist: two concurrent retries must not refuse each
+// other as "busy".
 //
-// intake.go turns messages into runs; runs.go is what clients do to runs that are there; limits.go is what they may say.
+// intake.go turns messages into runs; runs.go has what clients do to existing runs; access.go says who may reach them;
+// limits.go bounds what clients may say.
 //
-// It must not know HTTP, models or leases. It imports move, record, lifecycle, tenant, problem and host.
+// It must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem, strictjson
+// and host.
+//
+// Errors are problems (see package problem). Besides those that a function's comment names, every function returns a
+// problem of kind Unavailable when the store cannot be reached or the run or chat changed on every try, and an error
+// that is no problem when it is not known whether the write was done.
 package intake
 
 import (
@@ -26,7 +33,7 @@ import (
 	"agentplatform/internal/view"
 )
 
-// Intake is the use case.
+// Intake is the use case. It is safe for concurrent use.
 type Intake struct {
 	Shell   *move.Shell
 	Store   *record.Store
@@ -47,21 +54,35 @@ type Message struct {
 	Key         string // idempotency key
 	Enqueue     bool   // park it when the chat is busy
 	Watched     bool   // somebody streams the run from its start
-	// Wrong is what its door could not read of what a new run needs. It does not matter when the message answers a question.
+	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the
+	// message answers a question.
 	Wrong error
 }
 
-// Posted is what became of a message.
+// Posted is the outcome of a message.
 type Posted struct {
 	Run      record.Run   // the run that was started, answered, or that the message waits on
 	Parked   *view.Parked // the parked message
 	Replayed bool         // an earlier request with the same key had done it
 }
 
-// tries bounds how often a message is judged afresh because the world changed meanwhile.
+// tries bounds how often a message is decided again because of a conflict.
 const tries = 32
 
-// Post judges a message.
+// Post decides a message: it starts a run, is parked on the active run of its chat, or answers that run's question. A
+// message whose idempotency key was used before by the same user gets the outcome of the first request, as it is now,
+// with Replayed set.
+//
+// It returns problems of these kinds:
+//
+//   - Invalid, with the field: the message is malformed, Message.Wrong, a bad agent_version
+//   - NotFound (not_found): the agent, a deleted chat, or a file, whose field is file_ids[n]
+//   - Forbidden (outside_organization, insufficient_permission): the agent, or an agent that took part in the chat, is
+//     out of the principal's reach
+//   - Conflict: chat_busy with active_run_id, or parked_queue_full with active_run_id when Enqueue is set
+//   - Limited, with RetryAfter: user_concurrency_cap and organization_concurrency_cap with limit and active,
+//     budget_exhausted with the budget
+//   - Unavailable: nothing was done
 func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Posted, error) {
 	if err := m.check(""); err != nil {
 		return Posted{}, err
@@ -82,12 +103,12 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	return Posted{}, problem.Retry(errors.New("the chat kept changing"))
 }
 
-// pause is what lies between two tries: whoever is faster gets through meanwhile.
+// pause waits between two tries, longer each time and with jitter.
 func (in *Intake) pause(ctx context.Context, try int) error {
 	return in.Host.Sleep(ctx, host.Jitter(in.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
-// errAgain says that what a decision rested on has changed.
+// errAgain says that what a decision was based on has changed.
 var errAgain = errors.New("intake: judge the message again")
 
 type request struct {
@@ -95,11 +116,11 @@ type request struct {
 
 	who       tenant.Principal
 	message   Message
-	runID     string             // of the run that the message will be, at once or after parking
-	chatID    string             // of the chat that is made when the message names none
-	followsUp bool               // the message is for after the run, and never answers it
+	runID     string             // of the run that the message becomes, at once or after parking
+	chatID    string             // of the chat that is created when the message names none
+	followsUp bool               // the message is for after the run and never answers its question
 	record    string             // name of the idempotency record; empty without a key
-	stale     record.Idempotency // a record that speaks of what has been removed since
+	stale     record.Idempotency // a record whose run has been deleted since
 	agent     record.Agent
 	budgets   []lifecycle.Budget // that the run's tokens count against
 }
@@ -121,8 +142,8 @@ func (r *request) judge(ctx context.Context) (Posted, error) {
 	return r.accept(ctx, chat)
 }
 
-// startable is nil when the message may become a run, at once or later. One that answers a question becomes none: neither its
-// agent matters, nor what is said of a run.
+// startable returns nil when the message may become a run, at once or later. A message that answers a question becomes
+// none, so neither its agent nor the fields for a new run matter.
 func (r *request) startable(ctx context.Context) (err error) {
 	if err = cmp.Or(r.message.Wrong, r.message.checkNew()); err == nil {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
@@ -130,7 +151,7 @@ func (r *request) startable(ctx context.Context) (err error) {
 	return err
 }
 
-// refused gives a refusal, unless a request with the same key has got through meanwhile.
+// refused returns the refusal, unless a request with the same key has succeeded meanwhile.
 func (r *request) refused(ctx context.Context, refusal error) (Posted, error) {
 	if posted, found, err := r.replay(ctx); found || err != nil {
 		return posted, err
@@ -138,18 +159,18 @@ func (r *request) refused(ctx context.Context, refusal error) (Posted, error) {
 	return Posted{}, refusal
 }
 
-// replay answers from the idempotency record, if there is one.
+// replay answers from the idempotency record; found is false when there is none.
 func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	if r.record == "" {
 		return Posted{}, false, nil
 	}
-	r.stale = record.Idempotency{} // of an earlier look: it may be gone by now
+	r.stale = record.Idempotency{} // of an earlier try
 	known, found, err := r.Store.Idempotency(ctx, r.record)
 	if err != nil || !found {
 		return Posted{}, false, err
 	}
 	posted, err := r.replayOf(ctx, r.who.Scope(), known)
-	if problem.Is(err, "not_found") { // what it led to has been removed: the key is free, and its record is replaced
+	if problem.Is(err, "not_found") { // its run was deleted: the key is free again
 		r.stale = known
 		return Posted{}, false, nil
 	}
@@ -159,13 +180,13 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	return posted, true, err
 }
 
-// replayOf tells what an earlier request led to, as it is now.
+// replayOf returns the outcome of an earlier request as it is now.
 func (in *Intake) replayOf(ctx context.Context, scope record.Scope, known record.Idempotency) (Posted, error) {
 	if known.Outcome != record.ParkedMessage {
 		e, err := in.Store.LiveRun(ctx, scope, known.RunID)
 		return Posted{Run: e.Value, Replayed: true}, err
 	}
-	// The message may start between the two looks; then the second round finds its run.
+	// The message may start between the two reads; then the next round finds its run.
 	for try := 0; ; try++ {
 		posted, err := in.replayParked(ctx, scope, known.Parked)
 		if !problem.Is(err, "not_found") || try == 2 {
@@ -174,7 +195,7 @@ func (in *Intake) replayOf(ctx context.Context, scope record.Scope, known record
 	}
 }
 
-// replayParked finds a parked message as the run it has become, or on the run it waits on.
+// replayParked finds a parked message as the run that it has become, or on the run that it waits on.
 func (in *Intake) replayParked(ctx context.Context, scope record.Scope, id string) (Posted, error) {
 	e, err := in.Store.LiveRun(ctx, scope, id)
 	started := err == nil
@@ -195,7 +216,8 @@ func (in *Intake) replayParked(ctx context.Context, scope record.Scope, id strin
 	return Posted{Run: run, Parked: &v, Replayed: true}, nil
 }
 
-// waitsOn finds the run that a message waits on: the active one of its chat.
+// waitsOn finds the run that a message waits on, the active one of its chat, and the message's place there, from 1. It
+// returns a problem of kind NotFound when the message does not wait.
 func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Parked) (record.Run, int, error) {
 	for range tries {
 		chat, found, err := in.Store.ChatOf(ctx, p.Ticket)
@@ -221,7 +243,7 @@ func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Park
 	return record.Run{}, 0, problem.Missing("parked message " + p.Ticket.RunID)
 }
 
-// chat finds the message's chat, or makes up a new one.
+// chat finds the message's chat, or prepares a new one.
 func (r *request) chat(ctx context.Context) (record.ChatEntity, error) {
 	now := r.Host.Now()
 	fresh := lifecycle.Chat{Organization: r.who.Organization.ID, User: r.who.User.ID, Title: r.title(), CreatedAt: now, UpdatedAt: now}
@@ -285,7 +307,7 @@ func (r *request) input() record.Input {
 	}
 }
 
-// accept starts a run in a chat that is free.
+// accept starts a run in a chat without an active one.
 func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, error) {
 	user, organization, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID)
 	if err != nil {
@@ -319,7 +341,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	return Posted{Run: run}, err
 }
 
-// hold has a run of an agent, or a parked message for it, take hold of the message's files.
+// hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.
 func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
 	tx.Hold(ctx, r.who.Organization.ID, agent, run, r.message.Files)
 	var none *record.NoFile
@@ -329,17 +351,20 @@ func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) er
 	return tx.Err()
 }
 
-// errNoFile says that one of the message's files is not there.
+// errNoFile says that one of the message's files does not exist.
 var errNoFile = errors.New("intake: a file is not there")
 
-// NoFile is the answer for a message whose nth file is not there.
+// NoFile is the error for a message whose nth file, counted from 0, does not exist: a problem of kind NotFound with the
+// field file_ids[n].
 func NoFile(n int, id string) error {
 	p := problem.Missing("file " + id)
 	p.Fields = []problem.Field{{Location: fmt.Sprintf("file_ids[%d]", n), Message: p.Message}}
 	return p
 }
 
-// spend looks at the budgets that hold for the message, and counts its run; it notes those that its tokens will count against.
+// spend checks the budgets that hold for the message and counts its run in them; it notes those that the run's tokens
+// will count against. It returns a problem of kind Limited (budget_exhausted), with RetryAfter to the end of the
+// period.
 func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 	limits, err := r.Tenants.Limits(ctx, r.who, r.agent)
 	if err != nil {
@@ -369,7 +394,7 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 	return nil
 }
 
-// retryAtCap is what a client at its cap is told to wait. Nobody knows when a run will end; a second is polite.
+// retryAtCap is the Retry-After of a client at its cap: when a run will end is not known.
 const retryAtCap = time.Second
 
 func capped(code, whose string, d record.Door) error {
@@ -379,7 +404,7 @@ func capped(code, whose string, d record.Door) error {
 	return p
 }
 
-// busy judges a message for a chat that has an active run.
+// busy decides a message for a chat that has an active run.
 func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error) {
 	e, err := r.Store.Run(ctx, r.who.Scope(), chat.ActiveRun)
 	if problem.Is(err, "not_found") {
@@ -404,7 +429,7 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 		With("active_run_id", chat.ActiveRun))
 }
 
-// answer gives the message to the run that asked for it.
+// answer gives the message as answer to the run that asked.
 func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
 	after, _, err := r.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
 		if !run.Answerable() {
@@ -437,7 +462,8 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 	return Posted{Run: after.Value}, err
 }
 
-// idempotency writes the record, if the request has a key; [errAgain] when it is there by now.
+// idempotency adds the write of the idempotency record, if the request has a key; [errAgain] when the record exists by
+// now.
 func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idempotency) error {
 	if r.record == "" {
 		return nil
@@ -453,13 +479,13 @@ func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idemp
 	return nil
 }
 
-// park keeps the message until the run has ended.
+// park stores the message until the run has ended.
 func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) {
 	now := r.Host.Now()
 	input := r.input()
 	after, _, err := r.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
 		if run.Answerable() && !r.followsUp {
-			return move.Change{}, errAgain // it has begun to ask since it was judged: the message is the answer
+			return move.Change{}, errAgain // the run has begun to ask: the message is the answer
 		}
 		if err := r.spend(ctx, tx); err != nil {
 			return move.Change{}, err
@@ -497,7 +523,12 @@ func parkedFull(run string) error {
 		With("active_run_id", run)
 }
 
-// Followup parks a message on a run that the client names. It never answers a question.
+// Followup parks a message on an active run that the client names; it never answers a question. The new run has the
+// run's agent in the run's version. Idempotency keys work as with [Intake.Post].
+//
+// It returns problems of these kinds: Invalid (body.message, body.idempotency_key); NotFound or Forbidden, as
+// [Intake.Run]; Forbidden for a chat with agents out of reach; Conflict, run_not_active with run_status or
+// parked_queue_full; Limited, budget_exhausted.
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
 	r := &request{Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(), followsUp: true}
 	if err := r.message.check("body."); err != nil {

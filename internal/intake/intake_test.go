@@ -27,7 +27,7 @@ import (
 	"agentplatform/internal/timer/localtimer"
 )
 
-// contested is a table in which somebody else is always faster.
+// contested is a table in which another writer is always faster.
 type contested struct {
 	table.Table
 
@@ -44,7 +44,7 @@ type hasty struct{ host.Host }
 
 func (hasty) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// world is an organization with the demo agent, and somebody of it.
+// world is an organization with the demo agent and a user.
 type world struct {
 	*intake.Intake
 
@@ -75,8 +75,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// A key whose run has been deleted is free. Its record goes a little later, maybe while a message with it is judged.
-func TestAKeyIsFreeWhileTheRecordOfADeletedRunGoes(t *testing.T) {
+// An idempotency key whose run was deleted is free. Its record goes a little later, maybe while a message with the key
+// is decided.
+func TestKeyOfDeletedRunIsFree(t *testing.T) {
 	w := newWorld(t)
 	message := intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Key: "k"}
 	first, err := w.Post(t.Context(), w.who, message)
@@ -97,9 +98,9 @@ func TestAKeyIsFreeWhileTheRecordOfADeletedRunGoes(t *testing.T) {
 	assert.Equal(t, second.Run.ID(), again.Run.ID())
 }
 
-// A chat may be made again under its own name while the first one's runs are still being removed. Both count turns
-// from 1: page by page, each one's runs are found and no others.
-func TestAChatMadeAgainHasItsOwnRuns(t *testing.T) {
+// A chat may be created again under its id while the first one's runs are still being removed. Both count turns from 1:
+// the pages of each have its own runs and no others.
+func TestRecreatedChatHasItsOwnRuns(t *testing.T) {
 	w := newWorld(t)
 	var chats [2]lifecycle.Chat
 	var wanted [2][]string
@@ -150,7 +151,7 @@ func idsOf(runs []record.RunEntity) (ids []string) {
 	return ids
 }
 
-func TestWhatKeepsChangingIsTriedAgainAfterAPause(t *testing.T) {
+func TestConflictIsRetriedAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.System()
 		items := memtable.New(h.Now)

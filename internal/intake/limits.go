@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// Limits of what a client says, whichever door it comes through. Doors read; what may be said stands here.
+// Bounds of what clients say, whichever endpoint it comes through: endpoints parse, this file decides.
 const (
 	MaxMessage = 256 << 10 // bytes of a message, or of what is said with a decision
 	MaxFiles   = 10
@@ -22,7 +22,7 @@ const (
 	maxName         = 200 // of who decided
 )
 
-// check refuses a message that is not as one may be. Its fields are named as POST /chat names them, after a prefix.
+// check returns a problem of kind Invalid for a malformed message. Fields are named as in POST /chat, after a prefix.
 func (m Message) check(prefix string) error {
 	if m.Text == "" && len(m.Files) == 0 {
 		return problem.InvalidField(prefix+"message", "is required unless a file is sent")
@@ -42,7 +42,7 @@ func (m Message) check(prefix string) error {
 	return nil
 }
 
-// checkNew refuses what is said of the run that a message begins.
+// checkNew checks the fields for a new run; the error is a problem of kind Invalid.
 func (m Message) checkNew() error {
 	if err := checkLength("title", m.Title, maxTitle); err != nil {
 		return err
@@ -80,7 +80,7 @@ func tooLong(text string, most int) bool {
 	return len(text) > most && utf8.RuneCountInString(text) > most
 }
 
-// ValidChatID says whether id has the form of a chat's id.
+// ValidChatID says whether id has the form of a chat id: 1 to 128 characters of A-Z a-z 0-9 . _ : -
 func ValidChatID(id string) bool {
 	if len(id) == 0 || len(id) > maxChatID {
 		return false

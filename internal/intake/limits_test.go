@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-// about is the field that an error names; empty for none, and for errors of other kinds.
+// about returns the field that an error names; empty for none, and for errors of other kinds.
 func about(err error) string {
 	p, ok := problem.As(err)
 	if !ok || p.Kind != problem.Invalid || len(p.Fields) != 1 {
@@ -23,8 +23,8 @@ func about(err error) string {
 	return p.Fields[0].Location
 }
 
-// What a client says may be as long as is said, and not by one longer.
-func TestWhatAClientSaysIsHeldToItsLimits(t *testing.T) {
+// Each text of a client is accepted at its greatest length and refused one beyond.
+func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	post := func(change func(m *intake.Message)) error {
@@ -99,7 +99,7 @@ func TestWhatAClientSaysIsHeldToItsLimits(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestWhatAChatsIDMayHave(t *testing.T) {
+func TestChatIDHasLimitedCharacters(t *testing.T) {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	for c := range 256 {
 		text := string([]byte{'x', byte(c), 'x'})
@@ -109,8 +109,8 @@ func TestWhatAChatsIDMayHave(t *testing.T) {
 	assert.True(t, intake.ValidChatID("x"))
 }
 
-// A chat's title is what was asked for, or the first line of the first message, as far as it fits.
-func TestAChatsTitle(t *testing.T) {
+// A chat's title is the one asked for, or the first line of the first message, shortened.
+func TestChatTitleDefaultsToTheFirstLine(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("ü", 81)
 	for _, c := range []struct{ title, text, want string }{

@@ -16,14 +16,14 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whoever is always slower than another gives up, and says so.
-func TestWhatKeepsChangingIsGivenUp(t *testing.T) {
+// A request that always meets conflicts gives up with a problem of kind Unavailable.
+func TestEndlessConflictsAreUnavailable(t *testing.T) {
 	for name, ready := range operations() {
 		w := newWorld(t)
 		do := ready(w)
 		fights, commits, touched := true, 0, 0
 		w.items.Before = func(c faulttable.Call) faulttable.Fault {
-			if c.Commit && fights { // the commits of the other are not fought
+			if c.Commit && fights { // commits of the other writer have no conflicts
 				fights = false
 				commits++
 				for _, op := range c.Ops {
@@ -34,14 +34,14 @@ func TestWhatKeepsChangingIsGivenUp(t *testing.T) {
 			return faulttable.None
 		}
 		_, err := do(t.Context())
-		if touched > 0 { // what is new in each item is fought by nobody
+		if touched > 0 { // new items have no conflicts
 			assert.Equal(t, "unavailable", code(err), "%s: %v", name, err)
 			assert.Greater(t, commits, 10, name)
 		}
 	}
 }
 
-// touch writes an item that is there anew, as somebody else would.
+// touch writes an existing item again, as another writer would.
 func touch(w *world, op table.Op) int {
 	items, err := w.items.Inner.Get(w.t.Context(), op.Item.Key)
 	require.NoError(w.t, err)
@@ -54,9 +54,9 @@ func touch(w *world, op table.Op) int {
 	return 1
 }
 
-// Whatever comes between any two looks at the store: a client gets the run that has its message, or a refusal that says
-// why.
-func TestWhateverComesInBetweenAnAnswerMeansSomething(t *testing.T) {
+// Whatever comes between any two reads of the store: the client gets the run that has its message, or a refusal that
+// says why.
+func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 	first := func(w *world) record.Run {
 		for _, chat := range []string{"c"} {
 			if e, found, err := w.Store.FindChat(

@@ -14,11 +14,11 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// editLimits are those of the arguments that a human gives a call.
+// editLimits bounds the arguments that a human gives a tool call.
 var editLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
-// checkDecision says what is wrong with a decision by itself: one that nobody understands must not pass for an approval. It
-// brings the arguments of an edit into their normal form.
+// checkDecision checks a decision by itself: an unknown verb must not pass for an approval. It normalizes the arguments
+// of an edit. The error is a problem of kind Invalid with the field below body.decisions[i].
 func checkDecision(i int, d *record.Decision) (err error) {
 	at := fmt.Sprintf("body.decisions[%d]", i)
 	if d.InterruptID == "" {
@@ -40,7 +40,12 @@ func checkDecision(i int, d *record.Decision) (err error) {
 	return checkText(at+".message", d.Message)
 }
 
-// Resume decides a pause.
+// Resume decides the pause of a run. list must name each pending interrupt once; by names the human for the audit log,
+// empty for the principal's user. It returns the run as it is after the transition.
+//
+// It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt; NotFound
+// or Forbidden, as [Intake.Run]; Forbidden when only the agent's approvers may decide; Conflict, interrupts_mismatch
+// with pending_interrupt_ids, or not_awaiting_input with run_status and, where there is one, last_decision.
 func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string, list []record.Decision) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
@@ -83,7 +88,7 @@ func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string,
 	return after, err
 }
 
-// mayDecide is nil unless tool calls wait about which only an agent's approvers decide.
+// mayDecide returns nil when the principal may decide the pause; pending tool calls are for the agent's approvers.
 func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.Run) error {
 	if !slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }) {
 		return nil
@@ -115,7 +120,8 @@ func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *life
 	}
 }
 
-// Cancel stops a run, and returns it as it then is. It is idempotent; a run that has ended is returned unchanged.
+// Cancel cancels a run and returns it as it then is. It is idempotent: a run that has ended is returned unchanged. It
+// returns a problem of kind Invalid (body.reason), and of kind NotFound or Forbidden, as [Intake.Run].
 func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason string) (record.RunEntity, error) {
 	if err := checkLength("body.reason", reason, maxReason); err != nil {
 		return record.RunEntity{}, err
@@ -134,7 +140,9 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	return after, err
 }
 
-// Withdraw takes a parked message back.
+// Withdraw deletes a parked message. run is any run of its chat. It returns a problem of kind NotFound when run or
+// message does not exist, of kind Forbidden, and of kind Conflict (already_started) with run_id when the message has
+// become a run.
 func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parked string) error {
 	scope := who.Scope()
 	e, err := in.Run(ctx, who, run)
@@ -180,8 +188,9 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 	return problem.New(problem.Conflict, "already_started", "the message has started as run %s", parked).With("run_id", parked)
 }
 
-// DeleteChat ends the chat's active run without a push, drops its parked messages, and has the rest removed. Who does it
-// must reach the agents of those messages, too.
+// DeleteChat ends the chat's active run without a webhook, drops its parked messages, and stores a job, whose id is
+// returned, that deletes the rest in the background. The principal must reach all agents of the chat and of the parked
+// messages. It returns a problem of kind NotFound or Forbidden.
 func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id string) (job string, err error) {
 	for try := range tries {
 		chat, err := in.Store.Chat(ctx, who.Scope(), id)
@@ -224,7 +233,7 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	if err != nil {
 		return "", err
 	}
-	for _, id := range e.Value.Parked { // those of the run as it is when it ends
+	for _, id := range e.Value.Parked { // the write below is refused when others are parked meanwhile
 		p, err := in.Store.StillParked(ctx, id)
 		if err == nil {
 			err = in.Tenants.MayReach(ctx, who, p.Ticket.Agent)

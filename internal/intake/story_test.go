@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Whichever call of the store fails for good: the operation says that it was not done, and it was not.
-func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
-	const patience = 8 // how often the store is asked before it is given up
+// Whichever call of the store fails for good: the operation returns an error, and nothing is written.
+func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
+	const patience = 8 // how many times a call of the store is tried
 	for name, ready := range operations() {
 		t.Run(name, func(t *testing.T) {
 			for fails, done := 0, false; !done; fails++ {
@@ -48,9 +48,9 @@ func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
 	}
 }
 
-// A message whose commit loses against another of the same key has that one's outcome; whatever becomes of the run
-// later, the key keeps it.
-func TestOneKeyHasOneOutcome(t *testing.T) {
+// A message whose commit is refused because of another one with the same key returns that one's outcome; the key keeps
+// it, whatever becomes of the run later.
+func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 	for name, ready := range operations() {
 		switch name {
 		case "a new chat", "a named chat", "a next turn", "a message that is parked", "an answer", "a followup":
@@ -84,8 +84,8 @@ func TestOneKeyHasOneOutcome(t *testing.T) {
 	}
 }
 
-// What is parked starts when its turn comes; its key tells how it stands.
-func TestAParkedMessageIsFoundWhereverItStands(t *testing.T) {
+// A parked message starts when its turn comes; a retry with its key returns where it is.
+func TestRetryFindsParkedMessage(t *testing.T) {
 	w := newWorld(t)
 	first := w.post(intake.Message{Text: "first", ChatID: "c"}).Run
 	park := func(key string) intake.Posted {
@@ -127,8 +127,8 @@ func TestAParkedMessageIsFoundWhereverItStands(t *testing.T) {
 	assert.Equal(t, "chat_busy", code(err))
 }
 
-// A message answers a run that waits for one answer; a followup never does, nor is anything else an answer.
-func TestWhatAnswersAQuestion(t *testing.T) {
+// A message answers a run that waits for exactly one answer; a followup never does, and no other pause is answered.
+func TestMessageAnswersOnlyASingleQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds  []lifecycle.InterruptKind
 		answer bool
@@ -167,7 +167,7 @@ func TestWhatAnswersAQuestion(t *testing.T) {
 	}
 }
 
-func TestARefusedResumeSaysWhy(t *testing.T) {
+func TestRefusedResumeSaysWhy(t *testing.T) {
 	w := newWorld(t)
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
 	resume := func(by string, decisions ...record.Decision) error {
@@ -200,9 +200,9 @@ func TestARefusedResumeSaysWhy(t *testing.T) {
 	assert.Equal(t, "somebody", last["decided_by"])
 }
 
-// An agent that works for a group shows what it did to nobody else, by whichever door; and nobody else decides about
+// What an agent that names groups did is visible to nobody else, through any operation, and nobody else decides about
 // it.
-func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
+func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t)
 	group := w.group()
@@ -279,7 +279,7 @@ func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, yes, "the agents of a chat from before they were noted are those of its runs")
 			old := chat.Value
-			old.Agents = nil // of before they were noted
+			old.Agents = nil // as before agents were noted
 			seen, yes, err = w.Seen(ctx, p, old)
 			require.NoError(t, err)
 			assert.True(t, yes)
@@ -292,8 +292,8 @@ func TestARunIsForThoseWhoMayUseItsAgent(t *testing.T) {
 	}
 }
 
-// Nobody starts more than the caps allow, nor more than a budget has left; each run counts once.
-func TestCapsAndBudgetsAreHeldAtTheDoor(t *testing.T) {
+// Runs are refused above the caps and above a budget; each run counts once.
+func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for n := range 5 {
 		w.post(intake.Message{Text: "x", Key: string(rune('a' + n))})
@@ -334,8 +334,8 @@ func TestCapsAndBudgetsAreHeldAtTheDoor(t *testing.T) {
 	assert.Equal(t, "budget_exhausted", code(err))
 }
 
-// A run is made of what the message and the agent say.
-func TestWhatARunIsMadeOf(t *testing.T) {
+// A run takes its fields from the message and the agent.
+func TestRunTakesFieldsFromMessageAndAgent(t *testing.T) {
 	w := newWorld(t)
 	m := intake.Message{
 		Text: "x", ChatID: "c", Metadata: map[string]string{"a": "b"}, CallbackURL: "https://example.com/hook", Watched: true, Key: "k",
@@ -375,9 +375,9 @@ func TestWhatARunIsMadeOf(t *testing.T) {
 	assert.Equal(t, "not_found", code(err), "a name that we have made comes once")
 }
 
-// A right that has ended does not come back with a key, with another agent's run of the chat, or with a followup; the
+// A lost right does not come back by an idempotency key, by another agent's run in the chat, or by a followup. The
 // title is of the first message and belongs to its agent.
-func TestARightThatHasEndedIsNoneByAnyWay(t *testing.T) {
+func TestLostRightIsRefusedEverywhere(t *testing.T) {
 	w := newWorld(t)
 	ctx, group := t.Context(), w.group()
 	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
@@ -397,8 +397,8 @@ func TestARightThatHasEndedIsNoneByAnyWay(t *testing.T) {
 	assert.Empty(t, chat.Value.Title)
 }
 
-// Approvers decide about tool calls; questions are for all who reach the run.
-func TestWhoDecides(t *testing.T) {
+// Approvers decide about tool calls; questions may be answered by all who reach the run.
+func TestOnlyApproversDecideToolCalls(t *testing.T) {
 	for kind, verb := range map[lifecycle.InterruptKind]string{lifecycle.Approval: "approve", lifecycle.Clarification: "answer"} {
 		for _, approver := range []bool{false, true} {
 			w := newWorld(t)
@@ -424,8 +424,8 @@ func TestWhoDecides(t *testing.T) {
 	}
 }
 
-// A followup has its run's agent, with the budget that it has now, and is pushed nowhere.
-func TestWhatAFollowupIsMadeOf(t *testing.T) {
+// A followup has its run's agent, with the budget of now, and no callback.
+func TestFollowupTakesAgentFromItsRun(t *testing.T) {
 	w := newWorld(t)
 	n := int64(2)
 	agent := w.closed(func(s *record.AgentSpec) { s.CallbackURL = "https://example.com/hook" })
@@ -450,8 +450,8 @@ func TestWhatAFollowupIsMadeOf(t *testing.T) {
 	assert.Equal(t, "budget_exhausted", code(err))
 }
 
-// A deleted chat leaves a job that removes the rest of it, whether it was idle or at work.
-func TestADeletedChatLeavesAJob(t *testing.T) {
+// A deleted chat, idle or busy, leaves a job that deletes the rest of it.
+func TestDeletedChatStoresAJob(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		w := newWorld(t)
 		run := w.post(intake.Message{Text: "x", ChatID: "c", CallbackURL: "https://example.com/hook"}).Run

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// post sends a message that is taken.
+// post sends a message that must be accepted.
 func (w *world) post(m intake.Message) intake.Posted {
 	w.t.Helper()
 	m.AgentID = w.agent
@@ -25,7 +25,7 @@ func (w *world) post(m intake.Message) intake.Posted {
 	return posted
 }
 
-// move makes a move of a worker's.
+// move makes a transition of a worker.
 func (w *world) move(run string, c move.Change) {
 	w.t.Helper()
 	_, _, err := w.Shell.Do(
@@ -43,7 +43,7 @@ func (w *world) claim(run string) {
 	w.move(run, move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 }
 
-// ask has a run wait for humans.
+// ask pauses a run for humans.
 func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	w.claim(run)
 	var pending []lifecycle.Pending
@@ -61,7 +61,7 @@ func (w *world) complete(run string) {
 	w.move(run, move.Change{Event: lifecycle.Complete{Work: work}})
 }
 
-// stored are the versions of all items.
+// stored returns the versions of all items.
 func (w *world) stored() map[table.Key]int64 {
 	items := map[table.Key]int64{}
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) { items[i.Key] = i.Version })
@@ -75,7 +75,7 @@ func (w *world) group() string {
 	return g.Value.ID
 }
 
-// closed makes an agent that is for a group, or whose tool calls a group decides about.
+// closed creates an agent that names a group, or whose approvers are a group.
 func (w *world) closed(change func(s *record.AgentSpec)) string {
 	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
 	spec.Name = "closed"
@@ -85,7 +85,7 @@ func (w *world) closed(change func(s *record.AgentSpec)) string {
 	return a.Value.ID
 }
 
-// file is one that has been sent.
+// file is an uploaded file.
 func (w *world) file() string {
 	f := record.File{ID: w.Host.NewID(), Organization: w.who.Organization.ID, UserID: w.who.User.ID, Uploaded: true}
 	_, err := record.Create(w.t.Context(), w.Store, f, f.ID)
@@ -107,7 +107,7 @@ func code(err error) string {
 	return ""
 }
 
-// operations are all that a client does; each is made ready in a world of its own, and may be done twice with one key.
+// operations are all that a client does; each is prepared in its own world, and may be done twice with one key.
 func operations() map[string]func(w *world) func(context.Context) (intake.Posted, error) {
 	type do = func(context.Context) (intake.Posted, error)
 	post := func(w *world, m intake.Message) do {
