@@ -25,7 +25,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// documents is a kind whose tools are those of the toolkit's document.
+// documents is a kind whose tools are in the toolkit's document.
 type documents struct{ kind }
 
 func (d *documents) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
@@ -35,7 +35,7 @@ func (d *documents) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Defin
 	return d.kind.Discover(ctx, e)
 }
 
-// later is a host whose clock is ahead and whose waits return at once.
+// later is a host whose clock is ahead and that does not wait.
 type later struct {
 	host.Host
 	by time.Duration
@@ -61,7 +61,7 @@ func (f *fullStore) Put(ctx context.Context, key string, r io.Reader, limit int6
 	return f.Store.Put(ctx, key, r, limit)
 }
 
-// estate is a set of toolkits with the stores that hold all their data.
+// estate is toolkits with all their blobs.
 type estate struct {
 	*toolkit.Toolkits
 
@@ -81,7 +81,7 @@ func newEstate(t *testing.T) *estate {
 	return e
 }
 
-// named are the blobs that toolkits refer to.
+// named returns the blobs that toolkits name.
 func (e *estate) named(t *testing.T) []string {
 	page, err := record.Resources[record.Toolkit](t.Context(), e.Store, record.Of("o"), "", 100)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func (e *estate) named(t *testing.T) []string {
 	return names
 }
 
-// settle runs all jobs that are due within an hour.
+// settle does all jobs that are due an hour later.
 func (e *estate) settle(t *testing.T) {
 	e.clock.by += time.Hour
 	remover := &removal.Remover{
@@ -115,8 +115,8 @@ func (e *estate) settle(t *testing.T) {
 	}
 }
 
-// Wherever a change of a toolkit is interrupted, and whatever runs concurrently: an hour later the blob store has
-// exactly the blobs that toolkits refer to.
+// Wherever a change of a toolkit is interrupted, and whatever is written concurrently: an hour later the blob store has
+// what toolkits name, and nothing else.
 func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 	ctx, scope := t.Context(), record.Of("o")
 	create := func(e *estate, document string) (string, error) {
@@ -173,7 +173,7 @@ func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 	}
 }
 
-// A process that was suspended until its blobs were removed cannot commit a toolkit that refers to them.
+// A process that stalled until its blobs were deleted does not name them in a toolkit.
 func TestAToolkitNamesNoValueThatWasRemoved(t *testing.T) {
 	e := newEstate(t)
 	commits := 0

@@ -26,8 +26,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// site is a server that records what it receives. It has an OpenAPI document, one operation, an MCP server and a
-// redirect.
+// site is a server that records its requests. It has an OpenAPI document, an operation, an MCP server and a redirect.
 type site struct {
 	*httptest.Server
 
@@ -78,7 +77,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// says sets the document: one operation with a method and a path at a server.
+// says sets the document: one operation, with a method and a server.
 func (s *site) says(server, method, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *site) seen() (requests int, words []string) {
 	return s.requests, append([]string{}, s.words...)
 }
 
-// reach is toolkits with the kinds that call servers, with a client that follows redirects and has no egress
+// reach returns toolkits with the kinds that call servers, with a client that follows redirects and has no egress
 // policy.
 func reach(t *testing.T, sites ...*site) *toolkit.Toolkits {
 	t.Helper()
@@ -131,7 +130,7 @@ func at(kind string, s *site, c *tool.Credentials) toolkit.Draft {
 	return d
 }
 
-// useAll uses a toolkit in every possible way and ignores the results.
+// useAll uses a toolkit in every way, whatever the outcome.
 func useAll(t *testing.T, s *toolkit.Toolkits, id string) {
 	t.Helper()
 	scope, yes := record.Of("o"), true
@@ -160,7 +159,7 @@ func enabled(t *testing.T, s *toolkit.Toolkits, id string) (names []string) {
 	return names
 }
 
-func TestCredentialsStayAtTheServerTheyWereGivenFor(t *testing.T) {
+func TestCredentialsAreSentOnlyToTheirServer(t *testing.T) {
 	for kind := range map[string]bool{"http": true, "openapi": true, "mcp": true} {
 		for scheme, c := range schemes {
 			t.Run(kind+"/"+scheme, func(t *testing.T) {
@@ -188,7 +187,7 @@ func TestCredentialsStayAtTheServerTheyWereGivenFor(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatComeWithAMoveAreForTheNewServer(t *testing.T) {
+func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
 	for kind := range map[string]bool{"http": true, "openapi": true, "mcp": true} {
 		t.Run(kind, func(t *testing.T) {
 			home, other := newSite(t), newSite(t)
@@ -214,7 +213,7 @@ func TestCredentialsThatComeWithAMoveAreForTheNewServer(t *testing.T) {
 	}
 }
 
-func TestABaseThatMovesLosesTheCredentials(t *testing.T) {
+func TestChangedBaseURLRemovesCredentials(t *testing.T) {
 	home, other := newSite(t), newSite(t)
 	home.says("/", "get", "/act")
 	s := reach(t, home, other)
@@ -230,7 +229,7 @@ func TestABaseThatMovesLosesTheCredentials(t *testing.T) {
 	assert.Empty(t, words)
 }
 
-func TestADocumentThatNamesAnotherServerLosesTheTool(t *testing.T) {
+func TestToolOnAnotherServerIsDisabled(t *testing.T) {
 	home, other := newSite(t), newSite(t)
 	home.says("/", "get", "/act")
 	s := reach(t, home, other)
@@ -255,8 +254,7 @@ func TestADocumentThatNamesAnotherServerLosesTheTool(t *testing.T) {
 	assert.Contains(t, tried.Error, "credentials must be given again")
 }
 
-// Giving credentials for fetching a document names one server; the document may name another one for its
-// operations.
+// The owner of a toolkit with credentials has named one server; the document names the servers of its operations.
 func TestADocumentDoesNotChooseWhoIsShownTheCredentials(t *testing.T) {
 	scope, yes := record.Of("o"), true
 	for scheme, c := range schemes {
@@ -298,7 +296,7 @@ func TestADocumentDoesNotChooseWhoIsShownTheCredentials(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatComeLaterAreForWhatTheOwnerNamed(t *testing.T) {
+func TestCredentialsGivenLaterAreForTheOwnersServer(t *testing.T) {
 	home, other := newSite(t), newSite(t)
 	home.says(other.URL, "get", "/act")
 	s := reach(t, home, other)
@@ -320,7 +318,7 @@ func TestCredentialsThatComeLaterAreForWhatTheOwnerNamed(t *testing.T) {
 	require.NoError(t, err, "without credentials it may be called again")
 }
 
-func TestADocumentThatItsOwnerGaveNamesTheServers(t *testing.T) {
+func TestUploadedDocumentNamesTheServers(t *testing.T) {
 	home := newSite(t)
 	home.says(home.URL, "get", "/act")
 	s := reach(t, home)
@@ -338,7 +336,7 @@ func TestADocumentThatItsOwnerGaveNamesTheServers(t *testing.T) {
 	assert.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
 }
 
-func TestAToolThatIsNotWhatItWasIsOffUntilItIsEnabled(t *testing.T) {
+func TestChangedToolIsDisabledUntilEnabled(t *testing.T) {
 	home := newSite(t)
 	s := reach(t, home)
 	scope, no := record.Of("o"), false
@@ -374,7 +372,7 @@ func TestAToolThatIsNotWhatItWasIsOffUntilItIsEnabled(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowed(t *testing.T) {
+func TestRedirectIsNotFollowed(t *testing.T) {
 	home, other := newSite(t), newSite(t)
 	home.leads = other.URL + "/mcp"
 	for scheme, c := range schemes {

@@ -7,13 +7,13 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// discreet wraps a kind and removes credentials that a server repeats. Everything that a kind returns passes
-// through it before a model or a client reads it or it is stored.
+// discreet wraps a kind and removes credentials from everything that a server sends back, before a model or a client is
+// told or it is stored.
 type discreet struct{ tool.Kind }
 
 func (s *Toolkits) kind(name string) discreet { return discreet{s.Kinds[name]} }
 
-// Discover finds tools and removes credentials from their definitions. Errors are the kind's, without credentials.
+// Discover finds tools, without the credentials in their descriptions. Its errors are those of the kind.
 func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	strike := e.Credentials.Strike()
 	found, err := k.Kind.Discover(ctx, e)
@@ -23,7 +23,7 @@ func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definit
 	return found, told(err, strike)
 }
 
-// Call runs a tool. The result and the error are the kind's, without credentials.
+// Call calls a tool. Its errors are those of the kind.
 func (k discreet) Call(
 	ctx context.Context,
 	e tool.Endpoint,
@@ -43,8 +43,8 @@ func (k discreet) Call(
 	return r, told(err, strike)
 }
 
-// Browse lists what an endpoint offers beside tools, for kinds that implement [tool.Shelf]. Errors are the kind's,
-// without credentials.
+// Browse lists what an endpoint offers besides tools. Its errors are those of the kind, and one for a kind that is no
+// tool.Shelf.
 func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
 	shelf, ok := k.Kind.(tool.Shelf)
 	if !ok {
@@ -71,7 +71,7 @@ func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, 
 	return found, told(err, strike)
 }
 
-// told is an error whose text contains no credentials.
+// told returns an error without credentials in its text.
 func told(err error, strike func(string) string) error {
 	if err == nil {
 		return nil

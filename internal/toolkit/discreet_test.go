@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// Credentials that a server repeats, in any encoding, are removed from everything that others read.
+// Credentials that a server sends back are struck out, in whatever encoding.
 func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
 	const word = `Qs+/E"c<r&é t=x`
 	header := word[:len(word)-2] + "xyz" // any character that is valid in a header
@@ -90,7 +90,7 @@ func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
 	}
 }
 
-// telling is a kind that puts a given text everywhere.
+// telling is a kind that returns a text in every field.
 type telling struct {
 	text string
 	err  error
@@ -114,7 +114,7 @@ func (k telling) Browse(context.Context, tool.Endpoint) (tool.Offerings, error) 
 	}, k.err
 }
 
-func TestNoWayFromAKindTellsCredentials(t *testing.T) {
+func TestNoFieldOfAKindLeaksCredentials(t *testing.T) {
 	const secret = "QSECRETQSECRET"
 	s := newToolkits(t, &kind{})
 	scope, says := record.Of("o"), "it is "+secret+", and once more "+secret

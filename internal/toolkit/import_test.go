@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// An imported tool is checked like one that is created, refreshed or edited.
+// Imported tools pass the same checks as those of a creation, a refresh and an edit of rules, at every index.
 func TestAnImportedToolIsHeldToWhatItsRulesAre(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"first", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
@@ -59,7 +59,7 @@ func TestAnImportedToolIsHeldToWhatItsRulesAre(t *testing.T) {
 	assert.Equal(t, limit, only(t, s, ids[0], "act").TimeoutMS)
 }
 
-func TestAnImportIsOfAsManyToolkitsAsAnAgentMayHave(t *testing.T) {
+func TestImportTakesAsManyToolkitsAsAnAgent(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
 	one := toolkit.Portable{Key: "k", Kind: "mcp", Name: "kit", URL: "https://a.example.com"}
 	for field, c := range map[string]struct {
@@ -77,7 +77,7 @@ func TestAnImportIsOfAsManyToolkitsAsAnAgentMayHave(t *testing.T) {
 	assert.Empty(t, page.Rows)
 }
 
-// A refusal names the member that is wrong, and has a code that clients know.
+// What cannot be imported is refused with its field, under a code that clients know.
 func TestWhatIsUnusableIsToldWhereItStands(t *testing.T) {
 	home := newSite(t)
 	s := reach(t, home)

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Portable is a toolkit in an export: without organization and credentials. Its key is the name by which the
-// exported agent refers to it.
+// Portable is a toolkit without its organization and its credentials. Key is the name by which the agent of the
+// document refers to it.
 type Portable struct {
 	Key      string          `json:"key"`
 	Kind     string          `json:"kind"`
@@ -28,9 +28,9 @@ type Portable struct {
 	found []Tool // at an import: the tools that are known without asking a server
 }
 
-// Export makes toolkits portable; keys replace their ids, and the built-in toolkit has the key "builtin". Toolkits
-// that do not exist and those that are programs are left out. Errors: a problem of kind Unavailable where a
-// toolkit keeps changing, and those of the stores.
+// Export returns an agent's toolkits in portable form, and the keys that replace their ids; the built-in toolkit has
+// its name as key. Toolkits that no longer exist and those that are a command of this machine are left out. It returns
+// a problem of kind Forbidden for another organization's toolkit, and of kind Unavailable when one kept changing.
 func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string) (list []Portable, keys []string, err error) {
 	list, keys = []Portable{}, []string{}
 	for _, id := range ids {
@@ -62,7 +62,7 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 	return list, keys, nil
 }
 
-// document is the OpenAPI document that the toolkit was created with; empty where there is none.
+// document is the OpenAPI document that was given to a toolkit, empty for none.
 func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, error) {
 	if t.Document == "" || t.Kind != "openapi" {
 		return "", nil
@@ -71,12 +71,12 @@ func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, erro
 	return string(raw), err
 }
 
-// maxImported is how many toolkits a document may have: as many as an agent.
+// maxImported is how many toolkits a document may have, as many as an agent may have.
 const maxImported = 100
 
-// Import returns the ids of the toolkits that keys name: the built-in one, an existing one of the same kind, name
-// and endpoint, or one that is created as it was exported, without credentials. Errors: a problem of kind Invalid
-// at the member that is wrong (then nothing was created), and those of [Toolkits.Create].
+// Import returns the ids of the toolkits that the keys name: the built-in one, one of the organization with the same
+// kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is checked. It
+// returns a problem of kind Invalid that names the field, also with the code url_forbidden.
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
 	if len(list) > maxImported {
 		return nil, problem.InvalidField("body.toolkits", "must be at most %d", maxImported)
@@ -112,8 +112,8 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	return ids, nil
 }
 
-// checkPortable checks a toolkit as at its creation, and each of its tools as if it had been discovered; and it
-// finds the tools that are known without asking a server. Its error is a problem of kind Invalid.
+// checkPortable checks a toolkit as its creation would, and each of its tools with its rules; it finds the tools that
+// follow from the document or the request. The error is a problem of kind Invalid.
 func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
@@ -148,7 +148,7 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	return nil
 }
 
-// checked is an exported tool, with its rules, after the checks of a discovered one.
+// checked returns an imported tool with its rules applied, or a problem of kind Invalid.
 func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
 	one, fault := examine(t.Definition, names)
 	if fault != "" {
@@ -162,7 +162,7 @@ func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
 	return one, rules.apply(place, place+".approval", &one)
 }
 
-// whole names the field that the tools can be made from without asking a server; empty where there is none.
+// whole names the field from which the tools follow without a request to a server; empty when there is none.
 func (p Portable) whole() string {
 	switch {
 	case p.Kind == "http":
@@ -177,8 +177,8 @@ func (p Portable) endpoint() tool.Endpoint {
 	return tool.Endpoint{URL: p.URL, BaseURL: p.BaseURL, Request: p.Request, Document: []byte(p.Document)}
 }
 
-// leads says whether an imported tool calls the server that its toolkit names: the toolkit may get credentials
-// later, when tools are not checked one by one.
+// leads says whether an imported tool calls the server that its toolkit names: the toolkit may be given credentials
+// later, when nobody checks each tool.
 func (p Portable) leads(t Tool) bool {
 	if p.Document != "" {
 		return slices.ContainsFunc(p.found, func(one Tool) bool { return one.Name == t.Name && one.same(t) })

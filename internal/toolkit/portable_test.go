@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// exported is the export of a toolkit that was created with its OpenAPI document, as another deployment reads it.
+// exported is the export of a toolkit with an uploaded OpenAPI document, as another deployment reads it.
 func exported(t *testing.T, s *toolkit.Toolkits, from *site) []toolkit.Portable {
 	t.Helper()
 	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"), Document: []byte(from.document)})
@@ -27,7 +27,7 @@ func exported(t *testing.T, s *toolkit.Toolkits, from *site) []toolkit.Portable 
 	return list
 }
 
-func TestAToolkitOfAGivenDocumentIsWholeWhereItIsImported(t *testing.T) {
+func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 	home := newSite(t)
 	home.says(home.URL, "get", "/act")
 	list := exported(t, reach(t, home), home)
@@ -56,7 +56,7 @@ func TestAToolkitOfAGivenDocumentIsWholeWhereItIsImported(t *testing.T) {
 	assert.Empty(t, enabled(t, other, another[0]), "a tool that is not what the document says is not enabled")
 }
 
-func TestAnExportOfBeforeFindsItsToolkitAgain(t *testing.T) {
+func TestEarlierExportFindsItsToolkit(t *testing.T) {
 	home := newSite(t)
 	home.says(home.URL, "get", "/act")
 	s := reach(t, home)
@@ -67,7 +67,7 @@ func TestAnExportOfBeforeFindsItsToolkitAgain(t *testing.T) {
 	assert.Equal(t, []string{list[0].Key}, ids)
 }
 
-func TestAnImportedDocumentIsHeldToWhatACreationIs(t *testing.T) {
+func TestImportedDocumentIsCheckedLikeACreation(t *testing.T) {
 	home := newSite(t)
 	home.says(home.URL, "get", "/act")
 	good := exported(t, reach(t, home), home)[0]

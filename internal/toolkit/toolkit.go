@@ -1,8 +1,11 @@
-// Package toolkit manages the sources of agents' tools: an organization's toolkits, the tools discovered at their
-// endpoints, the rules for each tool, and the credentials.
+// Package toolkit manages where agents' tools come from: an organization's toolkits, the tools that were discovered in
+// them, the rules for each tool, and the credentials for their servers.
 //
-// The package must not know runs or HTTP. It imports record, seal, schema, the tool port, egress, problem and
-// host.
+// It must not know runs or HTTP. It imports record, seal, schema, strictjson, the tool port, egress, problem and host.
+//
+// Errors are problems (see package problem). Besides those that a function's comment names, every function that reads
+// or writes returns a problem of kind Unavailable when the store cannot be reached or the toolkit kept changing, and
+// errors of the blob store and the sealer as they are.
 package toolkit
 
 import (
@@ -26,7 +29,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Toolkits is the use case.
+// Toolkits is the use case. It is safe for concurrent use.
 type Toolkits struct {
 	Store    *record.Store
 	Known    *record.Store // what workers read; cached for some seconds
@@ -37,20 +40,20 @@ type Toolkits struct {
 	Commands [][]string           // the programs that toolkits may be, compared word for word
 }
 
-// Builtin is the kind of which every organization has exactly one toolkit.
+// Builtin is the kind of which every organization has one toolkit.
 const Builtin = "builtin"
 
 const (
 	// discoverTime limits one discovery at an endpoint.
 	discoverTime = 25 * time.Second
-	// callTime limits a call where the tool's rules set no limit.
+	// callTime is how long a call may take when its tool has no timeout of its own.
 	callTime  = time.Minute
 	readTries = 4
-	// MaxCallTime is the largest limit that rules may set.
+	// MaxCallTime is the longest such timeout.
 	MaxCallTime = 10 * time.Minute
 )
 
-// Tool is a tool of a toolkit with its rules.
+// Tool is a tool of a toolkit, with its rules.
 type Tool struct {
 	tool.Definition
 
@@ -61,7 +64,7 @@ type Tool struct {
 	Problem   string        `json:"problem,omitempty"`    // why it cannot be enabled
 }
 
-// Draft is the members of a toolkit that a client sets; nil members stay as they are.
+// Draft is what a client says of a toolkit; nil leaves a field as it is.
 type Draft struct {
 	Kind        string
 	Name        *string
@@ -74,12 +77,12 @@ type Draft struct {
 	Enabled     []string          // only at creation; nil: all that are discovered
 }
 
-// maxRequest limits the request of a toolkit of the kind http, in bytes: it is stored in the toolkit's item, where
-// one character may take six.
+// maxRequest bounds the request of a toolkit of the kind http, in bytes. It is stored in the toolkit's item, where JSON
+// may need six bytes for a letter.
 const maxRequest = 48 << 10
 
-// check checks what needs no server in a draft. Place is where the draft is in the body. Its error is a problem of
-// kind Invalid.
+// check checks what can be checked of a draft without network. place is where the draft is in the body. The error is a
+// problem of kind Invalid, also with the code url_forbidden.
 func (s *Toolkits) check(place string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || utf8.RuneCountInString(*d.Name) > 200) {
 		return problem.InvalidField(place+".name", "must have 1 to 200 characters")
@@ -115,7 +118,7 @@ func (s *Toolkits) check(place string, d Draft) error {
 	return checkCredentials(d.Credentials)
 }
 
-// allows says whether the deployment allows a program as a toolkit.
+// allows says whether a toolkit may run a command.
 func (s *Toolkits) allows(command []string) bool {
 	return len(command) > 0 && slices.ContainsFunc(s.Commands, func(one []string) bool { return slices.Equal(one, command) })
 }
@@ -163,9 +166,9 @@ func checkCredentials(c *tool.Credentials) error {
 	return nil
 }
 
-// Create makes a toolkit with the tools that are discovered at its endpoint. Errors: a problem of kind Invalid at
-// the member that is wrong (code url_forbidden where the egress policy forbids the address), and those of the
-// stores.
+// Create creates a toolkit with the tools that its endpoint offers, all of them enabled, or those of Draft.Enabled. It
+// returns a problem of kind Invalid that names the field, also with the code url_forbidden, and also when the endpoint
+// offers no usable tools.
 func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (made record.Entity[record.Toolkit], err error) {
 	var none record.Entity[record.Toolkit]
 	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
@@ -225,8 +228,7 @@ func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (ma
 	return record.PutResource(tx, record.Fresh(t)), tx.Commit(ctx)
 }
 
-// apply copies a draft, except for its credentials, to a toolkit. What it stores beside it goes into tx, the commit
-// of the toolkit.
+// apply takes over a draft except its credentials. What it writes belongs to the commit of the toolkit.
 func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, d Draft) error {
 	t.UpdatedAt = s.Host.Now()
 	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
@@ -246,7 +248,7 @@ func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, 
 	return tx.Err()
 }
 
-// places are the servers that a toolkit's owner has named.
+// places are the origins of the servers that a toolkit's owner names.
 func places(t record.Toolkit) (list []string) {
 	for _, address := range []string{t.URL, t.BaseURL} {
 		if at := tool.Origin(address); at != "" && !slices.Contains(list, at) {
@@ -256,8 +258,8 @@ func places(t record.Toolkit) (list []string) {
 	return list
 }
 
-// give seals credentials for the servers that the toolkit's owner has named; nil or an empty type removes the
-// stored ones. Where the owner has named no server but given the document, they are for the servers of its tools.
+// give stores credentials in a toolkit, for the servers that its owner names; nil or an empty type removes them. When
+// the owner names no server but has given the document, they are for the servers of the document's tools.
 func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.Lets, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
@@ -282,15 +284,15 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 	return err
 }
 
-// sealedFor binds sealed credentials to a toolkit: they cannot be opened for another one.
+// sealedFor is the seal's context: credentials sealed for one toolkit open for no other.
 func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
 
-// strays is the problem of a tool that calls a server which the credentials are not for.
+// strays is the problem of a tool whose server may not get the credentials.
 const strays = "it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
 	"give the credentials with it, and refresh the toolkit"
 
-// keep stores the list of tools and disables those that stray: a document says where its operations are, but not
-// who gets the credentials. The returned operation belongs into the commit of the toolkit.
+// keep stores the list of tools and disables those on servers that the credentials are not for: a document may say
+// where its operations are, but not who gets the credentials. What it writes belongs to the commit of the toolkit.
 func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l list) error {
 	for i := range l.Tools {
 		at, one := l.Tools[i].Origin(), &l.Tools[i]
@@ -310,8 +312,9 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l
 	return tx.Err()
 }
 
-// endpoint is the toolkit's endpoint with its credentials opened. Errors: a problem of kind Conflict where the
-// deployment no longer allows the command, [seal.ErrNotOurs], and those of the stores.
+// endpoint is where a toolkit's tools are, with its credentials opened. It returns a problem of kind Conflict when the
+// deployment no longer allows the command, record.ErrStale when the toolkit has another document by now, or
+// seal.ErrNotOurs.
 func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoint, error) {
 	if len(t.Command) > 0 && !s.allows(t.Command) {
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict", "this deployment does not allow the toolkit's command any more")
@@ -333,8 +336,8 @@ func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoin
 	return e, json.Unmarshal([]byte(plain), &e.Credentials)
 }
 
-// discover finds the tools of an endpoint, all disabled. It returns a problem of kind Invalid where the endpoint
-// is at fault.
+// discover finds the tools of an endpoint, none of them enabled. What the endpoint does wrong is a problem of kind
+// Invalid.
 func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
@@ -361,8 +364,7 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	return tools, nil
 }
 
-// unusable is the problem of an endpoint whose tools cannot be used, at the member of the body that names the
-// endpoint.
+// unusable is the problem that an endpoint offers no usable tools, with the body's field that names the endpoint.
 func unusable(kind string, e tool.Endpoint, why string) error {
 	field := "body.url"
 	switch {
@@ -378,14 +380,14 @@ func unusable(kind string, e tool.Endpoint, why string) error {
 	return p
 }
 
-// Limits on a tool; those on its parameters are the port's.
+// Bounds of a tool in bytes; that of its parameters is tool.MaxSchema.
 const (
 	maxDescription = 16 << 10
 	maxBinding     = 256 << 10
 )
 
-// examine checks a definition and makes a disabled tool of it; names are those taken so far. A tool with a problem
-// cannot be enabled; a definition with a fault is rejected.
+// examine checks a definition and makes a tool of it, which is not enabled. names are those that are taken. A tool with
+// a Problem cannot be enabled; with a fault it is no tool at all.
 func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) {
 	one = Tool{Definition: d, RetrySafe: d.RetrySafe}
 	switch {
@@ -408,8 +410,7 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	return one, ""
 }
 
-// Toolkit reads one toolkit; the built-in one has no stored item. Errors: a problem of kind NotFound or Forbidden
-// as scope has it, and those of the stores.
+// Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.
 func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Toolkit], error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
@@ -424,14 +425,12 @@ func (s *Toolkits) builtin(organization string) record.Toolkit {
 	return record.Toolkit{ID: record.BuiltinToolkit(organization), Organization: organization, Kind: Builtin, Name: Builtin}
 }
 
-// Offered reads a toolkit with its tools; errors as of [Toolkits.Toolkit], and a problem of kind Unavailable where
-// the toolkit keeps changing.
+// Offered reads a toolkit and its tools, strongly. It returns a problem of kind NotFound or Forbidden.
 func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
 	return s.offered(ctx, s.Store, scope, id)
 }
 
-// offered reads from a store that may be cached. Where the list of tools that it names is gone, it reads again
-// without the cache.
+// offered reads from a store that may be old, and from the strong one after a list that no longer exists.
 func (s *Toolkits) offered(ctx context.Context, from *record.Store, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
@@ -452,7 +451,7 @@ func (s *Toolkits) offered(ctx context.Context, from *record.Store, scope record
 	return record.Toolkit{}, nil, problem.Retry(errors.New("the toolkit kept changing"))
 }
 
-// tools reads a toolkit's list of tools; [record.ErrStale] where the list has been replaced.
+// tools reads a toolkit's tools; record.ErrStale when the toolkit has another list by now.
 func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) {
 	if t.Kind == Builtin {
 		found, err := s.Kinds[Builtin].Discover(ctx, tool.Endpoint{})
@@ -466,8 +465,7 @@ func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) 
 	return l.Tools, err
 }
 
-// list is the stored form of a toolkit's tools: its tools, and the rules (without definitions) of those that the
-// server removed.
+// list is what is stored of a toolkit's tools: its tools, and the rules of those that its server offers no longer.
 type list struct {
 	Tools []Tool `json:"tools"`
 	Gone  []Tool `json:"gone,omitempty"`
@@ -492,7 +490,7 @@ func fixed(organization, id string) error {
 	return nil
 }
 
-// change edits a toolkit, and has the blobs removed that it then no longer refers to.
+// change edits a toolkit and removes the blobs that it no longer names.
 func (s *Toolkits) change(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit, *record.Tx) error,
 ) (record.Entity[record.Toolkit], error) {
@@ -513,9 +511,10 @@ func (s *Toolkits) change(
 	})
 }
 
-// Edit changes what the draft sets; only Refresh asks the endpoint again. Errors: problems of kind Invalid at the
-// member that is wrong, of kind Conflict for the built-in toolkit and where match does not hold, those of
-// [Toolkits.Toolkit], and those of the stores.
+// Edit changes the fields that are set. It does not ask the endpoint for its tools, which Refresh does; but tools and
+// credentials that do not fit a new address are disabled and removed. It returns a problem of kind NotFound, Forbidden,
+// of kind Conflict for the built-in toolkit, of kind PreconditionFailed when match is not the resource's version, and
+// of kind Invalid that names the field.
 func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
@@ -552,8 +551,8 @@ func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, matc
 	})
 }
 
-// leave handles a toolkit whose address changes. What was approved was another place: tools that are not at a
-// server that the owner names are disabled, and credentials for other servers are removed.
+// leave handles a changed address: tools on other servers than the owner names now are disabled, and credentials that
+// were given for other servers are removed. What the owner agreed to was another place.
 func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {
@@ -565,8 +564,8 @@ func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) e
 	return nil
 }
 
-// Remove removes a toolkit; agents that name it continue without its tools. Errors: a problem of kind Conflict for
-// the built-in toolkit, those of [Toolkits.Toolkit], and those of the stores.
+// Remove deletes a toolkit; agents that name it go on without its tools. It returns a problem of kind NotFound,
+// Forbidden, or of kind Conflict for the built-in toolkit.
 func (s *Toolkits) Remove(ctx context.Context, scope record.Scope, id string) error {
 	if err := fixed(scope.Organization(), id); err != nil {
 		return err

@@ -86,7 +86,7 @@ func opened(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]func() 
 	return calls
 }
 
-func TestToolsOfOneNameAreToldApart(t *testing.T) {
+func TestToolsWithTheSameNameGetDistinctOnes(t *testing.T) {
 	k := &kind{names: []string{"echo", "find"}}
 	s := newToolkits(t, k)
 	one, two := made(t, s, toolkit.Draft{Name: text("First one"), URL: text("https://a.example.com")}), made(t, s, toolkit.Draft{Name: text("Second"), URL: text("https://b.example.com")})
@@ -120,7 +120,7 @@ func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {
 	require.ErrorIs(t, err, seal.ErrNotOurs)
 }
 
-func TestAToolThatMovesIsAnotherOne(t *testing.T) {
+func TestFingerprintChangesWithTheAddress(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
 	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com/first")})
 	source := func() tool.Offer {
@@ -138,7 +138,7 @@ func TestAToolThatMovesIsAnotherOne(t *testing.T) {
 	assert.False(t, source().Is(before.Source, before.Fingerprint), "what was approved was a call of the first")
 }
 
-func TestAToolkitThatCannotBeOpenedIsToldToTheModelAndStopsNoRun(t *testing.T) {
+func TestUnopenableToolkitFailsItsCallsOnly(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
 	sealed := made(t, s, toolkit.Draft{Name: text("sealed"), URL: text("https://a.example.com"), Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
 	program := made(t, s, toolkit.Draft{Name: text("program"), Command: []string{"serve", "tools"}})
@@ -151,7 +151,7 @@ func TestAToolkitThatCannotBeOpenedIsToldToTheModelAndStopsNoRun(t *testing.T) {
 	}
 }
 
-func TestACommandMustBeOneThatIsAllowed(t *testing.T) {
+func TestUnlistedCommandIsRefused(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
 	for _, command := range [][]string{{}, {"serve"}, {"serve tools"}, {"serve", "tools", "--more"}, {"sh", "-c", "serve tools"}, {"python3", "serve.py", "a b"}, {"python3 serve.py", "a", "b"}} {
 		_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "mcp", Name: text("n"), Command: command})

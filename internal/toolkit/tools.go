@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Rules changes a tool's rules; nil members stay as they are.
+// Rules is an edit of a tool's rules; nil leaves a rule as it is.
 type Rules struct {
 	Enabled   *bool
 	Approval  *tool.Approval
@@ -27,11 +27,11 @@ type Rules struct {
 	RetrySafe *bool
 }
 
-// maxPattern limits a rule's pattern and the name of its argument, in bytes.
+// maxPattern bounds a rule's pattern, and the name of the argument that it matches, in bytes.
 const maxPattern = 1000
 
-// apply applies rules to a tool. Place is where they are in the body, and when where their approval condition is.
-// Its error is a problem of kind Invalid.
+// apply changes a tool. place is where the tool is in the body, when where its approval is. The error is a problem of
+// kind Invalid.
 func (r Rules) apply(place, when string, t *Tool) error {
 	if r.Enabled != nil {
 		if *r.Enabled && t.Problem != "" {
@@ -73,8 +73,8 @@ func missingTool(id, name string) error {
 	return problem.Missing(fmt.Sprintf("tool %q of toolkit %s", name, id))
 }
 
-// SetRules changes a tool's rules. Errors: problems of kind Invalid, NotFound (toolkit or tool) and Conflict (the
-// built-in toolkit), and those of the stores.
+// SetRules changes the rules of a tool and returns it. It returns a problem of kind NotFound when toolkit or tool does
+// not exist, Forbidden, of kind Conflict for the built-in toolkit, and of kind Invalid that names the field.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
@@ -96,23 +96,23 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 	return changed, err
 }
 
-// Difference is the result of a refresh, by the tools' names.
+// Difference is what a refresh has found, as names of tools.
 type Difference struct{ Added, Removed, Changed []string }
 
-// bind gives a tool the rules of its earlier version.
+// bind gives a tool the rules that it had before, also when its server did not offer it in between.
 func (t *Tool) bind(was Tool) {
 	t.Approval, t.TimeoutMS, t.RetrySafe = was.Approval, was.TimeoutMS, was.RetrySafe && t.RetrySafe
 }
 
-// ruled says whether the owner has set rules for the tool.
+// ruled says whether a tool's owner has set rules for it.
 func (t Tool) ruled() bool {
 	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
 }
 
-// Refresh asks the endpoint for its tools again. New tools are disabled. A tool whose definition has changed keeps
-// its rules but is disabled, because something else was approved; so does one that the server removed and offers
-// again. Errors: a problem of kind Invalid where the endpoint is at fault, of kind Conflict for the built-in
-// toolkit, those of [Toolkits.Toolkit], and those of the stores.
+// Refresh asks the endpoint again for its tools. New ones are not enabled. A changed tool keeps its rules but is
+// disabled, because its owner agreed to another one; the same holds for a tool that its server offers again. It returns
+// a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer
+// allowed, and of kind Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
@@ -169,7 +169,7 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 	return d, err
 }
 
-// same says whether a tool's definition is unchanged: description, parameters, and where and how it is called.
+// same says whether a tool is as it was discovered before: description, parameters, and where and how it is called.
 func (t Tool) same(now Tool) bool {
 	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe &&
 		sameJSON(t.Parameters, now.Parameters) && sameJSON(t.Binding, now.Binding)
@@ -180,8 +180,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Browse asks a toolkit's endpoint for what it offers beside tools. Errors: a problem of kind Conflict where the
-// server cannot be asked, those of [Toolkits.Toolkit], and those of the stores.
+// Browse lists what a toolkit's endpoint offers now besides tools; nothing for kinds that are no tool.Shelf. It returns
+// a problem of kind NotFound, Forbidden, or of kind Conflict when the server cannot be asked.
 func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
 	e, err := s.Toolkit(ctx, scope, id)
 	if err != nil {
@@ -204,23 +204,24 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	return found, err
 }
 
-// tryLimits limit the arguments of a try.
+// tryLimits bounds the arguments of a try.
 var tryLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
-// Attempt is the result of trying a tool.
+// Attempt is the outcome of trying a tool: Result, or Error when the tool failed.
 type Attempt struct {
 	Result  string
 	Error   string
 	Elapsed time.Duration
 }
 
-// Try calls a tool at once, enabled or not, so that its owner sees what it does; the attempt is recorded first.
-// For a call that needs a human's approval, approve says whether the caller may give it, and its error is
-// returned.
+// Try calls a tool at once, enabled or not, so that its owner sees what it does; the audit log has an entry before the
+// call. For a call that would wait for a human's approval, approve says whether the caller may give it.
 //
-// The arguments are normalized as a model's are: rules, schema and tool see the same form. A tool's own failure is
-// in the Attempt. Errors: problems of kind Invalid (body.arguments), NotFound (toolkit or tool) and Conflict, and
-// those of the stores.
+// Arguments are normalized as those of a model are: policies, the schema and the tool see the same form.
+//
+// It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, of kind Invalid
+// (body.arguments), of kind Conflict when the command is no longer allowed, and approve's error as it is. A tool's
+// failure is in the Attempt.
 func (s *Toolkits) Try(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (Attempt, error) {
@@ -273,10 +274,10 @@ func (t Tool) limit() time.Duration {
 	return callTime
 }
 
-// Open prepares the tools of an agent's toolkits for calls. Toolkits that do not exist are left out. Of tools with
-// the same name, those of later toolkits get a longer one. A disabled tool takes no name, and what a server adds
-// is disabled. A toolkit whose credentials or command cannot be used offers tools that fail with the reason.
-// Errors: those of the stores.
+// Open returns the enabled tools of an agent's toolkits, ready to be called. Toolkits that no longer exist are left
+// out. Of tools with the same name, those of later toolkits get a longer one; disabled tools take no name, because a
+// server could add them. Toolkits may be some seconds old. Broken credentials, or a command that is no longer allowed,
+// fail each call with a tool.Error. The only errors are failures of the store, blob store and sealer.
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	var offers []tool.Offer
 	names := map[string]bool{}
@@ -322,7 +323,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 	return offers, nil
 }
 
-// fingerprint identifies a tool's definition at its place.
+// fingerprint identifies a tool as it is now; it changes when the tool changes.
 func fingerprint(t record.Toolkit, one Tool) string {
 	if t.Kind == Builtin {
 		return ""
@@ -330,7 +331,7 @@ func fingerprint(t record.Toolkit, one Tool) string {
 	return tool.Fingerprint([]any{t.URL, t.BaseURL, t.Command, t.Request}, one.Definition)
 }
 
-// free is a name that is not taken.
+// free returns a name that is not taken, and takes it.
 func free(taken map[string]bool, name, toolkit string) string {
 	candidate, after := name, tool.Name(toolkit)
 	for n := 2; taken[candidate]; n++ {
