@@ -16,10 +16,10 @@ type AuditEntry struct {
 	ID           string          `json:"entry_id"`
 	Organization string          `json:"organization_id"`
 	At           time.Time       `json:"at"`
-	Operation    string          `json:"operation"` // its name in the OpenAPI document
+	Operation    string          `json:"operation"` // the operation's name in the OpenAPI document
 	UserID       string          `json:"user_id"`
 	APIKeyID     string          `json:"api_key_id"`
-	Kind         string          `json:"kind"` // of what was changed: agent, user, run, …
+	Kind         string          `json:"kind"` // of the changed thing: agent, user, run, …
 	Subject      string          `json:"subject"`
 	Changed      []string        `json:"changed,omitzero"`    // the members that an edit changed
 	DecidedBy    string          `json:"decided_by,omitzero"` // as the client says
@@ -34,7 +34,7 @@ type AuditDecision struct {
 	Decision    string `json:"decision"`
 }
 
-// Author is on whose behalf a request is carried out.
+// Author is the user on whose behalf a request is carried out, with key and operation.
 type Author struct {
 	Organization string
 	UserID       string
@@ -47,11 +47,11 @@ type (
 	changedKey struct{}
 )
 
-// By has the changes that are committed with the context stand in the audit log as the author's. The platform's own work has
-// no author, and no entries.
+// By returns a context whose commits have entries in the audit log in the author's name. Without an author, as in the
+// platform's own work, there are no entries.
 func By(ctx context.Context, a Author) context.Context { return context.WithValue(ctx, authorKey{}, a) }
 
-// changing says which members of a resource an edit changes.
+// changing notes in the context which members of a resource an edit changes.
 func changing(ctx context.Context, before, after any) context.Context {
 	members := func(v any) (m map[string]json.RawMessage) {
 		b, err := json.Marshal(v)
@@ -76,11 +76,11 @@ func changing(ctx context.Context, before, after any) context.Context {
 	return context.WithValue(ctx, changedKey{}, slices.Sorted(maps.Keys(names)))
 }
 
-// audited are the kinds of resources whose changes stand in the audit log.
+// audited are the kinds of resources whose changes have entries in the audit log.
 var audited = map[string]bool{"agent": true, "toolkit": true, "user": true, "group": true, "api_key": true, "organization": true}
 
-// audit writes the audit log's entry of a commit, when it has an author and changes what is audited: of the first such
-// thing.
+// audit adds the audit log's entry of a commit, if it has an author and changes an audited resource: of the first such
+// resource.
 func (tx *Tx) audit(ctx context.Context) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {
@@ -107,7 +107,7 @@ func (a Author) entry(at time.Time, writeID, kind, subject string) AuditEntry {
 	}
 }
 
-// AuditDecisions writes the audit log's entry of a decided pause, if the decision has an author.
+// AuditDecisions adds the audit log's entry of a decided pause, if the decision has an author.
 func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {
@@ -121,8 +121,8 @@ func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
 	PutResource(tx, Fresh(entry))
 }
 
-// AuditDeed writes the audit log's entry of what is done to a thing that is no resource, such as a run that is
-// cancelled.
+// AuditDeed adds the audit log's entry of an operation on something that is no audited resource, such as a run that is
+// cancelled, if it has an author.
 func (tx *Tx) AuditDeed(ctx context.Context, owner, kind, subject string) {
 	by, authored := ctx.Value(authorKey{}).(Author)
 	if !authored {
@@ -133,8 +133,8 @@ func (tx *Tx) AuditDeed(ctx context.Context, owner, kind, subject string) {
 	PutResource(tx, Fresh(entry))
 }
 
-// NoteDeed writes the entry of what changes nothing here, such as an export, by itself. Its errors are those of
-// [Tx.Commit].
+// NoteDeed writes the audit log's entry of an operation that writes nothing else, such as an export. Its errors are
+// those of [Tx.Commit].
 func (s *Store) NoteDeed(ctx context.Context, owner, kind, subject string) error {
 	tx := s.Begin(s.host.NewID())
 	tx.AuditDeed(ctx, owner, kind, subject)

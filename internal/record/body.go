@@ -8,13 +8,13 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// What is large of a message, a run or its deliveries is in the blob store before the commit that names it. A job sees
-// to what no commit came to name.
+// Large documents of a message, a run or its deliveries are in the blob store before the commit that names them. A job
+// deletes those that no commit came to name.
 
-// bodyLife is how long the body of a message may be in the blob store before somebody asks whether it became a run's.
+// bodyLife is how long after the body of a message was stored a job checks whether a run or parked message has it.
 const bodyLife = 10 * time.Second
 
-// announceBody stores that there will be a body of a run that may never be.
+// announceBody stores the job that deletes the body of a run unless that is committed, before the body is stored.
 func (s *Store) announceBody(ctx context.Context, organization, run string) (JobEntity, error) {
 	e, err := s.bodyJob(ctx, organization, run, s.host.Now().Add(bodyLife))
 	if err == nil && e.Value.Cursor != "" {
@@ -27,7 +27,8 @@ func (s *Store) announceBody(ctx context.Context, organization, run string) (Job
 	return tx.PutJob(e), tx.Commit(ctx)
 }
 
-// bodyJob is the job that takes away what is large of a message, or of a run, that is not there: as it is to be written.
+// bodyJob returns the job that deletes the large documents of a message or run that does not exist, ready to be
+// written.
 func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.Time) (JobEntity, error) {
 	id := DerivedID("body", run)
 	e, found, err := s.Job(ctx, id)
@@ -41,7 +42,7 @@ func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.
 	return e, nil
 }
 
-// HasBody says whether a run, or a parked message, is there, whose body the blob store keeps.
+// HasBody says whether a run or parked message exists that may have a body in the blob store.
 func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
 	items, err := s.read(ctx, RunKey(run), inputKey(run))
 	if err != nil || items[0] == nil {
@@ -51,19 +52,20 @@ func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
 	return !e.Value.Removed, err
 }
 
-// DropBodies removes all that the blob store keeps of a run and its deliveries.
+// DropBodies deletes all blobs of a run and its deliveries. Its errors are those of the blob store.
 func (s *Store) DropBodies(ctx context.Context, run string) error {
 	return errors.Join(s.dropBlobs(ctx, documentBlobs(runPart(run))), s.dropBlobs(ctx, documentBlobs("hook/"+run)))
 }
 
-// A process that stood still between writing a body and the commit that was to name it may come when all is gone: the
-// place is looked at once more after LateWrites, by a job whose cursor says that this is all that is left to do.
+// A process that stalled between writing a body and the commit that names it may write after everything was deleted. So
+// the blobs are deleted once more after LateWrites, by a job whose cursor BodiesRemoved says that nothing else is left
+// to do.
 const (
 	LateWrites    = time.Hour
 	BodiesRemoved = "removed"
 )
 
-// lookAgain writes that job, for a run of which somebody may write: its worker, or whoever tells its receiver.
+// lookAgain adds that job, for a run for which a worker or a webhook sender may still write.
 func (tx *Tx) lookAgain(ctx context.Context, r Run) {
 	if tx.err != nil || r.Attempt == 0 && !r.Callback {
 		return

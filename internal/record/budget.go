@@ -10,14 +10,14 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Budget is how much may be used in a period of UTC.
+// Budget is how much may be used in a period, a day or month in UTC.
 type Budget struct {
 	Period    string `json:"period" enum:"day,month"`
 	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that began in the period, in and out; null: any number"`
 	MaxRuns   *int64 `json:"max_runs" minimum:"1" nullable:"true" doc:"that are accepted in the period; null: any number"`
 }
 
-// Limit is a budget with whose it is.
+// Limit is a budget with its owner.
 type Limit struct {
 	Budget
 
@@ -25,7 +25,7 @@ type Limit struct {
 	ID   string
 }
 
-// period is the one that holds now: its name, and when it ends.
+// period returns the name of the current period, and when it ends.
 func (l Limit) period(now time.Time) (name string, ends time.Time) {
 	year, month, day := now.UTC().Date()
 	if l.Period == "month" {
@@ -34,19 +34,19 @@ func (l Limit) period(now time.Time) (name string, ends time.Time) {
 	return now.UTC().Format(time.DateOnly), time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
 }
 
-// Name names what is spent of the budget in the period that holds now.
+// Name is the name under which the use of the budget in the current period is counted.
 func (l Limit) Name(now time.Time) string {
 	name, _ := l.period(now)
 	return l.Kind + "/" + l.ID + "/" + name
 }
 
-// Ends is when the period that holds now ends.
+// Ends is when the current period ends.
 func (l Limit) Ends(now time.Time) time.Time {
 	_, ends := l.period(now)
 	return ends
 }
 
-// Exhausted says what of a budget is used up, empty for nothing.
+// Exhausted says what of a budget is used up, as text for a human; empty for nothing.
 func (l Limit) Exhausted(s Spent) string {
 	switch {
 	case l.MaxRuns != nil && s.Runs >= *l.MaxRuns:
@@ -57,16 +57,16 @@ func (l Limit) Exhausted(s Spent) string {
 	return ""
 }
 
-// Spent is what has been used of a budget in a period: the runs that were accepted, and the tokens of those that have ended.
+// Spent is what was used of a budget in a period: accepted runs, and the tokens of ended runs.
 type Spent struct {
 	Runs   int64
 	Tokens int64
 
-	runs int64 // version of the row that counts runs
+	runs int64 // version of the item that counts runs
 }
 
-// tally is a row that counts. Runs are counted in one row, so that not one too many is accepted; tokens in several, so that runs
-// that end at the same time seldom meet.
+// tally is an item that counts. Runs are counted in one item, so that not one too many is accepted; tokens in several,
+// so that runs that end at the same time seldom conflict.
 type tally struct {
 	N int64 `json:"n"`
 }
@@ -79,7 +79,7 @@ const (
 
 func tallyKey(name, sort string) table.Key { return table.Key{Part: "spent/" + name, Sort: sort} }
 
-// Spent reads what has been used under a name.
+// Spent reads what was used under a name; zero for an unused name.
 func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 	items, err := s.query(ctx, table.Range{Part: tallyKey(name, "").Part, Limit: tallyShards + 1})
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 	return sum, nil
 }
 
-// Overspent says which of a run's budgets is used up by the runs that have ended and the tokens that this one has used; empty for
-// none.
+// Overspent says which of a run's budgets is used up by ended runs together with the tokens that this run has used, as
+// text for a human; empty for none.
 func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used int64) (string, error) {
 	for _, b := range budgets {
 		sum, err := s.Spent(ctx, b.Name)
@@ -122,7 +122,7 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 	tx.putTally(e, organization, name, runsSort)
 }
 
-// SpendTokens counts what an ended run has used.
+// SpendTokens counts the tokens of an ended run in the budgets that it names.
 func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge) {
 	for _, b := range r.Budgets {
 		shard := fmt.Sprintf("tokens/%d", int(r.ID()[len(r.ID())-1])%tallyShards)

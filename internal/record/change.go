@@ -10,7 +10,7 @@ import (
 // Match is the version of a resource that an edit expects; 0 expects none.
 type Match int64
 
-// Check says whether a version is the expected one.
+// Check returns a problem of kind PreconditionFailed when a version is not the expected one.
 func (m Match) Check(version int64) error {
 	if m != 0 && int64(m) != version {
 		return problem.New(problem.PreconditionFailed, "precondition_failed", "the resource has changed: If-Match names version %d, it has %d", m, version)
@@ -18,12 +18,14 @@ func (m Match) Check(version int64) error {
 	return nil
 }
 
-// changeTries bounds how often an edit is made afresh because somebody else edited meanwhile.
+// changeTries bounds how often an edit is made again because of conflicts.
 const changeTries = 16
 
-// Change edits a resource as it stands, again when somebody else gets in between. The edit may add writes to the unit of
-// work, and may say [ErrStale] itself. It returns the resource as it then is; its errors are those of [Resource],
-// [Match.Check], the edit and [Tx.Commit].
+// Change edits a resource, again with what is stored then when another write comes first. The edit may add writes to
+// the unit of work, and may return [ErrStale] itself. It returns the resource as it then is.
+//
+// The errors are those of [Resource], [Match.Check], edit and [Tx.Commit], with a problem of kind Unavailable in place
+// of ErrStale after 16 tries, and the context's error when it ends between two tries.
 func Change[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, match Match, edit func(v *T, tx *Tx) error,
 ) (Entity[T], error) {
@@ -45,14 +47,15 @@ func Change[T Resourceful](
 	})
 }
 
-// Create writes a new resource by itself. Its errors are those of [Tx.Commit].
+// Create writes a new resource in its own commit. Its errors are those of [Tx.Commit]; [ErrStale] when the resource
+// exists.
 func Create[T Resourceful](ctx context.Context, s *Store, v T, writeID string) (Entity[T], error) {
 	tx := s.Begin(writeID)
 	return PutResource(tx, Fresh(v)), tx.Commit(ctx)
 }
 
-// Remove removes a resource as it stands, together with what more adds to the unit of work; more may be nil. Its errors
-// are those of [Resource], of more and of [Tx.Commit].
+// Remove deletes a resource, together with what more adds to the unit of work; more may be nil. It returns the resource
+// as it was read. Its errors are those of [Resource], of more and of [Tx.Commit], with conflicts as for [Change].
 func Remove[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, more func(e Entity[T], tx *Tx) error,
 ) (Entity[T], error) {
@@ -72,7 +75,7 @@ func Remove[T Resourceful](
 	})
 }
 
-// whileStale repeats an edit while others get in between.
+// whileStale repeats an edit while it meets conflicts.
 func whileStale[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
 	for try := range changeTries {
 		v, err := edit()

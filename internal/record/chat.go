@@ -22,7 +22,7 @@ func chatKey(organization, id string, own bool) table.Key {
 
 func chatKeyOf(t lifecycle.Ticket) table.Key { return chatKey(t.Organization, t.Chat, t.OwnChatID) }
 
-// ChatKey is where a chat is.
+// ChatKey is the key of a chat.
 func ChatKey(c lifecycle.Chat) table.Key { return chatKey(c.Organization, c.ID, c.OwnID) }
 
 func (s *Store) chatItem(ctx context.Context, key table.Key) (ChatEntity, bool, error) {
@@ -34,8 +34,11 @@ func (s *Store) chatItem(ctx context.Context, key table.Key) (ChatEntity, bool, 
 	return e, true, err
 }
 
-// FindChat finds the chat that a client names: one that the service made, known globally, or one of the client's own
-// making, known in its organisation. Deleted ones are returned too, as they count the epochs.
+// FindChat finds the chat that a client names: one with an id of the service's, which is unique globally, or with an id
+// of a client's choice, which is unique in its organization. Deleted chats are returned too, because they count the
+// epochs; found is false when there is none.
+//
+// It returns a problem of kind Forbidden (outside_organization) for a chat of another organization.
 func (s *Store) FindChat(ctx context.Context, scope Scope, id string) (e ChatEntity, found bool, err error) {
 	keys := []table.Key{chatKey(scope.organization, id, true)}
 	if host.ValidID(id) {
@@ -58,7 +61,7 @@ func (s *Store) FindChat(ctx context.Context, scope Scope, id string) (e ChatEnt
 	return e, err == nil, err
 }
 
-// Chat reads a chat that is there.
+// Chat reads a chat that is not deleted. It returns a problem of kind NotFound or Forbidden.
 func (s *Store) Chat(ctx context.Context, scope Scope, id string) (ChatEntity, error) {
 	e, found, err := s.FindChat(ctx, scope, id)
 	if err == nil && (!found || e.Value.Deleted) {
@@ -67,12 +70,12 @@ func (s *Store) Chat(ctx context.Context, scope Scope, id string) (ChatEntity, e
 	return e, err
 }
 
-// ChatOf reads the chat of a run, deleted or not.
+// ChatOf reads the chat of a run, deleted or not; the second result is false when there is none.
 func (s *Store) ChatOf(ctx context.Context, t lifecycle.Ticket) (ChatEntity, bool, error) {
 	return s.chatItem(ctx, chatKeyOf(t))
 }
 
-// PutChat writes a chat. It returns it as the commit leaves it.
+// PutChat writes a chat and returns it as it is after the commit.
 func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	c := e.Value
 	item := table.Item{Key: ChatKey(c), Owner: c.Organization}
@@ -84,17 +87,17 @@ func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	return put(tx, e, item)
 }
 
-// DeleteChat removes a chat as it was read.
+// DeleteChat deletes a chat on condition that it is as it was read.
 func (tx *Tx) DeleteChat(e ChatEntity) {
 	tx.delete(ChatKey(e.Value), table.VersionIs(e.version))
 }
 
-// Chats pages through an organisation's chats, newest first.
+// Chats lists an organization's chats, newest first. after is Page.Next of the page before, empty for the first page.
 func (s *Store) Chats(ctx context.Context, scope Scope, after string, limit int) (Page[ChatEntity], error) {
 	return listed[lifecycle.Chat](ctx, s, scope, "chats/"+scope.organization, after, limit)
 }
 
-// listed pages through entities by the owner index, newest first.
+// listed lists entities of the owner index, newest first.
 func listed[T any](ctx context.Context, s *Store, scope Scope, part, after string, limit int) (Page[Entity[T]], error) {
 	return listedIn[T](ctx, s, scope, table.Range{Part: part, After: after, Reverse: true, Limit: limit})
 }

@@ -10,13 +10,14 @@ import (
 	"agentplatform/internal/table"
 )
 
-// MaxItemBytes is the largest that an entity may be as it is stored, in bytes with the names of its item.
+// MaxItemBytes bounds an entity as it is stored, in bytes with the names of its item's members.
 const MaxItemBytes = table.MaxItemBytes
 
-// schema is the number of the shapes that this program writes.
+// schema is the number of the stored shapes that this version writes.
 const schema = 1
 
-// Entity is a stored value with what is needed to write it again.
+// Entity is a stored value with what is needed to write it again: the version that was read, the write id that wrote
+// it, and JSON members that this version does not know.
 type Entity[T any] struct {
 	Value T
 
@@ -26,13 +27,13 @@ type Entity[T any] struct {
 	unknown jsontext.Value
 }
 
-// Fresh wraps a value that is not stored yet.
+// Fresh wraps a value that is not stored yet: its write requires that no item exists.
 func Fresh[T any](v T) Entity[T] { return Entity[T]{Value: v} }
 
 // Version is the stored version, 0 for a value that is not stored yet.
 func (e Entity[T]) Version() int64 { return e.version }
 
-// WrittenBy says whether the unit of work of this name wrote the stored version.
+// WrittenBy says whether the unit of work with this write id wrote the stored version.
 func (e Entity[T]) WrittenBy(writeID string) bool { return e.move == writeID }
 
 // written is the entity after a unit of work has stored it.
@@ -44,7 +45,7 @@ func (e Entity[T]) written(writeID string) Entity[T] {
 
 type envelope[T any] struct {
 	Value   T              `json:",embed"`
-	Unknown jsontext.Value `json:",embed"` // members that this program does not know
+	Unknown jsontext.Value `json:",embed"` // members that this version does not know
 }
 
 func decode[T any](item *table.Item) (Entity[T], error) {
@@ -55,16 +56,17 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 	return Entity[T]{Value: e.Value, version: item.Version, move: item.Move, schema: item.Schema, unknown: e.Unknown}, nil
 }
 
-// ErrUnstorable says that a value has no stored form, and never will: it holds JSON that has more than one meaning.
+// ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.
 var ErrUnstorable = errors.New("record: the value cannot be stored")
 
-// Unstorable says whether an error of a unit of work means that what it writes can never be stored: it has no stored form,
-// or is too large.
+// Unstorable says whether a unit of work failed because what it writes can never be stored: [ErrUnstorable], or an item
+// that is too large.
 func Unstorable(err error) bool {
 	return table.IsKind(err, table.TooLarge) || errors.Is(err, ErrUnstorable)
 }
 
-// write is the write of an entity, conditioned on the version that was read; item brings everything but body and schema.
+// write is the write of an entity on condition of the version that was read; item has everything but body and schema.
+// The error is [ErrUnstorable], or that the stored item has a newer schema.
 func write[T any](e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
 		return table.Op{}, fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
@@ -80,7 +82,7 @@ func write[T any](e Entity[T], item table.Item) (table.Op, error) {
 	return table.Put(item, table.VersionIs(e.version)), nil
 }
 
-// blind is a write without a condition, for rows whose safety comes from another item of the same commit.
+// blind is a write without a condition, for items that another item of the same commit protects from conflicts.
 func blind[T any](v T, item table.Item) (table.Op, error) {
 	op, err := write(Fresh(v), item)
 	op.If = table.Always()

@@ -13,7 +13,7 @@ import (
 )
 
 // A document is a JSON value beside a run's head: its input, its output, a step, a pause. Up to inlineLimit bytes it is
-// in the item itself; a larger one is put into the blob store before the commit, and the item says where.
+// in its item; a larger one is put into the blob store before the commit, and the item has the blob's key.
 type document struct {
 	Doc  json.RawMessage `json:"doc,omitzero"`
 	Blob string          `json:"blob,omitzero"`
@@ -21,14 +21,14 @@ type document struct {
 
 const (
 	inlineLimit   = 8 << 10
-	headLimit     = 512 // what may ride in the run's head, to keep that under 1 KB
+	headLimit     = 512 // of what is stored in the run's head, to keep that under 1 KB
 	documentLimit = 64 << 20
 )
 
-// documentBlobs is where the large documents of a partition are. What a refused write has put there goes with them.
+// documentBlobs is the prefix of the blobs of a partition's documents. Blobs of refused writes are deleted with it.
 func documentBlobs(part string) string { return "documents/" + part + "/" }
 
-// putDocument writes v under key, as something that must not be there yet.
+// putDocument writes v under a key that must not exist.
 func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v any) {
 	if tx.err != nil {
 		return
@@ -92,7 +92,7 @@ func (s *Store) getBlob(ctx context.Context, key string) (b []byte, err error) {
 	return nil, err
 }
 
-// Input is what a request brought, beside its ticket.
+// Input is what a request brought besides its ticket.
 type Input struct {
 	Message     string            `json:"message,omitempty"`
 	Files       []FileRef         `json:"files,omitempty"`
@@ -109,16 +109,16 @@ type FileRef struct {
 	Size        int64  `json:"size"`
 }
 
-// Interrupt is a pending request for human input: what clients see, and the call of the model that it is about.
+// Interrupt is a pending request for human input: what clients see, and the model's tool call that it is about.
 type Interrupt struct {
 	events.Interrupt
 
 	Call string `json:"call"`
-	// Unsure marks a call that was begun before a crash and must not be repeated unasked.
+	// Unsure marks a call that was begun before a crash and must not be repeated without asking.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Public is the part of the interrupts that clients see.
+// Public returns the part of the interrupts that clients see.
 func Public(list []Interrupt) []events.Interrupt {
 	public := make([]events.Interrupt, 0, len(list))
 	for _, i := range list {
@@ -127,13 +127,13 @@ func Public(list []Interrupt) []events.Interrupt {
 	return public
 }
 
-// Decisions is how a pause ended.
+// Decisions is how a pause was decided.
 type Decisions struct {
 	List []Decision `json:"list"`
 	By   string     `json:"by,omitempty"`
 	At   time.Time  `json:"at"`
 
-	Idempotency string `json:"idempotency,omitempty"` // name of the record of the request that decided
+	Idempotency string `json:"idempotency,omitempty"` // name of the idempotency record of the deciding message
 }
 
 // Decision is what a human decided about one interrupt.
@@ -160,7 +160,7 @@ type Step struct {
 	OutputTokens int64  `json:"output_tokens,omitempty"`
 	Finish       string `json:"finish_reason,omitempty"`
 	Tries        int    `json:"tries,omitempty"`
-	RequestID    string `json:"request_id,omitempty"` // by which the provider knows the call
+	RequestID    string `json:"request_id,omitempty"` // the provider's id of the call
 	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
 
 	// Of a tool call.
@@ -168,12 +168,12 @@ type Step struct {
 	Name    string    `json:"name,omitempty"`
 	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, rejected, answered, or started before a call that must not be repeated
 	Output  string    `json:"output,omitempty"`
-	Files   []FileRef `json:"files,omitempty"` // what of the result was too large for the journal
-	// Arguments are those the call was made with, after a human's edit.
+	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
+	// Arguments are those of the call, after a human's edit.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
-// StepKind says what a step was.
+// StepKind says what a step is.
 type StepKind string
 
 // The kinds of step.
@@ -183,14 +183,14 @@ const (
 	StartStep StepKind = "tool_started" // written before a call that must not be made twice
 )
 
-// Call is a tool call the model asked for.
+// Call is a tool call that the model asked for.
 type Call struct {
-	ID     string `json:"id"`              // ours: its number in the reply
-	Label  string `json:"label,omitempty"` // the model's own id, where that tells the calls of a run apart
+	ID     string `json:"id"`              // assigned by this service: its number in the reply
+	Label  string `json:"label,omitempty"` // the model's own id, where it is unique in the run
 	Name   string `json:"name"`
-	Source string `json:"source,omitempty"` // which tool had that name then: its toolkit and its own name
-	// Fingerprint is what that tool was then.
+	Source string `json:"source,omitempty"` // the tool that had the name then: <toolkit id>/<own name>
+	// Fingerprint identifies that tool as it was then; see tool.Fingerprint.
 	Fingerprint string          `json:"fingerprint,omitempty"`
-	Arguments   json.RawMessage `json:"arguments"`       // an object in normal form; with a fault: what came, as a string
-	Fault       string          `json:"fault,omitempty"` // why nobody can read the arguments
+	Arguments   json.RawMessage `json:"arguments"`       // a normalized object; with a fault: what came, as a string
+	Fault       string          `json:"fault,omitempty"` // why the arguments cannot be read
 }

@@ -16,10 +16,10 @@ import (
 
 // File is a stored file's description; its bytes are in the blob store.
 //
-// What needs a file holds it: a run, or a parked message under the id of the run that it will be, has a row of its own for each
-// file, and the file counts those rows. Row and count change in one commit, so that each hold counts once however often the
-// commit is repeated, and a file that is being taken hold of cannot be removed meanwhile. A file that nobody holds is due: at
-// once when the last hold is gone, a day after it was sent when there never was one.
+// Whatever needs a file holds it: a run, or a parked message under the id of its future run, has an item for each file,
+// and the file counts these items. Item and count change in one commit, so each hold counts once however often the
+// commit is repeated, and a file that is being held cannot be deleted meanwhile. A file without holds is due: at once
+// when the last hold was released, a day after its creation when there never was one.
 type File struct {
 	ID           string    `json:"file_id"`
 	Organization string    `json:"organization_id"`
@@ -27,14 +27,14 @@ type File struct {
 	Name         string    `json:"name"`
 	ContentType  string    `json:"content_type"`
 	Size         int64     `json:"size"`
-	Uploaded     bool      `json:"uploaded"`       // the bytes are there
-	Blob         string    `json:"blob,omitzero"`  // where they are, or where a client sends them to by itself
-	Holds        int       `json:"holds,omitzero"` // how many hold it
+	Uploaded     bool      `json:"uploaded"`       // the bytes are stored
+	Blob         string    `json:"blob,omitzero"`  // the key of the bytes, or the one that a client sends them to directly
+	Holds        int       `json:"holds,omitzero"` // how many runs and parked messages hold it
 	Due          time.Time `json:"due_at,omitzero"`
-	Removed      bool      `json:"removed,omitzero"`    // it is gone for everybody; its bytes are being removed
-	OpenUntil    time.Time `json:"open_until,omitzero"` // how long the address is good to which a client sends the bytes by itself
-	Agents       []string  `json:"agents,omitzero"`     // those whose runs have held it, at most maxFileAgents; none: not known
-	Made         bool      `json:"made,omitzero"`       // by a run
+	Removed      bool      `json:"removed,omitzero"`    // it cannot be read any more; its bytes are being deleted
+	OpenUntil    time.Time `json:"open_until,omitzero"` // when the presigned address for the bytes expires
+	Agents       []string  `json:"agents,omitzero"`     // whose runs have held it, at most maxFileAgents; none: unknown
+	Made         bool      `json:"made,omitzero"`       // by a tool of a run
 	CreatedAt    time.Time `json:"created_at"`
 }
 
@@ -42,13 +42,13 @@ func (f File) placed() (string, string, string) { return "file", f.ID, f.Organiz
 
 func (f File) due() time.Time { return f.Due }
 
-// fileBlobs is where all bytes are kept that were ever sent for a file.
+// fileBlobs is the prefix of all bytes that were ever sent for a file.
 func fileBlobs(id string) string { return "files/" + id + "/" }
 
-// DirectBlob is where a client sends a file's bytes by itself.
+// DirectBlob is the blob key to which a client sends a file's bytes directly.
 func (f File) DirectBlob() string { return fileBlobs(f.ID) + "direct" }
 
-// Place is where a file's bytes are. Descriptions that name no place were written when each file had one place for ever.
+// Place is the blob key of a file's bytes. Descriptions without a key were written when each file had a fixed one.
 func (f File) Place() string {
 	if f.Blob == "" {
 		return "files/" + f.ID
@@ -61,12 +61,13 @@ func (f File) Ref() FileRef {
 	return FileRef{FileID: f.ID, Name: f.Name, ContentType: f.ContentType, Size: f.Size}
 }
 
-// UnusedLife is how long a file is kept that nobody has taken hold of.
+// UnusedLife is how long a file that no run holds is kept after its creation.
 const UnusedLife = 24 * time.Hour
 
-// NewFile makes the description of a file whose bytes have not come yet. It is stored before them, so that whatever is sent
-// is some file's. Name and type come from clients and from servers of tools, and are told to others in headers: control
-// characters and what is over 255 bytes are cut off a name, and what is no media type is application/octet-stream.
+// NewFile makes the description of a file whose bytes have not come yet, without storing it. It must be stored before
+// the bytes, so that all stored bytes belong to a file. Name and type come from clients and from servers of tools and
+// are sent to others in headers: control characters are removed from a name, which is cut at 255 bytes, and what is no
+// media type becomes application/octet-stream.
 func (s *Store) NewFile(organization, user, name, contentType string) File {
 	now := s.host.Now()
 	return File{
@@ -105,17 +106,19 @@ func fileName(s string) string {
 	return s
 }
 
-// File reads a file's description.
+// File reads a file's description. It returns a problem of kind NotFound, also for a file that is being deleted, or
+// Forbidden.
 func (s *Store) File(ctx context.Context, scope Scope, id string) (Entity[File], error) {
 	e, err := Resource[File](ctx, s, scope, id)
 	if err == nil && e.Value.Removed {
 		err = problem.Missing("file " + id)
 	}
-	e.Value.ContentType = mediaType(e.Value.ContentType) // it was stored as it came once
+	e.Value.ContentType = mediaType(e.Value.ContentType) // earlier versions stored it unchecked
 	return e, err
 }
 
-// ChangeFile edits a file's description as it stands.
+// ChangeFile edits a file's description. Its errors are those of [Change], and a problem of kind NotFound for a file
+// that is being deleted.
 func (s *Store) ChangeFile(ctx context.Context, scope Scope, id string, edit func(f *File) error) (File, error) {
 	e, err := Change(ctx, s, scope, id, 0, func(f *File, _ *Tx) error {
 		if f.Removed {
@@ -126,18 +129,21 @@ func (s *Store) ChangeFile(ctx context.Context, scope Scope, id string, edit fun
 	return e.Value, err
 }
 
-// errFilled says that the bytes are there already, from a try before.
+// errFilled says that an earlier try has stored the bytes.
 var errFilled = errors.New("record: the file has these bytes")
 
-// FillFile stores the bytes of a file. They are kept under a key of their own until the description names them: who comes
-// second is told so, and what it sent is dropped.
+// FillFile stores the bytes of a file, at most limit. They have their own blob key until the description names it, so
+// of two uploads the second is refused and its bytes are deleted.
+//
+// It returns blob.ErrTooLarge, a problem of kind Conflict when the file has bytes, the errors of r and of the blob
+// store, or those of [Store.ChangeFile].
 func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reader, limit int64) (File, error) {
 	key := fileBlobs(id) + s.host.NewID()
 	n, err := s.blobs.Put(ctx, key, r, limit)
 	if err != nil {
 		return File{}, err
 	}
-	ctx = context.WithoutCancel(ctx) // a client that goes now must not leave what it sent
+	ctx = context.WithoutCancel(ctx) // a client that disconnects now must not leave the bytes unnamed
 	f, err := s.ChangeFile(ctx, scope, id, func(f *File) error {
 		switch {
 		case f.Blob == key:
@@ -151,13 +157,14 @@ func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reade
 	if errors.Is(err, errFilled) {
 		err = nil
 	}
-	if _, refused := problem.As(err); refused { // nothing else tells for sure that the description does not name them
+	if _, refused := problem.As(err); refused { // only then it is certain that no description names them
 		err = errors.Join(err, s.blobs.Delete(ctx, key))
 	}
 	return f, err
 }
 
-// OpenFile opens the bytes of a file: blob.ErrMissing, or a problem, where there are none.
+// OpenFile opens the bytes of a file; the caller closes them. It returns a problem of kind NotFound when file or bytes
+// do not exist, Forbidden, or blob.ErrMissing.
 func (s *Store) OpenFile(ctx context.Context, scope Scope, id string) (io.ReadCloser, error) {
 	e, err := s.File(ctx, scope, id)
 	if err != nil {
@@ -169,7 +176,7 @@ func (s *Store) OpenFile(ctx context.Context, scope Scope, id string) (io.ReadCl
 	return s.blobs.Get(ctx, e.Value.Place())
 }
 
-// hold is the row by which a run, or a parked message, holds a file.
+// hold is the item by which a run or a parked message holds a file.
 type hold struct{}
 
 const holdPrefix = "file/"
@@ -182,7 +189,7 @@ func (tx *Tx) putHold(organization, run, file string) {
 	put(tx, Fresh(hold{}), table.Item{Key: holdKey(run, file), Owner: organization})
 }
 
-// NoFile says that a file which is to be held is not there, or no longer.
+// NoFile is the error that a file to be held does not exist, or no longer.
 type NoFile struct{ ID string }
 
 func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
@@ -190,7 +197,7 @@ func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
 // maxFileAgents bounds how many agents a file names.
 const maxFileAgents = 64
 
-// with is the file as one more agent's.
+// with returns the file with one more agent.
 func (f File) with(agent string) File {
 	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, agent) {
 		f.Agents = append(slices.Clip(f.Agents), agent)
@@ -198,8 +205,8 @@ func (f File) with(agent string) File {
 	return f
 }
 
-// Hold has a run of an agent, or the parked message that will be one, take hold of files; those that it holds already are
-// passed over. The error is [NoFile] when one is not there.
+// Hold makes a run of an agent, or the parked message that will be one, hold files; those that it holds already are
+// skipped. The unit of work fails with [NoFile] when one does not exist.
 func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files []FileRef) {
 	if tx.err != nil {
 		return
@@ -228,9 +235,9 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 		}
 		tx.fail(err)
 		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
-			e.Value.Holds++ // it was sent before holds were counted: who else needs it is not known, so it stays
+			e.Value.Holds++ // stored before holds were counted: others may need it, so it stays
 		}
-		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 { // else it was held before files named agents: which, nobody knows
+		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 { // else it was held before files named agents, so these are unknown
 			e.Value = e.Value.with(agent)
 		}
 		e.Value.Holds++
@@ -240,8 +247,8 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 	}
 }
 
-// NewHeldFile writes the description of a file that a run makes, which holds it from the start. The run must still be as
-// it was read: what is made for a run that has ended would be nobody's.
+// NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
+// was read: a file of a run that has ended would never be deleted.
 func (tx *Tx) NewHeldFile(f File, run RunEntity) {
 	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
 	PutResource(tx, Fresh(f))
@@ -249,7 +256,7 @@ func (tx *Tx) NewHeldFile(f File, run RunEntity) {
 	tx.add(table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version)))
 }
 
-// release has a run let go of a file; it does nothing, when the run does not hold it.
+// release ends a run's hold of a file; it does nothing when the run does not hold it.
 func (tx *Tx) release(ctx context.Context, run, file string) {
 	if tx.err != nil {
 		return
@@ -264,7 +271,7 @@ func (tx *Tx) release(ctx context.Context, run, file string) {
 	}
 	tx.delete(holdKey(run, file), table.VersionIs(items[0].Version))
 	if items[1] == nil {
-		return // it went with its organisation
+		return // deleted with its organization
 	}
 	e, err := decode[File](items[1])
 	tx.fail(err)
@@ -274,7 +281,7 @@ func (tx *Tx) release(ctx context.Context, run, file string) {
 	PutResource(tx, e)
 }
 
-// releases has a parked message let go of its files, of which it has no more than a commit takes.
+// releases ends the holds of a parked message, which has no more files than a commit takes.
 func (tx *Tx) releases(ctx context.Context, run string) {
 	if tx.err != nil {
 		return
@@ -286,13 +293,13 @@ func (tx *Tx) releases(ctx context.Context, run string) {
 	}
 }
 
-// buried is a file that nobody can reach any more.
+// buried is the file as one that cannot be read any more and is deleted from now on.
 func (f File) buried(now time.Time) File {
 	f.Removed, f.Due = true, now
 	return f
 }
 
-// releaseAll lets go of all files of a run, each in a commit of its own.
+// releaseAll ends all holds of a run, each in its own commit.
 func (s *Store) releaseAll(ctx context.Context, run string) error {
 	for {
 		items, err := s.query(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: 100})
@@ -312,14 +319,15 @@ func (s *Store) releaseAll(ctx context.Context, run string) error {
 	}
 }
 
-// errWanted says that a file is not to be removed.
+// errWanted says that a file must not be deleted.
 var errWanted = errors.New("record: the file is wanted")
 
-// removalTime is for how long a file is left to who has begun to remove it.
+// removalTime is how long a file is left to the process that has begun to delete it.
 const removalTime = 30 * time.Second
 
-// RemoveFile removes a file, unless wanted says that it is needed, with all bytes that were ever sent for it. Nobody can reach it
-// before its bytes go, and its description goes last: so it can be done again wherever it was broken off.
+// RemoveFile deletes a file, unless wanted says that it is needed, with all bytes that were ever sent for it. It first
+// makes the file unreadable, then deletes the bytes, then the description, so an interrupted deletion can be repeated.
+// A file that does not exist is no error; the errors are those of [Change] and of the blob store.
 func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) bool) error {
 	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
 		if !f.Removed && wanted(*f) {
@@ -331,7 +339,7 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 	if err == nil {
 		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.Place()))
 	}
-	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: once more when none can
+	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: again when the address has expired
 		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
 			f.Due = f.OpenUntil
 			return nil
@@ -345,13 +353,13 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 	return err
 }
 
-// FileNudge is the id of a nudge to the job queue that is about a file.
+// FileNudge is the id of a wake-up message to the job queue that is about a file.
 func FileNudge(id string) string { return "file/" + id }
 
-// FileOfNudge says which file such a nudge is about, if it is about one.
+// FileOfNudge returns the file's id of such a message; is is false for messages about jobs.
 func FileOfNudge(id string) (file string, is bool) { return strings.CutPrefix(id, "file/") }
 
-// LookAgainAtFile puts off when a file is looked at.
+// LookAgainAtFile moves a file's due time. The errors are those of [Tx.Commit].
 func (s *Store) LookAgainAtFile(ctx context.Context, e Entity[File], at time.Time) error {
 	tx := s.Begin(s.host.NewID())
 	e.Value.Due = at
@@ -359,7 +367,7 @@ func (s *Store) LookAgainAtFile(ctx context.Context, e Entity[File], at time.Tim
 	return tx.Commit(ctx)
 }
 
-// dropBlobs removes all values below a place that ends with a slash.
+// dropBlobs deletes all blobs with a prefix that ends with a slash.
 func (s *Store) dropBlobs(ctx context.Context, below string) error {
 	if err := s.blobs.DeleteAll(ctx, below); err != nil {
 		return fmt.Errorf("record: the values below %s: %w", below, err)

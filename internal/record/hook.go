@@ -10,7 +10,8 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Hook is a webhook delivery: one for each state that a run entered and its client wants pushed. Its body is final.
+// Hook is a webhook delivery: one for each status that a run entered and its client wants to be told. Its body is
+// final.
 type Hook struct {
 	DeliveryID   string `json:"delivery_id"`
 	Organization string `json:"organization_id"`
@@ -19,21 +20,21 @@ type Hook struct {
 	Event        string `json:"event"`
 	Status       string `json:"status_of_run"`
 	CallbackURL  string `json:"callback_url"`
-	Body         string `json:"body,omitzero"` // as text, whose bytes no store may change; empty: too large, in the blob store
+	Body         string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
 	BodyBlob     string `json:"body_blob,omitzero"`
 
 	State       HookState     `json:"state"`
 	Attempts    []HookAttempt `json:"attempts,omitzero"`
-	Redeliver   bool          `json:"redeliver,omitzero"` // one more try was asked for
-	Claim       string        `json:"claim,omitzero"`     // the sender at work
-	Boot        string        `json:"boot,omitzero"`
+	Redeliver   bool          `json:"redeliver,omitzero"` // a client asked for one more try
+	Claim       string        `json:"claim,omitzero"`     // the write id of the sender's claim
+	Boot        string        `json:"boot,omitzero"`      // the sender's process id
 	ClaimUntil  time.Time     `json:"claim_until,omitzero"`
 	NextAttempt time.Time     `json:"next_attempt_at,omitzero"`
-	LookAt      time.Time     `json:"look_at,omitzero"` // a nudge is on its way; the sweeper looks again then
-	Tries       int           `json:"tries,omitzero"`   // counted against the budget
+	LookAt      time.Time     `json:"look_at,omitzero"` // a wake-up message is under way; the sweeper comes then
+	Tries       int           `json:"tries,omitzero"`   // counted against the maximum
 }
 
-// HookState is where a delivery stands.
+// HookState is the state of a delivery.
 type HookState string
 
 // The states of a delivery.
@@ -55,33 +56,33 @@ type HookAttempt struct {
 // HookEntity is a delivery with what is needed to write it again.
 type HookEntity = Entity[Hook]
 
-// HookKey is where a delivery is.
+// HookKey is the key of a delivery.
 func HookKey(run string, sequence int) table.Key {
 	return table.Key{Part: "hook/" + run, Sort: fmt.Sprintf("%06d", sequence)}
 }
 
-// spread keeps the ids of a run's deliveries apart.
+// spread is the distance between the ids of a run's deliveries.
 const spread = 0x9e3779b97f4b
 
-// DeliveryID is the id of a run's delivery: derived, so that it is the same however often its commit is made.
+// DeliveryID is the id of a run's delivery: derived, so that it is the same however often the commit is repeated.
 func DeliveryID(run string, sequence int) string { return shifted(run, uint64(sequence)*spread) }
 
-// shifted moves the random part of an identifier.
+// shifted adds to the random part of an identifier.
 func shifted(id string, by uint64) string {
 	tail, _ := strconv.ParseUint(id[12:], 16, 64)
 	return id[:12] + fmt.Sprintf("%012x", (tail+by)&0xffffffffffff)
 }
 
-// NudgeID names a delivery in a nudge.
+// NudgeID is the id of a wake-up message about the delivery: <run id>/<sequence>.
 func (h Hook) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
-// Claimed says whether a sender is at work on the delivery. In a process that is the only one, which has a boot, claims
-// of other boots are void.
+// Claimed says whether a sender has claimed the delivery. Where only one process runs, boot is its process id, and
+// claims of others are void; else boot is empty.
 func (h Hook) Claimed(now time.Time, boot string) bool {
 	return h.Claim != "" && h.ClaimUntil.After(now) && (boot == "" || h.Boot == boot)
 }
 
-// NewHook makes the row of a delivery; the body goes to the blob store when it is large.
+// NewHook writes a new delivery; the body goes to the blob store when it is over 8 KiB.
 func (tx *Tx) NewHook(ctx context.Context, h Hook) {
 	if len(h.Body) > inlineLimit && tx.err == nil {
 		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, tx.writeID)
@@ -91,7 +92,7 @@ func (tx *Tx) NewHook(ctx context.Context, h Hook) {
 	tx.PutHook(Fresh(h))
 }
 
-// PutHook writes a delivery. It returns it as the commit leaves it.
+// PutHook writes a delivery and returns it as it is after the commit.
 func (tx *Tx) PutHook(e HookEntity) HookEntity {
 	h := e.Value
 	item := table.Item{
@@ -108,7 +109,7 @@ func (tx *Tx) PutHook(e HookEntity) HookEntity {
 	return put(tx, e, item)
 }
 
-// Hook reads a delivery.
+// Hook reads a delivery; the second result is false when there is none.
 func (s *Store) Hook(ctx context.Context, run string, sequence int) (HookEntity, bool, error) {
 	items, err := s.read(ctx, HookKey(run, sequence))
 	if err != nil || items[0] == nil {
@@ -118,7 +119,7 @@ func (s *Store) Hook(ctx context.Context, run string, sequence int) (HookEntity,
 	return e, true, err
 }
 
-// HookBody reads the bytes that are sent.
+// HookBody reads the bytes of a delivery. The errors are those of the blob store.
 func (s *Store) HookBody(ctx context.Context, h Hook) ([]byte, error) {
 	if h.BodyBlob == "" {
 		return []byte(h.Body), nil
@@ -126,12 +127,12 @@ func (s *Store) HookBody(ctx context.Context, h Hook) ([]byte, error) {
 	return s.getBlob(ctx, h.BodyBlob)
 }
 
-// Deliveries pages through an organisation's deliveries, newest first.
+// Deliveries lists an organization's deliveries, newest first. after is Page.Next of the page before.
 func (s *Store) Deliveries(ctx context.Context, scope Scope, after string, limit int) (Page[HookEntity], error) {
 	return listed[Hook](ctx, s, scope, "hooks/"+scope.organization, after, limit)
 }
 
-// DeliveriesOfRun reads a run's deliveries.
+// DeliveriesOfRun reads a run's deliveries, newest first, at most 1000.
 func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([]HookEntity, error) {
 	items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 1000, Reverse: true})
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([
 	return found, nil
 }
 
-// Delivery finds a delivery by its id.
+// Delivery finds a delivery by its id. It returns a problem of kind NotFound or Forbidden.
 func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (HookEntity, error) {
 	entries, err := s.list(ctx, table.ByOwner, table.Range{Part: "hooks/" + scope.organization, Prefix: id, Limit: 1})
 	if err != nil {
@@ -167,8 +168,8 @@ func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (HookEntit
 	return decode[Hook](item)
 }
 
-// notListed says whether a delivery that a scope does not list is another's. Its place follows from its id and its number; the first
-// numbers are tried.
+// notListed says whether a delivery that the scope does not list belongs to another organization (Forbidden) or does
+// not exist (NotFound). Its key follows from its id and its sequence number; the first numbers are tried.
 func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 	keys := make([]table.Key, 0, table.MaxGetKeys)
 	for sequence := range table.MaxGetKeys {
@@ -186,7 +187,7 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 	return problem.Missing("delivery " + id)
 }
 
-// EraseHooks removes a run's deliveries.
+// EraseHooks deletes a run's deliveries. The errors are those of the blob store and of [Tx.Commit].
 func (s *Store) EraseHooks(ctx context.Context, run, writeID string) error {
 	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
 		return err

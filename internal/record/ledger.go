@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Entry is what the ledger records of an ended run, once. It outlives the run.
+// Entry is the ledger's record of an ended run, exactly one. It outlives the run.
 type Entry struct {
 	RunID        string    `json:"run_id"`
 	ChatID       string    `json:"chat_id"`
@@ -30,7 +30,7 @@ type Entry struct {
 	FinishedAt   time.Time `json:"finished_at"`
 }
 
-// The ledger of an organisation's day is cut into shards, so that no partition takes all its writes.
+// The ledger of an organization's day has several partitions, so that none takes all writes.
 const ledgerShards = 4
 
 func ledgerPart(organization, day string, shard int) string {
@@ -39,11 +39,11 @@ func ledgerPart(organization, day string, shard int) string {
 
 func ledgerKey(r lifecycle.Run) table.Key {
 	shard := int(r.ID()[len(r.ID())-1]) % ledgerShards
-	// The day in the run's id: so the entry has one place, whatever day a repeated settle falls on.
+	// The day of the run's id, so that the entry has one key whatever day a repeated settlement falls on.
 	return table.Key{Part: ledgerPart(r.Organization, host.TimeOf(r.ID()).Format(time.DateOnly), shard), Sort: r.ID()}
 }
 
-// PutCharge writes a run's ledger entry. It must not be there yet: a run is billed exactly once.
+// PutCharge writes a run's ledger entry, which must not exist: a run is billed exactly once.
 func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
 	entry := Entry{
 		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,
@@ -53,11 +53,11 @@ func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
 	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r), Owner: r.Organization})
 }
 
-// ledgerDays is how many days a page of the ledger looks back at most: it may be short, and another follow.
+// ledgerDays is how many days a page of the ledger covers at most; so a page may be short and have a next one.
 const ledgerDays = 31
 
-// Ledger pages through an organisation's entries, newest run first, day by day: an index of its own would cost each run a
-// write. A page may be short, or even empty, with more to follow.
+// Ledger lists an organization's entries, newest run first, day by day: an index would cost each run a write. A page
+// may be short, or even empty, and have a next one.
 func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int) (Page[Entity[Entry]], error) {
 	var page Page[Entity[Entry]]
 	first, err := s.firstDay(ctx, scope)
@@ -89,7 +89,7 @@ func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int
 	return page, nil
 }
 
-// firstDay is the day before which an organisation has no entries: that of its creation, or for nobody's runs the
+// firstDay is a day before which an organization has no entries: that of its creation or, for [Nobody], of the
 // deployment's.
 func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
@@ -109,7 +109,7 @@ func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	return began.AddDate(0, 0, -1).UTC().Truncate(24 * time.Hour), nil
 }
 
-// ledgerDay reads the newest entries of a day, before the run after.
+// ledgerDay reads the newest entries of a day, from before the run after.
 func (s *Store) ledgerDay(ctx context.Context, scope Scope, day time.Time, after string, limit int) ([]Entity[Entry], error) {
 	var entries []Entity[Entry]
 	for shard := range ledgerShards {
@@ -131,16 +131,16 @@ func (s *Store) ledgerDay(ctx context.Context, scope Scope, day time.Time, after
 	return entries[:min(limit, len(entries))], nil
 }
 
-// Idempotency is what a request with an idempotency key led to.
+// Idempotency is the outcome of a request with an idempotency key.
 type Idempotency struct {
 	Outcome IdempotentOutcome `json:"outcome"`
-	RunID   string            `json:"run_id"`             // the run started, answered, or that the message was parked on
+	RunID   string            `json:"run_id"`             // the run that was started or answered, or that the message was parked on
 	Parked  string            `json:"parked_id,omitzero"` // the parked message, which may have become a run
 
 	version int64 // of the record; 0 when there is none yet
 }
 
-// IdempotentOutcome says which of the three things a request did.
+// IdempotentOutcome says what a request did.
 type IdempotentOutcome string
 
 // The outcomes.
@@ -150,7 +150,7 @@ const (
 	AnsweredPause IdempotentOutcome = "answered"
 )
 
-// IdempotencyName is the name of the record for a key: scoped to organisation and key owner.
+// IdempotencyName is the name of the record of a key, which is unique per organization and user.
 func IdempotencyName(organization, user, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return organization + "/" + user + "/" + hex.EncodeToString(sum[:])
@@ -158,15 +158,15 @@ func IdempotencyName(organization, user, key string) string {
 
 func idempotencyKey(name string) table.Key { return table.Key{Part: "idem/" + name, Sort: headSort} }
 
-// PutIdempotency writes an outcome under a name: one that is free, or one whose record was read before and speaks of what
-// has been removed since.
+// PutIdempotency writes an outcome under a name that has none, or in place of a record that was read before and whose
+// run was deleted since.
 func (tx *Tx) PutIdempotency(organization, name string, i, before Idempotency) {
 	e := Fresh(i)
 	e.version = before.version
 	put(tx, e, table.Item{Key: idempotencyKey(name), Owner: organization})
 }
 
-// Idempotency reads the outcome under a name.
+// Idempotency reads the outcome under a name; found is false when there is none.
 func (s *Store) Idempotency(ctx context.Context, name string) (i Idempotency, found bool, err error) {
 	items, err := s.read(ctx, idempotencyKey(name))
 	if err != nil || items[0] == nil {

@@ -10,13 +10,13 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Resourceful is a thing with an id of its own, listed by its organisation: an agent, a user, a key.
+// Resourceful is a thing with its own id that is listed by its organization: an agent, a user, a key.
 type Resourceful interface {
-	// placed is the kind, the id and the owner of the resource.
+	// placed returns the kind, the id and the owner of the resource.
 	placed() (kind, id, owner string)
 }
 
-// headSort is the place of a thing itself among what is kept with it.
+// headSort is the sort key of a thing itself, among the items that are kept with it.
 const headSort = "head"
 
 func resourceKey(kind, id string) table.Key { return table.Key{Part: kind + "/" + id, Sort: headSort} }
@@ -27,7 +27,7 @@ func IDOf[T Resourceful](v T) string {
 	return id
 }
 
-// Resource reads one within the scope.
+// Resource reads a resource within the scope. It returns a problem of kind NotFound or Forbidden.
 func Resource[T Resourceful](ctx context.Context, s *Store, scope Scope, id string) (Entity[T], error) {
 	var none T
 	kind, _, _ := none.placed()
@@ -38,7 +38,7 @@ func Resource[T Resourceful](ctx context.Context, s *Store, scope Scope, id stri
 	return decode[T](item)
 }
 
-// There says which of some resources are there, within the scope.
+// There returns those of the ids whose resources exist within the scope.
 func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -62,7 +62,7 @@ func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []stri
 	return there, nil
 }
 
-// PutResource writes a resource. It returns it as the commit leaves it.
+// PutResource writes a resource and returns it as it is after the commit.
 func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
 	kind, id, owner := e.Value.placed()
 	item := table.Item{
@@ -75,7 +75,7 @@ func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
 	return put(tx, e, item)
 }
 
-// listPart is the listing that a resource stands in. Organisations belong to themselves and are listed together.
+// listPart is the partition of the listing of a resource. Organizations own themselves and are listed together.
 func listPart(kind, owner string) string {
 	if kind == "organization" {
 		return "organizations"
@@ -83,18 +83,18 @@ func listPart(kind, owner string) string {
 	return kind + "s/" + owner
 }
 
-// DeleteResource removes a resource as it was read.
+// DeleteResource deletes a resource on condition that it is as it was read.
 func DeleteResource[T Resourceful](tx *Tx, e Entity[T]) {
 	deleteResource(tx, e.Value, table.VersionIs(e.version))
 }
 
-// Unchanged has the unit of work committed only if a resource is still as it was read.
+// Unchanged makes the commit require that a resource is still as it was read.
 func Unchanged[T Resourceful](tx *Tx, e Entity[T]) {
 	kind, id, _ := e.Value.placed()
 	tx.add(table.Check(resourceKey(kind, id), table.VersionIs(e.version)))
 }
 
-// deleteResource names the owner, for the audit log.
+// deleteResource names the owner, which the audit log needs.
 func deleteResource[T Resourceful](tx *Tx, v T, cond table.Condition) {
 	kind, id, owner := v.placed()
 	op := table.Delete(resourceKey(kind, id), cond)
@@ -102,7 +102,7 @@ func deleteResource[T Resourceful](tx *Tx, v T, cond table.Condition) {
 	tx.add(op)
 }
 
-// Resources pages through an organisation's resources of one kind, newest first.
+// Resources lists an organization's resources of one kind, newest first. after is Page.Next of the page before.
 func Resources[T Resourceful](ctx context.Context, s *Store, scope Scope, after string, limit int) (Page[Entity[T]], error) {
 	var none T
 	kind, _, _ := none.placed()
@@ -122,18 +122,18 @@ type Organization struct {
 	Name      string `json:"name"`
 	UserCap   int    `json:"user_cap,omitzero"`         // 0: the deployment's default
 	Cap       int    `json:"organization_cap,omitzero"` // 0: the deployment's default
-	RateLimit int    `json:"rate_limit,omitzero"`       // requests a minute and key; 0: the deployment's default
+	RateLimit int    `json:"rate_limit,omitzero"`       // requests per minute and key; 0: the deployment's default
 	RateBurst int    `json:"rate_burst,omitzero"`
 
-	Ceilings Limits `json:"ceilings,omitzero"` // that operators have set; 0: none
+	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
 	RetentionDays int     `json:"run_retention_days,omitzero"` // 0: runs are kept
 	Budget        *Budget `json:"budget,omitzero"`
 
-	// Sealed for the organisation.
+	// Sealed for the organization.
 	Secret         string    `json:"webhook_secret,omitzero"`
 	PreviousSecret string    `json:"previous_webhook_secret,omitzero"`
-	PreviousUntil  time.Time `json:"previous_until,omitzero"` // until then both are in use
+	PreviousUntil  time.Time `json:"previous_until,omitzero"` // until then both secrets are in use
 
 	Deleted   bool      `json:"deleted,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
@@ -142,7 +142,7 @@ type Organization struct {
 
 func (o Organization) placed() (string, string, string) { return "organization", o.ID, o.ID }
 
-// Limits are the numbers of an organisation that bound what it may use.
+// Limits are an organization's limits; 0 is not set.
 type Limits struct {
 	UserCap   int `json:"user_cap,omitzero"`
 	Cap       int `json:"organization_cap,omitzero"`
@@ -150,7 +150,7 @@ type Limits struct {
 	RateBurst int `json:"rate_burst,omitzero"`
 }
 
-// User is somebody who owns keys and runs.
+// User is an owner of keys and runs.
 type User struct {
 	ID           string    `json:"user_id"`
 	Organization string    `json:"organization_id"`
@@ -158,18 +158,18 @@ type User struct {
 	Name         string    `json:"name"`
 	Role         string    `json:"role"`
 	GroupIDs     []string  `json:"group_ids,omitzero"`
-	Cap          int       `json:"concurrency_cap,omitzero"` // 0: the organisation's
+	Cap          int       `json:"concurrency_cap,omitzero"` // 0: the organization's
 	Budget       *Budget   `json:"budget,omitzero"`
-	OperatorKeys *int      `json:"operator_keys,omitzero"` // how many keys of level operator it has; nil: they were never counted
+	OperatorKeys *int      `json:"operator_keys,omitzero"` // how many operator keys it has; nil: never counted
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
 func (u User) placed() (string, string, string) { return "user", u.ID, u.Organization }
 
-// Email says whose an e-mail address is in an organisation. It is written and removed with its user.
+// Email reserves an e-mail address for a user of an organization. It is written and deleted with its user.
 type Email struct {
-	Address      string `json:"address"` // as it is compared
+	Address      string `json:"address"` // in the form in which addresses are compared
 	Organization string `json:"organization_id"`
 	UserID       string `json:"user_id"`
 }
@@ -178,12 +178,12 @@ func (e Email) placed() (string, string, string) {
 	return "email", EmailID(e.Organization, e.Address), e.Organization
 }
 
-// EmailID is where an address of an organisation is found. Letters' case makes no difference.
+// EmailID is the id of the reservation of an address in an organization. Letters' case makes no difference.
 func EmailID(organization, address string) string {
 	return DerivedID("email/"+strings.ToLower(address), organization)
 }
 
-// Group is some of an organisation's users. Who belongs to it stands with the users.
+// Group is some of an organization's users. Each user names its groups.
 type Group struct {
 	ID           string    `json:"group_id"`
 	Organization string    `json:"organization_id"`
@@ -225,17 +225,17 @@ type KeyPointer struct {
 
 func (p KeyPointer) placed() (string, string, string) { return "key_pointer", p.Public, p.Organization }
 
-// KeyUse says when a key was last used. It is a row of its own, written without a condition and seldom.
+// KeyUse says when a key was last used. It is an item of its own that is seldom written, without a condition.
 type KeyUse struct {
 	At time.Time `json:"at"`
 }
 
 func keyUseKey(id string) table.Key { return table.Key{Part: "api_key/" + id, Sort: "use"} }
 
-// keyUseTime is how long a request that comes with a key may wait for the note of it.
+// keyUseTime is how long a request may be delayed by writing the use of its key.
 const keyUseTime = time.Second
 
-// NoteKeyUse notes when a key was last used. It tries once, and tells nobody how that went: a request waits for it.
+// NoteKeyUse writes when a key was last used. It tries once and ignores errors, because a request waits for it.
 func (s *Store) NoteKeyUse(ctx context.Context, k APIKey, at time.Time) {
 	op, err := blind(KeyUse{At: at}, table.Item{Key: keyUseKey(k.ID), Owner: k.Organization, Move: "use"})
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Store) NoteKeyUse(ctx context.Context, k APIKey, at time.Time) {
 	_ = s.table.Commit(ctx, "use", op)
 }
 
-// DeleteKeyUse removes a key's last use.
+// DeleteKeyUse deletes a key's last use.
 func (tx *Tx) DeleteKeyUse(id string) { tx.delete(keyUseKey(id), table.Always()) }
 
 // KeyUses reads when keys were last used; zero for never.
@@ -278,16 +278,16 @@ type Agent struct {
 	ID           string    `json:"agent_id"`
 	Organization string    `json:"organization_id"`
 	Version      int       `json:"version"`
-	Published    int       `json:"published_version,omitzero"` // the version that runs begin with; 0: the newest
+	Published    int       `json:"published_version,omitzero"` // the version that new runs use; 0: the newest
 	Spec         AgentSpec `json:"spec"`
-	NamedAt      time.Time `json:"named_at,omitzero"` // when it took its name; zero: when it was created, or nobody noted it
+	NamedAt      time.Time `json:"named_at,omitzero"` // when its name last changed; zero: never, or not noted
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
 func (a Agent) placed() (string, string, string) { return "agent", a.ID, a.Organization }
 
-// Current is the version that runs begin with.
+// Current is the version that new runs use.
 func (a Agent) Current() int {
 	if a.Published == 0 {
 		return a.Version
@@ -295,7 +295,7 @@ func (a Agent) Current() int {
 	return a.Published
 }
 
-// AgentSpec is what a client may say about an agent.
+// AgentSpec is what a client may set of an agent.
 type AgentSpec struct {
 	Name             string            `json:"name"`
 	Description      string            `json:"description"`
@@ -309,9 +309,9 @@ type AgentSpec struct {
 	GroupIDs         []string          `json:"group_ids"`
 	ApproverGroupIDs []string          `json:"approver_group_ids"`
 	Budget           *Budget           `json:"budget,omitzero"`
-	CallbackURL      string            `json:"callback_url"` // where pushes go when the request names no address
+	CallbackURL      string            `json:"callback_url"` // for webhooks when the request names no address
 	Metadata         map[string]string `json:"metadata,omitempty"`
-	OutputSchema     json.RawMessage   `json:"output_schema"` // of a structured answer; null: any text
+	OutputSchema     json.RawMessage   `json:"output_schema"` // the schema of structured answers; null: any text
 }
 
 // AgentModel names a model and its settings.
@@ -332,20 +332,20 @@ type AgentApproval struct {
 type AgentLimits struct {
 	MaxActiveSeconds *int `json:"max_active_seconds"`
 	MaxSteps         *int `json:"max_steps"`
-	MaxTokens        *int `json:"max_tokens"` // of a run's model calls together, in and out; nil: no bound
+	MaxTokens        *int `json:"max_tokens"` // of all model calls of a run, in and out; nil: no bound
 }
 
-// agentVersionKey is where a version of an agent is kept.
+// agentVersionKey is the key of a version of an agent.
 func agentVersionKey(id string, version int) table.Key {
 	return table.Key{Part: "agent/" + id, Sort: versionSort(version)}
 }
 
-// PutAgentVersion keeps a version of an agent for the runs that began with it.
+// PutAgentVersion writes a version of an agent, for the runs that use it.
 func (tx *Tx) PutAgentVersion(a Agent) {
 	put(tx, Fresh(a), table.Item{Key: agentVersionKey(a.ID, a.Version), Owner: a.Organization})
 }
 
-// EraseAgentVersions removes all versions of an agent.
+// EraseAgentVersions deletes all versions of an agent. The errors are those of [Tx.Commit].
 func (s *Store) EraseAgentVersions(ctx context.Context, id string) error {
 	for {
 		items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", Limit: table.MaxOps})
@@ -362,7 +362,7 @@ func (s *Store) EraseAgentVersions(ctx context.Context, id string) error {
 	}
 }
 
-// RemovedAgent says that versions of an agent are kept though the agent is gone: runs began with them.
+// RemovedAgent says that the versions of a deleted agent are kept, for the runs that began with them.
 type RemovedAgent struct {
 	ID           string `json:"agent_id"`
 	Organization string `json:"organization_id"`
@@ -370,7 +370,7 @@ type RemovedAgent struct {
 
 func (a RemovedAgent) placed() (string, string, string) { return "removed_agent", a.ID, a.Organization }
 
-// AgentVersion reads a version of an agent, also of one that has been deleted since.
+// AgentVersion reads a version of an agent, also of a deleted one. It returns a problem of kind NotFound or Forbidden.
 func (s *Store) AgentVersion(ctx context.Context, scope Scope, id string, version int) (Agent, error) {
 	item, err := s.get(ctx, scope, "agent "+id, agentVersionKey(id, version))
 	if err != nil {
@@ -380,7 +380,8 @@ func (s *Store) AgentVersion(ctx context.Context, scope Scope, id string, versio
 	return e.Value, err
 }
 
-// StandingAgent is an agent as it stands, or as it last stood when it has been deleted.
+// StandingAgent reads an agent as it is now or, when it was deleted, in its newest version. It returns a problem of
+// kind NotFound or Forbidden.
 func (s *Store) StandingAgent(ctx context.Context, scope Scope, id string) (Agent, error) {
 	e, err := Resource[Agent](ctx, s, scope, id)
 	if problem.Is(err, "not_found") {
@@ -389,8 +390,8 @@ func (s *Store) StandingAgent(ctx context.Context, scope Scope, id string) (Agen
 	return e.Value, err
 }
 
-// LastAgent is an agent in its newest version, also one that has been deleted. Each edit makes a version, published or
-// not; so the newest says how the agent stands, or last stood.
+// LastAgent reads an agent in its newest version, also a deleted one. Each edit makes a version, published or not, so
+// the newest one is the agent as it is, or was. It returns a problem of kind NotFound or Forbidden.
 func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, error) {
 	page, err := s.AgentVersions(ctx, id, "", 1)
 	switch {
@@ -404,12 +405,12 @@ func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, e
 	return page.Rows[0], nil
 }
 
-// StillLast has the unit of work committed only if no edit has come since an agent was read in its newest version.
+// StillLast makes the commit require that no version came after the given one.
 func (tx *Tx) StillLast(a Agent) {
 	tx.add(table.Check(agentVersionKey(a.ID, a.Version+1), table.Absent()))
 }
 
-// AgentVersions pages through an agent's versions, newest first.
+// AgentVersions lists an agent's versions, newest first. after is Page.Next of the page before.
 func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) (Page[Agent], error) {
 	items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1})
 	if err != nil {
@@ -430,14 +431,14 @@ func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) 
 	return page, nil
 }
 
-// Job is work that goes on after the request that began it: it is due until it is done.
+// Job is work that goes on after the request that stored it: it is due until it is done.
 type Job struct {
 	ID           string    `json:"job_id"`
 	Organization string    `json:"organization_id"`
 	Kind         JobKind   `json:"kind"`
-	Subject      string    `json:"subject"` // what it is about: the id of a chat, a user, a run, ..., or a blob's key
+	Subject      string    `json:"subject"` // the id of a chat, a user, a run, ..., or a blob's key
 	OwnID        bool      `json:"own_id,omitzero"`
-	Epoch        int       `json:"epoch,omitzero"` // of the chat that was deleted
+	Epoch        int       `json:"epoch,omitzero"` // of the deleted chat
 	Cursor       string    `json:"cursor,omitzero"`
 	Due          time.Time `json:"-"`
 }
@@ -452,9 +453,9 @@ const (
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
 	RemoveToolkit      JobKind = "remove_toolkit"
-	RemoveBlob         JobKind = "remove_blob" // of a toolkit that does not name it, or not any more
-	RemoveBody         JobKind = "remove_body" // of a message that did not become a run, or of a run that is gone
-	Retention          JobKind = "retention"   // comes back every day
+	RemoveBlob         JobKind = "remove_blob" // of a toolkit that does not name it, or no longer
+	RemoveBody         JobKind = "remove_body" // of a message that became no run, or of a deleted run
+	Retention          JobKind = "retention"   // due every day
 )
 
 // JobEntity is a job with what is needed to write it again.
@@ -462,12 +463,12 @@ type JobEntity = Entity[Job]
 
 func jobKey(id string) table.Key { return table.Key{Part: "job/" + id, Sort: headSort} }
 
-// PutJob writes a job. It returns it as the commit leaves it.
+// PutJob writes a job and returns it as it is after the commit.
 func (tx *Tx) PutJob(e JobEntity) JobEntity {
 	return put(tx, e, table.Item{Key: jobKey(e.Value.ID), Owner: e.Value.Organization, Due: e.Value.Due})
 }
 
-// DeleteJob ends a job.
+// DeleteJob ends a job on condition that it is as it was read.
 func (tx *Tx) DeleteJob(e JobEntity) {
 	tx.delete(jobKey(e.Value.ID), table.VersionIs(e.version))
 }
@@ -483,12 +484,12 @@ func (s *Store) Job(ctx context.Context, id string) (e JobEntity, found bool, er
 	return e, err == nil, err
 }
 
-// RunToken is a token that is good for one run, as it is stored: never its text. It is gone when its time is over.
+// RunToken is a token that is valid for one run, as it is stored: never its text. Its item expires with it.
 type RunToken struct {
 	RunID        string    `json:"run_id"`
 	Organization string    `json:"-"`
 	KeyID        string    `json:"api_key_id"`
-	KeyHash      string    `json:"key_hash"` // of the text of the key with which it was asked for
+	KeyHash      string    `json:"key_hash"` // of the key's text with which it was asked for
 	End          time.Time `json:"end"`
 }
 
@@ -499,7 +500,7 @@ func (tx *Tx) PutRunToken(hash string, t RunToken) {
 	put(tx, Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Expires: t.End})
 }
 
-// RunToken reads the token that has a hash.
+// RunToken reads the token with a hash. It returns a problem of kind NotFound.
 func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
 	item, err := s.get(ctx, System(), "run token", runTokenKey(hash))
 	if err != nil {
@@ -510,18 +511,20 @@ func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
 	return e.Value, err
 }
 
-// deployment says since when there is one.
+// deployment says when the deployment began.
 type deployment struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
 func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "began"} }
 
-// oldSecretKey is where programs before run tokens had rows keep the secret that they sign them with, and when they
-// began. It goes whole: such a program, when it comes back, makes itself a new one.
+// oldSecretKey is where versions before stored run tokens keep the secret that signs them, and when the deployment
+// began. The item is deleted: such a version, when it runs again, makes a new one.
 func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
 
-// EnsureDeployment notes when the deployment began, the first time, and removes what signed run tokens once.
+// EnsureDeployment stores, the first time, when the deployment began, and deletes the secret that once signed run
+// tokens. The errors are those of a read and of [Tx.Commit]; where the begin is stored already, a failed write is no
+// error.
 func (s *Store) EnsureDeployment(ctx context.Context) error {
 	for range 3 {
 		items, err := s.read(ctx, deploymentKey(), oldSecretKey())
@@ -543,7 +546,7 @@ func (s *Store) EnsureDeployment(ctx context.Context) error {
 		}
 		err = tx.Commit(ctx)
 		if items[0] != nil {
-			return nil //nolint:nilerr // not every process may write; another one removes it
+			return nil //nolint:nilerr // not every process may write; another one deletes it
 		}
 		if !isStale(err) {
 			return err

@@ -21,15 +21,14 @@ import (
 type Run struct {
 	lifecycle.Run
 
-	Input   *Input          `json:"input,omitzero"`  // nil: in an item of its own
+	Input   *Input          `json:"input,omitzero"`  // nil: in its own item
 	Output  json.RawMessage `json:"output,omitzero"` // the result, when it is small
 	Outside bool            `json:"output_outside,omitzero"`
-	Removed bool            `json:"removed,omitzero"` // only the links of the chat are left
-	// PassedOn lists the messages that were still parked when the run ended: the first became the next run, on which
-	// the others wait.
+	Removed bool            `json:"removed,omitzero"` // only the link in its chat is left
+	// PassedOn lists the messages that were parked when the run ended: the first became the next run, on which the
+	// others wait.
 	PassedOn []string `json:"passed_on,omitzero"`
-	// Dropped lists those that were parked when the run ended with its chat, and that nothing comes of: they are
-	// removed with it.
+	// Dropped lists those that were parked when the run ended together with its chat: they are deleted with the run.
 	Dropped []string `json:"dropped,omitzero"`
 }
 
@@ -38,13 +37,13 @@ type RunEntity = Entity[Run]
 
 func runPart(id string) string { return "run/" + id }
 
-// RunKey is where a run's head is.
+// RunKey is the key of a run's head.
 func RunKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: headSort} }
 
 func inputKey(id string) table.Key  { return table.Key{Part: runPart(id), Sort: "input"} }
 func outputKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: "output"} }
 
-// StepKey is where a step of a run's journal is.
+// StepKey is the key of a step of a run's journal.
 func StepKey(id string, n int) table.Key {
 	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("step/%06d", n)}
 }
@@ -57,12 +56,12 @@ func decisionKey(id string, n int) table.Key {
 	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("decision/%06d", n)}
 }
 
-// runsOfChat is where a chat's runs are listed, by their turn. One that is made again under its own name counts turns
-// from 1 again: until the runs of the one before are removed, those of all its epochs stand there.
+// runsOfChat is the listing of a chat's runs, by turn. A chat that is created again under its id counts turns from 1
+// again: until the runs of the chat before are deleted, the listing has those of all epochs.
 func runsOfChat(chat table.Key) string { return "runs/" + chat.Part }
 func runsOfOwner(owner string) string  { return "runs/" + owner }
 
-// PutRun writes a run's head. It returns the run as the commit leaves it.
+// PutRun writes a run's head and returns it as it is after the commit.
 func (tx *Tx) PutRun(e RunEntity) RunEntity {
 	r := e.Value
 	item := table.Item{
@@ -84,7 +83,7 @@ func decodeRun(item *table.Item) (RunEntity, error) {
 	return e, err
 }
 
-// Run reads a run. One whose chat has been deleted is not there, even while its removal is under way.
+// Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
 func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {
 	item, err := s.get(ctx, scope, "run "+id, RunKey(id))
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, err
 	return e, nil
 }
 
-// Link reads a run as a link of its chat, also when only that is left of it.
+// Link reads a run as a link of its chat, also when only that is left of it. It returns a problem of kind NotFound.
 func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
 	item, err := s.get(ctx, System(), "run "+id, RunKey(id))
 	if err != nil {
@@ -109,7 +108,8 @@ func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
 	return decodeRun(item)
 }
 
-// LiveRun reads a run for a client: one whose chat has been deleted is not there, even while its removal is under way.
+// LiveRun reads a run for a client. It returns a problem of kind NotFound, also for a run whose chat was deleted, even
+// while the deletion is under way, or Forbidden.
 func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity, error) {
 	e, err := s.Run(ctx, scope, id)
 	if err != nil || e.Value.Status.Active() {
@@ -125,7 +125,7 @@ func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity,
 	return e, nil
 }
 
-// Runs reads several heads; those that are not there, or not in the scope, are left out.
+// Runs reads several heads; those that do not exist, or not in the scope, are left out.
 func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEntity, error) {
 	keys := make([]table.Key, 0, len(ids))
 	for _, id := range ids {
@@ -159,24 +159,23 @@ func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]Ru
 	return found, nil
 }
 
-// RunsOfOrganization pages through an organisation's runs, newest first, from the id after.
+// RunsOfOrganization lists an organization's runs, newest first, from before the id after.
 func (s *Store) RunsOfOrganization(ctx context.Context, scope Scope, after string, limit int) (Page[RunEntity], error) {
 	return s.runPage(ctx, scope, table.ByOwner, table.Range{Part: runsOfOwner(scope.organization), After: after, Reverse: true, Limit: limit})
 }
 
-// OldRunsOfOrganization pages through them oldest first, for retention.
+// OldRunsOfOrganization lists an organization's runs, oldest first, for retention.
 func (s *Store) OldRunsOfOrganization(ctx context.Context, owner, after string, limit int) (Page[RunEntity], error) {
 	return s.runPage(ctx, System(), table.ByOwner, table.Range{Part: runsOfOwner(owner), After: after, Limit: limit})
 }
 
-// RunsOfChat pages through a chat's runs, newest first. The listing may lag; the chat itself says which is active.
+// RunsOfChat lists a chat's runs, newest first. The listing may lag; the chat itself says which run is active.
 func (s *Store) RunsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int) (Page[RunEntity], error) {
 	r := table.Range{Part: runsOfChat(ChatKey(c)), After: after, Reverse: true, Limit: limit}
 	return s.chatPage(ctx, scope, c, r)
 }
 
-// TurnsOfChat reads a chat's runs oldest first, from the turn after. next is the turn to go on after; 0: these were
-// the last.
+// TurnsOfChat lists a chat's runs, oldest first, from the turn after. next is the turn to go on after; 0 at the end.
 func (s *Store) TurnsOfChat(
 	ctx context.Context, scope Scope, c lifecycle.Chat, after, limit int,
 ) (runs []RunEntity, next int, err error) {
@@ -194,15 +193,15 @@ func (s *Store) TurnsOfChat(
 
 func placeOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
 
-// chatPage is a page of a chat's runs, without those of its other epochs: it may be short without being the last.
+// chatPage is a page of a chat's runs, without those of other epochs: it may be short without being the last.
 func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {
 	page, err := s.runPage(ctx, scope, table.ByChat, r)
 	page.Rows = slices.DeleteFunc(page.Rows, func(e RunEntity) bool { return e.Value.Epoch != c.Epoch })
 	return page, err
 }
 
-// maxTies is how many more runs than asked for a page may have that stand at one place: of a turn of a chat, one for
-// each time that the chat was made again within the seconds that a removal takes.
+// maxTies is how many runs more than asked for a page may have because they are of the same turn: one for each time
+// that the chat was created again within the seconds that a deletion takes.
 const maxTies = 32
 
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
@@ -216,7 +215,7 @@ func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r t
 	}
 	var page Page[RunEntity]
 	if len(entries) > limit {
-		// The next page begins behind a place, so all that stand at one are in one page.
+		// The next page begins after a turn, so all runs of one turn are in one page.
 		for limit < len(entries) && entries[limit].At == entries[limit-1].At {
 			limit++
 		}
@@ -233,7 +232,7 @@ func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r t
 	return page, err
 }
 
-// Input reads what a run's request brought.
+// Input reads the message of a run's request.
 func (s *Store) Input(ctx context.Context, r Run) (Input, error) {
 	if r.Input != nil {
 		return *r.Input, nil
@@ -242,21 +241,21 @@ func (s *Store) Input(ctx context.Context, r Run) (Input, error) {
 	return in, err
 }
 
-// parkedRequest is a request kept for later, or one too large for the head.
+// parkedRequest is a request that is kept for later, or is too large for the head.
 type parkedRequest struct {
 	Ticket lifecycle.Ticket `json:"ticket"`
 	Input  Input            `json:"input"`
 	At     time.Time        `json:"at"`
 }
 
-// Parked is a message that waits on an active run, or has become a run of its own.
+// Parked is a message that waits on an active run, or has become a run.
 type Parked struct {
 	Ticket lifecycle.Ticket
 	Input  Input
 	At     time.Time
 
 	version int64
-	outside bool // it is too large for its item
+	outside bool // its document is in the blob store
 }
 
 func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.Ticket, Input, error) {
@@ -264,7 +263,7 @@ func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.Ticket, I
 	return p.Ticket, p.Input, err
 }
 
-// Parked reads a parked message.
+// Parked reads a parked message. It returns a problem of kind NotFound.
 func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 	items, err := s.read(ctx, inputKey(id))
 	if err != nil {
@@ -282,8 +281,8 @@ func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 	return Parked{Ticket: p.Ticket, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != ""}, err
 }
 
-// StillParked reads a message that a run names as parked. One that is not there was taken back, or has started, since
-// the run was read: [ErrStale].
+// StillParked reads a message that a run names as parked. It returns [ErrStale] when the message was withdrawn, or has
+// become a run, since the run was read.
 func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	p, err := s.Parked(ctx, id)
 	if problem.Is(err, "not_found") {
@@ -292,8 +291,8 @@ func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	return p, err
 }
 
-// PutInput writes a request under its run's id. One that goes to the blob store is announced first, by the job that takes
-// it away unless this unit of work is committed: so a message that is refused, or forgotten in a crash, leaves nothing.
+// PutInput writes a request under its run's id. For one that goes to the blob store it first stores the job that
+// deletes the blob unless this unit of work is committed, so that a refused or crashed request leaves nothing.
 func (tx *Tx) PutInput(ctx context.Context, t lifecycle.Ticket, in Input, at time.Time) {
 	if tx.err != nil {
 		return
@@ -307,8 +306,8 @@ func (tx *Tx) PutInput(ctx context.Context, t lifecycle.Ticket, in Input, at tim
 	tx.putDocument(ctx, t.Organization, inputKey(t.RunID), v)
 }
 
-// DropParked removes a parked message with its idempotency record and its hold of files. Its body goes soon after, when it
-// is large.
+// DropParked deletes a parked message with its idempotency record and its holds of files. A job deletes its body soon
+// after, when it is large.
 func (tx *Tx) DropParked(ctx context.Context, p Parked) {
 	id := p.Ticket.RunID
 	tx.delete(inputKey(id), table.VersionIs(p.version))
@@ -321,7 +320,7 @@ func (tx *Tx) DropParked(ctx context.Context, p Parked) {
 	}
 }
 
-// EraseParked removes a parked message, if it is there. Its errors are those of a read and of [Tx.Commit].
+// EraseParked deletes a parked message, if it exists. Its errors are those of a read and of [Tx.Commit].
 func (s *Store) EraseParked(ctx context.Context, id string) error {
 	p, err := s.Parked(ctx, id)
 	if err == nil {
@@ -335,7 +334,7 @@ func (s *Store) EraseParked(ctx context.Context, id string) error {
 	return err
 }
 
-// FitsHead says whether a request is small enough to ride in the run's head.
+// FitsHead says whether a request is small enough for the run's head.
 func FitsHead(in Input) bool {
 	b, err := json.Marshal(in)
 	return err == nil && len(b) <= headLimit && len(in.Message) <= 256
@@ -354,7 +353,7 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, s.open(ctx, items[0], &out)
 }
 
-// SetOutput stores a result: in the head, which is yet to be written, when it is small, else beside it.
+// SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item.
 func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {
 		r.Output = result
@@ -369,8 +368,8 @@ func (tx *Tx) PutStep(ctx context.Context, r Run, step Step) {
 	tx.putDocument(ctx, r.Organization, StepKey(r.ID(), step.Index), step)
 }
 
-// Steps are all steps of a run in order. The last one of a completed run is not always in the journal: then it is what
-// the run says more than the journal does.
+// Steps returns all steps of a run in order. The last one of a completed run is not always in the journal; then it is
+// rebuilt from what the run's result and usage have more than the journal.
 func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	steps, err := s.Journal(ctx, r.ID())
 	if err != nil || r.Status != lifecycle.Completed || len(steps) >= r.Steps {
@@ -401,12 +400,13 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	return append(steps, last), nil
 }
 
-// Told says whether a completed run tells this last step itself, so that it need not be in the journal.
+// Told says whether the last step of a completed run can be rebuilt from the run, so that it need not be in the
+// journal.
 func (step Step) Told() bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" && step.LeftOut == 0
 }
 
-// Journal reads a run's journalled steps in order.
+// Journal reads a run's stored steps in order.
 func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) {
 	var steps []Step
 	after := ""
@@ -434,7 +434,7 @@ func (tx *Tx) PutPause(ctx context.Context, r Run, pause int, list []Interrupt) 
 	tx.putDocument(ctx, r.Organization, pauseKey(r.ID(), pause), list)
 }
 
-// PutDecisions writes a pause's end. It must not be there yet, so a pause has one winner.
+// PutDecisions writes how a pause was decided. The item must not exist, so a pause is decided once.
 func (tx *Tx) PutDecisions(ctx context.Context, r Run, pause int, d Decisions) {
 	tx.putDocument(ctx, r.Organization, decisionKey(r.ID(), pause), d)
 }
@@ -449,7 +449,7 @@ func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interru
 	return list, s.open(ctx, items[0], &list)
 }
 
-// Pauses reads all pauses of a run and how they ended, in order.
+// Pauses reads all pauses of a run in order, and the decisions by interrupt id.
 func (s *Store) Pauses(ctx context.Context, id string) (pauses [][]Interrupt, decided map[string]Decision, err error) {
 	decided = map[string]Decision{}
 	for _, prefix := range []string{"pause/", "decision/"} {
@@ -487,9 +487,12 @@ func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decis
 	return d, true, s.open(ctx, items[0], &d)
 }
 
-// EraseRun removes all that is stored of a run; with keepLinks its head stays as a link in its chat. What names other
-// things (the request, the decisions) goes with what it names in one commit, which a repetition finds made: so a crash
-// forgets none of them, and nothing is touched that has been written anew since. The head goes last.
+// EraseRun deletes all that is stored of a run; with keepLinks its head stays as a link in its chat. Items that name
+// other things (the request, the decisions) are deleted together with these in one commit, which a repetition
+// recognises as its own: so a crash forgets none of them, and nothing is deleted that was written anew since. The head
+// is deleted last.
+//
+// The errors are those of a read, of the blob store and of [Tx.Commit]; [ErrStale] when the run has changed.
 func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepLinks bool) error {
 	r := e.Value
 	for _, id := range r.Dropped {
@@ -531,7 +534,7 @@ func naming(sort string) bool {
 	return sort == "input" || strings.HasPrefix(sort, "decision/") || strings.HasPrefix(sort, holdPrefix)
 }
 
-// eraseBeside removes a run's items but for its head and what names other things.
+// eraseBeside deletes a run's items except its head and those that name other things.
 func (s *Store) eraseBeside(ctx context.Context, id string) error {
 	after := ""
 	for {
@@ -553,7 +556,7 @@ func (s *Store) eraseBeside(ctx context.Context, id string) error {
 	}
 }
 
-// eraseDecisions removes a run's decisions, each with the idempotency record that it names.
+// eraseDecisions deletes a run's decisions, each with the idempotency record that it names.
 func (s *Store) eraseDecisions(ctx context.Context, id string) error {
 	for {
 		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "decision/", Limit: 40})
@@ -577,8 +580,8 @@ func (s *Store) eraseDecisions(ctx context.Context, id string) error {
 	}
 }
 
-// eraseInput removes a run's request with the idempotency record that it names: before what is large of it, without which
-// nobody could tell that name. A request that the head has itself goes with the head: in its unit of work.
+// eraseInput deletes a run's request with the idempotency record that it names, before the request's large documents,
+// which have that name. A request in the head is deleted with the head, in its unit of work.
 func (s *Store) eraseInput(ctx context.Context, withHead *Tx, r Run) error {
 	if r.Input != nil {
 		withHead.dropNames(ctx, r.ID(), r.Input.Idempotency)
@@ -594,12 +597,12 @@ func (s *Store) eraseInput(ctx context.Context, withHead *Tx, r Run) error {
 	}
 	tx := s.Begin(s.host.NewID())
 	tx.dropNames(ctx, r.ID(), in.Idempotency)
-	// The version has a repetition find the commit made: by then the name may be another's.
+	// The version makes a repetition recognise the commit: by then the name may belong to another run.
 	tx.delete(inputKey(r.ID()), table.VersionIs(items[0].Version))
 	return tx.Commit(ctx)
 }
 
-// dropNames removes those idempotency records that speak of a run.
+// dropNames deletes those of the idempotency records that lead to a run.
 func (tx *Tx) dropNames(ctx context.Context, run string, names ...string) {
 	for _, name := range names {
 		if name == "" || tx.err != nil {
@@ -613,7 +616,8 @@ func (tx *Tx) dropNames(ctx context.Context, run string, names ...string) {
 	}
 }
 
-// ParseHookID splits the id of a webhook nudge into its run and its transition.
+// ParseHookID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when it is
+// malformed.
 func ParseHookID(id string) (run string, sequence int, ok bool) {
 	run, n, ok := strings.Cut(id, "/")
 	if !ok {

@@ -9,14 +9,14 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Slots are rows in the partition of a user and in that of an organisation: a numbered one for each run that counts
-// against the cap, "over/<run>" for accepted work that found no free number, "paused/<run>" for a run that waits for a
-// human and counts for nothing. Each names its run, so the partition is the exact list of active runs.
+// Slots are items in the partition of a user and in that of an organization: a numbered one for each run that counts
+// against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/<run>" for a run that
+// waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
 type slot struct {
 	RunID string `json:"run_id"`
 }
 
-// Uncapped is the cap of an organisation that has none: its runs have "over" rows only.
+// Uncapped is the cap of an organization that has none: its runs have overflow slots only.
 const Uncapped = 0
 
 func userSlots(organization, user string) string { return "active/user/" + organization + "/" + user }
@@ -24,17 +24,17 @@ func orgSlots(organization string) string        { return "active/org/" + organi
 
 func overRow(run string) string { return "over/" + run }
 
-// Door is what a look at a partition of slots told.
+// Door is the result of reading a partition of slots.
 type Door struct {
 	Active int    // runs that count
-	Free   string // a free numbered row; empty when there is none
+	Free   string // a free numbered slot; empty when there is none
 	Cap    int
 }
 
-// Admits says whether new work may start.
+// Admits says whether a new run may start.
 func (d Door) Admits() bool { return d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "") }
 
-// Row is where a run that counts is put: a free number, or an "over" row.
+// Row is the slot of a run that counts: a free number, or an overflow slot.
 func (d Door) Row(run string) string {
 	if d.Free != "" {
 		return d.Free
@@ -42,18 +42,18 @@ func (d Door) Row(run string) string {
 	return overRow(run)
 }
 
-// smallCap is the largest cap for which a look reads the whole partition; with larger ones it probes first.
+// smallCap is the largest cap for which the whole partition is read; with larger ones random numbers are probed first.
 const smallCap = 128
 
-// probes is how many numbers a look at a large partition tries before it reads all of it.
+// probes is how many numbers are probed before the whole partition is read.
 const probes = 2
 
-// UserDoor looks at the slots of a user.
+// UserDoor reads the slots of a user, with the cap limit.
 func (s *Store) UserDoor(ctx context.Context, organization, user string, limit int) (Door, error) {
 	return s.door(ctx, userSlots(organization, user), limit)
 }
 
-// OrganizationDoor looks at the slots of an organisation.
+// OrganizationDoor reads the slots of an organization, with the cap limit.
 func (s *Store) OrganizationDoor(ctx context.Context, organization string, limit int) (Door, error) {
 	return s.door(ctx, orgSlots(organization), limit)
 }
@@ -71,7 +71,7 @@ func (s *Store) door(ctx context.Context, part string, limit int) (Door, error) 
 	return s.count(ctx, part, limit)
 }
 
-// probe looks at a few random numbers. A free one, and no "over" row, say for sure that the cap is not reached.
+// probe reads a few random numbers. A free one, and no overflow slot, mean for sure that the cap is not reached.
 func (s *Store) probe(ctx context.Context, part string, limit int) (Door, bool, error) {
 	keys := make([]table.Key, 0, probes)
 	for range probes {
@@ -143,12 +143,12 @@ func (s *Store) eachSlot(ctx context.Context, part string, visit func(row, run s
 	}
 }
 
-// ActiveRuns lists the ids of an organisation's active runs, paused ones included.
+// ActiveRuns lists the ids of an organization's active runs, paused ones included.
 func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, error) {
 	return s.activeRuns(ctx, orgSlots(organization))
 }
 
-// CountingRuns is how many runs of an organisation count against its cap.
+// CountingRuns is how many runs of an organization count against its cap.
 func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
 	return s.counting(ctx, orgSlots(organization))
 }
@@ -172,8 +172,8 @@ func (s *Store) activeRuns(ctx context.Context, part string) ([]string, error) {
 	return ids, s.eachSlot(ctx, part, func(_, run string) { ids = append(ids, run) })
 }
 
-// MoveSlots gets from the rows that one run holds to those that a run (the same, or the one promoted after it) holds:
-// taken rows must be free unless they are taken over.
+// MoveSlots replaces the slots of one run by those of a run, the same one or the one promoted after it. New slots must
+// be free, unless they are taken over.
 func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 	for _, side := range []struct {
 		beforePart, beforeRow string
@@ -196,7 +196,7 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		op, err := write(Fresh(slot{RunID: after.ID()}), item)
 		tx.fail(err)
 		if same {
-			op.If = table.Always() // ours to hand on: the run's own version fences this commit
+			op.If = table.Always() // taken over: the version of the run's head fences this commit
 		}
 		tx.add(op)
 	}

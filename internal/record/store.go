@@ -11,34 +11,34 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Nobody is the owner of what belongs to no organisation. It is a scope of its own.
+// Nobody is the owner of what belongs to no organization. It is a scope of its own.
 const Nobody = "-"
 
-// Scope says whose data a read may see.
+// Scope says whose data a read may see. The zero scope sees nothing.
 type Scope struct {
 	organization string
 	all          bool
 }
 
-// Of is the scope of one organisation, or of [Nobody].
+// Of is the scope of one organization, or of [Nobody].
 func Of(organization string) Scope { return Scope{organization: organization} }
 
 // System is the scope of the platform's own workers, which see everything.
 func System() Scope { return Scope{all: true} }
 
-// Organization is the organisation of the scope.
+// Organization is the organization of the scope, empty for [System].
 func (s Scope) Organization() string { return s.organization }
 
 func (s Scope) admits(owner string) bool {
 	return s.all || (s.organization != "" && s.organization == owner)
 }
 
-// Store reads and writes records.
+// Store reads and writes records. It is safe for concurrent use.
 type Store struct {
 	table table.Table
 	blobs blob.Store
 	host  host.Host
-	// patience is how long a commit may take with its repetitions.
+	// patience bounds a commit with its repetitions.
 	patience time.Duration
 }
 
@@ -47,17 +47,18 @@ func New(t table.Table, b blob.Store, h host.Host) *Store {
 	return &Store{table: t, blobs: b, host: h, patience: commitTime}
 }
 
-// Within is the store with another bound for how long a commit may take: its caller's end does not end it.
+// Within returns the store with another bound for commits and their repetitions; it holds whether or not the caller's
+// context has ended.
 func (s *Store) Within(d time.Duration) *Store {
 	bounded := *s
 	bounded.patience = d
 	return &bounded
 }
 
-// Blobs is the store of large values.
+// Blobs is the blob store.
 func (s *Store) Blobs() blob.Store { return s.blobs }
 
-// get reads one item within the scope: a problem of kind NotFound or Forbidden when it is not to be seen.
+// get reads one item within the scope: a problem of kind NotFound or Forbidden when it cannot be seen.
 func (s *Store) get(ctx context.Context, scope Scope, what string, key table.Key) (*table.Item, error) {
 	items, err := s.read(ctx, key)
 	if err != nil {
@@ -76,7 +77,7 @@ func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
 	return item, nil
 }
 
-// read gets items whoever owns them. A store that cannot be reached is asked a few times more.
+// read reads items whoever owns them, with repetitions when the table cannot be reached.
 func (s *Store) read(ctx context.Context, keys ...table.Key) (items []*table.Item, err error) {
 	err = s.again(ctx, func() error {
 		items, err = s.table.Get(ctx, keys...)
@@ -126,10 +127,10 @@ func (s *Store) backOff(try int) time.Duration {
 // Page is a part of a listing.
 type Page[T any] struct {
 	Rows []T
-	Next string // where the following page begins; empty at the end
+	Next string // where the next page begins; empty at the end
 }
 
-// Due lists what is overdue in a shard.
+// Due lists at most limit items of a shard that were due before until, the oldest first.
 func (s *Store) Due(ctx context.Context, shard int, until time.Time, limit int) (found []table.Entry, err error) {
 	err = s.again(ctx, func() error {
 		found, err = s.table.Due(ctx, shard, until, limit)

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Toolkit is a set of tools at an endpoint. What it offers is a list in the blob store, written anew when it changes.
+// Toolkit is a set of tools at an endpoint. Its list of tools is in the blob store, written anew when it changes.
 type Toolkit struct {
 	ID           string          `json:"toolkit_id"`
 	Organization string          `json:"organization_id"`
@@ -21,13 +21,13 @@ type Toolkit struct {
 	Name         string          `json:"name"`
 	URL          string          `json:"url,omitzero"`
 	BaseURL      string          `json:"base_url,omitzero"`
-	Document     string          `json:"document,omitzero"` // the blob of a document that was given, not found at a URL
-	Request      json.RawMessage `json:"request,omitzero"`  // of a toolkit that is one request
-	Command      []string        `json:"command,omitzero"`  // of a server that is a program of this machine
+	Document     string          `json:"document,omitzero"` // the blob key of an uploaded document
+	Request      json.RawMessage `json:"request,omitzero"`  // of the kind http
+	Command      []string        `json:"command,omitzero"`  // of a server that is a program on this machine
 	Credentials  string          `json:"credentials,omitzero"`
-	Lets         string          `json:"credentials_type,omitzero"`    // what sort of credentials they are
-	Origins      []string        `json:"credentials_origins,omitzero"` // the servers they are for, as it is also sealed within them
-	Tools        string          `json:"tools,omitzero"`               // the blob of the list
+	Lets         string          `json:"credentials_type,omitzero"`    // the type of the credentials
+	Origins      []string        `json:"credentials_origins,omitzero"` // the servers that they are for, also sealed within them
+	Tools        string          `json:"tools,omitzero"`               // the blob key of the list
 	ToolCount    int             `json:"tool_count"`
 	CreatedAt    time.Time       `json:"created_at"`
 	UpdatedAt    time.Time       `json:"updated_at"`
@@ -36,23 +36,23 @@ type Toolkit struct {
 
 func (t Toolkit) placed() (string, string, string) { return "toolkit", t.ID, t.Organization }
 
-// BuiltinToolkit is the id of an organisation's built-in toolkit, which is not stored.
+// BuiltinToolkit is the id of an organization's built-in toolkit, which is not stored.
 func BuiltinToolkit(organization string) string { return DerivedID("builtin", organization) }
 
-// DerivedID is the id of something that every organisation has one of.
+// DerivedID is the id of something of which every organization has one.
 func DerivedID(what, organization string) string {
 	sum := sha256.Sum256([]byte(what + "/" + organization))
 	return hex.EncodeToString(sum[:12])
 }
 
-// toolkitBlobs is where all values of a toolkit are.
+// toolkitBlobs is the prefix of all blobs of a toolkit.
 func toolkitBlobs(id string) string { return "toolkits/" + id + "/" }
 
-// toolkitBlobLife is how long a value may wait for the commit that names it: longer than any request lasts.
+// toolkitBlobLife is how long a blob may wait for the commit that names it: longer than any request lasts.
 const toolkitBlobLife = 15 * time.Minute
 
-// PutToolkitBlob keeps a value of a toolkit, at once, and returns where, for the toolkit that this unit of work writes: a
-// job removes what no commit came to name, and a commit that comes after the job is [ErrStale].
+// PutToolkitBlob stores a blob of a toolkit at once and returns its key, for the toolkit that this unit of work writes.
+// A job deletes a blob that no commit came to name; a commit after that job is refused with [ErrStale].
 func (tx *Tx) PutToolkitBlob(ctx context.Context, t Toolkit, what string, v []byte) (key string) {
 	if tx.err != nil {
 		return ""
@@ -69,7 +69,7 @@ func (tx *Tx) PutToolkitBlob(ctx context.Context, t Toolkit, what string, v []by
 	return key
 }
 
-// DropToolkitBlob has a job remove a value, which the toolkit names no more after this unit of work.
+// DropToolkitBlob adds a job that deletes a blob, which the toolkit does not name after this unit of work.
 func (tx *Tx) DropToolkitBlob(t Toolkit, key string) {
 	tx.PutJob(Fresh(blobJob(t, key, tx.store.host.Now())))
 }
@@ -78,12 +78,13 @@ func blobJob(t Toolkit, key string, due time.Time) Job {
 	return Job{ID: DerivedID("blob", key), Organization: t.Organization, Kind: RemoveBlob, Subject: key, Due: due}
 }
 
-// RemoveBlob removes a value that nothing names.
+// RemoveBlob deletes a blob that nothing names. The errors are those of the blob store.
 func (s *Store) RemoveBlob(ctx context.Context, key string) error {
 	return s.blobs.Delete(ctx, key)
 }
 
-// ToolkitBlob reads a value of a toolkit: [ErrStale] when it is not there, as the toolkit then names another by now.
+// ToolkitBlob reads a blob of a toolkit. It returns [ErrStale] when the blob does not exist, because the toolkit then
+// names another one by now.
 func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
 	b, err := s.getBlob(ctx, key)
 	if errors.Is(err, blob.ErrMissing) {
@@ -92,18 +93,18 @@ func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// BeginToolkitRemoval has a job remove what a toolkit kept, once it is gone itself.
+// BeginToolkitRemoval adds a job that deletes the blobs of a deleted toolkit.
 func (tx *Tx) BeginToolkitRemoval(t Toolkit) {
 	job := Job{ID: DerivedID("toolkit", t.ID), Organization: t.Organization, Kind: RemoveToolkit, Subject: t.ID, Due: tx.store.host.Now()}
 	tx.PutJob(Fresh(job))
 }
 
-// DropToolkit removes all values of a toolkit.
+// DropToolkit deletes all blobs of a toolkit. The errors are those of the blob store.
 func (s *Store) DropToolkit(ctx context.Context, id string) error {
 	return s.dropBlobs(ctx, toolkitBlobs(id))
 }
 
-// EraseToolkit removes a toolkit with all that it keeps. Its errors are those of the blob store and of [Tx.Commit].
+// EraseToolkit deletes a toolkit with its blobs. The errors are those of the blob store and of [Tx.Commit].
 func (s *Store) EraseToolkit(ctx context.Context, t Toolkit, writeID string) error {
 	if err := s.DropToolkit(ctx, t.ID); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 )
 
 // Tx is a unit of work: writes that [Tx.Commit] makes together, or not at all. Its methods are named after what they
-// write. Most only collect writes; those that take a context read first, or put a large value into the blob store, which
-// nothing names before the commit.
+// write. Most only collect writes; those that take a context read first, or put a large value into the blob store,
+// which nothing names before the commit. It is not safe for concurrent use.
 //
-// The first error is kept. After it further calls do nothing, and Commit returns it.
+// The first error is kept: after it further calls do nothing, and Commit returns it.
 type Tx struct {
 	store   *Store
 	writeID string
@@ -22,11 +22,12 @@ type Tx struct {
 	err     error
 }
 
-// Begin begins a unit of work. What it writes carries the write id, by which a repetition finds the commit made: it names
-// this unit of work, or one that was decided afresh in its place, and nothing else.
+// Begin begins a unit of work. Every item that it writes carries the write id, by which a repetition recognises its own
+// commit: so the id belongs to this unit of work, and to those that are decided again in its place after a conflict,
+// and to nothing else.
 func (s *Store) Begin(writeID string) *Tx { return &Tx{store: s, writeID: writeID} }
 
-// WriteID is what names the unit of work in all that it writes.
+// WriteID is the id in all items that the unit of work writes.
 func (tx *Tx) WriteID() string { return tx.writeID }
 
 // Err is the first error, nil for none.
@@ -44,8 +45,8 @@ func (tx *Tx) add(ops ...table.Op) {
 	}
 }
 
-// put adds the write of an entity, conditioned on the version that was read. It returns the entity as the commit leaves
-// it.
+// put adds the write of an entity on condition of the version that was read. It returns the entity as it is after the
+// commit.
 func put[T any](tx *Tx, e Entity[T], item table.Item) Entity[T] {
 	item.Move = tx.writeID
 	op, err := write(e, item)
@@ -56,18 +57,19 @@ func put[T any](tx *Tx, e Entity[T], item table.Item) Entity[T] {
 
 func (tx *Tx) delete(key table.Key, cond table.Condition) { tx.add(table.Delete(key, cond)) }
 
-// ErrStale says that something changed between reading and writing: read again and decide afresh.
+// ErrStale says that something has changed between reading and writing, a conflict: read again and decide again.
 var ErrStale = errors.New("record: what was read has changed")
 
 // commitTime bounds a commit with its repetitions.
 const commitTime = 20 * time.Second
 
-// Commit writes, once, whatever happens to the client's connection. Contention and lost answers are tried again with the
-// same operations; a refusal by an item that this very unit of work wrote means that an earlier try went through. A unit
-// of work without writes is done at once.
+// Commit makes the writes, once, whether or not the caller's context ends. Contention and lost answers are tried again
+// with the same operations; a refusal by an item with the own write id means that an earlier try was done. A unit of
+// work without writes succeeds at once.
 //
-// It returns the first error of the unit of work. [ErrStale] wraps a refusal; a problem of kind Unavailable says that
-// nothing was done; after another error it is not known, or no try will ever succeed.
+// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; [ErrStale], wrapping
+// the refusal; a problem of kind Unavailable when nothing was done; a table.Error of kind TooLarge; and an error that
+// is no problem when it is not known whether the writes were done.
 func (tx *Tx) Commit(ctx context.Context) error {
 	tx.audit(ctx)
 	if tx.err != nil || len(tx.ops) == 0 {
