@@ -1,11 +1,12 @@
-// Package move is the imperative shell around the core: load, decide, commit everything at once, then send what may be
-// lost.
+// Package move makes transitions of runs, the imperative shell around the pure lifecycle: load, decide, commit
+// everything at once, then send what may be lost.
 //
-// A move's whole effect (run, chat, slots, journal, ledger, webhook row, the next parked turn) is one commit, conditioned
-// on the version that was read. When that has changed meanwhile, the move is decided afresh. Nudges and timers go out
-// after the commit; the sweeper makes up for those that are lost.
+// All that a transition writes (run, chat, slots, journal, ledger, webhook delivery, the next parked message's run) is
+// one commit, on condition of the version that was read. After a conflict the transition is decided again. Wake-up
+// messages and timers are sent after the commit; the sweeper makes up for lost ones.
 //
-// It must not know HTTP, models or tools. It imports lifecycle, record and the queue and timer ports.
+// It must not know HTTP, models or tools. It imports lifecycle, record, events, problem, host and the queue and timer
+// ports.
 package move
 
 import (
@@ -27,15 +28,15 @@ import (
 	"agentplatform/internal/timer"
 )
 
-// Bell tells whoever waits for a run in this process that it has changed.
+// Bell notifies those who wait for a run in this process that it has changed.
 type Bell interface {
 	Ring(run string)
 }
 
-// Caps finds the concurrency caps that hold for a user: its own and its organisation's.
+// Caps returns the caps on concurrent runs of a user and of its organization.
 type Caps func(ctx context.Context, organization, user string) (ofUser, ofOrganization int, err error)
 
-// Shell makes moves.
+// Shell makes transitions. It is safe for concurrent use.
 type Shell struct {
 	Store         *record.Store
 	Queue         queue.Queue
@@ -45,29 +46,33 @@ type Shell struct {
 	Log           *slog.Logger
 	Caps          Caps
 	StartDeadline time.Duration
-	// Boot names this process where it is the only one: then leases of other boots are void. Empty elsewhere.
+	// Boot is the process id where only one process runs: leases of other process ids are void then. Else it is empty.
 	Boot string
-	// Moved is told of every move that was made. It may be nil.
+	// Moved is called after every transition. It may be nil.
 	Moved func(lifecycle.Outcome)
 }
 
-// Change is a move to make, with what is stored beside the run because of it.
+// Change is a transition to make, with what is stored beside the run because of it.
 type Change struct {
 	Event      lifecycle.Event
 	Steps      []record.Step         // journal entries
 	Interrupts []record.Interrupt    // of a pause
 	Decisions  *record.Decisions     // that end a pause
 	Result     json.RawMessage       // of a completed run
-	Chat       func(*lifecycle.Chat) // a change of the chat, made as the run leaves it
+	Chat       func(*lifecycle.Chat) // an edit of the chat, made when the run releases it
 }
 
-// attempts bounds how often a move is decided afresh. Each round somebody else got through, so many in a row mean that
-// the run is a battlefield; then the caller is told to try again.
+// attempts bounds how often a transition is decided again because of conflicts. In each round another write succeeded,
+// so that many in a row mean heavy contention, and the caller is told to try again later.
 const attempts = 24
 
-// Do loads a run, lets decide say what to do with it, and does that; when the run has changed meanwhile, again. It
-// returns the run as it is after the move. What decide adds to the unit of work is committed with the move. The errors are
-// those of reading the run, of decide and of [Shell.Make], but that [record.ErrStale] is tried again for a while.
+// Do loads a run, calls decide for the transition and makes it; after a conflict it does so again, with the same write
+// id. What decide adds to the unit of work is committed with the transition. It returns the run as it is after the
+// transition.
+//
+// It returns what reading the run in the scope returns (a problem of kind NotFound or Forbidden), what decide returns,
+// lifecycle.ErrRefused when the transition is not allowed, a problem of kind Unavailable after 24 conflicts, the
+// context's error when it ends between two tries, and what [record.Tx.Commit] returns besides record.ErrStale.
 func (m *Shell) Do(
 	ctx context.Context, scope record.Scope, id string,
 	decide func(r record.Run, tx *record.Tx) (Change, error),
@@ -80,7 +85,7 @@ func (m *Shell) Do(
 	return after.Value, o, err
 }
 
-// From is Do for a run that the caller has read already.
+// From is Do for a run that the caller has already read.
 func (m *Shell) From(
 	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.RunEntity, lifecycle.Outcome, error) {
@@ -104,21 +109,22 @@ func (m *Shell) From(
 		if e, err = m.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
-		if e.WrittenBy(writeID) { // an earlier try went through after all
+		if e.WrittenBy(writeID) { // an earlier try was done after all
 			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
 		}
 	}
 	return e, lifecycle.Outcome{}, problem.Retry(fmt.Errorf("run %s changed %d times while it was being moved", e.Value.ID(), attempts))
 }
 
-// Pause is a moment to wait before the next try, when another came first.
+// Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
+// the context's error.
 func (m *Shell) Pause(ctx context.Context, try int) error {
 	return m.Host.Sleep(ctx, host.Jitter(m.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
-// Make makes one move on a run as it was read: it adds the move to the unit of work, and commits that. [record.ErrStale]
-// says that the run, its chat or a slot has changed; [lifecycle.ErrRefused] that the move is not allowed. Other errors are
-// those of the store.
+// Make makes one transition of a run as it was read: it adds the transition to the unit of work and commits that. It
+// returns lifecycle.ErrRefused when the transition is not allowed, record.ErrStale when the run, its chat or a slot has
+// changed, or what [record.Tx.Commit] returns.
 func (m *Shell) Make(ctx context.Context, e record.RunEntity, tx *record.Tx, c Change) (record.RunEntity, lifecycle.Outcome, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, m.Host.Now())
 	if err != nil {
@@ -129,7 +135,7 @@ func (m *Shell) Make(ctx context.Context, e record.RunEntity, tx *record.Tx, c C
 	if err := m.beside(ctx, tx, &after, o, c); err != nil {
 		return e, o, err
 	}
-	holder := o.After // whoever holds the slots afterwards
+	holder := o.After // the run that has the slots afterwards
 	var promoted *record.Run
 	if o.After.Status.Terminal() || c.Chat != nil {
 		if promoted, err = m.leaveChat(ctx, tx, o, c.Chat); err != nil {
@@ -141,7 +147,7 @@ func (m *Shell) Make(ctx context.Context, e record.RunEntity, tx *record.Tx, c C
 	}
 	tx.MoveSlots(o.Before, holder)
 	if o.After.Status.Terminal() {
-		after.PassedOn, after.Parked = after.Parked, nil // they wait on the promoted run now
+		after.PassedOn, after.Parked = after.Parked, nil // the others wait on the promoted run now
 		if o.Promote == "" {
 			after.Dropped = o.Before.Parked
 		}
@@ -156,7 +162,7 @@ func (m *Shell) Make(ctx context.Context, e record.RunEntity, tx *record.Tx, c C
 	return written, o, nil
 }
 
-// beside writes what there is beside the run's head.
+// beside writes what is stored beside the run's head.
 func (m *Shell) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
 	for _, step := range c.Steps {
 		tx.PutStep(ctx, *after, step)
@@ -183,7 +189,7 @@ func (m *Shell) beside(ctx context.Context, tx *record.Tx, after *record.Run, o 
 	return tx.Err()
 }
 
-// announce makes the webhook row of a state, its body with its final bytes.
+// announce writes the webhook delivery of a status, its body with its final bytes.
 func (m *Shell) announce(ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change) error {
 	in, err := m.Store.Input(ctx, r)
 	if err != nil {
@@ -224,7 +230,7 @@ func (m *Shell) announce(ctx context.Context, tx *record.Tx, r record.Run, a lif
 	return nil
 }
 
-// leaveChat hands the chat from an ended run to the first parked message, or frees it.
+// leaveChat hands the chat of an ended run to the first parked message, or frees it.
 func (m *Shell) leaveChat(
 	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, edit func(*lifecycle.Chat),
 ) (promoted *record.Run, err error) {
@@ -251,8 +257,8 @@ func (m *Shell) leaveChat(
 	return promoted, nil
 }
 
-// promote makes a run of the first parked message. It takes over the slots of the run it follows; where that held none
-// of its user's, or none that count, it takes free ones, or "over" rows: it is accepted work.
+// promote makes a run of the first parked message. The run takes over the slots of the run before it; where those are
+// of another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
 func (m *Shell) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time) (*record.Run, error) {
 	parked, err := m.Store.StillParked(ctx, o.Promote)
 	if err != nil {
@@ -275,13 +281,14 @@ func (m *Shell) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome,
 	return &r, nil
 }
 
-// Slots finds rows for accepted work: free numbers, or "over" rows where there are none.
+// Slots finds slots for accepted work: free numbers, or overflow slots where there are none. The errors are those of
+// Doors.
 func (m *Shell) Slots(ctx context.Context, t lifecycle.Ticket) (lifecycle.Slots, error) {
 	user, organization, err := m.Doors(ctx, t.Organization, t.User)
 	return lifecycle.Slots{User: user.Row(t.RunID), Organization: organization.Row(t.RunID)}, err
 }
 
-// Doors looks at the slots of a user and of its organisation.
+// Doors reads the slots of a user and of its organization. The errors are those of Caps and of the store.
 func (m *Shell) Doors(ctx context.Context, organization, user string) (ofUser, ofOrganization record.Door, err error) {
 	userCap, organizationCap, err := m.Caps(ctx, organization, user)
 	if err != nil {
@@ -294,19 +301,18 @@ func (m *Shell) Doors(ctx context.Context, organization, user string) (ofUser, o
 	return ofUser, ofOrganization, err
 }
 
-// Acceptance is a new run at the door.
+// Acceptance is a new run to store.
 type Acceptance struct {
 	Ticket      lifecycle.Ticket
 	Input       record.Input
-	Chat        record.ChatEntity // as read; a fresh one for a new chat
+	Chat        record.ChatEntity // as it was read; a fresh one for a new chat
 	Slots       lifecycle.Slots
 	Idempotency *record.Idempotency
-	Stale       record.Idempotency // the record that it replaces, if there is one
+	Stale       record.Idempotency // the idempotency record that it replaces, if there is one
 }
 
-// Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work, and
-// commits that. [record.ErrStale] says that one of them has changed since it was read; other errors are those of the
-// store.
+// Accept stores a new run with its chat, its slots and its idempotency record, in one commit. It returns
+// record.ErrStale when one of them has changed since it was read, or what [record.Tx.Commit] returns.
 func (m *Shell) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
 	now := m.Host.Now()
 	place := a.Chat.Value.Next()
@@ -331,7 +337,7 @@ func (m *Shell) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record
 	return r, nil
 }
 
-// follow sends what a commit has made due. All of it may be lost: the due index remembers.
+// follow sends what a commit has made due. All of it may be lost: the due index has it, too.
 func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
