@@ -58,13 +58,15 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	p := built(t)
 	at := t.TempDir() // where a newcomer stands
 	p.dir = filepath.Join(at, ".data")
-	p.environ = []string{"USER_CAP=5", "ORGANIZATION_CAP=50", "RATE_LIMIT=600", "RATE_BURST=100", "LEASE=30s"} // as they are by default
+	// As they are by default.
+	p.environ = []string{"USER_CAP=5", "ORGANIZATION_CAP=50", "RATE_LIMIT=600", "RATE_BURST=100", "LEASE=30s"}
 	p.start()
 	defer p.stop()
 
 	// A refusal is an answer to curl; here it is a failure.
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "curl"), fmt.Appendf(nil, "#!/bin/sh\nexec %s --fail-with-body \"$@\"\n", curl), 0o700)) //nolint:gosec // must be executable
+	wrapper := fmt.Appendf(nil, "#!/bin/sh\nexec %s --fail-with-body \"$@\"\n", curl)
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "curl"), wrapper, 0o700)) //nolint:gosec // must be executable
 	skipped := map[string]bool{}
 	var script strings.Builder
 	script.WriteString("set -o pipefail\n")
@@ -87,7 +89,8 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-c", strings.ReplaceAll(script.String(), "http://127.0.0.1:8080/api/v1", p.url))
+	pasted := strings.ReplaceAll(script.String(), "http://127.0.0.1:8080/api/v1", p.url)
+	shell := exec.CommandContext(ctx, "bash", "-c", pasted)
 	shell.Dir = at
 	shell.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out, complaints bytes.Buffer
@@ -98,7 +101,7 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	for i, c := range run {
 		printed, status := said[2*i], said[2*i+1]
 		assert.Equal(t, "0", status, "%s\n%s", c.line, printed)
-		assert.Contains(t, strings.ToLower(printed), strings.ToLower(c.shown), "what the README says that this prints: %s", c.line)
+		assert.Contains(t, strings.ToLower(printed), strings.ToLower(c.shown), "the README says so of: %s", c.line)
 	}
 	assert.Empty(t, complaints.String())
 }

@@ -84,7 +84,8 @@ func (s *scheduler) say(format string, args ...any) {
 	if a := s.awake; a != nil {
 		who = a.name
 	}
-	_, _ = fmt.Fprintf(s.log, "%s %7d %s: %s\n", s.now.Format("01-02 15:04:05.000"), s.steps, who, fmt.Sprintf(format, args...))
+	at, what := s.now.Format("01-02 15:04:05.000"), fmt.Sprintf(format, args...)
+	_, _ = fmt.Fprintf(s.log, "%s %7d %s: %s\n", at, s.steps, who, what)
 }
 
 // Write has a logger's lines stand in the log.

@@ -18,8 +18,8 @@ type Report struct {
 	Failure string         // what went wrong; empty: nothing did
 }
 
-// Simulate runs a seed: clients and faults for a while, then none, until everything has settled. What happens is written
-// to log, a line each: the calls of ports, what is committed, faults, and what the use cases log. It may be nil.
+// Simulate runs a seed: clients and faults for a while, then none, until everything has settled. What happens is
+// written to log, a line each: calls of ports, what is committed, faults, and what the use cases log. It may be nil.
 func Simulate(seed uint64, log io.Writer) Report {
 	rates := []float64{0, 0.02, 0.05, 0.12}
 	w := newWorld(seed, rates[seed%uint64(len(rates))])

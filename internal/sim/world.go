@@ -247,7 +247,8 @@ func (w *world) deploy(name string) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	if w.log != nil {
-		log = slog.New(slog.NewTextHandler(w.scheduler, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
+		options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}
+		log = slog.New(slog.NewTextHandler(w.scheduler, options))
 	}
 	d.store = record.New(faulty, &bucket{w.blobs, w, p}, m)
 	known := d.store

@@ -5,9 +5,9 @@ package version
 
 import "runtime/debug"
 
-// Version and Commit are set by the linker in released builds:
+// Version and Commit are set by the linker in released builds, with two flags -X in the -ldflags of go build:
 //
-//	go build -ldflags "-X agentplatform/internal/version.Version=v1.2.3 -X agentplatform/internal/version.Commit=0123abc"
+//	-X agentplatform/internal/version.Version=v1.2.3 -X agentplatform/internal/version.Commit=0123abc
 var Version, Commit string
 
 // Unknown is the commit of a build that neither the linker nor the go command has told its commit.

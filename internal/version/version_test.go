@@ -9,7 +9,8 @@ import (
 
 func TestABuildSaysWhichItIs(t *testing.T) {
 	recorded := &debug.BuildInfo{
-		Main: debug.Module{Version: "v0.0.0-20261122-abc"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}},
+		Main:     debug.Module{Version: "v0.0.0-20261122-abc"},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}},
 	}
 	for _, c := range []struct {
 		name, version, commit string
