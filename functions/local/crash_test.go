@@ -177,7 +177,7 @@ func tick(ctx context.Context) {
 }
 
 // At a stop, a model call in progress ends and is not repeated after the restart, unless it takes too long.
-func TestAStopLetsWhatIsUnderWayEnd(t *testing.T) {
+func TestAModelCallInProgressEndsBeforeAStop(t *testing.T) {
 	p := built(t)
 	p.start()
 	_, v, err := p.call(t.Context(), "GET", "/agents", "", nil)

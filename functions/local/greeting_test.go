@@ -13,7 +13,7 @@ import (
 )
 
 // Output is kept in logs, so the key is printed once; later starts print where it is.
-func TestTheKeyIsPrintedOnce(t *testing.T) {
+func TestTheKeyIsPrintedOnlyAtTheFirstStart(t *testing.T) {
 	p := built(t)
 	p.dir = filepath.Join(t.TempDir(), "it's a folder")
 	said := func() string {

@@ -245,9 +245,11 @@ func (h *hostileTools) of(run string) []string {
 
 // maker makes an agent with a hostile model and a tool at an address.
 func (p *program) maker(address, approval string) string {
-	toolkit := p.make("/toolkits", fmt.Sprintf(`{"kind":"http","name":"t","url":%q,"request":{"name":"act","method":"POST","body":"body",
+	toolkit := p.make("/toolkits", fmt.Sprintf(`{"kind":"http","name":"t","url":%q,
+		"request":{"name":"act","method":"POST","body":"body",
 		"parameters":{"type":"object","properties":{"body":{}}}}}`, address))["toolkit_id"]
-	return fmt.Sprint(p.make("/agents", fmt.Sprintf(`{"name":"a","skip_check":true,"model":{"provider":"openai","name":"m"},"toolkit_ids":[%q],
+	return fmt.Sprint(p.make("/agents", fmt.Sprintf(`{"name":"a","skip_check":true,
+		"model":{"provider":"openai","name":"m"},"toolkit_ids":[%q],
 		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])
 }
 
@@ -413,9 +415,11 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 		"a stream of garbage":      raw("text/event-stream", strings.Repeat("data: {{{\n\n", 100)),
 		"a line of 20 MB":          raw("text/event-stream", "data: "+strings.Repeat("x", 20<<20)),
 		"an index of its own": raw("text/event-stream",
-			`data: {"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"a","function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"a",`+
+				`"function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
 		"a negative index": raw("text/event-stream",
-			`data: {"choices":[{"delta":{"tool_calls":[{"index":-1,"id":"a","function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":-1,"id":"a",`+
+				`"function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
 		"deep JSON": raw("text/event-stream", "data: "+strings.Repeat(`{"choices":[`, 20_000)+"\n\n"),
 		"a refusal of 400": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error":{"message":"`+strings.Repeat("no ", 100_000)+`"}}`, http.StatusBadRequest)
@@ -532,14 +536,15 @@ func (p *program) hostileBodies() int {
 		"nothing": "", "no JSON": "hello", "null": "null", "a list": "[]", "a text": `"x"`,
 		"a mark of order": "\ufeff{}", "zeros": "\x00\x00", "two values": `{"name":"x"} {"name":"y"}`,
 		"invalid UTF-8": "{\"name\":\"\xff\"}", "a lone surrogate": `{"name":"\ud800"}`,
-		"a repeated member":        `{"name":"x","name":"y"}`,
-		"a repeated member within": `{"name":"x","output_schema":{"type":"object","type":"string"},"request":{"a":1,"a":2},"arguments":{"a":1,"a":2}}`,
-		"deep lists":               `{"name":"x","more":` + deep("[", "1", "]", 100_000) + `}`,
-		"deep objects":             `{"name":"x","more":` + deep(`{"a":`, "1", "}", 100_000) + `}`,
-		"a deep patch":             deep(`{"model":`, "{}", "}", 30_000),
-		"a huge number":            `{"name":"x","concurrency_cap":1e999999,"confirm_count":1e999999}`,
-		"a number of a megabyte":   `{"name":"x","more":` + strings.Repeat("9", 1<<20) + `}`,
-		"many members":             `{"name":"x"` + strings.Repeat(`,"m`+"ore"+`":1`, 1) + manyMembers(200_000) + `}`,
+		"a repeated member": `{"name":"x","name":"y"}`,
+		"a repeated member within": `{"name":"x","output_schema":{"type":"object","type":"string"},` +
+			`"request":{"a":1,"a":2},"arguments":{"a":1,"a":2}}`,
+		"deep lists":             `{"name":"x","more":` + deep("[", "1", "]", 100_000) + `}`,
+		"deep objects":           `{"name":"x","more":` + deep(`{"a":`, "1", "}", 100_000) + `}`,
+		"a deep patch":           deep(`{"model":`, "{}", "}", 30_000),
+		"a huge number":          `{"name":"x","concurrency_cap":1e999999,"confirm_count":1e999999}`,
+		"a number of a megabyte": `{"name":"x","more":` + strings.Repeat("9", 1<<20) + `}`,
+		"many members":           `{"name":"x"` + strings.Repeat(`,"m`+"ore"+`":1`, 1) + manyMembers(200_000) + `}`,
 		"a schema that doubles": `{"name":"x","output_schema":{"$ref":"#/$defs/d0","$defs":{` + strings.Join(patterns,
 			",") + `,"d24":{"type":"string"}}}}`,
 	})
@@ -549,7 +554,8 @@ func (p *program) hostileBodies() int {
 func (p *program) sendBodies(bodies map[string]string) int {
 	p.t.Helper()
 	toolkit := p.make("/toolkits",
-		`{"kind":"http","name":"t","url":"https://example.com/x","request":{"name":"act","method":"GET"}}`)["toolkit_id"]
+		`{"kind":"http","name":"t","url":"https://example.com/x",`+
+			`"request":{"name":"act","method":"GET"}}`)["toolkit_id"]
 	agent := p.make("/agents", `{"name":"a","can_ask":true}`)["agent_id"]
 	user := p.make("/users", fmt.Sprintf(`{"email":"%v@example.com"}`, agent))["user_id"]
 	group := p.make("/groups", `{"name":"g"}`)["group_id"]

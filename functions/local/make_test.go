@@ -14,7 +14,7 @@ import (
 
 // Everything builds without cgo on a machine with only Go and make, and the tests report that they run without the
 // race detector, which alone needs a C compiler. (.ci/run builds the programs that way.)
-func TestNobodyNeedsACompilerForC(t *testing.T) {
+func TestEverythingBuildsWithoutACCompiler(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")
 	}

@@ -15,7 +15,7 @@ import (
 
 // A provider that repeats the request and its headers: our key is in no text that clients can read, nor in the
 // log.
-func TestAProviderThatRepeatsOurKey(t *testing.T) {
+func TestAKeyThatAProviderRepeatsIsNotShown(t *testing.T) {
 	const key = "sk-OURS-1234567890"
 	p := built(t)
 	said := func(r *http.Request) string {
@@ -60,7 +60,7 @@ func TestAProviderThatRepeatsOurKey(t *testing.T) {
 }
 
 // A provider that reports implausibly low usage: the budget is charged all the same.
-func TestAProviderThatClaimsNextToNothing(t *testing.T) {
+func TestAProviderThatReportsLowUsageIsChargedToTheBudget(t *testing.T) {
 	p := built(t)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}],"+

@@ -109,7 +109,8 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 		strings.TrimSuffix(p.url, "/api/v1"),
 		"--header", "Authorization: Bearer "+p.key, "--seed", strconv.Itoa(seed), "--max-examples",
 		strconv.Itoa(min(60, 10+*requests/1000)), "--workers", "1",
-		"--checks", "unexplained_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
+		"--checks", "unexplained_server_error,status_code_conformance,content_type_conformance,"+
+			"response_headers_conformance,response_schema_conformance",
 		"--phases", "examples,coverage,fuzzing,stateful", "--suppress-health-check", "all", "--no-shrink",
 		"--continue-on-failure", "--request-timeout", "30", "--warnings", "off", "--mode",
 		[]string{"positive", "all"}[seed%2])

@@ -376,7 +376,7 @@ func aLargeFileGoesToTheBucketDirectly(t *testing.T, w world) {
 	assert.Equal(t, `attachment; filename=large.txt`, got.Header.Get("Content-Disposition"))
 }
 
-func TestAnOperatorsCommands(t *testing.T) {
+func TestOperatorCommandsWorkOnADeployment(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
 	operate := func(arguments ...string) string {

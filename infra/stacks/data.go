@@ -47,8 +47,10 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
 		TimeToLiveAttribute:    jsii.String(layout.TTL),
 		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep,
-		DeletionProtection:               jsii.Bool(s.Precious),
-		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
+		DeletionProtection: jsii.Bool(s.Precious),
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: jsii.Bool(true),
+		},
 	})
 	// frames live for minutes: nothing to back up
 	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{

@@ -129,7 +129,9 @@ func (v *Service) streamService(image string) {
 	// CloudFront reaches the balancer through network interfaces inside the VPC.
 	v.balancer.Connections().AllowFrom(awsec2.Peer_Ipv4(v.vpc.VpcCidrBlock()), awsec2.Port_Tcp(jsii.Number(80)),
 		jsii.String("CloudFront"))
-	scaling := service.AutoScaleTaskCount(&awsapplicationautoscaling.EnableScalingProps{MinCapacity: jsii.Number(float64(v.stage.StreamTasks)), MaxCapacity: jsii.Number(100)})
+	scaling := service.AutoScaleTaskCount(&awsapplicationautoscaling.EnableScalingProps{
+		MinCapacity: jsii.Number(float64(v.stage.StreamTasks)), MaxCapacity: jsii.Number(100),
+	})
 	scaling.ScaleToTrackCustomMetric(jsii.String("OpenStreams"), &awsecs.TrackCustomMetricProps{
 		TargetValue: jsii.Number(streamsATask), Metric: awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 			Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(cloud.OpenStreams),

@@ -110,7 +110,8 @@ func several(v any) []string {
 	return all
 }
 
-var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|JobQueue|RunDead|WebhookDead|JobDead|PauseMachine)[0-9A-F]{8}`)
+var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|` +
+	`JobQueue|RunDead|WebhookDead|JobDead|PauseMachine)[0-9A-F]{8}`)
 
 // rights of a role as "action on resource"; resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
@@ -449,7 +450,7 @@ func (all templates) target(kind string, reference any) properties {
 	return nil
 }
 
-func TestTheTemplatesMeanWhatTheyMust(t *testing.T) {
+func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 	defer jsii.Close()
 	all := synthesised(t, "prod")
 	for _, m := range meanings {
@@ -465,7 +466,8 @@ func TestTheTemplatesMeanWhatTheyMust(t *testing.T) {
 		for id, v := range object(all["Data"]["Resources"]) {
 			r := object(v)
 			switch r["Type"] {
-			case "AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::ECR::Repository", "AWS::KMS::Key", "AWS::SecretsManager::Secret":
+			case "AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::ECR::Repository",
+				"AWS::KMS::Key", "AWS::SecretsManager::Secret":
 				ids = append(ids, id)
 				if !strings.HasPrefix(id, "Feed") {
 					assert.Equal(t, "Retain", r["DeletionPolicy"], id)

@@ -56,7 +56,8 @@ type alarm struct {
 }
 
 func (o *Ops) alarm(a alarm) {
-	comparison, missing := awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD, awscloudwatch.TreatMissingData_NOT_BREACHING
+	comparison := awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD
+	missing := awscloudwatch.TreatMissingData_NOT_BREACHING
 	if a.least {
 		comparison = awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD
 	}

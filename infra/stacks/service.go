@@ -111,7 +111,8 @@ func bedrockModels(list string) (resources []*string) {
 			(at == "eu" || at == "us" || at == "apac" || at == "global") {
 			behind = rest
 			resources = append(resources,
-				awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/"+name), nil))
+				awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:"+
+					"inference-profile/"+name), nil))
 		}
 		resources = append(resources,
 			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:*::foundation-model/"+behind), nil))
@@ -186,7 +187,8 @@ func (v *Service) machine() {
 	v.Machine = awsstepfunctions.NewStateMachine(v.Stack, jsii.String("PauseMachine"),
 		&awsstepfunctions.StateMachineProps{
 			StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
-			DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(jsii.String(sfntimer.Definition(*v.Queues[runQueue].QueueUrl()))),
+			DefinitionBody: awsstepfunctions.DefinitionBody_FromString(
+				jsii.String(sfntimer.Definition(*v.Queues[runQueue].QueueUrl()))),
 		})
 	v.Queues[runQueue].GrantSendMessages(v.Machine)
 }

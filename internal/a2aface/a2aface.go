@@ -257,7 +257,8 @@ func (c *call) answer(ctx context.Context, task, chat, text string, decisions []
 	case decisions != nil:
 	case !e.Value.Answerable():
 		return "", &fault{invalidParams,
-			`the task waits for decisions: send a data part like {"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
+			`the task waits for decisions: send a data part like ` +
+				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
 	case text == "":
 		return "", &fault{invalidParams, "message.parts must have a text"}
 	default:

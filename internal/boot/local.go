@@ -142,7 +142,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	known := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
-	tenants := tenant.New(store, store, machine, tenant.Defaults{
+	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		ActiveLimit: s.ActiveLimit, CheckModel: known.Check,
 	}, sealer)
@@ -153,7 +153,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	toolkits := &toolkit.Toolkits{Store: store, Known: store, Host: machine, Sealer: sealer}
+	toolkits := &toolkit.Toolkits{Store: store, Known: store.Known(), Host: machine, Sealer: sealer}
 	if err := kinds.Make(toolkits, s); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	}
 	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
 	work := &worker.Worker{
-		Shell: shell, Store: store, Known: store, Feed: live, Host: machine, Log: log, Lease: s.Lease,
+		Shell: shell, Store: store, Known: store.Known(), Feed: live, Host: machine, Log: log, Lease: s.Lease,
 		PauseExpiry: s.PauseExpiry, Tick: lookEvery,
 		Drain: drainTime,
 		Loop: &agent.Loop{

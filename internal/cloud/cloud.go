@@ -53,8 +53,8 @@ type Platform struct {
 	Log      *slog.Logger
 	Host     host.Host
 	Store    *record.Store
-	Direct   blob.Direct   // the bucket, as clients reach it
-	Known    *record.Store // cached reads, some seconds old at most
+	Direct   blob.Direct  // the bucket, as clients reach it
+	Known    record.Known // cached reads, some seconds old at most
 	Tenants  *tenant.Tenants
 	Shell    *move.Shell
 	Feed     *feed.Feed
@@ -150,10 +150,10 @@ func New(
 	core := dynamotable.New(db, c.CoreTable, machine.Now)
 	blobs := s3blob.New(objects, c.Bucket)
 	store := record.New(core, blobs, machine)
-	known := store
+	known := store.Known()
 	if c.CacheLife > 0 {
 		life := cachetable.Life{Found: c.CacheLife, Missing: min(c.CacheLife, missingLife)}
-		known = record.New(cachetable.New(core, life, machine.Elapsed), blobs, machine)
+		known = record.New(cachetable.New(core, life, machine.Elapsed), blobs, machine).Known()
 	}
 	if err := store.EnsureDeployment(ctx); err != nil {
 		return nil, fmt.Errorf("the table %s cannot be used: %w", c.CoreTable, err)

@@ -81,7 +81,7 @@ func newEdge(t testing.TB) edge {
 	store := record.New(items, &memblob.Store{}, machine)
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
-	tenants := tenant.New(store, store, machine, tenant.Defaults{
+	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
 		UserCap: 1_000_000, OrganizationCap: 1_000_000, RateLimit: 10_000_000, RateBurst: 10_000_000, ActiveLimit: time.Minute,
 	}, sealer)
 	first, err := tenants.Bootstrap(t.Context())
@@ -100,7 +100,7 @@ func newEdge(t testing.TB) edge {
 		MCP: (&mcpface.Face{Intake: in, Store: store, Feed: live, Log: log}).For,
 		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log}, Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
 		Models:   &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},
-		Toolkits: &toolkit.Toolkits{Store: store, Known: store, Host: machine, Sealer: sealer, Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)}},
+		Toolkits: &toolkit.Toolkits{Store: store, Known: store.Known(), Host: machine, Sealer: sealer, Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)}},
 		Host:     machine, Log: log, ObserveWindow: 0, Heartbeat: time.Second, MaxBody: 1 << 20, Metrics: prometheus.NewRegistry(), Pprof: true, PublicURL: "http://localhost",
 	})}
 }

@@ -9,21 +9,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// capInput is a call that a cap has to do with: a message to a new chat, or the cancel of a run that was let in.
+// capInput is a call that concerns a cap: a message to a new chat, or the cancel of an accepted run.
 type capInput struct {
 	cancel bool
 	run    string
 }
 
 type capOutput struct {
-	what string // in, refused, or the status that a cancel has led to
+	what string // accepted, refused, or the status that a cancel has led to
 	run  string
 }
 
-// capState counts the runs that hold a slot, and those of them that have been told to cancel.
+// capState counts the runs that hold a slot, and those of them with a requested cancel.
 type capState struct{ active, ending int }
 
-// CapModel is what the door may do: it lets in as long as there is room, and refuses only when there is none.
+// CapModel is the sequential model of a cap: admission accepts a run while there is a free slot, and refuses only
+// when there is none.
 func CapModel(limit int) porcupine.Model {
 	step := func(s capState, in capInput, out capOutput) (capState, bool) {
 		switch {
@@ -57,8 +58,9 @@ func CapModel(limit int) porcupine.Model {
 	return m.ToModel()
 }
 
-// Caps lets clients of one user run into its cap, or all of an organisation's users into that one's; everybody's runs
-// go on until they are cancelled.
+// Caps runs clients of one user against the user's cap, or all users of an organization against the
+// organization's; every run continues until it is cancelled. It fails where the service cannot be reached or set
+// up; a violation is in the Verdict.
 func (s Service) Caps(ctx context.Context, seed uint64, clients, calls, limit int, organization bool) (Verdict, error) {
 	keys, agent, err := s.people(ctx, clients, limit, organization)
 	if err != nil {
@@ -107,7 +109,7 @@ func (s Service) cap(ctx context.Context, key, agent string, in capInput, id str
 	return capOutput{}, fmt.Errorf("a message: %d %v", a.status, a.body)
 }
 
-// people makes an organisation with the cap: one user with it, or several who share it.
+// people makes an organization with the cap: one user who has it, or several who share it.
 func (s Service) people(
 	ctx context.Context, clients, limit int, organization bool,
 ) (keys []string, agent string, err error) {

@@ -14,11 +14,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What a run's message makes of it.
+// What a message makes its run do.
 const (
 	quick = 'q' // it completes by itself
-	long  = 'l' // it goes on until it is cancelled
-	asks  = 'a' // it asks, and completes once it is answered
+	long  = 'l' // it continues until it is cancelled
+	asks  = 'a' // it asks a question, and completes once that is answered
 )
 
 var messages = map[rune]string{quick: "hello", long: "/sleep 10m", asks: "/ask Which?"}
@@ -32,25 +32,25 @@ type chatInput struct {
 	enqueue bool
 }
 
-// chatOutput is its answer, in the model's words.
+// chatOutput is the response in the model's terms.
 type chatOutput struct {
 	what   string // run, parked, busy, full, ended, missing, refused, or a status
-	run    string // that was started, answered, is active; empty: not told
+	run    string // that was started, answered, or is active; empty: unknown
 	parked string
 }
 
-// chatState is a chat. It is never changed, only copied.
+// chatState is the state of a chat. It is immutable.
 type chatState struct {
 	active  string
 	kind    rune
 	status  string // of the active run: queued, running, awaiting_input
-	flagged bool   // it was told to cancel
+	flagged bool   // a cancel was requested
 	parked  []waiting
 	ended   map[string]string
 
-	// These come with its being met, in a book.
-	name    string       // two of one name are one
-	become  []*chatState // itself, and all that it may have become without any client's doing
+	// These are set when the state enters a book.
+	name    string       // equal names mean equal states
+	become  []*chatState // itself, and every state that it may reach without a client's call
 	becomes map[*chatState]bool
 }
 
@@ -59,8 +59,8 @@ type waiting struct {
 	kind rune
 }
 
-// book holds the states that the checker has met. It comes by the same ones very often, so each is there once, and what
-// follows from it is worked out once.
+// book holds the states that the checker has reached. It reaches the same ones very often, so each is stored once
+// and its successors are computed once.
 type book struct {
 	mu     sync.Mutex
 	states map[string]*chatState
@@ -92,8 +92,9 @@ func (b *book) meet(s chatState) *chatState {
 	return met
 }
 
-// step are the states that a call with this answer may lead to; none: the answer is not possible. Of two of which one
-// may become the other by itself, only the earlier is told: it can do all that the other can.
+// step returns the states that a call with this response may lead to; none: the response is not possible. Of two
+// states of which one may reach the other by itself, only the earlier one is returned: it allows everything that
+// the other does.
 func (b *book) step(from *chatState, in chatInput, out chatOutput) []any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +131,7 @@ func (s chatState) words() string {
 	return b.String() + strings.Join(ids, ",")
 }
 
-// end is the chat after its active run has ended: the first parked message has it.
+// end is the state after the active run has ended: the first parked message becomes the active run.
 func (s chatState) end(status string) chatState {
 	ended := make(map[string]string, len(s.ended)+1)
 	for k, v := range s.ended {
@@ -149,7 +150,7 @@ func (s chatState) with(status string) chatState {
 	return s
 }
 
-// hidden is what may have happened without any client's doing.
+// hidden is the states that may be reached in one step without a client's call.
 func (s chatState) hidden() (list []chatState) {
 	switch {
 	case s.active == "":
@@ -174,7 +175,7 @@ func (s chatState) waits(run string) bool {
 	return slices.ContainsFunc(s.parked, func(w waiting) bool { return w.id == run })
 }
 
-// step is the chat after a call with this answer; ok is false when the answer is not possible here.
+// step is the state after a call with this response; ok is false when the response is not possible here.
 func (s chatState) step(in chatInput, out chatOutput) (after chatState, ok bool) {
 	_, ended := s.ended[in.run]
 	switch in.what {
@@ -196,7 +197,7 @@ func (s chatState) step(in chatInput, out chatOutput) (after chatState, ok bool)
 			return s, out.what == "missing"
 		case ended:
 			return s, out.what == s.ended[in.run]
-		case out.what == "cancelled": // of a running one, when its worker is gone
+		case out.what == "cancelled": // a running run, when its worker is lost
 			return s.end("cancelled"), true
 		case s.status == "running":
 			s.flagged = true
@@ -209,7 +210,7 @@ func (s chatState) step(in chatInput, out chatOutput) (after chatState, ok bool)
 			return s, out.what == "missing"
 		case ended || s.status != "awaiting_input":
 			return s, out.what == "refused"
-		case out.what == "mismatch": // it began to wait between the client's two looks
+		case out.what == "mismatch": // it paused between the client's two requests
 			return s, true
 		}
 		s.status, s.kind = "queued", quick
@@ -244,7 +245,7 @@ func (s chatState) post(in chatInput, out chatOutput) (chatState, bool) {
 	return s.park(waiting{out.parked, in.kind}), out.what == "parked" && (out.run == "" || out.run == s.active)
 }
 
-// ChatModel is what a chat may do.
+// ChatModel is the sequential model of a chat.
 func ChatModel() porcupine.Model {
 	b := &book{states: map[string]*chatState{}, steps: map[chatStep][]any{}}
 	empty, seed := b.meet(chatState{}), maphash.MakeSeed()
@@ -275,7 +276,7 @@ func ChatModel() porcupine.Model {
 	return m.ToModel()
 }
 
-// chatters are clients of a few chats; they know the runs of each other.
+// chatters are clients of a few chats; they share the ids of their runs.
 type chatters struct {
 	Service
 	name string
@@ -303,7 +304,8 @@ func (c *chatters) recent(chat string, random *rand.Rand) string {
 	return list[max(0, len(list)-1-random.IntN(4))]
 }
 
-// Chats lets clients work on chats of their own history, and judges what they saw.
+// Chats runs clients on chats of a new history and checks what they observed. It fails where the service cannot be
+// reached; a violation is in the Verdict.
 func (s Service) Chats(ctx context.Context, seed uint64, clients, calls int) (Verdict, error) {
 	c := &chatters{Service: s, name: fmt.Sprintf("h%d-%d", seed, time.Now().UnixNano()), runs: map[string][]string{}}
 	chats := max(3, clients/3)
@@ -344,7 +346,7 @@ func (s Service) Chats(ctx context.Context, seed uint64, clients, calls int) (Ve
 	}), nil
 }
 
-// do makes a call and puts its answer into the model's words.
+// do makes a call and converts its response to the model's terms.
 func (c *chatters) do(ctx context.Context, in chatInput, key string) (out chatOutput, err error) {
 	var a answer
 	switch in.what {
@@ -372,7 +374,7 @@ func (c *chatters) do(ctx context.Context, in chatInput, key string) (out chatOu
 	}
 	if parked, ok := a.body["parked"].(object); ok && (in.what == "post" || in.what == "followup") {
 		out = chatOutput{what: "parked", run: a.text("run_id"), parked: parked["parked_id"].(string)}
-		if a.replayed { // it may wait on another run by now
+		if a.replayed { // it may be paused for another reason by now
 			out.run = ""
 		}
 		return out, nil
@@ -407,8 +409,8 @@ func (c *chatters) do(ctx context.Context, in chatInput, key string) (out chatOu
 	return out, fmt.Errorf("%s %s: %d %v", in.what, in.run, a.status, a.body)
 }
 
-// resume answers a run's question. One whose answer was lost and that finds itself to have been the one that decided
-// succeeded.
+// resume answers a run's question. A resume whose response was lost, and that then finds that its own answer was
+// the one that decided, has succeeded.
 func (c *chatters) resume(ctx context.Context, in chatInput, key string) (chatOutput, error) {
 	a, err := c.send(ctx, "", http.MethodGet, "/runs/"+in.run, nil)
 	if err != nil {
@@ -431,7 +433,7 @@ func (c *chatters) resume(ctx context.Context, in chatInput, key string) (chatOu
 		return chatOutput{what: "missing"}, nil
 	case a.text("code") == "not_awaiting_input":
 		return chatOutput{what: "refused"}, nil
-	case a.text("code") == "interrupts_mismatch": // it began to wait between the two looks
+	case a.text("code") == "interrupts_mismatch": // it paused between the two requests
 		return chatOutput{what: "mismatch"}, nil
 	}
 	return chatOutput{}, fmt.Errorf("resume %s: %d %v", in.run, a.status, a.body)

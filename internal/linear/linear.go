@@ -1,11 +1,13 @@
-// Package linear holds the service to sequential models: clients beside each other do things to chats, and to a cap,
-// over HTTP and note when each call began and ended; then porcupine (a checker of others) looks for an order of the
-// calls that the model allows and that agrees with the clock. There must be one.
+// Package linear checks the service for linearizability: concurrent clients act on chats and on a cap over HTTP
+// and record when each call began and ended; then the checker porcupine looks for a sequential order of the calls
+// that a model allows and that agrees with the recorded times. There must be one.
 //
-// Clients are never left in doubt: a call whose answer was lost is made again with its key until it is answered, and
-// counts from its first try to its last. So the models are of what the specification promises, retries included.
+// No outcome stays unknown: a call whose response was lost is repeated with its key until it is answered, and
+// lasts from its first attempt to its last. So the models describe what the specification promises, including
+// retries.
 //
-// It knows the service by its HTTP API alone. It imports the standard library and the checker; tests alone import it.
+// The package knows the service only by its HTTP API. It imports the standard library and the checker; only tests
+// import it.
 package linear
 
 import (
@@ -27,16 +29,16 @@ import (
 
 // Service is the one under test.
 type Service struct {
-	Address func() (url, key string) // they may change when it is started again
+	Address func() (url, key string) // may change when the service restarts
 	Agent   string
 }
 
-// patience is how long a call is made again while the service is away.
+// patience is how long a call is repeated while the service is not reachable.
 const patience = 40 * time.Second
 
 type object = map[string]any
 
-// answer is what came of a call.
+// answer is the response to a call.
 type answer struct {
 	status   int
 	body     object
@@ -48,7 +50,7 @@ func (a answer) text(name string) string {
 	return s
 }
 
-// call asks until there is an answer.
+// call repeats a request until it is answered.
 func (s Service) call(ctx context.Context, key, method, path, contentType string, body []byte) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -59,12 +61,12 @@ func (s Service) call(ctx context.Context, key, method, path, contentType string
 		}
 		a, err := s.once(ctx, url, key, method, path, contentType, body)
 		if err == nil && (a.status < 500 || a.text("code") == "run_failed") {
-			return a, nil // any other failure leaves open what was done
+			return a, nil // any other failure leaves the outcome unknown
 		}
 		select {
 		case <-ctx.Done():
 			return a, fmt.Errorf("%s %s was never answered: %w", method, path, err)
-		case <-time.After(5 * time.Millisecond): // it is being started again
+		case <-time.After(5 * time.Millisecond): // the service restarts
 		}
 	}
 }
@@ -114,7 +116,7 @@ func (s Service) post(ctx context.Context, key string, pairs ...string) (answer,
 	return s.call(ctx, key, http.MethodPost, "/chat", w.FormDataContentType(), b.Bytes())
 }
 
-// recorder notes calls.
+// recorder records calls.
 type recorder struct {
 	began time.Time
 	mu    sync.Mutex
@@ -123,7 +125,7 @@ type recorder struct {
 
 func (r *recorder) elapsed() time.Duration { return time.Since(r.began) }
 
-// note records a call that began at an instant and has ended now.
+// note records a call that began at an instant and ends now.
 func (r *recorder) note(client int, began time.Duration, input, output any) {
 	ended := time.Since(r.began)
 	r.mu.Lock()
@@ -132,7 +134,7 @@ func (r *recorder) note(client int, began time.Duration, input, output any) {
 		porcupine.Operation{ClientId: client, Input: input, Call: int64(began), Output: output, Return: int64(ended)})
 }
 
-// beside lets clients work beside each other, and returns what they did.
+// beside runs clients concurrently and returns their calls.
 func beside(
 	clients int, seed uint64, work func(client int, random *rand.Rand, r *recorder) error,
 ) ([]porcupine.Operation, error) {
@@ -152,16 +154,16 @@ func beside(
 	return r.list, nil
 }
 
-// Verdict is what the checker said of a history.
+// Verdict is the checker's result for a history.
 type Verdict struct {
 	Result     porcupine.CheckResult
 	Operations int
 	Succeeded  int
-	Picture    func(file string) error // draws it
-	Words      string                  // of the first part that has no order: its calls, by when they began
+	Picture    func(file string) error // writes a drawing of it
+	Words      string                  // of the first part without an order: its calls by start time
 }
 
-// checkTime bounds the search for an order.
+// checkTime limits the search for an order.
 const checkTime = time.Minute
 
 func judge(m porcupine.Model, list []porcupine.Operation, succeeded func(porcupine.Operation) bool) Verdict {

@@ -75,7 +75,8 @@ func single(next http.Handler) http.Handler {
 		if err == nil && first == '[' {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"a request is one call: batches are not taken"}}`+"\n",
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,`+
+				`"message":"a request is one call: batches are not taken"}}`+"\n",
 				jsonrpc.CodeInvalidRequest)
 			return
 		}

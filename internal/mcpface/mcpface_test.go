@@ -38,7 +38,7 @@ func (h *ticking) Now() time.Time {
 func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
 	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
-	tenants = tenant.New(store, store, h, tenant.Defaults{
+	tenants = tenant.New(store, store.Known(), h, tenant.Defaults{
 		UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
@@ -67,10 +67,11 @@ func serve(face *mcpface.Face, p tenant.Principal, r *http.Request) *httptest.Re
 	return w
 }
 
-const getRun = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"000000000000000000000000"}}}`
+const getRun = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+	`"params":{"name":"get_run","arguments":{"run_id":"000000000000000000000000"}}}`
 
 // The library calls tools in goroutines of its own, where an unrecovered panic would end the process.
-func TestAToolThatPanicsIsARefusal(t *testing.T) {
+func TestAPanicInAToolIsAFailedCall(t *testing.T) {
 	face, _, p, log := newFace(t)
 	w := ask(face, p, getRun, "")
 	assert.Contains(t, w.Body.String(), "something went wrong on our side")
@@ -89,7 +90,8 @@ func TestABatchIsRefused(t *testing.T) {
 			w := ask(face, p, body, version)
 			assert.Equal(t, http.StatusBadRequest, w.Code, "%s: %s", version, body)
 			assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
-			assert.JSONEq(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a request is one call: batches are not taken"}}`,
+			assert.JSONEq(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`+
+				`"message":"a request is one call: batches are not taken"}}`,
 				w.Body.String(), "%s: %s", version, body)
 			assert.Empty(t, log.String(), "nothing was called")
 		}
@@ -98,7 +100,7 @@ func TestABatchIsRefused(t *testing.T) {
 
 // No state is kept between requests, so nothing is ever sent to a subscriber: a subscription would hold a
 // connection for nothing, even after its key has expired.
-func TestNobodyListens(t *testing.T) {
+func TestSubscriptionsAreRefused(t *testing.T) {
 	face, _, p, _ := newFace(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -115,7 +117,7 @@ func TestNobodyListens(t *testing.T) {
 }
 
 // A tool name stays with the agent that had it first: a client that knows it continues to reach the same agent.
-func TestAnAgentKeepsItsToolsName(t *testing.T) {
+func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
 	face, tenants, p, _ := newFace(t)
 	make := func(name string) string {
 		spec := tenants.DefaultSpec(p.Organization.ID)

@@ -119,7 +119,8 @@ func (s *secrets) add(secret string) {
 	for before := range 3 { // a base64 group of four letters may start at each of three bytes
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
 		text = text[min(len(text), (before*8+5)/6):] // without the letters that also depend on the bytes before it
-		s.spelling(text[:max(0, len(text)-1)])       // and without the last letter, which may depend on the bytes after it
+		// and without the last letter, which may depend on the bytes after it
+		s.spelling(text[:max(0, len(text)-1)])
 	}
 }
 

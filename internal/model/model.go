@@ -74,7 +74,7 @@ type Call struct {
 }
 
 // Object is the call's arguments as an object, for providers that accept nothing else. Arguments that are no JSON
-// object become an empty one: the model was told of the error in the call's result.
+// object become an empty one: the model got the error as the call's result.
 func (c Call) Object() map[string]any {
 	var object map[string]any
 	if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
@@ -227,7 +227,8 @@ func Unreachable(err error) error {
 }
 
 // tooLong matches the providers' messages that a conversation does not fit: they share no error code for it.
-var tooLong = regexp.MustCompile(`(?i)context.?length|context window|maximum context|too long|too many (input )?tokens|exceeds? the (model's )?(maximum|limit)`)
+var tooLong = regexp.MustCompile(`(?i)context.?length|context window|maximum context|too long|` +
+	`too many (input )?tokens|exceeds? the (model's )?(maximum|limit)`)
 
 // RetryAfter is the wait that a provider asks for in an answer's headers, at most five minutes; 0 where it asks
 // for none.

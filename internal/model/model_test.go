@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/model"
 )
 
-func TestAProvidersAnswerHasAKind(t *testing.T) {
+func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		text   string
@@ -40,7 +40,7 @@ func TestAProvidersAnswerHasAKind(t *testing.T) {
 	}
 }
 
-func TestAWishToWaitIsBounded(t *testing.T) {
+func TestTheWaitThatAProviderAsksForIsLimited(t *testing.T) {
 	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond,
 		"-1": 0, "soon": 0, "99999": 5 * time.Minute} {
 		assert.Equal(t, want, model.RetryAfter(http.Header{"Retry-After": {value}}), value)

@@ -50,7 +50,7 @@ func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
 	assert.Equal(t, 1, near.asked, "a list is remembered for a while")
 }
 
-func TestAProviderThatIsAwayHidesNoOther(t *testing.T) {
+func TestAnUnreachableProviderDoesNotHideOthers(t *testing.T) {
 	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{
 		"near": &listed{names: []string{"small"}}, "away": &listed{down: errors.New("connection refused")},
 	}}

@@ -197,8 +197,8 @@ func TestWhatIsDueIsTold(t *testing.T) {
 		found, err := w.Due(w.ctx(), shard, w.host.now.Add(-time.Second), 9)
 		require.NoError(t, err)
 		for _, e := range found {
-			assert.Equal(t, shard, e.Shard())
-			seen[e.Part] = true
+			assert.Equal(t, shard, record.RunKey(e.ID).Shard())
+			seen[e.Kind+"/"+e.ID] = true
 		}
 		first, err := w.Due(w.ctx(), shard, w.host.now.Add(-time.Second), 1)
 		require.NoError(t, err)

@@ -27,19 +27,19 @@ func IDOf[T Resourceful](v T) string {
 	return id
 }
 
-// Resource reads a resource within the scope. It returns a problem of kind NotFound or Forbidden.
-func Resource[T Resourceful](ctx context.Context, s *Store, scope Scope, id string) (Entity[T], error) {
+// Resource reads one within the scope.
+func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (Entity[T], error) {
 	var none T
 	kind, _, _ := none.placed()
-	item, err := s.get(ctx, scope, kind+" "+id, resourceKey(kind, id))
+	item, err := s.reads().get(ctx, scope, kind+" "+id, resourceKey(kind, id))
 	if err != nil {
 		return Entity[T]{}, err
 	}
 	return decode[T](item)
 }
 
-// There returns those of the ids whose resources exist within the scope.
-func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []string) ([]string, error) {
+// There says which of some resources are there, within the scope.
+func There[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func There[T Resourceful](ctx context.Context, s *Store, scope Scope, ids []stri
 	for _, id := range ids {
 		keys = append(keys, resourceKey(kind, id))
 	}
-	items, err := s.read(ctx, keys...)
+	items, err := s.reads().read(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"agentplatform/internal/blob"
@@ -130,11 +131,27 @@ type Page[T any] struct {
 	Next string // where the next page begins; empty at the end
 }
 
-// Due lists at most limit items of a shard that were due before until, the oldest first.
-func (s *Store) Due(ctx context.Context, shard int, until time.Time, limit int) (found []table.Entry, err error) {
-	err = s.again(ctx, func() error {
-		found, err = s.table.Due(ctx, shard, until, limit)
+// DueShards is the number of shards that what is due stands in.
+const DueShards = table.DueShards
+
+// DueItem names something that is due.
+type DueItem struct {
+	Kind  string // run, hook, job, file, or a later program's
+	ID    string // of a hook, its run's
+	Place string // among what is kept under the id: a hook's number
+}
+
+// Due lists at most limit items of a shard that were due before until, the oldest first. Its errors are those of the table.
+func (s *Store) Due(ctx context.Context, shard int, until time.Time, limit int) ([]DueItem, error) {
+	var entries []table.Entry
+	err := s.again(ctx, func() (err error) {
+		entries, err = s.table.Due(ctx, shard, until, limit)
 		return err
 	})
-	return found, err
+	due := make([]DueItem, 0, len(entries))
+	for _, e := range entries {
+		kind, id, _ := strings.Cut(e.Part, "/")
+		due = append(due, DueItem{kind, id, e.Sort})
+	}
+	return due, err
 }

@@ -58,7 +58,7 @@ func (o *office) Sleep(ctx context.Context, _ time.Duration) error { return ctx.
 func newEstate(t *testing.T) *estate {
 	o := newOffice(t)
 	e := &estate{office: o}
-	e.tenants = tenant.New(o.store, o.store, o, tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
+	e.tenants = tenant.New(o.store, o.store.Known(), o, tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
 	o.shell.StartDeadline, o.shell.Caps = 1000*time.Hour, e.tenants.Caps
 	e.intake = &intake.Intake{Shell: o.shell, Store: o.store, Tenants: e.tenants, Host: o}
 	e.ours, e.hers = e.household("ours"), e.household("hers")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// a2aClient is the official client of the protocol's version 0.3, with the teller's key, for what an agent's card says.
+// a2aClient is the official client of the protocol's version 0.3 for an agent's card, with the teller's key.
 func (x *Teller) a2aClient(agent string) (*a2aclient.Client, *a2a.AgentCard) {
 	x.Helper()
 	keyed := &http.Client{Transport: keyed(x.Key)}
@@ -40,8 +40,8 @@ func textOf(parts a2a.ContentParts) string {
 	return b.String()
 }
 
-// a2aStories: the face for clients of the Agent2Agent protocol.
-func a2aStories() []Story {
+// The endpoints for clients of the Agent2Agent protocol.
+func a2aScenarios() []Story {
 	return []Story{
 		{Name: "a2a/a message is a run, a context is a chat", Tell: func(x *Teller) {
 			x.patch("/agents/"+x.Agent, object{"description": "says it back"}).is(200)

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restricted is an agent that works for one group, and what it did for a member of that: a run that has ended and one
-// that asks.
+// restricted is an agent that is restricted to a group, with what it did for a member: a run that has ended and
+// one that is paused.
 type restricted struct {
-	*Teller // an admin, who belongs to no group
+	*Teller // an admin who belongs to no group
 
 	member                    *Teller
 	group, agent              string
 	ended, asks, parked, chat string
 	question, delivery, file  string
-	token                     string // of the run that asks, made by the member
+	token                     string // of the paused run, made by the member
 }
 
 func (x *Teller) restrict() restricted {
@@ -57,7 +57,8 @@ func (r restricted) answer() object {
 		"message": "no business of yours"}}}
 }
 
-// closed: somebody tries every door to what the agent did. By its id it is refused, and no list has it.
+// closed checks that somebody can use no endpoint for what the agent did: by id it is refused, and no list
+// contains it.
 func (r restricted) closed(who *Teller) {
 	r.Helper()
 	before := r.get("/runs/" + r.asks).is(200).raw
@@ -112,7 +113,7 @@ func (r restricted) closed(who *Teller) {
 	assert.Equal(r, before, r.get("/runs/"+r.asks).is(200).raw, "what is refused changes nothing")
 }
 
-// closedAgent: nor may the agent itself be read, used or changed, while it is there.
+// closedAgent checks that the agent itself cannot be read, used or changed either, while it exists.
 func (r restricted) closedAgent(who *Teller) {
 	r.Helper()
 	task := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": r.ended}}
@@ -134,8 +135,8 @@ func (r restricted) closedAgent(who *Teller) {
 	}
 }
 
-// accessStories: what an agent with groups did is its groups' alone, for as long as they have it.
-func accessStories() []Story {
+// What an agent with groups did is visible to its groups only, for as long as it has them.
+func accessScenarios() []Story {
 	stories := []Story{
 		{Name: "access/outsiders find every door closed, members and admins open", Tell: func(x *Teller) {
 			r := x.restrict()
@@ -184,11 +185,12 @@ func accessStories() []Story {
 			assert.NotContains(x, outsider.get("/chats/"+r.chat).is(200).raw, secretWord,
 				"its title is of the first message")
 			assert.NotContains(x, outsider.get("/chats").is(200).raw, secretWord)
-			// A message there would have a model read what the outsider may not, and a deletion would take it away.
+			// A message there would give a model the contents that the outsider may not read, and a deletion would
+			// remove them.
 			outsider.chat("message", "x", "chat_id", r.chat).problem(403, "insufficient_permission")
 			outsider.delete("/chats/"+r.chat).problem(403, "insufficient_permission")
 			r.member.delete("/chats/" + r.chat).is(204)
-			outsider.chat("message", "x", "chat_id", r.chat).is(200) // another conversation under its name
+			outsider.chat("message", "x", "chat_id", r.chat).is(200) // another chat of the same id
 		}},
 		{Name: "access/a file stays its sender's, whoever has an agent read it", Tell: func(x *Teller) {
 			r := x.restrict()
@@ -226,7 +228,8 @@ func accessStories() []Story {
 			Tell: func(x *Teller) {
 				r := x.restrict()
 				outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
-				// told is how many words the model of an outsider's last message was told, and an insider's behind it.
+				// told is the number of words that the model was given with an outsider's last message, and with an
+				// insider's after it.
 				told := func(chat string, between, followup bool) (outside, inside float64) {
 					outsider.chat("message", "hello", "chat_id", chat).is(200)
 					run := outsider.hold("chat_id", chat)
@@ -277,7 +280,7 @@ func accessStories() []Story {
 				return len(x.get("/users/"+r.member.User).is(200).list("group_ids")) == 0
 			})
 			assert.Equal(x, []any{r.group}, x.get("/agents/"+r.agent).is(200).at("group_ids"), "where it opens nothing")
-			// What is kept is not refused, what is named anew is.
+			// Stored groups may stay, new ones are checked.
 			x.patch("/agents/"+r.agent, object{"description": "x"}).is(200)
 			x.patch("/agents/"+r.agent, object{"group_ids": []string{r.group}}).is(200)
 			x.post("/agents/"+r.agent+"/duplicate", nil).is(201)
@@ -311,7 +314,7 @@ func accessStories() []Story {
 				asks := manager.chat("agent_id", agent, "message",
 					"/ask Ready?\nthen\n"+tool("echo", object{"text": "a"})).is(202)
 				early := asks.text("run_id")
-				// after the run began, before it asks
+				// after the run has started, before it pauses
 				manager.patch("/agents/"+agent, object{"approver_group_ids": []string{group}}).is(200)
 				manager.post("/runs/"+early+"/resume", object{"decisions": []object{
 					{"interrupt_id": asks.interrupt(0), "decision": "answer", "message": "yes"},
@@ -363,7 +366,7 @@ func accessStories() []Story {
 	return stories
 }
 
-// ends is a way in which the right of a member to the run that it follows ends, in a story of its own.
+// end is a way in which a member loses the right to the run that it follows, with a scenario of its own.
 type end struct {
 	what string
 	do   func(x, member *Teller, keyID, group, agent string)
@@ -394,16 +397,16 @@ var ends = []end{
 	}},
 }
 
-// soon is longer than anything takes that happens at once, and shorter than it is until a right is looked at without
-// a reason.
+// soon is longer than anything that happens at once, and shorter than the interval at which rights are checked
+// again.
 const soon = 15 * time.Second
 
-// known is when the end of a right is known in a world of several processes, where that may take 30 s: with twice as
-// much again for a slow machine, and before the run that is followed ends by itself.
+// known is when all processes of a distributed world know that a right has ended, which may take 30 s: with twice
+// as much again for a slow machine, and less than the followed run takes.
 const known = 90 * time.Second
 
-// rightStories: streams, waits and run tokens end with the right to them.
-func rightStories() (stories []Story) {
+// Streams, waits and run tokens end with the right to them.
+func rightScenarios() (stories []Story) {
 	for _, e := range ends {
 		stories = append(stories,
 			Story{Name: "right/streams, waits and tokens end when " + e.what, Tell: func(x *Teller) {
@@ -452,7 +455,7 @@ func rightStories() (stories []Story) {
 					assert.NoError(x, err, "%s goes on", name)
 				}
 				refused := []int{401, 403}
-				if polled := <-waiting; x.world.Spread { // it may have ended before the right's end was known there
+				if polled := <-waiting; x.world.Spread { // it may have ended before the change was known there
 					for who, reader := range map[string]*Teller{"the member": member, "the token": token} {
 						x.eventually("the end of the right of "+who, func() bool {
 							return slices.Contains(refused, reader.get("/runs/"+run).status)
@@ -470,7 +473,7 @@ func rightStories() (stories []Story) {
 		run := x.hold()
 		lasts := 2
 		if x.world.Spread {
-			lasts = 20 // a slow machine opens the stream within that
+			lasts = 20 // seconds: a slow machine opens the stream within that time
 		}
 		made := x.post("/runs/"+run+"/token", object{"expires_in": lasts}).is(201)
 		stream := x.with(made.text("token")).follow(run)
@@ -484,7 +487,7 @@ func rightStories() (stories []Story) {
 		run := x.begin("message", "/sleep 1s\nafter all")
 		stream := x.follow(run)
 		stream.until("init")
-		x.post("/api-keys/"+x.keyID(x)+"/rotate", nil).is(200) // the text goes on to be good for a day
+		x.post("/api-keys/"+x.keyID(x)+"/rotate", nil).is(200) // the previous text stays valid for a day
 		x.post("/groups", object{"name": "g"}).is(201)
 		x.patch("/agents/"+x.Agent, object{"description": "x"}).is(200)
 		stream.until("done")
@@ -503,7 +506,7 @@ func (x *Teller) keyID(admin *Teller) string {
 	return ""
 }
 
-// regroup gives the agent to another group.
+// regroup restricts the agent to another group.
 func (r restricted) regroup() {
 	r.Helper()
 	other := r.post("/groups", object{"name": "others"}).is(201).text("group_id")

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// agentStories: agents as a product.
-func agentStories() []Story {
+// Agents: versions, drafts, exports and imports.
+func agentScenarios() []Story {
 	return []Story{
 		{Name: "agent/a version is tried, published and taken back", Tell: func(x *Teller) {
 			comesTo := func(status string, version int, more ...string) {
@@ -21,8 +21,8 @@ func agentStories() []Story {
 				object{"approval": object{"mode": "always"}, "publish": false}).is(200)
 			assert.EqualValues(x, 2, edited.number("version"))
 			assert.EqualValues(x, 1, edited.number("published_version"))
-			comesTo("completed", 1)                            // as it is published
-			comesTo("awaiting_input", 2, "agent_version", "2") // who edits agents may try it
+			comesTo("completed", 1)                            // the published version
+			comesTo("awaiting_input", 2, "agent_version", "2") // editors of the agent may run its draft
 			x.colleague("member", "run").chat("agent_id", x.Agent, "agent_version", "2", "message", "x").problem(403,
 				"insufficient_permission")
 			x.chat("agent_version", "9", "message", "x").problem(400, "invalid_request")
@@ -98,7 +98,7 @@ func agentStories() []Story {
 			assert.Len(x, empty.get("/toolkits").is(200).list("toolkits"), 1,
 				"an import that is refused leaves no toolkits")
 
-			for field, value := range map[string]any{ // an import is held to what a creation is
+			for field, value := range map[string]any{ // an import is checked like a creation
 				"model":    object{"provider": "demo", "temperature": 99},
 				"metadata": object{"a": strings.Repeat("x", 200_000)},
 			} {

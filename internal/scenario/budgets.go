@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func budgetStories() []Story {
+func budgetScenarios() []Story {
 	return []Story{
 		{Name: "budget/runs are counted exactly, whoever carries it", Tell: func(x *Teller) {
 			for _, kind := range []string{"organization", "user", "api_key", "agent", "group"} {
@@ -49,14 +49,14 @@ func budgetStories() []Story {
 		}},
 		{Name: "budget/tokens end a run between two steps, and close the door", Tell: func(x *Teller) {
 			x.patch("/users/"+x.User, object{"budget": object{"period": "day", "max_tokens": 12}}).is(200)
-			first := x.chat("message", "one two three").is(200) // three words in, and what they make out
+			first := x.chat("message", "one two three").is(200) // three words of input, and the model's output
 			used := first.number("usage", "input_tokens") + first.number("usage", "output_tokens")
 			assert.Less(x, used, 12.0)
-			// long enough for the followup, however slow the machine
+			// longer than the followup takes on a slow machine
 			parked := x.begin("message", "/sleep 5s\nfour five six seven eight", "chat_id", "c")
 			next := x.post("/runs/"+parked+"/followups", object{"message": "late"}).is(202).text("parked", "parked_id")
 			x.await(parked, "completed")
-			// What was accepted while there was some left starts, and fails with the reason.
+			// A message that was accepted within the budget starts, and fails with the reason.
 			assert.Contains(x, x.awaitTurn(next, "failed").text("error"), "the budget of user "+x.User)
 			refused := x.chat("message", "x").problem(429, "budget_exhausted")
 			assert.Contains(x, refused.text("message"), "of 12 tokens")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chatStories: POST /chat in its modes, and what stands in its responses table.
-func chatStories() []Story {
+// POST /chat in its modes, and its table of responses.
+func chatScenarios() []Story {
 	return []Story{
 		{Name: "chat/of an answer only what it says counts", Tell: func(x *Teller) {
 			gone := x.post("/agents", object{"name": "Gone"}).is(201).text("agent_id")
@@ -101,7 +101,7 @@ func chatStories() []Story {
 			assert.Equal(x, joined(events), last.body["run"].(object)["result"].(object)["answer"])
 		}},
 		{Name: "chat/200: a run cancelled within the window", Tell: func(x *Teller) {
-			var cancelling sync.WaitGroup // its answer may come after the run's
+			var cancelling sync.WaitGroup // its response may come after the run's
 			defer cancelling.Wait()
 			cancelling.Go(func() {
 				run := x.activeRun("c")

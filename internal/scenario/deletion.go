@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// deletionStories: what was deleted can be read nowhere.
-func deletionStories() []Story {
+// Deleted content can be read nowhere.
+func deletionScenarios() []Story {
 	var all []Story
 	for _, d := range deletions {
 		all = append(all, Story{Name: "deletion/of " + d.of, Tell: func(x *Teller) { d.tell(newGarden(x, nil)) }})
@@ -18,8 +18,8 @@ func deletionStories() []Story {
 	return all
 }
 
-// Deletion tells those stories, one after the other, to a service whose blob store can be looked into: left lists the
-// values that hold a word. In the end, when their organisations are deleted, too, nothing must be left there at all.
+// Deletion runs these scenarios one after the other against a service whose blob store can be read: left lists the
+// blobs that contain a word. At the end, when the organizations are deleted as well, the blob store must be empty.
 func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 	receiver := newReceiver(t)
 	world := h.Start(t, receiver.settings(nil))
@@ -74,10 +74,10 @@ var deletions = []struct {
 	}},
 }
 
-// garden is a teller who plants words, and looks where they come up.
+// garden is a client that puts unique words into content and searches for them.
 type garden struct {
 	*Teller
-	left  func(word string) []string // nil: the blob store cannot be looked into
+	left  func(word string) []string // nil: the blob store cannot be read
 	words []string
 }
 
@@ -85,19 +85,19 @@ func newGarden(x *Teller, left func(string) []string) *garden { return &garden{T
 
 func (g *garden) operator() *Teller { return g.with(g.world.Key) }
 
-// plant makes up a word that stands nowhere else.
+// plant makes a word that occurs nowhere else.
 func (g *garden) plant(what string) string {
 	word := fmt.Sprintf("%s-of-%s", strings.ReplaceAll(what, " ", "-"), g.Organization)
 	g.words = append(g.words, word)
 	return word
 }
 
-// long is a text with the word that is too large for an item of the table.
+// long is a text with the word that is too large for a table item.
 func (g *garden) long(what string) string {
 	return g.plant(what) + strings.Repeat(" lorem ipsum", 1000)
 }
 
-// converse has conversations in which everything is said that can be, by the client y. It returns their chats.
+// converse has conversations with every kind of content as the client y, and returns their chats.
 func (g *garden) converse(y *Teller) (chats []string) {
 	in := func(name string) string {
 		chats = append(chats, name+"-"+g.Organization)
@@ -138,7 +138,7 @@ func (g *garden) converse(y *Teller) (chats []string) {
 	return chats
 }
 
-// provide makes an agent and a toolkit with words in them.
+// provide makes an agent and a toolkit that contain words.
 func (g *garden) provide() (agent, toolkit string) {
 	document := func(word string) string {
 		return `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"` + g.receiver.url + `"}],"paths":{"/x":{"get":{"operationId":"x",
@@ -154,7 +154,7 @@ func (g *garden) provide() (agent, toolkit string) {
 	return agent, toolkit
 }
 
-// sown checks that some of the words are in the blob store: else it would prove nothing that they are not.
+// sown checks that some words are in the blob store: otherwise their later absence would prove nothing.
 func (g *garden) sown() {
 	if g.left == nil {
 		return
@@ -166,11 +166,11 @@ func (g *garden) sown() {
 	assert.Positive(g, found)
 }
 
-// lists are the places where a client finds what it does not know by name.
+// lists are the lists in which a client finds content without knowing its id.
 var lists = []string{"/chats", "/runs", "/agents", "/toolkits", "/users", "/webhooks/deliveries", "/interrupts",
 	"/audit-log", "/analytics/usage"}
 
-// forgotten waits until no word can be read any more, by x, or stands in the blob store.
+// forgotten waits until x can read no word any more, and none is in the blob store.
 func (g *garden) forgotten(x *Teller) {
 	for _, path := range lists {
 		g.eventually("the end of every word in "+path, func() bool {
@@ -183,7 +183,7 @@ func (g *garden) forgotten(x *Teller) {
 	}
 }
 
-// emptied waits until the blob store has no value with the word.
+// emptied waits until no blob contains the word.
 func (x *Teller) emptied(word string, left func(string) []string) {
 	x.Helper()
 	defer func() {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileStories: who owns the bytes of files, and when they go.
-func fileStories() []Story {
+// Who owns the bytes of files, and when they are removed.
+func fileScenarios() []Story {
 	return []Story{
 		{Name: "files/one that two chats share goes with the second of them", Tell: func(x *Teller) {
 			file := x.file("the word is swordfish")
@@ -153,20 +153,21 @@ func fileStories() []Story {
 	}
 }
 
-// file sends a file and returns its id.
+// file uploads a file and returns its id.
 func (x *Teller) file(content string) string {
 	x.Helper()
 	body, kind := form("file", "file:"+content)
 	return x.do(x.request(http.MethodPost, "/files", body, "Content-Type", kind)).is(201).text("file_id")
 }
 
-// put sends the bytes of an announced file.
+// put uploads the bytes of an announced file.
 func (x *Teller) put(file string, body io.Reader) reply {
 	x.Helper()
 	return x.do(x.request(http.MethodPut, "/files/"+file+"/content", body, "Content-Type", "application/octet-stream"))
 }
 
-// forget deletes a chat, and waits until its runs are removed: what of them goes last is a file that nobody else uses.
+// forget deletes a chat and waits until its runs are removed: last is a file that only they use, which is removed
+// last.
 func (x *Teller) forget(chat, last string) {
 	x.Helper()
 	x.delete("/chats/" + chat).is(204)

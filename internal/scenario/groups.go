@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func groupStories() []Story {
+func groupScenarios() []Story {
 	return []Story{
 		{Name: "group/create, list, change, members, delete", Tell: func(x *Teller) {
 			a := x.post("/groups", object{"name": "Sales", "description": "those who sell"}).is(201)
@@ -21,7 +21,7 @@ func groupStories() []Story {
 			y := x.colleague("member", "run")
 			assert.Equal(x, id, x.post("/groups/"+id+"/members", object{"user_id": y.User}).is(201).text("group_ids",
 				0))
-			x.post("/groups/"+id+"/members", object{"user_id": y.User}).is(201) // again: the same
+			x.post("/groups/"+id+"/members", object{"user_id": y.User}).is(201) // repeated: no change
 			x.patch("/users/"+x.User, object{"group_ids": []string{id}}).is(200)
 			assert.ElementsMatch(x, []string{x.User, y.User},
 				ids(x.get("/groups/"+id+"/members"), "members", "user_id"))
@@ -66,7 +66,7 @@ func groupStories() []Story {
 			outsider.post("/runs/"+run+"/followups", object{"message": "x"}).problem(403, "insufficient_permission")
 			member.post("/runs/"+run+"/followups", object{"message": "x"}).is(202)
 			member.post("/runs/"+run+"/cancel", nil).is(200)
-			// Not even in a version from before the restriction.
+			// Nor in a version from before the restriction.
 			manager := x.colleague("manager", "manage")
 			manager.chat("message", "x", "agent_version", fmt.Sprint(open)).problem(403, "insufficient_permission")
 			x.post("/agents/"+x.Agent+"/publish", object{"version": open}).is(200)
@@ -88,7 +88,7 @@ func groupStories() []Story {
 			}
 			run, interrupt := pause()
 			other.post("/runs/"+run+"/resume", decide(interrupt)).problem(403, "insufficient_permission")
-			// it learns nothing
+			// nothing is revealed
 			other.post("/runs/"+run+"/resume", decide("wrong")).problem(403, "insufficient_permission")
 			token := x.with(other.post("/runs/"+run+"/token", nil).is(201).text("token"))
 			token.post("/runs/"+run+"/resume", decide(interrupt)).problem(403, "insufficient_permission")
@@ -98,7 +98,7 @@ func groupStories() []Story {
 			run, interrupt = pause()
 			x.post("/runs/"+run+"/resume", decide(interrupt)).is(200) // an admin
 			x.await(run, "completed")
-			// A question is for whoever is asked.
+			// A question is answered by the user who is asked.
 			asked := other.chat("agent_id", agent, "message", "/ask Which?").is(202)
 			other.post("/runs/"+asked.text("run_id")+"/resume",
 				object{"decisions": []object{{"interrupt_id": asked.interrupt(0), "decision": "answer",
@@ -110,7 +110,7 @@ func groupStories() []Story {
 				x.Helper()
 				require.Less(x, done.status, 300, done.raw)
 				var entry object
-				x.eventually("the entry of "+operation, func() bool { // a listing
+				x.eventually("the entry of "+operation, func() bool { // lists are eventually consistent
 					for _, e := range x.get("/audit-log").is(200).list("entries") {
 						if e := e.(object); e["operation"] == operation && e["subject"].(object)["id"] == subject {
 							entry = e
@@ -142,7 +142,7 @@ func groupStories() []Story {
 				y.post("/toolkits/"+builtin+"/tools/echo/try", object{"arguments": object{"text": "secret words"}}))
 			before := x.get("/audit-log").is(200).raw
 			assert.NotContains(x, before, "secret words")
-			y.post("/runs/"+run+"/cancel", nil).is(200) // it had ended: nothing was done
+			y.post("/runs/"+run+"/cancel", nil).is(200) // it had ended: nothing was changed
 			y.delete("/chats/gone").is(404)
 			assert.Equal(x, before, x.get("/audit-log").is(200).raw)
 		}},
@@ -165,7 +165,7 @@ func groupStories() []Story {
 
 			y.get("/audit-log").problem(403, "insufficient_permission")
 			var log reply
-			x.eventually("the whole log", func() bool { // a listing
+			x.eventually("the whole log", func() bool { // lists are eventually consistent
 				log = x.get("/audit-log?limit=6").is(200)
 				return log.text("entries", 0, "operation") == "delete-agent"
 			})

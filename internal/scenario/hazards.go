@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// at64 does something 64 times at once and counts the statuses.
+// at64 calls do 64 times concurrently and counts the statuses.
 func at64(do func(i int) int) map[int]int {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -26,9 +26,9 @@ func at64(do func(i int) int) map[int]int {
 	return counts
 }
 
-// hazardStories: where careless versions of such a system go wrong. Those that need a clock or a crash are told by the
-// simulation and by the tests of the packages; internal/README.md lists which is where.
-func hazardStories() []Story {
+// What careless versions of such a system get wrong. Hazards that need a clock or a crash are tested by the
+// simulation and by tests of the packages; internal/README.md lists where.
+func hazardScenarios() []Story {
 	return []Story{
 		{Name: "hazard01/idempotency before everything", Tell: func(x *Teller) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
@@ -174,7 +174,7 @@ func hazardStories() []Story {
 			}
 			x.post("/runs/"+run+"/cancel", nil).is(200)
 			for i, p := range parked {
-				// The parked ones are the turns right after the first: nobody got in between.
+				// The parked messages are the next turns: no other message came between.
 				assert.EqualValues(x, i+2, x.awaitTurn(p, "completed").number("turn"))
 			}
 			close(stop)

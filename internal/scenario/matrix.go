@@ -16,19 +16,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The authorisation matrix: every route of the document × who asks × at which level × for whose object. What must
-// come is not read from the service but follows from the row: who is not known gets 401; whose level is too low 403,
-// whatever the object; then an object that is nowhere 404, one of another scope 403, what stands above the one who
-// asks 403, and so what an agent that works for other groups is and did. What is refused changes nothing and tells
-// nothing.
+// The authorization matrix: every endpoint of the document × who calls × with which level × whose object. The
+// expected status is not read from the service but follows from the row, in this order: 401 for an unknown key;
+// 403 for a level that is too low, whatever the object; 404 for an object that does not exist; 403 for one of
+// another scope, for one with more rights than the caller, and for an agent of other groups with what it did. A
+// refused request changes nothing and reveals nothing.
 
-// right is a route's row.
+// right is the row of an endpoint.
 type right struct {
-	level  string // that it needs; empty: it answers everybody
-	object string // the kind of thing that its path, or its form, names
-	token  bool   // the run's own token may do it, too
+	level  string // that it requires; empty: no key is needed
+	object string // the kind of object that its path or form names
+	token  bool   // the run's own token is accepted, too
 	body   any    // a body, or the pairs of a form
-	inBody bool   // the object stands in the body: a malformed id is the body's fault
+	inBody bool   // the object is named in the body: a malformed id is an invalid body
 }
 
 type pairs []string
@@ -139,13 +139,13 @@ func covers(has, needed string) bool {
 	return slices.Index(levels, has) >= slices.Index(levels, needed)
 }
 
-// secretWord stands in everything that is made, so that a leak can be seen.
+// secretWord is in all content that is made, so that a leak is found.
 const secretWord = "swordfish"
 
-// thing is something to ask for: what fills the gaps of paths and bodies.
+// thing is an object: values for the placeholders of paths and bodies.
 type thing map[string]string
 
-// make makes a thing of a kind with the teller's own key.
+// make makes an object of a kind with the teller's own key.
 func (x *Teller) make(kind string) thing {
 	x.Helper()
 	switch kind {
@@ -194,7 +194,7 @@ func (x *Teller) make(kind string) thing {
 	return nil
 }
 
-// unmake deletes a thing, if its kind can be deleted, and waits until that is done.
+// unmake deletes an object, if its kind can be deleted, and waits until that is done.
 func (x *Teller) unmake(kind string, o thing) bool {
 	x.Helper()
 	paths := map[string]string{
@@ -215,7 +215,7 @@ func (x *Teller) unmake(kind string, o thing) bool {
 		y.eventually("the delivery's end",
 			func() bool { return y.post("/webhooks/deliveries/"+o["id"]+"/redeliver", nil).status == 404 })
 	}
-	if kind == "group" { // it is taken out of its members in the background
+	if kind == "group" { // its members are updated in the background
 		y.eventually("the group's end",
 			func() bool { return len(y.get("/users/"+o["user_id"]).is(200).list("group_ids")) == 0 })
 	}
@@ -229,7 +229,7 @@ func (o thing) fill(text string) string {
 	return text
 }
 
-// ask sends a route's request for a thing. Of a stream only the beginning is read.
+// ask sends an endpoint's request for an object. Of a stream only the beginning is read.
 func (x *Teller) ask(route string, r right, o thing) reply {
 	x.Helper()
 	method, path, _ := strings.Cut(route, " ")
@@ -270,8 +270,8 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
-// inventory is what there is of a scope, as its administrator sees it. The audit log is a part of it: whatever changes
-// leaves an entry.
+// inventory is all content of a scope, as its administrator sees it, including the audit log: every change leaves
+// an entry.
 func (x *Teller) inventory() string {
 	x.Helper()
 	var b strings.Builder
@@ -286,7 +286,7 @@ func (x *Teller) inventory() string {
 	return b.String()
 }
 
-// cell is a request of the matrix with what must come of it.
+// cell is a request of the matrix with its expected response.
 type cell struct {
 	what   string
 	key    string
@@ -295,7 +295,7 @@ type cell struct {
 	code   string
 }
 
-// Matrix checks every route of a world's document against its row.
+// Matrix checks every endpoint of a world's OpenAPI document against its row.
 func Matrix(t *testing.T, h Harness) {
 	receiver := newReceiver(t)
 	w := h.Start(t, map[string]string{
@@ -327,11 +327,11 @@ func Matrix(t *testing.T, h Harness) {
 type matrix struct {
 	home, other, nobody *Teller
 
-	keys map[string]string // of the owner by level, and those that are no good
-	made map[string]thing  // by whose and kind
+	keys map[string]string // of the owner by level, and invalid ones
+	made map[string]thing  // by owner and kind
 }
 
-// people makes the keys: of each level, and those that no longer hold or never did.
+// people makes the keys: one of each level, and those that are no longer or never were valid.
 func (m *matrix) people() {
 	x := m.home
 	of := func(level string) reply {
@@ -368,7 +368,7 @@ func (m *matrix) people() {
 	m.keys["of nobody"] = m.nobody.Key
 }
 
-// operators makes what stands above an admin of its own organization, by the kind of object that it is.
+// operators makes objects with more rights than an admin of their own organization, by kind.
 func (m *matrix) operators() {
 	boss := m.home.operator()
 	m.made["operator's key"] = thing{"id": boss.keyID}
@@ -378,7 +378,7 @@ func (m *matrix) operators() {
 	m.made["operator's group"] = thing{"id": group, "user_id": boss.User}
 }
 
-// outsiders makes an agent that works for a group, with what it did, and somebody who does not belong to that.
+// outsiders makes an agent that is restricted to a group, with what it did, and a user outside the group.
 func (m *matrix) outsiders() {
 	r := m.home.restrict()
 	run := thing{"run_id": r.asks, "chat_id": r.chat, "parked_id": r.parked}
@@ -388,17 +388,17 @@ func (m *matrix) outsiders() {
 	m.keys["of an outsider"] = m.home.colleague("manager", "manage").Key
 }
 
-// names says whether a route's path or body has a gap for a member of things.
+// names says whether an endpoint's path or body has a placeholder.
 func (r right) names(route, gap string) bool {
 	return strings.Contains(route+jsonOf(r.body), "{"+gap+"}")
 }
 
-// changes says whether a route changes a key or a user, by itself or as a member of a group.
+// changes says whether an endpoint changes a key or a user, directly or as a member of a group.
 func (r right) changes(route string) bool {
 	return !strings.HasPrefix(route, "GET ") && (r.object == "key" || r.object == "user" || r.names(route, "user_id"))
 }
 
-// things makes one of each kind in each place, that nothing may change.
+// things makes one object of each kind in each scope; nothing may change them.
 func (m *matrix) things() {
 	for kind := range kinds() {
 		m.made["own "+kind] = m.home.make(kind)
@@ -457,7 +457,7 @@ func (m *matrix) refused(t *testing.T) {
 	t.Log(asked, "requests were refused")
 }
 
-// cells are the requests that a route must refuse.
+// cells are the requests that an endpoint must refuse.
 func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	own := m.made["own "+r.object]
 	add := func(what, key string, o thing, status int, code string) {
@@ -472,7 +472,7 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 			continue
 		}
 		add("at level "+level, m.keys[level], own, 403, "insufficient_permission")
-		if r.object != "" { // the level comes before the object
+		if r.object != "" { // the level is checked before the object
 			add("at level "+level+", of nothing", m.keys[level], m.made["nowhere "+r.object], 403,
 				"insufficient_permission")
 			add("at level "+level+", of another's", m.keys[level], m.made["other "+r.object], 403,
@@ -496,11 +496,11 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	if r.inBody {
 		missing, code = 400, "invalid_request"
 	}
-	if r.object != "chat" { // clients make ids of chats up
+	if r.object != "chat" { // clients choose the ids of chats
 		add("of nonsense", good, m.made["malformed "+r.object], missing, code)
 	}
 	if r.level == "operator" {
-		return list // it may do that everywhere
+		return list // it has this right everywhere
 	}
 	if closed, there := m.made["restricted "+r.object]; there {
 		add("of an agent of other groups", m.keys["of an outsider"], closed, 403, "insufficient_permission")
@@ -519,7 +519,7 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	return list
 }
 
-// allowed: whoever may is not refused, for what is its own and for what is a colleague's.
+// allowed checks that a caller with the right is not refused, for its own objects and for a colleague's.
 func (m *matrix) allowed(t *testing.T) {
 	asked := 0
 	for _, route := range slices.Sorted(maps.Keys(rights)) {

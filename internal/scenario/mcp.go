@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// keyed lets requests in.
+// keyed adds a key to requests.
 type keyed string
 
 func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -26,8 +26,8 @@ func (x *Teller) mcpClient() (*mcp.ClientSession, error) {
 	}, nil)
 }
 
-// mcpStories: the face for clients of the Model Context Protocol.
-func mcpStories() []Story {
+// The endpoint for clients of the Model Context Protocol.
+func mcpScenarios() []Story {
 	return []Story{
 		{Name: "mcp/agents are tools", Tell: func(x *Teller) {
 			second := x.post("/agents", object{"name": "Demo", "description": "another one"}).is(201).text("agent_id")

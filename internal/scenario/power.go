@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// powerStories: who may make, change, take the text of, or take away what.
-func powerStories() []Story {
+// Who may make, change, rotate or remove which users, keys and groups.
+func powerScenarios() []Story {
 	return []Story{
 		{Name: "power/an admin sees an operator's key and user, and may do nothing to them", Tell: func(x *Teller) {
 			operator := x.with(x.world.Key)
@@ -41,10 +41,10 @@ func powerStories() []Story {
 			assert.Equal(x, key, x.get("/api-keys/"+boss.keyID).is(200).raw)
 			assert.Equal(x, user, x.get("/users/"+boss.User).is(200).raw)
 			boss.get("/organizations").is(200)
-			// The group that an operator put its like into is not left by an admin's word either.
+			// Nor does an admin's request remove an operator from the group that another operator put it into.
 			operator.patch("/users/"+boss.User, object{"group_ids": []string{group}}).is(200)
 			x.delete("/groups/"+group+"/members/"+boss.User).problem(403, "insufficient_permission")
-			// What ends is the operator's power, not its user's past: without such a key it is a user like others.
+			// The operator's right ends, its user remains: without an operator's key it is a user like others.
 			operator.delete("/api-keys/" + boss.keyID).is(204)
 			x.patch("/users/"+boss.User, object{"role": "manager"}).is(200)
 			x.delete("/users/" + boss.User).is(204)
@@ -58,7 +58,7 @@ func powerStories() []Story {
 			other := x.colleague("admin", "admin")
 			other.patch("/users/"+x.User, object{"name": "renamed"}).is(200)
 			x.patch("/users/"+other.User, object{"role": "manager"}).is(200)
-			// its key has the level of an admin, and it is none any more
+			// its key has the level admin, but its role no longer has
 			other.get("/users").problem(403, "insufficient_permission")
 			x.patch("/users/"+other.User, object{"role": "admin"}).is(200)
 			other.get("/users").is(200)
@@ -88,11 +88,12 @@ func powerStories() []Story {
 			assert.Equal(x, "FIRST@example.com",
 				x.patch("/users/"+first, object{"email": "FIRST@example.com"}).is(200).text("email"), "its own")
 			x.patch("/users/"+first, object{"name": "F"}).is(200)
-			// another organization's
+			// of another organization
 			newTeller(x.T, x.world, x.receiver).post("/users", object{"email": "first@example.com"}).is(201)
 			x.patch("/users/"+first, object{"email": "moved@example.com"}).is(200)
 			x.post("/users", object{"email": "moved@example.com"}).problem(409, "conflict")
-			x.patch("/users/"+second, object{"email": "first@example.com"}).is(200) // what is left is free
+			// the previous address is free again
+			x.patch("/users/"+second, object{"email": "first@example.com"}).is(200)
 			x.delete("/users/" + second).is(204)
 			user("first@example.com")
 		}},
@@ -152,12 +153,12 @@ func powerStories() []Story {
 			assert.Equal(x, 100.0, raised.number("ceilings", "caps", "user"))
 			assert.Equal(x, 40.0, raised.number("ceilings", "caps", "organization"), "the others stay")
 			x.patch("/organization", object{"ceilings": nil}).problem(403, "insufficient_permission")
-			x.patch("/organization", raised.body).is(200) // it says back what it was shown
+			x.patch("/organization", raised.body).is(200) // it sends back what it was shown
 			x.patch("/organization", object{"caps": object{"user": 100}}).is(200)
 			x.patch("/users/"+x.User, object{"concurrency_cap": 100}).is(200)
 			x.patch("/organization", object{"caps": object{"user": 101}}).names("body.caps.user")
 
-			// A ceiling that is lowered holds for what was set before, and for defaults.
+			// A lowered ceiling applies to what was set before, and to defaults.
 			operator.patch(home, object{"ceilings": object{"caps": object{"user": 2, "organization": 3}}}).is(200)
 			assert.Equal(x, object{"user": 2.0, "organization": 3.0}, x.get("/organization").at("caps"))
 			assert.Equal(x, 2.0, x.get("/me").number("limits", "active_runs_of_user"))
@@ -168,7 +169,7 @@ func powerStories() []Story {
 			assert.Equal(x, 2.0, x.get("/organization").number("caps", "user"))
 			operator.patch(home, object{"ceilings": object{"caps": object{"user": 0}}}).names("body.ceilings.caps.user")
 			operator.patch(home, object{"caps": object{"user": 3}}).names("body.caps.user")
-			// An operator may set more than the deployment's settings by itself, and take its ceilings back.
+			// An operator may set more than the deployment's settings, and remove its ceilings.
 			free := operator.patch(home, object{"ceilings": nil, "caps": object{"user": 500}}).is(200)
 			assert.Equal(x, 500.0, free.number("caps", "user"))
 			assert.Equal(x, 20.0, free.number("ceilings", "caps", "user"))
@@ -180,7 +181,7 @@ func powerStories() []Story {
 	}
 }
 
-// boss is an operator that belongs to a teller's organization.
+// boss is an operator whose user belongs to a teller's organization.
 type boss struct {
 	*Teller
 

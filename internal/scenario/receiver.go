@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// receiver is a webhook receiver over TLS, and a server of tools. Its path says how it behaves; the last part keeps the
-// stories apart.
+// receiver is a webhook receiver over TLS, and a server of tools. A request's path names the behaviour; its last
+// segment identifies the scenario.
 type receiver struct {
 	host   string
 	caFile string
@@ -83,7 +83,7 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	_, _ = io.WriteString(w, "thank you")
 }
 
-// address is where a story's pushes go.
+// address is the callback URL of a scenario.
 func (x *Teller) address(behaviour string) string {
 	return x.receiver.url + "/" + behaviour + "/" + x.Organization
 }
@@ -94,11 +94,11 @@ func (x *Teller) pushes(behaviour string) []push {
 	return append([]push{}, x.receiver.got["/"+behaviour+"/"+x.Organization]...)
 }
 
-// awaitPushes waits until so many have come.
+// awaitPushes waits until n webhook requests have arrived.
 func (x *Teller) awaitPushes(behaviour string, n int) []push {
 	x.Helper()
 	defer func() {
-		if x.Failed() { // what the service thinks of it
+		if x.Failed() { // the service's own record of them
 			x.Log(x.get("/webhooks/deliveries").raw)
 		}
 	}()

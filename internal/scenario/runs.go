@@ -10,16 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runStories: the endpoints around runs and chats.
-func runStories() []Story {
+// The endpoints for runs and chats.
+func runScenarios() []Story {
 	return []Story{
 		{Name: "runs/the public view has its fields from the start", Tell: func(x *Teller) {
 			run := x.hold("metadata", `{"k":"v"}`)
 			v := x.get("/runs/" + run).is(200)
 			assert.Equal(x, run, v.header.Get("X-Agent-Run-Id"))
 			assert.Equal(x, run, x.post("/runs/"+run+"/resume", decide("x", "approve")).header.Get("X-Agent-Run-Id"))
-			for _, name := range strings.Fields(`run_id chat_id agent_id agent_version user_id api_key_id turn version status interrupts error result usage
-				parked attempt created_at queued_at started_at finished_at paused_at updated_at expires_at active_ms cancel_requested cancel_reason decided_by metadata`) {
+			for _, name := range strings.Fields(`run_id chat_id agent_id agent_version user_id api_key_id turn version
+				status interrupts error result usage parked attempt created_at queued_at started_at finished_at
+				paused_at updated_at expires_at active_ms cancel_requested cancel_reason decided_by metadata`) {
 				assert.Contains(x, v.body, name)
 			}
 			assert.Nil(x, v.at("error"))
@@ -185,7 +186,7 @@ func runStories() []Story {
 			for k, v := range up["headers"].(object) {
 				r.Header.Set(k, v.(string))
 			}
-			r.Header.Set("Authorization", "Bearer "+x.Key) // an address of this API wants the client's own
+			r.Header.Set("Authorization", "Bearer "+x.Key) // an address of this API needs the client's own key
 			x.do(r).is(200)
 			got := x.get("/files/" + a.text("file_id")).is(200)
 			assert.Equal(x, "bytes", got.raw)
@@ -223,12 +224,13 @@ func runStories() []Story {
 			assert.Contains(x, csv.header.Get("Content-Type"), "text/csv")
 			lines := strings.Split(strings.TrimSpace(csv.raw), "\n")
 			assert.Len(x, lines, 4)
-			assert.Equal(x, "run_id,chat_id,agent_id,user_id,status,billed,input_tokens,output_tokens,active_ms,model_calls,tool_calls,finished_at", strings.TrimSpace(lines[0]))
+			assert.Equal(x, "run_id,chat_id,agent_id,user_id,status,billed,input_tokens,output_tokens,"+
+				"active_ms,model_calls,tool_calls,finished_at", strings.TrimSpace(lines[0]))
 		}},
 	}
 }
 
-// ids collects a member of a list's rows.
+// ids are the values of a member of a list's rows.
 func ids(a reply, list, member string) []string {
 	a.x.Helper()
 	a.is(200)
@@ -239,8 +241,8 @@ func ids(a reply, list, member string) []string {
 	return found
 }
 
-// transitionStories: a story for each row of the transition table.
-func transitionStories() []Story {
+// A scenario for each row of the transition table.
+func transitionScenarios() []Story {
 	return []Story{
 		{Name: "transition/none to queued: a message is accepted", Tell: func(x *Teller) {
 			assert.Equal(x, "queued", x.chat("message", "x", "wait", "false").is(202).text("status"))
@@ -335,8 +337,8 @@ func transitionStories() []Story {
 	}
 }
 
-// errorStories: the rows of the error tables.
-func errorStories() []Story {
+// The rows of the tables of errors.
+func errorScenarios() []Story {
 	return []Story{
 		{Name: "error/400: the chat form", Tell: func(x *Teller) {
 			for _, c := range []struct{ field, part, value string }{
@@ -535,8 +537,8 @@ func errorStories() []Story {
 	}
 }
 
-// limitStories: the rows of the limits table.
-func limitStories() []Story {
+// The rows of the table of limits.
+func limitScenarios() []Story {
 	return []Story{
 		{Name: "limit/five parked messages, the sixth is refused", Tell: func(x *Teller) {
 			run := x.hold("chat_id", "c")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// event is one event of a stream, of either kind.
+// event is one event of a stream, of either format.
 type event struct {
 	name    string
 	comment string
@@ -95,7 +95,7 @@ func (s *streaming) rest() []event {
 	}
 }
 
-// joined is the text of a stream: that of the last init, and what came after.
+// joined is the text of a stream: that of the last init, and the deltas after it.
 func joined(events []event) string {
 	text := ""
 	for _, e := range events {
@@ -117,7 +117,7 @@ func names(events []event) []string {
 	return list
 }
 
-func streamStories() []Story {
+func streamScenarios() []Story {
 	return []Story{
 		{Name: "stream/sse: init, what happens, done", Tell: func(x *Teller) {
 			run := x.begin("message", "go\n/sleep 100ms\n/stream 20 5ms\n"+tool("echo", object{"text": "t"}))
@@ -127,7 +127,7 @@ func streamStories() []Story {
 			assert.Equal(x, "init", events[0].name)
 			assert.Equal(x, run, events[0].body["run"].(object)["run_id"])
 			assert.Equal(x, "done", events[len(events)-1].name)
-			// That a tool was called is told by its step, or by the init of a reader that came after it.
+			// A tool call is reported by its step, or by the init of a reader that joined after it.
 			before, _ := events[0].body["steps"].([]any)
 			assert.True(x, slices.Contains(names(events), "step") || len(before) > 0, events)
 			assert.Equal(x, events[len(events)-1].body["run"].(object)["result"].(object)["answer"], joined(events))
@@ -141,7 +141,7 @@ func streamStories() []Story {
 				object{"decisions": []object{{"interrupt_id": a.interrupt(0), "decision": "answer",
 					"message": "here"}}}).is(200)
 			events := append([]event{first}, s.rest()...)
-			// That it went on is told by its status, or by a fresh init of the worker that took it up.
+			// The continuation is reported by its status, or by a new init of the worker that resumed the run.
 			assert.Contains(x, []string{"status", "init"}, events[1].name)
 			assert.Equal(x, "Answer: here", joined(events))
 		}},

@@ -23,36 +23,36 @@ import (
 type World struct {
 	URL string // its base, which ends in /api/v1
 	Key string // an operator key
-	// Spread says that the world is of several processes: there a change of rights takes up to 30 s to be known
+	// Spread says that the world has several processes: there a change of rights takes up to 30 s to take effect
 	// everywhere.
 	Spread bool
 }
 
 // Harness starts worlds.
 type Harness interface {
-	// Start starts a world with these settings on top of its own, and ends it with the test.
+	// Start starts a world with these settings in addition to its own, and stops it at the end of the test.
 	Start(t *testing.T, settings map[string]string) World
 }
 
 // Story is one scenario.
 type Story struct {
 	Name     string
-	Settings string // name of the world it needs; empty: the usual one
+	Settings string // name of the world that it needs; empty: the default one
 	Tell     func(*Teller)
 }
 
-// worlds are the settings that stories need.
+// worlds are the settings of the worlds that scenarios need.
 var worlds = map[string]map[string]string{
 	"": {"OBSERVE_WINDOW": "25s"},
 	"hasty": {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
 		"MAX_BODY": "1048576"},
 	"brief":  {"OBSERVE_WINDOW": "300ms"},
-	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // long enough for a slow machine to start the two
+	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // enough for a slow machine to start the two
 	"pushed": {"START_DEADLINE": "15s"},
-	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"}, // so few that even a slow machine asks for more
+	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"}, // so low that even a slow machine exceeds it
 }
 
-// Run tells all stories in the worlds that a harness starts.
+// Run runs all scenarios in the worlds that a harness starts.
 func Run(t *testing.T, h Harness) {
 	stories := Stories()
 	for name, settings := range worlds {
@@ -73,7 +73,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// settings are those of a world whose pushes and tools go to the receiver, with further ones.
+// settings are those of a world that may call the receiver, with further ones.
 func (r *receiver) settings(more map[string]string) map[string]string {
 	full := map[string]string{
 		"WEBHOOK_ALLOW_HOSTS": r.host, "WEBHOOK_CA_FILE": r.caFile, "WEBHOOK_SECRET": "a plain secret",
@@ -84,32 +84,32 @@ func (r *receiver) settings(more map[string]string) map[string]string {
 	return full
 }
 
-// Visit tells a deployed service, one after the other, the stories that need no settings of their own and no receiver:
-// those of conversations and of streams. Each has an organisation of its own, which it leaves behind.
+// Visit runs, one after the other, the scenarios that need no settings of their own and no receiver against a
+// deployed service: those of conversations and of streams. Each has its own organization, which is not deleted.
 func Visit(t *testing.T, w World) {
-	for _, s := range slices.Concat(chatStories(), streamStories()) {
+	for _, s := range slices.Concat(chatScenarios(), streamScenarios()) {
 		if s.Settings == "" {
 			t.Run(s.Name, func(t *testing.T) { s.Tell(newTeller(t, w, nil)) })
 		}
 	}
 }
 
-// Stories lists all of them.
+// Stories lists all scenarios.
 func Stories() []Story {
 	var all []Story
 	for _, part := range [][]Story{
-		chatStories(), runStories(), transitionStories(), errorStories(), limitStories(), streamStories(),
-		tenantStories(), webhookStories(),
-		toolkitStories(), agentStories(), groupStories(), budgetStories(), fileStories(), deletionStories(),
-		mcpStories(), a2aStories(), powerStories(),
-		accessStories(), rightStories(), hazardStories(),
+		chatScenarios(), runScenarios(), transitionScenarios(), errorScenarios(), limitScenarios(), streamScenarios(),
+		tenantScenarios(), webhookScenarios(),
+		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
+		mcpScenarios(), a2aScenarios(), powerScenarios(),
+		accessScenarios(), rightScenarios(), hazardScenarios(),
 	} {
 		all = append(all, part...)
 	}
 	return all
 }
 
-// Teller tells a story: a client with an organisation, an admin key and a demo agent of its own.
+// Teller runs one scenario: a client with its own organization, admin key and demo agent.
 type Teller struct {
 	*testing.T
 	world    World
@@ -124,7 +124,8 @@ func newTeller(t *testing.T, w World, r *receiver) *Teller {
 	return x.inside(x.Organization)
 }
 
-// inside is a teller with a fresh user, admin key and agent in an organisation; null for the scope of none.
+// inside is a client with a new user, admin key and agent in an organization; nil means the scope without
+// organization.
 func (x *Teller) inside(organization any) *Teller {
 	y := &Teller{T: x.T, world: x.world, receiver: x.receiver, Key: x.world.Key}
 	y.Organization, _ = organization.(string)
@@ -143,7 +144,7 @@ func (x *Teller) with(key string) *Teller {
 	return &y
 }
 
-// colleague is another user of the same organisation, with a key of a level.
+// colleague is another user of the same organization, with a key of a level.
 func (x *Teller) colleague(role, level string) *Teller {
 	y := *x
 	y.User = x.post("/users", object{"email": freshEmail(), "role": role}).is(201).text("user_id")
@@ -153,12 +154,12 @@ func (x *Teller) colleague(role, level string) *Teller {
 
 var emails atomic.Int64
 
-// freshEmail is an address that nobody else has.
+// freshEmail is an address that no other user has.
 func freshEmail() string { return fmt.Sprintf("u%d@example.com", emails.Add(1)) }
 
 type object = map[string]any
 
-// reply is an answer, read whole.
+// reply is a response, read completely.
 type reply struct {
 	x      *Teller
 	status int
@@ -192,8 +193,8 @@ func (x *Teller) do(r *http.Request) reply {
 	return a
 }
 
-// gone says whether there is nothing at a path any more. The body is not read: what is being deleted may end in the
-// middle.
+// gone says whether a path is not found any more. The body is not read: it may be cut off while the object is
+// deleted.
 func (x *Teller) gone(path string) bool {
 	x.Helper()
 	response, err := http.DefaultClient.Do(x.request(http.MethodGet, path, nil))
@@ -263,7 +264,7 @@ func (x *Teller) chatRequest(pairs ...string) *http.Request {
 	return x.request(http.MethodPost, "/chat", body, "Content-Type", kind)
 }
 
-// chat posts a message to the teller's agent.
+// chat posts a message to the client's agent.
 func (x *Teller) chat(pairs ...string) reply {
 	x.Helper()
 	return x.do(x.chatRequest(pairs...))
@@ -275,7 +276,7 @@ func (x *Teller) begin(pairs ...string) string {
 	return x.chat(append(pairs, "wait", "false")...).is(202).text("run_id")
 }
 
-// hold starts a run that goes on until it is stopped, at the latest with the story.
+// hold starts a run that continues until it is cancelled, at the latest at the end of the scenario.
 func (x *Teller) hold(pairs ...string) string {
 	x.Helper()
 	run := x.begin(append(pairs, "message", "/sleep 2m")...)
@@ -288,7 +289,7 @@ func (x *Teller) hold(pairs ...string) string {
 	return run
 }
 
-// stop cancels a run and waits until that is done.
+// stop cancels a run and waits until it has ended.
 func (x *Teller) stop(run string) {
 	x.Helper()
 	x.post("/runs/"+run+"/cancel", nil).is(200)
@@ -302,7 +303,7 @@ func (a reply) is(status int) reply {
 	return a
 }
 
-// problem checks an error's status and code, and the shape that all errors have.
+// problem checks an error's status and code, and the form of all errors.
 func (a reply) problem(status int, code string) reply {
 	a.x.Helper()
 	require.Equal(a.x, status, a.status, a.raw)
@@ -325,7 +326,7 @@ func (a reply) names(field string) reply {
 	return a
 }
 
-// at walks to a member: names of objects, numbers of lists.
+// at walks to a member, by names of objects and indices of lists.
 func (a reply) at(path ...any) any {
 	a.x.Helper()
 	var v any = a.body
@@ -365,7 +366,7 @@ func (a reply) list(path ...any) []any {
 	return l
 }
 
-// patience bounds every wait of a story.
+// patience limits every wait of a scenario.
 const patience = time.Minute
 
 // await polls a run until it has a status.
@@ -386,7 +387,8 @@ func (x *Teller) await(run, status string) reply {
 	return last
 }
 
-// eventually asks until ok says so, ever more seldom: a deployment on one machine is kept busy by the questions.
+// eventually repeats ok until it returns true, with growing intervals: frequent requests slow a deployment on one
+// machine.
 func (x *Teller) eventually(what string, ok func() bool) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
@@ -400,7 +402,7 @@ func (x *Teller) eventually(what string, ok func() bool) {
 	}
 }
 
-// awaitTurn is await for a parked message, whose run is not there before it has started.
+// awaitTurn is await for a parked message, whose run does not exist before it starts.
 func (x *Teller) awaitTurn(parked, status string) reply {
 	x.Helper()
 	x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })
@@ -426,7 +428,7 @@ func tool(name string, arguments object) string {
 	return fmt.Sprintf("/tool %s %s", name, b)
 }
 
-// careful is an agent whose every tool call needs approval.
+// careful is an agent that needs approval for every tool call.
 func (x *Teller) careful() string {
 	x.Helper()
 	return x.post("/agents", object{"name": "Careful", "approval": object{"mode": "always"}}).is(201).text("agent_id")

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// tenantStories: organisations, users, keys, agents.
-func tenantStories() []Story {
+// Organizations, users, keys, agents.
+func tenantScenarios() []Story {
 	return []Story{
 		{Name: "tenant/operators manage organizations", Tell: func(x *Teller) {
 			operator := x.with(x.world.Key)

@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tools is a server of tools for one story, behind the receiver's address: what its OpenAPI document says can be
-// changed, and it counts its calls.
+// tools is a scenario's tool server, behind the receiver's address: its OpenAPI document can be changed, and it
+// counts calls.
 type tools struct {
 	mu       sync.Mutex
 	document object
 	calls    map[string]int
-	together chan struct{} // closed when as many calls of "meet" have come as are to meet
+	together chan struct{} // closed when as many calls of "meet" have arrived as must be concurrent
 	meeting  int
 }
 
-// crowd is how many calls meet.
+// crowd is the number of concurrent calls.
 const crowd = 10
 
 func operation(id, parameter string) object {
@@ -45,7 +45,7 @@ func (t *tools) set(path, method string, o object) {
 	paths[path] = object{method: o}
 }
 
-// lead has the document name another server.
+// lead makes the document name another server.
 func (t *tools) lead(to string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *tools) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// serveTools opens a server of tools and returns it with its address.
+// serveTools starts a tool server and returns it with its address.
 func (x *Teller) serveTools() (*tools, string) {
 	t := &tools{calls: map[string]int{}, together: make(chan struct{}), document: object{
 		"openapi": "3.0.3", "info": object{"title": "Weather",
@@ -135,8 +135,8 @@ func toolNames(r reply) (all, enabled []string) {
 	return all, enabled
 }
 
-// toolkitStories: tools that come from elsewhere.
-func toolkitStories() []Story {
+// Toolkits: tools of other servers.
+func toolkitScenarios() []Story {
 	return []Story{
 		{Name: "toolkit/an agent calls the operations of an OpenAPI document", Tell: func(x *Teller) {
 			server, toolkit, agent := x.weather()
@@ -220,7 +220,7 @@ func toolkitStories() []Story {
 			assert.Contains(x, done.text("answer"), `there is no tool "get_weather"`)
 			assert.Equal(x, before, server.count("weather"))
 
-			// Who tries a tool is its own approver only where an admin would be one.
+			// Whoever tries a tool approves the call only with the right of an admin.
 			before = server.count("weather")
 			y := x.colleague("manager", "manage")
 			x.patch(rules+"get_weather",

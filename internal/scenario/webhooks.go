@@ -21,8 +21,8 @@ func (x *Teller) delivery(run string) reply {
 	return x.get("/webhooks/deliveries?run_id=" + run).is(200)
 }
 
-// webhookStories: the pushes.
-func webhookStories() []Story {
+// Webhook deliveries.
+func webhookScenarios() []Story {
 	return []Story{
 		{Name: "webhook/a terminal push for each way to end", Tell: func(x *Teller) {
 			for n, c := range []struct{ message, status string }{{"x", "completed"}, {"/fail y", "failed"},

@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// checker watches every commit, and holds the invariants of HAZARDS against what is stored.
+// checker observes every commit and checks the invariants against what is stored.
 type checker struct {
 	world   *world
 	commits int
@@ -33,30 +33,30 @@ type checker struct {
 	hooks  map[table.Key]record.Hook
 	due    map[table.Key]time.Time
 
-	runningMS map[string]int64     // time seen as running
-	since     map[string]time.Time // when it was last looked at while running
-	entered   map[string]int       // states entered that want a push
-	parkedOK  map[string]bool      // parked messages that a client was told are accepted
+	runningMS map[string]int64     // time observed as running
+	since     map[string]time.Time // when it was last observed while running
+	entered   map[string]int       // entered states that need a webhook delivery
+	parkedOK  map[string]bool      // parked messages that a client knows to be accepted
 	started   map[string]bool
 	withdrawn map[string]bool
-	going     map[string]bool      // runs that something has been removed of
-	removed   map[string]time.Time // runs that were deleted with their chat, and since when
+	going     map[string]bool      // runs whose removal has begun
+	removed   map[string]time.Time // runs that were deleted with their chat, with the time
 	effects   map[string]int
-	holders   map[string]*process // who claimed a run last
-	allowed   map[string]int      // approvals of repeated unsafe calls
-	counts    map[table.Key]int64 // what has been used of budgets
+	holders   map[string]*process // the process that claimed a run last
+	allowed   map[string]int      // approved repetitions of unsafe calls
+	counts    map[table.Key]int64 // use of budgets
 	accepted  map[string]bool     // messages that became runs at once, or were parked
-	decided   map[string][]string // the interrupts that the end of a run's pause named
-	waited    map[string][]string // what was parked on a run when it ended, in order
-	fresh     []string            // runs that the commit in hand began
-	winners   map[string]int      // decisions that clients were told succeeded, by run and pause
+	decided   map[string][]string // interrupts that the end of a run's pause resolved
+	waited    map[string][]string // messages parked behind a run when it ended, in order
+	fresh     []string            // runs that the current commit started
+	winners   map[string]int      // decisions that clients know to have succeeded, by run and pause
 	bodies    map[string]string
 	delivered map[string]bool    // by delivery id, recorded as delivered
-	later     map[table.Key]bool // heads with the member of a later version
-	begins    map[string]int     // how often a run was begun since its last step
+	later     map[table.Key]bool // head items with the member of a later version
+	begins    map[string]int     // how often a run was started since its last step
 	sender    map[string]string  // of parked messages
 	files     map[string]record.File
-	holds     map[string]map[string]bool // who holds a file
+	holds     map[string]map[string]bool // holders of a file
 	needed    map[string][]string        // files that a message brought, by its run
 }
 
@@ -92,7 +92,7 @@ func (c *checker) isGone(run string) bool {
 	return there
 }
 
-// isGoing says whether a run's removal has begun: its key may be free before it is gone.
+// isGoing says whether a run's removal has begun: its idempotency key may be free before the run is removed.
 func (c *checker) isGoing(run string) bool { return c.going[run] || c.isGone(run) }
 
 // isFree says whether a key that led to this, a run or a parked message, may lead to something else.
@@ -111,7 +111,7 @@ func (c *checker) nextDue() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// committed takes in what a commit has left of the items it touched, and checks.
+// committed records the items that a commit changed, and checks the invariants.
 func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	c.commits++
 	rights := false
@@ -142,7 +142,7 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	}
 }
 
-// file checks a file against who holds it.
+// file checks that a file's stored holders are those that have it.
 func (c *checker) file(id string) {
 	f, there := c.files[id]
 	holds := len(c.holds[id])
@@ -151,7 +151,7 @@ func (c *checker) file(id string) {
 		c.violated(20, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
 	case holds > 0 && (!there || f.Removed):
 		for run := range c.holds[id] {
-			if !c.isGone(run) { // an organisation's files may go before the last of its runs
+			if !c.isGone(run) { // an organization's files may be removed before its last runs
 				c.violated(20, "file %s is held by run %s and is not there", id, run)
 			}
 		}
@@ -162,7 +162,7 @@ func (c *checker) file(id string) {
 	}
 }
 
-// dropped checks that bytes go only after nobody can reach them.
+// dropped checks that bytes are removed only after no item refers to them.
 func (c *checker) dropped(below string) {
 	id, is := strings.CutPrefix(strings.TrimSuffix(below, "/"), "files/")
 	if f, there := c.files[id]; is && there && !f.Removed {
@@ -170,7 +170,7 @@ func (c *checker) dropped(below string) {
 	}
 }
 
-// needs notes the files that a message brought, which its run must hold as long as it is there.
+// needs records the files of a message: its run must hold them as long as it exists.
 func (c *checker) needs(p intake.Posted, files []record.FileRef) {
 	id := p.Run.RunID
 	if p.Parked != nil {
@@ -181,7 +181,7 @@ func (c *checker) needs(p intake.Posted, files []record.FileRef) {
 	}
 }
 
-// kept checks that files are there which somebody needs, and in the end, that no others are.
+// kept checks that all needed files exist, and at the end, that no others do.
 func (c *checker) kept() {
 	for _, id := range sortedKeys(c.runs) {
 		var made struct {
@@ -219,7 +219,8 @@ func (c *checker) kept() {
 	}
 }
 
-// shown checks frames as they are written: who sees that a call has ended may count on it, so it is journalled by then.
+// shown checks frames as they are written: a reader may rely on a call having ended, so it must be journalled
+// before.
 func (c *checker) shown(ops []table.Op) {
 	for _, op := range ops {
 		var frame events.Frame
@@ -241,7 +242,8 @@ func (c *checker) shown(ops []table.Op) {
 	}
 }
 
-// left checks that a worker that is done with a run has left nothing going on: no call, and above all no heartbeat.
+// left checks that a worker that has finished with a run has left nothing running: no call, and above all no
+// heartbeat.
 func (c *checker) left(worker *actor, run string) {
 	for _, a := range c.world.actors {
 		if a.process == worker.process && !a.done && strings.HasPrefix(a.name, worker.name+"+") {
@@ -250,8 +252,8 @@ func (c *checker) left(worker *actor, run string) {
 	}
 }
 
-// begun checks how a run came to be: at the door, where the caps hold, or as the first of what the run before had
-// parked.
+// begun checks how a run started: by admission, where the caps apply, or as the first message parked behind the
+// previous run.
 func (c *checker) begun(r record.Run) {
 	if r.Waited {
 		if waited, there := c.waited[r.Previous]; there &&
@@ -270,8 +272,7 @@ func (c *checker) begun(r record.Run) {
 			if holder == r.ID() && strings.HasPrefix(key.Sort, "over/") {
 				c.violated(4, "run %s came through the door and holds %s", r.ID(), key)
 			}
-			// What is newer may not have been there when the door was looked at: the process may have stood still
-			// since.
+			// A newer run may not have existed when admission was checked: the process may have been suspended since.
 			if holder == r.ID() || c.world.now.Sub(c.runs[holder].QueuedAt) > 3*lease+time.Minute+c.world.skew {
 				held++
 			}
@@ -334,7 +335,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 	case kind == "chat" && item != nil:
 		for id, r := range c.runs {
 			if chat := a.Chats[0]; r.Organization == chat.Organization && r.Chat == chat.ID && r.Epoch < chat.Epoch {
-				c.gone(id) // its chat has been deleted
+				c.gone(id) // its chat was deleted
 			}
 		}
 	case kind == "active" && item == nil:
@@ -373,7 +374,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 	}
 }
 
-// head checks a step of a run's path.
+// head checks a transition of a run.
 func (c *checker) head(id string, r record.Run) {
 	now := c.world.now
 	before, known := c.runs[id]
@@ -446,7 +447,7 @@ func (c *checker) head(id string, r record.Run) {
 		before.CancelReason == "" && now.Sub(before.PausedAt) < pauseExpiry-c.world.skew {
 		c.violated(13, "pause %d of run %s expired after %s", before.Pause, id, now.Sub(before.PausedAt))
 	}
-	if r.CancelReason == "deleted" && before.Status.Active() { // what was parked goes with the chat
+	if r.CancelReason == "deleted" && before.Status.Active() { // parked messages are deleted with the chat
 		for _, id := range before.Parked {
 			c.withdrawn[id] = true
 		}
@@ -465,10 +466,10 @@ func legal(from, to lifecycle.Status) bool {
 		func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
 }
 
-// standing checks what must hold after every commit.
+// standing checks the invariants that hold after every commit.
 func (c *checker) standing() {
 	active := map[string]string{}
-	held := map[string]map[string]int{} // run -> rows that name it, by kind of partition
+	held := map[string]map[string]int{} // run -> slot rows that name it, by kind of partition
 	for key, run := range c.slots {
 		if held[run] == nil {
 			held[run] = map[string]int{}
@@ -537,8 +538,8 @@ func (c *checker) standing() {
 	}
 }
 
-// borne is how far clocks may be apart for a lease to be one. Beyond, who has lost it may not know, and make a call or
-// a push once more that may be repeated.
+// borne is the clock skew up to which a lease is exclusive. With more, the previous holder may not know that it
+// lost the lease, and repeat a retry-safe call or a delivery once more.
 const borne = lease / 6
 
 // effect checks that a tool is called by the holder of the current attempt.
@@ -546,9 +547,10 @@ func (c *checker) effect(p *process, i tool.Invocation) {
 	run, _, _ := strings.Cut(i.IdempotencyKey, "-")
 	r, there := c.runs[run]
 	if !there {
-		return // removed meanwhile: the worker has not noticed yet
+		return // removed meanwhile; the worker does not know yet
 	}
-	// A call may begin a moment before its worker learns that the run has ended; never while another holds it.
+	// A call may begin just before its worker learns that the run has ended; never while another process holds the
+	// lease.
 	if holder := c.holders[run]; r.Status == lifecycle.Running && holder != p && c.world.skew <= borne {
 		c.violated(9, "%s is called by %s, and %s holds the run", i.IdempotencyKey, p.name, holder.name)
 	}
@@ -573,7 +575,7 @@ func (c *checker) pushed(b events.Webhook, p received) {
 	if c.delivered[p.id] && c.world.skew <= borne {
 		c.violated(7, "delivery %s came again after it was recorded as delivered", p.id)
 	}
-	// A sender looks right before it posts; what is on its way then cannot be called back.
+	// A sender checks right before it posts; a request in flight cannot be recalled.
 	if since, there := c.removed[b.RunID]; there && p.at.Sub(since) > time.Minute {
 		c.violated(7, "delivery %s came %s after its run was removed", p.id, p.at.Sub(since))
 	}
@@ -624,10 +626,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// store reads what is stored as the service would.
+// store reads the stored data as the service would.
 func (c *checker) store() *record.Store { return record.New(c.world.inner, c.world.blobs, nil) }
 
-// answeredBy says whether a user has ended a pause of a run, or the run is gone.
+// answeredBy says whether a user has ended a pause of a run, or the run is removed.
 func (c *checker) answeredBy(r record.Run, user string) bool {
 	for n := 1; n <= r.Pause; n++ {
 		d, found, err := c.store().LastDecision(context.Background(), r.ID(), n)
@@ -639,7 +641,7 @@ func (c *checker) answeredBy(r record.Run, user string) bool {
 	return c.isGone(r.ID())
 }
 
-// approved checks that a call of an agent that asks for every call is one that a human has let pass, with these
+// approved checks that a call of an agent with approval for every call was approved by a human with these
 // arguments.
 func (c *checker) approved(r record.Run, i tool.Invocation) {
 	if c.world.modes[r.Agent] != "always" {
@@ -659,7 +661,7 @@ func (c *checker) approved(r record.Run, i tool.Invocation) {
 				passed = string(one.Tool.Arguments)
 			case lifecycle.Edit:
 				passed = string(d.Arguments)
-			default: // rejected, or not decided: whatever was said before
+			default: // rejected, or undecided, whatever was decided before
 				passed = ""
 			}
 		}
@@ -669,7 +671,7 @@ func (c *checker) approved(r record.Run, i tool.Invocation) {
 	}
 }
 
-// accounted checks that what a run that rests has used is at least what its journal says, call by call.
+// accounted checks that the usage of a settled run is at least what its journal says, call by call.
 func (c *checker) accounted(r record.Run) {
 	journal, err := c.store().Journal(context.Background(), r.ID())
 	must(err)

@@ -19,20 +19,20 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// client is somebody who uses the service: it sends, follows up, answers, cancels, deletes, reads, and tries again with
-// the same key when it got no answer.
+// client is a user of the service: it sends messages, follows up, answers, cancels, deletes and reads, and retries
+// with the same key when it gets no response.
 type client struct {
 	*world
 	who    tenant.Principal
 	name   string
-	names  string // what its keys begin with: other users have keys of the same name
+	names  string // prefix of its keys: other users have keys of the same name
 	own    *process
 	runs   []string
 	parked [][2]string // run, parked id
 	chats  []string
-	keys   map[string]string // idempotency key -> what the first answer said
+	keys   map[string]string // idempotency key -> first response
 	sent   map[string]intake.Message
-	text   text // of the key that it comes with, where powers change
+	text   text // of its API key, in worlds where powers change
 }
 
 func (w *world) client(n int) {
@@ -42,7 +42,7 @@ func (w *world) client(n int) {
 		keys: map[string]string{}, sent: map[string]intake.Message{}, names: fmt.Sprint("key-", n/len(w.people)),
 	}
 	for i := range 2 {
-		// shared by the organisation's clients
+		// shared by the organization's clients
 		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization.ID, i))
 	}
 	w.clients++
@@ -56,7 +56,7 @@ func (w *world) client(n int) {
 	})
 }
 
-// ask has a living process do something; false when it died before it answered.
+// ask calls a living process; false when the process died before it responded.
 func (c *client) ask(a *actor, do func(ctx context.Context, d *deployment)) bool {
 	var alive []*deployment
 	for _, d := range c.processes {
@@ -87,11 +87,11 @@ var messages = []string{
 	"/sleep 10s\n/tool effect {}\n/sleep 20s\n/tool effect {}\n/sleep 20s\n/tool effect {}",
 }
 
-// many has more calls in one turn than one commit holds. It is rare, as it takes as many steps as all the others
-// together.
+// many has more calls in one turn than fit in one commit. It is rare, as it takes as many steps as all other
+// messages together.
 var many = strings.Repeat("/tool effect {}\n", 120)
 
-// large is a message whose body the blob store keeps.
+// large is a message whose body is stored in the blob store.
 var large = strings.Repeat("x", 10_000)
 
 func (c *client) message() string {
@@ -129,7 +129,7 @@ func (c *client) act(a *actor) {
 	}
 }
 
-// upload sends a file, which all of the organisation may use.
+// upload uploads a file that everybody in the organization may use.
 func (c *client) upload(a *actor) (f record.File, ok bool) {
 	var err error
 	n := files.New{Organization: c.who.Organization.ID, User: c.who.User.ID, Name: "a.txt", ContentType: "text/plain"}
@@ -145,7 +145,7 @@ func (c *client) upload(a *actor) (f record.File, ok bool) {
 	return f, err == nil
 }
 
-// sendWith sends a message with a file that comes with it, and is dropped when the message is not taken.
+// sendWith sends a message with its own file, which is removed when the message is not accepted.
 func (c *client) sendWith(a *actor, m intake.Message) {
 	f, ok := c.upload(a)
 	if !ok {
@@ -157,7 +157,7 @@ func (c *client) sendWith(a *actor, m intake.Message) {
 	}
 }
 
-// attached are some of the organisation's files, as a message names them.
+// attached are some of the organization's files, as a message refers to them.
 func (c *client) attached(a *actor) (refs []record.FileRef) {
 	var ids []string
 	for range c.work.IntN(3) {
@@ -178,13 +178,13 @@ func (c *client) attached(a *actor) (refs []record.FileRef) {
 	return refs
 }
 
-// leave has the client's user deleted, or now and then all of the organisation.
+// leave deletes the client's user, or sometimes the whole organization.
 func (c *client) leave(a *actor) {
 	all := c.work.IntN(3) == 0
 	c.ask(a, func(ctx context.Context, d *deployment) {
 		for _, p := range c.people {
 			if p.User.ID == c.who.User.ID || all && p.Organization.ID == c.who.Organization.ID {
-				c.left[p.User.ID] = true // from now on, as nobody knows what becomes of a request without an answer
+				c.left[p.User.ID] = true // from now on, as the outcome of a request without response is unknown
 			}
 		}
 		var err error
@@ -232,7 +232,7 @@ func (c *client) send(a *actor) {
 		c.sendWith(a, m)
 		return
 	}
-	if m.Key != "" && c.work.IntN(4) == 0 { // an impatient client: twice at once
+	if m.Key != "" && c.work.IntN(4) == 0 { // an impatient client sends it twice concurrently
 		c.spawn(c.own, c.name+" again", func(b *actor) { c.post(b, m) })
 	}
 	c.post(a, m)
@@ -242,7 +242,7 @@ func (c *client) send(a *actor) {
 	}
 }
 
-// post sends a message; taken is false when it was certainly not, or had been before.
+// post sends a message; taken is false when it was certainly not accepted, or had been before.
 func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	var posted intake.Posted
 	var err error
@@ -254,7 +254,8 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 				posted, err = d.intake.Post(ctx, p, m)
 			}
 			wanted := m.AgentID
-			if posted.Replayed || err == nil && posted.Parked == nil { // an answer's own agent does not matter
+			// a replayed response's own agent does not matter
+			if posted.Replayed || err == nil && posted.Parked == nil {
 				wanted = posted.Run.Agent
 			}
 			c.judge(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}},
@@ -263,7 +264,7 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			break
 		}
 		if m.Key == "" {
-			return true // nobody knows what became of it
+			return true // the outcome is unknown
 		}
 	}
 	if err != nil || posted.Run.RunID == "" {
@@ -291,7 +292,8 @@ func (c *client) accepted(key string, p intake.Posted) {
 		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
 	}
 	if key != "" {
-		// Answers may come in another order than they were made in: an earlier one may speak of what is removed by now.
+		// Responses may arrive in another order than the service made them: an earlier one may refer to what is
+		// removed by now.
 		before := c.keys[key]
 		if before != "" && before != said && !c.checker.isFree(before) && !c.checker.isFree(said) &&
 			!c.left[c.who.User.ID] {
@@ -307,20 +309,21 @@ func (c *client) accepted(key string, p intake.Posted) {
 	c.runs = append(c.runs, p.Run.RunID)
 }
 
-// isRefusal says whether a message was judged, and not let in.
+// isRefusal says whether a message was checked and refused.
 func isRefusal(err error) bool {
 	p, ok := problem.As(err)
 	return ok && (p.Kind == problem.Conflict || p.Kind == problem.Limited)
 }
 
-// there checks that a run which a client was told of is found: an answer says it is not there only if it was removed.
+// there checks that a run known to a client is found: the service may say that it does not exist only if it was
+// removed.
 func (c *client) there(run string, err error) {
 	if _, known := c.checker.runs[run]; known && !c.checker.isGone(run) && problem.Is(err, "not_found") {
 		c.checker.violated(15, "run %s is there, and a client was told: %v", run, err)
 	}
 }
 
-// expect checks that an error is one that the contract knows; anything else is a 500.
+// expect checks that an error is one that the contract allows; any other would be a 500.
 func (c *client) expect(err error, codes ...string) {
 	if err == nil {
 		return
@@ -332,7 +335,7 @@ func (c *client) expect(err error, codes ...string) {
 		}
 		return
 	}
-	if slices.Contains(codes, p.Code) || c.powers != nil && refused(err) { // who may what is judged elsewhere
+	if slices.Contains(codes, p.Code) || c.powers != nil && refused(err) { // rights are checked elsewhere
 		return
 	}
 	c.fail(fmt.Sprintf("a client got %s, which this request must not get: %v", p.Code, err))
@@ -379,7 +382,7 @@ func (c *client) resume(a *actor) {
 		if c.powers != nil {
 			then = c.powers.paused[run]
 		}
-		// it may have been removed between the two looks
+		// it may have been removed between the two requests
 		if len(interrupts) != len(e.Value.Interrupts) && !c.checker.isGone(run) {
 			c.checker.violated(6, "run %s waits for %d decisions and shows %d", run, len(e.Value.Interrupts),
 				len(interrupts))
@@ -399,7 +402,7 @@ func (c *client) resume(a *actor) {
 			list = append(list, one)
 		}
 		if unsure {
-			c.checker.allowed[run]++ // before the answer: the decision may count though the answer is lost
+			c.checker.allowed[run]++ // before the response: the decision may count though the response is lost
 		}
 		if c.work.IntN(8) == 0 && len(list) > 1 {
 			list = list[1:]
@@ -410,7 +413,7 @@ func (c *client) resume(a *actor) {
 		if err == nil {
 			_, err = d.intake.Resume(ctx, p, run, "", list)
 		}
-		// else it is about another pause by now
+		// otherwise it is at another pause by now
 		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {
 			n.approves, n.then = slices.ContainsFunc(e.Value.Interrupts,
 				func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }), then
@@ -449,7 +452,7 @@ func (c *client) withdraw(a *actor) {
 		return
 	}
 	p := c.parked[c.work.IntN(len(c.parked))]
-	c.checker.withdrawn[p[1]] = c.checker.withdrawn[p[1]] || !c.checker.started[p[1]] // from now on it may be gone
+	c.checker.withdrawn[p[1]] = c.checker.withdrawn[p[1]] || !c.checker.started[p[1]] // it may be removed from now on
 	c.ask(a, func(ctx context.Context, d *deployment) {
 		began := c.now
 		who, t, err := c.as(ctx, d, tenant.LevelRun)
@@ -474,7 +477,8 @@ func (c *client) deleteChat(a *actor) {
 	})
 }
 
-// tell notes that a step was shown. None is shown twice since the last init, nor one that begins after it has ended.
+// tell records that a step was shown. No step is shown twice since the last init, or as started after it has
+// ended.
 func (c *client) tell(shown map[int]string, run string, e events.StepEvent) {
 	if was, there := shown[e.Index]; there && (was != "started" || e.State == "started") {
 		c.checker.violated(11, "the stream of %s shows step %d as %s after it was shown as %s", run, e.Index, e.State,
@@ -483,7 +487,7 @@ func (c *client) tell(shown map[int]string, run string, e events.StepEvent) {
 	shown[e.Index] = e.State
 }
 
-// watch follows a run to its end, as long as the process lives.
+// watch reads a run's stream to its end, as long as the process lives.
 func (c *client) watch(a *actor) {
 	run := c.any(c.runs)
 	if run == "" {
@@ -533,7 +537,7 @@ func (c *client) watch(a *actor) {
 				c.tell(steps, run, *e.Step)
 			}
 			last = e
-			// A process that stood still may send a heartbeat before it looks.
+			// A process that was suspended may send a heartbeat before it checks.
 			r, slack := c.checker.runs[run], 2*time.Minute+c.skew
 			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack &&
 				c.now.Sub(d.frozen) > slack {
@@ -570,7 +574,7 @@ func (c *client) watch(a *actor) {
 	})
 }
 
-// trespass tries to reach another organisation's run.
+// trespass tries to access another organization's run.
 func (c *client) trespass(a *actor) {
 	other := c.people[len(c.people)-1]
 	if other.Organization.ID == c.who.Organization.ID {

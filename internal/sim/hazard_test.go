@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// calm is a world without faults, with one process and one client's call.
+// calm is a world without faults, with one process and one client's message.
 func calm(t *testing.T, prepare func(w *world), message string) (*world, string) {
 	t.Helper()
 	w := newWorld(4, 0)
@@ -61,7 +61,7 @@ func TestHazard18QueueDownForGood(t *testing.T) {
 func TestHazard22TheSweeperExpiresAPauseWhoseTimerWasNeverSet(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "/ask Which?")
 	require.Equal(t, lifecycle.AwaitingInput, w.checker.runs[run].Status)
-	w.queue.messages = nil // the timer is gone
+	w.queue.messages = nil // the timer's message is lost
 	w.run(w.now.Add(pauseExpiry-time.Minute), func() {})
 	assert.Equal(t, lifecycle.AwaitingInput, w.checker.runs[run].Status)
 	w.run(w.now.Add(5*time.Minute), func() {})
@@ -89,12 +89,12 @@ func TestAChainOfHandOversGoesOn(t *testing.T) {
 	assert.Len(t, w.checker.effects, 3)
 }
 
-// administer lets an administrator do something, and time pass.
+// administer runs an administrator's actions, and then lets time pass.
 func administer(t *testing.T, w *world, pass time.Duration, do func(ctx context.Context, tenants *tenant.Tenants)) {
 	t.Helper()
 	d := w.processes[0]
 	w.spawn(d.process, "administrator",
-		func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store)) })
+		func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store.Known())) })
 	w.run(w.now.Add(pass), func() {})
 	require.Empty(t, w.failure)
 }
@@ -113,7 +113,7 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 	assert.Contains(t, w.checker.ledger, run)
 }
 
-func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
+func TestRemovingAnOrganizationKeepsItsLedger(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "/sleep 1h")
 	organization := w.people[0].Organization.ID
 	administer(t, w, 3*24*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
@@ -124,7 +124,7 @@ func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
 	var left []string
 	w.inner.All(func(item *table.Item) {
 		kind, _, _ := strings.Cut(item.Part, "/")
-		// what expires goes by itself
+		// items with an expiry remove themselves
 		if item.Owner == organization && kind != "ledger" && kind != "organization" && item.Expires.IsZero() {
 			left = append(left, item.String())
 		}
@@ -134,8 +134,8 @@ func TestARemovedOrganizationLeavesItsLedgerAlone(t *testing.T) {
 	assert.Empty(t, w.checker.slots)
 }
 
-// A worker stands still between the commit before a call and the call, until just before its lease ends by its own
-// clock; another's clock is ahead, and says that it has ended.
+// A worker is suspended between the commit before a call and the call itself, until just before its lease ends by
+// its own clock; another process's clock is ahead and says that the lease has ended.
 func TestAClockThatIsAheadDoesNotTakeACallFromUnderALease(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "/sleep 2s\n/tool effect {}")
 	require.Equal(t, lifecycle.Running, w.checker.runs[run].Status)

@@ -8,15 +8,15 @@ import (
 	"agentplatform/internal/model"
 )
 
-// liar is a model that cannot be trusted: it numbers its calls as it likes, sends arguments that nobody can read, and
-// claims to have used whatever it likes.
+// liar is a model that is not trustworthy: it chooses any ids for its calls, sends unreadable arguments, and
+// reports any usage.
 type liar struct {
 	model.Model
 
 	world *world
 }
 
-// unreadable are arguments that some readers understand, each in its own way, and others not at all.
+// unreadable are arguments that parsers read differently or not at all.
 var unreadable = []string{`{"n":1,"n":2}`, `{"n":"\ud800"}`, `{"n":1`, `[]`, ``, `{} {}`}
 
 func (l *liar) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {

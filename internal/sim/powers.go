@@ -13,9 +13,10 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// powers are who may do what, in worlds where that changes: users come into groups and leave them, rise and fall, keys
-// are taken away, made, rotated, agents name groups. Each request there is made with a key's text. What was allowed
-// when is known from what was stored then, by rules of its own: nothing of package tenant is asked.
+// powers are the rights in worlds where they change: users join and leave groups, roles rise and fall, keys are
+// made, rotated and removed, agents name groups. Each request there is made with a key's text. What was allowed at
+// which time is derived from what was stored then, by rules written for the simulation: package tenant is not
+// used.
 type powers struct {
 	*world
 
@@ -23,13 +24,13 @@ type powers struct {
 	texts  map[string]text   // the newest of a user
 	keys   []string
 	past   map[string][]rights // by organization, in order
-	paused map[string][]string // the groups that approve, as they were when a run's pause began
+	paused map[string][]string // the approving groups as they were when a run's pause began
 }
 
-// text is a key's, which somebody has.
+// text is an API key's text that somebody knows.
 type text struct{ key, text, hash string }
 
-// rights are an organization's as they stood from a time on.
+// rights are an organization's rights from a time on.
 type rights struct {
 	since  time.Time
 	there  bool
@@ -39,7 +40,7 @@ type rights struct {
 	agents map[string]record.AgentSpec
 }
 
-// remembered is how long what rights rest on may be remembered by a process that remembers it.
+// remembered is how long a process with a cache may use outdated rights.
 const remembered = 30 * time.Second
 
 func newText(key, plain string) text {
@@ -47,7 +48,7 @@ func newText(key, plain string) text {
 	return text{key, plain, hex.EncodeToString(sum[:])}
 }
 
-// look takes in how rights stand.
+// look records the current rights.
 func (p *powers) look() {
 	store, ctx := p.checker.store(), context.Background()
 	for _, organization := range sortedKeys(p.groups) {
@@ -86,18 +87,18 @@ func (p *powers) look() {
 	}
 }
 
-// need is what a request needs.
+// need is what a request requires.
 type need struct {
 	level    tenant.Level
-	agents   []string // to be reached
-	approves bool     // calls of them
+	agents   []string // that it must reach
+	approves bool     // calls of these agents
 	then     []string // the groups that approved when the pause began
 }
 
-// ranks are the levels of keys, and the highest of roles.
+// ranks are the levels of keys, and the highest level of each role.
 var ranks = map[string]int{"read": 1, "run": 2, "manage": 3, "admin": 4, "member": 2, "manager": 3}
 
-// allow says whether somebody with a key's text may, at a time.
+// allow says whether the holder of a key's text has the right at a time.
 func (r rights) allow(t text, n need, at time.Time) bool {
 	k, there := r.keys[t.key]
 	u, owned := r.users[k.UserID]
@@ -126,19 +127,20 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	return true
 }
 
-// certain says whether somebody might all along since a time, or might not. It is not certain where what was read at
-// different times may not have stood together: rights changed more than once, or changed what is allowed.
+// certain says whether somebody had, or had not, the right all the time since an instant. It is uncertain where
+// values read at different times may not belong together: rights changed more than once, or changed what is
+// allowed.
 func (p *powers) certain(organization string, t text, n need, since time.Time) (may, certain bool) {
 	past := p.past[organization]
 	changes := 0
 	for i, r := range past {
 		if i+1 < len(past) && past[i+1].since.Before(since) {
-			continue // it was over by then
+			continue // it had ended by then
 		}
 		if changes++; changes > 2 {
 			return false, false
 		}
-		// a text may end by itself between the two
+		// a key may expire between the two
 		first, last := r.allow(t, n, since.Add(-p.skew)), r.allow(t, n, p.now.Add(p.skew))
 		if first != last || changes == 2 && first != may {
 			return false, false
@@ -148,13 +150,14 @@ func (p *powers) certain(organization string, t text, n need, since time.Time) (
 	return may, true
 }
 
-// refused says whether an answer is that somebody may not.
+// refused says whether an error means that somebody has no right.
 func refused(err error) bool {
 	p, is := problem.As(err)
 	return is && (p.Kind == problem.Unauthenticated || p.Code == "insufficient_permission")
 }
 
-// judge holds an answer against what was allowed while it was found, and for as long before as a process may remember.
+// judge checks a response against the rights while it was made, and for as long before as a process may use
+// outdated ones.
 func (c *client) judge(d *deployment, t text, began time.Time, must, may need, err error) {
 	if c.powers == nil || c.left[c.who.User.ID] {
 		return
@@ -174,7 +177,7 @@ func (c *client) judge(d *deployment, t text, began time.Time, must, may need, e
 	}
 }
 
-// as is the client as a process knows it, if it may do what needs a level.
+// as is the client's principal as a process sees it, if it has the right level.
 func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (tenant.Principal, text, error) {
 	if c.powers == nil {
 		return c.who, text{}, nil
@@ -190,7 +193,7 @@ func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (ten
 	return p, t, err
 }
 
-// all are the client's organization's agents.
+// all are the agents of the client's organization.
 func (c *client) all() []string {
 	at := 0
 	if c.who.Organization.ID != c.people[0].Organization.ID {
@@ -199,7 +202,7 @@ func (c *client) all() []string {
 	return c.agents[at : at+2]
 }
 
-// found makes an organization's group, and has its agents name it.
+// found makes an organization's group and restricts its agents to it.
 func (p *powers) found(ctx context.Context, tenants *tenant.Tenants, organization string) string {
 	name := "group"
 	g, err := tenants.CreateGroup(ctx, organization, tenant.GroupEdit{Name: &name})
@@ -208,7 +211,7 @@ func (p *powers) found(ctx context.Context, tenants *tenant.Tenants, organizatio
 	return g.Value.ID
 }
 
-// boss changes what users of an organization may.
+// boss changes the rights of an organization's users.
 func (w *world) boss(organization string) {
 	c := &client{world: w, name: "boss of " + organization, own: &process{name: "boss"}}
 	p, scope, by := w.powers, record.Of(organization), tenant.Platform()
@@ -296,15 +299,15 @@ func (p *powers) hand(user string, t text) {
 	p.look()
 }
 
-// waits notes who approved calls of a run's agent when its pause began.
+// waits records who approved calls of a run's agent when its pause began.
 func (p *powers) waits(r record.Run) {
 	past := p.past[r.Organization]
 	p.paused[r.ID()] = past[len(past)-1].agents[r.Agent].ApproverGroupIDs
 }
 
-// begun checks that a message that waited is no work of its key's any more, if that was gone before.
+// begun checks that a waiting message whose key was removed before does not start.
 func (p *powers) begun(r record.Run) {
-	if !r.Waited || r.Attempt != 1 { // nobody asks in the middle
+	if !r.Waited || r.Attempt != 1 { // rights are checked only at the start
 		return
 	}
 	there := false
@@ -318,7 +321,7 @@ func (p *powers) begun(r record.Run) {
 	}
 }
 
-// to is what is needed to have to do with a run.
+// to is the need of access to a run.
 func (c *client) to(run string) need {
 	n := need{level: tenant.LevelRun}
 	if r, there := c.checker.runs[run]; there {
@@ -327,7 +330,8 @@ func (c *client) to(run string) need {
 	return n
 }
 
-// streamsOn is how long a stream may go on after the right to it: until the next look, which faults put off.
+// streamsOn is how long a stream may continue after the right to it has ended: until the next check, which faults
+// delay.
 func (c *client) streamsOn() time.Duration {
 	const again = 20 * time.Second
 	if c.rate == 0 {

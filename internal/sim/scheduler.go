@@ -1,9 +1,9 @@
-// Package sim is a deterministic world for the whole service: the real use cases over a table in memory, in virtual
-// time, with faults, watched by a checker of invariants.
+// Package sim is a deterministic simulation of the whole service: the real use cases over a table in memory, in
+// virtual time, with faults, observed by a checker of invariants.
 //
-// Actors (clients, workers, heartbeats, the sweeper, senders) are goroutines of which exactly one is awake. Every call
-// of a port is a place where a seeded scheduler picks who goes on, whether a fault happens, and whether that process
-// dies right there. The same seed gives the same trace.
+// Actors (clients, workers, heartbeats, the sweeper, senders) are goroutines of which exactly one runs at a time.
+// At every call of a port a seeded scheduler chooses which actor continues, whether a fault happens, and whether
+// the process dies there. The same seed gives the same trace.
 package sim
 
 import (
@@ -24,8 +24,8 @@ import (
 type scheduler struct {
 	now     time.Time
 	elapsed time.Duration
-	pick    *rand.Rand // who goes on
-	actors  []*actor   // alive, in the order of their birth
+	pick    *rand.Rand // who continues
+	actors  []*actor   // alive, in the order of creation
 	born    int
 	yielded chan struct{}
 	alarms  []*alarm
@@ -42,14 +42,14 @@ type actor struct {
 	name    string
 	process *process
 	resume  chan bool // false: die
-	// ready says whether the actor can go on; nil: it can.
+	// ready says whether the actor can continue; nil: it can.
 	ready func() bool
-	wake  time.Time // zero: no sleep
+	wake  time.Time // zero: it does not sleep
 	ctx   context.Context
 	done  bool
 }
 
-// alarm is something that happens at an instant, outside of any actor.
+// alarm is an event at an instant, outside of any actor.
 type alarm struct {
 	at   time.Time
 	do   func()
@@ -60,12 +60,12 @@ type alarm struct {
 type process struct {
 	name   string
 	dead   bool
-	frozen time.Time // until then none of its actors goes on
+	frozen time.Time // until then none of its actors runs
 	ids    host.Sequence
-	astray time.Duration // of its wall clock
+	astray time.Duration // error of its wall clock
 }
 
-// die unwinds an actor whose process has died. It is no panic, which the use cases would take for one of their own.
+// die unwinds an actor whose process has died. It does not panic: the use cases would recover that as their own.
 func die() { runtime.Goexit() }
 
 func newScheduler(seed uint64) *scheduler {
@@ -94,12 +94,12 @@ func (s *scheduler) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// note mixes what happened, and when, into the trace.
+// note adds an event and its time to the trace's hash.
 func (s *scheduler) note(what string, n int) {
 	if what != "" {
 		s.say("%s %d", what, n)
 	}
-	const prime = 1099511628211 // FNV-1a's
+	const prime = 1099511628211 // of FNV-1a
 	mix := func(v uint64) { s.trace = (s.trace ^ v) * prime }
 	mix(uint64(s.now.UnixNano()))
 	mix(uint64(n))
@@ -108,7 +108,7 @@ func (s *scheduler) note(what string, n int) {
 	}
 }
 
-// spawn makes an actor; it begins when it is picked.
+// spawn makes an actor; it starts when it is chosen.
 func (s *scheduler) spawn(p *process, name string, f func(a *actor)) *actor {
 	s.born++
 	a := &actor{id: s.born, name: name, process: p, resume: make(chan bool)}
@@ -129,7 +129,7 @@ func (s *scheduler) spawn(p *process, name string, f func(a *actor)) *actor {
 	return a
 }
 
-// stackOf is where something panicked.
+// stackOf is the stack of a panic.
 func stackOf(r any) []byte {
 	if p, ok := r.(*host.Panic); ok {
 		return p.Stack
@@ -144,7 +144,7 @@ func (s *scheduler) fail(reason string) {
 	}
 }
 
-// yield hands control to the scheduler until the actor is picked again.
+// yield returns control to the scheduler until the actor is chosen again.
 func (s *scheduler) yield(a *actor) {
 	if a.process.dead {
 		die()
@@ -180,7 +180,7 @@ func (s *scheduler) at(at time.Time, do func()) *alarm {
 
 func (s *scheduler) runnable(a *actor) bool {
 	if a.process.dead {
-		return true // to die
+		return true // to unwind
 	}
 	if a.process.frozen.After(s.now) {
 		return false
@@ -194,11 +194,11 @@ func (s *scheduler) runnable(a *actor) bool {
 	return a.ready == nil || a.ready()
 }
 
-// maxSteps is how many steps a world may take before it is taken for one that never comes to rest. A healthy one takes
-// 15,000, the longest a few hundred thousand.
+// maxSteps is the number of steps after which a world counts as never settling. A healthy one takes 15,000, the
+// longest a few hundred thousand.
 const maxSteps = 1_000_000
 
-// run steps the world until the end, until nobody can ever go on, or until something failed.
+// run steps the world until end, until no actor can ever continue, or until something failed.
 func (s *scheduler) run(end time.Time, after func()) {
 	for s.failure == "" {
 		if s.steps >= maxSteps {
@@ -234,7 +234,7 @@ func (s *scheduler) step(a *actor) {
 	}
 }
 
-// fire makes alarms go off that are due.
+// fire runs the alarms that are due.
 func (s *scheduler) fire() {
 	for {
 		due := -1
@@ -253,7 +253,7 @@ func (s *scheduler) fire() {
 	}
 }
 
-// advance moves time to the next thing that will happen; false when there is none before the end.
+// advance moves time to the next event; false when there is none before the end.
 func (s *scheduler) advance(end time.Time) bool {
 	next := time.Time{}
 	consider := func(t time.Time) {
@@ -281,7 +281,7 @@ func (s *scheduler) advance(end time.Time) bool {
 	return !last
 }
 
-// stop ends all actors that are left.
+// stop ends all remaining actors.
 func (s *scheduler) stop() {
 	for len(s.actors) > 0 {
 		a := s.actors[0]
@@ -290,7 +290,7 @@ func (s *scheduler) stop() {
 	}
 }
 
-// machine is host.Host for the actors of a process. Which actor calls is known, as only one is awake.
+// machine is host.Host for the actors of a process. The calling actor is known, as only one runs.
 type machine struct {
 	*scheduler
 	process *process
@@ -334,7 +334,7 @@ func (m *machine) Gate() (open, wait func()) {
 }
 
 func (m *machine) NewID() string {
-	m.tail += 1 << 20 // room for the ids of a clock that has been set back
+	m.tail += 1 << 20 // room for the ids of a clock that was set back
 	return m.process.ids.Next(m.Now(), m.tail)
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what a simulated deployment went through.
+// Report is the result of a simulation.
 type Report struct {
 	Seed    uint64
 	Trace   uint64 // the same seed gives the same trace
@@ -14,12 +14,11 @@ type Report struct {
 	Commits int
 	Years   float64
 	Faults  map[string]int
-	Ends    map[string]int // runs by how they ended
-	Failure string         // what went wrong; empty: nothing did
+	Ends    map[string]int // runs by final status
+	Failure string         // empty: none
 }
 
-// Simulate runs a seed: clients and faults for a while, then none, until everything has settled. What happens is
-// written to log, a line each: calls of ports, what is committed, faults, and what the use cases log. It may be nil.
+// Simulate runs a seed: clients and faults for a while, then neither, until everything has settled.
 func Simulate(seed uint64, log io.Writer) Report {
 	rates := []float64{0, 0.02, 0.05, 0.12}
 	w := newWorld(seed, rates[seed%uint64(len(rates))])
@@ -43,7 +42,7 @@ func Simulate(seed uint64, log io.Writer) Report {
 	}
 	born := len(w.processes)
 	after := func() {
-		// A process that died is followed by another one.
+		// A process that died is replaced.
 		for _, d := range w.processes {
 			if d.dead && !d.replaced {
 				d.replaced = true
@@ -60,7 +59,7 @@ func Simulate(seed uint64, log io.Writer) Report {
 			d.frozen = w.now
 		}
 	}
-	// Two expiries and the webhooks' hour are the longest that anything may take, over and over for chains of turns.
+	// Two expiries and the hour of webhook retries are the longest that anything takes, repeated for chains of turns.
 	w.run(w.now.Add(60*24*time.Hour), after)
 	if w.failure == "" {
 		w.checker.final()

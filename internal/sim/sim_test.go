@@ -22,7 +22,7 @@ var (
 	logTo = flag.String("log", "", "with -seeds 1: the file that what happens is written to, a line each")
 )
 
-// TestSimulation lives through many seeds. A failing one prints the line that replays it.
+// Runs many seeds. A failing one prints the command that replays it.
 func TestSimulation(t *testing.T) {
 	var next, steps, commits atomic.Uint64
 	var mu sync.Mutex

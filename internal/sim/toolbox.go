@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/tool/builtintool"
 )
 
-// toolbox is the built-in toolkit and two tools with effects that are counted: "effect" may be repeated with its key,
-// "once" may not. The program of a third one, "broken", fails whenever it is called.
+// toolbox is the built-in toolkit and tools with counted effects: "effect" may be repeated with its key, "once"
+// may not. The tool "broken" panics in every call.
 type toolbox struct {
 	builtin *builtintool.Kind
 	world   *world
@@ -42,7 +42,7 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 // specs are the tools that are not built in.
 var specs = []tool.Spec{{Name: "effect", RetrySafe: true}, {Name: "once"}, {Name: "broken", RetrySafe: true}}
 
-// toolTime is how long the tools may take.
+// toolTime is the longest time of a tool call.
 const toolTime = 6 * time.Second
 
 func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
@@ -55,7 +55,7 @@ func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation
 	wait := time.Duration(t.world.work.Int64N(int64(3 * time.Second)))
 	behaviour := t.world.work.Int64N(12)
 	if t.world.quiet {
-		behaviour = 11 // tools do as they are told, too
+		behaviour = 11 // a regular result
 	}
 	if behaviour == 0 {
 		return tool.Result{}, tool.Fail("the server answered 503")
@@ -63,9 +63,9 @@ func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation
 	t.world.checker.effect(t.process, i)
 	t.world.port(t.process, "tool")
 	switch behaviour {
-	case 1: // it hangs, with its effect made
+	case 1: // it hangs after its effect
 		wait = time.Hour
-	case 2: // it answers about when nobody waits any more
+	case 2: // it answers about when the caller gives up
 		wait = toolTime - time.Second + wait
 	}
 	if err := t.machine.Sleep(ctx, wait); err != nil {
@@ -76,7 +76,7 @@ func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation
 		panic("the tool's program failed when all was done")
 	}
 	if behaviour == 3 {
-		return tool.Result{}, tool.Fail("the server answered 500") // after all
+		return tool.Result{}, tool.Fail("the server answered 500") // after its effect
 	}
 	done := tool.Said("done")
 	if behaviour > 8 && !t.world.quiet {

@@ -39,7 +39,7 @@ import (
 	"agentplatform/internal/worker"
 )
 
-// The numbers of a simulated deployment.
+// The parameters of a simulated deployment.
 const (
 	lease         = 30 * time.Second
 	pauseExpiry   = 72 * time.Hour
@@ -48,46 +48,46 @@ const (
 	sweepPeriod   = time.Minute
 	userCap       = 2
 	orgCap        = 3
-	trouble       = 20 * time.Minute // how long clients and faults are at it
+	trouble       = 20 * time.Minute // duration of clients' activity and of faults
 )
 
-// world is a deployment: processes over one table, one queue, one receiver.
+// world is a deployment: processes over one table, one queue, one webhook receiver.
 type world struct {
 	*scheduler
 	seed   uint64
-	work   *rand.Rand    // what clients do
-	chance *rand.Rand    // which faults happen
-	skew   time.Duration // how far the clocks of two processes may be apart
-	rate   float64       // of faults at a call
+	work   *rand.Rand    // choices of clients
+	chance *rand.Rand    // choices of faults
+	skew   time.Duration // largest difference of two processes' clocks
+	rate   float64       // of faults per call
 	faults map[string]int
 	inner  *memtable.Table
 	blobs  *memblob.Store
 	frames *memtable.Table
-	quiet  bool // faults have stopped
-	// models lie and panic, users leave, the feed hangs: in every other world, as little else gets done there
+	quiet  bool // faults have ended
+	// models misbehave and panic, users leave, the feed hangs: in every other world, as less gets done there
 	strange   bool
 	queueDown bool
 	feedBack  time.Time // until then the feed hangs
 	queue     *bag
 	checker   *checker
 	pushes    map[string][]received
-	effects   map[string]int // unsafe tool calls by their key
+	effects   map[string]int // unsafe tool calls by key
 
 	processes []*deployment
 	people    []tenant.Principal
-	left      map[string]bool     // users who were deleted, themselves or with their organisation
-	files     map[string][]string // what was sent, by organisation
-	agents    []string            // by organisation: never, always
+	left      map[string]bool     // users who were deleted, alone or with their organization
+	files     map[string][]string // uploaded files, by organization
+	agents    []string            // by organization: never, always
 	modes     map[string]string   // of approval, by agent
-	kits      [][2]string         // toolkits of the server's tools, by organisation
-	// who may what, in every other four of eight worlds, where that changes; nil: all may do everything
+	kits      [][2]string         // toolkits of the server's tools, by organization
+	// rights, in four of eight worlds, where they change; nil: everybody has every right
 	powers  *powers
 	server  *server // of tools, in every other pair of worlds; nil: the tools are the process's own
 	clients int
 	touched []table.Op
 }
 
-// deployment is one process of the service with everything in it.
+// deployment is one process of the service.
 type deployment struct {
 	*process
 	machine  *machine
@@ -104,7 +104,7 @@ type deployment struct {
 	toolkits *toolkit.Toolkits
 	replaced bool
 
-	remembers bool // for a while, who a key belongs to and what agents are
+	remembers bool // it caches for a while who owns a key, and agents
 }
 
 func newWorld(seed uint64, rate float64) *world {
@@ -124,7 +124,7 @@ func newWorld(seed uint64, rate float64) *world {
 		w.server = newServer(w)
 	}
 	switch {
-	case seed%512 >= 480: // one that nobody keeps right
+	case seed%512 >= 480: // a skew that no operator would tolerate
 		w.skew = 10 * time.Minute
 	case seed/32%2 == 1:
 		w.skew = 4 * time.Second
@@ -137,24 +137,24 @@ func newWorld(seed uint64, rate float64) *world {
 }
 
 func (w *world) toolkits(box *toolbox, store *record.Store) *toolkit.Toolkits {
-	return &toolkit.Toolkits{Store: store, Known: store, Host: box.machine,
+	return &toolkit.Toolkits{Store: store, Known: store.Known(), Host: box.machine,
 		Kinds: map[string]tool.Kind{toolkit.Builtin: box.builtin, "mcp": hostile{box}}}
 }
 
-func (w *world) tenants(m *machine, store, known *record.Store) *tenant.Tenants {
+func (w *world) tenants(m *machine, store *record.Store, known record.Known) *tenant.Tenants {
 	return tenant.New(store, known, m, tenant.Defaults{
 		UserCap: userCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: activeLimit,
-	}, nil) // nobody sets a secret here
+	}, nil) // no secrets are set here
 }
 
-// found makes the tenants: two organisations, the first with two users, each with two agents.
+// found makes the tenants: two organizations, the first with two users, each with two agents.
 func (w *world) found() {
 	founder := &process{name: "founder"}
 	m := &machine{scheduler: w.scheduler, process: founder, work: w.work}
 	w.spawn(founder, "founder", func(*actor) {
 		ctx := context.Background()
 		store := record.New(w.inner, w.blobs, m)
-		tenants := w.tenants(m, store, store)
+		tenants := w.tenants(m, store, store.Known())
 		for _, users := range []int{2, 1} {
 			name := "org"
 			o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})
@@ -208,7 +208,7 @@ func (w *world) found() {
 	w.run(w.now.Add(time.Second), func() {})
 }
 
-// plenty is a budget that nobody uses up: what is counted against it is compared with the ledger.
+// plenty is a budget that is never exhausted: its counters are compared with the ledger.
 var plenty = tenant.BudgetEdit(`{"period":"month","max_tokens":1000000000,"max_runs":1000000000}`)
 
 func must(err error) {
@@ -224,7 +224,7 @@ func (w *world) deploy(name string) {
 	d := &deployment{process: p, machine: m}
 	version := table.Table(w.inner)
 	if len(w.processes)%2 == 1 {
-		version = later{w.inner} // a deploy is under way: every other process is of the next version
+		version = later{w.inner} // a rolling deployment: every other process runs the next version
 	}
 	faulty := &faulttable.Table{
 		Inner: version, Sleep: m.Sleep, Delay: 3 * time.Second,
@@ -251,16 +251,16 @@ func (w *world) deploy(name string) {
 		log = slog.New(slog.NewTextHandler(w.scheduler, options))
 	}
 	d.store = record.New(faulty, &bucket{w.blobs, w, p}, m)
-	known := d.store
+	known := d.store.Known()
 	if w.powers != nil && len(w.processes)%2 == 0 { // as where a store is far away
 		d.remembers = true
 		known = record.New(cachetable.New(faulty, cachetable.Life{Found: remembered, Missing: 5 * time.Second},
-			m.Elapsed), &bucket{w.blobs, w, p}, m)
+			m.Elapsed), &bucket{w.blobs, w, p}, m).Known()
 	}
 	tenants := w.tenants(m, d.store, known)
 	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
 	frames := &faulttable.Table{
-		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // nobody waits that long: it hangs
+		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // no caller waits that long: it hangs
 		Before: func(faulttable.Call) faulttable.Fault { return w.feedFault(p) },
 		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
 	}
@@ -296,8 +296,8 @@ func (w *world) deploy(name string) {
 	w.processes = append(w.processes, d)
 }
 
-// stray has a process's clock stand wrong, and be set forwards or back now and then. Half of the skew at the most is on
-// each side of what is right.
+// stray sets a process's clock wrong, and sets it forward or back from time to time. It differs from the right
+// time by at most half of the skew.
 func (w *world) stray(p *process) {
 	if w.quiet || p.dead {
 		return
@@ -308,7 +308,7 @@ func (w *world) stray(p *process) {
 	w.at(w.now.Add(time.Duration(w.chance.Int64N(int64(6*time.Minute)))), func() { w.stray(p) })
 }
 
-// bucket is a process's way to the blob store.
+// bucket is a process's connection to the blob store.
 type bucket struct {
 	*memblob.Store
 	world   *world
@@ -335,8 +335,8 @@ func (b *bucket) DeleteAll(ctx context.Context, below string) error {
 	return nil
 }
 
-// later is the table as a later version of the program uses it: that has a member more in the heads of runs and chats.
-// Processes of this version must pass it on.
+// later is the table as used by a later version of the program, which has another member in the head items of runs
+// and chats. Processes of this version must preserve it.
 type later struct{ *memtable.Table }
 
 const laterMember = `"later":{"of":"the next version"}`
@@ -364,7 +364,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// port is where an actor may lose its turn, and its process its life.
+// port is a point at which another actor may run, and the process may die.
 func (w *world) port(p *process, what string) {
 	a := w.awake
 	if p.dead {
@@ -380,7 +380,7 @@ func (w *world) port(p *process, what string) {
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("freeze")
 		still := time.Duration(w.chance.Int64N(int64(3 * lease)))
-		// where one clock says that a lease has ended, and another does not
+		// where one clock says that a lease has ended and another does not
 		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 {
 			still = lease - time.Duration(w.chance.Int64N(int64(w.skew)))
 		}
@@ -412,8 +412,8 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 	return f
 }
 
-// feedFault has the feed hang for minutes, for all its readers and writers, or fail once. Only who writes frames and
-// looks for readers meets it: what readers do about it is seen by the text that they are shown in the end.
+// feedFault makes the feed hang for minutes, for all readers and writers, or fail once. Only writers of frames and
+// checks for readers are affected here: for readers, the text that they have in the end is checked.
 func (w *world) feedFault(p *process) faulttable.Fault {
 	if p.dead {
 		die()
@@ -435,7 +435,7 @@ func (w *world) feedFault(p *process) faulttable.Fault {
 	}
 }
 
-// bag is the queue: messages come late, twice, out of order, or not at all.
+// bag is the queue: messages arrive late, twice, out of order, or not at all.
 type bag struct {
 	world    *world
 	messages []message
@@ -475,7 +475,7 @@ func (b *bag) take() (queue.Message, bool) {
 	return m, true
 }
 
-// portal is a process's way to the queue and the timer.
+// portal is a process's connection to the queue and the timer.
 type portal struct {
 	*world
 	process *process
@@ -505,7 +505,7 @@ func (q *portal) Send(_ context.Context, m queue.Message) error {
 	return nil
 }
 
-// deliver puts a message into the queue; an alarm makes time stop there.
+// deliver puts a message into the queue after a delay, by an alarm.
 func (w *world) deliver(m queue.Message, after time.Duration) {
 	w.queue.put(m, after)
 	w.at(w.now.Add(after), func() {})
@@ -535,7 +535,7 @@ func (q *portal) At(_ context.Context, _ string, at time.Time, m queue.Message) 
 
 func (q *portal) Stop(context.Context, string) error {
 	q.port(q.process, "timer")
-	return nil // never in time: what it would have stopped must do no harm
+	return nil // too late in every case: what it would have stopped must do no harm
 }
 
 // consume is a worker's loop: one nudge at a time.
@@ -578,7 +578,7 @@ func (w *world) sweep(a *actor, d *deployment) {
 			wait = 24 * time.Hour
 		}
 		if w.quiet && wait > sweepPeriod {
-			// Something may become due sooner: look again when it does.
+			// Something may become due sooner: check again then.
 			until := w.now.Add(wait)
 			w.at(until, func() {})
 			seen := w.checker.commits
@@ -593,8 +593,8 @@ func (w *world) sweep(a *actor, d *deployment) {
 	}
 }
 
-// pause is the time between two sweeps. Where clocks are apart, some sweeps come just when the next thing is due by the
-// process's own.
+// pause is the time between two sweeps. Where clocks differ, some sweeps run exactly when the next thing is due by
+// the process's own clock.
 func (w *world) pause(p *process) time.Duration {
 	next, ok := w.checker.nextDue()
 	if w.skew == 0 || w.skew > lease || !ok || w.work.IntN(2) == 0 {
@@ -603,14 +603,14 @@ func (w *world) pause(p *process) time.Duration {
 	return min(sweepPeriod, max(time.Second, next.Sub(w.now.Add(p.astray))))
 }
 
-// received is a push as the receiver saw it.
+// received is a webhook request as the receiver saw it.
 type received struct {
 	id, body string
 	at       time.Time
 	ok       bool
 }
 
-// postman is the HTTP client of webhooks, with the receiver behind it.
+// postman is the HTTP client for webhooks, including the receiver.
 type postman struct {
 	*world
 	process *process
@@ -627,7 +627,7 @@ func (p *postman) Do(r *http.Request) (*http.Response, error) {
 		return nil, context.DeadlineExceeded
 	}
 	if err := r.Context().Err(); err != nil {
-		return nil, err // the process stood still until its time was up
+		return nil, err // the process was suspended until its deadline
 	}
 	body, _ := io.ReadAll(r.Body)
 	status := http.StatusOK
@@ -648,7 +648,7 @@ func (p *postman) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("ok")), Header: http.Header{}}, nil
 }
 
-// shaky is a model whose program fails now and then: before it has said anything, or when it has said all.
+// shaky is a model that panics sometimes: before any output, or after all of it.
 type shaky struct {
 	model.Model
 

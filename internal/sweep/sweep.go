@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"agentplatform/events"
@@ -21,7 +20,6 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
-	"agentplatform/internal/table"
 )
 
 // Sweeper is the use case.
@@ -53,7 +51,7 @@ func (s *Sweeper) Adopt(ctx context.Context) error {
 
 func (s *Sweeper) until(ctx context.Context, until time.Time) error {
 	var errs []error
-	for shard := range table.DueShards {
+	for shard := range record.DueShards {
 		if err := s.shard(ctx, shard, until); err != nil {
 			errs = append(errs, err)
 		}
@@ -64,7 +62,7 @@ func (s *Sweeper) until(ctx context.Context, until time.Time) error {
 // shard looks at a shard's items, a page at a time. An item that was looked at is due later, or not at all, so a page
 // that brings nothing new ends it.
 func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
-	seen := map[table.Key]bool{}
+	seen := map[record.DueItem]bool{}
 	for size := page; ; size += page {
 		due, err := s.Store.Due(ctx, shard, until, size)
 		if err != nil {
@@ -72,20 +70,20 @@ func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 		}
 		fresh := false
 		for _, e := range due {
-			if seen[e.Key] {
+			if seen[e] {
 				continue
 			}
-			seen[e.Key], fresh = true, true
+			seen[e], fresh = true, true
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			died := host.Catch(func() {
-				if err := s.look(ctx, e.Key); err != nil {
-					s.Log.Warn("a look failed", "item", e.Part, "error", err)
+				if err := s.look(ctx, e); err != nil {
+					s.Log.Warn("a look failed", "item", e.Kind+"/"+e.ID, "error", err)
 				}
 			})
 			if died != nil { // one bad item keeps nobody from looking at the others
-				s.Log.Error("a look panicked", "item", e.Part, "panic", died.Value, "stack", string(died.Stack))
+				s.Log.Error("a look panicked", "item", e.Kind+"/"+e.ID, "panic", died.Value, "stack", string(died.Stack))
 			}
 		}
 		if !fresh || len(due) < size {
@@ -94,17 +92,16 @@ func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 	}
 }
 
-func (s *Sweeper) look(ctx context.Context, key table.Key) error {
-	kind, id, _ := strings.Cut(key.Part, "/")
-	switch kind {
+func (s *Sweeper) look(ctx context.Context, due record.DueItem) error {
+	switch due.Kind {
 	case "run":
-		return s.run(ctx, id)
+		return s.run(ctx, due.ID)
 	case "hook":
-		return s.hook(ctx, key, id)
+		return s.hook(ctx, due.ID, due.Place)
 	case "job":
-		return s.job(ctx, id)
+		return s.job(ctx, due.ID)
 	case "file":
-		return s.file(ctx, id)
+		return s.file(ctx, due.ID)
 	default:
 		return nil
 	}
@@ -159,8 +156,8 @@ func (s *Sweeper) nudge(ctx context.Context, kind events.NudgeKind, id, group st
 	return again
 }
 
-func (s *Sweeper) hook(ctx context.Context, key table.Key, run string) error {
-	_, sequence, ok := record.ParseHookID(run + "/" + key.Sort)
+func (s *Sweeper) hook(ctx context.Context, run, place string) error {
+	_, sequence, ok := record.ParseHookID(run + "/" + place)
 	if !ok {
 		return nil
 	}

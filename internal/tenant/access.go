@@ -46,7 +46,7 @@ func (t *Tenants) MayReach(ctx context.Context, p Principal, agents ...string) e
 	return mayReach(ctx, t.known, p, agents...)
 }
 
-func mayReach(ctx context.Context, s *record.Store, p Principal, agents ...string) error {
+func mayReach(ctx context.Context, s record.Reader, p Principal, agents ...string) error {
 	if p.Level.Covers(LevelAdmin) {
 		return nil
 	}

@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: &machine{Host: host.System()}}
 	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Host.Now)} // expired items stay readable for a while
 	w.store = record.New(w.items, &memblob.Store{}, w.clock)
-	w.Tenants = tenant.New(w.store, w.store, w.clock, tenant.Defaults{
+	w.Tenants = tenant.New(w.store, w.store.Known(), w.clock, tenant.Defaults{
 		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute, CheckModel: models,
 	}, plain{})
 	name := "home"

@@ -28,7 +28,7 @@ type Defaults struct {
 // Tenants is the use case. It is safe for concurrent use.
 type Tenants struct {
 	store    *record.Store
-	known    *record.Store // for what each request reads; it may be some seconds old
+	known    record.Known // for what each request reads; it may be some seconds old
 	host     host.Host
 	defaults Defaults
 	sealer   seal.Sealer
@@ -39,9 +39,9 @@ type Tenants struct {
 	used   *simplelru.LRU[string, time.Time] // when a key's use was last written
 }
 
-// New makes the use case. known is the same store as s, or a cached one: keys with their owners, caps, and the agents
-// of new runs are read through it. The sealer encrypts organizations' webhook secrets.
-func New(s, known *record.Store, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
+// New makes the use case. Known reads from the same store, or from one that answers for a while from what it read before:
+// who a key belongs to, caps, and the agents of new runs come from it. The sealer keeps the secrets of organisations.
+func New(s *record.Store, known record.Known, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
 	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // the only error is for a size below 1
 	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: used}
 }
@@ -85,9 +85,8 @@ func hide(err error) error {
 	return err
 }
 
-// principalOf is the principal of a key's text, given by its hash: the key's current text, or the previous one during
-// its overlap.
-func (t *Tenants) principalOf(ctx context.Context, s *record.Store, keyID, text string) (Principal, error) {
+// principalOf is the one whom a text of a key stands for now: the key's own, or the one before during its overlap.
+func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text string) (Principal, error) {
 	p := Principal{text: text}
 	key, err := record.Resource[record.APIKey](ctx, s, record.System(), keyID)
 	if err != nil {
@@ -173,7 +172,7 @@ func (t *Tenants) Organization(ctx context.Context, id string) (record.Organizat
 	return organization(ctx, t.known, id)
 }
 
-func organization(ctx context.Context, s *record.Store, id string) (record.Organization, error) {
+func organization(ctx context.Context, s record.Reader, id string) (record.Organization, error) {
 	if id == record.Nobody {
 		return record.Organization{ID: record.Nobody}, nil
 	}

@@ -100,7 +100,8 @@ func origin(u *url.URL) string {
 }
 
 // authorizes matches names of headers and parameters that carry credentials.
-var authorizes = regexp.MustCompile(`(?i)auth([^o]|$)|authori[sz]|token|secret|passw|cookie|credential|session|signature|jwt|key$`)
+var authorizes = regexp.MustCompile(`(?i)auth([^o]|$)|authori[sz]|token|secret|passw|cookie|credential|` +
+	`session|signature|jwt|key$`)
 
 // Authorizes says whether a header or a parameter of this name carries credentials: its value is a secret and
 // belongs into Credentials, which are sealed, and nowhere else.

@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/tool"
 )
 
-func TestWhenACallNeedsApproval(t *testing.T) {
+func TestACallNeedsApprovalByModeAndPattern(t *testing.T) {
 	when := func(argument, pattern string) tool.Approval {
 		return tool.Approval{Mode: "when", Argument: argument, Pattern: pattern}
 	}
@@ -47,7 +47,7 @@ func TestWhenACallNeedsApproval(t *testing.T) {
 	}
 }
 
-func TestAFingerprintTellsAToolFromWhatItWas(t *testing.T) {
+func TestAChangedDefinitionHasAnotherFingerprint(t *testing.T) {
 	is := func(place, definition string) tool.Offer {
 		return tool.Offer{Source: "kit/act", Fingerprint: tool.Fingerprint(place, json.RawMessage(definition))}
 	}
@@ -69,7 +69,7 @@ func TestAFingerprintTellsAToolFromWhatItWas(t *testing.T) {
 
 // Paused calls wait for days, also during a deployment: the fingerprint of a definition must not change between
 // versions.
-func TestAFingerprintStays(t *testing.T) {
+func TestTheFingerprintOfAKnownDefinitionIsUnchanged(t *testing.T) {
 	d := tool.Definition{Spec: tool.Spec{Name: "act", Description: "d",
 		Parameters: json.RawMessage(`{"type":"object"}`)}, Binding: json.RawMessage(`{"method":"GET"}`)}
 	assert.Equal(t, "6ce67f7d9c7d50091bb8b20fec7ea71580536ea663e2fda52f73cf02342072c7",

@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// A request that is too large to store is refused, with the field named.
+// A request of a toolkit that is too large to be stored is refused, and the refusal names the member.
 func TestACallOfAToolkitIsBounded(t *testing.T) {
 	there := newSite(t)
 	s := reach(t, there)

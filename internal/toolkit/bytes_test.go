@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +74,7 @@ func newEstate(t *testing.T) *estate {
 	e := &estate{clock: clock, items: &faulttable.Table{Inner: memtable.New(clock.Now)}, blobs: &fullStore{}}
 	store := record.New(e.items, e.blobs, clock)
 	e.Toolkits = &toolkit.Toolkits{
-		Store: store, Known: store, Host: clock, Sealer: sealer(t, 1),
+		Store: store, Known: store.Known(), Host: clock, Sealer: sealer(t, 1),
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{}, "openapi": &documents{kind{names: []string{"act"}}}},
 	}
 	return e
@@ -109,14 +108,14 @@ func (e *estate) settle(t *testing.T) {
 		due, err := e.Store.Due(t.Context(), shard, e.clock.Now(), 100)
 		require.NoError(t, err)
 		for _, one := range due {
-			_, err := remover.Handle(t.Context(), strings.TrimPrefix(one.Part, "job/"))
+			_, err := remover.Handle(t.Context(), one.ID)
 			require.NoError(t, err)
 		}
 	}
 }
 
-// Wherever a change of a toolkit is interrupted, and whatever is written concurrently: an hour later the blob store has
-// what toolkits name, and nothing else.
+// Wherever a change of a toolkit is interrupted, and whatever runs concurrently: an hour later the blob store has
+// exactly the blobs that toolkits refer to.
 func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 	ctx, scope := t.Context(), record.Of("o")
 	create := func(e *estate, document string) (string, error) {
@@ -173,7 +172,7 @@ func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 	}
 }
 
-// A process that stalled until its blobs were deleted does not name them in a toolkit.
+// A process that was suspended until its blobs were removed cannot commit a toolkit that refers to them.
 func TestAToolkitNamesNoValueThatWasRemoved(t *testing.T) {
 	e := newEstate(t)
 	commits := 0

@@ -103,7 +103,7 @@ func reach(t *testing.T, sites ...*site) *toolkit.Toolkits {
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	client := &http.Client{}
 	return &toolkit.Toolkits{
-		Store: store, Known: store, Host: machine, Sealer: sealer(t, 1), Policy: egress.Policy{Allow: allow},
+		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1), Policy: egress.Policy{Allow: allow},
 		Kinds: map[string]tool.Kind{
 			toolkit.Builtin: &kind{names: []string{"echo"}}, "http": &httptool.Kind{Client: client},
 			"openapi": &openapitool.Kind{Client: client}, "mcp": &mcptool.Kind{Client: client},
@@ -254,7 +254,8 @@ func TestToolOnAnotherServerIsDisabled(t *testing.T) {
 	assert.Contains(t, tried.Error, "credentials must be given again")
 }
 
-// The owner of a toolkit with credentials has named one server; the document names the servers of its operations.
+// Giving credentials for fetching a document names one server; the document may name another one for its
+// operations.
 func TestADocumentDoesNotChooseWhoIsShownTheCredentials(t *testing.T) {
 	scope, yes := record.Of("o"), true
 	for scheme, c := range schemes {

@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// Credentials that a server sends back are struck out, in whatever encoding.
+// Credentials that a server repeats, in any encoding, are removed from everything that others read.
 func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
 	const word = `Qs+/E"c<r&é t=x`
 	header := word[:len(word)-2] + "xyz" // any character that is valid in a header

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/toolkit"
 )
 
-// Imported tools pass the same checks as those of a creation, a refresh and an edit of rules, at every index.
+// An imported tool is checked like one that is created, refreshed or edited.
 func TestAnImportedToolIsHeldToWhatItsRulesAre(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"first", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
@@ -77,7 +77,7 @@ func TestImportTakesAsManyToolkitsAsAnAgent(t *testing.T) {
 	assert.Empty(t, page.Rows)
 }
 
-// What cannot be imported is refused with its field, under a code that clients know.
+// A refusal names the member that is wrong, and has a code that clients know.
 func TestWhatIsUnusableIsToldWhereItStands(t *testing.T) {
 	home := newSite(t)
 	s := reach(t, home)

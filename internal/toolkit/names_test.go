@@ -24,8 +24,8 @@ func offeredAs(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]tool
 	return by
 }
 
-// A server adds a tool with the name of another toolkit's tool: while it is disabled, nothing changes for the other
-// tool, and when it is enabled, rules by the other tool's name still apply to that one.
+// A server adds a tool whose name a tool of another toolkit has. The other tool does not change while the new one
+// is disabled; once it is enabled, rules that name the other tool still apply to it.
 func TestWhatAServerAddsTakesNoNameFromAnother(t *testing.T) {
 	k := &kind{names: []string{"harmless"}}
 	s := newToolkits(t, k)
@@ -84,7 +84,7 @@ func values(offers map[string]tool.Offer) (list []tool.Offer) {
 	return list
 }
 
-// An agent's list may have a tool's name as the server spells it.
+// A list of an agent may have a tool's name as its server writes it.
 func TestALongOrForeignNameMeansItsTool(t *testing.T) {
 	long := "a_name_that_has_as_many_characters_as_any_provider_of_models_take"[:tool.MaxName]
 	k := &kind{names: []string{long, "get_thing", "get"}}
@@ -108,7 +108,7 @@ func TestALongOrForeignNameMeansItsTool(t *testing.T) {
 	assert.False(t, tool.Listed(values(offers), offers[one.ID+"/get"], []string{"get_thing"}), "that is another tool")
 }
 
-// Names of the agent loop's own tools are not given to tools of a toolkit.
+// The agent loop's own tools are not also offered by a toolkit.
 func TestTheLoopsOwnToolsKeepTheirNames(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"ask_user", "search", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com")})

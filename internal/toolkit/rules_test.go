@@ -25,7 +25,7 @@ func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 	return toolkit.Tool{}
 }
 
-// A tool that its server drops and offers again has the rules that its owner set.
+// A tool that its server removes and offers again has the rules that its owner had set.
 func TestAToolThatComesBackHasItsRules(t *testing.T) {
 	scope, limit, no := record.Of("o"), 5_000, false
 	k := &kind{names: []string{"pay", "look"}, safe: true}
@@ -84,7 +84,7 @@ func TestAToolThatComesBackHasItsRules(t *testing.T) {
 	assert.Equal(t, asks, only(t, s, one.ID, "pay").Approval, "each time")
 }
 
-// A tool whose description changes keeps its rules, too.
+// So has a tool whose definition changes.
 func TestAToolThatChangesKeepsWhatBindsIt(t *testing.T) {
 	scope, no := record.Of("o"), false
 	k := &kind{names: []string{"pay"}, safe: true}

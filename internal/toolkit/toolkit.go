@@ -32,7 +32,7 @@ import (
 // Toolkits is the use case. It is safe for concurrent use.
 type Toolkits struct {
 	Store    *record.Store
-	Known    *record.Store // what workers read; cached for some seconds
+	Known    record.Known // what workers read; cached for some seconds
 	Host     host.Host
 	Sealer   seal.Sealer
 	Policy   egress.Policy
@@ -430,8 +430,8 @@ func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (
 	return s.offered(ctx, s.Store, scope, id)
 }
 
-// offered reads from a store that may be old, and from the strong one after a list that no longer exists.
-func (s *Toolkits) offered(ctx context.Context, from *record.Store, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
+// offered reads from a store, and from the one that is never old once that has told of a list that is gone.
+func (s *Toolkits) offered(ctx context.Context, from record.Reader, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
 		tools, err := s.tools(ctx, t)

@@ -56,7 +56,7 @@ func newToolkits(t *testing.T, k *kind) *toolkit.Toolkits {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	return &toolkit.Toolkits{
-		Store: store, Known: store, Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve", "tools"}, {"python3", "serve.py", "a", "b"}},
+		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve", "tools"}, {"python3", "serve.py", "a", "b"}},
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{names: []string{"echo"}}, "mcp": k},
 	}
 }
@@ -101,7 +101,7 @@ func TestToolsWithTheSameNameGetDistinctOnes(t *testing.T) {
 	assert.ElementsMatch(t, []string{"echo", "echo_First_one", "echo_Second", "find", "find_Second"}, names)
 }
 
-func TestCredentialsOpenForTheirToolkitAlone(t *testing.T) {
+func TestCredentialsOfAnotherToolkitCannotBeOpened(t *testing.T) {
 	k := &kind{names: []string{"act"}}
 	s := newToolkits(t, k)
 	secret := tool.Credentials{Type: "bearer", Token: "open-sesame"}

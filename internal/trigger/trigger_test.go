@@ -52,7 +52,7 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
 }
 
-func TestAPathOutsideTheAPIIsLeftAlone(t *testing.T) {
+func TestAPathOutsideTheAPIIsNotChanged(t *testing.T) {
 	var path, address string
 	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		path, address = r.URL.Path, r.RemoteAddr
@@ -66,7 +66,7 @@ func TestAPathOutsideTheAPIIsLeftAlone(t *testing.T) {
 	assert.Equal(t, "130.176.1.2:0", address)
 }
 
-func TestAFormSurvivesTheGateway(t *testing.T) {
+func TestAFormFromTheGatewayIsDecoded(t *testing.T) {
 	var message string
 	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		message = r.FormValue("message")
@@ -99,7 +99,7 @@ func TestAStreamIsPassedOnWhileItIsWritten(t *testing.T) {
 	assert.Equal(t, "second\n", string(rest))
 }
 
-func TestAStreamsBodyNeverFails(t *testing.T) {
+func TestAStreamsBodyEndsWithoutErrorWhateverTheHandlerDoes(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"nothing written": func(http.ResponseWriter, *http.Request) {},
 		"a panic before":  func(http.ResponseWriter, *http.Request) { panic("oops") },
@@ -130,7 +130,7 @@ func TestAStreamsBodyNeverFails(t *testing.T) {
 	}
 }
 
-func TestAClientThatHasGoneEndsTheWriting(t *testing.T) {
+func TestADisconnectedClientEndsTheHandler(t *testing.T) {
 	failed := make(chan error, 1)
 	handle := trigger.Streamed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for {
@@ -162,7 +162,7 @@ func message(id, body, receives string) lambdaevents.SQSMessage {
 		Attributes: map[string]string{"ApproximateReceiveCount": receives}}
 }
 
-func TestOfABatchOnlyWhatFailedComesAgain(t *testing.T) {
+func TestOnlyFailedMessagesOfABatchComeAgain(t *testing.T) {
 	s := &source{}
 	handle := trigger.Messages(s, quiet, func(_ context.Context, id string) (time.Duration, error) {
 		switch id {
@@ -191,7 +191,7 @@ func TestOfABatchOnlyWhatFailedComesAgain(t *testing.T) {
 	assert.Equal(t, []time.Duration{8 * time.Second, time.Second, time.Hour}, s.rests)
 }
 
-func TestWhatComesAgainAtOnceIsWaitedFor(t *testing.T) {
+func TestAMessageThatComesAgainSoonIsHandledInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pieces := 0
 		handle := trigger.Messages(&source{}, quiet, func(context.Context, string) (time.Duration, error) {

@@ -129,9 +129,9 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if h.Claimed(now, s.Boot) {
 		return 0, nil // by another sender; if that is lost, the sweeper comes when its claim ends
 	}
-	move := s.Host.NewID()
-	h.Claim, h.Boot, h.ClaimUntil, h.LookAt = move, s.Boot, now.Add(claimTime), time.Time{}
-	claimed, err := s.save(ctx, e, h, move)
+	claim := s.Host.NewID()
+	h.Claim, h.Boot, h.ClaimUntil, h.LookAt = claim, s.Boot, now.Add(claimTime), time.Time{}
+	claimed, err := s.save(ctx, e, h, claim)
 	if errors.Is(err, record.ErrStale) {
 		// Another sender has claimed it, or the sweeper has moved its due time on and relies on this call.
 		return overtaken, nil

@@ -166,7 +166,7 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
 	s.store = record.New(s.table, &memblob.Store{}, h)
-	tenants := tenant.New(s.store, s.store, h, tenant.Defaults{
+	tenants := tenant.New(s.store, s.store.Known(), h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
@@ -185,7 +185,7 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 		Caps: tenants.Caps, StartDeadline: time.Hour}
 	s.intake = &intake.Intake{Shell: shell, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{
-		Shell: shell, Store: s.store, Known: s.store, Feed: s.feed, Host: h, Log: log, Lease: lease,
+		Shell: shell, Store: s.store, Known: s.store.Known(), Feed: s.feed, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
 		MayReach: tenants.SenderMayReach,

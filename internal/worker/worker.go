@@ -35,8 +35,8 @@ import (
 type Worker struct {
 	Shell *move.Shell
 	Store *record.Store
-	// Known is the same store, or one with cached reads (some seconds old). Versions of agents are read from it.
-	Known *record.Store
+	// Known reads from the same store, or from one whose answers may be some seconds old: versions of agents come from it.
+	Known record.Known
 	Feed  *feed.Feed
 	Loop  *agent.Loop
 	Tools Tools

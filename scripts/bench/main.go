@@ -1,8 +1,9 @@
-// Command bench measures the real process over HTTP with durable writes, on this machine, load driver included.
+// Command bench measures the real process over HTTP with durable writes, on this machine, including the load
+// generator.
 //
-// It builds the program, starts it over a fresh folder and prints a table: runs accepted and runs completed a second at
-// 64 clients, time from POST to the first streamed event on an idle system, memory idle and per open stream, the size
-// of the binary, and the time from start to serving.
+// It builds the program, starts it with a new data folder and prints a table: runs accepted and runs completed per
+// second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle and per
+// open stream, the size of the binary, and the time from start to serving.
 package main
 
 import (
@@ -169,9 +170,9 @@ func (s *server) post(ctx context.Context, pairs ...string) (*http.Response, err
 	return s.client.Do(r)
 }
 
-// load posts from many clients for a while, each waiting for its answer.
+// load posts messages from many clients for a while; each waits for its response before the next.
 func (s *server) load(what, wait string) {
-	ctx, cancel := context.WithTimeout(context.Background(), *seconds) // each load has its own time
+	ctx, cancel := context.WithTimeout(context.Background(), *seconds) // each load has its own time limit
 	defer cancel()
 	var mu sync.Mutex
 	var all []time.Duration
@@ -215,7 +216,7 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[min(len(d)-1, int(q*float64(len(d))))].Round(10 * time.Microsecond)
 }
 
-// firstEvent measures POST to the first line of NDJSON, one client, idle system.
+// firstEvent measures the time from POST to the first line of NDJSON, with one client on an idle system.
 func (s *server) firstEvent() {
 	var all []time.Duration
 	for range 500 {
@@ -235,7 +236,7 @@ func (s *server) firstEvent() {
 	row("POST to first streamed event, idle", "p50 %s, p99 %s", quantile(all, 0.5), quantile(all, 0.99))
 }
 
-// resident is the process's resident memory; own is the part that is no page of a file.
+// resident is the process's resident memory; own is the part that is not backed by files.
 func (s *server) resident() int64 { return s.memory("VmRSS:") }
 func (s *server) own() int64      { return s.memory("RssAnon:") }
 
@@ -253,7 +254,7 @@ func (s *server) memory(kind string) int64 {
 	return 0
 }
 
-// idleStreams opens streams of a paused run and sees what each costs in resident memory.
+// idleStreams opens streams of a paused run and measures the resident memory of each.
 func (s *server) idleStreams() error {
 	response, err := s.post(context.Background(), "message", "/ask Which?")
 	if err != nil {

@@ -55,7 +55,7 @@ func run(ctx context.Context, name string, again bool) error {
 		return err
 	}
 	// It sets no secret that would have to be sealed.
-	first, err := tenant.New(store, store, machine, tenant.Defaults{}, nil).Bootstrap(ctx)
+	first, err := tenant.New(store, store.Known(), machine, tenant.Defaults{}, nil).Bootstrap(ctx)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func run(ctx context.Context, binary, repository string, dry bool) (string, erro
 	if repository == "" {
 		return "", fmt.Errorf("-repository is required")
 	}
-	// A tag keeps the image from being cleaned up; the digest is what is deployed.
+	// A tag prevents the cleanup of the image; deployments refer to the digest.
 	to, err := name.NewTag(repository + ":" + digest.Hex[:16])
 	if err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func run(ctx context.Context, binary, repository string, dry bool) (string, erro
 	return digest.String(), remote.Write(to, made, remote.WithAuth(login), remote.WithContext(ctx))
 }
 
-// imageOf makes an image of one layer that holds the program alone; its certificates are inside it.
+// imageOf makes an image of one layer that holds only the program, which contains its certificates.
 func imageOf(program []byte) (v1.Image, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)

@@ -32,7 +32,7 @@ func TestTheSameProgramGivesTheSameImage(t *testing.T) {
 	assert.NotEqual(t, a, c)
 }
 
-func TestAPushedImageHoldsTheProgram(t *testing.T) {
+func TestAPushedImageContainsTheProgram(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	to, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/agents:1")

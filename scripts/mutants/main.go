@@ -1,15 +1,16 @@
-// Mutants says how much of a package the tests hold: it makes small changes to the package (mutants: a condition turned
-// round, a bound moved by one, a statement, a write, the condition of a write or a case taken away, an error returned
-// as nil), lives through each, and counts those that no test notices. Kept tools (gremlins, go-mutesting, ooze) compile
-// and link anew for each mutant, and know only the tests of the package; here a program with all mutants is compiled
-// once, each behind a switch, and killers are also the simulation and the stories over HTTP.
+// Command mutants measures how much of a package's behaviour the tests check: it makes small changes to the
+// package (mutants: a negated condition, a bound moved by one, a removed statement, write, condition of a write or
+// case, an error returned as nil), runs the tests on each, and counts those that no test notices. Existing tools
+// (gremlins, go-mutesting, ooze) compile and link for each mutant and know only the tests of the package; here a
+// program with all mutants is compiled once, each behind a switch, and the killers include the simulation and the
+// scenarios over HTTP.
 //
-// A killer is asked only about mutants that it comes by, in this order: the package's own tests, those of the packages
-// that are made with it (near; the quickest first), the simulation, the stories. A mutant that
-// survives all is printed with its place, before → after: a hole in the tests, or code that nothing needs. One that
-// does not matter stands in explained.txt, with its reason, and is left out of the score.
+// A killer runs only for mutants that its tests execute, in this order: the package's own tests, those of packages
+// that depend on it (near; the fastest first), the simulation, the scenarios. A mutant that survives all is
+// printed with its place, before → after: it is a hole in the tests, or code that nothing needs. Mutants that do
+// not matter are listed in explained.txt with the reason, and do not count.
 //
-// The tree is not touched: copies reach the compiler by its overlay. Imports: the standard library.
+// The tree is not changed: the compiler gets copies through -overlay. It imports only the standard library.
 package main
 
 import (
@@ -68,7 +69,7 @@ func main() {
 	}
 }
 
-// listed is what the go command says about a package.
+// listed is a package as go list describes it.
 type listed struct {
 	Name, ImportPath, Dir, Export string
 	GoFiles                       []string
@@ -109,7 +110,7 @@ func output(c *exec.Cmd) ([]byte, error) {
 	return out, nil
 }
 
-// copies writes the packages with their mutants into dir, and a list of the copies that the compiler takes as -overlay.
+// copies writes the packages with their mutants into dir, and a list of the copies for the compiler's -overlay.
 func copies(packages []listed, dir string) (all []mutant, overlay string, err error) {
 	exports := map[string]string{}
 	for _, p := range packages {
@@ -161,19 +162,19 @@ func copies(packages []listed, dir string) (all []mutant, overlay string, err er
 	return all, overlay, os.WriteFile(overlay, b, 0o600)
 }
 
-// killer is a program of tests.
+// killer is a test program.
 type killer struct {
 	name, pkg string
 	arguments []string
 	binary    string
 	dir       string
-	work      time.Duration // of the processor: a mutant that wants more hangs, which is a kill
-	patience  time.Duration // likewise, of a mutant that only waits
+	work      time.Duration // CPU time: a mutant that takes more hangs, which is a kill
+	patience  time.Duration // wall time, for a mutant that only waits
 	reached   map[int]bool
 }
 
-// build compiles the killer's tests with all mutants in them, and runs them without any: which do they come by, and how
-// long does it take?
+// build compiles the killer's tests with all mutants, and runs them without one: which mutants do they execute,
+// and how long does it take?
 func (k *killer) build(ctx context.Context, overlay, dir string) error {
 	at, err := output(exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", k.pkg))
 	if err != nil {
@@ -212,7 +213,7 @@ func (k *killer) build(ctx context.Context, overlay, dir string) error {
 	return nil
 }
 
-// command runs the killer, within bounds: a mutant may want all the time and memory that there is.
+// command runs the killer with limits: a mutant may use unlimited time and memory.
 func (k *killer) command(ctx context.Context, environ string) *exec.Cmd {
 	arguments := append([]string{
 		"-c", `ulimit -t "$1"; ulimit -v 8000000; shift; exec nice "$@"`, "sh", strconv.Itoa(int(k.work.Seconds())),
@@ -326,7 +327,7 @@ func (s settings) build(ctx context.Context, packages []listed, overlay, dir str
 		case "stories":
 			killers = append(killers, &killer{name: name, pkg: "agentplatform/functions/local",
 				arguments: []string{"-test.run", "TestScenarios|TestAuthorisation", "-test.parallel", "8"}})
-		case "": // what the results say is enough
+		case "": // the results suffice
 		default:
 			return nil, fmt.Errorf("-killers: there is no %q", name)
 		}
@@ -343,7 +344,7 @@ func (s settings) build(ctx context.Context, packages []listed, overlay, dir str
 	return killers, nil
 }
 
-// dependants are the tests of packages that are made with one of these: use cases and adapters, which take seconds.
+// dependants are the tests of packages that depend on one of these: use cases and adapters, which take seconds.
 func dependants(ctx context.Context, packages []listed) ([]*killer, error) {
 	out, err := output(exec.CommandContext(ctx, "go", "list", "-test", "-json=Name,ImportPath,Deps",
 		"agentplatform/internal/..."))
@@ -370,7 +371,7 @@ func dependants(ctx context.Context, packages []listed) ([]*killer, error) {
 // long are packages whose tests take minutes, or are killers of their own.
 var long = regexp.MustCompile(`^agentplatform/internal/(sim|explore|linear|crash|cloud|imports)(/|$)`)
 
-// hunt has the killers try each mutant that is not done with, several at a time, until one kills it.
+// hunt runs the killers on each undecided mutant, several at a time, until one kills it.
 func hunt(
 	ctx context.Context, chosen []mutant, done map[string]string, killers []*killer, workers int,
 ) func(func(mutant, string) bool) {
@@ -425,7 +426,7 @@ func readResults(file string) (map[string]string, error) {
 	return fates, lines.Err()
 }
 
-// report prints what has become of the mutants.
+// report prints the fates of the mutants.
 func report(w io.Writer, chosen []mutant, fates map[string]string) error {
 	b, err := lists.ReadFile("explained.txt")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFixturesMutants: each kind of mutant is made and killed, in a copy that without one does what the original
-// does; what no test of the fixture holds survives; what has been killed is not killed again.
-func TestTheFixturesMutants(t *testing.T) {
+// Each kind of mutant is made and killed, in a copy that without a mutant behaves as the original; what no test of
+// the fixture checks survives; what was killed is not run again.
+func TestMutantsOfTheFixtureAreMadeAndKilled(t *testing.T) {
 	s := settings{workers: 2, killers: "own", results: filepath.Join(t.TempDir(), "results")}
 	s.packages = []string{"./testdata/fixture"}
 	var out bytes.Buffer
@@ -64,8 +64,8 @@ func TestTheFixturesMutants(t *testing.T) {
 	assert.Equal(t, few, again)
 }
 
-// TestDependants: near are the tests of what is made with a package, not its own, and not the long ones.
-func TestDependants(t *testing.T) {
+// Near killers are the tests of packages that depend on a package, not its own, and not the long ones.
+func TestDependantsAreTheTestsOfImportingPackages(t *testing.T) {
 	near, err := dependants(t.Context(), []listed{{ImportPath: "agentplatform/internal/move"}})
 	require.NoError(t, err)
 	var names []string

@@ -19,10 +19,10 @@ type mutant struct {
 	line     int
 	function string
 	change   string // before → after
-	nth      int    // among those of its function that read alike
+	nth      int    // among those of its function with the same text
 }
 
-// key names a mutant for as long as its function reads the same, wherever that stands.
+// key identifies a mutant as long as its function's text is unchanged, wherever the function is.
 func (m mutant) key() string {
 	key := m.pkg + " " + m.function + ": " + m.change
 	if m.nth > 0 {
@@ -31,7 +31,7 @@ func (m mutant) key() string {
 	return key
 }
 
-// edit replaces a piece of a file. Edits at one place stand in the order in which they were made.
+// edit replaces a piece of a file. Edits at the same place are in the order in which they were made.
 type edit struct {
 	at, end int
 	text    string
@@ -44,20 +44,20 @@ type mutator struct {
 	source    []byte
 	fset      *token.FileSet
 	info      *types.Info
-	number    *int // of the last mutant, of all packages
+	number    *int // of the last mutant, over all packages
 	mutants   []mutant
 	edits     []edit
 	function  string
-	results   []*types.Tuple      // of the functions around
-	around    map[ast.Node][]edge // what is to stand around a node, the outermost first
-	decided   map[ast.Node]bool   // conditions, which are negated as a whole
+	results   []*types.Tuple      // of the enclosing functions
+	around    map[ast.Node][]edge // what is inserted around a node, the outermost first
+	decided   map[ast.Node]bool   // conditions that are negated as a whole
 	last      map[ast.Stmt]bool   // statements that end their function
 	operators map[ast.Node]token.Pos
 }
 
 type edge struct{ before, after string }
 
-// switched is the name under which a copy imports the package variant.
+// switched is the name under which a copy imports package variant.
 const switched = "variant__"
 
 func (m *mutator) mutate(file *ast.File) []byte {
@@ -93,12 +93,12 @@ func (m *mutator) replace(from, to token.Pos, text string) {
 
 var space = regexp.MustCompile(`\s+`)
 
-// text is a node in one line.
+// text is a node's source in one line.
 func (m *mutator) text(n ast.Node) string {
 	return space.ReplaceAllString(string(m.source[m.offset(n.Pos()):m.offset(n.End())]), " ")
 }
 
-// add notes a mutant, and is the beginning of the call of the package variant that asks for it.
+// add records a mutant and returns the beginning of the call of package variant that switches it on.
 func (m *mutator) add(at ast.Node, name, before, after string) string {
 	*m.number++
 	c := mutant{
@@ -121,8 +121,8 @@ func short(text string) string {
 	return text
 }
 
-// walk writes the mutants of a node and of what is in it: what stands before a node when it comes to it, what stands
-// behind it once it has been through what is in it, so that they nest.
+// walk writes the mutants of a node and its children: the text before a node when it is entered, the text behind
+// it when it is left, so that they nest.
 func (m *mutator) walk(root ast.Node) {
 	var open []ast.Node
 	ast.Inspect(root, func(n ast.Node) bool {
@@ -164,7 +164,7 @@ func (m *mutator) wrap(n ast.Node, before, after string) {
 	m.around[n] = append(m.around[n], edge{before, after})
 }
 
-// mutable says no to constants, types and what is only logged.
+// mutable says whether a node may be changed: not constants, types and arguments of logging.
 func (m *mutator) mutable(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:
@@ -182,7 +182,7 @@ func (m *mutator) mutable(n ast.Node) bool {
 
 var (
 	logs = regexp.MustCompile(`(^|\.)([lL]og|slog|logline|logger)\.`)
-	// What is let go of, and what only the race detector and a hang would miss.
+	// Releases of resources, which only the race detector or a hang would miss.
 	frees = regexp.MustCompile(`(^|\.)(Close|close|cancel|stop|Stop|R?Lock|R?Unlock|Done|panic)$`)
 )
 
@@ -233,7 +233,7 @@ func (m *mutator) visit(n ast.Node) {
 	}
 }
 
-// ends notes which statements end a function: those must not be taken away.
+// ends records the statements that end a function: they must not be removed.
 func (m *mutator) ends(body *ast.BlockStmt) {
 	if body == nil || len(body.List) == 0 {
 		return
@@ -259,7 +259,7 @@ func (m *mutator) negate(at ast.Node, e ast.Expr, after string) {
 	m.wrap(e, "((", ") != "+m.add(at, "On", m.text(at), after)+"))")
 }
 
-// statements takes each away that has an effect of its own.
+// statements removes each statement that has an effect of its own.
 func (m *mutator) statements(list []ast.Stmt) {
 	for _, s := range list {
 		var call ast.Expr
@@ -319,7 +319,7 @@ func leaves(s ast.Stmt) bool {
 	return false
 }
 
-// returned turns errors into nil, and the truth into its contrary.
+// returned replaces errors by nil, and negates booleans.
 func (m *mutator) returned(n *ast.ReturnStmt) {
 	results := m.results[len(m.results)-1]
 	if len(n.Results) != results.Len() {
@@ -366,7 +366,7 @@ func (m *mutator) binary(n *ast.BinaryExpr) {
 		if _, ok := x.Type.Underlying().(*types.Basic); ok {
 			m.asCall(n, bounds[n.Op], other)
 		}
-		// The bound that lies on the other side than the one that the other operator means.
+		// The bound on the other side than that of the mutated operator.
 		by := 1
 		if (n.Op == token.LSS || n.Op == token.GEQ) == (y.Value != nil) {
 			by = -1
@@ -380,13 +380,13 @@ func (m *mutator) binary(n *ast.BinaryExpr) {
 	}
 }
 
-// asCall has a function of the package variant work out n.
+// asCall makes a function of package variant evaluate n.
 func (m *mutator) asCall(n *ast.BinaryExpr, name, other string) {
 	m.wrap(n, m.add(n, name, m.text(n), other)+", ", ")")
 	m.operators[n.Y] = n.OpPos
 }
 
-// shift moves the constant of n: by adding the contrary to what stands across from it.
+// shift moves the constant of n, by adding its negation to the other operand.
 func (m *mutator) shift(n *ast.BinaryExpr, by int) {
 	constant, variable := n.X, n.Y
 	if m.info.Types[n.X].Value == nil {
@@ -410,7 +410,8 @@ func integer(t types.Type) bool {
 
 func isDuration(t types.Type) bool { return types.TypeString(t, nil) == "time.Duration" }
 
-// structural says yes to elements that mean something by themselves: writes, keys, states; not to texts and bytes.
+// structural says whether elements of a type have a meaning by themselves: writes, keys, states; not texts and
+// bytes.
 func structural(t types.Type) bool {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -419,7 +420,7 @@ func structural(t types.Type) bool {
 	return named && !types.IsInterface(t)
 }
 
-// drop takes each element out of a list, of which there is a copy from the node first to the node last.
+// drop removes each element of a list, which is copied from the node first to the node last.
 func (m *mutator) drop(elements []ast.Expr, first, last ast.Node, end string) {
 	text := ""
 	for _, e := range elements {

@@ -101,7 +101,7 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 
 func (o *operator) say(format string, args ...any) { _, _ = fmt.Fprintf(o.out, format+"\n", args...) }
 
-// queue finds a queue and its dead letters by what it is for: run, webhook or job.
+// queue finds a queue and its dead-letter queue by purpose: run, webhook or job.
 func (o *operator) queue(name string) (address, dead string, err error) {
 	if name == "" {
 		return "", "", errors.New("a queue is run, webhook or job")
@@ -114,10 +114,11 @@ func (o *operator) queue(name string) (address, dead string, err error) {
 	return address, dead, nil
 }
 
-// looks bounds how many receives a look at dead letters makes; each brings up to ten.
+// looks limits the receives for listing dead letters; each returns up to ten.
 const looks = 100
 
-// deadLetters lists a queue's dead letters, and has each seen to. They stay hidden for a minute, so none comes twice.
+// deadLetters lists a queue's dead letters and calls see with each. They stay invisible for a minute, so that none
+// is listed twice.
 func (o *operator) deadLetters(ctx context.Context, name string, see func(types.Message) error) error {
 	_, dead, err := o.queue(name)
 	if err != nil {
@@ -148,7 +149,7 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 	return nil
 }
 
-// redrive sends dead letters to their queue again. First to the queue, then off the dead ones: twice does no harm.
+// redrive sends dead letters to their queue again: first a send, then a delete, as doing it twice is harmless.
 func (o *operator) redrive(ctx context.Context, name string) error {
 	address, dead, err := o.queue(name)
 	if err != nil {
@@ -204,7 +205,7 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 	})
 }
 
-// show prints a run as it is stored.
+// show prints a run as stored.
 func (o *operator) show(ctx context.Context, id string) error {
 	e, err := o.store.Run(ctx, record.System(), id)
 	if err != nil {
@@ -219,7 +220,7 @@ func (o *operator) show(ctx context.Context, id string) error {
 	return nil
 }
 
-// nudge has a run looked at now.
+// nudge sends a nudge for a run.
 func (o *operator) nudge(ctx context.Context, id string) error {
 	e, err := o.store.Run(ctx, record.System(), id)
 	if err != nil {
@@ -235,7 +236,7 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 	})
 }
 
-// invoke calls a function with an event from a file.
+// invoke invokes a function with an event from a file.
 func (o *operator) invoke(ctx context.Context, client *lambda.Client, name string, files []string) error {
 	function := o.outputs[strings.ToUpper(name[:1])+name[1:]+"FunctionName"]
 	if function == "" || len(files) != 1 {
@@ -256,8 +257,8 @@ func (o *operator) invoke(ctx context.Context, client *lambda.Client, name strin
 	return nil
 }
 
-// slots holds an organisation's rows of active runs against the runs. Each pair is written in one commit, so a
-// difference is a fault of the program; one that is only seen once may be a run that moved between the two looks.
+// slots compares an organization's slots of active runs with the runs. Each pair is written in one commit, so a
+// difference is a bug; one that is seen only once may be a run that changed between the two reads.
 func (o *operator) slots(ctx context.Context, organization string) error {
 	ids, err := o.store.ActiveRuns(ctx, organization)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table in infra/README.md")
 
-func TestARunCostsNoMoreThanItMay(t *testing.T) {
+func TestTheCostOfARunIsWithinItsLimit(t *testing.T) {
 	meter := newMeter()
 	b := open(t, meter.into)
 	b.run("message", "warm up") // fills the caches

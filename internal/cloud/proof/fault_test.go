@@ -95,7 +95,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		case n < 15 && table:
 			p.note("throttled")
-			refuse(w, map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "message": "too much"})
+			refuse(w, map[string]any{"message": "too much",
+				"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"})
 			return
 		}
 	}
@@ -207,7 +208,8 @@ func (b *bench) send(key string, fields ...string) (run string) {
 		// a run that has failed meanwhile is reported with its own status
 		case answer.RunID != "" && (answer.Code == "" || answer.Code == "run_failed"):
 			return answer.RunID
-		case response.StatusCode >= 500, response.StatusCode == http.StatusTooManyRequests, answer.Code == "parked_queue_full":
+		case response.StatusCode >= 500, response.StatusCode == http.StatusTooManyRequests,
+			answer.Code == "parked_queue_full":
 			_ = b.Host.Sleep(b.Context(), 300*time.Millisecond)
 		default:
 			assert.Fail(b, "an answer that no fault explains", "%d %s", response.StatusCode, raw)

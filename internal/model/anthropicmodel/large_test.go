@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/model/modeltest"
 )
 
-func TestAnEventCostsWhatItWeighs(t *testing.T) {
+func TestAnEventWithManyValuesUsesLimitedMemory(t *testing.T) {
 	open := func(c *http.Client) model.Model { return anthropicmodel.New("", "", c) }
 	for before, behind := range map[string]string{
 		`{"content_block":{"text":[`: `]}}`, `{"content_block":{"input":[`: `]}}`, `{"x":[`: `]}`,

@@ -60,7 +60,7 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 }
 
 // Bedrock reports a wrong signature by repeating the string that was signed.
-func TestBedrocksWordsShowNothingOfOurs(t *testing.T) {
+func TestBedrocksErrorTextShowsNoCredentials(t *testing.T) {
 	const token = "IQoJb3JpZ2luX2VjEOURS//////////wEaCXVzLWVhc3QtMSJHMEUCIQ"
 	for kind, status := range map[string]int{"InvalidSignatureException": 403, "ThrottlingException": 429,
 		"ValidationException": 400} {

@@ -54,7 +54,7 @@ func answer(t require.TestingT, message string) (text string, rounds [][]string)
 	return "", nil
 }
 
-func TestDirections(t *testing.T) {
+func TestEachDirectiveHasItsEffect(t *testing.T) {
 	for _, c := range []struct {
 		message, text string
 		rounds        [][]string
@@ -80,7 +80,7 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-func TestSleepAndStreamTakeTheirTime(t *testing.T) {
+func TestSleepAndStreamWaitOnTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		_, err := demomodel.New(host.System()).Converse(t.Context(), model.Request{
@@ -93,7 +93,7 @@ func TestSleepAndStreamTakeTheirTime(t *testing.T) {
 
 // For any message: each line that is no directive is echoed once and in order, and the same message gives the same
 // answer.
-func TestWhatIsSaidIsSaidBack(t *testing.T) {
+func TestEveryLineIsEchoedOnceInOrder(t *testing.T) {
 	line := rapid.SampledFrom([]string{"word", "two words", "/tool x {}", "/ask q", "/stream 2 0s", "/search s", "/bad",
 		"täxt ☃"})
 	rapid.Check(t, func(r *rapid.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // Wherever a provider repeats our credentials or addresses in a failure, clients see neither.
-func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
+func TestAProvidersErrorTextShowsNoCredentialsOrAddresses(t *testing.T) {
 	const key = "sk-OURS/12345+abcdef=="
 	bearer := "Bearer " + key
 	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
@@ -89,7 +89,7 @@ func TestAProvidersWordsShowNothingOfOurs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOursIsSaid(t *testing.T) {
+func TestTextWithoutCredentialsIsKept(t *testing.T) {
 	const words = "The model `llama3.1:8b` does not exist: messages[2].content has 8192 tokens, at most 4096 fit " +
 		"(see the docs, section 12.3)"
 	p := &provider{status: 400, body: strings.NewReader(`{"error":"` + words + `"}`)}

@@ -46,7 +46,7 @@ func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) er
 	return err
 }
 
-func TestEventsAreToldInOrderUntilStopIsSaid(t *testing.T) {
+func TestEventsAreDeliveredInOrderUntilTheStop(t *testing.T) {
 	p := &provider{status: 200,
 		body: strings.NewReader(": a comment\n\nevent: x\ndata: one\n\r\ndata: tw\ndata: o\n\ndata:three\n\nid: " +
 			"1\n\ndata:\n\ndata: four\n\ndata: fi")}
@@ -63,7 +63,7 @@ func TestEventsAreToldInOrderUntilStopIsSaid(t *testing.T) {
 	assert.JSONEq(t, `{"n":1}`, string(sent))
 }
 
-func TestWhatGoesWrongHasAKindAndShowsNoAddress(t *testing.T) {
+func TestEveryFailureHasAKindAndShowsNoAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		provider provider
 		kind     model.Kind
@@ -120,14 +120,14 @@ func (r *trickle) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestAnEventWithoutAnEndIsGivenUpSoon(t *testing.T) {
+func TestAnEventWithoutAnEndFails(t *testing.T) {
 	endless := &trickle{left: 1 << 30}
 	err := stream(t, &provider{status: 200, body: endless}, func([]byte) (bool, error) { return true, nil })
 	assert.Equal(t, model.Retryable, model.KindOf(err))
 	assert.LessOrEqual(t, endless.reads*1400, 9<<20)
 }
 
-func TestAConnectionIsUsedAgain(t *testing.T) {
+func TestAConnectionIsReusedAfterAStream(t *testing.T) {
 	var opened atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "data: last\n\n")
@@ -149,7 +149,7 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	assert.LessOrEqual(t, opened.Load(), int64(3), "where the end comes at once")
 }
 
-func TestAPathIsPutBelowABase(t *testing.T) {
+func TestAPathIsAppendedToABaseURL(t *testing.T) {
 	for base, want := range map[string]string{
 		"https://a/v1": "https://a/v1/chat", "https://a/v1/": "https://a/v1/chat", "https://a": "https://a/chat",
 		"https://a/d?version=1": "https://a/d/chat?version=1",
@@ -158,7 +158,7 @@ func TestAPathIsPutBelowABase(t *testing.T) {
 	}
 }
 
-func TestClaimsAreTakenAsFarAsTheyMakeSense(t *testing.T) {
+func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
 	for raw, want := range map[string]modelhttp.Count{
 		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64,
 		"1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,

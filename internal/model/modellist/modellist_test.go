@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/setting"
 )
 
-func TestEachProviderIsAskedInItsWay(t *testing.T) {
+func TestEachProvidersListIsRead(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/openai/v1/models" && r.Header.Get("Authorization") == "Bearer o":

@@ -18,7 +18,7 @@ func RunLarge(t *testing.T, before, behind string, open func(client *http.Client
 	t.Helper()
 	for _, one := range []string{`{}`, `[]`, `0`, `""`, `{"type":"text","text":""}`} {
 		most := (4 << 20) / (len(one) + 1)
-		for _, n := range []int{most, most / 4, most / 16} { // more than allowed, and at most as many
+		for _, n := range []int{most, most / 4, most / 16} { // above the limit, and below it
 			m := open(Answering("data: " + before + strings.Repeat(one+",", n) + one + behind + "\n\n"))
 			var was, is runtime.MemStats
 			runtime.ReadMemStats(&was)

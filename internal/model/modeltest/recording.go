@@ -49,7 +49,8 @@ func says(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, 
 	reply, err := m.Converse(t.Context(), model.Request{
 		Name: "some-model", Instructions: "Be brief.", Messages: messages, Tools: []model.ToolSpec{{
 			Name: "echo", Description: "gives back",
-			Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
+			Parameters: json.RawMessage(`{"type":"object",` +
+				`"properties":{"text":{"type":"string"}},"required":["text"]}`),
 		}},
 	}, func(s string) { pieces += s })
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Endpoints that imitate OpenAI's API number their tool calls differently: each case is what one of them sends.
-func TestCallsAreToldApartHoweverTheyAreNumbered(t *testing.T) {
+func TestPiecesOfCallsAreJoinedHoweverEndpointsNumberThem(t *testing.T) {
 	for name, pieces := range map[string][]string{
 		"by index": {`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}`,
 			`{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}`,

@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/model/openaimodel"
 )
 
-func TestAnEventCostsWhatItWeighs(t *testing.T) {
+func TestAnEventWithManyValuesUsesLimitedMemory(t *testing.T) {
 	open := func(c *http.Client) model.Model { return openaimodel.New("", "", c) }
 	for before, behind := range map[string]string{
 		`{"choices":[`: `]}`, `{"choices":[{"delta":{"tool_calls":[`: `]}}]}`,

@@ -13,7 +13,7 @@ import (
 
 var states = flag.Int("states", 1500, "how many states of a world, with a set of faults, are visited at most")
 
-// worlds are small, and each has something to fight for.
+// worlds are small deployments, each with a conflict between its clients.
 func worlds() []explore.World {
 	hello := func(chat string) explore.Script { return func(c *explore.Client) { c.Post(chat, "hello", false) } }
 	parks := func(chat string) explore.Script { return func(c *explore.Client) { c.Post(chat, "hello", true) } }
@@ -48,8 +48,7 @@ func worlds() []explore.World {
 	return list
 }
 
-// faults are what may go wrong, in the order in which it is explored: each by itself, then some and all beside each
-// other.
+// faults are the sets of faults, in the order of exploration: each alone, then some and all together.
 func faults() (list []explore.Faults) {
 	alone := []explore.Faults{
 		{Lost: 1}, {Doubled: 1}, {Unanswered: 1}, {ClientsCrash: true}, {WorkersCrash: 2}, {Lapses: 1}, {Expires: 1},

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/table"
 )
 
-// visit goes on from a state in every way, and says whether that is all there is.
+// visit explores every successor of a state, and says whether that was complete.
 func (w *world) visit(s *state) (complete bool) {
 	name := s.name(w.seed)
 	if _, known := w.visited[name]; known {
@@ -35,7 +35,7 @@ func (w *world) visit(s *state) (complete bool) {
 	return complete
 }
 
-// way tells how the state in hand was reached.
+// way describes how the current state was reached.
 func (w *world) way() string {
 	var b strings.Builder
 	for _, step := range w.path {
@@ -44,11 +44,10 @@ func (w *world) way() string {
 	return b.String()
 }
 
-// patience is how many times a settling world is let sleep.
+// patience is how often a settling world may advance its clock.
 const patience = 20
 
-// settle lets time pass, and what is due be done, until nothing is left to do; then it checks what must have come of it
-// all.
+// settle lets time pass and runs what is due until nothing is left to do; then it checks the final state.
 func (w *world) settle(s *state) {
 	name := s.content
 	for _, c := range s.clients {
@@ -88,7 +87,7 @@ func (w *world) audit(s *state) (*invariant.Audit, map[string]bool) {
 	return a, due
 }
 
-// checkStep checks what a commit made of an item.
+// checkStep checks what a commit did to an item.
 func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
 	before, after := invariant.NewAudit(), invariant.NewAudit()
 	if was == nil {
@@ -143,14 +142,14 @@ func legal(from, to lifecycle.Status) bool {
 		func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
 }
 
-// checkTable checks what must hold after every commit.
+// checkTable checks the invariants that hold after every commit.
 func (w *world) checkTable(s *state) {
 	if _, known := w.checked[s.content]; known {
 		return
 	}
 	w.checked[s.content] = struct{}{}
 	a, due := w.audit(s)
-	held := map[string]int{} // rows that name a run
+	held := map[string]int{} // slot rows that name a run
 	for key, run := range a.Slots {
 		held[run]++
 		r := a.Runs[run]
@@ -194,7 +193,7 @@ func (w *world) checkTable(s *state) {
 	}
 }
 
-// checkEnd checks what must have come of it all.
+// checkEnd checks the final state.
 func (w *world) checkEnd(s *state) {
 	a, _ := w.audit(s)
 	accepted, resumed := map[string]bool{}, map[string]bool{}
@@ -206,7 +205,7 @@ func (w *world) checkEnd(s *state) {
 		}
 		for _, id := range t.withdrawn {
 			if deleted {
-				continue // the chat may have taken it along when it had started
+				continue // it may have been deleted with the chat after it had started
 			}
 			if !accepted[id] || a.Runs[id].Status != "" {
 				w.violated("message %s was withdrawn, and is %s", id, a.Runs[id].Status)

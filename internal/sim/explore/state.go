@@ -15,22 +15,22 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// The jumps of the clock: one that outlives every lease, and one that outlives every pause and start deadline.
+// The jumps of the clock: one is longer than every lease, the other longer than every pause and start deadline.
 const (
 	lapse  = lease + time.Second
 	expiry = pauseExpiry + time.Hour
 )
 
-// Faults is what may go wrong in a world.
+// Faults is the faults that may happen in a world.
 type Faults struct {
 	Lost, Doubled   int // nudges
-	Unanswered      int // commits that are done though their maker is told that nobody knows
+	Unanswered      int // commits that succeed although their caller gets outcome unknown
 	ClientsCrash    bool
-	WorkersCrash    int // how often, all of them together
+	WorkersCrash    int // how often, over all workers
 	Lapses, Expires int // jumps of the clock
 }
 
-// name tells them apart: there are few of each.
+// name identifies a set: there are few of each fault.
 func (f Faults) name() uint64 {
 	n := uint64(0)
 	for _, left := range []int{f.Lost, f.Doubled, f.Unanswered, f.WorkersCrash, f.Lapses, f.Expires} {
@@ -39,7 +39,7 @@ func (f Faults) name() uint64 {
 	return n
 }
 
-// state is a world at one point. It is a value: whoever changes it changes a copy.
+// state is a world at one point. It is a value: a change makes a copy.
 type state struct {
 	table   *memtable.Table
 	content uint64 // of the table
@@ -47,13 +47,13 @@ type state struct {
 	clients []*node
 	crashed uint32 // clients whose process has crashed already, by bit
 	workers []*node
-	taken   []string // nudges that were taken so far, for the names of lives
-	queue   []string // nudges that wait, sorted
+	taken   []string // nudges received so far, which name lives
+	queue   []string // waiting nudges, sorted
 	alarms  []fuse
 	left    Faults
 }
 
-// fuse is an alarm that was set.
+// fuse is a timer that was set.
 type fuse struct {
 	at    time.Duration
 	nudge string
@@ -61,11 +61,12 @@ type fuse struct {
 
 func (s *state) copy() *state {
 	c := *s
-	c.clients, c.workers, c.taken, c.queue, c.alarms = slices.Clone(s.clients), slices.Clone(s.workers), slices.Clone(s.taken), slices.Clone(s.queue), slices.Clone(s.alarms)
+	c.clients, c.workers = slices.Clone(s.clients), slices.Clone(s.workers)
+	c.taken, c.queue, c.alarms = slices.Clone(s.taken), slices.Clone(s.queue), slices.Clone(s.alarms)
 	return &c
 }
 
-// name tells states apart: two of one name have the same future. Workers are alike.
+// name identifies a state: two states of the same name have the same future. Workers are interchangeable.
 func (s *state) name(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -110,11 +111,11 @@ func nameOf(n *node) uint64 {
 	return n.name
 }
 
-// choice is something that may happen next.
+// choice is a possible next event.
 type choice struct {
 	what  event
 	actor int    // a client, or a worker from 100 on
-	nudge string // that is taken
+	nudge string // that is received
 }
 
 const firstWorker = 100
@@ -141,7 +142,7 @@ func (e event) String() string {
 	}[e]
 }
 
-// choices are what may happen. Where a call has to do with nobody else's, whenever they are made, its actor goes first:
+// choices are the possible next events. Where a call commutes with all others at any time, its actor goes first:
 // the other orders lead to the same states.
 func (w *world) choices(s *state) (list []choice) {
 	offer := func(n *node, actor int, mayCrash bool) {
@@ -194,9 +195,9 @@ func (w *world) choices(s *state) (list []choice) {
 	return list
 }
 
-// apart says whether a call commutes with all that others do now or later: what it puts into the queue may be taken any
-// time after; an answer is its client's own; an idempotency record belongs to one client; and what is written once
-// stays as it is.
+// apart says whether a call commutes with all that others do now or later: a queued message may be received at any
+// later time; a response belongs to its client; an idempotency record belongs to one client; and an item that is
+// written once does not change.
 func (w *world) apart(s *state, c *call) bool {
 	switch c.kind {
 	case send, answer:
@@ -212,7 +213,8 @@ func (w *world) apart(s *state, c *call) bool {
 
 func (w *world) own(k table.Key) bool { return strings.HasPrefix(k.Part, "idem/") && !w.SharesKeys }
 
-// once says whether an item is never written again; commits are held to it. A parked message that is taken back goes.
+// once says whether an item is never written again; commits are checked for that. A parked message that is
+// withdrawn is removed.
 func (w *world) once(k table.Key) bool {
 	kind, _, _ := strings.Cut(k.Sort, "/")
 	return strings.HasPrefix(k.Part, "run/") &&
@@ -238,7 +240,7 @@ func (s *state) overdue() bool {
 	return false
 }
 
-// after is the state once a choice has been made.
+// after is the state after a choice.
 func (w *world) after(s *state, c choice) *state {
 	s = s.copy()
 	switch c.what {
@@ -257,7 +259,7 @@ func (w *world) after(s *state, c choice) *state {
 	case crash:
 		if c.actor >= firstWorker {
 			s.left.WorkersCrash--
-			s.workers[c.actor-firstWorker] = nil // and what it had taken is gone with it
+			s.workers[c.actor-firstWorker] = nil // and what it had received is lost with it
 			break
 		}
 		s.crashed |= 1 << c.actor
@@ -276,7 +278,7 @@ func (w *world) after(s *state, c choice) *state {
 	return s
 }
 
-// turn is an actor's call in a table: nothing else decides what comes of it.
+// turn is an actor's call in a table: nothing else determines its result.
 type turn struct {
 	table uint64
 	now   time.Duration
@@ -284,16 +286,16 @@ type turn struct {
 	how   event
 }
 
-// turned is what came of it.
+// turned is the result of a turn.
 type turned struct {
 	table   *memtable.Table
 	content uint64
 	next    *node
 }
 
-// step has an actor make its call.
+// step makes an actor's call.
 func (w *world) step(s *state, n *node, how event) *node {
-	if n.next.kind == send || n.next.kind == alarm || how == goOnUntold { // these change more
+	if n.next.kind == send || n.next.kind == alarm || how == goOnUntold { // these change more than the table
 		return w.next(n, w.make(s, n, how))
 	}
 	t := turn{s.content, s.now, n.name, how}
@@ -307,7 +309,7 @@ func (w *world) step(s *state, n *node, how event) *node {
 	return known.next
 }
 
-// take notes that a nudge is taken, and says how often it was before.
+// take records that a nudge is received, and returns how often it was before.
 func (s *state) take(nudge string) (before int) {
 	for _, t := range s.taken {
 		if t == nudge {
@@ -319,7 +321,7 @@ func (s *state) take(nudge string) (before int) {
 	return before
 }
 
-// work has a worker begin with a nudge.
+// work starts a worker's handling of a nudge.
 func (s *state) work(w *world, worker int, nudge string) {
 	s.workers[worker] = w.next(w.begin(w.handling(nudge, s.take(nudge))), seen{now: s.now})
 	if s.workers[worker].next == nil {
@@ -327,14 +329,14 @@ func (s *state) work(w *world, worker int, nudge string) {
 	}
 }
 
-// through leads a life from its beginning to its end, without anybody beside it.
+// through runs a life from beginning to end without concurrency.
 func (w *world) through(s *state, l *life) {
 	for n := w.next(w.begin(l), seen{now: s.now}); n.next != nil; {
 		n = w.next(n, w.make(s, n, goOn))
 	}
 }
 
-// pass lets time pass; alarms go off.
+// pass advances the clock and fires timers.
 func (s *state) pass(d time.Duration) {
 	s.now += d
 	now := epoch.Add(s.now)
@@ -378,7 +380,7 @@ func (w *world) make(s *state, n *node, how event) (told seen) {
 		}
 	case send:
 		if c.message.Nudge.Kind != events.NudgeRun {
-			break // there are no senders here
+			break // there are no webhook senders here
 		}
 		switch nudge := c.message.Nudge.ID; how {
 		case loseIt:

@@ -1,12 +1,12 @@
-// Package explore goes through a small deployment completely: a few clients and workers over one table, and every order
-// in which their calls of it may come, with a lost and a doubled nudge, crashes, a lease that lapses and a timer that
-// fires. The simulation draws some lives of a large world; this visits every state of a small one.
+// Package explore is a model checker for a small deployment: a few clients and workers over one table, and every
+// order of their calls, with lost and doubled nudges, crashes, leases that end and timers that fire. The
+// simulation runs random histories of a large world; this visits every state of a small one.
 //
-// The use cases are the real ones. What makes it affordable: an actor is a function of what it has seen. What it does
-// next, having seen this and that, is found by running it over a tape of those answers, once; the states of the world
-// are then values, and going from one to the next costs no more than the call itself.
+// The use cases are the real ones. What makes that affordable: an actor is a function of what it has observed.
+// What it does next, given its observations, is found by running it once over a recording (tape) of them; states
+// of the world are then values, and a transition costs no more than the call itself.
 //
-// It imports the use cases, as the simulation does; tests alone import it.
+// It imports the use cases, as the simulation does; only tests import it.
 package explore
 
 import (
@@ -41,7 +41,7 @@ type call struct {
 type callKind string
 
 const (
-	begin  callKind = "begin" // no call: what an actor sees first is what time it is
+	begin  callKind = "begin" // no call: the first thing that an actor observes is the time
 	get    callKind = "get"
 	query  callKind = "query"
 	list   callKind = "list"
@@ -49,10 +49,11 @@ const (
 	commit callKind = "commit"
 	send   callKind = "send"
 	alarm  callKind = "alarm"
-	answer callKind = "answer" // of a request, to its client
+	answer callKind = "answer" // a response to a client
 )
 
-// changes says whether others may see that the call was made: a crash elsewhere is one that came a little later.
+// changes says whether others can observe that the call was made; a crash before any other call equals one a
+// little later.
 func (c *call) changes() bool {
 	return c.kind == commit || c.kind == send || c.kind == alarm || c.kind == answer
 }
@@ -76,16 +77,16 @@ func (c *call) String() string {
 	}
 }
 
-// seen is what came of a call.
+// seen is the result of a call.
 type seen struct {
-	now     time.Duration // when it was made, since the world began
+	now     time.Duration // of the call, since the world began
 	items   []*table.Item
 	entries []table.Entry
 	err     error
 	crashed bool // the process died instead
 }
 
-// named gives a node its name: nodes of one name go on alike.
+// named names a node: nodes of the same name continue in the same way.
 func (n *node) named(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -98,7 +99,7 @@ func (n *node) named(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// hash tells answers apart. Two errors of one text are one.
+// hash identifies a result. Two errors of the same text are equal.
 func (s seen) hash(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -147,14 +148,14 @@ func hashItem(seed maphash.Seed, i *table.Item) uint64 {
 	return h.Sum64()
 }
 
-// life is an actor's whole doing: a client's script, or what a worker makes of one nudge.
+// life is one run of an actor: a client's script, or a worker's handling of one nudge.
 type life struct {
-	name  string // no two lives of one name are led in one world
-	works bool   // it is a worker's
+	name  string // unique in a world
+	works bool   // of a worker
 	lead  func(t *tape) any
 }
 
-// mark stands in all identifiers that are made in a life.
+// mark is part of all identifiers that are made in a life.
 func (l *life) mark() string { return fmt.Sprintf("%08x", l.number()) }
 
 func (l *life) number() uint32 {
@@ -163,25 +164,25 @@ func (l *life) number() uint32 {
 	return h.Sum32()
 }
 
-// node is a point in a life: what has been seen so far, and so what is done next.
+// node is a point in a life: what has been observed so far, which determines what is done next.
 type node struct {
 	life  *life
 	path  []seen
-	next  *call // nil: the life is over
-	left  any   // what came of it
+	next  *call // nil: the life has ended
+	left  any   // its result
 	name  uint64
 	after map[uint64]*node
 
-	memory string // all that is left of what was seen before the last resting point
-	since  int    // where in the path that was
+	memory string // all that remains of what was observed before the last resting point
+	since  int    // the position of that in the path
 }
 
-// tape is the world as an actor sees it while it is led over what it has seen: table, queue, timer and host in one.
-// Behind its end it stops the actor, whose call has not been answered yet.
+// tape implements table, queue, timer and host for an actor that is run over its observations. At the end of the
+// tape it stops the actor, whose call has no result yet.
 type tape struct {
 	life  *life
 	path  []seen
-	fixed table.Table // what never changes: read without anybody's leave
+	fixed table.Table // items that never change: read without a step
 	at    int
 	ids   int
 	now   time.Duration
@@ -191,7 +192,7 @@ type tape struct {
 	since  int
 }
 
-// rest is where an actor has forgotten all but this.
+// rest is a point at which an actor has forgotten everything but memory.
 func (t *tape) rest(memory string) {
 	t.memory, t.since = fmt.Sprint(memory, " ", t.ids, " ", t.now), t.at
 }
@@ -202,7 +203,7 @@ type unanswered struct{ call call }
 // crashed ends what a process was doing.
 type crashed struct{}
 
-// follow leads a life as far as its tape goes.
+// follow runs a life to the end of its tape.
 func follow(l *life, path []seen, fixed table.Table) (n *node) {
 	n = &node{life: l, path: path, after: map[uint64]*node{}}
 	t := &tape{life: l, path: path, fixed: fixed}
@@ -210,7 +211,7 @@ func follow(l *life, path []seen, fixed table.Table) (n *node) {
 		n.memory, n.since = t.memory, t.since
 		switch r := recover().(type) {
 		case nil:
-			if t.open != nil { // and what stopped it was taken for a panic of its own
+			if t.open != nil { // and the panic that stopped it was recovered as its own
 				n.next, n.left = &t.open.call, nil
 				return
 			}
@@ -228,7 +229,7 @@ func follow(l *life, path []seen, fixed table.Table) (n *node) {
 
 func (t *tape) call(c call) seen {
 	if t.open != nil {
-		panic(*t.open) // again: it is on its way out, and must not do anything more
+		panic(*t.open) // again: while it unwinds, it must not make another call
 	}
 	if t.at == len(t.path) {
 		t.open = &unanswered{c}
@@ -291,7 +292,7 @@ func (t *tape) At(_ context.Context, _ string, at time.Time, m queue.Message) er
 	return t.call(call{kind: alarm, message: m, at: at}).err
 }
 
-// never in time: what it would have stopped must do no harm
+// too late in every case: what it would have stopped must do no harm
 func (t *tape) Stop(context.Context, string) error { return nil }
 
 // The host.
@@ -307,14 +308,13 @@ func (t *tape) WithTimeout(ctx context.Context, _ time.Duration) (context.Contex
 	return context.WithCancel(ctx)
 }
 
-// Go does what is done beside the actor when the actor waits for it: heartbeats find that there is nothing left to keep
-// alive.
+// Go runs f when the actor waits for it: heartbeats then find nothing to renew.
 func (t *tape) Go(f func()) func() { return f }
 func (t *tape) Gate() (open, wait func()) {
 	return func() {}, func() { panic("nobody else is there who could open it") }
 }
 
-// NewID is another one in every life, and the same each time the life is led.
+// NewID is different in every life, and the same whenever the life is repeated.
 func (t *tape) NewID() string {
 	t.ids++
 	return host.FormatID(t.Now(), uint64(t.life.number())<<16|uint64(t.ids))

@@ -27,7 +27,7 @@ import (
 	"agentplatform/internal/worker"
 )
 
-// The numbers of a small deployment.
+// The parameters of a small deployment.
 const (
 	lease         = 30 * time.Second
 	pauseExpiry   = 72 * time.Hour
@@ -42,25 +42,25 @@ type World struct {
 	Workers int
 	UserCap int
 	Faults  Faults
-	// TakesBack says that parked messages are withdrawn in it.
+	// TakesBack says that parked messages are withdrawn in this world.
 	TakesBack bool
-	// Deletes says that chats are deleted in it.
+	// Deletes says that chats are deleted in this world.
 	Deletes bool
-	// FollowsUp says that messages are added to runs that are named: those never answer.
+	// FollowsUp says that messages are added to runs by id: such runs never complete by themselves.
 	FollowsUp bool
-	// SharesKeys says that two clients send messages with one idempotency key.
+	// SharesKeys says that two clients send messages with the same idempotency key.
 	SharesKeys bool
 }
 
-// Report is what was found.
+// Report is the result of an exploration.
 type Report struct {
-	States, Distinct int // visited; tables that differ
+	States, Distinct int // visited; with different tables
 	Ends, Depth      int
-	Complete         bool   // there was nothing left to visit
-	Violation        string // with the way to it; empty: none
+	Complete         bool   // all states were visited
+	Violation        string // with the path to it; empty: none
 }
 
-// world is a World while it is explored.
+// world is a World during exploration.
 type world struct {
 	World
 
@@ -71,13 +71,13 @@ type world struct {
 	agent string
 
 	nodes    map[string]*node // the beginnings of lives
-	alike    map[uint64]*node // all others, by their names
+	alike    map[uint64]*node // all other nodes, by name
 	turns    map[turn]turned
 	overdues map[turn]bool
 	visited  map[uint64]struct{}
-	checked  map[uint64]struct{} // tables
+	checked  map[uint64]struct{} // of tables
 	settled  map[uint64]struct{}
-	path     []step // to the state in hand
+	path     []step // to the current state
 	limit    int
 	report   Report
 }
@@ -88,7 +88,7 @@ type step struct {
 	choice choice
 }
 
-// deployment is a process: everything in it is the tape of the one actor that it is made for.
+// deployment is a process: everything in it uses the tape of its only actor.
 type deployment struct {
 	store   *record.Store
 	intake  *intake.Intake
@@ -104,7 +104,7 @@ func (w *world) deploy(t *tape) *deployment {
 		Caps: tenants.Caps, StartDeadline: startDeadline}
 	d.intake = &intake.Intake{Shell: shell, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
-		Shell: shell, Store: d.store, Known: d.store, Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t),
+		Shell: shell, Store: d.store, Known: d.store.Known(), Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t),
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},
@@ -120,12 +120,12 @@ type toolbox struct{}
 func (toolbox) Open(context.Context, string, []string) ([]tool.Offer, error) { return nil, nil }
 
 func (w *world) tenants(store *record.Store, h host.Host) *tenant.Tenants {
-	return tenant.New(store, store, h, tenant.Defaults{
+	return tenant.New(store, store.Known(), h, tenant.Defaults{
 		UserCap: w.UserCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: 5 * time.Minute,
 	}, nil)
 }
 
-// found makes an organization with a user and an agent: they stay as they are.
+// found makes an organization with a user and an agent, which do not change.
 func (w *world) found() error {
 	ctx, h := context.Background(), &tape{life: &life{name: "founder"}}
 	store := record.New(w.fixed, w.blobs, h)
@@ -154,7 +154,7 @@ func (w *world) found() error {
 	if w.who, err = tenants.Authenticate(ctx, key); err != nil {
 		return err
 	}
-	var jobs []table.Op // of the founding; nobody does them here
+	var jobs []table.Op // of the setup; no process runs them here
 	w.fixed.All(func(i *table.Item) {
 		if !i.Due.IsZero() {
 			jobs = append(jobs, table.Delete(i.Key, table.Always()))
@@ -174,7 +174,7 @@ func (w *world) begin(l *life) *node {
 	return n
 }
 
-// next is where an actor is once its call has been answered.
+// next is the node that an actor reaches when its call returns.
 func (w *world) next(n *node, s seen) *node {
 	name := s.hash(w.seed)
 	if known, there := n.after[name]; there {
@@ -189,7 +189,7 @@ func (w *world) next(n *node, s seen) *node {
 	return after
 }
 
-// handling is what a worker makes of a nudge that was taken n times before.
+// handling is a worker's handling of a nudge that was received n times before.
 func (w *world) handling(run string, n int) *life {
 	return &life{name: fmt.Sprintf("nudge %s %d", run, n), works: true, lead: func(t *tape) any {
 		_ = w.deploy(t).worker.Handle(context.Background(), run)
@@ -204,29 +204,29 @@ func (w *world) sweep(now time.Duration) *life {
 	}}
 }
 
-// Script is what a client does. It is led again and again over what it has seen, so it must depend on nothing else.
+// Script is what a client does. It is run repeatedly over its observations, so it must depend on nothing else.
 type Script func(c *Client)
 
-// Client is somebody who makes requests. A process that dies under one is followed by another, which the client asks
-// the same.
+// Client makes requests. When a process dies during a request, the client makes the same request to the next
+// process.
 type Client struct {
 	world  *world
 	tape   *tape
 	name   string
-	at     int // which request
+	at     int // number of the request
 	keys   int
-	run    string    // that it has found to be active
-	parked [2]string // the run that it waited on, and its own
-	again  bool      // it asks again, as a process died
+	run    string    // that it found to be active
+	parked [2]string // the run that it is parked behind, and its own id
+	again  bool      // the request is repeated, as a process died
 	told   told
 }
 
-// told is what a client was told.
+// told is what a client knows from responses.
 type told struct {
-	accepted  []string // messages, by the ids of the runs that they are or will be
+	accepted  []string // messages, by the ids of the runs that they are or will become
 	cancelled []string
 	withdrawn []string
-	deleted   bool     // a chat, with what it had
+	deleted   bool     // a chat, with everything in it
 	resumed   []string // pauses that it ended
 }
 
@@ -239,7 +239,7 @@ func (w *world) client(n int, script Script) *life {
 	}}
 }
 
-// request asks until there is an answer.
+// request repeats a request until there is a response.
 func (c *Client) request(do func(ctx context.Context, d *deployment)) {
 	c.at++
 	c.again = false
@@ -252,7 +252,7 @@ func (c *Client) request(do func(ctx context.Context, d *deployment)) {
 					panic(r)
 				}
 				if died = r != nil; died {
-					c.told = before // it has heard nothing of what was done
+					c.told = before // it got no response about what was done
 				}
 			}()
 			c.tape.rest(fmt.Sprint(c.at, c.again, c.keys, c.parked, c.run, c.told))
@@ -273,7 +273,7 @@ func (c *Client) Post(chat, text string, enqueue bool) {
 	c.post(m, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap")
 }
 
-// PostAs sends a message with a key that others send it with as well; nothing but itself is in its way.
+// PostAs sends a message with a key that other clients use as well; nothing but that conflicts with it.
 func (c *Client) PostAs(key, chat, text string) {
 	c.post(intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Key: key})
 }
@@ -293,7 +293,7 @@ func (c *Client) post(m intake.Message, refusals ...string) {
 	}
 }
 
-// active looks up the run that a chat is busy with, if any.
+// active finds the active run of a chat, if any.
 func (c *Client) active(chat string) bool {
 	c.request(func(ctx context.Context, d *deployment) {
 		c.run = ""
@@ -304,7 +304,7 @@ func (c *Client) active(chat string) bool {
 	return c.run != ""
 }
 
-// Cancel cancels what a chat is busy with.
+// Cancel cancels the active run of a chat.
 func (c *Client) Cancel(chat string) {
 	if !c.active(chat) {
 		return
@@ -318,14 +318,15 @@ func (c *Client) Cancel(chat string) {
 	})
 }
 
-// Withdraw takes back the message that it parked last.
+// Withdraw withdraws the message that the client parked last.
 func (c *Client) Withdraw() {
 	if c.parked[1] == "" {
 		return
 	}
 	c.request(func(ctx context.Context, d *deployment) {
 		err := d.intake.Withdraw(ctx, c.world.who, c.parked[0], c.parked[1])
-		// It may have gone before: by a process that died, by a commit of which nobody knew, or with the chat.
+		// It may have been removed before: by a process that died, by a commit with unknown outcome, or with the
+		// chat.
 		mayHaveGone := c.again || c.world.Faults.Unanswered > 0 || c.world.Deletes
 		if !mayHaveGone || !problem.Is(err, "not_found") {
 			c.expect(err, "already_started")
@@ -336,7 +337,7 @@ func (c *Client) Withdraw() {
 	})
 }
 
-// Delete deletes a chat that is busy.
+// Delete deletes a chat with an active run.
 func (c *Client) Delete(chat string) {
 	if !c.active(chat) {
 		return
@@ -350,14 +351,14 @@ func (c *Client) Delete(chat string) {
 	})
 }
 
-// expect holds an error to those that the contract knows.
+// expect checks that an error is nil or has one of the codes that the contract allows.
 func (c *Client) expect(err error, codes ...string) {
 	if err != nil && !slices.ContainsFunc(codes, func(code string) bool { return problem.Is(err, code) }) {
 		c.world.violated("%s got an answer that it must not get: %v", c.name, err)
 	}
 }
 
-// Resume answers the question that a chat's run asks, if it does.
+// Resume answers the question of a chat's run, if it is paused.
 func (c *Client) Resume(chat string) {
 	if !c.active(chat) {
 		return
@@ -377,7 +378,7 @@ func (c *Client) Resume(chat string) {
 	})
 }
 
-// Followup adds a message to what a chat is busy with.
+// Followup adds a message to the active run of a chat.
 func (c *Client) Followup(chat, text string) {
 	if !c.active(chat) {
 		return
@@ -400,7 +401,7 @@ type stuck string
 
 func (w *world) violated(format string, args ...any) { panic(stuck(fmt.Sprintf(format, args...))) }
 
-// Explore visits the states of a world, up to a limit.
+// Explore visits the states of a world, at most limit. Violations are in the report; the error is of the setup.
 func Explore(what World, limit int) (report Report, err error) {
 	w := &world{
 		World: what, seed: maphash.MakeSeed(), blobs: &memblob.Store{}, nodes: map[string]*node{},
@@ -428,5 +429,5 @@ func Explore(what World, limit int) (report Report, err error) {
 		report = w.report
 	}()
 	w.report.Complete = w.visit(s)
-	return // as the deferred function says
+	return // the deferred function returns the result
 }

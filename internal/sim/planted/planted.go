@@ -1,9 +1,11 @@
-// Package planted is a catalogue of bugs: those that careless versions of such a service have had, each as the words of a source
-// file that make it. The simulation must find every one; one that it does not find is a hole in the simulation.
+// Package planted is a catalogue of bugs that careless versions of such a service have, each as a replacement of
+// text in a source file. The simulation must find every one; a bug that it does not find is a hole in the
+// simulation.
 //
-// A bug is planted by the compiler's overlay: the tree is never touched. `make planted` plants them one after the other.
+// A bug is planted through the compiler's -overlay: the tree is not changed. `make planted` plants them one after
+// the other.
 //
-// It knows the sources as text, and imports the standard library alone.
+// The package knows the sources only as text, and imports only the standard library.
 package planted
 
 import (
@@ -15,18 +17,19 @@ import (
 	"strings"
 )
 
-// Bug is one that is planted: in each file the old words, which stand there once, give way to the new ones.
+// Bug is a bug to plant: in each file the old text, which must occur exactly once, is replaced by the new one.
 type Bug struct {
 	Name  string
 	Edits []Edit
-	// Explored says that the simulation comes by it too rarely: the small worlds must find it.
+	// Explored says that the simulation finds it too rarely: the exploration of small worlds must find it.
 	Explored bool
 }
 
-// Edit is a change of a file, named from the root of the module.
+// Edit is a change of a file, by its path from the root of the module.
 type Edit struct{ File, Old, New string }
 
-// Planted is the files of a bug with it in them, by their names from the root.
+// Planted returns the changed files of a bug, by their paths from the root. It fails where a file cannot be read
+// or an old text does not occur exactly once.
 func (b Bug) Planted(root string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, e := range b.Edits {
@@ -45,7 +48,8 @@ func (b Bug) Planted(root string) (map[string]string, error) {
 	return files, nil
 }
 
-// Overlay writes a bug's files into dir, and a list of them that the compiler takes as -overlay.
+// Overlay writes a bug's changed files into dir, and a list of them for the compiler's -overlay. Errors as of
+// [Bug.Planted], and those of writing.
 func (b Bug) Overlay(root, dir string) (list string, err error) {
 	files, err := b.Planted(root)
 	if err != nil {
@@ -247,7 +251,7 @@ func (b Bug) explored() Bug {
 	return b
 }
 
-// and is the bug with one more edit.
+// and adds an edit to a bug.
 func (b Bug) and(file, old, new string) Bug {
 	b.Edits = append(b.Edits, Edit{file, old, new})
 	return b

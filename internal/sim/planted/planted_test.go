@@ -28,7 +28,7 @@ var (
 	only  = flag.String("bug", "", "a pattern: only the bugs whose names match")
 )
 
-// TestTheCatalogueFitsTheSources: each bug's words stand where it says, so that none is planted in vain.
+// The text of each bug occurs exactly once in its file, so that none is planted in vain.
 func TestTheCatalogueFitsTheSources(t *testing.T) {
 	names := map[string]bool{}
 	for _, b := range planted.Bugs() {
@@ -47,7 +47,7 @@ func TestTheCatalogueFitsTheSources(t *testing.T) {
 
 var found = regexp.MustCompile(`seed (\d+): (.*)`)
 
-// TestEveryBugIsFound plants each bug in turn and counts the seeds that the simulation needs to find it.
+// Plants each bug in turn and counts the seeds that the simulation needs to find it.
 func TestEveryBugIsFound(t *testing.T) {
 	if !*plant {
 		t.Skip("make planted does")
@@ -66,13 +66,13 @@ func TestEveryBugIsFound(t *testing.T) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			t.Parallel() // one is compiled while another is looked for
+			t.Parallel() // one is compiled while another is searched for
 			binary := build(t, b, "./internal/sim")
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 			defer cancel()
 			began := time.Now()
 			for first, n := 1, 4; first <= *seeds; first, n = first+n, min(2*n, 2000) {
-				// A bug may also break the simulated world itself: a panic finds it as well.
+				// A bug may also break the simulated world itself: a panic counts as found.
 				out, err := exec.CommandContext(ctx, binary, "-test.run", "TestSimulation", "-first",
 					strconv.Itoa(first), "-seeds", strconv.Itoa(n)).CombinedOutput()
 				require.NoError(t, ctx.Err())
@@ -96,8 +96,7 @@ func TestEveryBugIsFound(t *testing.T) {
 	}
 }
 
-// TestSmallWorldsFindBugs plants those that have to do with what happens beside each other, and has the states of small
-// worlds visited.
+// Plants the bugs of concurrency and explores the states of small worlds.
 func TestSmallWorldsFindBugs(t *testing.T) {
 	if !*plant {
 		t.Skip("make planted does")
@@ -133,7 +132,7 @@ func firstLine(out []byte) string {
 	return string(line)
 }
 
-// build compiles a package's tests with a bug in it.
+// build compiles a package's tests with a bug planted.
 func build(t *testing.T, b planted.Bug, what string) string {
 	dir := t.TempDir()
 	list, err := b.Overlay(root, dir)

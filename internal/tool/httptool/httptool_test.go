@@ -32,13 +32,14 @@ func TestContract(t *testing.T) {
 		Endpoint: tool.Endpoint{
 			URL:         server.URL + "/echo",
 			Credentials: tool.Credentials{Type: "basic", Username: "u", Password: "open-sesame"},
-			Request:     json.RawMessage(`{"name":"say","method":"POST","body":"message","parameters":{"type":"object","properties":{"message":{"type":"string"}}}}`),
+			Request: json.RawMessage(`{"name":"say","method":"POST","body":"message",` +
+				`"parameters":{"type":"object","properties":{"message":{"type":"string"}}}}`),
 		},
 		Echo: "say",
 	})
 }
 
-func TestATemplateThatCannotBe(t *testing.T) {
+func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 	k := &httptool.Kind{Client: http.DefaultClient}
 	for request, says := range map[string]string{
 		`{"name":"x","method":"TRACE"}`: "the method must be",
@@ -82,7 +83,7 @@ func TestATemplateThatCannotBe(t *testing.T) {
 }
 
 // Arguments with characters that are special in an address fill a single path segment.
-func TestAnArgumentIsAPartOfASegment(t *testing.T) {
+func TestAnArgumentFillsOnlyItsPathSegment(t *testing.T) {
 	var reached []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		reached = append(reached, r.RequestURI)

@@ -34,7 +34,8 @@ func scripted(
 			return
 		}
 		asked.Add(1)
-		result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}`
+		result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{}},` +
+			`"serverInfo":{"name":"s","version":"1"}}`
 		if answer := answers[call.Method]; answer != nil {
 			result = answer(call.Params)
 		}
@@ -60,7 +61,7 @@ func tools(schema string) string {
 	return `{"tools":[{"name":"act","description":"acts","inputSchema":` + schema + `}]}`
 }
 
-func TestWhatAServerListsIsBounded(t *testing.T) {
+func TestTooLongListsOfAServerAreRefused(t *testing.T) {
 	page := 0
 	for name, c := range map[string]struct {
 		tools func(json.RawMessage) string
@@ -93,7 +94,7 @@ func TestWhatAServerListsIsBounded(t *testing.T) {
 	}
 }
 
-func TestASchemaThatIsTooLargeSaysLess(t *testing.T) {
+func TestATooLargeSchemaIsShortened(t *testing.T) {
 	address, _ := scripted(t, map[string]func(json.RawMessage) string{
 		"tools/list": always(tools(`{"type":"object","description":"` + strings.Repeat(`\u0001`, 100_000) + `"}`)),
 	})

@@ -80,7 +80,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestAServerThatSpeaksNoMCP(t *testing.T) {
+func TestAServerWithoutMCPIsReported(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	k := &mcptool.Kind{Client: http.DefaultClient}

@@ -42,7 +42,7 @@ func TestTheReferenceServer(t *testing.T) {
 	assert.Equal(t, "\x89PNG", string(picture.Files[0].Data[:4]))
 }
 
-func TestTheReferenceServerAsAProgram(t *testing.T) {
+func TestTheReferenceServerWorksAsAProgram(t *testing.T) {
 	e := tool.Endpoint{Command: []string{"node", peertest.EverythingProgram(t), "stdio"}}
 	tooltest.Run(t, tooltest.Harness{Kind: &mcptool.Kind{Client: http.DefaultClient}, Endpoint: e, Echo: "echo"})
 }

@@ -35,7 +35,8 @@ func repeated(n int, format string) string {
 // components.
 func operated(paths int, operation, server, components string) []byte {
 	return []byte(
-		`{"openapi":"3.1.0","info":{},"servers":[` + server + `],"components":{` + components + `,"pathItems":{"P":{"post":` + operation + `}}},
+		`{"openapi":"3.1.0","info":{},"servers":[` + server + `],` +
+			`"components":{` + components + `,"pathItems":{"P":{"post":` + operation + `}}},
 		"paths":{` + repeated(
 			paths,
 			`"/p@":{"$ref":"#/components/pathItems/P"}`,
@@ -45,7 +46,7 @@ func operated(paths int, operation, server, components string) []byte {
 
 // A short document may expand to a thousand times its size: the size of what is found is limited whatever the
 // document, and so is the memory that finding it takes.
-func TestWhatIsFoundIsBoundedWhateverTheDocument(t *testing.T) {
+func TestTheSizeOfToolsIsLimitedWhateverTheDocument(t *testing.T) {
 	long := strings.Repeat("x", 150_000)
 	bodyOf := func(schema string) string {
 		return `{"requestBody":{"content":{"application/json":{"schema":` + schema + `}}}}`

@@ -133,7 +133,8 @@ func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 		return got
 	}
 	got := sent("patch_pets_pet_id",
-		`{"pet id": 7, "tags": ["a","b"], "fields": ["x","y"], "X-Trace": "t", "session": "s", "body": {"name": "Rex", "born": null}}`)
+		`{"pet id": 7, "tags": ["a","b"], "fields": ["x","y"], "X-Trace": "t", `+
+			`"session": "s", "body": {"name": "Rex", "born": null}}`)
 	assert.Equal(t, "PATCH", got.Method)
 	assert.Equal(t, "/v1/pets/7", got.Path)
 	assert.Equal(t, map[string][]string{"tags": {"a", "b"}, "fields": {"x,y"}}, got.Query)
@@ -163,17 +164,20 @@ func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 // document makes a document with the given numbers of operations and of properties in each.
 func document(operations, properties int) []byte {
 	var b strings.Builder
-	b.WriteString(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://api.example.com"}],"paths":{`)
+	b.WriteString(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},` +
+		`"servers":[{"url":"https://api.example.com"}],"paths":{`)
 	for i := range operations {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, `"/p%d":{"post":{"requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{`, i)
+		fmt.Fprintf(&b, `"/p%d":{"post":{"requestBody":{"content":`+
+			`{"application/json":{"schema":{"type":"object","properties":{`, i)
 		for j := range properties {
 			if j > 0 {
 				b.WriteString(",")
 			}
-			fmt.Fprintf(&b, `"property_%d":{"type":"string","description":"what the property %d of the operation is for, at some length"}`, j, j)
+			fmt.Fprintf(&b, `"property_%d":{"type":"string",`+
+				`"description":"what the property %d of the operation is for, at some length"}`, j, j)
 		}
 		b.WriteString(`}}}}},"responses":{"200":{"description":"ok"}}}}`)
 	}
@@ -181,7 +185,7 @@ func document(operations, properties int) []byte {
 	return []byte(b.String())
 }
 
-func TestDocumentsThatAreTooMuch(t *testing.T) {
+func TestTooLargeDocumentsAreRefused(t *testing.T) {
 	k := &openapitool.Kind{Client: http.DefaultClient}
 	discover := func(raw []byte) ([]tool.Definition, error) {
 		return k.Discover(t.Context(), tool.Endpoint{Document: raw})
@@ -202,11 +206,17 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 		"no JSON":     {[]byte(`<html>`), "no OpenAPI 3 document"},
 		"Swagger 2": {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`),
 			"no OpenAPI 3 document"},
-		"no server":                {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
-		"other scheme":             {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"file:///etc"}],"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
-		"no operations":            {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
-		"reads a file":             {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
-		"reads the net":            {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
+		"no server": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
+			`"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
+		"other scheme": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
+			`"servers":[{"url":"file:///etc"}],` +
+			`"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
+		"no operations": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
+			`"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
+		"reads a file": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
+			`"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
+		"reads the net": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
+			`"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
 		"a path without a slash":   {pathed("{h}/steal"), "begin with one slash"},
 		"user information":         {pathed("@evil.example.com/x"), "begin with one slash"},
 		"two slashes":              {pathed("//evil.example.com/x"), "begin with one slash"},
@@ -219,9 +229,10 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 		"a server with a fragment": {served("https://example.com/#x"), "without open variables"},
 		"a document of marks": {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 400_000) + "]"),
 			"too many parts"},
-		"too many paths":         {many(5_001), "over 5000 paths"},
-		"too many parameters":    {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
-		"a circle of references": {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
+		"too many paths":      {many(5_001), "over 5000 paths"},
+		"too many parameters": {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
+		"a circle of references": {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],` +
+			`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
 		"a reference to nothing": {shared(1, 1, `{"$ref":"#/components/schemas/Nothing"}`), "which is not in it"},
 		"an alias of itself":     {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
 		"a document that is deep": {[]byte("openapi: 3.0.0\npaths: " + strings.Repeat("[", 5000) + strings.Repeat("]",
@@ -239,7 +250,8 @@ func TestDocumentsThatAreTooMuch(t *testing.T) {
 
 // pathed is a document with one operation at a path.
 func pathed(path string) []byte {
-	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://example.com"}],"paths":{"` + path + `":{"get":{"responses":{}}}}}`)
+	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[` +
+		`{"url":"https://example.com"}],"paths":{"` + path + `":{"get":{"responses":{}}}}}`)
 }
 
 // served is a document with one operation at a server.
@@ -307,7 +319,8 @@ func TestTheWorkOfADocumentIsBounded(t *testing.T) {
 		"schemas that double":     shared(100, 200, `{"$ref":"#/components/schemas/L12"}`),
 		"many properties of each": shared(100, 200, wide),
 		"a schema of itself": shared(100, 200,
-			`{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"},"b":{"$ref":"#/components/schemas/S"}}}`),
+			`{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"},`+
+				`"b":{"$ref":"#/components/schemas/S"}}}`),
 		"a large enum":       shared(100, 200, `{"enum":[`+strings.Repeat(`"x",`, 20_000)+`"y"]}`),
 		"a long description": shared(100, 200, `{"description":"`+strings.Repeat("x", 1_000_000)+`"}`),
 		"a default that is a tree": shared(100, 200,

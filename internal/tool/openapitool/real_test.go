@@ -17,7 +17,7 @@ import (
 )
 
 // A published OpenAPI document is read, and its operations are called on a loopback server.
-func TestAPublicAPIsRealDocument(t *testing.T) {
+func TestAPublishedDocumentIsReadAndItsOperationsCalled(t *testing.T) {
 	document, err := os.ReadFile("testdata/figma.yaml")
 	require.NoError(t, err)
 	var sent []string

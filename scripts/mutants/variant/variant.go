@@ -1,9 +1,9 @@
-// Package variant is what a copy of a package with all its mutants in it calls at each place where they differ. Which
-// one is lived through, the environment says: MUTANT=17. With MUTANT_LOG=file none is, and the numbers of those that
-// could have been are written there as they are come by.
+// Package variant is called by a copy of a package with all its mutants, at each place where they differ. The
+// environment selects the active mutant: MUTANT=17. With MUTANT_LOG=file none is active, and the numbers of those
+// that are executed are written to the file.
 //
-// No package of the service imports it; the copies do, which only the compiler sees. It imports the standard library
-// alone.
+// No package of the service imports it, only the copies, which only the compiler sees. It imports only the
+// standard library.
 package variant
 
 import (
@@ -20,7 +20,7 @@ var (
 	seen      sync.Map
 )
 
-// On says whether mutant n is lived through.
+// On says whether mutant n is active.
 func On(n int) bool {
 	if log != "" {
 		note(n)
@@ -62,7 +62,7 @@ func Greater[T cmp.Ordered](n int, x, y T) bool { return !AtMost(n, x, y) }
 // AtLeast is x >= y, or x > y.
 func AtLeast[T cmp.Ordered](n int, x, y T) bool { return !Less(n, x, y) }
 
-// Integer is what is added and taken away.
+// Integer is the type of operands of addition and subtraction.
 type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
