@@ -1,8 +1,8 @@
-// Package seal is the port to the keeper of small secrets that must be read again, such as those that sign webhooks: text
-// in, and text out that is of no use to whoever reads the store.
+// Package seal is the port to the encryption of small secrets that must be read again, such as the keys that sign
+// webhooks. Whoever reads the store cannot use the sealed texts.
 //
-// The adapter guarantees that a sealed text opens for the owner it was sealed for and for no other, and that one that was
-// changed does not open. The port imports the standard library alone.
+// The adapter guarantees that a sealed text opens only for the owner for which it was sealed, and that a modified
+// text does not open. The port imports only the standard library.
 package seal
 
 import (
@@ -13,21 +13,23 @@ import (
 	"errors"
 )
 
-// ErrNotOurs says that a text was not sealed for this owner by this keeper, or was changed since.
+// ErrNotOurs is returned for a text that was not sealed for this owner with this key, or was modified since.
 var ErrNotOurs = errors.New("seal: the text does not open")
 
-// Sealer is the port.
+// Sealer is the port. Implementations are safe for concurrent use.
 type Sealer interface {
-	// Seal makes a text that only Open, with the same owner, reads.
+	// Seal encrypts a text so that only Open with the same owner reads it. The error is one of the adapter's key
+	// service.
 	Seal(ctx context.Context, owner, plain string) (string, error)
-	// Open reads a sealed text.
+	// Open decrypts a sealed text. The error is [ErrNotOurs], or one of the adapter's key service.
 	Open(ctx context.Context, owner, sealed string) (string, error)
 }
 
-// KeySize is the length of a key for Encrypt and Decrypt, in bytes.
+// KeySize is the length of a key of Encrypt and Decrypt in bytes.
 const KeySize = 32
 
-// Encrypt encrypts with AES-256-GCM, bound to an owner. A key may be used for many texts, not for thousands of millions.
+// Encrypt encrypts with AES-256-GCM, bound to an owner. The result is the nonce followed by the ciphertext. A key may
+// encrypt many texts, but not billions, as nonces are random. The error says that the key has a wrong length.
 func Encrypt(key []byte, owner, plain string) ([]byte, error) {
 	box, err := boxOf(key)
 	if err != nil {
@@ -38,7 +40,7 @@ func Encrypt(key []byte, owner, plain string) ([]byte, error) {
 	return box.Seal(nonce, nonce, []byte(plain), []byte(owner)), nil
 }
 
-// Decrypt reads what Encrypt made.
+// Decrypt decrypts the result of Encrypt. The error is [ErrNotOurs], or says that the key has a wrong length.
 func Decrypt(key []byte, owner string, sealed []byte) (string, error) {
 	box, err := boxOf(key)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package timer is the port to durable alarms: at an instant, a nudge is sent.
+// Package timer is the port to durable alarms: at a point in time, a nudge is sent.
 //
-// An alarm may come late, twice or not at all: the store's due index is the truth, a timer only makes it prompt. The
-// adapter guarantees that a nudge is not sent before its instant.
+// An alarm may be late, repeated or lost: the store's due index is authoritative, and a timer only makes the reaction
+// prompt. The adapter guarantees that a nudge is not sent before its time.
 package timer
 
 import (
@@ -11,10 +11,11 @@ import (
 	"agentplatform/internal/queue"
 )
 
-// Timer is the port.
+// Timer is the port. Implementations are safe for concurrent use.
 type Timer interface {
-	// At has the message sent at that instant. Setting the same name again is no error and leaves the first alarm.
+	// At sets an alarm: the message is sent at that time, or at once if it has passed. If the name is in use, the
+	// first alarm stays and the error is nil. An error means that the alarm may or may not be set.
 	At(ctx context.Context, name string, at time.Time, m queue.Message) error
-	// Stop calls an alarm off, as well as it can; there being none is no error.
+	// Stop removes an alarm, if possible. The error is nil if there is none.
 	Stop(ctx context.Context, name string) error
 }

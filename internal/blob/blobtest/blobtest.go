@@ -1,4 +1,4 @@
-// Package blobtest is the contract of the blob port as tests. Every adapter runs all of it.
+// Package blobtest is the conformance suite of the blob port. Every adapter runs all of it.
 package blobtest
 
 import (
@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/blob"
 )
 
-// Run runs the contract; open makes a fresh, empty store.
+// Run runs the suite; open makes a fresh, empty store.
 func Run(t *testing.T, open func(*testing.T) blob.Store) {
-	t.Run("what was put is read", func(t *testing.T) {
+	t.Run("a stored value is read unchanged", func(t *testing.T) {
 		s := open(t)
 		want := bytes.Repeat([]byte("a\x00b\n"), 100_000)
 		n, err := s.Put(t.Context(), "run/1/input", bytes.NewReader(want), int64(len(want)))
@@ -28,13 +28,13 @@ func Run(t *testing.T, open func(*testing.T) blob.Store) {
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	})
-	t.Run("nothing there", func(t *testing.T) {
+	t.Run("a value that does not exist is missing", func(t *testing.T) {
 		s := open(t)
 		_, err := s.Get(t.Context(), "none")
 		require.ErrorIs(t, err, blob.ErrMissing)
 		require.NoError(t, s.Delete(t.Context(), "none"))
 	})
-	t.Run("over the limit nothing is stored", func(t *testing.T) {
+	t.Run("a value over the limit is not stored", func(t *testing.T) {
 		s := open(t)
 		_, err := s.Put(t.Context(), "k", strings.NewReader("12345"), 4)
 		require.ErrorIs(t, err, blob.ErrTooLarge)
@@ -49,7 +49,7 @@ func Run(t *testing.T, open func(*testing.T) blob.Store) {
 		_, err = s.Get(t.Context(), "k")
 		require.ErrorIs(t, err, blob.ErrMissing)
 	})
-	t.Run("a second put replaces, a delete removes", func(t *testing.T) {
+	t.Run("a second put replaces the value, a delete removes it", func(t *testing.T) {
 		s := open(t)
 		require.NoError(t, blob.PutBytes(t.Context(), s, "k", []byte("one")))
 		require.NoError(t, blob.PutBytes(t.Context(), s, "k", []byte("two")))
@@ -60,9 +60,10 @@ func Run(t *testing.T, open func(*testing.T) blob.Store) {
 		_, err = s.Get(t.Context(), "k")
 		require.ErrorIs(t, err, blob.ErrMissing)
 	})
-	t.Run("all below a place go, and nothing beside it", func(t *testing.T) {
+	t.Run("DeleteAll removes the values below a prefix only", func(t *testing.T) {
 		s := open(t)
-		for _, key := range []string{"run/1/input/a", "run/1/step/000001/b", "run/1/c", "run/10/input/a", "run/2", "other/run/1/a"} {
+		for _, key := range []string{"run/1/input/a", "run/1/step/000001/b", "run/1/c", "run/10/input/a", "run/2",
+			"other/run/1/a"} {
 			require.NoError(t, blob.PutBytes(t.Context(), s, key, []byte(key)))
 		}
 		require.NoError(t, s.DeleteAll(t.Context(), "run/1/"))
@@ -81,7 +82,7 @@ func Run(t *testing.T, open func(*testing.T) blob.Store) {
 		require.NoError(t, err)
 		assert.Equal(t, "again", string(got))
 	})
-	t.Run("readers see a whole value, old or new", func(t *testing.T) {
+	t.Run("concurrent readers see a whole value, old or new", func(t *testing.T) {
 		s := open(t)
 		a, b := bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<16)
 		require.NoError(t, blob.PutBytes(t.Context(), s, "k", a))

@@ -1,4 +1,4 @@
-// Package dirblob is the blob port over a folder: a file for each value, written beside its place and moved there.
+// Package dirblob is the blob port over a folder: each value is a file that is written elsewhere and then renamed.
 package dirblob
 
 import (
@@ -17,7 +17,8 @@ import (
 // Store keeps values below a folder.
 type Store struct{ dir string }
 
-// Open makes the folder if need be and clears what a crash left half written.
+// Open creates the folder if needed, and removes the incomplete files of a crash. The error is one of the file
+// system.
 func Open(dir string) (*Store, error) {
 	if err := os.RemoveAll(filepath.Join(dir, "tmp")); err != nil {
 		return nil, fmt.Errorf("dirblob: %w", err)
@@ -35,7 +36,7 @@ func (s *Store) path(key string) (string, error) {
 	return filepath.Join(s.dir, "values", key), nil
 }
 
-// Put stores a value.
+// Put implements [blob.Store].
 func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n int64, err error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n 
 	return n, syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes the new name durable, not only the bytes.
+// syncFolder makes the name of a new file durable.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -83,7 +84,7 @@ func syncFolder(dir string) error {
 	return f.Sync()
 }
 
-// Get opens a value.
+// Get implements [blob.Store].
 func (s *Store) Get(_ context.Context, key string) (io.ReadCloser, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *Store) Get(_ context.Context, key string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// Delete removes a value.
+// Delete implements [blob.Store].
 func (s *Store) Delete(_ context.Context, key string) error {
 	path, err := s.path(key)
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// DeleteAll removes all values of a folder, and the folder.
+// DeleteAll implements [blob.Store]: it removes the folder.
 func (s *Store) DeleteAll(_ context.Context, below string) error {
 	path, err := s.path(strings.TrimSuffix(below, "/"))
 	if err != nil {

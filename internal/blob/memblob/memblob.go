@@ -19,7 +19,7 @@ type Store struct {
 	values map[string][]byte
 }
 
-// Put stores a value.
+// Put implements [blob.Store].
 func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (int64, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (in
 	return int64(len(b)), nil
 }
 
-// Get opens a value.
+// Get implements [blob.Store].
 func (s *Store) Get(_ context.Context, key string) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Store) Get(_ context.Context, key string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
-// Delete removes a value.
+// Delete implements [blob.Store]. The error is always nil.
 func (s *Store) Delete(_ context.Context, key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Store) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// DeleteAll removes all values whose keys begin with below.
+// DeleteAll implements [blob.Store]. The error is always nil.
 func (s *Store) DeleteAll(_ context.Context, below string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Store) DeleteAll(_ context.Context, below string) error {
 	return nil
 }
 
-// Keys lists what is stored, for who checks it.
+// Keys lists the keys of all values, sorted, for checkers.
 func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blob.Store { return s3blob.New(client, awstest.Bucket(t, client)) })
 }
 
-func TestAClientSendsAndReadsAValueItself(t *testing.T) {
+func TestClientUploadsAndDownloadsByPresignedURLs(t *testing.T) {
 	client := awstest.S3(t)
 	s := s3blob.New(client, awstest.Bucket(t, client))
 	url, headers, err := s.PresignPut(t.Context(), "file/1", "text/plain", 5, time.Minute)
@@ -40,7 +40,7 @@ func TestAClientSendsAndReadsAValueItself(t *testing.T) {
 		return answer.StatusCode
 	}
 	require.Equal(t, http.StatusOK, send("hello"), "%s %v", url, headers)
-	assert.Equal(t, http.StatusPreconditionFailed, send("again"), "an address is good for one upload")
+	assert.Equal(t, http.StatusPreconditionFailed, send("again"), "a presigned URL is valid for one upload")
 	n, err := s.Size(t.Context(), "file/1")
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, n)

@@ -1,6 +1,6 @@
 // Package s3blob is the blob port over an S3 bucket.
 //
-// It knows no value. It imports its port and the SDK.
+// It does not know what a value means. It imports its port and the SDK.
 package s3blob
 
 import (
@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/blob"
 )
 
-// Store is a bucket.
+// Store is a bucket. It implements [blob.Store] and [blob.Direct].
 type Store struct {
 	client *s3.Client
 	sign   *s3.PresignClient
@@ -30,8 +30,8 @@ func New(client *s3.Client, bucket string) *Store {
 	return &Store{client: client, sign: s3.NewPresignClient(client), bucket: bucket}
 }
 
-// Put stores what r gives. It is read to its end first: S3 wants to know the length, and a reader that fails, or gives
-// too much, must leave nothing. What comes through a function is small; larger files go to the bucket directly, see
+// Put implements [blob.Store]. The value is read into memory first: S3 needs its length, and a reader that fails or
+// exceeds the limit must leave nothing. Values that pass through a function are small; larger files are uploaded with
 // PresignPut.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
@@ -42,11 +42,12 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, limit int64) (
 	if n > limit {
 		return 0, blob.ErrTooLarge
 	}
-	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(b), ContentLength: &n})
+	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(b),
+		ContentLength: &n})
 	return n, err
 }
 
-// Get opens a value.
+// Get implements [blob.Store].
 func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &key})
 	var missing *types.NoSuchKey
@@ -59,13 +60,13 @@ func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return out.Body, nil
 }
 
-// Delete removes a value.
+// Delete implements [blob.Store].
 func (s *Store) Delete(ctx context.Context, key string) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
 	return err
 }
 
-// DeleteAll removes all values whose keys begin with below, a listing's page at a time.
+// DeleteAll implements [blob.Store], a page of the listing at a time. After an error, some values may remain.
 func (s *Store) DeleteAll(ctx context.Context, below string) error {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &below})
 	for pages.HasMorePages() {
@@ -82,7 +83,7 @@ func (s *Store) DeleteAll(ctx context.Context, below string) error {
 	return nil
 }
 
-// Size says how large a value is.
+// Size implements [blob.Direct].
 func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
 	var missing *types.NotFound
@@ -95,9 +96,9 @@ func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 	return aws.ToInt64(out.ContentLength), nil
 }
 
-// PresignPut makes a request by which a client sends a value to the bucket itself: of exactly this size and type, once,
-// for a while. The headers must be sent as they are.
-func (s *Store) PresignPut(ctx context.Context, key, contentType string, size int64, life time.Duration) (url string, headers map[string]string, err error) {
+// PresignPut implements [blob.Direct]. The error is one of signing.
+func (s *Store) PresignPut(ctx context.Context, key, contentType string, size int64,
+	life time.Duration) (url string, headers map[string]string, err error) {
 	signed, err := s.sign.PresignPutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: &key, ContentType: &contentType, ContentLength: &size, IfNoneMatch: aws.String("*"),
 	}, s3.WithPresignExpires(life))
@@ -113,8 +114,9 @@ func (s *Store) PresignPut(ctx context.Context, key, contentType string, size in
 	return signed.URL, headers, nil
 }
 
-// PresignGet makes an address at which a client reads a value from the bucket itself, for a while.
-func (s *Store) PresignGet(ctx context.Context, key, disposition, contentType string, life time.Duration) (string, error) {
+// PresignGet implements [blob.Direct]. The error is one of signing.
+func (s *Store) PresignGet(ctx context.Context, key, disposition, contentType string,
+	life time.Duration) (string, error) {
 	signed, err := s.sign.PresignGetObject(ctx, &s3.GetObjectInput{
 		Bucket: &s.bucket, Key: &key, ResponseContentDisposition: &disposition, ResponseContentType: &contentType,
 	}, s3.WithPresignExpires(life))

@@ -1,4 +1,4 @@
-// Package keyseal is the seal port with one key that the deployment keeps, for a laptop.
+// Package keyseal is the seal port with one key that the deployment keeps, for local use.
 package keyseal
 
 import (
@@ -10,10 +10,10 @@ import (
 	"agentplatform/internal/seal"
 )
 
-// Sealer seals with a key.
+// Sealer seals with one key.
 type Sealer struct{ key []byte }
 
-// New makes a keeper of a key of seal.KeySize bytes.
+// New makes a sealer with a key of [seal.KeySize] bytes; another length is an error.
 func New(key []byte) (*Sealer, error) {
 	if len(key) != seal.KeySize {
 		return nil, fmt.Errorf("keyseal: a key has %d bytes, not %d", seal.KeySize, len(key))
@@ -23,13 +23,13 @@ func New(key []byte) (*Sealer, error) {
 
 const prefix = "key1:"
 
-// Seal seals a text.
+// Seal implements [seal.Sealer].
 func (s *Sealer) Seal(_ context.Context, owner, plain string) (string, error) {
 	b, err := seal.Encrypt(s.key, owner, plain)
 	return prefix + base64.StdEncoding.EncodeToString(b), err
 }
 
-// Open opens a text.
+// Open implements [seal.Sealer]. The error is [seal.ErrNotOurs].
 func (s *Sealer) Open(_ context.Context, owner, sealed string) (string, error) {
 	encoded, ok := strings.CutPrefix(sealed, prefix)
 	b, err := base64.StdEncoding.DecodeString(encoded)

@@ -18,7 +18,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestAKeyOfTheWrongSizeIsRefused(t *testing.T) {
+func TestKeyOfTheWrongSizeIsRefused(t *testing.T) {
 	_, err := keyseal.New([]byte("short"))
 	require.ErrorContains(t, err, "32 bytes")
 }

@@ -1,7 +1,7 @@
-// Package kmsseal is the seal port over KMS, as envelopes: each text is encrypted with a data key of its own, which only KMS
-// can unwrap, and only for the organisation that it was made for.
+// Package kmsseal is the seal port over AWS KMS with envelope encryption: each text is encrypted with its own data
+// key, which only KMS can unwrap, and only for the owner for which it was made.
 //
-// It knows no record. It imports its port and the SDK.
+// It knows no record. It imports its port, an LRU cache and the SDK.
 package kmsseal
 
 import (
@@ -19,25 +19,26 @@ import (
 	"agentplatform/internal/seal"
 )
 
-// API is what is used of the SDK's client.
+// API is the part of the SDK's client that is used.
 type API interface {
-	GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	GenerateDataKey(context.Context, *kms.GenerateDataKeyInput,
+		...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
 	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// Sealer seals with data keys of a KMS key.
+// Sealer seals with data keys of one KMS key.
 type Sealer struct {
 	api API
 	key string
 
 	mu     sync.Mutex
-	opened *lru.LRU[[2]string, string] // a sealed text never opens to anything else, so there is nothing to expire
+	opened *lru.LRU[[2]string, string] // plain texts by owner and sealed text; they never change
 }
 
-// remembered is how many opened texts are kept in memory.
+// remembered is how many plain texts are cached.
 const remembered = 1000
 
-// New makes a keeper over a client; key is the id or ARN of a KMS key.
+// New makes a sealer over a client; key is the id or ARN of a KMS key.
 func New(api API, key string) *Sealer {
 	opened, _ := lru.NewLRU[[2]string, string](remembered, nil) // errs only on a size below 1
 	return &Sealer{api: api, key: key, opened: opened}
@@ -45,12 +46,13 @@ func New(api API, key string) *Sealer {
 
 const prefix = "kms1:"
 
-// bound is what KMS holds a data key to.
+// bound is the encryption context of a data key.
 func bound(owner string) map[string]string { return map[string]string{"owner": owner} }
 
-// Seal seals a text.
+// Seal implements [seal.Sealer]. The error is one of KMS.
 func (s *Sealer) Seal(ctx context.Context, owner, plain string) (string, error) {
-	data, err := s.api.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &s.key, KeySpec: types.DataKeySpecAes256, EncryptionContext: bound(owner)})
+	data, err := s.api.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &s.key, KeySpec: types.DataKeySpecAes256,
+		EncryptionContext: bound(owner)})
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +66,7 @@ func (s *Sealer) Seal(ctx context.Context, owner, plain string) (string, error) 
 	return prefix + base64.StdEncoding.EncodeToString(b), nil
 }
 
-// Open opens a text.
+// Open implements [seal.Sealer]. The error is [seal.ErrNotOurs], or one of KMS.
 func (s *Sealer) Open(ctx context.Context, owner, sealed string) (string, error) {
 	s.mu.Lock()
 	plain, known := s.opened.Get([2]string{owner, sealed})
@@ -81,7 +83,8 @@ func (s *Sealer) Open(ctx context.Context, owner, sealed string) (string, error)
 	if len(b) < 2+n {
 		return "", seal.ErrNotOurs
 	}
-	data, err := s.api.Decrypt(ctx, &kms.DecryptInput{KeyId: &s.key, CiphertextBlob: b[2 : 2+n], EncryptionContext: bound(owner)})
+	data, err := s.api.Decrypt(ctx,
+		&kms.DecryptInput{KeyId: &s.key, CiphertextBlob: b[2 : 2+n], EncryptionContext: bound(owner)})
 	var invalid *types.InvalidCiphertextException
 	var wrong *types.IncorrectKeyException
 	if errors.As(err, &invalid) || errors.As(err, &wrong) {

@@ -1,4 +1,4 @@
-// Package sealtest is the contract of the seal port as tests. Every adapter runs all of it.
+// Package sealtest is the conformance suite of the seal port. Every adapter runs all of it.
 package sealtest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"agentplatform/internal/seal"
 )
 
-// Run runs the contract; open makes a keeper.
+// Run runs the suite; open makes a sealer.
 func Run(t *testing.T, open func(*testing.T) seal.Sealer) {
-	t.Run("what was sealed opens for its owner", func(t *testing.T) {
+	t.Run("a sealed text opens for its owner", func(t *testing.T) {
 		s := open(t)
 		for _, plain := range []string{"whsec_abc", "", "ein Täxt\x00\n", strings.Repeat("x", 4096)} {
 			sealed, err := s.Seal(t.Context(), "org", plain)
@@ -28,14 +28,14 @@ func Run(t *testing.T, open func(*testing.T) seal.Sealer) {
 			}
 		}
 	})
-	t.Run("and for no other", func(t *testing.T) {
+	t.Run("a sealed text does not open for another owner", func(t *testing.T) {
 		s := open(t)
 		sealed, err := s.Seal(t.Context(), "org", "secret")
 		require.NoError(t, err)
 		_, err = s.Open(t.Context(), "other", sealed)
 		require.ErrorIs(t, err, seal.ErrNotOurs)
 	})
-	t.Run("what was changed does not open", func(t *testing.T) {
+	t.Run("a modified text does not open", func(t *testing.T) {
 		s := open(t)
 		sealed, err := s.Seal(t.Context(), "org", "secret")
 		require.NoError(t, err)

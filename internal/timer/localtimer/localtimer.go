@@ -1,4 +1,5 @@
-// Package localtimer is the timer port inside one process. It is empty after a restart; the sweeper sees to what was due.
+// Package localtimer is the timer port inside one process. It is empty after a restart; the sweeper then handles what
+// is due.
 package localtimer
 
 import (
@@ -20,7 +21,7 @@ type Timer struct {
 // New makes a timer without alarms.
 func New(q queue.Queue) *Timer { return &Timer{queue: q, alarms: map[string]*time.Timer{}} }
 
-// At sets an alarm.
+// At implements timer.Timer. The error is always nil.
 func (t *Timer) At(_ context.Context, name string, at time.Time, m queue.Message) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,12 +32,12 @@ func (t *Timer) At(_ context.Context, name string, at time.Time, m queue.Message
 		t.mu.Lock()
 		delete(t.alarms, name)
 		t.mu.Unlock()
-		_ = t.queue.Send(context.Background(), m) // lost when the queue is full: the sweeper finds what is overdue
+		_ = t.queue.Send(context.Background(), m) // lost if the queue is full; the sweeper handles what is overdue
 	})
 	return nil
 }
 
-// Stop calls an alarm off.
+// Stop implements timer.Timer. The error is always nil.
 func (t *Timer) Stop(_ context.Context, name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +48,7 @@ func (t *Timer) Stop(_ context.Context, name string) error {
 	return nil
 }
 
-// Close calls all alarms off.
+// Close removes all alarms.
 func (t *Timer) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

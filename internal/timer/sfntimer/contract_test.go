@@ -21,8 +21,9 @@ func TestContract(t *testing.T) {
 	timertest.Run(t, func(t *testing.T) timertest.Bench {
 		url := awstest.Queue(t, queues)
 		return timertest.Bench{
-			Timer: sfntimer.New(machines, awstest.StateMachine(t, machines, sfntimer.Definition(url))), Queue: sqsqueue.New(queues, url),
-			Tick: 2 * time.Second,
+			Timer: sfntimer.New(machines, awstest.StateMachine(t, machines, sfntimer.Definition(url))),
+			Queue: sqsqueue.New(queues, url),
+			Tick:  2 * time.Second,
 		}
 	})
 }

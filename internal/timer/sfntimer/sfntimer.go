@@ -1,7 +1,7 @@
-// Package sfntimer is the timer port over Step Functions: an alarm is an execution of a state machine that waits for an
-// instant and then sends the nudge to a queue.
+// Package sfntimer is the timer port over AWS Step Functions: an alarm is an execution of a state machine that waits
+// until a point in time and then sends the nudge to a queue.
 //
-// It knows no run. It imports its port, the queue's message and the SDK.
+// It knows no run. It imports its port's message and the SDK.
 package sfntimer
 
 import (
@@ -19,15 +19,15 @@ import (
 	"agentplatform/internal/queue"
 )
 
-// API is what is used of the SDK's client.
+// API is the part of the SDK's client that is used.
 type API interface {
 	StartExecution(context.Context, *sfn.StartExecutionInput, ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
 	StopExecution(context.Context, *sfn.StopExecutionInput, ...func(*sfn.Options)) (*sfn.StopExecutionOutput, error)
 }
 
-// Input is what an execution is given; the state machine's definition reads it by these names.
+// Input is the input of an execution; the state machine's definition refers to these names.
 type Input struct {
-	At    string       `json:"at"` // RFC 3339
+	At    string       `json:"at"` // RFC 3339, in UTC
 	Nudge events.Nudge `json:"nudge"`
 	Group string       `json:"group"`
 }
@@ -38,17 +38,20 @@ type Timer struct {
 	machine string // its ARN
 }
 
-// New makes a timer over a client.
+// New makes a timer over a client; machine is the ARN of the state machine.
 func New(api API, machine string) *Timer { return &Timer{api: api, machine: machine} }
 
-// At starts the execution of that name; one that there is, or was, is left as it is.
+// At implements timer.Timer: it starts the execution of that name, unless there is or was one. The error is one of
+// Step Functions.
 func (t *Timer) At(ctx context.Context, name string, at time.Time, m queue.Message) error {
-	// To the millisecond, rounded up: an alarm may be late, never early.
-	input, err := json.Marshal(Input{At: at.Add(time.Millisecond - 1).UTC().Format("2006-01-02T15:04:05.000Z"), Nudge: m.Nudge, Group: m.Group})
+	// In milliseconds, rounded up: an alarm may be late, but never early.
+	input, err := json.Marshal(Input{At: at.Add(time.Millisecond - 1).UTC().Format("2006-01-02T15:04:05.000Z"),
+		Nudge: m.Nudge, Group: m.Group})
 	if err != nil {
 		return err
 	}
-	_, err = t.api.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &t.machine, Name: aws.String(nameOf(name)), Input: aws.String(string(input))})
+	_, err = t.api.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &t.machine,
+		Name: aws.String(nameOf(name)), Input: aws.String(string(input))})
 	var exists *types.ExecutionAlreadyExists
 	if errors.As(err, &exists) {
 		return nil
@@ -56,10 +59,11 @@ func (t *Timer) At(ctx context.Context, name string, at time.Time, m queue.Messa
 	return err
 }
 
-// Stop ends the execution of that name, if there is one.
+// Stop implements timer.Timer: it ends the execution of that name. The error is one of Step Functions.
 func (t *Timer) Stop(ctx context.Context, name string) error {
 	execution := strings.Replace(t.machine, ":stateMachine:", ":execution:", 1) + ":" + nameOf(name)
-	_, err := t.api.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &execution, Cause: aws.String("the pause ended")})
+	_, err := t.api.StopExecution(ctx,
+		&sfn.StopExecutionInput{ExecutionArn: &execution, Cause: aws.String("the pause ended")})
 	var missing *types.ExecutionDoesNotExist
 	if errors.As(err, &missing) {
 		return nil
@@ -67,7 +71,7 @@ func (t *Timer) Stop(ctx context.Context, name string) error {
 	return err
 }
 
-// nameOf makes a name that Step Functions takes: at most 80 of its characters.
+// nameOf replaces the characters that Step Functions does not accept in a name.
 func nameOf(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && !strings.ContainsRune(`<>{}[]?*"#%\^|~`+"`$&,;:/", r) {
@@ -86,16 +90,18 @@ func Definition(url string) string {
 			"Wait": map[string]any{"Type": "Wait", "TimestampPath": "$.at", "Next": "Nudge"},
 			"Nudge": map[string]any{
 				"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage", "End": true,
-				"Parameters": map[string]any{"QueueUrl": url, "MessageBody.$": "$.nudge", "MessageGroupId.$": "$.group"},
+				"Parameters": map[string]any{"QueueUrl": url, "MessageBody.$": "$.nudge",
+					"MessageGroupId.$": "$.group"},
 				"Retry": []any{map[string]any{
-					"ErrorEquals": []string{"States.ALL"}, "IntervalSeconds": 2, "MaxAttempts": 10, "BackoffRate": 2, "MaxDelaySeconds": 300, "JitterStrategy": "FULL",
+					"ErrorEquals": []string{"States.ALL"}, "IntervalSeconds": 2, "MaxAttempts": 10, "BackoffRate": 2,
+					"MaxDelaySeconds": 300, "JitterStrategy": "FULL",
 				}},
 			},
 		},
 	}
 	b, err := json.Marshal(definition)
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // only strings and maps: cannot fail
 	}
 	return string(b)
 }

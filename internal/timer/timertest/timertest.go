@@ -1,4 +1,4 @@
-// Package timertest is the contract of the timer port as tests. Every adapter runs all of it.
+// Package timertest is the conformance suite of the timer port. Every adapter runs all of it.
 package timertest
 
 import (
@@ -14,15 +14,15 @@ import (
 	"agentplatform/internal/timer"
 )
 
-// Bench is a timer and the queue that its nudges arrive in.
+// Bench is a timer and the queue that receives its nudges.
 type Bench struct {
 	Timer timer.Timer
 	Queue queue.Source
-	// Tick is an interval the adapter keeps with ease; it waits for nothing shorter.
+	// Tick is an interval that the adapter keeps reliably; the suite waits for nothing shorter.
 	Tick time.Duration
 }
 
-// Run runs the contract; open makes a fresh timer.
+// Run runs the suite; open makes a fresh timer.
 func Run(t *testing.T, open func(*testing.T) Bench) {
 	message := func(id string) queue.Message {
 		return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: "org"}
@@ -36,25 +36,25 @@ func Run(t *testing.T, open func(*testing.T) Bench) {
 		require.NoError(t, b.Queue.Ack(t.Context(), d))
 		return d.Nudge.ID
 	}
-	t.Run("the nudge comes at its instant, not before", func(t *testing.T) {
+	t.Run("a nudge is sent at its time, not before", func(t *testing.T) {
 		b := open(t)
 		at := time.Now().Add(b.Tick)
 		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", at, message("a")))
 		assert.Equal(t, "a", receive(t, b))
 		assert.False(t, time.Now().Before(at))
 	})
-	t.Run("an instant that has passed is now", func(t *testing.T) {
+	t.Run("a time in the past sends the nudge at once", func(t *testing.T) {
 		b := open(t)
 		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(-time.Hour), message("a")))
 		assert.Equal(t, "a", receive(t, b))
 	})
-	t.Run("the same name again leaves the first alarm", func(t *testing.T) {
+	t.Run("a second alarm of the same name is ignored", func(t *testing.T) {
 		b := open(t)
 		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(b.Tick), message("first")))
 		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(b.Tick), message("second")))
 		assert.Equal(t, "first", receive(t, b))
 	})
-	t.Run("a stopped alarm stays silent, others ring", func(t *testing.T) {
+	t.Run("a stopped alarm sends nothing, others do", func(t *testing.T) {
 		b := open(t)
 		require.NoError(t, b.Timer.At(t.Context(), "run1-p1", time.Now().Add(2*b.Tick), message("stopped")))
 		require.NoError(t, b.Timer.At(t.Context(), "run1-p2", time.Now().Add(4*b.Tick), message("other")))
