@@ -1,7 +1,9 @@
-// Package queue is the port to the queues of nudges. Delivery is at least once, unordered, and may be late by hours.
+// Package queue is the port to the queues of nudges (wake-up messages). Delivery is at least once, unordered, and may
+// be late by hours.
 //
-// What the caller guarantees: a delivery is answered by Ack or Retry, once. What the adapter guarantees: a message that
-// Send accepted is delivered until acknowledged, as long as the queue lives; groups do not starve each other.
+// The caller guarantees that each delivery is answered by Ack or Retry, once. The adapter guarantees that a message
+// that Send accepted is delivered until it is acknowledged, as long as the queue exists, and that groups do not
+// starve each other.
 package queue
 
 import (
@@ -11,31 +13,32 @@ import (
 	"agentplatform/events"
 )
 
-// Message is a nudge and the group it is fair to: the organisation.
+// Message is a nudge with the group for fair scheduling: the organization.
 type Message struct {
 	Nudge events.Nudge
 	Group string
 }
 
-// Queue is the sending side.
+// Queue is the sending side. Implementations are safe for concurrent use.
 type Queue interface {
-	// Send hands a message over; an error means that it may or may not have been taken.
+	// Send adds a message. An error means that it may or may not have been accepted.
 	Send(ctx context.Context, m Message) error
 }
 
 // Delivery is a received message.
 type Delivery struct {
 	Message
-	Receives int // how often it has been delivered, this time included
-	Handle   any // the adapter's own
+	Receives int // number of deliveries so far, including this one
+	Handle   any // private to the adapter
 }
 
-// Source is the receiving side.
+// Source is the receiving side. Implementations are safe for concurrent use.
 type Source interface {
-	// Receive waits for a message until ctx ends.
+	// Receive waits for a message. The error is ctx's, or means that the queue cannot be read now.
 	Receive(ctx context.Context) (Delivery, error)
-	// Ack removes the message for good.
+	// Ack removes the message. An error means that it may be delivered again.
 	Ack(ctx context.Context, d Delivery) error
-	// Retry has the message delivered again after a while.
+	// Retry delivers the message again after a delay. An error means that it may be delivered earlier, later or, if
+	// the queue is in memory, not at all.
 	Retry(ctx context.Context, d Delivery, after time.Duration) error
 }

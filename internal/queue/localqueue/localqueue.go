@@ -1,5 +1,7 @@
-// Package localqueue is the queue port inside one process: fair between groups, empty after a restart (the sweeper
-// refills it from the store).
+// Package localqueue is the queue port inside one process: fair between groups, and empty after a restart (the
+// sweeper then sends the nudges again).
+//
+// It imports its port.
 package localqueue
 
 import (
@@ -12,22 +14,22 @@ import (
 	"agentplatform/internal/queue"
 )
 
-// limit bounds the memory. A nudge that finds the queue full is refused, and the sweeper sends it later.
+// limit bounds the memory. A nudge for a full queue is refused, and sent again by the sweeper.
 const limit = 100_000
 
-// ErrFull says that the queue holds as much as it may.
+// ErrFull is returned by Send, and by Retry without delay, if the queue has its maximal length.
 var ErrFull = errors.New("localqueue: full")
 
-// Queue is a queue in memory.
+// Queue is a queue in memory. It implements [queue.Queue] and [queue.Source].
 type Queue struct {
-	share int // of a group, at once; 0: as many as there are
+	share int // maximal unanswered deliveries of a group; 0: no limit
 
 	mu     sync.Mutex
 	groups map[string][]entry // waiting, by group
-	turn   []string           // the groups that have something, in the order of their turns
-	held   map[string]int     // received and not answered yet, by group
+	turn   []string           // groups with waiting messages, in the order of their turns
+	held   map[string]int     // deliveries not answered yet, by group
 	size   int
-	wake   chan struct{} // holds a token while something may be waiting
+	wake   chan struct{} // has a token while a message may be waiting
 	timers map[*time.Timer]struct{}
 }
 
@@ -39,13 +41,14 @@ type entry struct {
 // New makes an empty queue.
 func New() *Queue { return Shared(0) }
 
-// Shared makes a queue of which no group has more than its share in hand at once: one whose messages take long to handle
-// must not take up all who could handle those of others.
+// Shared makes an empty queue that delivers at most share messages of a group at once, so that a group whose messages
+// take long to handle does not occupy all receivers. 0 means no limit.
 func Shared(share int) *Queue {
-	return &Queue{share: share, groups: map[string][]entry{}, held: map[string]int{}, wake: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
+	return &Queue{share: share, groups: map[string][]entry{}, held: map[string]int{}, wake: make(chan struct{}, 1),
+		timers: map[*time.Timer]struct{}{}}
 }
 
-// Send hands a message over.
+// Send adds a message. The error is [ErrFull].
 func (q *Queue) Send(_ context.Context, m queue.Message) error {
 	return q.push(entry{Message: m})
 }
@@ -72,7 +75,7 @@ func (q *Queue) signal() {
 	}
 }
 
-// Receive waits for a message, one group after another.
+// Receive waits for a message; groups take turns. The error is ctx's.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		if d, ok := q.pop(); ok {
@@ -111,7 +114,8 @@ func (q *Queue) pop() (queue.Delivery, bool) {
 	return queue.Delivery{Message: e.Message, Receives: e.receives + 1}, true
 }
 
-// Ack forgets the message, which receiving it already did; its group may have another one.
+// Ack makes room for another message of the group; the message itself was removed by Receive. The error is always
+// nil.
 func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +126,7 @@ func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
 	return nil
 }
 
-// Retry puts the message back after a while.
+// Retry delivers the message again after a delay. The error is [ErrFull], only if after is not positive.
 func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
 	if err := q.Ack(ctx, d); err != nil {
 		return err
@@ -140,14 +144,14 @@ func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration
 		delete(q.timers, t)
 		q.mu.Unlock()
 		if live {
-			_ = q.push(e) // when full, the sweeper will see to it
+			_ = q.push(e) // if the queue is full, the sweeper sends it again
 		}
 	})
 	q.timers[t] = struct{}{}
 	return nil
 }
 
-// Close stops the timers of delayed messages.
+// Close stops the timers of delayed messages, which are lost.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

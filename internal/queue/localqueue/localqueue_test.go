@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestABusyGroupDoesNotStarveAQuietOne(t *testing.T) {
+func TestBusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 	q := localqueue.New()
 	send := func(id, group string) {
 		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: id}, Group: group}))
@@ -39,9 +39,9 @@ func TestABusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 	assert.Equal(t, "quiet", second.Nudge.ID)
 }
 
-func TestAGroupHoldsNoMoreThanItsShare(t *testing.T) { synctest.Test(t, aGroupHoldsNoMoreThanItsShare) }
+func TestGroupHoldsNoMoreThanItsShare(t *testing.T) { synctest.Test(t, groupHoldsNoMoreThanItsShare) }
 
-func aGroupHoldsNoMoreThanItsShare(t *testing.T) {
+func groupHoldsNoMoreThanItsShare(t *testing.T) {
 	q := localqueue.Shared(2)
 	for _, group := range []string{"slow", "slow", "slow", "quick"} {
 		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: group}, Group: group}))

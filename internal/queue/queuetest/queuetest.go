@@ -1,4 +1,4 @@
-// Package queuetest is the contract of the queue port as tests. Every adapter runs all of it.
+// Package queuetest is the conformance suite of the queue port. Every adapter runs all of it.
 package queuetest
 
 import (
@@ -21,7 +21,7 @@ type Pair interface {
 	queue.Source
 }
 
-// Run runs the contract; open makes a fresh, empty queue.
+// Run runs the suite; open makes a fresh, empty queue.
 func Run(t *testing.T, open func(*testing.T) Pair) {
 	message := func(id, group string) queue.Message {
 		return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: group}
@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(*testing.T) Pair) {
 		require.NoError(t, err)
 		return d
 	}
-	t.Run("a sent message is delivered whole", func(t *testing.T) {
+	t.Run("a sent message is delivered unchanged", func(t *testing.T) {
 		q := open(t)
 		require.NoError(t, q.Send(t.Context(), message("a", "org")))
 		d := receive(t, q)
@@ -42,14 +42,14 @@ func Run(t *testing.T, open func(*testing.T) Pair) {
 		assert.Equal(t, 1, d.Receives)
 		require.NoError(t, q.Ack(t.Context(), d))
 	})
-	t.Run("receiving ends with its context", func(t *testing.T) {
+	t.Run("receive ends with its context", func(t *testing.T) {
 		q := open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := q.Receive(ctx)
 		require.Error(t, err)
 	})
-	t.Run("a message to be tried again comes again, not before its time", func(t *testing.T) {
+	t.Run("a retried message is delivered again, not before its delay", func(t *testing.T) {
 		q := open(t)
 		require.NoError(t, q.Send(t.Context(), message("a", "org")))
 		d := receive(t, q)
@@ -60,7 +60,7 @@ func Run(t *testing.T, open func(*testing.T) Pair) {
 		assert.Equal(t, "a", again.Nudge.ID)
 		assert.Equal(t, 2, again.Receives)
 	})
-	t.Run("many senders, many receivers: each message arrives", func(t *testing.T) {
+	t.Run("many senders and receivers: each message is delivered", func(t *testing.T) {
 		q := open(t)
 		const senders, each = 8, 25
 		var wg sync.WaitGroup

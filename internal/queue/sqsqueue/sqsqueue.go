@@ -1,7 +1,7 @@
-// Package sqsqueue is the queue port over an SQS standard queue. The group of a message is its fair-queue group, so that
-// a busy organisation does not delay a quiet one.
+// Package sqsqueue is the queue port over an SQS standard queue. The group of a message is its message group id,
+// which gives fair queues: a busy organization does not delay a quiet one.
 //
-// It knows no run. It imports its port, the shape of nudges and the SDK.
+// It knows no run. It imports its port and the SDK.
 package sqsqueue
 
 import (
@@ -18,12 +18,13 @@ import (
 	"agentplatform/internal/queue"
 )
 
-// API is what is used of the SDK's client.
+// API is the part of the SDK's client that is used.
 type API interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
-	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput,
+		...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
 }
 
 // Queue is both ends of one queue.
@@ -35,10 +36,10 @@ type Queue struct {
 // New makes a queue over a client.
 func New(api API, url string) *Queue { return &Queue{api: api, url: url} }
 
-// maxGroup is how long SQS lets the name of a group be.
+// maxGroup is the maximal length of a message group id.
 const maxGroup = 128
 
-// Send hands a message over.
+// Send implements [queue.Queue]. The error is one of SQS.
 func (q *Queue) Send(ctx context.Context, m queue.Message) error {
 	body, err := json.Marshal(m.Nudge)
 	if err != nil {
@@ -52,10 +53,11 @@ func (q *Queue) Send(ctx context.Context, m queue.Message) error {
 	return err
 }
 
-// poll is how long SQS holds a request for a message.
+// poll is how long SQS waits for a message in one request.
 const poll = 20 * time.Second
 
-// Receive waits for a message. A message that is no nudge is left where it is: it ends up among the dead letters.
+// Receive implements [queue.Source]. A message that is no nudge is left in the queue and ends in the dead-letter
+// queue. The error is ctx's, or one of SQS.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		out, err := q.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -73,7 +75,7 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
-// Delivered reads a message, as SQS or a Lambda trigger brings it.
+// Delivered decodes a message as SQS or a Lambda trigger delivers it. The error says that the message is no nudge.
 func Delivered(body, receipt string, attributes map[string]string) (queue.Delivery, error) {
 	d := queue.Delivery{Handle: receipt, Receives: 1}
 	if err := json.Unmarshal([]byte(body), &d.Nudge); err != nil {
@@ -89,17 +91,18 @@ func Delivered(body, receipt string, attributes map[string]string) (queue.Delive
 	return d, nil
 }
 
-// Ack removes the message for good.
+// Ack implements [queue.Source]. The error is one of SQS.
 func (q *Queue) Ack(ctx context.Context, d queue.Delivery) error {
 	receipt, _ := d.Handle.(string)
 	_, err := q.api.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: &receipt})
 	return err
 }
 
-// longest is for how long SQS hides a message at most.
+// longest is the maximal visibility timeout of SQS.
 const longest = 12 * time.Hour
 
-// Retry has the message delivered again after a while, in whole seconds, rounded up.
+// Retry implements [queue.Source], with a delay in whole seconds, rounded up, at most 12 hours. The error is one of
+// SQS.
 func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
 	receipt, _ := d.Handle.(string)
 	seconds := (min(max(after, 0), longest) + time.Second - 1) / time.Second

@@ -10,8 +10,9 @@ import (
 	"agentplatform/internal/queue/sqsqueue"
 )
 
-func TestAMessageIsReadAsATriggerBringsIt(t *testing.T) {
-	d, err := sqsqueue.Delivered(`{"kind":"run","id":"r1"}`, "receipt", map[string]string{"ApproximateReceiveCount": "3", "MessageGroupId": "org"})
+func TestDeliveredReadsAMessageOfATrigger(t *testing.T) {
+	d, err := sqsqueue.Delivered(`{"kind":"run","id":"r1"}`, "receipt",
+		map[string]string{"ApproximateReceiveCount": "3", "MessageGroupId": "org"})
 	require.NoError(t, err)
 	assert.Equal(t, events.Nudge{Kind: events.NudgeRun, ID: "r1"}, d.Nudge)
 	assert.Equal(t, 3, d.Receives)
