@@ -1,6 +1,7 @@
-// Package setting is the deployment's settings: read from the environment once, validated, typed.
+// Package setting reads the settings of a deployment from the environment: once, validated, typed.
 //
-// It must not know what the settings are for beyond their ranges. It imports the standard library and the parser.
+// It must not know what the settings are used for beyond their ranges. It imports the standard library and the
+// parser.
 package setting
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings are all of them. The table of docs/settings.md is generated from the tags.
+// Settings are the settings of the service. The table in the README is generated from the tags.
 type Settings struct {
 	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"where to listen"`
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
@@ -61,7 +62,7 @@ type Settings struct {
 	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof, as /metrics, to callers on this machine with an operator key"`
 }
 
-// Cloud names what a deployment on AWS has made for its functions. The infrastructure sets all of it.
+// Cloud names the AWS resources of a deployment for its functions. The infrastructure sets all of them.
 type Cloud struct {
 	CoreTable    string `env:"CORE_TABLE,required,notEmpty" help:"the table that holds everything but streams"`
 	FeedTable    string `env:"FEED_TABLE,required,notEmpty" help:"the table of stream frames"`
@@ -79,7 +80,8 @@ type Cloud struct {
 	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run before another goes on, 1s to 14m"`
 }
 
-// ReadCloud reads and validates what a function on AWS needs beside its settings.
+// ReadCloud reads and validates the variables of a function on AWS that are not in [Settings]. environ has the form
+// of os.Environ. The error names each variable that is missing or invalid.
 func ReadCloud(environ []string) (Cloud, error) {
 	var c Cloud
 	if err := parse(&c, environ); err != nil {
@@ -95,13 +97,14 @@ func ReadCloud(environ []string) (Cloud, error) {
 		{"HAND_OVER_AFTER", c.HandOverAfter, time.Second, 14 * time.Minute},
 	} {
 		if d.value < d.low || d.value > d.high {
-			errs = append(errs, fmt.Errorf("settings: %s must be between %s and %s, not %s", d.name, d.low, d.high, d.value))
+			errs = append(errs, fmt.Errorf("settings: %s must be between %s and %s, not %s", d.name, d.low, d.high,
+				d.value))
 		}
 	}
 	return c, errors.Join(errs...)
 }
 
-// Read reads and validates the settings from environ, which has the form of os.Environ.
+// Read reads and validates the settings. environ has the form of os.Environ. The error names each invalid variable.
 func Read(environ []string) (Settings, error) {
 	var s Settings
 	if err := parse(&s, environ); err != nil {
@@ -117,7 +120,7 @@ func parse[T any](into *T, environ []string) error {
 	return nil
 }
 
-// named says which variables could not be read, by their own names.
+// named translates an error of the parser into one that has the names of the variables.
 func named(err error, settings reflect.Type) error {
 	var all env.AggregateError
 	if !errors.As(err, &all) {
@@ -150,7 +153,8 @@ func (s Settings) validate() error {
 	if s.DataDir == "" {
 		bad("DATA_DIR", "must not be empty")
 	}
-	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" &&
+		(err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
 		bad("PUBLIC_URL", "must be an http or https URL, not %q", s.PublicURL)
 	}
 	for _, d := range []struct {

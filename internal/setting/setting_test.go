@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of docs/settings.md")
 
-func TestDefaults(t *testing.T) {
+func TestEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	s, err := setting.Read(nil)
 	require.NoError(t, err)
 	assert.Equal(t, "127.0.0.1:8080", s.Addr)
@@ -24,10 +24,12 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, "72h0m0s", s.PauseExpiry.String())
 }
 
-func TestEachBadValueIsNamed(t *testing.T) {
+func TestErrorNamesEachInvalidVariable(t *testing.T) {
 	for _, bad := range []string{
-		"ADDR=8080", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s", "START_DEADLINE=10ms", "ACTIVE_LIMIT=0s", "PAUSE_EXPIRY=999ms",
-		"LEASE=1ms", "USER_CAP=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0", "WORKERS=10001", "STREAMS=0", "KEY_STREAMS=1000001", "ADDRESS_CONNECTIONS=0", "MAX_BODY=1", "WEBHOOK_ALLOW_HOSTS=host",
+		"ADDR=8080", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s", "START_DEADLINE=10ms",
+		"ACTIVE_LIMIT=0s", "PAUSE_EXPIRY=999ms",
+		"LEASE=1ms", "USER_CAP=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0", "WORKERS=10001",
+		"STREAMS=0", "KEY_STREAMS=1000001", "ADDRESS_CONNECTIONS=0", "MAX_BODY=1", "WEBHOOK_ALLOW_HOSTS=host",
 		"LOG_LEVEL=loud",
 	} {
 		name, _, _ := strings.Cut(bad, "=")
@@ -37,9 +39,10 @@ func TestEachBadValueIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheCloudsSettings(t *testing.T) {
+func TestCloudSettingsAreRequiredAndValidated(t *testing.T) {
 	all := []string{
-		"CORE_TABLE=c", "FEED_TABLE=f", "BUCKET=b", "RUN_QUEUE_URL=r", "WEBHOOK_QUEUE_URL=w", "JOB_QUEUE_URL=j", "PAUSE_MACHINE_ARN=p",
+		"CORE_TABLE=c", "FEED_TABLE=f", "BUCKET=b", "RUN_QUEUE_URL=r", "WEBHOOK_QUEUE_URL=w", "JOB_QUEUE_URL=j",
+		"PAUSE_MACHINE_ARN=p",
 		"SEALING_KEY=k",
 	}
 	c, err := setting.ReadCloud(all)
@@ -57,7 +60,7 @@ func TestTheCloudsSettings(t *testing.T) {
 	}
 }
 
-// The table of docs/settings.md is generated from the tags.
+// The README's table is generated from the tags.
 func TestTheSettingsPageListsTheSettings(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("\n| name | default | what |\n|---|---|---|\n")

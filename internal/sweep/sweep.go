@@ -1,10 +1,11 @@
-// Package sweep finds what is due and has it looked at: the safety net under every nudge and timer that may be lost.
+// Package sweep is the sweeper: it reconciles what is due, so that every nudge and timer may be lost.
 //
-// What only needs deciding (a run that could not be started, a pause that expired, a run whose worker is gone and that
-// must not go on) it decides itself, so that it happens even while the queue is down. What needs a worker or a sender it
-// nudges, and pushes the item's due time on, so that the head of the line never starves the rest.
+// It makes itself the transitions that need no worker (a run that could not be started, a pause that expired, a run
+// whose worker is lost and that must not continue), so that they happen even while the queue is down. For what needs
+// a worker or a sender it sends a nudge, and postpones the item's due time, so that items at the front do not starve
+// the others.
 //
-// It imports move, record, lifecycle, queue and host.
+// It imports move, record, lifecycle, queue, problem, events, table and host.
 package sweep
 
 import (
@@ -22,7 +23,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Sweeper is the use case.
+// Sweeper reconciles due items.
 type Sweeper struct {
 	Shell *move.Shell
 	Store *record.Store
@@ -33,18 +34,19 @@ type Sweeper struct {
 
 const (
 	page = 100
-	// again is how long the sweeper leaves an item alone after a nudge that was sent, and soon after one that was not.
+	// again is how long an item is left alone after a nudge was sent; soon, after sending failed.
 	again = 30 * time.Second
 	soon  = 2 * time.Second
-	// longest is for how long at the most a delivery is left alone that stays overdue.
+	// longest is the longest time that an overdue webhook delivery is left alone.
 	longest = 30 * time.Minute
 )
 
-// Sweep looks at everything that is due, once.
+// Sweep reconciles everything that is due, once. The error joins those of reading the due index, and that of ctx;
+// failures of single items are logged.
 func (s *Sweeper) Sweep(ctx context.Context) error { return s.until(ctx, s.Host.Now()) }
 
-// Adopt looks at everything that will ever be due: after a start, whose process before has left leases and claims that
-// are void now.
+// Adopt reconciles everything that will ever be due. It is called after a start, when the leases and claims of the
+// process before are void. The error is that of Sweep.
 func (s *Sweeper) Adopt(ctx context.Context) error {
 	return s.until(ctx, s.Host.Now().AddDate(100, 0, 0))
 }
@@ -59,8 +61,8 @@ func (s *Sweeper) until(ctx context.Context, until time.Time) error {
 	return errors.Join(errs...)
 }
 
-// shard looks at a shard's items, a page at a time. An item that was looked at is due later, or not at all, so a page
-// that brings nothing new ends it.
+// shard reconciles the items of a shard, a page at a time. A reconciled item is due later or not at all, so a page
+// without new items ends it.
 func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 	seen := map[record.DueItem]bool{}
 	for size := page; ; size += page {
@@ -113,13 +115,13 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 		return nil
 	}
 	if err != nil {
-		return err // the next sweep looks again
+		return err // retried by the next sweep
 	}
 	now := s.Host.Now()
 	todo := lifecycle.Look(e.Value.Run, now, s.Shell.Boot)
 	event := todo.Event
 	if event == nil && !todo.Execute && e.Value.Due.After(now) {
-		return nil // only Adopt comes here early
+		return nil // not due yet; only Adopt reads it this early
 	}
 	if event == nil {
 		event = lifecycle.Postpone{Due: later(todo.Again, now)}
@@ -131,7 +133,7 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 		}
 		event = lifecycle.Postpone{Due: next}
 	}
-	// One try: whoever was faster has seen to the run.
+	// One try: if another process was faster, it has reconciled the run.
 	_, _, err = s.Shell.Make(ctx, e, s.Store.Begin(s.Host.NewID()), move.Change{Event: event})
 	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
@@ -139,7 +141,7 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 	return err
 }
 
-// later keeps a due time in the future, however the clocks stand.
+// later returns a due time at least a second in the future, whatever the clocks say.
 func later(at, now time.Time) time.Time {
 	if at.Before(now.Add(time.Second)) {
 		return now.Add(time.Second)
@@ -147,7 +149,7 @@ func later(at, now time.Time) time.Time {
 	return at
 }
 
-// nudge sends a nudge, and tells for how long the item may be left alone.
+// nudge sends a nudge, and returns for how long the item may be left alone.
 func (s *Sweeper) nudge(ctx context.Context, kind events.NudgeKind, id, group string) time.Duration {
 	if err := s.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {
 		s.Log.Warn("a nudge could not be sent", "kind", kind, "error", err)
@@ -164,10 +166,10 @@ func (s *Sweeper) hook(ctx context.Context, run, place string) error {
 	e, found, err := s.Store.Hook(ctx, run, sequence)
 	now := s.Host.Now()
 	if err != nil || !found || e.Value.NextAttempt.After(now) || e.Value.Claimed(now, s.Shell.Boot) {
-		return err // of Adopt, or of an index that lags behind
+		return err // not due: called by Adopt, or the index lags
 	}
 	wait := s.nudge(ctx, events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization)
-	if wait == again { // a nudge that is still not handled waits behind many: each further one would make that worse
+	if wait == again { // the queue is behind: further nudges would make that worse
 		wait = min(max(again, now.Sub(e.Value.NextAttempt)), longest)
 	}
 	e.Value.LookAt = now.Add(wait)
@@ -187,11 +189,11 @@ func (s *Sweeper) job(ctx context.Context, id string) error {
 	return ignoreStale(tx.Commit(ctx))
 }
 
-// file has a file removed that nobody holds.
+// file sends a nudge to remove a file that has no holders.
 func (s *Sweeper) file(ctx context.Context, id string) error {
 	e, err := record.Resource[record.File](ctx, s.Store, record.System(), id)
 	if err != nil || e.Value.Due.IsZero() || e.Value.Due.After(s.Host.Now()) {
-		return nil // gone, held, or not due yet
+		return nil // removed, has a holder, or not due yet
 	}
 	at := s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, record.FileNudge(id), e.Value.Organization))
 	return ignoreStale(s.Store.LookAgainAtFile(ctx, e, at))

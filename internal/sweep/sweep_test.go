@@ -42,7 +42,7 @@ func (b *bad) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error)
 	return b.Table.Get(ctx, keys...)
 }
 
-// nudged remembers whom a nudge was for.
+// nudged records the ids of the nudges sent.
 type nudged map[string]bool
 
 func (n nudged) Send(_ context.Context, m queue.Message) error {
@@ -50,7 +50,7 @@ func (n nudged) Send(_ context.Context, m queue.Message) error {
 	return nil
 }
 
-func TestOneBadItemKeepsNobodyFromLookingAtTheOthers(t *testing.T) {
+func TestFailingItemDoesNotStopTheSweep(t *testing.T) {
 	for name, meet := range map[string]func() error{
 		"a panic":  func() error { panic("oops") },
 		"an error": func() error { return errors.New("oops") },
@@ -61,7 +61,8 @@ func TestOneBadItemKeepsNobodyFromLookingAtTheOthers(t *testing.T) {
 			store := record.New(items, &memblob.Store{}, h)
 			var log bytes.Buffer
 			l := slog.New(slog.NewTextHandler(&log, nil))
-			s := &sweep.Sweeper{Shell: &move.Shell{Store: store, Host: h, Log: l}, Store: store, Queue: found, Host: h, Log: l}
+			s := &sweep.Sweeper{Shell: &move.Shell{Store: store, Host: h, Log: l}, Store: store, Queue: found,
+				Host: h, Log: l}
 			var ids []string
 			for range 20 {
 				var r record.Run

@@ -1,4 +1,5 @@
-// Package view is what clients see of a run: the public shapes of the specification, built from what is stored.
+// Package view is the representation of a run that clients see: the public shapes of the specification, built from
+// what is stored.
 //
 // It must not know HTTP. It imports record, lifecycle, problem and events.
 package view
@@ -15,7 +16,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Run is a run's public view.
+// Run is the public representation of a run.
 type Run struct {
 	RunID           string             `json:"run_id"`
 	ChatID          string             `json:"chat_id"`
@@ -64,7 +65,7 @@ type Parked struct {
 	RunID     *string `json:"run_id" doc:"equal to parked_id once the message has started as its own turn"`
 }
 
-// Handle is the answer for a run that has not ended.
+// Handle is the response for a run that has not ended.
 type Handle struct {
 	RunID      string             `json:"run_id"`
 	Status     string             `json:"status"`
@@ -82,12 +83,14 @@ func UsageOf(r lifecycle.Run) Usage {
 	}
 }
 
-// Of builds a run's public view.
+// Of reads what belongs to a run and builds its public representation. The error is one of the store.
 func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	r := e.Value
 	v := Run{
-		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, AgentVersion: r.AgentVersion, UserID: r.User, APIKeyID: r.APIKey,
-		Turn: r.Turn, Version: e.Version(), Status: string(r.Status), Error: text(r.Error), Usage: UsageOf(r.Run), Attempt: r.Attempt,
+		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, AgentVersion: r.AgentVersion, UserID: r.User,
+		APIKeyID: r.APIKey,
+		Turn:     r.Turn, Version: e.Version(), Status: string(r.Status), Error: text(r.Error), Usage: UsageOf(r.Run),
+		Attempt:   r.Attempt,
 		CreatedAt: events.Time(r.CreatedAt), QueuedAt: instant(r.QueuedAt), StartedAt: instant(r.StartedAt),
 		FinishedAt: instant(r.FinishedAt), PausedAt: instant(r.PausedAt), UpdatedAt: events.Time(r.UpdatedAt),
 		ExpiresAt: instant(r.ExpiresAt), ActiveMS: r.ActiveMS, CancelRequested: r.CancelRequested,
@@ -114,7 +117,7 @@ func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	return v, err
 }
 
-// Interrupts are the pending requests of a run; never nil.
+// Interrupts reads the pending interrupts of a run. The list is never nil. The error is one of the store.
 func Interrupts(ctx context.Context, s *record.Store, r record.Run) ([]events.Interrupt, error) {
 	if r.Status != lifecycle.AwaitingInput {
 		return []events.Interrupt{}, nil
@@ -123,14 +126,16 @@ func Interrupts(ctx context.Context, s *record.Store, r record.Run) ([]events.In
 	return record.Public(list), err
 }
 
-// HandleOf builds the answer for a run that has not ended.
+// HandleOf builds the response for a run that has not ended. The error is one of the store.
 func HandleOf(ctx context.Context, s *record.Store, r record.Run, parked *Parked) (Handle, error) {
 	interrupts, err := Interrupts(ctx, s, r)
-	return Handle{RunID: r.ID(), Status: string(r.Status), Interrupts: interrupts, ChatID: r.Chat, AgentID: r.Agent, Parked: parked}, err
+	return Handle{RunID: r.ID(), Status: string(r.Status), Interrupts: interrupts, ChatID: r.Chat, AgentID: r.Agent,
+		Parked: parked}, err
 }
 
-// ParkedOf lists a run's parked messages, those included that were passed on when it ended; never nil. The words of one
-// for another agent, which is for some groups alone, are left out: not all who may read the run may read them.
+// ParkedOf lists a run's parked messages, including those that were passed on to the next run when it ended. The list
+// is never nil if there is no error. The text of a message for another agent that works for some groups only is
+// omitted, as not everybody who may read the run may read it. The error is one of the store.
 func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, error) {
 	list := []Parked{}
 	ids := append(append([]string{}, r.Parked...), r.PassedOn...)
@@ -168,7 +173,7 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 	return list, nil
 }
 
-// ParkedRecord builds the public form of a parked message.
+// ParkedRecord builds the public form of a parked message; position counts from 1.
 func ParkedRecord(id string, position int, message string, at time.Time, started bool) Parked {
 	p := Parked{ParkedID: id, Position: position, Message: message, CreatedAt: events.Time(at)}
 	if started {
@@ -177,7 +182,7 @@ func ParkedRecord(id string, position int, message string, at time.Time, started
 	return p
 }
 
-// Progress is what a run has said and done so far, from its journal.
+// Progress is the output of a run so far, from its journal: the text of the model and the tool calls.
 func Progress(steps []record.Step) (answer string, calls []events.StepEvent) {
 	var b strings.Builder
 	calls = []events.StepEvent{}
@@ -195,12 +200,13 @@ func Progress(steps []record.Step) (answer string, calls []events.StepEvent) {
 	return b.String(), calls
 }
 
-// StepEvent is the public form of a tool step; ok is false for what is not shown as a tool call.
+// StepEvent is the public form of a tool step; ok is false for a step that is not shown as a tool call.
 func StepEvent(s record.Step) (events.StepEvent, bool) {
 	if s.Outcome == "answered" {
 		return events.StepEvent{}, false
 	}
-	e := events.StepEvent{Index: s.Index, Kind: "tool", Name: s.Name, State: "finished", Arguments: s.Arguments, Outcome: s.Outcome}
+	e := events.StepEvent{Index: s.Index, Kind: "tool", Name: s.Name, State: "finished", Arguments: s.Arguments,
+		Outcome: s.Outcome}
 	if s.Name == "search" {
 		e.Kind = "search"
 	}
