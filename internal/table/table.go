@@ -1,9 +1,12 @@
-// Package table is the port to the store: items under two-part keys, read strongly, written by all-or-nothing commits.
+// Package table is the port to the store: items under two-part keys, read with strong consistency, written by atomic
+// commits.
 //
-// What the caller guarantees: at most [MaxOps] operations, [MaxCommitBytes] bytes and no key twice in one commit; items
-// at most [MaxItemBytes]; the same token only for the same operations. What the adapter guarantees: a commit that
-// returned nil is durable and visible to every later read; one that returned [Refused] or an [Error] of any kind but
-// [Unknown] changed nothing; with [Unknown] it may have been applied, now or a little later.
+// The caller guarantees: at most [MaxOps] operations, at most [MaxCommitBytes] bytes and no duplicate key in one
+// commit; items of at most [MaxItemBytes]; the same token only for the same operations.
+//
+// The adapter guarantees: a commit that returned nil is durable and visible to every later read. One that returned
+// [Refused] or an [Error] of any kind except [Unknown] changed nothing. After [Unknown] it may have been applied, or
+// be applied a little later.
 //
 // The port must not know what an item means. It imports only the standard library.
 package table
@@ -16,59 +19,61 @@ import (
 	"time"
 )
 
-// Limits of a commit, those of the narrowest adapter (DynamoDB's TransactWriteItems).
+// Limits of a commit; they are those of the adapter with the lowest limits (DynamoDB's TransactWriteItems).
 const (
-	MaxOps         = 100
-	MaxCommitBytes = 4 << 20
-	MaxItemBytes   = 400 << 10
-	MaxGetKeys     = 100
+	MaxOps         = 100       // operations of a commit
+	MaxCommitBytes = 4 << 20   // sum of Item.Size of the items put
+	MaxItemBytes   = 400 << 10 // Item.Size
+	MaxGetKeys     = 100       // keys of one request of an adapter; Get accepts more
 )
 
-// DueShards is the number of parts the due index is cut into; one key would bound the whole service's writes.
+// DueShards is the number of shards of the due index; with a single partition, its write rate would limit the
+// service.
 const DueShards = 16
 
-// Key names an item: a partition, and a place in its order.
+// Key identifies an item: its partition, and its position within it. Neither may be empty; a partition has no zero
+// byte.
 type Key struct{ Part, Sort string }
 
 func (k Key) String() string { return k.Part + " " + k.Sort }
 
-// Shard is the part of the due index that an item with this key falls into.
+// Shard is the shard of the due index for an item with this key, from 0 to [DueShards]-1.
 func (k Key) Shard() int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(k.Part))
 	return int(h.Sum32() % DueShards)
 }
 
-// Index names one of the listing indexes.
+// Index is the name of a listing index.
 type Index string
 
-// The listing indexes every adapter has.
+// The listing indexes that every adapter has.
 const (
-	ByOwner Index = "owner" // by the organisation that owns an item
-	ByChat  Index = "chat"  // by the conversation an item belongs to
+	ByOwner Index = "owner" // by the organization that owns an item
+	ByChat  Index = "chat"  // by the chat that an item belongs to
 )
 
-// Listing places an item in a listing index. An index holds keys only and may lag behind the items.
+// Listing is the position of an item in a listing index. An index has keys only, and may lag behind the items.
 type Listing struct {
 	Index Index
 	Part  string
 	Sort  string
 }
 
-// Item is one stored thing.
+// Item is a stored item.
 type Item struct {
 	Key
-	Owner   string    // the organisation it belongs to, "-" for none
-	Version int64     // 1 when put as absent, one more with each conditional put, 0 after an unconditional one
-	Move    string    // id of the move that wrote it
-	Schema  int       // number of the body's shape
-	Due     time.Time // when somebody must look at it again; zero: never
-	Expires time.Time // after this it counts as absent, and is removed some time; zero: never
+	Owner   string    // the organization that owns it, "-" for none; never empty
+	Version int64     // 1 after a put with Absent, plus 1 with each VersionIs, 0 after an unconditional put
+	Move    string    // write id: the transition that wrote it
+	Schema  int       // version of the body's schema
+	Due     time.Time // when it must be reconciled; zero: never
+	Expires time.Time // from then on it counts as absent, and is removed later; zero: never
 	Lists   []Listing
 	Body    []byte // a JSON object
 }
 
-// Condition guards one operation.
+// Condition must hold for an operation, otherwise the whole commit is refused. The zero value always holds.
 type Condition struct {
 	kind    conditionKind
 	version int64
@@ -82,19 +87,19 @@ const (
 	versionIs
 )
 
-// Always guards nothing.
+// Always is the condition that always holds.
 func Always() Condition { return Condition{} }
 
-// Absent holds when there is no such item.
+// Absent holds if there is no such item.
 func Absent() Condition { return Condition{kind: absent} }
 
-// VersionIs holds when the item is there in this version.
+// VersionIs holds if the item exists in this version.
 func VersionIs(v int64) Condition { return Condition{kind: versionIs, version: v} }
 
-// Version is the version that the condition asks for, if it asks for one.
+// Version returns the version that the condition requires; asks is false if it requires none.
 func (c Condition) Version() (v int64, asks bool) { return c.version, c.kind == versionIs }
 
-// Holds says whether the condition is met by the current item, nil for none.
+// Holds reports whether the condition holds for the current item, nil if there is none.
 func (c Condition) Holds(current *Item) bool {
 	switch c.kind {
 	case absent:
@@ -106,7 +111,7 @@ func (c Condition) Holds(current *Item) bool {
 	}
 }
 
-// After is the version of an item that a put under this condition leaves.
+// After is the version of an item after a put with this condition.
 func (c Condition) After() int64 {
 	switch c.kind {
 	case absent:
@@ -118,14 +123,14 @@ func (c Condition) After() int64 {
 	}
 }
 
-// Op is one operation of a commit.
+// Op is an operation of a commit.
 type Op struct {
 	Kind OpKind
-	Item Item // for Delete and Check only its key counts
+	Item Item // for DeleteOp and CheckOp only its key is used
 	If   Condition
 }
 
-// OpKind says what an operation does.
+// OpKind is the kind of an operation.
 type OpKind int
 
 // The kinds of operation.
@@ -135,62 +140,69 @@ const (
 	CheckOp
 )
 
-// Put writes the whole item.
+// Put replaces the whole item.
 func Put(item Item, cond Condition) Op { return Op{Kind: PutOp, Item: item, If: cond} }
 
-// Delete removes an item; removing none is no error.
+// Delete removes an item. If there is none, it does nothing.
 func Delete(key Key, cond Condition) Op { return Op{Kind: DeleteOp, Item: Item{Key: key}, If: cond} }
 
-// Check only guards.
+// Check only checks a condition.
 func Check(key Key, cond Condition) Op { return Op{Kind: CheckOp, Item: Item{Key: key}, If: cond} }
 
-// Range selects items of one partition by their sort key.
+// Range selects items of a partition by their sort key.
 type Range struct {
 	Part    string
-	Prefix  string // of the sort key
-	After   string // only sort keys above this one (below it, when Reverse); empty: from the end
+	Prefix  string // the prefix of the sort keys
+	After   string // only sort keys above it, or below it if Reverse; empty: no limit
 	Reverse bool
-	Limit   int // at most this many; must be positive
+	Limit   int // maximal number of results; must be positive
 }
 
-// Entry is a row of an index: where an item is.
+// Entry is a row of an index: the key of an item.
 type Entry struct {
 	Key
-	At string // its place in the index
+	At string // its position in the index
 }
 
-// Table is the port.
+// Table is the port. Implementations are safe for concurrent use.
+//
+// A read fails with an [Error] of the kind [Throttled] or [Down], with ctx's error, or with another error if the call
+// is invalid or a stored item cannot be decoded.
 type Table interface {
-	// Get reads strongly: one place in the answer for each key, nil where there is no item.
+	// Get reads items with strong consistency. The result has one place for each key, nil if there is no item.
 	Get(ctx context.Context, keys ...Key) ([]*Item, error)
-	// Query reads a range of a partition, strongly.
+	// Query reads a range of a partition with strong consistency, in the order of the sort keys.
 	Query(ctx context.Context, r Range) ([]*Item, error)
-	// List reads a range of a listing index. It may lag behind the items: an entry may be missing for a while, or lead to
-	// an item that has gone.
+	// List reads a range of a listing index. It may lag behind the items: an entry may be missing for a while, or be
+	// of an item that no longer exists.
 	List(ctx context.Context, index Index, r Range) ([]Entry, error)
-	// Due lists items of a shard whose due time is not after the given one, the longest overdue first. It may lag too.
+	// Due lists the items of a shard whose due time is not after until, the longest overdue first. It may lag, too.
 	Due(ctx context.Context, shard int, until time.Time, limit int) ([]Entry, error)
-	// Commit does all of the operations or none. The token names the attempt for adapters that can recognise a repetition.
+	// Commit applies all operations or none. The token identifies the attempt for adapters that recognize
+	// repetitions.
+	//
+	// The error is a [Refused] if conditions did not hold, an [Error], or another error if the operations are invalid
+	// (see [Validate]).
 	Commit(ctx context.Context, token string, ops ...Op) error
 }
 
-// Kind says why a call failed without being refused.
+// Kind is why a call failed without being refused.
 type Kind int
 
 // The kinds of failure.
 const (
-	Contended Kind = iota // another commit held one of the items; nothing was done
-	Throttled             // too many at once; nothing was done
+	Contended Kind = iota // a concurrent commit has one of the items; nothing was done
+	Throttled             // too many requests; nothing was done
 	Down                  // the store could not be reached; nothing was done
-	Unknown               // no answer came: it may have been done
-	TooLarge              // over a limit; nothing was done, and nothing ever will be
+	Unknown               // no response was received: it may have been done
+	TooLarge              // a limit is exceeded; nothing was done, and a retry fails, too
 )
 
 func (k Kind) String() string {
 	return [...]string{"contended", "throttled", "down", "outcome unknown", "too large"}[k]
 }
 
-// Error is a failure of the store.
+// Error is a failure of the store. It wraps the cause.
 type Error struct {
 	Kind Kind
 	Err  error
@@ -205,7 +217,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// IsKind says whether err is a failure of this kind.
+// IsKind reports whether err is or wraps an [Error] of this kind.
 func IsKind(err error, kind Kind) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Kind == kind
@@ -213,25 +225,25 @@ func IsKind(err error, kind Kind) bool {
 
 // Conflict is an operation whose condition did not hold.
 type Conflict struct {
-	Op      int   // its place in the commit
-	Current *Item // what is there instead, nil for nothing
+	Op      int   // its index in the commit
+	Current *Item // the current item, nil if there is none
 }
 
-// Refused says that conditions did not hold: nothing was done.
+// Refused is the error of a commit whose conditions did not hold. Nothing was done.
 type Refused struct{ Conflicts []Conflict }
 
 func (r *Refused) Error() string {
 	return fmt.Sprintf("table: %d of the conditions did not hold", len(r.Conflicts))
 }
 
-// AsRefused finds the refusal in err, if it is one.
+// AsRefused finds the [Refused] in err, if it wraps one.
 func AsRefused(err error) (*Refused, bool) {
 	var r *Refused
 	ok := errors.As(err, &r)
 	return r, ok
 }
 
-// Size is what an item counts for in the limits: its names and its body, in bytes.
+// Size is the size of an item for the limits in bytes: its names, its body, and 64.
 func (i Item) Size() int {
 	n := len(i.Part) + len(i.Sort) + len(i.Owner) + len(i.Move) + len(i.Body) + 64
 	for _, l := range i.Lists {
@@ -240,7 +252,8 @@ func (i Item) Size() int {
 	return n
 }
 
-// Validate checks what the caller guarantees; every adapter calls it first.
+// Validate checks what the caller of Commit guarantees; every adapter calls it first. The error is an [Error] of the
+// kind [TooLarge] for the limits, another error for an empty or duplicate key, or a missing owner.
 func Validate(ops []Op) error {
 	if len(ops) == 0 || len(ops) > MaxOps {
 		return &Error{Kind: TooLarge, Err: fmt.Errorf("%d operations, 1 to %d fit", len(ops), MaxOps)}

@@ -1,8 +1,8 @@
-// Package cachetable is a table port that answers Get, for a while, from what it read before: for items that are read
-// with every request and seldom change. Where several processes write, its answers may be older than its life.
+// Package cachetable is a table port that caches the results of Get: for items that are read with every request and
+// rarely change. If several processes write, cached items may be stale for as long as they live in the cache.
 //
-// What this process writes it forgets, and so does what a refusal names: a caller that decides afresh reads afresh. It
-// imports its port and an LRU list.
+// A commit removes its keys from the cache, also if it is refused, so that a caller that decides again reads again.
+// The package imports its port and an LRU cache.
 package cachetable
 
 import (
@@ -15,13 +15,13 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Life is how long answers are kept. That there is nothing is forgotten sooner: a key that was just made must work.
+// Life is how long items are cached. Missing, for the absence of an item, is shorter, so that a new key works soon.
 type Life struct{ Found, Missing time.Duration }
 
-// size bounds the cache; settings have some kilobytes each.
+// size bounds the number of cached items; settings have some kilobytes each.
 const size = 4096
 
-// Table caches another table's Get.
+// Table caches the Get of another table; its other methods are those of that table.
 type Table struct {
 	table.Table
 
@@ -29,7 +29,7 @@ type Table struct {
 	elapsed func() time.Duration
 
 	mu     sync.Mutex
-	epoch  uint64 // counts what was forgotten, so that a read that began before is not kept
+	epoch  uint64 // number of commits, so that a read that began before one is not cached
 	answer *lru.LRU[table.Key, answer]
 }
 
@@ -44,7 +44,7 @@ func New(t table.Table, life Life, elapsed func() time.Duration) *Table {
 	return &Table{Table: t, life: life, elapsed: elapsed, answer: answers}
 }
 
-// Get answers from what is known, and reads the rest.
+// Get returns cached items, and reads the others. The error is that of the underlying table.
 func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	items := make([]*table.Item, len(keys))
 	var missing []table.Key
@@ -90,7 +90,8 @@ func clone(i *table.Item) *table.Item {
 	return &copied
 }
 
-// Commit passes a commit on and forgets what it names, whatever came of it.
+// Commit commits to the underlying table and removes the keys from the cache, whatever the result. The error is that
+// of the underlying table.
 func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	defer func() {
 		t.mu.Lock()

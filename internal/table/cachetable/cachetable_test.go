@@ -16,14 +16,16 @@ import (
 func TestContract(t *testing.T) {
 	began := time.Now()
 	tabletest.Run(t, tabletest.Harness{New: func(*testing.T) table.Table {
-		return cachetable.New(memtable.New(time.Now), cachetable.Life{Found: time.Hour, Missing: time.Hour}, func() time.Duration { return time.Since(began) })
+		return cachetable.New(memtable.New(time.Now), cachetable.Life{Found: time.Hour, Missing: time.Hour},
+			func() time.Duration { return time.Since(began) })
 	}})
 }
 
-func TestAnswersLiveForAWhile(t *testing.T) {
+func TestCachedItemsExpireAndOwnWritesAreSeen(t *testing.T) {
 	var now time.Duration
 	behind := memtable.New(time.Now)
-	cached := cachetable.New(behind, cachetable.Life{Found: 30 * time.Second, Missing: 5 * time.Second}, func() time.Duration { return now })
+	cached := cachetable.New(behind, cachetable.Life{Found: 30 * time.Second, Missing: 5 * time.Second},
+		func() time.Duration { return now })
 	key := table.Key{Part: "p", Sort: "s"}
 	put := func(to table.Table, cond table.Condition) error {
 		return to.Commit(t.Context(), "t", table.Put(table.Item{Key: key, Owner: "o", Body: []byte(`{}`)}, cond))
@@ -37,7 +39,7 @@ func TestAnswersLiveForAWhile(t *testing.T) {
 		return items[0].Version
 	}
 	assert.EqualValues(t, -1, version())
-	require.NoError(t, put(behind, table.Absent())) // another process
+	require.NoError(t, put(behind, table.Absent())) // another process writes
 	assert.EqualValues(t, -1, version(), "nothing was there a moment ago")
 	now += 5 * time.Second
 	assert.EqualValues(t, 1, version())

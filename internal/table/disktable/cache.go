@@ -9,9 +9,9 @@ import (
 	"agentplatform/internal/table"
 )
 
-// A cache of items, by key, of what was written or read of late. The committing goroutine replaces what it has written
-// in the moment in which it shows the new view, so that both tell the same. A reader that missed may add what it read from a
-// view only if nothing in that part of the cache was replaced meanwhile.
+// cache caches items, by key, that were written or read lately. The committing goroutine replaces what it has written
+// while it publishes the new view, so that both have the same commits. A reader may add what it read from a view only
+// if nothing in that part of the cache was replaced meanwhile.
 type cache struct {
 	seed  maphash.Seed
 	parts [32]cachePart
@@ -23,7 +23,7 @@ type cachePart struct {
 	items *lru.LRU[table.Key, *table.Item]
 }
 
-// Bounds: items larger than this are read anew each time, so the cache holds at most 32 x 512 x 2 KB = 32 MB.
+// Limits: larger items are read each time, so the cache holds at most 32 x 512 x 2 KB = 32 MB.
 const (
 	cachedItems = 512 // in each part
 	cachedBytes = 2 << 10
@@ -40,7 +40,8 @@ func (c *cache) part(k table.Key) *cachePart {
 	return &c.parts[maphash.Comparable(c.seed, k)%uint64(len(c.parts))]
 }
 
-// get tells what is known of a key: an item, or nil for none. When nothing is known, epoch is for learn.
+// get returns the cached item of a key, nil if it is known that there is none. If nothing is cached, epoch is for
+// learn.
 func (c *cache) get(k table.Key) (item *table.Item, epoch uint64, known bool) {
 	p := c.part(k)
 	p.mu.Lock()
@@ -53,7 +54,7 @@ func (c *cache) get(k table.Key) (item *table.Item, epoch uint64, known bool) {
 	return item, p.epoch, known
 }
 
-// learn adds what was read after a get that knew nothing.
+// learn adds an item that was read after a get that found nothing.
 func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) {
 	if item != nil && item.Size() > cachedBytes {
 		return
@@ -66,7 +67,7 @@ func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) {
 	}
 }
 
-// replace takes in what a batch has left, nil for deleted items.
+// replace adds what a batch has written, nil for deleted items.
 func (c *cache) replace(written map[table.Key]*table.Item) {
 	for k, item := range written {
 		p := c.part(k)

@@ -9,13 +9,14 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Rows in the engine. An item row's key is itemPrefix, the partition, a zero byte, the sort key. Index rows hold nothing
-// but the key of their item, so that a listing never needs rewriting when the item's body changes.
+// Prefixes of the rows in the engine. The key of an item row is itemPrefix, the partition, a zero byte, and the sort
+// key. Index rows have no value: their keys contain the key of the item, so that a change of the body rewrites no
+// index.
 const (
 	itemPrefix = 'i'
 	listPrefix = 'l'
 	duePrefix  = 'd'
-	endPrefix  = 'e' // by the time an item expires
+	endPrefix  = 'e' // by expiry time
 	metaPrefix = 'm'
 )
 
@@ -55,7 +56,7 @@ func appendEndKey(b []byte, end time.Time, k table.Key) []byte {
 	return appendItemKey(b, k)
 }
 
-// splitEndKey undoes appendEndKey.
+// splitEndKey decodes a key of appendEndKey.
 func splitEndKey(b []byte) (end time.Time, k table.Key, ok bool) {
 	if len(b) < 10 {
 		return end, k, false
@@ -64,9 +65,9 @@ func splitEndKey(b []byte) (end time.Time, k table.Key, ok bool) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b[1:]))).UTC(), k, ok
 }
 
-// appendItem encodes everything but the key: fixed numbers, then length-prefixed strings, then the body.
+// appendItem encodes everything but the key: numbers, then length-prefixed strings, then the body.
 func appendItem(b []byte, i *table.Item) []byte {
-	b = append(b, 1) // layout of this row
+	b = append(b, 1) // version of this layout
 	b = binary.AppendVarint(b, i.Version)
 	b = binary.AppendVarint(b, int64(i.Schema))
 	b = appendTime(b, i.Due)
@@ -93,13 +94,15 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeItem reads what appendItem wrote. Every length is checked, so that no stored bytes can bring the process down.
+// decodeItem decodes the result of appendItem. It checks every length, so that no stored bytes make it panic. The
+// error is errCorrupt.
 func decodeItem(key table.Key, b []byte) (*table.Item, error) {
 	d := decoder{b: b}
 	if d.byte() != 1 {
 		return nil, fmt.Errorf("%w: unknown layout: %s", errCorrupt, key)
 	}
-	i := &table.Item{Key: key, Version: d.varint(), Schema: int(d.varint()), Due: d.time(), Expires: d.time(), Owner: d.string(), Move: d.string()}
+	i := &table.Item{Key: key, Version: d.varint(), Schema: int(d.varint()), Due: d.time(), Expires: d.time(),
+		Owner: d.string(), Move: d.string()}
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {
 		d.bad = true
@@ -169,7 +172,7 @@ func (d *decoder) string() string {
 	return s
 }
 
-// splitItemKey undoes appendItemKey. Partitions hold no zero byte.
+// splitItemKey decodes a key of appendItemKey. A partition has no zero byte.
 func splitItemKey(b []byte) (table.Key, bool) {
 	for i := 1; i < len(b); i++ {
 		if b[i] == 0 {

@@ -9,7 +9,8 @@ import (
 
 func FuzzStoredItem(f *testing.F) {
 	key := table.Key{Part: "p", Sort: "s"}
-	f.Add(appendItem(nil, &table.Item{Key: key, Owner: "o", Version: 3, Due: time.Unix(1, 0), Lists: []table.Listing{{Index: "i", Part: "p", Sort: "s"}}, Body: []byte(`{}`)}))
+	f.Add(appendItem(nil, &table.Item{Key: key, Owner: "o", Version: 3, Due: time.Unix(1, 0),
+		Lists: []table.Listing{{Index: "i", Part: "p", Sort: "s"}}, Body: []byte(`{}`)}))
 	f.Add([]byte{})
 	f.Add([]byte{1})
 	f.Add([]byte{2, 0, 0})
@@ -20,7 +21,8 @@ func FuzzStoredItem(f *testing.F) {
 			return
 		}
 		again, err := decodeItem(key, appendItem(nil, item))
-		if err != nil || again.Owner != item.Owner || len(again.Lists) != len(item.Lists) || string(again.Body) != string(item.Body) {
+		if err != nil || again.Owner != item.Owner || len(again.Lists) != len(item.Lists) ||
+			string(again.Body) != string(item.Body) {
 			t.Fatalf("%v: %+v became %+v", err, item, again)
 		}
 	})

@@ -16,22 +16,23 @@ import (
 	"agentplatform/internal/table/disktable"
 )
 
-// TestEveryAcknowledgedCommitSurvivesACrash writes from many sides and cuts the power at random moments, keeping a random
-// part of what was not synced. Each cut must open, hold every commit that had been acknowledged before it, and no half of
-// one.
-func TestEveryAcknowledgedCommitSurvivesACrash(t *testing.T) {
+// TestAcknowledgedCommitsSurviveACrash writes from several goroutines and cuts the power at random moments, keeping a
+// random part of the data that was not synced. After each cut the store must open, have every acknowledged commit,
+// and no half of one.
+func TestAcknowledgedCommitsSurviveACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	d, err := disktable.Open("store", disktable.Options{FS: fs})
 	require.NoError(t, err)
 	const writers = 8
 	var acknowledged [writers]atomic.Int64
-	progress := make(chan struct{}) // a writer goes on when somebody has seen it get on
+	progress := make(chan struct{}) // a writer continues when its progress was seen
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
 			for n := int64(1); ctx.Err() == nil; n++ {
-				err := d.Commit(context.Background(), "t", table.Put(half(w, n, "a"), table.Absent()), table.Put(half(w, n, "b"), table.Absent()))
+				err := d.Commit(context.Background(), "t", table.Put(half(w, n, "a"), table.Absent()),
+					table.Put(half(w, n, "b"), table.Absent()))
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -71,10 +72,11 @@ func TestEveryAcknowledgedCommitSurvivesACrash(t *testing.T) {
 }
 
 func half(writer int, n int64, part string) table.Item {
-	return table.Item{Key: table.Key{Part: fmt.Sprintf("%s/%d", part, writer), Sort: fmt.Sprint(n)}, Owner: "-", Body: []byte(`{}`)}
+	return table.Item{Key: table.Key{Part: fmt.Sprintf("%s/%d", part, writer), Sort: fmt.Sprint(n)}, Owner: "-",
+		Body: []byte(`{}`)}
 }
 
-// BenchmarkOpenAMillionRuns opens a store that holds a million items of the size of a run's head.
+// BenchmarkOpenAMillionRuns opens a store with a million items of the size of a run.
 func BenchmarkOpenAMillionRuns(b *testing.B) {
 	dir := b.TempDir()
 	d, err := disktable.Open(dir, disktable.Options{})

@@ -23,10 +23,10 @@ import (
 
 var cuts = flag.Int("cuts", 800, "at least how many moments the store is cut at")
 
-// TestAnyMomentIsAGoodOneToLosePower cuts the store before every single thing that it does to its files: each write, each sync,
-// each rename. Of what was not synced a cut keeps nothing, or all, or some blocks, or the log up to some byte. Each must open, hold
-// every commit that had been acknowledged, and no half of one.
-func TestAnyMomentIsAGoodOneToLosePower(t *testing.T) {
+// TestAcknowledgedCommitsSurviveIfDisksLosePower cuts the power before every operation of the store on its files:
+// each write, each sync, each rename. Of the data that was not synced, a cut keeps nothing, or all, or some blocks,
+// or the log up to some byte. After each cut the store must open, have every acknowledged commit, and no half of one.
+func TestAcknowledgedCommitsSurviveIfDisksLosePower(t *testing.T) {
 	w := &workload{t: t, disk: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(3, 4))}
 	fs := errorfs.Wrap(w.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpLock && op.Kind != errorfs.OpFileClose {
@@ -35,7 +35,7 @@ func TestAnyMomentIsAGoodOneToLosePower(t *testing.T) {
 		return nil
 	}))
 	for round := 0; w.made.Load() < int64(*cuts) && !t.Failed(); round++ {
-		d, err := disktable.Open("store", disktable.Options{FS: fs}) // each round ends a log and begins another
+		d, err := disktable.Open("store", disktable.Options{FS: fs}) // each round closes a log and begins another
 		require.NoError(t, err)
 		w.write(d, round)
 		require.NoError(t, d.Close())
@@ -45,7 +45,7 @@ func TestAnyMomentIsAGoodOneToLosePower(t *testing.T) {
 
 const (
 	hands = 4
-	turns = 12 // commits of a writer in a round
+	turns = 12 // commits of a writer per round
 )
 
 // workload is what is written, and what has been acknowledged of it.
@@ -55,7 +55,7 @@ type workload struct {
 	done          [hands]atomic.Int64
 	made, moments atomic.Int64
 
-	mu     sync.Mutex // guards random, and lets one cut be looked at after the other
+	mu     sync.Mutex // guards random, and serializes the checks of cuts
 	random *rand.Rand
 }
 
@@ -71,7 +71,8 @@ func (w *workload) write(d *disktable.Table, round int) {
 	for h := range hands {
 		wg.Go(func() {
 			for n := int64(round*turns) + 1; n <= int64((round+1)*turns); n++ {
-				ops := []table.Op{table.Put(half(h, n, "a"), table.Absent()), table.Put(half(h, n, "b"), table.Absent())}
+				ops := []table.Op{table.Put(half(h, n, "a"), table.Absent()),
+					table.Put(half(h, n, "b"), table.Absent())}
 				for i := range ops {
 					ops[i].Item.Body = fmt.Appendf(nil, `{"n":%d,"filler":%q}`, n, strings.Repeat("x", int(n*37%900)))
 				}
@@ -85,7 +86,7 @@ func (w *workload) write(d *disktable.Table, round int) {
 	wg.Wait()
 }
 
-// cut loses power now, in some ways.
+// cut loses power now, in several ways.
 func (w *workload) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,12 +100,13 @@ func (w *workload) cut() {
 	}
 	nothing, all := clone(0), clone(100)
 	kept, written := logs(w.t, nothing), logs(w.t, all)
-	w.look("nothing", nothing, before)
+	w.check("nothing", nothing, before)
 	some := clone(1 + w.random.IntN(99))
 	entries(w.t, all, some)
-	w.look("some blocks", some, before)
+	w.check("some blocks", some, before)
 	for name, whole := range written {
-		if synced := len(kept[name]); synced < len(whole) { // a torn end, at any byte of what was not synced
+		// a torn write: the end is cut at any byte of the data that was not synced
+		if synced := len(kept[name]); synced < len(whole) {
 			torn := clone(100)
 			f, err := torn.Create(name, vfs.WriteCategoryUnspecified)
 			if !assert.NoError(w.t, err) {
@@ -114,15 +116,15 @@ func (w *workload) cut() {
 			_, err = f.Write([]byte(whole[:at]))
 			assert.NoError(w.t, err)
 			assert.NoError(w.t, f.Close())
-			w.look(fmt.Sprintf("the log up to byte %d of %d", at, len(whole)), torn, before)
+			w.check(fmt.Sprintf("the log up to byte %d of %d", at, len(whole)), torn, before)
 		}
 	}
-	w.look("all", all, before)
+	w.check("all", all, before)
 }
 
-// entries puts into a clone the names that it has lost. Of contents a cut may keep any block; but that a name is kept while an
-// earlier one in its folder is lost, file systems with a journal do not do, and the engine relies on that when it begins a manifest:
-// its name and that of the marker that leads to it are synced together.
+// entries restores the file names that a clone has lost. A cut may lose any block of the contents; but journalling
+// file systems do not keep a name while losing an earlier one of the same folder, and the engine relies on that when
+// it begins a manifest: its name, and that of the marker that refers to it, are synced together.
 func entries(t *testing.T, all, some *vfs.MemFS) {
 	names, err := all.List("store")
 	if err != nil {
@@ -150,12 +152,12 @@ func entries(t *testing.T, all, some *vfs.MemFS) {
 	}
 }
 
-// logs are the contents of the logs.
+// logs reads the contents of the logs.
 func logs(t *testing.T, fs *vfs.MemFS) map[string]string {
 	found := map[string]string{}
 	names, err := fs.List("store")
 	if err != nil {
-		return found // the folder itself is not there yet
+		return found // the folder does not exist yet
 	}
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".log") {
@@ -173,8 +175,8 @@ func logs(t *testing.T, fs *vfs.MemFS) map[string]string {
 	return found
 }
 
-// look opens what a cut has left.
-func (w *workload) look(kept string, fs *vfs.MemFS, before [hands]int64) {
+// check opens what a cut has left, and checks it.
+func (w *workload) check(kept string, fs *vfs.MemFS, before [hands]int64) {
 	w.made.Add(1)
 	crashed, err := disktable.Open("store", disktable.Options{FS: fs})
 	if !assert.NoError(w.t, err, "moment %d, %s kept", w.moments.Load(), kept) {
@@ -182,13 +184,15 @@ func (w *workload) look(kept string, fs *vfs.MemFS, before [hands]int64) {
 	}
 	defer func() { assert.NoError(w.t, crashed.Close()) }()
 	for h := range hands {
-		for n := max(1, before[h]-20); n <= before[h]+1; n++ { // what is older has been looked at
+		for n := max(1, before[h]-20); n <= before[h]+1; n++ { // older commits were checked before
 			items, err := crashed.Get(context.Background(), half(h, n, "a").Key, half(h, n, "b").Key)
 			if !assert.NoError(w.t, err) {
 				return
 			}
-			assert.Equal(w.t, items[0] == nil, items[1] == nil, "moment %d, %s kept: half a commit", w.moments.Load(), kept)
-			assert.False(w.t, n <= before[h] && items[0] == nil, "moment %d, %s kept: commit %d of %d is lost", w.moments.Load(), kept, n, h)
+			assert.Equal(w.t, items[0] == nil, items[1] == nil, "moment %d, %s kept: half a commit", w.moments.Load(),
+				kept)
+			assert.False(w.t, n <= before[h] && items[0] == nil, "moment %d, %s kept: commit %d of %d is lost",
+				w.moments.Load(), kept, n, h)
 		}
 	}
 }

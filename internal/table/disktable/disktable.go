@@ -1,11 +1,11 @@
-// Package disktable is the table port over an embedded engine (Pebble) in one folder: what a laptop runs on.
+// Package disktable is the table port over an embedded engine (Pebble) in one folder, for local use.
 //
-// One goroutine commits: it takes all that waits, checks each commit's conditions against the store and against what it
-// has queued before it, writes the accepted ones as one batch, syncs once, and only then answers. So a commit is durable
-// before anybody hears of it, many share one sync, and no reader sees what a crash could take back (the batch becomes
-// visible with its sync). A folder belongs to one process at a time.
+// One goroutine commits: it takes all waiting commits, checks the conditions of each against the store and the
+// commits queued before it, writes the accepted ones as one batch, syncs once, and only then responds. So a commit is
+// durable before its caller knows, many commits share one sync, and no reader sees data that a crash could lose (a
+// batch becomes visible after its sync). A folder can be open in one process only.
 //
-// It imports its port and the engine.
+// It imports its port, the engine and an LRU cache.
 package disktable
 
 import (
@@ -29,10 +29,10 @@ import (
 	"agentplatform/internal/table"
 )
 
-// format is the number of the store's layout. A folder with a higher one is refused.
+// format is the version of the store's layout. A folder with another one is refused.
 const format = "1"
 
-// ErrInUse says that another process has the folder open.
+// ErrInUse is returned by Open if another process has the folder open.
 var ErrInUse = errors.New("the folder is in use by another process")
 
 var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is closed")}
@@ -40,20 +40,20 @@ var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is clo
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
 const maxBatch = 256
 
-// Table is an open store. Close it.
+// Table is an open store. It must be closed.
 type Table struct {
 	db   *pebble.DB
 	lock *os.File
 	log  *slog.Logger
 	now  func() time.Time
 
-	seen    sync.RWMutex // what readers see, view and cache, is of one moment: it changes while nobody looks
+	seen    sync.RWMutex // guards view and cache, so that readers see the same commits in both
 	view    *view
 	cache   cache
 	queue   chan *request
 	closing chan struct{}
 	stopped sync.WaitGroup
-	nextEnd time.Time // no item expires before it; the committing goroutine's
+	nextEnd time.Time // no item expires before it; used by the committing goroutine only
 
 	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
 	closed bool
@@ -64,14 +64,15 @@ type request struct {
 	reply chan error
 }
 
-// Options are what a store can be opened with. FS is the file system, nil for the real one; tests hand in one that fails.
+// Options are the options of Open. All may be zero.
 type Options struct {
 	Log *slog.Logger
 	Now func() time.Time
 	FS  vfs.FS
 }
 
-// Open opens the store in dir, making it when there is none. It returns [ErrInUse] when another process has it.
+// Open opens the store in dir, and creates it if there is none. The error is [ErrInUse] if another process has it
+// open; it says so if the store has another format, or is one of the file system or the engine.
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
 		log: o.Log, now: o.Now, queue: make(chan *request, 4*maxBatch), closing: make(chan struct{}),
@@ -135,7 +136,8 @@ func checkFormat(db *pebble.DB) error {
 	}
 	defer func() { _ = closer.Close() }()
 	if string(stored) != format {
-		return fmt.Errorf("disktable: the store has format %q and this program knows %q; use the program that wrote it", stored, format)
+		return fmt.Errorf("disktable: the store has format %q and this program knows %q; use the program that "+
+			"wrote it", stored, format)
 	}
 	return nil
 }
@@ -162,7 +164,8 @@ func (t *Table) unlockFolder() {
 	}
 }
 
-// Close waits for the commits under way and closes the store.
+// Close waits for the commits under way and closes the store; further calls of its methods fail with [table.Down].
+// The error is one of the engine. A second Close does nothing.
 func (t *Table) Close() error {
 	t.sendMu.Lock()
 	if t.closed {
@@ -179,11 +182,11 @@ func (t *Table) Close() error {
 	return err
 }
 
-// A view is the store as of the last sync. The engine shows a batch to readers before its sync is through; readers of a
-// view do not see it until it can no longer be lost.
+// view is a snapshot of the store as of the last sync. The engine shows a batch to readers before its sync has ended;
+// readers of a view do not see it until it can no longer be lost.
 type view struct {
 	*pebble.Snapshot
-	users atomic.Int64 // one for being the newest, one for each reader
+	users atomic.Int64 // reference count: 1 for the newest view, plus its readers
 }
 
 func (v *view) release() error {
@@ -193,7 +196,8 @@ func (v *view) release() error {
 	return nil
 }
 
-// publish makes everything committed so far visible, all of it at once. It is given what the last batch has left.
+// publish makes everything committed so far visible at once. written is what the last batch wrote; nil for deleted
+// items.
 func (t *Table) publish(written map[table.Key]*table.Item) {
 	next := &view{Snapshot: t.db.NewSnapshot()}
 	next.users.Store(1)
@@ -207,7 +211,7 @@ func (t *Table) publish(written map[table.Key]*table.Item) {
 	}
 }
 
-// newest is the view of what is visible, for who holds seen.
+// newest returns the newest view. The caller holds seen, and must release the view.
 func (t *Table) newest() *view {
 	t.view.users.Add(1)
 	return t.view
@@ -224,7 +228,7 @@ func (t *Table) whenOpen() (*view, error) {
 	return t.newest(), nil
 }
 
-// Get reads items by their keys.
+// Get implements [table.Table].
 func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error) {
 	found := make([]*table.Item, len(keys))
 	v, unknown, err := t.known(keys, found)
@@ -248,13 +252,13 @@ func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error)
 	return found, nil
 }
 
-// unknown is a key, by its place, that the cache told nothing of.
+// unknown is a key, by its index, that is not cached.
 type unknown struct {
 	at    int
 	epoch uint64
 }
 
-// known finds what the cache has; and, when that is not all, the view to read the rest from, which is of the same moment.
+// known reads from the cache. If keys are missing, it returns a view to read them from, as of the same commit.
 func (t *Table) known(keys []table.Key, found []*table.Item) (v *view, rest []unknown, err error) {
 	t.sendMu.RLock()
 	defer t.sendMu.RUnlock()
@@ -288,7 +292,7 @@ func read(r pebble.Reader, k table.Key) (*table.Item, error) {
 	return decodeItem(k, stored)
 }
 
-// live is the item, or nil when there is none or it has expired.
+// live returns the item, or nil if there is none or it has expired.
 func (t *Table) live(i *table.Item) *table.Item {
 	if i != nil && !i.Expires.IsZero() && !i.Expires.After(t.now()) {
 		return nil
@@ -296,7 +300,7 @@ func (t *Table) live(i *table.Item) *table.Item {
 	return i
 }
 
-// Query reads a range of a partition.
+// Query implements [table.Table].
 func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 	prefix := appendItemKey(nil, table.Key{Part: r.Part})
 	var found []*table.Item
@@ -317,7 +321,7 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 	return found, err
 }
 
-// List reads a range of a listing index.
+// List implements [table.Table]. The index never lags.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
 	prefix := append([]byte{listPrefix}, index...)
 	prefix = append(append(append(prefix, 0), r.Part...), 0)
@@ -333,7 +337,7 @@ func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]tab
 	return found, err
 }
 
-// splitEntry reads "at, zero byte, partition, zero byte, sort key".
+// splitEntry decodes "at, zero byte, partition, zero byte, sort key".
 func splitEntry(b []byte) (table.Entry, bool) {
 	for i, c := range b {
 		if c == 0 {
@@ -344,7 +348,7 @@ func splitEntry(b []byte) (table.Entry, bool) {
 	return table.Entry{}, false
 }
 
-// Due lists the overdue items of a shard.
+// Due implements [table.Table]. The index never lags.
 func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
 	low := []byte{duePrefix, byte(shard)}
 	high := appendDueKey(nil, until.Add(time.Millisecond), table.Key{})
@@ -370,14 +374,15 @@ func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([
 	return found, it.Error()
 }
 
-// scan walks the rows below prefix that the range selects, in its direction.
+// scan visits the rows below prefix that the range selects, in its direction.
 func (t *Table) scan(prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
 	low := slices.Concat(prefix, []byte(r.Prefix))
 	high := slices.Concat(low, []byte{0xff})
 	if r.After != "" {
 		after := slices.Concat(prefix, []byte(r.After))
 		if !r.Reverse {
-			low = slices.Concat(after, []byte{1}) // above the named row and whatever an index adds to it after a zero byte
+			// above the row of After, and above index entries, where a zero byte follows
+			low = slices.Concat(after, []byte{1})
 		} else {
 			high = after
 		}
@@ -409,7 +414,9 @@ func (t *Table) scan(prefix []byte, r table.Range, visit func(key, value []byte)
 	return it.Error()
 }
 
-// Commit does all of the operations or none, and returns once they are on disk.
+// Commit implements [table.Table]. It returns when the operations are on disk. The error is that of [table.Validate],
+// a [table.Refused], or a [table.Error]: [table.Down] if the store is closed or ctx has ended before, [table.Unknown]
+// if the write failed.
 func (t *Table) Commit(ctx context.Context, _ string, ops ...table.Op) error {
 	if err := table.Validate(ops); err != nil {
 		return err
@@ -425,7 +432,7 @@ func (t *Table) Commit(ctx context.Context, _ string, ops ...table.Op) error {
 	}
 	t.queue <- r
 	t.sendMu.RUnlock()
-	// The committing goroutine answers everything it took; leaving early would turn a known outcome into an unknown one.
+	// The committing goroutine responds to every request; returning early would make a known outcome unknown.
 	return <-r.reply
 }
 
@@ -461,7 +468,7 @@ func (t *Table) collect(first *request) []*request {
 	return batch
 }
 
-// commitBatch decides the requests in order, each against the store and those accepted before it, and writes the
+// commitBatch checks the requests in order, each against the store and those accepted before it, and writes the
 // accepted ones with one sync.
 func (t *Table) commitBatch(requests []*request) {
 	b := &batch{table: t, write: t.db.NewBatch(), queued: make(map[table.Key]*table.Item)}
@@ -480,7 +487,7 @@ func (t *Table) commitBatch(requests []*request) {
 		}
 		if err := b.write.Commit(pebble.Sync); err != nil {
 			t.log.Error("the store could not write", "error", err)
-			t.nextEnd = time.Time{} // what was to be removed is still there
+			t.nextEnd = time.Time{} // expired items were not removed
 			for i := range replies {
 				if replies[i] == nil {
 					replies[i] = &table.Error{Kind: table.Unknown, Err: err}
@@ -498,7 +505,7 @@ func (t *Table) commitBatch(requests []*request) {
 type batch struct {
 	table  *Table
 	write  *pebble.Batch
-	queued map[table.Key]*table.Item // what earlier requests of the batch leave behind; nil: deleted
+	queued map[table.Key]*table.Item // results of the batch's earlier requests; nil: deleted
 }
 
 func (b *batch) add(ops []table.Op) error {
@@ -546,7 +553,8 @@ func (b *batch) read(k table.Key) (*table.Item, error) {
 	return read(b.table.db, k)
 }
 
-// A batch's own operations cannot fail before its commit; their errors are nil by the engine's contract.
+// put writes an item and its index entries. Operations on a batch cannot fail before its commit; their errors are nil
+// by the contract of the engine.
 func (b *batch) put(old, item *table.Item) {
 	_ = b.write.Set(appendItemKey(nil, item.Key), appendItem(make([]byte, 0, item.Size()+32), item), nil)
 	for _, l := range item.Lists {
@@ -580,10 +588,10 @@ func (b *batch) unindex(old, next *table.Item) {
 	}
 }
 
-// maxPurged bounds how many expired items go with one batch.
+// maxPurged bounds how many expired items are removed with one batch.
 const maxPurged = 8
 
-// never is when nothing expires.
+// never is the expiry time of the first item if none expires.
 var never = time.UnixMilli(math.MaxInt64)
 
 func earlier(a, b time.Time) time.Time {
@@ -593,8 +601,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// purge removes a few expired items along with a batch, so that they take no room for long and nobody waits for a
-// commit of their own. What a program wrote that kept no index of ends stays.
+// purge removes a few expired items along with a batch, so that they need neither space for long nor commits of their
+// own. Items written before the index of expiry times existed are not removed.
 func (b *batch) purge() error {
 	t := b.table
 	now := t.now()
@@ -621,7 +629,7 @@ func (b *batch) purge() error {
 			_ = b.write.Delete(it.Key(), nil)
 		case item == nil || item.Expires.UnixMilli() != end.UnixMilli():
 			_ = b.write.Delete(it.Key(), nil) // the batch itself has put or deleted the item
-		case item.Expires.After(now): // within its last millisecond
+		case item.Expires.After(now): // expires within this millisecond
 			next = earlier(next, item.Expires)
 		default:
 			b.remove(item)
@@ -657,7 +665,7 @@ func lists(i *table.Item, l table.Listing) bool {
 	return false
 }
 
-// quiet passes the engine's errors on and drops its chatter.
+// quiet logs the engine's errors and drops its other messages.
 type quiet struct{ log *slog.Logger }
 
 func (quiet) Infof(string, ...any) {}

@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	tabletest.Run(t, tabletest.Harness{New: func(t *testing.T) table.Table { return open(t, t.TempDir()) }})
 }
 
-func TestAFolderBelongsToOneProcess(t *testing.T) {
+func TestSecondOpenOfAFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir)
 	_, err := disktable.Open(dir, disktable.Options{})
@@ -40,7 +40,7 @@ func TestAFolderBelongsToOneProcess(t *testing.T) {
 	open(t, dir)
 }
 
-func TestAStoreOfANewerFormatIsRefused(t *testing.T) {
+func TestStoreOfANewerFormatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, open(t, dir).Close())
 	db, err := pebble.Open(dir, &pebble.Options{})
@@ -51,7 +51,7 @@ func TestAStoreOfANewerFormatIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, `format "99"`)
 }
 
-func TestACommitOutlivesTheProcess(t *testing.T) {
+func TestCommitSurvivesAReopen(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
 	i := table.Item{Key: table.Key{Part: "p", Sort: "s"}, Owner: "-", Body: []byte(`{}`)}
@@ -63,13 +63,14 @@ func TestACommitOutlivesTheProcess(t *testing.T) {
 	require.True(t, table.IsKind(d.Commit(t.Context(), "t", table.Put(i, table.Absent())), table.Down))
 }
 
-// TestWhatHasExpiredIsRemoved counts the rows of a store: what is past its time goes with the commits that follow, its
-// places in indexes too, and nothing else does.
-func TestWhatHasExpiredIsRemoved(t *testing.T) {
+// TestExpiredItemsAreRemoved counts the rows of a store: the commits after an item's expiry remove it with its index
+// rows, and nothing else.
+func TestExpiredItemsAreRemoved(t *testing.T) {
 	fs, now := vfs.NewMem(), atomic.Int64{}
 	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
 	reopen := func() *disktable.Table {
-		d, err := disktable.Open("store", disktable.Options{FS: fs, Now: func() time.Time { return time.UnixMilli(now.Load()) }})
+		d, err := disktable.Open("store",
+			disktable.Options{FS: fs, Now: func() time.Time { return time.UnixMilli(now.Load()) }})
 		require.NoError(t, err)
 		return d
 	}
@@ -89,8 +90,8 @@ func TestWhatHasExpiredIsRemoved(t *testing.T) {
 	for n := range items {
 		put(n, time.Hour)
 	}
-	put(0, 3*time.Hour) // it lasts longer now
-	put(1, 0)           // and this one for ever
+	put(0, 3*time.Hour) // its expiry is extended
+	put(1, 0)           // and this one's is removed
 	rows := func() (n int) {
 		require.NoError(t, d.Close())
 		db, err := pebble.Open("store", &pebble.Options{FS: fs})
@@ -105,12 +106,12 @@ func TestWhatHasExpiredIsRemoved(t *testing.T) {
 		d = reopen()
 		return n
 	}
-	const each = 3 // rows of an item without an end: itself, its listing, its due time
+	const each = 3 // rows of an item without expiry: itself, its listing, its due time
 	require.Equal(t, 1+items*(each+1)-1, rows())
 	now.Add(2 * time.Hour.Milliseconds())
-	put(2, 3*time.Hour) // in the batch that would remove it
+	put(2, 3*time.Hour) // in the batch that would otherwise remove it
 	put(1, 0)
-	left := rows() // a store that is opened anew goes on
+	left := rows() // the same after the store is reopened
 	require.Greater(t, left, items)
 	for range items {
 		put(1, 0)
@@ -120,14 +121,14 @@ func TestWhatHasExpiredIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, list, 3)
 	now.Add(2 * time.Hour.Milliseconds())
-	put(3, time.Minute) // put anew after its end
+	put(3, time.Minute) // put again after its expiry
 	put(1, 0)
 	assert.Equal(t, 1+3*each+2, rows())
 	require.NoError(t, d.Close())
 }
 
-// TestACommitIsSeenWhole: who has seen one item of a commit sees the others, whether the cache knows them or not.
-func TestACommitIsSeenWhole(t *testing.T) {
+// TestReadersNeverSeeHalfACommit: a reader that has seen one item of a commit sees the others, cached or not.
+func TestReadersNeverSeeHalfACommit(t *testing.T) {
 	d, err := disktable.Open("store", disktable.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
@@ -136,7 +137,7 @@ func TestACommitIsSeenWhole(t *testing.T) {
 	commit := func(n int) {
 		var ops []table.Op
 		for i := range items {
-			// Some are too large for the cache, every other time.
+			// Some items are too large for the cache, every other time.
 			body := fmt.Appendf(nil, `{"n":%d,"x":%q}`, n, strings.Repeat("x", i%2*n%2*3000))
 			ops = append(ops, table.Put(table.Item{Key: key(i), Owner: "-", Schema: n, Body: body}, table.Always()))
 		}
@@ -157,7 +158,8 @@ func TestACommitIsSeenWhole(t *testing.T) {
 				} else {
 					found, err = d.Get(t.Context(), k)
 				}
-				if !assert.NoError(t, err) || !assert.GreaterOrEqual(t, found[0].Schema, latest, "of %s, after another item of a later commit", k) {
+				if !assert.NoError(t, err) || !assert.GreaterOrEqual(t, found[0].Schema, latest,
+					"of %s, after another item of a later commit", k) {
 					return
 				}
 				latest = found[0].Schema
@@ -169,7 +171,7 @@ func TestACommitIsSeenWhole(t *testing.T) {
 	}
 	done.Store(true)
 	readers.Wait()
-	for i := range items { // nothing old has stayed in the cache
+	for i := range items { // no old item is left in the cache
 		found, err := d.Get(t.Context(), key(i))
 		require.NoError(t, err)
 		require.Equal(t, commits, found[0].Schema, "of %s", key(i))

@@ -1,8 +1,8 @@
 // Package dynamotable is the table port over one DynamoDB table.
 //
-// A commit of several operations is a TransactWriteItems with a client token of our own, one of a single operation is a
-// plain conditional write. Nothing is retried here: each call gives one answer, translated, and the callers know which
-// answers to try again. Items are stored as native attributes, so that they can be read in the console.
+// A commit of several operations is a TransactWriteItems with our own client token; one of a single operation is a
+// conditional write. Nothing is retried here: each call returns one translated result, and the callers know which
+// errors to retry. Items are stored as native attributes, so that they can be read in the AWS console.
 //
 // It knows no record. It imports its port and the SDK.
 package dynamotable
@@ -23,14 +23,17 @@ import (
 	"agentplatform/internal/table"
 )
 
-// API is what is used of the SDK's client.
+// API is the part of the SDK's client that is used.
 type API interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput,
+		...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput,
+		...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput,
+		...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
 // Table is one DynamoDB table.
@@ -40,18 +43,18 @@ type Table struct {
 	now  func() time.Time
 }
 
-// New makes a table over a client; the clock is for expiry alone, as DynamoDB removes what has expired days later.
+// New makes a table over a client. The clock is used for expiry only, as DynamoDB removes expired items days later.
 func New(api API, name string, now func() time.Time) *Table {
 	return &Table{api: api, name: name, now: now}
 }
 
-// once makes a write a single attempt: a repetition inside the SDK would hide that an earlier one may have been done.
+// once disables the SDK's retries of a write: a retry would hide that an earlier attempt may have been applied.
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} }
 
-// live says whether an item has not expired.
+// live reports whether an item has not expired.
 func (t *Table) live(i *table.Item) bool { return i.Expires.IsZero() || t.now().Before(i.Expires) }
 
-// read decodes an item that is there for readers; nil where there is none, or none any more.
+// read decodes an item; nil if there is none, or if it has expired.
 func (t *Table) read(a map[string]types.AttributeValue) (*table.Item, error) {
 	i, err := Decode(a)
 	if i != nil && !t.live(i) {
@@ -60,10 +63,11 @@ func (t *Table) read(a map[string]types.AttributeValue) (*table.Item, error) {
 	return i, err
 }
 
-// Get reads items by their keys.
+// Get implements [table.Table].
 func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	if len(keys) == 1 {
-		out, err := t.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: KeyOf(keys[0]), ConsistentRead: aws.Bool(true)})
+		out, err := t.api.GetItem(ctx,
+			&dynamodb.GetItemInput{TableName: &t.name, Key: KeyOf(keys[0]), ConsistentRead: aws.Bool(true)})
 		if err != nil {
 			return nil, readFailure(err)
 		}
@@ -98,7 +102,7 @@ func distinct(keys []table.Key) []table.Key {
 	return list
 }
 
-// rounds bounds how often a batch asks for what an answer left out; each answer holds up to 16 MB.
+// rounds bounds how often a batch requests unprocessed keys; each response has up to 16 MB.
 const rounds = 16
 
 func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.Key]*table.Item) error {
@@ -107,7 +111,8 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.K
 		batch.Keys = append(batch.Keys, KeyOf(k))
 	}
 	for range rounds {
-		out, err := t.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.name: batch}})
+		out, err := t.api.BatchGetItem(ctx,
+			&dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.name: batch}})
 		if err != nil {
 			return readFailure(err)
 		}
@@ -128,24 +133,25 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.K
 	return &table.Error{Kind: table.Throttled, Err: fmt.Errorf("%d keys were left unread", len(batch.Keys))}
 }
 
-// last is above every text.
+// last is greater than every string.
 const last = "\U0010FFFF"
 
-// ask is a question for a range of the partition attribute part, in the order of the attribute sort.
-func ask(part, sort string, r table.Range) *dynamodb.QueryInput {
-	condition, values := within(r)
+// rangeQuery is a query for a range of the partition attribute part, in the order of the attribute sort.
+func rangeQuery(part, sort string, r table.Range) *dynamodb.QueryInput {
+	condition, values := keyCondition(r)
 	q := &dynamodb.QueryInput{
-		KeyConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#p": part}, ExpressionAttributeValues: values,
-		ScanIndexForward: aws.Bool(!r.Reverse), Limit: pageSize(r.Limit + 1),
+		KeyConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#p": part},
+		ExpressionAttributeValues: values,
+		ScanIndexForward:          aws.Bool(!r.Reverse), Limit: pageSize(r.Limit + 1),
 	}
-	if strings.Contains(condition, "#s") { // DynamoDB refuses names that are not used
+	if strings.Contains(condition, "#s") { // DynamoDB refuses unused names
 		q.ExpressionAttributeNames["#s"] = sort
 	}
 	return q
 }
 
-// within is the key condition for a range: the names stand for the partition and the sort attribute.
-func within(r table.Range) (string, map[string]types.AttributeValue) {
+// keyCondition is the key condition of a range: #p and #s are the partition and the sort attribute.
+func keyCondition(r table.Range) (string, map[string]types.AttributeValue) {
 	values := map[string]types.AttributeValue{":p": text(r.Part)}
 	low, high := r.Prefix, r.Prefix+last
 	if r.After != "" && r.Reverse {
@@ -160,14 +166,15 @@ func within(r table.Range) (string, map[string]types.AttributeValue) {
 		values[":h"] = text(high)
 		return "#p = :p AND #s <= :h", values
 	default:
-		// BETWEEN wants its bounds in order; a range that is empty is asked as one that holds a single impossible key.
+		// BETWEEN needs ordered bounds; an empty range becomes one with a single key that is then filtered out by
+		// inRange.
 		values[":l"], values[":h"] = text(low), text(max(low, high))
 		return "#p = :p AND #s BETWEEN :l AND :h", values
 	}
 }
 
-// inside says whether a sort key is in the range: the key condition is inclusive, a range's start is not.
-func inside(r table.Range, sort string) bool {
+// inRange reports whether a sort key is in the range: the key condition includes After, a range does not.
+func inRange(r table.Range, sort string) bool {
 	if !strings.HasPrefix(sort, r.Prefix) {
 		return false
 	}
@@ -180,8 +187,9 @@ func inside(r table.Range, sort string) bool {
 	return sort > r.After
 }
 
-// pages asks for a range page by page until take has had enough.
-func (t *Table) pages(ctx context.Context, q *dynamodb.QueryInput, take func(map[string]types.AttributeValue) (enough bool, err error)) error {
+// pages queries page by page until take has enough.
+func (t *Table) pages(ctx context.Context, q *dynamodb.QueryInput,
+	take func(map[string]types.AttributeValue) (enough bool, err error)) error {
 	q.TableName = &t.name
 	for {
 		out, err := t.api.Query(ctx, q)
@@ -200,14 +208,14 @@ func (t *Table) pages(ctx context.Context, q *dynamodb.QueryInput, take func(map
 	}
 }
 
-// Query reads a range of a partition.
+// Query implements [table.Table].
 func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
 	var items []*table.Item
-	q := ask(partAttribute, sortAttribute, r)
+	q := rangeQuery(partAttribute, sortAttribute, r)
 	q.ConsistentRead = aws.Bool(true)
 	err := t.pages(ctx, q, func(attributes map[string]types.AttributeValue) (bool, error) {
 		item, err := t.read(attributes)
-		if err == nil && item != nil && inside(r, item.Sort) {
+		if err == nil && item != nil && inRange(r, item.Sort) {
 			items = append(items, item)
 		}
 		return len(items) == r.Limit, err
@@ -217,27 +225,30 @@ func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error)
 
 func pageSize(n int) *int32 { return aws.Int32(int32(min(n, 1000))) } //nolint:gosec // bounded just here
 
-// List reads a range of a listing index.
+// List implements [table.Table].
 func (t *Table) List(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
 	part, at := listAttributes(index)
-	return t.entries(ctx, string(index), at, ask(part, at, r), r)
+	return t.entries(ctx, string(index), at, rangeQuery(part, at, r), r)
 }
 
-// Due lists what is overdue in a shard.
+// Due implements [table.Table].
 func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
 	return t.entries(ctx, dueIndex, dueAttribute, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("#p = :p AND #s <= :t"), Limit: pageSize(limit),
-		ExpressionAttributeNames:  map[string]string{"#p": dueShardAttribute, "#s": dueAttribute},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(shardName(shard)), ":t": text(timeText(until))},
+		ExpressionAttributeNames: map[string]string{"#p": dueShardAttribute, "#s": dueAttribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(shardName(shard)),
+			":t": text(timeText(until))},
 	}, table.Range{Limit: limit})
 }
 
-func (t *Table) entries(ctx context.Context, index, at string, q *dynamodb.QueryInput, r table.Range) ([]table.Entry, error) {
+func (t *Table) entries(ctx context.Context, index, at string, q *dynamodb.QueryInput,
+	r table.Range) ([]table.Entry, error) {
 	var entries []table.Entry
 	q.IndexName = &index
 	err := t.pages(ctx, q, func(attributes map[string]types.AttributeValue) (bool, error) {
-		e := table.Entry{Key: table.Key{Part: textOf(attributes[partAttribute]), Sort: textOf(attributes[sortAttribute])}, At: textOf(attributes[at])}
-		if inside(r, e.At) {
+		e := table.Entry{Key: table.Key{Part: textOf(attributes[partAttribute]),
+			Sort: textOf(attributes[sortAttribute])}, At: textOf(attributes[at])}
+		if inRange(r, e.At) {
 			entries = append(entries, e)
 		}
 		return len(entries) == r.Limit, nil
@@ -245,11 +256,11 @@ func (t *Table) entries(ctx context.Context, index, at string, q *dynamodb.Query
 	return entries, err
 }
 
-// Commit does all of the operations or none.
+// Commit implements [table.Table].
 //
-// What has expired counts as absent, though DynamoDB may remove it days later. The clock stays out of the conditions, as
-// a repetition must send the same request; a refusal by an expired item is tried again with the condition that it is
-// still that one.
+// An expired item counts as absent, though DynamoDB may remove it days later. The clock is not part of the
+// conditions, as a repetition must send the same request; a refusal by an expired item is retried with the condition
+// that it is still the same item.
 func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	if err := table.Validate(ops); err != nil {
 		return err
@@ -275,17 +286,18 @@ func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error
 	return t.commit(ctx, token, ops, expired)
 }
 
-// commit makes one attempt; expired are the items that may be in the way of an operation that wants none there.
+// commit makes one attempt; expired are the expired items, by operation, in the way of operations that require
+// absence.
 func (t *Table) commit(ctx context.Context, token string, ops []table.Op, expired map[int]*table.Item) error {
 	if len(ops) == 1 && ops[0].Kind != table.CheckOp {
 		return t.single(ctx, ops[0], guardOf(ops[0].If, expired[0]))
 	}
 	in := &dynamodb.TransactWriteItemsInput{}
-	at := make([]int, 0, len(ops)) // of each action, its operation
+	at := make([]int, 0, len(ops)) // the index of the operation of each action
 	for i, op := range ops {
 		g := guardOf(op.If, expired[i])
 		if op.Kind == table.CheckOp && g.expression == nil {
-			continue // guards nothing, and DynamoDB knows no such check
+			continue // checks nothing; DynamoDB has no such operation
 		}
 		action, err := t.action(op, g)
 		if err != nil {
@@ -304,8 +316,8 @@ func (t *Table) commit(ctx context.Context, token string, ops []table.Op, expire
 	return nil
 }
 
-// clientToken names an attempt and what it does: the same name with other operations, or at another table of the
-// account, is another attempt.
+// clientToken identifies an attempt with its operations: the same token with other operations, or for another table
+// of the account, is another attempt.
 func clientToken(token, name string, ops []table.Op, expired int) *string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%q %q %d %+v", token, name, expired, ops)
@@ -316,7 +328,8 @@ func (t *Table) single(ctx context.Context, op table.Op, g guard) error {
 	var err error
 	if op.Kind == table.DeleteOp {
 		_, err = t.api.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression,
+			ExpressionAttributeNames:  g.names,
 			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
 		}, once)
 	} else {
@@ -335,19 +348,21 @@ func (t *Table) single(ctx context.Context, op table.Op, g guard) error {
 	return nil
 }
 
-// A refusal brings the item along, so that the answer needs no further read.
+// allOld makes a refusal return the current item, so that no further read is needed.
 const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 
 func (t *Table) action(op table.Op, g guard) (types.TransactWriteItem, error) {
 	switch op.Kind {
 	case table.DeleteOp:
 		return types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression,
+			ExpressionAttributeNames:  g.names,
 			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
 		}}, nil
 	case table.CheckOp:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
+			TableName: &t.name, Key: KeyOf(op.Item.Key), ConditionExpression: g.expression,
+			ExpressionAttributeNames:  g.names,
 			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
 		}}, nil
 	default:
@@ -359,7 +374,7 @@ func (t *Table) action(op table.Op, g guard) (types.TransactWriteItem, error) {
 	}
 }
 
-// guard is a condition as DynamoDB wants it; the zero value guards nothing.
+// guard is a condition in DynamoDB's form; the zero value always holds.
 type guard struct {
 	expression *string
 	names      map[string]string
@@ -380,9 +395,11 @@ func guardOf(c table.Condition, expired *table.Item) guard {
 		return guard{
 			aws.String("#version = :version AND #move = :move AND #expires = :expires"),
 			map[string]string{"#version": versionAttribute, "#move": moveAttribute, "#expires": expiresAttribute},
-			map[string]types.AttributeValue{":version": number(expired.Version), ":move": text(expired.Move), ":expires": text(timeText(expired.Expires))},
+			map[string]types.AttributeValue{":version": number(expired.Version), ":move": text(expired.Move),
+				":expires": text(timeText(expired.Expires))},
 		}
 	default:
-		return guard{expression: aws.String("attribute_not_exists(#key)"), names: map[string]string{"#key": partAttribute}}
+		return guard{expression: aws.String("attribute_not_exists(#key)"),
+			names: map[string]string{"#key": partAttribute}}
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"agentplatform/internal/table"
 )
 
-// throttles are the codes by which DynamoDB says "too many at once".
+// throttles are DynamoDB's error codes for too many requests.
 var throttles = map[string]bool{
-	"ProvisionedThroughputExceededException": true, "RequestLimitExceeded": true, "ThrottlingException": true, "Throttling": true,
+	"ProvisionedThroughputExceededException": true, "RequestLimitExceeded": true, "ThrottlingException": true,
+	"Throttling":      true,
 	"ThrottlingError": true, "ProvisionedThroughputExceeded": true, "TooManyRequestsException": true,
 }
 
-// readFailure translates the failure of a read, which never leaves anything behind.
+// readFailure translates the error of a read, which changes nothing.
 func readFailure(err error) error {
 	var api smithy.APIError
 	switch {
@@ -28,13 +29,14 @@ func readFailure(err error) error {
 	case errors.As(err, &api) && throttles[api.ErrorCode()]:
 		return &table.Error{Kind: table.Throttled, Err: err}
 	case rejected(err):
-		return err // a mistake of ours: repeating it would not help
+		return err // a bug: a retry would fail, too
 	default:
 		return &table.Error{Kind: table.Down, Err: err}
 	}
 }
 
-// writeFailure translates the failure of a write that was made as one attempt; at is, of each action, its operation.
+// writeFailure translates the error of a write that was made as one attempt. at is the index of the operation of each
+// action.
 func writeFailure(err error, at []int) error {
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {
@@ -58,37 +60,39 @@ func writeFailure(err error, at []int) error {
 		return &table.Error{Kind: table.Contended, Err: err}
 	case throttles[code]:
 		return &table.Error{Kind: table.Throttled, Err: err}
-	case code == "TransactionInProgressException": // an earlier attempt with this token, of which nothing is known yet
+	case code == "TransactionInProgressException": // an earlier attempt with this token, whose outcome is unknown
 		return &table.Error{Kind: table.Unknown, Err: err}
-	case code == "ItemCollectionSizeLimitExceededException", code == "ValidationException" && tooLarge(api.ErrorMessage()):
+	case code == "ItemCollectionSizeLimitExceededException", code == "ValidationException" &&
+		tooLarge(api.ErrorMessage()):
 		return &table.Error{Kind: table.TooLarge, Err: err}
 	case rejected(err):
 		return err
 	case neverSent(err):
 		return &table.Error{Kind: table.Down, Err: err}
-	default: // a server's error, a connection that broke, a deadline: it may have been done
+	default: // a server error, a broken connection, a deadline: it may have been applied
 		return &table.Error{Kind: table.Unknown, Err: err}
 	}
 }
 
 func tooLarge(message string) bool {
-	return strings.Contains(message, "size has exceeded") || strings.Contains(message, "exceeded the maximum allowed size")
+	return strings.Contains(message, "size has exceeded") ||
+		strings.Contains(message, "exceeded the maximum allowed size")
 }
 
-// rejected says that DynamoDB answered that the request is wrong: a mistake of ours.
+// rejected reports whether DynamoDB refused the request as invalid: a bug of ours.
 func rejected(err error) bool {
 	var answer *smithyhttp.ResponseError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500
 }
 
-// neverSent says that no connection came about, so that nothing can have been done.
+// neverSent reports whether no connection was made, so that nothing can have been applied.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// cancelled reads the reasons, one for each action in its place. A condition that failed is a fact, whatever else was in
-// the way; without one, contention comes before throttling.
+// cancelled translates the reasons of a cancelled transaction, one for each action. A failed condition is reported
+// first, whatever else failed; otherwise contention comes before throttling.
 func cancelled(c *types.TransactionCanceledException, at []int) error {
 	refused := &table.Refused{}
 	kinds := map[table.Kind]bool{}
@@ -110,7 +114,8 @@ func cancelled(c *types.TransactionCanceledException, at []int) error {
 			kinds[table.Contended] = true
 		case throttles[code]:
 			kinds[table.Throttled] = true
-		case code == "ItemCollectionSizeLimitExceeded", code == "ValidationError" && reason.Message != nil && tooLarge(*reason.Message):
+		case code == "ItemCollectionSizeLimitExceeded", code == "ValidationError" && reason.Message != nil &&
+			tooLarge(*reason.Message):
 			kinds[table.TooLarge] = true
 		default:
 			other = c

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/table"
 )
 
-// The attributes of an item. Those of an index are there only where the item is in it, so that the index is sparse.
+// The attributes of an item. Those of an index are set only if the item is in it, so that the index is sparse.
 const (
 	partAttribute     = "pk"
 	sortAttribute     = "sk"
@@ -27,18 +27,18 @@ const (
 	bodyAttribute     = "body"
 	dueShardAttribute = "due_shard"
 	dueAttribute      = "due"
-	expiresAttribute  = "expires" // an instant, for conditions
-	ttlAttribute      = "ttl"     // whole seconds, for DynamoDB's removal
+	expiresAttribute  = "expires" // with nanoseconds, for conditions
+	ttlAttribute      = "ttl"     // seconds since 1970, for DynamoDB's removal
 	dueIndex          = "due"
 )
 
-// Schema is what a table must be made with; the infrastructure and the tests make theirs from it.
+// Schema is the key schema of a table; infrastructure and tests create their tables from it.
 type Schema struct {
 	PartitionKey, SortKey, TTL string
-	Indexes                    []IndexSchema // keys only
+	Indexes                    []IndexSchema // with the projection KEYS_ONLY
 }
 
-// IndexSchema is a secondary index.
+// IndexSchema is a global secondary index.
 type IndexSchema struct{ Name, PartitionKey, SortKey string }
 
 // Layout is the schema of a table with all indexes.
@@ -58,7 +58,7 @@ func listAttributes(index table.Index) (part, at string) {
 
 func shardName(shard int) string { return strconv.Itoa(shard) }
 
-// timeText has a fixed width, so that texts are in the order of time.
+// timeText has a fixed width, so that the order of the strings is that of the times.
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -87,7 +87,7 @@ func KeyOf(k table.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{partAttribute: text(k.Part), sortAttribute: text(k.Sort)}
 }
 
-// encode makes the attributes of an item as it is stored in this version.
+// encode makes the attributes of an item in this version.
 func encode(i table.Item, version int64) (map[string]types.AttributeValue, error) {
 	a := KeyOf(i.Key)
 	a[ownerAttribute], a[moveAttribute] = text(i.Owner), text(i.Move)
@@ -114,7 +114,8 @@ func encode(i table.Item, version int64) (map[string]types.AttributeValue, error
 	return a, nil
 }
 
-// Decode reads an item from its attributes, expired ones too; nil where there is none.
+// Decode decodes an item from its attributes, also an expired one; nil if there is none. The error names the item and
+// the attribute that is invalid.
 func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 	if len(a) == 0 {
 		return nil, nil
@@ -154,11 +155,11 @@ func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 	return i, nil
 }
 
-// depth is how deep a native value may be nested: DynamoDB allows 32 levels, of which the body is the first.
+// depth is the maximal nesting of a native value: DynamoDB allows 32 levels, of which the body is the first.
 const depth = 30
 
-// native makes an attribute of a JSON value. What DynamoDB cannot hold as it is (numbers of more than 38 digits, deep
-// nesting, members without a name) stays JSON, as bytes, which stand for nothing else.
+// native makes an attribute of a JSON value. What DynamoDB cannot hold (numbers of more than 38 digits, deep nesting,
+// members without a name) stays JSON in a binary attribute, which is used for nothing else.
 func native(body []byte) (types.AttributeValue, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -181,7 +182,8 @@ func native(body []byte) (types.AttributeValue, error) {
 	return &types.AttributeValueMemberM{Value: m}, nil
 }
 
-// attribute makes a native value; a part that cannot be native is bytes, and false says that v itself cannot.
+// attribute makes a native value. A part that cannot be native becomes binary; false means that v itself cannot be
+// encoded.
 func attribute(v any, levels int) (types.AttributeValue, bool) {
 	if levels == 0 {
 		return raw(v)
@@ -228,7 +230,7 @@ func raw(v any) (types.AttributeValue, bool) {
 	return &types.AttributeValueMemberB{Value: b}, err == nil
 }
 
-// nativeNumber says whether DynamoDB holds a number without loss: at most 38 digits, of a moderate size.
+// nativeNumber reports whether DynamoDB holds a number without loss: at most 38 digits, of a moderate magnitude.
 func nativeNumber(s string) bool {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
 	digits := strings.Trim(strings.NewReplacer("-", "", ".", "").Replace(mantissa), "0")
@@ -242,7 +244,7 @@ func nativeNumber(s string) bool {
 	return len(digits) <= 38 && len(mantissa) <= 60 && e >= -60 && e <= 60
 }
 
-// plain writes an attribute as JSON, members in the order of their names.
+// plain writes an attribute as JSON, with members sorted by name.
 func plain(b *bytes.Buffer, a types.AttributeValue) error {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberNULL:

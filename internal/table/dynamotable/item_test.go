@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// same says whether two JSON values mean the same, numbers compared exactly.
+// same reports whether two JSON values mean the same; numbers are compared exactly.
 func same(t testing.TB, a, b []byte) bool {
 	t.Helper()
 	read := func(text []byte) (v any) {
@@ -67,7 +67,7 @@ func roundTrip(t testing.TB, body string) string {
 	return b.String()
 }
 
-func TestBodiesAreNativeWhereNothingIsLost(t *testing.T) {
+func TestBodiesAreStoredAsNativeAttributesIfLossless(t *testing.T) {
 	a, err := native([]byte(`{"status":"queued","turn":3,"parked":[],"chat":{"id":"c","open":true},"error":null}`))
 	require.NoError(t, err)
 	assert.Equal(t, &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
@@ -81,7 +81,7 @@ func TestBodiesAreNativeWhereNothingIsLost(t *testing.T) {
 	}}, a)
 }
 
-func TestWhatDynamoDBCannotHoldStaysJSON(t *testing.T) {
+func TestBodiesThatDynamoDBCannotHoldStayJSON(t *testing.T) {
 	for name, body := range map[string]string{
 		"a long number":         `{"n":1234567890123456789012345678901234567890.5}`,
 		"a huge number":         `{"n":1e400}`,
@@ -95,7 +95,7 @@ func TestWhatDynamoDBCannotHoldStaysJSON(t *testing.T) {
 	assert.Less(t, levels(t, `{"d":`+strings.Repeat("[", 500)+strings.Repeat("]", 500)+"}"), 32)
 }
 
-// levels is how deep the native part of a body is nested.
+// levels is the nesting of the native part of a body.
 func levels(t *testing.T, body string) int {
 	a, err := native([]byte(body))
 	require.NoError(t, err)
@@ -120,7 +120,8 @@ func levels(t *testing.T, body string) int {
 }
 
 func FuzzBodies(f *testing.F) {
-	for _, s := range []string{`{"a":1}`, `{"a":[1,2,{"b":null}],"c":"\u0000ü\ud83d\ude00"}`, `{"n":-0.0,"e":1e5,"l":123456789012345678901234567890123456789012}`, `{"":[]}`} {
+	for _, s := range []string{`{"a":1}`, `{"a":[1,2,{"b":null}],"c":"\u0000ü\ud83d\ude00"}`,
+		`{"n":-0.0,"e":1e5,"l":123456789012345678901234567890123456789012}`, `{"":[]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -129,7 +130,7 @@ func FuzzBodies(f *testing.F) {
 			return
 		}
 		var first json.RawMessage
-		require.NoError(t, json.NewDecoder(strings.NewReader(body)).Decode(&first)) // what follows the object is not read
+		require.NoError(t, json.NewDecoder(strings.NewReader(body)).Decode(&first)) // text after the object is ignored
 		var b bytes.Buffer
 		require.NoError(t, plain(&b, a))
 		assert.True(t, same(t, first, b.Bytes()), "%s came back as %s", body, b.String())

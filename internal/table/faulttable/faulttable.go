@@ -1,6 +1,6 @@
-// Package faulttable is the table port with faults: what a real store does on a bad day, when told to.
+// Package faulttable is the table port with injected faults, for tests.
 //
-// It decides nothing: a function says for each call which fault it meets. It imports its port.
+// It decides nothing: a function says for each call which fault it gets. It imports its port.
 package faulttable
 
 import (
@@ -14,49 +14,50 @@ import (
 // Fault is what happens to a call.
 type Fault int
 
-// The faults. Those of commits befall reads as Down.
+// The faults. For reads, those of commits act as Down.
 const (
 	None           Fault = iota
 	Contended            // nothing is done
 	Throttled            // nothing is done
 	Down                 // nothing is done
-	AppliedUnknown       // it is done, and the answer is lost
-	LostUnknown          // it is not done, and nobody can know
-	RefusedByOwn         // it is done, and sent again by the client library: the second one is refused
-	Slow                 // it takes a while
+	AppliedUnknown       // it is done, but its response is lost
+	LostUnknown          // it is not done, and its outcome is unknown
+	RefusedByOwn         // it is done, and repeated by the client library: the repetition is refused
+	Slow                 // it is delayed by Table.Delay
 )
 
-// Faults lists all of them.
+// Faults lists all faults.
 func Faults() []Fault {
 	return []Fault{None, Contended, Throttled, Down, AppliedUnknown, LostUnknown, RefusedByOwn, Slow}
 }
 
 func (f Fault) String() string {
-	return [...]string{"none", "contended", "throttled", "down", "applied, answer lost", "lost", "refused by its own write", "slow"}[f]
+	return [...]string{"none", "contended", "throttled", "down", "applied, answer lost", "lost",
+		"refused by its own write", "slow"}[f]
 }
 
-// Call is what a fault may befall.
+// Call is a call that may get a fault.
 type Call struct {
 	Commit bool
-	Ops    []table.Op // of a commit
+	Ops    []table.Op // if it is a commit
 }
 
 // Table is a table with faults.
 type Table struct {
 	Inner table.Table
-	// Before is asked before each call which fault it meets; nil: none.
+	// Before is called before each call and returns its fault; nil: no faults.
 	Before func(Call) Fault
-	// After is told when the call has been made, before its answer is given. It may be nil.
+	// After is called when the call has been made, before it returns. It may be nil.
 	After func(Call)
-	// Sleep is how a slow call passes its time.
+	// Sleep delays a slow call.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Delay is how long a slow call takes.
+	// Delay is how long a slow call is delayed.
 	Delay time.Duration
 }
 
 var errInjected = errors.New("injected")
 
-// Overtake has first done before the next commit, once: somebody else's write that comes before it.
+// Overtake calls first before the next commit, once: a concurrent write of another process.
 func (t *Table) Overtake(first func()) {
 	t.Before = func(c Call) Fault {
 		if c.Commit {
@@ -82,7 +83,7 @@ func (t *Table) meet(ctx context.Context, c Call) (Fault, error) {
 		return f, &table.Error{Kind: table.Unknown, Err: errInjected}
 	case Slow:
 		if err := t.Sleep(ctx, t.Delay); err != nil {
-			return f, &table.Error{Kind: table.Down, Err: err} // given up before it was begun
+			return f, &table.Error{Kind: table.Down, Err: err} // cancelled before it was sent
 		}
 		return f, nil
 	default:
@@ -96,7 +97,7 @@ func (t *Table) made(c Call) {
 	}
 }
 
-// reading meets the fault of a read: whatever went wrong, nothing was read.
+// reading applies the fault of a read: if it fails, nothing was read.
 func (t *Table) reading(ctx context.Context) error {
 	f, err := t.meet(ctx, Call{})
 	if err == nil && (f == AppliedUnknown || f == RefusedByOwn) {
@@ -105,7 +106,7 @@ func (t *Table) reading(ctx context.Context) error {
 	return err
 }
 
-// Get reads items by their keys.
+// Get implements [table.Table].
 func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	if err := t.reading(ctx); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return t.Inner.Get(ctx, keys...)
 }
 
-// Query reads a range of a partition.
+// Query implements [table.Table].
 func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
 	if err := t.reading(ctx); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error)
 	return t.Inner.Query(ctx, r)
 }
 
-// List reads a range of a listing index.
+// List implements [table.Table].
 func (t *Table) List(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
 	if err := t.reading(ctx); err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (t *Table) List(ctx context.Context, index table.Index, r table.Range) ([]t
 	return t.Inner.List(ctx, index, r)
 }
 
-// Due lists the overdue items of a shard.
+// Due implements [table.Table].
 func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
 	if err := t.reading(ctx); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) 
 	return t.Inner.Due(ctx, shard, until, limit)
 }
 
-// Commit does all of the operations or none, and tells the truth about it unless the fault is that it does not.
+// Commit implements [table.Table]. The error is that of the fault, or of the underlying table.
 func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	c := Call{Commit: true, Ops: ops}
 	f, err := t.meet(ctx, c)
@@ -150,7 +151,7 @@ func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error
 	}
 	err = t.Inner.Commit(ctx, token, ops...)
 	if err == nil && f == RefusedByOwn {
-		err = t.Inner.Commit(ctx, token, ops...) // unconditional writes go through again, as they would
+		err = t.Inner.Commit(ctx, token, ops...) // unconditional writes succeed again, as they would
 	}
 	t.made(c)
 	if err == nil && f == AppliedUnknown {

@@ -27,7 +27,7 @@ func TestContractWithoutFaults(t *testing.T) {
 	}})
 }
 
-func TestEachFaultDoesWhatItSays(t *testing.T) {
+func TestEachFaultHasItsEffect(t *testing.T) {
 	for _, c := range []struct {
 		fault   faulttable.Fault
 		applied bool

@@ -1,5 +1,5 @@
-// Package memtable is the table port in memory: for what need not outlive the process (stream frames on a laptop), and
-// for the simulator, which needs a store that does the same thing each time.
+// Package memtable is the table port in memory: for data that need not outlive the process (stream frames on a
+// laptop), and for the simulator, which needs a deterministic store.
 //
 // It starts no goroutine. It imports its port and an ordered map.
 package memtable
@@ -15,22 +15,23 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Table is a table in memory.
+// Table is a table in memory. It never fails, and its indexes never lag.
 type Table struct {
 	now func() time.Time
 
 	mu      sync.RWMutex
 	items   btree.Map[string, *table.Item]
 	indexes btree.Map[string, table.Entry]
-	expiry  btree.Map[string, table.Key] // by the time an item expires, to remove it
+	expiry  btree.Map[string, table.Key] // by expiry time, to remove expired items
 }
 
-// New makes an empty table. The clock is for expiry alone.
+// New makes an empty table. The clock is used for expiry only.
 func New(now func() time.Time) *Table { return &Table{now: now} }
 
 const sep = "\x00"
 
-// Copy is the table as it is now, with another clock. Changes of one are not seen in the other; what both hold is held once.
+// Copy returns a copy of the table with another clock. Changes of one are not visible in the other; common data is
+// shared.
 func (t *Table) Copy(now func() time.Time) *Table {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +48,7 @@ func timeKey(t time.Time) string { return t.UTC().Format("20060102150405.000") }
 
 func shardPart(shard int) string { return string(rune('a' + shard)) }
 
-// Get reads items by their keys.
+// Get implements [table.Table]. The error is always nil.
 func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -71,7 +72,7 @@ func (t *Table) expired(i *table.Item) bool {
 	return !i.Expires.IsZero() && !i.Expires.After(t.now())
 }
 
-// Query reads a range of a partition.
+// Query implements [table.Table]. The error is always nil.
 func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -87,12 +88,12 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 	return found, nil
 }
 
-// List reads a range of a listing index.
+// List implements [table.Table]. The error is always nil.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
 	return t.entries(string(index)+sep+r.Part+sep, r), nil
 }
 
-// Due lists the overdue items of a shard.
+// Due implements [table.Table]. The error is always nil.
 func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -119,7 +120,7 @@ func (t *Table) entries(prefix string, r table.Range) []table.Entry {
 	return found
 }
 
-// scan walks the rows below prefix that the range selects, in its direction.
+// scan visits the rows below prefix that the range selects, in its direction.
 func scan[V any](m *btree.Map[string, V], prefix string, r table.Range, visit func(string, V) bool) {
 	low := prefix + r.Prefix
 	inside := func(k string, v V) bool { return strings.HasPrefix(k, low) && visit(k, v) }
@@ -136,14 +137,14 @@ func scan[V any](m *btree.Map[string, V], prefix string, r table.Range, visit fu
 		from = min(from, prefix+r.After)
 	}
 	m.Descend(from, func(k string, v V) bool {
-		if k >= from { // the row After names, or one that only begins with it
+		if k >= from { // the row of After, or one of which After is a prefix
 			return true
 		}
 		return inside(k, v)
 	})
 }
 
-// Commit does all of the operations or none.
+// Commit implements [table.Table]. The error is a [table.Refused], or that of [table.Validate].
 func (t *Table) Commit(_ context.Context, _ string, ops ...table.Op) error {
 	if err := table.Validate(ops); err != nil {
 		return err
@@ -205,7 +206,7 @@ func (t *Table) remove(k table.Key) {
 	}
 }
 
-// purge removes a few expired items with each commit, so that memory stays bounded without a goroutine.
+// purge removes up to 8 expired items with each commit, so that memory stays bounded without a goroutine.
 func (t *Table) purge() {
 	now := timeKey(t.now())
 	for range 8 {
@@ -217,7 +218,7 @@ func (t *Table) purge() {
 	}
 }
 
-// All visits every live item in the order of the keys. It is for audits.
+// All visits every item that has not expired, in the order of the keys. It is for checkers.
 func (t *Table) All(visit func(*table.Item)) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -1,4 +1,4 @@
-// Package tabletest is the contract of the table port as tests. Every adapter runs all of it.
+// Package tabletest is the conformance suite of the table port. Every adapter runs all of it.
 package tabletest
 
 import (
@@ -19,13 +19,13 @@ import (
 
 // Harness makes fresh, empty tables of one adapter.
 type Harness struct {
-	// New makes an empty table, closed by the test's cleanup.
+	// New makes an empty table; the test's cleanup closes it.
 	New func(t *testing.T) table.Table
-	// IndexLag is how long List and Due may lag behind the items; zero where they never do.
+	// IndexLag is how long List and Due may lag behind the items; zero if they never do.
 	IndexLag time.Duration
 }
 
-// Run runs the contract.
+// Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	for _, c := range []struct {
 		name string
@@ -82,7 +82,7 @@ func (b bench) get(k table.Key) *table.Item {
 	return items[0]
 }
 
-// eventually waits out the adapter's index lag; where there is none, it looks once.
+// eventually waits up to the adapter's index lag; without lag it reads once.
 func (b bench) eventually(want []string, got func() []string) {
 	b.Helper()
 	if b.lag == 0 {
@@ -114,8 +114,9 @@ func putKeepsAll(t *testing.T, b bench) {
 	due := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	want := table.Item{
 		Key: key("run/1", "head"), Owner: "-", Move: "m1", Schema: 7, Due: due, Expires: due.AddDate(90, 0, 0),
-		Lists: []table.Listing{{Index: table.ByOwner, Part: "runs/-", Sort: "0001"}, {Index: table.ByChat, Part: "c", Sort: "2"}},
-		Body:  []byte(`{"text":"ein Täxt \u0000 \"quoted\"","n":12345678901,"deep":{"list":[1,null,true,1.5]}}`),
+		Lists: []table.Listing{{Index: table.ByOwner, Part: "runs/-", Sort: "0001"},
+			{Index: table.ByChat, Part: "c", Sort: "2"}},
+		Body: []byte(`{"text":"ein Täxt \u0000 \"quoted\"","n":12345678901,"deep":{"list":[1,null,true,1.5]}}`),
 	}
 	b.commit(table.Put(want, table.Absent()))
 	got := b.get(want.Key)
@@ -159,7 +160,7 @@ func commitConditions(t *testing.T, b bench) {
 			if c.there {
 				b.commit(table.Put(item("p", k), table.Absent()))
 			}
-			// A commit of a single check is no use to anybody, so there is always a write beside it.
+			// A commit of a single check has no effect, so there is always a write beside it.
 			err := b.try(op(k), table.Put(item("beside", k), table.Absent()))
 			_, refused := table.AsRefused(err)
 			assert.Equal(t, c.refused, refused, "%s: %v", k, err)
@@ -216,14 +217,16 @@ func commitLimits(t *testing.T, b bench) {
 		many = append(many, table.Put(item("p", fmt.Sprint(n)), table.Absent()))
 	}
 	for name, ops := range map[string][]table.Op{
-		"no operation": {}, "an item too large": {table.Put(large, table.Absent())}, "a commit too large": heavy, "too many operations": many,
+		"no operation": {}, "an item too large": {table.Put(large, table.Absent())}, "a commit too large": heavy,
+		"too many operations": many,
 	} {
 		assert.True(t, table.IsKind(b.try(ops...), table.TooLarge), name)
 	}
 	nobody := item("p", "s")
 	nobody.Owner = ""
 	assert.Error(t, b.try(table.Put(nobody, table.Absent())), "no owner")
-	assert.Error(t, b.try(table.Put(item("p", "s"), table.Absent()), table.Delete(key("p", "s"), table.Always())), "one key twice")
+	assert.Error(t, b.try(table.Put(item("p", "s"), table.Absent()), table.Delete(key("p", "s"), table.Always())),
+		"one key twice")
 	assert.Error(t, b.try(table.Put(item("p", ""), table.Absent())), "half a key")
 	left, err := b.table.Query(t.Context(), table.Range{Part: "p", Limit: 10})
 	require.NoError(t, err)
@@ -281,7 +284,8 @@ func commitCounters(t *testing.T, b bench) {
 						return
 					}
 					mark := item("marks", fmt.Sprintf("%d-%d", w, r))
-					err = b.try(table.Put(item("p", "s"), table.VersionIs(current[0].Version)), table.Put(mark, table.Absent()))
+					err = b.try(table.Put(item("p", "s"), table.VersionIs(current[0].Version)),
+						table.Put(mark, table.Absent()))
 					if err == nil {
 						break
 					}
@@ -350,7 +354,8 @@ func queryRange(t *testing.T, b bench) {
 }
 
 func queryPartitions(t *testing.T, b bench) {
-	b.commit(table.Put(item("p", "1"), table.Absent()), table.Put(item("p/1", "1"), table.Absent()), table.Put(item("pp", "1"), table.Absent()))
+	b.commit(table.Put(item("p", "1"), table.Absent()), table.Put(item("p/1", "1"), table.Absent()),
+		table.Put(item("pp", "1"), table.Absent()))
 	assert.Equal(t, []string{"1"}, b.query(table.Range{Part: "p", Limit: 10}))
 }
 
@@ -386,7 +391,8 @@ func listFollows(_ *testing.T, b bench) {
 func listPages(_ *testing.T, b bench) {
 	for n := range 5 {
 		i := item("p"+fmt.Sprint(n), "head")
-		i.Lists = []table.Listing{{Index: table.ByOwner, Part: "l", Sort: fmt.Sprint(n)}, {Index: table.ByChat, Part: "l", Sort: "other"}}
+		i.Lists = []table.Listing{{Index: table.ByOwner, Part: "l", Sort: fmt.Sprint(n)},
+			{Index: table.ByChat, Part: "l", Sort: "other"}}
 		b.commit(table.Put(i, table.Absent()))
 	}
 	page := func(r table.Range) func() []string { return func() []string { return b.listed("l", r) } }
