@@ -121,11 +121,11 @@ func TestStructuredAnswerMayBeRepairedOnce(t *testing.T) {
 		output string
 		fails  string
 	}{
-		"good at once": {[]string{`{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
-		"fenced":       {[]string{"```json\n{\"city\":\"Oslo\"}\n```"}, `{"city":"Oslo"}`, ""},
-		"mended":       {[]string{`It is Oslo.`, `{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
-		"bad for good": {[]string{`{"city":5}`, `{"town":"Oslo"}`}, "", "missing property 'city'"},
-		"too much said": {[]string{`{"city":"Oslo"} Anything else?`, `{"city":"Oslo","also":1}`}, "",
+		"valid at once":            {[]string{`{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
+		"in a code block":          {[]string{"```json\n{\"city\":\"Oslo\"}\n```"}, `{"city":"Oslo"}`, ""},
+		"repaired":                 {[]string{`It is Oslo.`, `{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
+		"invalid after the repair": {[]string{`{"city":5}`, `{"town":"Oslo"}`}, "", "missing property 'city'"},
+		"text after the JSON": {[]string{`{"city":"Oslo"} Anything else?`, `{"city":"Oslo","also":1}`}, "",
 			"additional properties"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,8 +62,8 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 			}
 			return r
 		}, "they may have 2097152"},
-		"a question":          {16 << 10, func(n int) model.Reply { return asks(long(n), 1) }, question},
-		"options of an empty": {100, func(n int) model.Reply { return asks("", n) }, question},
+		"a question":                   {16 << 10, func(n int) model.Reply { return asks(long(n), 1) }, question},
+		"options of an empty question": {100, func(n int) model.Reply { return asks("", n) }, question},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for extra := range 2 {
@@ -84,11 +84,11 @@ func TestEndlessTextIsCancelledAtTheLimit(t *testing.T) {
 		shown  int
 		over   bool
 	}{
-		"to the bound":   {[]int{1, 4<<20 - 1}, 4 << 20, false},
-		"one more":       {[]int{4 << 20, 1}, 4 << 20, true},
-		"all at once":    {[]int{4<<20 + 1}, 0, true},
-		"and on and on":  {slices.Repeat([]int{1 << 20}, 8), 4 << 20, true},
-		"ends beyond it": {[]int{3 << 20, 2 << 20, 0, 0}, 3 << 20, true},
+		"exactly at the limit":  {[]int{1, 4<<20 - 1}, 4 << 20, false},
+		"one more":              {[]int{4 << 20, 1}, 4 << 20, true},
+		"all at once":           {[]int{4<<20 + 1}, 0, true},
+		"without end":           {slices.Repeat([]int{1 << 20}, 8), 4 << 20, true},
+		"ends beyond the limit": {[]int{3 << 20, 2 << 20, 0, 0}, 3 << 20, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shown := &strings.Builder{}
@@ -215,14 +215,14 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 		taken, made   int
 		failure       string
 	}{
-		"as many as it may":       {4, 0, []turn{endless, endless}, 4, 2, steps(4)},
-		"the last asks for more":  {3, 0, []turn{endless, endless}, 3, 1, steps(3)},
-		"the last answers":        {3, 0, []turn{endless, says("done")}, 3, 1, ""},
-		"nobody said how many":    {0, 0, slices.Repeat([]turn{endless}, 60), 100, 50, steps(100)},
-		"all its tokens":          {0, 200, slices.Repeat([]turn{endless}, 9), 3, 1, tokens(200, 200)},
-		"one token left":          {0, 201, slices.Repeat([]turn{endless}, 9), 5, 2, tokens(300, 201)},
-		"the last tokens answer":  {0, 100, []turn{dear}, 1, 0, ""},
-		"a budget that is others": {0, 0, slices.Repeat([]turn{endless}, 9), 3, 1, "200 are too many"},
+		"exactly the limit":      {4, 0, []turn{endless, endless}, 4, 2, steps(4)},
+		"the last asks for more": {3, 0, []turn{endless, endless}, 3, 1, steps(3)},
+		"the last answers":       {3, 0, []turn{endless, says("done")}, 3, 1, ""},
+		"no limit set":           {0, 0, slices.Repeat([]turn{endless}, 60), 100, 50, steps(100)},
+		"all its tokens":         {0, 200, slices.Repeat([]turn{endless}, 9), 3, 1, tokens(200, 200)},
+		"one token left":         {0, 201, slices.Repeat([]turn{endless}, 9), 5, 2, tokens(300, 201)},
+		"the last tokens answer": {0, 100, []turn{dear}, 1, 0, ""},
+		"a budget of others":     {0, 0, slices.Repeat([]turn{endless}, 9), 3, 1, "200 are too many"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made = 0

@@ -70,7 +70,7 @@ func TestCallWithUnknownOutcomeIsDecidedByAHuman(t *testing.T) {
 			record.Decision{Decision: "edit", Arguments: json.RawMessage(`{"n":2}`)},
 			[]string{`{"n":1}`, `{"n":2}`}, model.Succeeded, "ok",
 		},
-		"with arguments that do not fit": {
+		"with invalid arguments": {
 			record.Decision{Decision: "edit", Arguments: json.RawMessage(`{}`)},
 			[]string{`{"n":1}`}, model.Failed, "the arguments do not fit: missing property 'n'",
 		},
@@ -156,15 +156,16 @@ func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 		tool  tool.Approval
 		asks  string // empty: the call is made
 	}{
-		"nobody asks for it":           {},
-		"the agent never":              {of("never", "act"), never, ""},
-		"the agent, of all":            {of("always"), never, byAgent},
-		"the agent, of this tool":      {of("tools", "other", "act"), never, byAgent},
-		"the agent, of another tool":   {of("tools", "other"), never, ""},
-		"the agent, of no tool":        {of("tools"), never, ""},
-		"the tool, whatever the agent": {of("never"), always, byTool},
-		"the tool, of such arguments":  {of(""), when("1"), `May the agent call act? Its argument n matches "1".`},
-		"the tool, of other arguments": {of(""), when("2"), ""},
+		"no approval required":                {},
+		"the agent says never":                {of("never", "act"), never, ""},
+		"the agent, for all tools":            {of("always"), never, byAgent},
+		"the agent, for this tool":            {of("tools", "other", "act"), never, byAgent},
+		"the agent, for another tool":         {of("tools", "other"), never, ""},
+		"the agent, for no tool":              {of("tools"), never, ""},
+		"the tool, though the agent does not": {of("never"), always, byTool},
+		"the tool, for these arguments": {of(""), when("1"),
+			`May the agent call act? Its argument n matches "1".`},
+		"the tool, for other arguments": {of(""), when("2"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, paid := payment(calls("a", "act", `{"n":1}`))

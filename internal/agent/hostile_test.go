@@ -65,11 +65,11 @@ func (s *stage) decide(t *testing.T, r agent.Result, verbs ...string) agent.Resu
 
 func TestEachCallIsDecidedSeparatelyEvenIfTheModelReusesItsID(t *testing.T) {
 	for name, ids := range map[string][3]string{
-		"one id for all":     {"a", "a", "a"},
-		"no ids":             {"", "", ""},
-		"ids like our own":   {"2", "1", "0"},
-		"ids of another key": {"0-a", "a", "0-0-a"},
-		"ids as long as one likes, and not to be sent back": {
+		"the same id for all":     {"a", "a", "a"},
+		"no ids":                  {"", "", ""},
+		"ids like generated ones": {"2", "1", "0"},
+		"ids of another key":      {"0-a", "a", "0-0-a"},
+		"ids that are long and invalid": {
 			strings.Repeat("x", 1<<16), strings.Repeat("x", 1<<16) + "y", "a\x00b\r\nX-Evil: 1\xff",
 		},
 	} {
@@ -224,11 +224,11 @@ func TestImplausibleTokenClaimsAreEstimated(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ in, out, wantIn, wantOut int64 }{
-		"as it says":       {120, 30, 120, 30},
-		"nothing at all":   {0, 0, 2, 4},
-		"less than none":   {-50, -1, 2, 4},
-		"one of them less": {-50, 30, 2, 30},
-		"absurdly much":    {math.MaxInt64, math.MaxInt64, 2, 4},
+		"plausible":              {120, 30, 120, 30},
+		"zero":                   {0, 0, 2, 4},
+		"negative":               {-50, -1, 2, 4},
+		"one of the two too low": {-50, 30, 2, 30},
+		"implausibly many":       {math.MaxInt64, math.MaxInt64, 2, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(&script{says: []turn{claim(c.in, c.out)}}, nil)

@@ -93,7 +93,7 @@ func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 			},
 			end: "model",
 		},
-		"nothing that can be called": {
+		"no call can be made": {
 			calls: []model.Call{named("unknown")},
 			did:   []string{asks, "journal model, tool unknown failed", "show tool unknown failed failed", asks},
 			end:   "model",
@@ -107,7 +107,7 @@ func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 			calls: []model.Call{named(model.AskUser)}, did: []string{asks}, last: "model",
 			decided: "answer", after: []string{asks}, end: "tool ask_user answered, model",
 		},
-		"a question beside what cannot be called": {
+		"a question beside a call that cannot be made": {
 			calls: []model.Call{named(model.AskUser), named("unknown")},
 			did:   []string{asks, "show tool unknown failed failed"}, last: "model, tool unknown failed",
 			decided: "answer", after: []string{asks}, end: "tool ask_user answered, model",
@@ -188,7 +188,7 @@ func TestJournalIsNotWrittenAfterAFailure(t *testing.T) {
 	const firstResult = "tool act"
 	for name, failing := range map[string]string{
 		"before the calls": "model", "of the first result": firstResult,
-		"before those that had to wait": "tool_started",
+		"before the second batch": "tool_started",
 	} {
 		t.Run(name, func(t *testing.T) {
 			lost, failed := errors.New("lost"), make(chan struct{})

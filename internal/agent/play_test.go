@@ -33,12 +33,12 @@ type disturbance struct {
 }
 
 var disturbances = map[string]disturbance{
-	"the process ends":                    {ends: true, dies: true},
-	"the work is cut":                     {ends: true},
-	"the work is cut, and calls come":     {ends: true, comes: true},
-	"the worker leaves":                   {leaves: true},
-	"the run has become another worker's": {lost: true, dies: true},
-	"the budgets cannot be read":          {unread: true},
+	"the process ends":                                {ends: true, dies: true},
+	"the work is cancelled":                           {ends: true},
+	"the work is cancelled, and running calls finish": {ends: true, comes: true},
+	"a hand-over":                                     {leaves: true},
+	"the run is lost to another worker":               {lost: true, dies: true},
+	"the budgets cannot be read":                      {unread: true},
 }
 
 var errDisturbed = errors.New("disturbed")

@@ -73,17 +73,17 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 		slept  []time.Duration
 		fails  bool
 	}{
-		"good at once":     {[]turn{says("done")}, "+", nil, false},
-		"busy":             {[]turn{busy, says("done")}, "-+", pauses(1), false},
-		"busy seven times": {append(slices.Repeat([]turn{busy}, 7), says("done")), "-------+", pauses(7), false},
-		"busy for good":    {slices.Repeat([]turn{busy}, 20), "--------", pauses(7), true},
+		"successful at once": {[]turn{says("done")}, "+", nil, false},
+		"busy":               {[]turn{busy, says("done")}, "-+", pauses(1), false},
+		"busy seven times":   {append(slices.Repeat([]turn{busy}, 7), says("done")), "-------+", pauses(7), false},
+		"busy without end":   {slices.Repeat([]turn{busy}, 20), "--------", pauses(7), true},
 		"throttled": {[]turn{throttled(time.Minute), says("done")}, "-+", []time.Duration{time.Minute},
 			false},
-		"throttled for a moment": {[]turn{throttled(time.Millisecond), says("done")}, "-+", pauses(1), false},
-		"refused":                {[]turn{fault(model.Refused, 0)}, "+", nil, true},
-		"a bad request":          {[]turn{busy, fault(model.BadRequest, 0)}, "-+", pauses(1), true},
-		"too long":               {[]turn{fault(model.TooLong, 0)}, "+", nil, true},
-		"none of a model's":      {[]turn{foreign}, "+", nil, true},
+		"throttled for a moment":          {[]turn{throttled(time.Millisecond), says("done")}, "-+", pauses(1), false},
+		"refused":                         {[]turn{fault(model.Refused, 0)}, "+", nil, true},
+		"a bad request":                   {[]turn{busy, fault(model.BadRequest, 0)}, "-+", pauses(1), true},
+		"too long":                        {[]turn{fault(model.TooLong, 0)}, "+", nil, true},
+		"an error that is not of a model": {[]turn{foreign}, "+", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &script{}

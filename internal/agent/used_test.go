@@ -30,16 +30,16 @@ func claiming(text string, in, out int64) turn {
 func TestInputAndOutputTokenClaimsAreCheckedSeparately(t *testing.T) {
 	const size = 25_000
 	for name, c := range map[string]struct{ in, out, wantIn, wantOut int64 }{
-		"honest":                          {6000, 5500, 6000, 5500},
-		"honest, long words":              {1000, 900, 1000, 900},
-		"nothing was said to it":          {0, 5500, 6250, 5500},
-		"it said nothing":                 {6000, 0, 6000, 6250},
-		"one token":                       {0, 1, 6250, 6250},
-		"one token each":                  {1, 1, 6250, 6250},
-		"thought long":                    {6000, 100_000, 6000, 100_000},
-		"more than anybody thinks":        {6000, 90 << 20, 6000, 6250},
-		"more than anybody could be told": {90 << 20, 5500, 6250, 5500},
-		"all there is":                    {math.MaxInt64, math.MinInt64, 6250, 6250},
+		"plausible":                {6000, 5500, 6000, 5500},
+		"low, but plausible":       {1000, 900, 1000, 900},
+		"no claim for the request": {0, 5500, 6250, 5500},
+		"no claim for the reply":   {6000, 0, 6000, 6250},
+		"one token":                {0, 1, 6250, 6250},
+		"one token each":           {1, 1, 6250, 6250},
+		"plausible reasoning":      {6000, 100_000, 6000, 100_000},
+		"implausibly much output":  {6000, 90 << 20, 6000, 6250},
+		"implausibly much input":   {90 << 20, 5500, 6250, 5500},
+		"the maximum":              {math.MaxInt64, math.MinInt64, 6250, 6250},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(&script{says: []turn{claiming(strings.Repeat("x", size), c.in, c.out)}}, nil)

@@ -58,9 +58,9 @@ func TestTextOfEachSupportedFormatIsRead(t *testing.T) {
 		data       []byte
 		want       string
 	}{
-		"plain":        {"text/plain; charset=utf-8", "a.txt", []byte("Grüße\nzwei"), "Grüße\nzwei"},
-		"by its bytes": {"application/octet-stream", "main.go", []byte("package main\n"), "package main\n"},
-		"csv":          {"text/csv", "a.csv", []byte("a,b\n1,2\n"), "a,b\n1,2\n"},
+		"plain":                   {"text/plain; charset=utf-8", "a.txt", []byte("Grüße\nzwei"), "Grüße\nzwei"},
+		"recognized by its bytes": {"application/octet-stream", "main.go", []byte("package main\n"), "package main\n"},
+		"csv":                     {"text/csv", "a.csv", []byte("a,b\n1,2\n"), "a,b\n1,2\n"},
 		"html": {"text/html", "a",
 			[]byte(`<html><head><title>T</title><style>p{}</style></head><body><h1>One &amp; two</h1><p>three ` +
 				`<b>four</b></p><script>alert(1)</script><table><tr><td>a<td>b</table>`), "T\nOne & two\nthree " +
@@ -101,10 +101,10 @@ func TestUnreadableFilesAreFaults(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"picture":     {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "no text is read"},
-		"archive":     {"a.zip", []byte("PK\x03\x04 and more"), "no text is read"},
-		"no PDF":      {"a.txt", []byte("%PDF-1.7 text"), "the PDF cannot be read: not a PDF file"},
-		"no document": {"a.docx", []byte("hello"), "it is no Word document"},
+		"picture":          {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "no text is read"},
+		"archive":          {"a.zip", []byte("PK\x03\x04 and more"), "no text is read"},
+		"no PDF":           {"a.txt", []byte("%PDF-1.7 text"), "the PDF cannot be read: not a PDF file"},
+		"no Word document": {"a.docx", []byte("hello"), "it is no Word document"},
 		"broken": {"a.docx", word(t, func(w io.Writer) { _, _ = io.WriteString(w, "<w:document><w:p") }),
 			"cannot be read"},
 		"a zip bomb": {"a.docx", word(t, func(w io.Writer) {
@@ -113,7 +113,7 @@ func TestUnreadableFilesAreFaults(t *testing.T) {
 				_, _ = w.Write(nothing)
 			}
 		}), "unpacks to over 64 MiB"},
-		"a deep one": {"a.docx", word(t, body(strings.Repeat("<w:p>", 10_000))), "nested too deeply"},
+		"deep nesting": {"a.docx", word(t, body(strings.Repeat("<w:p>", 10_000))), "nested too deeply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := text(t.Context(), "", c.file, c.data)
@@ -193,9 +193,9 @@ func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 		})), "takes more than"},
 		"a table of 10^9 objects": {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< " +
 			"/Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 256 MiB"},
-		"pages that hold themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>",
+		"pages that contain themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>",
 			"<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
-		"tables in a circle": {circle(), "takes more than"},
+		"cross-reference tables in a cycle": {circle(), "takes more than"},
 		"no text": {onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "0 0 10 10 re f") })),
 			"no text"},
 	} {

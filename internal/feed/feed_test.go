@@ -180,8 +180,8 @@ func next(t *testing.T, c <-chan feed.Event, name string) feed.Event {
 // both runs a test with notifications and with polling, in virtual time.
 func both(t *testing.T, test func(b *bench)) {
 	for name, bell := range map[string]func(host.Host) feed.Bell{
-		"local bell": func(host.Host) feed.Bell { return feed.NewLocalBell() },
-		"polling":    func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} },
+		"local notifier": func(host.Host) feed.Bell { return feed.NewLocalBell() },
+		"polling":        func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newBench(t, bell)) })

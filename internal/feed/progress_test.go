@@ -119,14 +119,14 @@ func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
 		shown, said, want string
 		completed, cut    bool
 	}{
-		"nothing came":             {"", "all of it", "all of it", true, false},
-		"some came":                {"all", "all of it", "all of it", true, false},
-		"all came":                 {"all of it", "all of it", "all of it", true, false},
-		"what was taken back":      {"all of them", "all of it", "all of it", true, true},
-		"more than counts":         {"all of it and more", "all of it", "all of it", true, true},
-		"cut off in the middle":    {"all of it and mo", "all of it", "all of it and mo", false, false},
-		"cut off, and taken back":  {"wrong", "all of it", "all of it", false, true},
-		"cut off, behind what was": {"all", "all of it", "all of it", false, false},
+		"no frames":                             {"", "all of it", "all of it", true, false},
+		"some frames":                           {"all", "all of it", "all of it", true, false},
+		"all came":                              {"all of it", "all of it", "all of it", true, false},
+		"a replaced text":                       {"all of them", "all of it", "all of it", true, true},
+		"more than the final text":              {"all of it and more", "all of it", "all of it", true, true},
+		"a run that ended within a step":        {"all of it and mo", "all of it", "all of it and mo", false, false},
+		"a run that ended with a replaced text": {"wrong", "all of it", "all of it", false, true},
+		"a run that ended with unseen text":     {"all", "all of it", "all of it", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := since(c.shown, nil)

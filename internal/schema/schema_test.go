@@ -57,7 +57,7 @@ func TestExpensiveSchemaEndsAtTheStepBudget(t *testing.T) {
 			`{"type":"object"}`), `{"a":1}`},
 		"two ways to each member": {`{"properties":{"a":{"$ref":"#"}},"patternProperties":{"a":{"$ref":"#"}},` +
 			`"type":"object"}`, nested(100, `{"a":X}`, `1`)},
-		"so, where faults are not": {`{"not":{"$ref":"#/$defs/x"},` +
+		"two ways, where faults are not kept": {`{"not":{"$ref":"#/$defs/x"},` +
 			`"$defs":{"x":{"properties":{"a":{"$ref":"#/$defs/x"}},` +
 			`"patternProperties":{"a":{"$ref":"#/$defs/x"}},"type":"object"}}}`, nested(100, `{"a":X}`, `1`)},
 		"items and contains": {`{"items":{"$ref":"#"},"contains":{"$ref":"#"},"type":"array"}`,
@@ -73,7 +73,7 @@ func TestExpensiveSchemaEndsAtTheStepBudget(t *testing.T) {
 			nested(100, `[X,`+strings.Repeat(`"a",`, 300)+`1]`, `1`)},
 		"names of each member": {`{"propertyNames":{"allOf":[` + strings.Repeat(`{"maxLength":1},`, 1500) +
 			`true]}}`, members(1000)},
-		"many that are required": {`{"items":{"required":[` + names(3000) + `]}}`,
+		"many required members": {`{"items":{"required":[` + names(3000) + `]}}`,
 			"[" + strings.Repeat(`{},`, 1000) + `{}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,26 +114,26 @@ func TestUnusableSchemaIsRefusedByCompile(t *testing.T) {
 		"no object":      {`[]`, "no JSON object"},
 		"too deep":       {nested(5000, `{"not":X}`, `{}`), "nested more than"},
 		"too many parts": {`{"allOf":[` + strings.Repeat(`{},`, 20_000) + `{}]}`, "more than 4000 objects"},
-		"too many that are booleans": {`{"allOf":[` + strings.Repeat(`true,`, 12_000) + `true]}`,
+		"too many booleans": {`{"allOf":[` + strings.Repeat(`true,`, 12_000) + `true]}`,
 			"more than 4000 objects"},
-		"a circle": {`{"$ref":"#"}`, "without an end"},
-		"a circle of two": {`{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}`,
+		"a cycle": {`{"$ref":"#"}`, "without an end"},
+		"a cycle of two": {`{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}`,
 			"without an end"},
-		"a long way at one place": {doubled(500, `{"allOf":[X]}`, `{}`), "over more than"},
-		"a dynamic reference":     {`{"$dynamicAnchor":"x","items":{"$dynamicRef":"#x"}}`, "refers dynamically"},
+		"a long chain at one place": {doubled(500, `{"allOf":[X]}`, `{}`), "over more than"},
+		"a dynamic reference":       {`{"$dynamicAnchor":"x","items":{"$dynamicRef":"#x"}}`, "refers dynamically"},
 		"a recursive reference": {`{"$schema":"https://json-schema.org/draft/2019-09/schema",` +
 			`"items":{"$recursiveRef":"#"}}`, "refers dynamically"},
-		"a pattern that is huge": {`{"pattern":"((a{1,30}){1,30}b){1,` +
+		"a huge pattern": {`{"pattern":"((a{1,30}){1,30}b){1,` +
 			`1}(c{1000}){1}(d{1000})(e{1000})((f{30}){33}){1}((.{30}){33}){1}(((x{10}){10}){10}){1}(a{1000}|` +
 			`b{1000}|c{1000}|d{1000}|e{1000}|f{1000}|g{1000}|h{1000}|i{1000}|j{1000}|k{1000}|l{1000}|m{1000}|` +
 			`n{1000}|o{1000}|p{1000}|q{1000})"}`, "repeats more than"},
-		"a pattern that is long": {`{"pattern":"` + strings.Repeat("a", 1001) + `"}`, "more than 1000 bytes"},
-		"patterns that are many": {`{"allOf":[` + strings.Repeat(`{"pattern":"`+strings.Repeat("a", 900)+`"},`, 60) +
+		"a long pattern": {`{"pattern":"` + strings.Repeat("a", 1001) + `"}`, "more than 1000 bytes"},
+		"many patterns": {`{"allOf":[` + strings.Repeat(`{"pattern":"`+strings.Repeat("a", 900)+`"},`, 60) +
 			`{}]}`, "more than 32000"},
-		"a number without an end": {`{"maximum":1e999999}`, "an exponent beyond"},
-		"another document":        {`{"$ref":"https://example.com/schema"}`, "another document"},
-		"a file":                  {`{"$ref":"file:///etc/passwd"}`, "another document"},
-		"no type":                 {`{"type":"colour"}`, "not valid"},
+		"a huge exponent":  {`{"maximum":1e999999}`, "an exponent beyond"},
+		"another document": {`{"$ref":"https://example.com/schema"}`, "another document"},
+		"a file":           {`{"$ref":"file:///etc/passwd"}`, "another document"},
+		"no type":          {`{"type":"colour"}`, "not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := schema.Compile(json.RawMessage(c.schema))

@@ -319,9 +319,8 @@ func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 	}
 }
 
-// cat is a file that a tool makes, and kept is what the model is told of it.
+// cat is a file that a tool makes; kept is what the model is told of it.
 var (
-	// cat is a file that a tool makes; kept is what the model is told of it.
 	cat  = tool.File{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}
 	kept = "[5 bytes of text/plain; the user has them as the file cat.txt]"
 )

@@ -100,16 +100,16 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	quiet := done(2)
 	quiet.answer = ""
 	for name, c := range map[string]struct{ turns, told []turn }{
-		"nothing":                          {nil, nil},
-		"one turn":                         {[]turn{done(1)}, []turn{done(1)}},
-		"some turns":                       {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
-		"a long answer":                    {[]turn{done(1), long, done(3)}, []turn{done(1), long, done(3)}},
-		"a turn that failed":               {[]turn{done(1), failed, done(3)}, []turn{done(1), done(3)}},
-		"a turn that was cancelled":        {[]turn{done(1), cancelled, done(3)}, []turn{done(1), done(3)}},
-		"a turn of a user who is gone":     {[]turn{done(1), removed, done(3)}, []turn{done(1), done(3)}},
-		"a turn that is gone":              {[]turn{done(1), gone, done(3)}, []turn{done(3)}},
-		"a turn of the chat before":        {[]turn{before, done(3)}, []turn{done(3)}},
-		"a turn whose answer is going now": {[]turn{done(1), forgotten, done(3)}, []turn{done(1), quiet, done(3)}},
+		"nothing":                              {nil, nil},
+		"one turn":                             {[]turn{done(1)}, []turn{done(1)}},
+		"some turns":                           {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
+		"a long answer":                        {[]turn{done(1), long, done(3)}, []turn{done(1), long, done(3)}},
+		"a turn that failed":                   {[]turn{done(1), failed, done(3)}, []turn{done(1), done(3)}},
+		"a turn that was cancelled":            {[]turn{done(1), cancelled, done(3)}, []turn{done(1), done(3)}},
+		"a turn of a deleted user":             {[]turn{done(1), removed, done(3)}, []turn{done(1), done(3)}},
+		"a turn removed by retention":          {[]turn{done(1), gone, done(3)}, []turn{done(3)}},
+		"a turn of an earlier epoch":           {[]turn{before, done(3)}, []turn{done(3)}},
+		"a turn whose answer is being removed": {[]turn{done(1), forgotten, done(3)}, []turn{done(1), quiet, done(3)}},
 	} {
 		told, err := conversation(t, c.turns)
 		require.NoError(t, err, name)

@@ -28,7 +28,7 @@ func takeovers() map[string]func(s *stage, run string) {
 			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
 		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
-		"its disappearance": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+		"its removal": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
 	}
 }
 
@@ -57,7 +57,7 @@ func TestWorkOnALostRunIsCancelled(t *testing.T) {
 				assert.Less(t, took, c.most+time.Second, name)
 				assert.Contains(t, s.log.String(), "another took the run over, or it ended", name)
 				assert.NotContains(t, s.log.String(), "could not go on", name)
-				if name != "its disappearance" {
+				if name != "its removal" {
 					assert.Zero(t, s.run(run).Steps, name)
 				}
 			})

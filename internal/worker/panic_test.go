@@ -38,7 +38,7 @@ func places() map[string]func(s *stage, bad func() bool) {
 				return fine()
 			})}
 		},
-		"one of two calls beside each other": func(s *stage, bad func() bool) {
+		"one of two parallel calls": func(s *stage, bad func() bool) {
 			s.said = talks("one", "two")
 			s.tools = []tool.Offer{
 				offer("one", func(context.Context) (tool.Result, error) { oops(bad); return fine() }),

@@ -156,7 +156,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			c.join(false)
 			return run
 		}},
-		"its sender left the group, and goes on with that agent": {tell: func(c *circle) string {
+		"its sender left the group and continues with that agent": {tell: func(c *circle) string {
 			c.send(c.insider, c.closed, secret)
 			run := c.send(c.insider, c.closed, "again")
 			c.join(false)
@@ -188,7 +188,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			require.NoError(c, err)
 			return run
 		}},
-		"an admin is a member now": {tell: func(c *circle) string {
+		"an admin has become a member": {tell: func(c *circle) string {
 			admin := c.as(c.colleague("admin@example.com", tenant.LevelAdmin))
 			c.send(c.insider, c.closed, secret)
 			run := c.send(admin, c.agent, "again")
@@ -198,7 +198,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			require.NoError(c, err)
 			return run
 		}},
-		"who may reach it": {told: true, tell: func(c *circle) string {
+		"a sender that may reach it": {told: true, tell: func(c *circle) string {
 			c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			return c.send(c.insider, c.agent, "again")

@@ -52,14 +52,14 @@ var scenarios = map[string]struct {
 		s.drive()
 		return s.send(intake.Message{Text: "next", ChatID: "c"}).Run.ID()
 	}, lifecycle.Completed},
-	"a turn that was parked": {func(s *stage) string {
+	"a parked message": {func(s *stage) string {
 		s.said = talks()
 		s.send(intake.Message{Text: "first", ChatID: "c"})
 		parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
 		s.handle(s.Context(), <-s.nudges.sent)
 		return parked
 	}, lifecycle.Completed},
-	"a call that is to be approved": {func(s *stage) string {
+	"a call that needs approval": {func(s *stage) string {
 		s.edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" })
 		s.said = talks("one")
 		s.tools = []tool.Offer{fine("one")}
@@ -72,13 +72,13 @@ var scenarios = map[string]struct {
 		s.send(intake.Message{Text: "this", ChatID: "c", Files: []record.FileRef{s.file("b.txt", "swordfish")}})
 		return run
 	}, lifecycle.Completed},
-	"a model that cannot be reached": {func(s *stage) string {
+	"an unavailable provider": {func(s *stage) string {
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			return model.Reply{}, errors.New("away")
 		}
 		return s.post()
 	}, lifecycle.Failed},
-	"too little time": {func(s *stage) string {
+	"the active limit": {func(s *stage) string {
 		seconds := 10
 		s.edit(func(spec *record.AgentSpec) { spec.Limits.MaxActiveSeconds = &seconds })
 		s.worker.Lease, s.worker.Drain = 10*lease, drain // no renewal is written meanwhile
@@ -122,7 +122,7 @@ var scenarios = map[string]struct {
 		s.said = s.leaves(1, s.said)
 		return cancel
 	}, lifecycle.Cancelled},
-	"a run that was not begun in time": {func(s *stage) string {
+	"a run that was not started in time": {func(s *stage) string {
 		run := s.post()
 		time.Sleep(2 * time.Hour)
 		return run
@@ -200,7 +200,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 		},
 		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
 		"its cancellation":  func(s *stage, run string) { s.move(run, lifecycle.Cancel{}) },
-		"its disappearance": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+		"its removal": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
 	}
 	for name, act := range rivals {
 		synctest.Test(t, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 			if name == "another worker" {
 				assert.Equal(t, 2, s.run(run).Attempt)
 				assert.Equal(t, lifecycle.Running, s.run(run).Status)
-			} else if name != "its disappearance" {
+			} else if name != "its removal" {
 				assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
 			}
 		})
