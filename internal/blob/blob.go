@@ -35,7 +35,7 @@ type Store interface {
 }
 
 // Direct is implemented by stores to which clients can upload, and from which they can download, without this service
-// in between.
+// in between. Besides the errors named below, each method may return an error of the underlying store.
 type Direct interface {
 	// PresignPut makes a PUT request that stores a value of exactly this size and content type, once, within life.
 	// Its headers must be sent unchanged.

@@ -88,8 +88,8 @@ func handleOne(ctx context.Context, source queue.Source, d queue.Delivery, log *
 	}
 }
 
-// Guarded calls handle and returns its result. If it panics, Guarded logs the stack and returns 0 and nil, so that
-// one bad item does not end the process; the sweeper sends its nudge again.
+// Guarded calls handle and returns its result and its error. If it panics, Guarded logs the stack and returns 0 and
+// nil, so that one bad item does not end the process; the sweeper sends its nudge again.
 func Guarded(ctx context.Context, d queue.Delivery, log *slog.Logger, handle Handler) (again time.Duration, err error) {
 	died := host.Catch(func() { again, err = handle(ctx, d.Nudge.ID) })
 	if died != nil {

@@ -131,7 +131,7 @@ func (p Polling) Pace(quiet time.Duration) time.Duration {
 // Gather is Every: readers do not poll more often, and each stored frame costs a write.
 func (p Polling) Gather() time.Duration { return p.Every }
 
-// Wait waits for d and returns false, or ctx's error.
+// Wait waits for d and returns false. If ctx ends before, the error is ctx's.
 func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	return false, p.Host.Sleep(ctx, d)
 }

@@ -169,14 +169,17 @@ type Entry struct {
 // A read fails with an [Error] of the kind [Throttled] or [Down], with ctx's error, or with another error if the call
 // is invalid or a stored item cannot be decoded.
 type Table interface {
-	// Get reads items with strong consistency. The result has one place for each key, nil if there is no item.
+	// Get reads items with strong consistency. The result has one place for each key, nil if there is no item. The
+	// errors are those of a read, see above.
 	Get(ctx context.Context, keys ...Key) ([]*Item, error)
-	// Query reads a range of a partition with strong consistency, in the order of the sort keys.
+	// Query reads a range of a partition with strong consistency, in the order of the sort keys. The errors are those
+	// of a read.
 	Query(ctx context.Context, r Range) ([]*Item, error)
 	// List reads a range of a listing index. It may lag behind the items: an entry may be missing for a while, or be
-	// of an item that no longer exists.
+	// of an item that no longer exists. The errors are those of a read.
 	List(ctx context.Context, index Index, r Range) ([]Entry, error)
 	// Due lists the items of a shard whose due time is not after until, the longest overdue first. It may lag, too.
+	// The errors are those of a read.
 	Due(ctx context.Context, shard int, until time.Time, limit int) ([]Entry, error)
 	// Commit applies all operations or none. The token identifies the attempt for adapters that recognize
 	// repetitions.

@@ -57,7 +57,7 @@ type Worker struct {
 	HandOverAfter time.Duration
 }
 
-// Tools opens the tools of an agent's toolkits.
+// Tools opens the tools of an agent's toolkits. An error is temporary: the run is retried.
 type Tools interface {
 	Open(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
 }
