@@ -151,7 +151,7 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	}
 	looked := w.feed.host.Elapsed()
 	for ctx.Err() == nil {
-		early, cancel, wait := w.rest(ctx, looked+every)
+		early, cancel, wait := w.nextWait(ctx, looked+every)
 		rung, _ := sub.Wait(early, wait)
 		cancel()
 		if now := w.feed.host.Elapsed(); ctx.Err() == nil && (rung || now-looked >= every) {
@@ -163,15 +163,16 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	w.flush(ctx)
 }
 
-// rest is how long to wait: until the next poll, or until the waiting output may be stored. Its context ends if that
-// changes.
-func (w *Writer) rest(ctx context.Context, look time.Duration) (context.Context, context.CancelFunc, time.Duration) {
+// nextWait is how long to wait: until the next poll, or until the waiting output may be stored. Its context ends if
+// that changes.
+func (w *Writer) nextWait(ctx context.Context,
+	poll time.Duration) (context.Context, context.CancelFunc, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	early, cancel := context.WithCancel(ctx)
 	w.wake = cancel
 	now := w.feed.host.Elapsed()
-	wait := look - now
+	wait := poll - now
 	switch {
 	case w.ready(now):
 		wait = 0

@@ -99,7 +99,7 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	long.answer = strings.Repeat("long ", 5000)
 	quiet := done(2)
 	quiet.answer = ""
-	for name, c := range map[string]struct{ turns, told []turn }{
+	for name, c := range map[string]struct{ turns, want []turn }{
 		"nothing":                              {nil, nil},
 		"one turn":                             {[]turn{done(1)}, []turn{done(1)}},
 		"some turns":                           {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
@@ -111,9 +111,9 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 		"a turn of an earlier epoch":           {[]turn{before, done(3)}, []turn{done(3)}},
 		"a turn whose answer is being removed": {[]turn{done(1), forgotten, done(3)}, []turn{done(1), quiet, done(3)}},
 	} {
-		told, err := conversation(t, c.turns)
+		got, err := conversation(t, c.turns)
 		require.NoError(t, err, name)
-		assert.Equal(t, said(c.told...), told, name)
+		assert.Equal(t, said(c.want...), got, name)
 	}
 }
 
@@ -124,15 +124,15 @@ func TestHistoryIsLimitedToTheLastTurns(t *testing.T) {
 	for i := range maxTurns + 2 {
 		turns = append(turns, turn{status: lifecycle.Completed, said: fmt.Sprint(i), answer: "x", epoch: 1})
 	}
-	told, err := conversation(t, turns)
+	got, err := conversation(t, turns)
 	require.NoError(t, err)
-	assert.Equal(t, said(turns[2:]...), told)
+	assert.Equal(t, said(turns[2:]...), got)
 	for _, c := range []struct{ bytes, turns int }{{maxChars - 1, 2}, {maxChars, 1}} {
 		question := turns[2]
 		question.said, question.answer = strings.Repeat("x", c.bytes-1000), strings.Repeat("x", 1000)
-		told, err := conversation(t, []turn{turns[0], turns[1], question})
+		got, err := conversation(t, []turn{turns[0], turns[1], question})
 		require.NoError(t, err)
-		assert.Len(t, told, 2*c.turns)
+		assert.Len(t, got, 2*c.turns)
 	}
 }
 
@@ -148,14 +148,14 @@ func TestUnreadableStoredAnswerIsAnError(t *testing.T) {
 
 // The last step is not journalled if it can be restored from the completed run.
 func TestLastStepIsOmittedIfTheRunRestoresIt(t *testing.T) {
-	told := record.Step{Kind: record.ModelStep, Text: "done"}
+	want := record.Step{Kind: record.ModelStep, Text: "done"}
 	more := record.Step{Kind: record.ModelStep, Text: "done", RequestID: "r"}
 	for _, c := range []struct{ steps, left []record.Step }{
 		{nil, nil},
-		{[]record.Step{told}, []record.Step{}},
+		{[]record.Step{want}, []record.Step{}},
 		{[]record.Step{more}, []record.Step{more}},
-		{[]record.Step{more, told}, []record.Step{more}},
-		{[]record.Step{told, more}, []record.Step{told, more}},
+		{[]record.Step{more, want}, []record.Step{more}},
+		{[]record.Step{want, more}, []record.Step{want, more}},
 	} {
 		assert.Equal(t, c.left, withoutLast(c.steps))
 	}

@@ -27,7 +27,7 @@ func takeovers() map[string]func(s *stage, run string) {
 			s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
 			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
-		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
+		"its end":     func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
 		"its removal": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
 	}
 }

@@ -135,7 +135,7 @@ func (c *circle) send(who tenant.Principal, agent, text string) string {
 func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 	for name, one := range map[string]struct {
 		tell func(c *circle) string
-		told bool
+		shown bool
 	}{
 		"parked behind a parked message": {tell: func(c *circle) string {
 			c.send(c.outsider, c.agent, "hello")
@@ -198,12 +198,12 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			require.NoError(c, err)
 			return run
 		}},
-		"a sender that may reach it": {told: true, tell: func(c *circle) string {
+		"a sender that may reach it": {shown: true, tell: func(c *circle) string {
 			c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			return c.send(c.insider, c.agent, "again")
 		}},
-		"an admin": {told: true, tell: func(c *circle) string {
+		"an admin": {shown: true, tell: func(c *circle) string {
 			c.send(c.insider, c.closed, secret)
 			return c.send(c.as(c.colleague("admin@example.com", tenant.LevelAdmin)), c.agent, "again")
 		}},
@@ -215,7 +215,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 				c.drive()
 				require.Equal(t, lifecycle.Completed, c.run(run).Status)
 				require.NotEmpty(t, c.heard)
-				if one.told {
+				if one.shown {
 					assert.Contains(t, c.heard, secret)
 				} else {
 					assert.NotContains(t, c.heard, secret)

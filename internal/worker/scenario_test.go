@@ -180,10 +180,10 @@ func TestRunReachesTheSameEndWhicheverStoreCallFails(t *testing.T) {
 						time.Sleep(s.worker.Lease)
 						require.NoError(t, s.worker.Handle(t.Context(), run))
 					}
-					if told := s.told(run); want == "" {
-						want = told
+					if publicState := s.publicState(run); want == "" {
+						want = publicState
 					} else {
-						require.Equal(t, want, told, "call %d", fails)
+						require.Equal(t, want, publicState, "call %d", fails)
 					}
 					done = fails >= 0 && failed == 0
 				})
@@ -198,9 +198,9 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 		"another worker": func(s *stage, run string) {
 			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(lease)})
 		},
-		"its end":           func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
-		"its cancellation":  func(s *stage, run string) { s.move(run, lifecycle.Cancel{}) },
-		"its removal": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+		"its end":          func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
+		"its cancellation": func(s *stage, run string) { s.move(run, lifecycle.Cancel{}) },
+		"its removal":      func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
 	}
 	for name, act := range rivals {
 		synctest.Test(t, func(t *testing.T) {
@@ -272,8 +272,8 @@ func TestClaimWithALostResponseHolds(t *testing.T) {
 	})
 }
 
-// told is the part of a run that clients see, without its times.
-func (s *stage) told(run string) string {
+// publicState is the part of a run that clients see, without its times.
+func (s *stage) publicState(run string) string {
 	s.Helper()
 	r := s.run(run)
 	if r.Status == lifecycle.Cancelled {
@@ -288,14 +288,15 @@ func (s *stage) told(run string) string {
 		delete(result, "run_id")
 		delete(result, "chat_id")
 	}
-	told := []any{r.Status, r.Error, result, r.Usage, r.Steps, r.Pause, len(r.Interrupts)}
+	publicState := []any{r.Status, r.Error, result, r.Usage, r.Steps, r.Pause, len(r.Interrupts)}
 	for _, step := range s.journal(run) {
-		told = append(told, step.Index, step.Kind, step.Text, len(step.Calls), step.Name, step.Outcome, step.Output)
+		publicState = append(publicState, step.Index, step.Kind, step.Text, len(step.Calls), step.Name, step.Outcome,
+			step.Output)
 	}
 	if len(s.asked) > 0 {
-		told = append(told, s.asked[len(s.asked)-1].Messages)
+		publicState = append(publicState, s.asked[len(s.asked)-1].Messages)
 	}
-	return strings.ReplaceAll(fmt.Sprintf("%+v", told), run, "RUN")
+	return strings.ReplaceAll(fmt.Sprintf("%+v", publicState), run, "RUN")
 }
 
 // refuses rejects each write whose operations contain part: it is too large.

@@ -214,7 +214,7 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	}()
 	a.background(func() { a.keepLease(work) })
 	a.background(func() { a.watchCancel(work, sub) })
-	a.background(func() { a.leave(work, stopping, run.ActiveLimit()) })
+	a.background(func() { a.handOverInTime(work, stopping, run.ActiveLimit()) })
 	p.Result, p.err = a.work(limited, work, run)
 	p.timedOut = p.err != nil && work.Err() == nil && limited.Err() != nil
 	p.cause = context.Cause(work)
@@ -657,9 +657,9 @@ func (a *attempt) stillOurs() error {
 	}
 }
 
-// leave hands the run over when the process stops or after HandOverAfter: no step begins then, and running calls have
-// Drain to end.
-func (a *attempt) leave(work, stopping context.Context, longest time.Duration) {
+// handOverInTime hands the run over when the process stops or after HandOverAfter: no step begins then, and running
+// calls have Drain to end.
+func (a *attempt) handOverInTime(work, stopping context.Context, longest time.Duration) {
 	stay, cancel := context.WithCancel(work)
 	defer cancel()
 	defer context.AfterFunc(stopping, cancel)()

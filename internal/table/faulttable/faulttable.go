@@ -68,7 +68,7 @@ func (t *Table) Overtake(first func()) {
 	}
 }
 
-func (t *Table) meet(ctx context.Context, c Call) (Fault, error) {
+func (t *Table) inject(ctx context.Context, c Call) (Fault, error) {
 	if t.Before == nil {
 		return None, nil
 	}
@@ -99,7 +99,7 @@ func (t *Table) made(c Call) {
 
 // reading applies the fault of a read: if it fails, nothing was read.
 func (t *Table) reading(ctx context.Context) error {
-	f, err := t.meet(ctx, Call{})
+	f, err := t.inject(ctx, Call{})
 	if err == nil && (f == AppliedUnknown || f == RefusedByOwn) {
 		err = &table.Error{Kind: table.Down, Err: errInjected}
 	}
@@ -145,7 +145,7 @@ func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) 
 // Commit implements [table.Table]. The error is that of the fault, or of the underlying table.
 func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	c := Call{Commit: true, Ops: ops}
-	f, err := t.meet(ctx, c)
+	f, err := t.inject(ctx, c)
 	if err != nil {
 		return err
 	}
