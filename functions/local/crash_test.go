@@ -75,11 +75,11 @@ func (l *load) work(ctx context.Context, round, n int) {
 		if rand.IntN(2) == 0 {
 			form = append(form, "chat_id", fmt.Sprint("chat-", rand.IntN(10)))
 		}
-		l.judge(ctx, key, form)
+		l.send(ctx, key, form)
 	}
 }
 
-func (l *load) judge(ctx context.Context, key string, form []string) {
+func (l *load) send(ctx context.Context, key string, form []string) {
 	status, v, err := l.post(ctx, form...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *load) note(key string, v map[string]any) {
 // retry sends requests without response again, with the same key.
 func (l *load) retry() {
 	for key, form := range l.unknown {
-		l.judge(l.t.Context(), key, form)
+		l.send(l.t.Context(), key, form)
 	}
 }
 

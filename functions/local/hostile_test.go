@@ -253,14 +253,14 @@ func (p *program) maker(address, approval string) string {
 		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])
 }
 
-// tellAll runs the cases, hostile-clients at a time, and checks the outcome of each.
-func (p *program) tellAll(models *hostileModels, hands *hostileTools, lies []lie) int {
+// runAll runs the cases, hostile-clients at a time, and checks the outcome of each.
+func (p *program) runAll(models *hostileModels, hands *hostileTools, lies []lie) int {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range *hostileClients {
 		all.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(lies); n = int(next.Add(1)) - 1 {
-				p.tell(models, hands, lies[n])
+				p.runCase(models, hands, lies[n])
 			}
 		})
 	}
@@ -268,7 +268,7 @@ func (p *program) tellAll(models *hostileModels, hands *hostileTools, lies []lie
 	return len(lies)
 }
 
-func (p *program) tell(models *hostileModels, hands *hostileTools, l lie) {
+func (p *program) runCase(models *hostileModels, hands *hostileTools, l lie) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
 	defer cancel()
 	status, handle, err := p.post(ctx, "agent_id", l.agent, "message", models.add(l), "wait", "false")
@@ -450,7 +450,7 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 				w.(http.Flusher).Flush()
 			}
 		}})
-	return p.tellAll(models, hands, lies)
+	return p.runAll(models, hands, lies)
 }
 
 // toolAnswers are the responses of tool servers.
@@ -497,7 +497,7 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, say: saying(speech{calls: calls}),
 			allowed: slices.Repeat([]string{"1"}, 12)})
 	}
-	return p.tellAll(models, hands, lies)
+	return p.runAll(models, hands, lies)
 }
 
 // honestReplies are as many ordinary cases with as many calls.
@@ -512,7 +512,7 @@ func (p *program) honestReplies(models *hostileModels, hands *hostileTools, addr
 			lie{name: "honest", agent: free, say: say, allowed: []string{"1", "2", "3"}},
 		)
 	}
-	p.tellAll(models, hands, lies)
+	p.runAll(models, hands, lies)
 }
 
 func (p *program) honestBodies() {

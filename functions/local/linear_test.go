@@ -34,8 +34,8 @@ func (s *steady) address() (url, key string) {
 	return s.url, s.key
 }
 
-// lightning kills the process and starts it again.
-func (s *steady) lightning() {
+// restart kills the process and starts it again.
+func (s *steady) restart() {
 	s.kill() // clients continue to call the old address meanwhile
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 			struck.Go(func() {
 				// the random moment of the kill is the point of this test
 				<-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond)
-				s.lightning()
+				s.restart()
 			})
 		}
 		var v linear.Verdict

@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 			t.Logf("life %d: %s", len(lives), l)
 		}
 		if ctx.Err() == nil {
-			s.lightning()
+			s.restart()
 		}
 	}
 	beside.Wait()
@@ -164,10 +164,10 @@ func (w *workers) until(
 	}
 }
 
-// looks are averages of measurements of a process.
-type looks struct{ memory, goroutines, descriptors, n float64 }
+// averages are those of measurements of a process.
+type averages struct{ memory, goroutines, descriptors, n float64 }
 
-func (l *looks) add(memory, goroutines, descriptors int) {
+func (l *averages) add(memory, goroutines, descriptors int) {
 	l.n++
 	l.memory += (float64(memory) - l.memory) / l.n
 	l.goroutines += (float64(goroutines) - l.goroutines) / l.n
@@ -175,7 +175,7 @@ func (l *looks) add(memory, goroutines, descriptors int) {
 }
 
 // life is a process from start to end: its averages in the second quarter and in the last.
-type life struct{ early, late looks }
+type life struct{ early, late averages }
 
 func (l life) String() string {
 	return fmt.Sprintf("%.0f MB, %.0f goroutines, %.0f descriptors, and later %.0f MB, %.0f, %.0f", l.early.memory,

@@ -176,7 +176,7 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 	case what == resubscribe:
 		return c.follow(in.ID), nil
 	}
-	return c.tell(ctx, e, in.HistoryLength, false)
+	return c.taskReply(ctx, e, in.HistoryLength, false)
 }
 
 // run reads a run of the agent; other runs do not exist for the caller.
@@ -200,7 +200,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if in.Message.TaskID != "" {
 		run, err = c.answer(ctx, in.Message.TaskID, in.Message.ContextID, text, decisions)
 	} else {
-		run, err = c.begin(ctx, in.Message, text, streamed)
+		run, err = c.startRun(ctx, in.Message, text, streamed)
 	}
 	if err != nil {
 		return Reply{}, err
@@ -220,11 +220,11 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if err != nil {
 		return Reply{}, err
 	}
-	return c.tell(ctx, e, in.Configuration.HistoryLength, true)
+	return c.taskReply(ctx, e, in.Configuration.HistoryLength, true)
 }
 
-// begin starts a run with the message, in its context or in a new chat.
-func (c *call) begin(ctx context.Context, m message, text string, streamed bool) (string, error) {
+// startRun starts a run with the message, in its context or in a new chat.
+func (c *call) startRun(ctx context.Context, m message, text string, streamed bool) (string, error) {
 	if text == "" {
 		return "", &fault{invalidParams, "message.parts must have a text or data"}
 	}
@@ -268,8 +268,8 @@ func (c *call) answer(ctx context.Context, task, chat, text string, decisions []
 	return task, err
 }
 
-// tell returns a task in its current state.
-func (c *call) tell(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
+// taskReply returns a task in its current state.
+func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
 	v, err := view.Of(ctx, c.Store, e)
 	if err != nil {
 		return Reply{}, err
@@ -321,7 +321,7 @@ func (c *call) follow(run string) Reply {
 			return []any{c.status(shown)}, e.Status == string(lifecycle.AwaitingInput)
 		case feed.Done:
 			var list []any
-			if rest := c.beside(*e.Run); len(rest) > 0 {
+			if rest := c.otherParts(*e.Run); len(rest) > 0 {
 				list = append(list, c.artifact(*e.Run, rest, text, true))
 			}
 			return append(list, c.status(*e.Run)), true
@@ -330,8 +330,8 @@ func (c *call) follow(run string) Reply {
 	}}
 }
 
-// beside is the parts of a result other than its text.
-func (c *call) beside(v view.Run) []part {
+// otherParts are the parts of a result other than its text.
+func (c *call) otherParts(v view.Run) []part {
 	var result struct {
 		Output json.RawMessage  `json:"output"`
 		Files  []record.FileRef `json:"files"`

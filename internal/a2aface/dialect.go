@@ -147,7 +147,7 @@ func (c *call) task(v view.Run) object {
 		Answer string `json:"answer"`
 	}
 	if json.Unmarshal(v.Result, &result) == nil && v.Status == string(lifecycle.Completed) && v.Result != nil {
-		parts := append([]part{{Text: result.Answer}}, c.beside(v)...)
+		parts := append([]part{{Text: result.Answer}}, c.otherParts(v)...)
 		t["artifacts"] = []object{{"artifactId": answerID, "parts": c.parts(parts)}}
 	}
 	return t
@@ -225,8 +225,8 @@ func Malformed(text string) any {
 	return c.fault(&fault{parseError, text}).Message
 }
 
-// inOurWords replaces our names of a message's fields with the protocol's in error texts.
-var inOurWords = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
+// protocolNames replaces our names of a message's fields with the protocol's in error texts.
+var protocolNames = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
 	"message: ", "message.parts: ")
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
@@ -242,7 +242,7 @@ func (f *Face) faultOf(err error) *fault {
 	}
 	switch p.Kind {
 	case problem.Invalid, problem.TooLarge:
-		return &fault{invalidParams, inOurWords.Replace(p.Message)}
+		return &fault{invalidParams, protocolNames.Replace(p.Message)}
 	case problem.NotFound:
 		return &fault{taskNotFound, p.Message}
 	case problem.Conflict:

@@ -86,7 +86,7 @@ const (
 	webhooksShare  = 32 // of an organization, whose receivers may never answer
 	jobsAtOnce     = 2
 	sweepEvery     = time.Second
-	lookEvery      = time.Second
+	pollEvery      = time.Second
 	stopTime       = 8 * time.Second         // for requests; a stop may take 10 s in all
 	drainTime      = 6 * time.Second         // for steps of runs that are in progress
 	workTime       = 9500 * time.Millisecond // for all background work

@@ -88,7 +88,7 @@ func (s Service) Caps(ctx context.Context, seed uint64, clients, calls, limit in
 	if err != nil {
 		return Verdict{}, err
 	}
-	return judge(CapModel(limit), list,
+	return check(CapModel(limit), list,
 		func(o porcupine.Operation) bool { return o.Output.(capOutput).what != "refused" }), nil
 }
 

@@ -337,7 +337,7 @@ func (s Service) Chats(ctx context.Context, seed uint64, clients, calls int) (Ve
 	if err != nil {
 		return Verdict{}, err
 	}
-	return judge(ChatModel(), list, func(o porcupine.Operation) bool {
+	return check(ChatModel(), list, func(o porcupine.Operation) bool {
 		switch o.Output.(chatOutput).what {
 		case "busy", "full", "ended", "missing", "refused", "mismatch":
 			return false

@@ -166,7 +166,7 @@ type Verdict struct {
 // checkTime limits the search for an order.
 const checkTime = time.Minute
 
-func judge(m porcupine.Model, list []porcupine.Operation, succeeded func(porcupine.Operation) bool) Verdict {
+func check(m porcupine.Model, list []porcupine.Operation, succeeded func(porcupine.Operation) bool) Verdict {
 	v := Verdict{Operations: len(list)}
 	for _, o := range list {
 		if succeeded(o) {

@@ -94,7 +94,7 @@ func hazardScenarios() []Story {
 			assert.Equal(x, "awaiting_input", x.get("/runs/"+a.text("run_id")).text("status"))
 			assert.Len(x, x.get("/runs/"+mixed.text("run_id")).list("interrupts"), 2)
 		}},
-		{Name: "hazard03b/two answers at once: one wins, the other is judged afresh", Tell: func(x *Teller) {
+		{Name: "hazard03b/two answers at once: one wins, the other is checked again", Tell: func(x *Teller) {
 			x.chat("message", "/ask Which?\n/sleep 20s", "chat_id", "c").is(202)
 			counts := at64(func(i int) int {
 				return x.chat("message", fmt.Sprint(i), "chat_id", "c", "wait", "false").status

@@ -258,7 +258,7 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			if posted.Replayed || err == nil && posted.Parked == nil {
 				wanted = posted.Run.Agent
 			}
-			c.judge(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}},
+			c.checkRights(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}},
 				need{level: tenant.LevelRun, agents: c.all()}, err)
 		}); answered {
 			break
@@ -354,7 +354,7 @@ func (c *client) followup(a *actor) {
 		if err = refusal; err == nil {
 			posted, err = d.intake.Followup(ctx, p, run, c.message(), "")
 		}
-		c.judge(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
+		c.checkRights(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
 	}) {
 		c.there(run, err)
 		c.expect(err, "run_not_active", "parked_queue_full", "not_found", "unavailable")
@@ -417,7 +417,7 @@ func (c *client) resume(a *actor) {
 		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {
 			n.approves, n.then = slices.ContainsFunc(e.Value.Interrupts,
 				func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }), then
-			c.judge(d, t, began, n, n, err)
+			c.checkRights(d, t, began, n, n, err)
 		}
 		c.there(run, err)
 		c.expect(err, "not_awaiting_input", "interrupts_mismatch", "unavailable", "not_found")
@@ -441,7 +441,7 @@ func (c *client) cancel(a *actor) {
 		if err == nil {
 			_, err = d.intake.Cancel(ctx, p, run, "")
 		}
-		c.judge(d, t, began, c.to(run), c.to(run), err)
+		c.checkRights(d, t, began, c.to(run), c.to(run), err)
 		c.there(run, err)
 		c.expect(err, "not_found", "unavailable")
 	})
@@ -459,7 +459,7 @@ func (c *client) withdraw(a *actor) {
 		if err == nil {
 			err = d.intake.Withdraw(ctx, who, p[0], p[1])
 		}
-		c.judge(d, t, began, c.to(p[0]), need{level: tenant.LevelRun, agents: c.all()}, err)
+		c.checkRights(d, t, began, c.to(p[0]), need{level: tenant.LevelRun, agents: c.all()}, err)
 		c.expect(err, "not_found", "already_started", "unavailable")
 	})
 }
@@ -472,7 +472,7 @@ func (c *client) deleteChat(a *actor) {
 		if err == nil {
 			_, err = d.intake.DeleteChat(ctx, p, chat)
 		}
-		c.judge(d, t, began, need{level: tenant.LevelRun}, need{level: tenant.LevelRun, agents: c.all()}, err)
+		c.checkRights(d, t, began, need{level: tenant.LevelRun}, need{level: tenant.LevelRun, agents: c.all()}, err)
 		c.expect(err, "not_found", "unavailable")
 	})
 }
@@ -502,7 +502,7 @@ func (c *client) watch(a *actor) {
 			e, err = d.intake.Run(ctx, p, run)
 		}
 		n := need{level: tenant.LevelRead, agents: c.to(run).agents}
-		c.judge(d, t, began, n, n, err)
+		c.checkRights(d, t, began, n, n, err)
 		if err != nil {
 			c.there(run, err)
 			c.expect(err, "not_found", "unavailable")

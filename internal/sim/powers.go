@@ -156,9 +156,9 @@ func refused(err error) bool {
 	return is && (p.Kind == problem.Unauthenticated || p.Code == "insufficient_permission")
 }
 
-// judge checks a response against the rights while it was made, and for as long before as a process may use
+// checkRights checks a response against the rights while it was made, and for as long before as a process may use
 // outdated ones.
-func (c *client) judge(d *deployment, t text, began time.Time, must, may need, err error) {
+func (c *client) checkRights(d *deployment, t text, began time.Time, must, may need, err error) {
 	if c.powers == nil || c.left[c.who.User.ID] {
 		return
 	}

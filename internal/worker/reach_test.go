@@ -134,7 +134,7 @@ func (c *circle) send(who tenant.Principal, agent, text string) string {
 // run begins.
 func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 	for name, one := range map[string]struct {
-		tell func(c *circle) string
+		tell  func(c *circle) string
 		shown bool
 	}{
 		"parked behind a parked message": {tell: func(c *circle) string {

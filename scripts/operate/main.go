@@ -114,8 +114,8 @@ func (o *operator) queue(name string) (address, dead string, err error) {
 	return address, dead, nil
 }
 
-// looks limits the receives for listing dead letters; each returns up to ten.
-const looks = 100
+// maxReceives limits the receives for listing dead letters; each returns up to ten.
+const maxReceives = 100
 
 // deadLetters lists a queue's dead letters and calls see with each. They stay invisible for a minute, so that none
 // is listed twice.
@@ -125,7 +125,7 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 		return err
 	}
 	count := 0
-	for range looks {
+	for range maxReceives {
 		out, err := o.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &dead, MaxNumberOfMessages: 10, VisibilityTimeout: 60, WaitTimeSeconds: 1,
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	lookEvery = time.Second // the interval at which a running run checks for a cancel
+	pollEvery = time.Second // the interval at which a running run checks for a cancel
 	// for the step in progress at a hand-over: part of the minute at least that HAND_OVER_AFTER leaves
 	drainTime = 20 * time.Second
 )
@@ -36,7 +36,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	}
 	return &worker.Worker{
 		Shell: p.Shell, Store: p.Store, Known: p.Known, Feed: p.Feed, Host: p.Host, Log: p.Log, Lease: p.Settings.Lease,
-		PauseExpiry: p.Settings.PauseExpiry, Tick: lookEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
+		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach,
 	}, nil

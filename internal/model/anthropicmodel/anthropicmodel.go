@@ -125,7 +125,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		}
 		body.Tools = append(body.Tools, one)
 	}
-	var said heard
+	var said received
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
 		var e event
 		if err := modelhttp.Read(data, &e); err != nil {
@@ -143,8 +143,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	return said.reply(header)
 }
 
-// heard accumulates what a stream has sent so far.
-type heard struct {
+// received accumulates what a stream has sent so far.
+type received struct {
 	blocks []content
 	size   int // bytes of text and arguments
 	usage  usage
@@ -162,9 +162,9 @@ type content struct {
 const maxBlocks = 1000
 
 // enough says that the reply is larger than any caller accepts; no more of it is read.
-func (h *heard) enough() bool { return h.size > model.MaxArguments }
+func (h *received) enough() bool { return h.size > model.MaxArguments }
 
-func (h *heard) take(e event, emit func(string)) {
+func (h *received) take(e event, emit func(string)) {
 	h.usage.raise(e.Message.Usage)
 	h.usage.raise(e.Usage)
 	if e.Delta.StopReason != "" {
@@ -197,7 +197,7 @@ func (h *heard) take(e event, emit func(string)) {
 }
 
 // say appends to a block of the given kind; pieces for a block of another kind are ignored.
-func (h *heard) say(at int, kind string, piece modelhttp.Text, emit func(string)) {
+func (h *received) say(at int, kind string, piece modelhttp.Text, emit func(string)) {
 	if piece == "" || at >= len(h.blocks) || h.blocks[at].kind != kind {
 		return
 	}
@@ -229,7 +229,7 @@ func sum(claims ...modelhttp.Count) (total int64) {
 	return total
 }
 
-func (h *heard) reply(answer http.Header) (model.Reply, error) {
+func (h *received) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
 		InputTokens: sum(h.usage.Input, h.usage.CacheRead, h.usage.CacheCreation), OutputTokens: sum(h.usage.Output),
 		RequestID: answer.Get("Request-Id"),

@@ -51,7 +51,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 	stream := out.GetStream()
 	defer func() { _ = stream.Close() }()
-	var said heard
+	var said received
 	for event := range stream.Events() {
 		said.take(event, emit)
 		if said.enough() {
@@ -152,8 +152,8 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 	return blocks
 }
 
-// heard accumulates what a stream has sent so far.
-type heard struct {
+// received accumulates what a stream has sent so far.
+type received struct {
 	text  strings.Builder
 	calls []model.Call
 	bytes int // bytes of all calls' arguments
@@ -162,9 +162,9 @@ type heard struct {
 }
 
 // enough says that the reply is larger than any caller accepts; no more of it is read.
-func (h *heard) enough() bool { return h.bytes > model.MaxArguments || h.text.Len() > model.MaxText }
+func (h *received) enough() bool { return h.bytes > model.MaxArguments || h.text.Len() > model.MaxText }
 
-func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
+func (h *received) take(event types.ConverseStreamOutput, emit func(string)) {
 	switch e := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := e.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
@@ -191,7 +191,7 @@ func (h *heard) take(event types.ConverseStreamOutput, emit func(string)) {
 	}
 }
 
-func (h *heard) reply() (model.Reply, error) {
+func (h *received) reply() (model.Reply, error) {
 	r := model.Reply{
 		Text: h.text.String(), Calls: h.calls,
 		InputTokens: int64(aws.ToInt32(h.usage.InputTokens)), OutputTokens: int64(aws.ToInt32(h.usage.OutputTokens)),

@@ -121,7 +121,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
 	}
-	var said heard
+	var said received
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
 		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) {
 			return false, nil
@@ -143,8 +143,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, m.endpoint.Discreet(err)
 }
 
-// heard accumulates what a stream has sent so far.
-type heard struct {
+// received accumulates what a stream has sent so far.
+type received struct {
 	text, refusal strings.Builder
 	calls         []model.Call
 	at            map[modelhttp.Count]int // positions in calls, by the endpoint's index
@@ -154,11 +154,11 @@ type heard struct {
 }
 
 // enough says that the reply is larger than any caller accepts; no more of it is read.
-func (h *heard) enough() bool {
+func (h *received) enough() bool {
 	return h.arguments > model.MaxArguments || h.text.Len()+h.refusal.Len() > model.MaxText
 }
 
-func (h *heard) take(c chunk, emit func(string)) {
+func (h *received) take(c chunk, emit func(string)) {
 	if c.Usage != nil && c.Usage.Total > 0 {
 		h.usage = *c.Usage
 	}
@@ -191,7 +191,7 @@ func (h *heard) take(c chunk, emit func(string)) {
 // call returns the call to which a piece belongs: by its index, or, where the endpoint sends no index, by an id
 // that comes with a name. An id without a name does not start a call: some endpoints make up another id for each
 // piece.
-func (h *heard) call(index modelhttp.Count, id string, named bool) *model.Call {
+func (h *received) call(index modelhttp.Count, id string, named bool) *model.Call {
 	if index < 0 || index > maxCalls {
 		return nil
 	}
@@ -217,7 +217,7 @@ const maxLabel = 1 << 10
 
 func cut(label string) string { return label[:min(len(label), maxLabel)] }
 
-func (h *heard) reply(answer http.Header) (model.Reply, error) {
+func (h *received) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
 		Text: h.text.String(), InputTokens: int64(h.usage.Input), OutputTokens: int64(h.usage.Output),
 		RequestID: answer.Get("X-Request-Id"),

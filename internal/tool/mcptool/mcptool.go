@@ -33,8 +33,8 @@ import (
 // Kind is the kind "mcp".
 type Kind struct{ Client *http.Client }
 
-// line is the HTTP transport of one session: it adds credentials and limits what comes back.
-type line struct {
+// sessionTransport is the HTTP transport of one session: it adds credentials and limits what comes back.
+type sessionTransport struct {
 	http.RoundTripper
 	tool.Credentials
 
@@ -44,7 +44,7 @@ type line struct {
 	endless    atomic.Bool  // nor why a request was not made
 }
 
-func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *sessionTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	if l.asked.Add(1) > maxRequests {
 		l.endless.Store(true)
@@ -52,7 +52,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if r.Method == http.MethodDelete { // the end of the session; a server that hangs would not answer it
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, goodbyeTime)
+		ctx, cancel = context.WithTimeout(ctx, closeTime)
 		defer cancel()
 	}
 	r = r.Clone(ctx)
@@ -66,8 +66,8 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// goodbyeTime limits the end of a session.
-const goodbyeTime = time.Second
+// closeTime limits the end of a session.
+const closeTime = time.Second
 
 // Limits of a session, over all its responses.
 const (
@@ -80,7 +80,7 @@ var errEndless = errors.New("mcptool: too many requests")
 // bounded is a response body that fails once all bodies of the session together are too large.
 type bounded struct {
 	io.ReadCloser
-	line *line
+	line *sessionTransport
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -95,7 +95,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 // session is a connection to a server for one call.
 type session struct {
 	*mcp.ClientSession
-	line *line
+	line *sessionTransport
 }
 
 func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
@@ -106,7 +106,7 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 	if client.Transport == nil {
 		client.Transport = http.DefaultTransport
 	}
-	s := &session{line: &line{RoundTripper: client.Transport, Credentials: e.Credentials}}
+	s := &session{line: &sessionTransport{RoundTripper: client.Transport, Credentials: e.Credentials}}
 	client.Transport = s.line
 	var err error
 	var transport mcp.Transport = &mcp.StreamableClientTransport{
@@ -115,7 +115,7 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 	if len(e.Command) > 0 {
 		program := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
 		program.Env = environ()
-		transport = &mcp.CommandTransport{Command: program, TerminateDuration: goodbyeTime}
+		transport = &mcp.CommandTransport{Command: program, TerminateDuration: closeTime}
 	}
 	s.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, nil).Connect(ctx,
 		transport, nil)
