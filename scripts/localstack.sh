@@ -32,7 +32,8 @@ start() {
   setup
   status >/dev/null && return
   mkdir -p "$root/fs/tmp" "$root/xdg"
-  # OVERRIDE_IN_DOCKER=0: a CI machine with /.dockerenv would otherwise be taken for the LocalStack image, and FILESYSTEM_ROOT ignored
+  # OVERRIDE_IN_DOCKER=0: otherwise a CI machine with /.dockerenv would be taken for the LocalStack image, and
+  # FILESYSTEM_ROOT ignored
   # DNS_ADDRESS=0: no DNS server on :53.  TZ=UTC: Step Functions waits compare with the local clock.
   # XDG_CACHE_HOME: plux caches entry points there; a cache of our own cannot be stale.
   env -u AWS_ENDPOINT_URL -u AWS_PROFILE \

@@ -164,7 +164,7 @@ func (w *workers) until(
 	}
 }
 
-// averages are those of measurements of a process.
+// averages of what a process needs: memory in MB, goroutines, descriptors; n is the number of measurements.
 type averages struct{ memory, goroutines, descriptors, n float64 }
 
 func (l *averages) add(memory, goroutines, descriptors int) {

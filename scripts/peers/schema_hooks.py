@@ -1,5 +1,5 @@
-"""Makes schemathesis's requests meet things that exist: identifiers that answers told are put into later requests, most of the
-time. What the requests are made with (their key, its user and organization) is left alone, or nothing would be reached any more."""
+"""Makes schemathesis's requests refer to things that exist: ids from earlier responses are put into later requests, most
+of the time. The caller's own key, user and organization are not changed: without them no request would succeed."""
 
 import atexit
 import json
@@ -16,7 +16,7 @@ atexit.register(lambda: json.dump(answered, open(os.environ["ANSWERED"], "w")))
 known = {}  # kind -> identifiers, the newest last
 MOST = 200  # of each kind
 
-# What answers call the identifiers, and what paths and bodies do.
+# The names of ids in responses, and in paths and bodies.
 KINDS = {
     "agent_id": "agents", "run_id": "runs", "chat_id": "chats", "user_id": "users", "toolkit_id": "toolkits", "group_id": "groups",
     "key_id": "api-keys", "api_key_id": "api-keys", "file_id": "files", "organization_id": "organizations", "parked_id": "parked",
@@ -116,7 +116,7 @@ def before_call(context, case, kwargs):
 
 @schemathesis.check
 def unexplained_server_error(ctx, response, case):
-    """A run that failed is told with 500 to who waited for it; nothing else is."""
+    """A 500 is allowed only as the report of a failed run to a client that waited for it."""
     if response.status_code >= 500 and response.json().get("code") != "run_failed":
         raise AssertionError("%d %s" % (response.status_code, response.text[:500]))
 
