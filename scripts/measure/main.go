@@ -4,8 +4,8 @@
 //
 //	go run ./scripts/measure -tree ../before -tree . -time
 //
-// It reads sources with go/parser, whatever their build tags, and knows nothing of the packages that it measures, so that
-// old commits can be measured as well. It imports the standard library alone and needs no network (with
+// It reads sources with go/parser, whatever their build tags, and knows nothing of the packages that it measures, so
+// that old commits can be measured as well. It imports the standard library alone and needs no network (with
 // -cold-modules the go command does).
 package main
 
@@ -29,7 +29,7 @@ func main() {
 	var dirs trees
 	flag.Var(&dirs, "tree", "`DIR`ectory of a checkout; may be given again for another column (default \".\")")
 	list := flag.Bool("list", false, "list the places behind the figures too")
-	timed := flag.Bool("time", false, "run make check, make test and make run, and say how long they take (many minutes)")
+	timed := flag.Bool("time", false, "run make check, make test and make run, and say how long it takes (minutes)")
 	cold := flag.Bool("cold-modules", false, "with -time: begin with an empty module cache as well (needs the network)")
 	flag.Parse()
 	if len(dirs) == 0 {

@@ -147,7 +147,8 @@ func (s *source) width(where string, line []byte) {
 
 // sayingWhich is how a docstring says which errors come back: it names one, or says what fails or is refused. A guess
 // from words, but the same one for every tree.
-var sayingWhich = regexp.MustCompile(`\b(Err|No|Not)[A-Z]\w*|(?i)\b(errors?|fail(s|ed|ures?)?|refus(es|ed|als?)|conflicts?|problems?)\b`)
+var sayingWhich = regexp.MustCompile(`\b(Err|No|Not)[A-Z]\w*` +
+	`|(?i)\b(errors?|fail(s|ed|ures?)?|refus(es|ed|als?)|conflicts?|problems?)\b`)
 
 // errors counts the exported functions, methods and interface methods that return an error, and those that say which.
 func (s *source) errors(files *token.FileSet, f *ast.File) {
