@@ -171,7 +171,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
 	work := &worker.Worker{
 		Shell: shell, Store: store, Known: store.Known(), Feed: live, Host: machine, Log: log, Lease: s.Lease,
-		PauseExpiry: s.PauseExpiry, Tick: lookEvery,
+		PauseExpiry: s.PauseExpiry, Tick: pollEvery,
 		Drain: drainTime,
 		Loop: &agent.Loop{
 			Models: models, Host: machine,

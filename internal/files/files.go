@@ -94,7 +94,8 @@ func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, b
 		return f, problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
 	}
 	if f.UserID != user || f.Made {
-		return f, problem.New(problem.Forbidden, "insufficient_permission", "a file's bytes are sent by the user who announced it")
+		return f, problem.New(problem.Forbidden, "insufficient_permission",
+			"a file's bytes are sent by the user who announced it")
 	}
 	return s.fill(ctx, scope, f, bytes)
 }
@@ -102,7 +103,8 @@ func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, b
 func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, bytes io.Reader) (record.File, error) {
 	filled, err := s.Store.FillFile(ctx, scope, f.ID, bytes, MaxSize)
 	if errors.Is(err, blob.ErrTooLarge) {
-		return f, problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, MaxSize)
+		return f,
+			problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, MaxSize)
 	}
 	return filled, err
 }

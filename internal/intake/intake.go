@@ -246,7 +246,9 @@ func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Park
 // chat finds the message's chat, or prepares a new one.
 func (r *request) chat(ctx context.Context) (record.ChatEntity, error) {
 	now := r.Host.Now()
-	fresh := lifecycle.Chat{Organization: r.who.Organization.ID, User: r.who.User.ID, Title: r.title(), CreatedAt: now, UpdatedAt: now}
+	fresh := lifecycle.Chat{
+		Organization: r.who.Organization.ID, User: r.who.User.ID, Title: r.title(), CreatedAt: now, UpdatedAt: now,
+	}
 	id := r.message.ChatID
 	if id == "" {
 		fresh.ID = r.chatID
@@ -290,7 +292,8 @@ func (r *request) ticket(chat lifecycle.Chat) lifecycle.Ticket {
 	return lifecycle.Ticket{
 		RunID: r.runID, Organization: r.who.Organization.ID, User: r.who.User.ID, APIKey: r.who.Key.ID,
 		Agent: r.agent.ID, AgentVersion: r.agent.Version, Chat: chat.ID, OwnChatID: chat.OwnID,
-		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.callback() != "", Watched: r.message.Watched, Budgets: r.budgets,
+		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.callback() != "",
+		Watched: r.message.Watched, Budgets: r.budgets,
 	}
 }
 
@@ -303,7 +306,8 @@ func (r *request) callback() string {
 
 func (r *request) input() record.Input {
 	return record.Input{
-		Message: r.message.Text, Files: r.message.Files, Metadata: r.message.Metadata, CallbackURL: r.callback(), Idempotency: r.record,
+		Message: r.message.Text, Files: r.message.Files, Metadata: r.message.Metadata, CallbackURL: r.callback(),
+		Idempotency: r.record,
 	}
 }
 
@@ -346,7 +350,9 @@ func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) er
 	tx.Hold(ctx, r.who.Organization.ID, agent, run, r.message.Files)
 	var none *record.NoFile
 	if errors.As(tx.Err(), &none) {
-		return errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool { return f.FileID == none.ID }), none.ID))
+		return errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool {
+			return f.FileID == none.ID
+		}), none.ID))
 	}
 	return tx.Err()
 }
@@ -379,7 +385,8 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 			return err
 		}
 		if what := l.Exhausted(spent); what != "" {
-			p := problem.New(problem.Limited, "budget_exhausted", "the budget of %s %s for this %s is used up: %s", l.Kind, l.ID, l.Period, what).
+			p := problem.New(problem.Limited, "budget_exhausted",
+				"the budget of %s %s for this %s is used up: %s", l.Kind, l.ID, l.Period, what).
 				With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
 			p.RetryAfter = l.Ends(now).Sub(now)
 			return p
@@ -435,7 +442,9 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		if !run.Answerable() {
 			return move.Change{}, errAgain
 		}
-		if err := r.idempotency(ctx, tx, record.Idempotency{Outcome: record.AnsweredPause, RunID: run.ID()}); err != nil {
+		if err := r.idempotency(ctx, tx, record.Idempotency{
+			Outcome: record.AnsweredPause, RunID: run.ID(),
+		}); err != nil {
 			return move.Change{}, err
 		}
 		if err := r.hold(ctx, tx, run.Agent, run.ID()); err != nil {
@@ -449,7 +458,8 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		return move.Change{
 			Event: lifecycle.AnswerMessage{By: r.who.User.ID, Slots: slots, StartBy: now.Add(r.Shell.StartDeadline)},
 			Decisions: &record.Decisions{By: r.who.User.ID, At: now, Idempotency: r.record, List: []record.Decision{{
-				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text, Files: r.message.Files,
+				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text,
+				Files: r.message.Files,
 			}}},
 		}, nil
 	})
@@ -519,7 +529,8 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 }
 
 func parkedFull(run string) error {
-	return problem.New(problem.Conflict, "parked_queue_full", "run %s has %d parked messages, as many as it may", run, lifecycle.MaxParked).
+	return problem.New(problem.Conflict, "parked_queue_full",
+		"run %s has %d parked messages, as many as it may", run, lifecycle.MaxParked).
 		With("active_run_id", run)
 }
 
@@ -530,7 +541,10 @@ func parkedFull(run string) error {
 // [Intake.Run]; Forbidden for a chat with agents out of reach; Conflict, run_not_active with run_status or
 // parked_queue_full; Limited, budget_exhausted.
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
-	r := &request{Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(), followsUp: true}
+	r := &request{
+		Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(),
+		followsUp: true,
+	}
 	if err := r.message.check("body."); err != nil {
 		return Posted{}, err
 	}
@@ -565,7 +579,8 @@ func (r *request) followup(ctx context.Context, run string) (Posted, error) {
 		return r.refused(ctx, err)
 	}
 	if !e.Value.Status.Active() {
-		return r.refused(ctx, problem.New(problem.Conflict, "run_not_active", "run %s has ended as %s; send the message through POST /chat", run, e.Value.Status).
+		return r.refused(ctx, problem.New(problem.Conflict, "run_not_active",
+			"run %s has ended as %s; send the message through POST /chat", run, e.Value.Status).
 			With("run_status", e.Value.Status))
 	}
 	standing, err := r.Tenants.Standing(ctx, r.who.Scope(), e.Value.Agent)

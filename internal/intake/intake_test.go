@@ -58,7 +58,8 @@ func newWorld(t *testing.T) *world {
 	h := hasty{host.System()}
 	w := &world{t: t, items: &faulttable.Table{Inner: memtable.New(h.Now)}}
 	store := record.New(w.items, &memblob.Store{}, h)
-	tenants := tenant.New(store, store.Known(), h, tenant.Defaults{UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
+	tenants := tenant.New(store, store.Known(), h,
+		tenant.Defaults{UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
 	w.who, err = tenants.Authenticate(t.Context(), first.Key)
@@ -156,17 +157,24 @@ func TestConflictIsRetriedAfterAPause(t *testing.T) {
 		h := host.System()
 		items := memtable.New(h.Now)
 		store := record.New(items, &memblob.Store{}, h)
-		defaults := tenant.Defaults{UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}
+		defaults := tenant.Defaults{
+			UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
+		}
 		first, err := tenant.New(store, store.Known(), h, defaults, nil).Bootstrap(t.Context())
 		require.NoError(t, err)
 		who, err := tenant.New(store, store.Known(), h, defaults, nil).Authenticate(t.Context(), first.Key)
 		require.NoError(t, err)
 		tx := store.Begin("made")
-		tx.PutChat(record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: who.Organization.ID, User: "u", CreatedAt: h.Now(), UpdatedAt: h.Now()}))
+		tx.PutChat(record.Fresh(lifecycle.Chat{
+			ID: "c", OwnID: true, Organization: who.Organization.ID, User: "u", CreatedAt: h.Now(), UpdatedAt: h.Now(),
+		}))
 		require.NoError(t, tx.Commit(t.Context()))
 		fought := &contested{Table: items}
 		store = record.New(fought, &memblob.Store{}, h)
-		in := &intake.Intake{Shell: &move.Shell{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store, Host: h, Tenants: tenant.New(store, store.Known(), h, defaults, nil)}
+		in := &intake.Intake{
+			Shell: &move.Shell{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store, Host: h,
+			Tenants: tenant.New(store, store.Known(), h, defaults, nil),
+		}
 		began := time.Now()
 		_, err = in.DeleteChat(t.Context(), who, "c")
 		assert.True(t, problem.Is(err, "unavailable"), "%v", err)

@@ -43,19 +43,33 @@ func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 		most int
 		say  func(n int) error
 	}{
-		"message":         {intake.MaxMessage, func(n int) error { return post(func(m *intake.Message) { m.Text = strings.Repeat("x", n) }) }},
-		"chat_id":         {128, func(n int) error { return post(func(m *intake.Message) { m.ChatID = strings.Repeat("x", n) }) }},
-		"title":           {200, func(n int) error { return post(func(m *intake.Message) { m.Title = strings.Repeat("ü", n) }) }},
-		"files":           {10, func(n int) error { return post(func(m *intake.Message) { m.Files = make([]record.FileRef, n) }) }},
-		"idempotency_key": {255, func(n int) error { return post(func(m *intake.Message) { m.Key = strings.Repeat("x", n) }) }},
-		"body.reason":     {1000, func(n int) error { return second(w.Cancel(ctx, w.who, "none", strings.Repeat("ü", n))) }},
+		"message": {intake.MaxMessage, func(n int) error {
+			return post(func(m *intake.Message) { m.Text = strings.Repeat("x", n) })
+		}},
+		"chat_id": {128, func(n int) error {
+			return post(func(m *intake.Message) { m.ChatID = strings.Repeat("x", n) })
+		}},
+		"title": {200, func(n int) error {
+			return post(func(m *intake.Message) { m.Title = strings.Repeat("ü", n) })
+		}},
+		"files": {10, func(n int) error {
+			return post(func(m *intake.Message) { m.Files = make([]record.FileRef, n) })
+		}},
+		"idempotency_key": {255, func(n int) error {
+			return post(func(m *intake.Message) { m.Key = strings.Repeat("x", n) })
+		}},
+		"body.reason": {1000, func(n int) error {
+			return second(w.Cancel(ctx, w.who, "none", strings.Repeat("ü", n)))
+		}},
 		"body.decided_by": {200, func(n int) error {
 			return resume(strings.Repeat("ü", n), record.Decision{InterruptID: "j", Decision: "reject"})
 		}},
 		"body.decisions[1].message": {intake.MaxMessage, func(n int) error {
 			return resume("", record.Decision{InterruptID: "j", Decision: "answer", Message: strings.Repeat("x", n)})
 		}},
-		"body.message": {intake.MaxMessage, func(n int) error { return second(w.Followup(ctx, w.who, "none", strings.Repeat("x", n), "")) }},
+		"body.message": {intake.MaxMessage, func(n int) error {
+			return second(w.Followup(ctx, w.who, "none", strings.Repeat("x", n), ""))
+		}},
 		"metadata": {16, func(n int) error {
 			return post(func(m *intake.Message) {
 				m.Metadata = map[string]string{}
@@ -87,11 +101,19 @@ func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 		"what cannot be shown": {post(func(m *intake.Message) { m.Key = "\x7f" }), "idempotency_key"},
 		"a followup's key":     {second(w.Followup(ctx, w.who, "none", "x", "\n")), "body.idempotency_key"},
 		"nobody's interrupt":   {resume("", record.Decision{Decision: "approve"}), "body.decisions[1].interrupt_id"},
-		"an unknown decision":  {resume("", record.Decision{InterruptID: "j", Decision: "perhaps"}), "body.decisions[1].decision"},
-		"no arguments":         {resume("", record.Decision{InterruptID: "j", Decision: "edit"}), "body.decisions[1].arguments"},
-		"arguments":            {resume("", record.Decision{InterruptID: "j", Decision: "edit", Arguments: json.RawMessage(`{}`)}), ""},
-		"no answer":            {resume("", record.Decision{InterruptID: "j", Decision: "answer"}), "body.decisions[1].message"},
-		"a silent rejection":   {resume("", record.Decision{InterruptID: "j", Decision: "reject"}), ""},
+		"an unknown decision": {
+			resume("", record.Decision{InterruptID: "j", Decision: "perhaps"}), "body.decisions[1].decision",
+		},
+		"no arguments": {
+			resume("", record.Decision{InterruptID: "j", Decision: "edit"}), "body.decisions[1].arguments",
+		},
+		"arguments": {
+			resume("", record.Decision{InterruptID: "j", Decision: "edit", Arguments: json.RawMessage(`{}`)}), "",
+		},
+		"no answer": {
+			resume("", record.Decision{InterruptID: "j", Decision: "answer"}), "body.decisions[1].message",
+		},
+		"a silent rejection": {resume("", record.Decision{InterruptID: "j", Decision: "reject"}), ""},
 	} {
 		assert.Equal(t, c.field, about(c.err), name)
 	}

@@ -84,7 +84,9 @@ func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 				w.post(intake.Message{Text: "first", ChatID: "c"})
 			}
 		},
-		"another's message": func(w *world, _ record.Run) { w.post(intake.Message{Text: "first", ChatID: "c", Enqueue: true}) },
+		"another's message": func(w *world, _ record.Run) {
+			w.post(intake.Message{Text: "first", ChatID: "c", Enqueue: true})
+		},
 		"its chat's deletion": func(w *world, _ record.Run) {
 			_, err := w.DeleteChat(w.t.Context(), w.who, "c")
 			require.NoError(w.t, err)
@@ -114,7 +116,8 @@ func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 				case err != nil:
 					assert.NotEmpty(t, code(err), "%s, and %s before call %d: %v", name, rival, at, err)
 				case !slices.Contains([]string{
-					"a message to a busy chat", "a withdrawal", "a chat's deletion", "an idle chat's deletion", "a look at a chat", "a look at a list", "a look at an old chat",
+					"a message to a busy chat", "a withdrawal", "a chat's deletion", "an idle chat's deletion",
+					"a look at a chat", "a look at a list", "a look at an old chat",
 				}, name):
 					assert.NotEmpty(t, posted.Run.ID(), "%s, and %s before call %d", name, rival, at)
 				}

@@ -46,7 +46,9 @@ func checkDecision(i int, d *record.Decision) (err error) {
 // It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt; NotFound
 // or Forbidden, as [Intake.Run]; Forbidden when only the agent's approvers may decide; Conflict, interrupts_mismatch
 // with pending_interrupt_ids, or not_awaiting_input with run_status and, where there is one, last_decision.
-func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string, list []record.Decision) (record.RunEntity, error) {
+func (in *Intake) Resume(
+	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision,
+) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
 	}
@@ -68,7 +70,8 @@ func (in *Intake) Resume(ctx context.Context, p tenant.Principal, id, by string,
 		now := in.Host.Now()
 		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Shell.StartDeadline)}
 		for _, d := range list {
-			event.Decisions = append(event.Decisions, lifecycle.Decision{InterruptID: d.InterruptID, Verb: lifecycle.Verb(d.Decision)})
+			event.Decisions = append(event.Decisions,
+				lifecycle.Decision{InterruptID: d.InterruptID, Verb: lifecycle.Verb(d.Decision)})
 		}
 		if run.Status == lifecycle.AwaitingInput {
 			err := in.mayDecide(ctx, p, run)
@@ -99,12 +102,14 @@ func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.
 func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *lifecycle.Refusal) error {
 	switch refusal.Reason {
 	case lifecycle.Mismatch:
-		return problem.New(problem.Conflict, "interrupts_mismatch", "the decisions must name exactly the pending interrupts, each once").
+		return problem.New(problem.Conflict, "interrupts_mismatch",
+			"the decisions must name exactly the pending interrupts, each once").
 			With("pending_interrupt_ids", r.PendingIDs())
 	case lifecycle.WrongKind:
 		return problem.InvalidField("body.decisions", "%s", refusal.Detail)
 	default:
-		p := problem.New(problem.Conflict, "not_awaiting_input", "run %s is %s and awaits no input", r.ID(), r.Status).With("run_status", r.Status)
+		p := problem.New(problem.Conflict, "not_awaiting_input",
+			"run %s is %s and awaits no input", r.ID(), r.Status).With("run_status", r.Status)
 		d, found, err := in.Store.LastDecision(ctx, r.ID(), r.Pause)
 		if err != nil {
 			return err
@@ -114,7 +119,9 @@ func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *life
 			for _, one := range d.List {
 				ids = append(ids, one.InterruptID)
 			}
-			return p.With("last_decision", map[string]any{"interrupt_ids": ids, "decided_by": d.By, "at": d.At.UTC().Format("2006-01-02T15:04:05.000Z")})
+			return p.With("last_decision", map[string]any{
+				"interrupt_ids": ids, "decided_by": d.By, "at": d.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+			})
 		}
 		return p
 	}
@@ -185,7 +192,8 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 	if _, err := in.Store.LiveRun(ctx, scope, parked); err != nil {
 		return problem.Missing("parked message " + parked)
 	}
-	return problem.New(problem.Conflict, "already_started", "the message has started as run %s", parked).With("run_id", parked)
+	return problem.New(problem.Conflict, "already_started",
+		"the message has started as run %s", parked).With("run_id", parked)
 }
 
 // DeleteChat ends the chat's active run without a webhook, drops its parked messages, and stores a job, whose id is
@@ -216,7 +224,8 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	job := in.Host.NewID()
 	tx := in.Store.Begin(job)
 	tx.PutJob(record.Fresh(record.Job{
-		ID: job, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch, Due: in.Host.Now(),
+		ID: job, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch,
+		Due: in.Host.Now(),
 	}))
 	tx.AuditDeed(ctx, c.Organization, "chat", c.ID)
 	bury := func(c *lifecycle.Chat) {

@@ -77,7 +77,8 @@ func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 				assert.Equal(t, first.Run.ID(), second.Run.ID(), name)
 				assert.Equal(t, first.Parked, second.Parked, name)
 				if run := w.run(first.Run.ID()); run.Status == lifecycle.Queued && first.Parked == nil {
-					w.move(run.ID(), move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
+					w.move(run.ID(),
+						move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 				}
 			}
 		}
@@ -117,7 +118,8 @@ func TestRetryFindsParkedMessage(t *testing.T) {
 	assert.False(t, free.Replayed, "what was withdrawn frees its key")
 
 	other := w.post(intake.Message{Text: "other", ChatID: "d"}).Run
-	assert.Equal(t, "not_found", code(w.Withdraw(t.Context(), w.who, other.ID(), free.Parked.ParkedID)), "of another chat")
+	assert.Equal(t, "not_found", code(w.Withdraw(t.Context(), w.who, other.ID(), free.Parked.ParkedID)),
+		"of another chat")
 	for range 4 {
 		w.post(intake.Message{Text: "x", ChatID: "c", Enqueue: true})
 	}
@@ -188,8 +190,10 @@ func TestRefusedResumeSaysWhy(t *testing.T) {
 	err = resume("", approve)
 	assert.Equal(t, "interrupts_mismatch", code(err))
 	assert.Equal(t, []string{"i", "j"}, extras(err)["pending_interrupt_ids"])
-	assert.Equal(t, "body.decisions", about(resume("", approve, record.Decision{InterruptID: "j", Decision: "approve"})))
-	require.NoError(t, resume("somebody", approve, record.Decision{InterruptID: "j", Decision: "answer", Message: "yes"}))
+	assert.Equal(t, "body.decisions",
+		about(resume("", approve, record.Decision{InterruptID: "j", Decision: "approve"})))
+	require.NoError(t,
+		resume("somebody", approve, record.Decision{InterruptID: "j", Decision: "answer", Message: "yes"}))
 	after := w.run(run)
 	assert.Equal(t, []any{lifecycle.Queued, "somebody"}, []any{after.Status, after.DecidedBy})
 	assert.NotEmpty(t, after.Slots.User)
@@ -238,9 +242,11 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 		allowed("read", err)
 		_, err = w.Followup(ctx, p, secret.Run.ID(), "x", "k of "+who)
 		allowed("followup", err)
-		_, err = w.Post(ctx, p, intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Enqueue: true, Key: "p of " + who})
+		_, err = w.Post(ctx, p,
+			intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Enqueue: true, Key: "p of " + who})
 		allowed("speak beside it", err)
-		_, err = w.Post(ctx, p, intake.Message{AgentID: closed, Text: "x", ChatID: "alone", Enqueue: true, Key: "a of " + who})
+		_, err = w.Post(ctx, p,
+			intake.Message{AgentID: closed, Text: "x", ChatID: "alone", Enqueue: true, Key: "a of " + who})
 		allowed("speak to it", err)
 		_, err = w.Chat(ctx, p, "alone")
 		allowed("see its chat", err)
@@ -275,7 +281,8 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{Agents: []string{closed}})
 			require.NoError(t, err)
 			assert.False(t, yes)
-			_, yes, err = w.Seen(ctx, p, lifecycle.Chat{ID: "alone", OwnID: true, Organization: p.Organization.ID, LastRun: alone.Run.ID()})
+			_, yes, err = w.Seen(ctx, p,
+				lifecycle.Chat{ID: "alone", OwnID: true, Organization: p.Organization.ID, LastRun: alone.Run.ID()})
 			require.NoError(t, err)
 			assert.False(t, yes, "the agents of a chat from before they were noted are those of its runs")
 			old := chat.Value
@@ -305,7 +312,8 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 		assert.Equal(t, map[string]any{"limit": 5, "active": 5}, p.Extras)
 		assert.Equal(t, time.Second, p.RetryAfter)
 	}
-	assert.True(t, w.post(intake.Message{Text: "x", Key: "a"}).Replayed, "an outcome that is there comes before the caps")
+	assert.True(t, w.post(intake.Message{Text: "x", Key: "a"}).Replayed,
+		"an outcome that is there comes before the caps")
 	other := w.who
 	other.User.ID = "0123456789abcdef01234567"
 	_, err := w.Post(t.Context(), other, intake.Message{AgentID: w.agent, Text: "x"})
@@ -324,12 +332,17 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 		_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: chat, Enqueue: true})
 		assert.Equal(t, "budget_exhausted", code(err), chat)
 		p, _ := problem.As(err)
-		assert.Equal(t, map[string]string{"kind": "organization", "id": w.who.Organization.ID, "period": "month"}, p.Extras["budget"])
+		assert.Equal(t, map[string]string{"kind": "organization", "id": w.who.Organization.ID, "period": "month"},
+			p.Extras["budget"])
 		assert.Positive(t, p.RetryAfter)
 	}
 	w.who.Organization.Budget = nil
 	w.claim(first.ID())
-	w.move(first.ID(), move.Change{Event: lifecycle.Complete{Work: lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}}})
+	w.move(first.ID(), move.Change{
+		Event: lifecycle.Complete{
+			Work: lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}},
+		},
+	})
 	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x"})
 	assert.Equal(t, "budget_exhausted", code(err))
 }
@@ -338,11 +351,13 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 func TestRunTakesFieldsFromMessageAndAgent(t *testing.T) {
 	w := newWorld(t)
 	m := intake.Message{
-		Text: "x", ChatID: "c", Metadata: map[string]string{"a": "b"}, CallbackURL: "https://example.com/hook", Watched: true, Key: "k",
+		Text: "x", ChatID: "c", Metadata: map[string]string{"a": "b"}, CallbackURL: "https://example.com/hook",
+		Watched: true, Key: "k",
 	}
 	run := w.post(m).Run
 	assert.Equal(t, []any{w.agent, 1, "c", true, true, true, int64(60_000), w.who.User.ID, w.who.Key.ID}, []any{
-		run.Agent, run.AgentVersion, run.Chat, run.OwnChatID, run.Callback, run.Watched, run.LimitMS, run.User, run.APIKey,
+		run.Agent, run.AgentVersion, run.Chat, run.OwnChatID, run.Callback, run.Watched, run.LimitMS, run.User,
+		run.APIKey,
 	})
 	in, err := w.Store.Input(t.Context(), run)
 	require.NoError(t, err)
@@ -355,7 +370,8 @@ func TestRunTakesFieldsFromMessageAndAgent(t *testing.T) {
 		_, err := w.Post(t.Context(), w.who, c)
 		assert.Error(t, err, "%s that is not there", name)
 	}
-	_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", Files: []record.FileRef{{FileID: "0123456789abcdef01234567"}}})
+	_, err = w.Post(t.Context(), w.who,
+		intake.Message{AgentID: w.agent, Text: "x", Files: []record.FileRef{{FileID: "0123456789abcdef01234567"}}})
 	p, ok := problem.As(err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, "file_ids[0]", p.Fields[0].Location)
@@ -399,7 +415,9 @@ func TestLostRightIsRefusedEverywhere(t *testing.T) {
 
 // Approvers decide about tool calls; questions may be answered by all who reach the run.
 func TestOnlyApproversDecideToolCalls(t *testing.T) {
-	for kind, verb := range map[lifecycle.InterruptKind]string{lifecycle.Approval: "approve", lifecycle.Clarification: "answer"} {
+	for kind, verb := range map[lifecycle.InterruptKind]string{
+		lifecycle.Approval: "approve", lifecycle.Clarification: "answer",
+	} {
 		for _, approver := range []bool{false, true} {
 			w := newWorld(t)
 			group := w.group()
@@ -411,7 +429,8 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 			if approver {
 				w.who.User.GroupIDs = []string{group}
 			}
-			e, err := w.Resume(t.Context(), w.who, posted.Run.ID(), "", []record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}})
+			e, err := w.Resume(t.Context(), w.who, posted.Run.ID(), "",
+				[]record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}})
 			if kind == lifecycle.Approval && !approver {
 				assert.Equal(t, "insufficient_permission", code(err))
 				assert.Equal(t, lifecycle.AwaitingInput, w.run(posted.Run.ID()).Status)
@@ -432,7 +451,9 @@ func TestFollowupTakesAgentFromItsRun(t *testing.T) {
 	posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: agent, Text: "x", ChatID: "c"})
 	require.NoError(t, err)
 	assert.True(t, posted.Run.Callback)
-	_, err = w.Tenants.EditAgent(t.Context(), w.who, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+	_, err = w.Tenants.EditAgent(t.Context(), w.who, agent, 0, true, true, func(
+		s record.AgentSpec,
+	) (record.AgentSpec, error) {
 		s.Budget = &record.Budget{Period: "day", MaxRuns: &n, MaxTokens: &n}
 		return s, nil
 	})
@@ -442,7 +463,8 @@ func TestFollowupTakesAgentFromItsRun(t *testing.T) {
 		require.NoError(t, err)
 		p, err := w.Store.Parked(t.Context(), f.Parked.ParkedID)
 		require.NoError(t, err)
-		assert.Equal(t, []any{agent, 1, false, true}, []any{p.Ticket.Agent, p.Ticket.AgentVersion, p.Ticket.Callback, p.Ticket.Waited})
+		assert.Equal(t, []any{agent, 1, false, true},
+			[]any{p.Ticket.Agent, p.Ticket.AgentVersion, p.Ticket.Callback, p.Ticket.Waited})
 		assert.Len(t, p.Ticket.Budgets, 1)
 		assert.Empty(t, p.Input.CallbackURL)
 	}

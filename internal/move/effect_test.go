@@ -20,9 +20,9 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// What a move makes due is said after its commit, once, also when whoever asked for it has gone meanwhile; a queue or a
-// timer that does not take it undoes nothing, as the due index remembers.
-func TestWhatIsSaidAfterAMove(t *testing.T) {
+// What a transition has made due is sent after its commit, once, also when the caller's context has ended; a queue or
+// timer that fails undoes nothing, because the due index has it, too.
+func TestMessagesFollowTheCommit(t *testing.T) {
 	says := map[string][]string{
 		"a new run":                        {"run RUN for o", "ring RUN"},
 		"a new run of a long message":      {"run RUN for o", "ring RUN"},
@@ -83,14 +83,14 @@ func TestWhatIsSaidAfterAMove(t *testing.T) {
 	}
 }
 
-// status is where a run stands; nowhere as long as it is not there.
+// status returns a run's status; empty when it does not exist.
 func (w *world) status(run string) lifecycle.Status {
 	e, _ := w.Store.Run(w.t.Context(), record.System(), run)
 	return e.Value.Status
 }
 
-// What is stored beside a run's head is read again as it was given.
-func TestWhatIsStoredBesideARun(t *testing.T) {
+// What is stored beside a run's head is read as written.
+func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 	for _, size := range []int{1, 1000, 10_000} {
 		w := newWorld(t)
 		ticket, in := w.ticket("u"), input(size)
@@ -118,7 +118,7 @@ func TestWhatIsStoredBesideARun(t *testing.T) {
 		asked, err := w.Store.Interrupts(t.Context(), run.ID(), 1)
 		require.NoError(t, err)
 		assert.Equal(t, c.Interrupts, asked)
-		parked := w.park("u", run.ID()) // nothing is asked anew
+		parked := w.park("u", run.ID()) // no new question
 		asked, err = w.Store.Interrupts(t.Context(), run.ID(), 1)
 		require.NoError(t, err)
 		assert.Equal(t, c.Interrupts, asked)
@@ -160,9 +160,9 @@ func TestWhatIsStoredBesideARun(t *testing.T) {
 	}
 }
 
-// A run that ends otherwise has no result, though its worker may have brought one; one that was cancelled before it
-// could ask has asked nothing.
-func TestWhatARunThatWasCancelledHasNot(t *testing.T) {
+// A run that is not completed has no result, though its worker may have brought one; one that was cancelled before it
+// paused has no interrupts.
+func TestCancelledRunHasNoResultOrInterrupts(t *testing.T) {
 	for name, change := range map[string]func(w *world) move.Change{
 		"a result": func(*world) move.Change {
 			return move.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)}
@@ -185,9 +185,9 @@ func TestWhatARunThatWasCancelledHasNot(t *testing.T) {
 	}
 }
 
-// An ended run leaves its chat free, or to the first message that waited, on whose run the others wait; what nobody
-// waits for any more goes with it.
-func TestAnEndedRunLeavesItsChat(t *testing.T) {
+// An ended run frees its chat, or hands it to the first parked message, on whose run the others wait; what nobody waits
+// for any more is deleted with it.
+func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 	for _, waiting := range []int{0, 1, 3} {
 		for _, dropped := range []bool{false, true} {
 			w := newWorld(t)
@@ -221,8 +221,8 @@ func TestAnEndedRunLeavesItsChat(t *testing.T) {
 	}
 }
 
-// What cannot be stored is refused, and nothing of its move is stored.
-func TestWhatCannotBeStoredIsRefusedWhole(t *testing.T) {
+// A transition with something that cannot be stored is refused whole.
+func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 	const text = "\xff"
 	broken := json.RawMessage(`{`)
 	twice := json.RawMessage(`{"a":1,"a":2}`)

@@ -113,7 +113,8 @@ func (m *Shell) From(
 			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
 		}
 	}
-	return e, lifecycle.Outcome{}, problem.Retry(fmt.Errorf("run %s changed %d times while it was being moved", e.Value.ID(), attempts))
+	return e, lifecycle.Outcome{},
+		problem.Retry(fmt.Errorf("run %s changed %d times while it was being moved", e.Value.ID(), attempts))
 }
 
 // Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
@@ -125,7 +126,9 @@ func (m *Shell) Pause(ctx context.Context, try int) error {
 // Make makes one transition of a run as it was read: it adds the transition to the unit of work and commits that. It
 // returns lifecycle.ErrRefused when the transition is not allowed, record.ErrStale when the run, its chat or a slot has
 // changed, or what [record.Tx.Commit] returns.
-func (m *Shell) Make(ctx context.Context, e record.RunEntity, tx *record.Tx, c Change) (record.RunEntity, lifecycle.Outcome, error) {
+func (m *Shell) Make(
+	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change,
+) (record.RunEntity, lifecycle.Outcome, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, m.Host.Now())
 	if err != nil {
 		return e, o, err
@@ -196,13 +199,14 @@ func (m *Shell) announce(ctx context.Context, tx *record.Tx, r record.Run, a lif
 		return err
 	}
 	h := record.Hook{
-		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(), Sequence: a.Sequence,
-		Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
+		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
+		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
 		State: record.HookPending, NextAttempt: m.Host.Now(), LookAt: m.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
 		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,
-		Interrupts: json.RawMessage("[]"), Metadata: in.Metadata, OccurredAt: events.Time(r.UpdatedAt), Sequence: a.Sequence,
+		Interrupts: json.RawMessage("[]"), Metadata: in.Metadata, OccurredAt: events.Time(r.UpdatedAt),
+		Sequence: a.Sequence,
 	}
 	if body.Metadata == nil {
 		body.Metadata = map[string]string{}
@@ -345,7 +349,8 @@ func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *recor
 		m.Moved(o)
 	}
 	if r.Status != o.Before.Status {
-		m.Log.Debug("run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt, "organization_id", r.Organization)
+		m.Log.Debug("run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
+			"organization_id", r.Organization)
 	}
 	if o.Nudge {
 		id := r.ID()
@@ -355,7 +360,8 @@ func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *recor
 		m.send(ctx, events.NudgeRun, id, r.Organization)
 	}
 	if o.Announce != nil {
-		m.send(ctx, events.NudgeWebhook, record.Hook{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(), r.Organization)
+		m.send(ctx, events.NudgeWebhook, record.Hook{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(),
+			r.Organization)
 	}
 	if o.Disarm != nil {
 		if err := m.Timer.Stop(ctx, alarmName(r.ID(), o.Disarm.Pause)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-// push is what is sent of the state that a run has entered, and is held to what all pushes say.
+// push returns the webhook body of the status that a run has entered, after checking what holds for all of them.
 func (w *world) push(r record.Run) events.Webhook {
 	w.t.Helper()
 	h, found, err := w.Store.Hook(w.t.Context(), r.ID(), r.Transition)
@@ -24,8 +24,8 @@ func (w *world) push(r record.Run) events.Webhook {
 	require.NoError(w.t, json.Unmarshal([]byte(h.Value.Body), &body))
 	assert.Equal(w.t, record.Hook{
 		DeliveryID: body.DeliveryID, Organization: "o", RunID: r.ID(), Sequence: r.Transition, Event: body.Event,
-		Status: string(r.Status), CallbackURL: "https://example.com/hook", Body: h.Value.Body, State: record.HookPending,
-		NextAttempt: w.Host.Now(), LookAt: w.Host.Now().Add(lifecycle.DispatchGrace),
+		Status: string(r.Status), CallbackURL: "https://example.com/hook", Body: h.Value.Body,
+		State: record.HookPending, NextAttempt: w.Host.Now(), LookAt: w.Host.Now().Add(lifecycle.DispatchGrace),
 	}, h.Value, "it is due at once, and a nudge is on its way")
 	assert.Equal(w.t, events.Webhook{
 		Version: 1, Event: body.Event, DeliveryID: record.DeliveryID(r.ID(), r.Transition), RunID: r.ID(), ChatID: "c",
@@ -36,8 +36,8 @@ func (w *world) push(r record.Run) events.Webhook {
 	return body
 }
 
-// A push says which state was entered and why, in the bytes that are sent each time.
-func TestWhatAPushSays(t *testing.T) {
+// A webhook says which status was entered and why, with the same bytes in each try.
+func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
 	body := w.push(w.ask(run))
@@ -78,10 +78,10 @@ func TestWhatAPushSays(t *testing.T) {
 	assert.Contains(t, h.Value.Body, `"metadata":{}`)
 }
 
-// A parked message's run takes over the places of the one before it where they are its own user's and count; else it
-// has one of its own user's, so that caps hold for whose the work is. The cap of its user and that of the organization
-// may be reached: it is accepted work.
-func TestAPromotedRunHasAPlaceOfItsOwnUsers(t *testing.T) {
+// A parked message's run takes over the slots of the run before it when they are of its own user and count; otherwise
+// it gets slots of its own user, so that caps hold for the owner of the work. The caps of user and organization may be
+// reached: it is accepted work.
+func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		for _, paused := range []bool{false, true} {
 			for _, user := range []string{"u", "another"} {
@@ -126,8 +126,8 @@ func TestAPromotedRunHasAPlaceOfItsOwnUsers(t *testing.T) {
 	}
 }
 
-// Places are looked for at the caps that hold for the user and for its organization, each at its own.
-func TestPlacesAreLookedForAtTheCaps(t *testing.T) {
+// Slots are found with the caps of the user and of its organization, each with its own.
+func TestSlotsAreFoundWithTheCaps(t *testing.T) {
 	w := newWorld(t)
 	w.Caps = func(_ context.Context, organization, user string) (int, int, error) {
 		assert.Equal(t, []string{"o", "u"}, []string{organization, user})

@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// Whichever call fails for good: whoever asked for the move is told that it was not made, and nothing of it was.
-func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
-	const patience = 8 // how often the store is asked before it is given up
+// Whichever call fails for good: the transition returns an error, and nothing is written.
+func TestFailedCallIsReportedAndWritesNothing(t *testing.T) {
+	const patience = 8 // how many times a call of the store is tried
 	for name, ready := range operations() {
 		for fails, done := 0, false; !done; fails++ {
 			require.Less(t, fails, 50, name)
@@ -50,8 +50,8 @@ func TestWhateverCallFailsIsSaidAndNothingIsDone(t *testing.T) {
 	}
 }
 
-// A move's whole effect is one commit, which names the head of its run.
-func TestAMoveIsOneCommit(t *testing.T) {
+// All that a transition writes is one commit, which includes the run's head.
+func TestTransitionIsOneCommit(t *testing.T) {
 	for name, ready := range operations() {
 		w := newWorld(t)
 		o := ready(w)
@@ -74,13 +74,13 @@ func TestAMoveIsOneCommit(t *testing.T) {
 	}
 }
 
-// A move that is not possible is refused, and nothing of it is done.
-func TestAMoveThatIsNotPossibleIsRefused(t *testing.T) {
+// A transition that is not allowed is refused, and nothing is written.
+func TestImpossibleTransitionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
 	before := w.stored()
 	w.forget()
-	end := move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // it has not begun
+	end := move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // the run has not begun
 	_, o, err := w.Do(t.Context(), record.System(), run, plainly(end))
 	require.ErrorIs(t, err, lifecycle.ErrRefused)
 	assert.Equal(t, lifecycle.Outcome{}, o)
@@ -88,8 +88,8 @@ func TestAMoveThatIsNotPossibleIsRefused(t *testing.T) {
 	assert.Empty(t, w.outbox.said)
 }
 
-// What has changed since it was read is read again, and the move decided afresh, under the same name.
-func TestAMoveOfWhatHasChangedIsDecidedAfresh(t *testing.T) {
+// After a conflict the run is read again and the transition decided again, with the same write id.
+func TestConflictIsDecidedAgain(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
 	var seen, names []string
@@ -106,10 +106,10 @@ func TestAMoveOfWhatHasChangedIsDecidedAfresh(t *testing.T) {
 	assert.Equal(t, after, w.run(run))
 }
 
-// A move that is always overtaken is given up, and whoever asked for it told to try again. Between two tries there is a
-// wait, ever longer, of at most 50 ms. They end at once when nobody waits for the move, when who decides will not
-// have it any more, or when the run cannot be read.
-func TestAMoveThatIsAlwaysOvertakenIsGivenUp(t *testing.T) {
+// A transition that always meets conflicts gives up with a problem of kind Unavailable. The wait between two tries
+// grows up to 50 ms. Retries end at once when the context ends, when decide returns an error, or when the run cannot be
+// read.
+func TestEndlessConflictsGiveUp(t *testing.T) {
 	refusal := errors.New("not any more")
 	for name, c := range map[string]struct {
 		gone, refused, down bool
@@ -156,15 +156,15 @@ func TestAMoveThatIsAlwaysOvertakenIsGivenUp(t *testing.T) {
 		}
 		assert.Empty(t, w.moved, name)
 		for i, nap := range w.clock.naps[:min(c.decided, len(w.clock.naps))] {
-			longest := min(time.Millisecond<<i, 50*time.Millisecond) - 1 // that may be drawn
+			longest := min(time.Millisecond<<i, 50*time.Millisecond) - 1 // that may be chosen
 			assert.Equal(t, longest, nap, "%s, wait %d", name, i)
 		}
 	}
 }
 
-// A refusal that tells nothing of our own write, which went through: the run itself says who wrote it, and the move is
-// not made again.
-func TestAMoveThatWentThroughIsNotMadeAgain(t *testing.T) {
+// After a refusal that does not show the own write, which was done, the run itself says who wrote it, and the
+// transition is not made again.
+func TestDoneTransitionIsNotMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
 	w.Store = record.New(&mute{Table: w.items}, w.blobs, w.Host)
@@ -180,8 +180,8 @@ func TestAMoveThatWentThroughIsNotMadeAgain(t *testing.T) {
 	assert.Equal(t, after, w.run(run))
 }
 
-// A run that does not hold its chat hands it to nobody: the chat has changed since.
-func TestARunThatDoesNotHoldItsChatLeavesItAlone(t *testing.T) {
+// A run that does not hold its chat does not hand it on: the chat has changed since.
+func TestRunWithoutItsChatLeavesItAlone(t *testing.T) {
 	end := move.Change{Event: lifecycle.Remove{}}
 	for name, lose := range map[string]func(w *world, chat record.ChatEntity){
 		"it is another's": func(w *world, chat record.ChatEntity) {
@@ -208,7 +208,7 @@ func TestARunThatDoesNotHoldItsChatLeavesItAlone(t *testing.T) {
 	}
 }
 
-// touch writes a run, as somebody else would.
+// touch writes a run as another writer would.
 func (w *world) touch(run, reason string) {
 	e, err := w.Store.Run(w.t.Context(), record.System(), run)
 	require.NoError(w.t, err)
@@ -218,7 +218,7 @@ func (w *world) touch(run, reason string) {
 	require.NoError(w.t, tx.Commit(w.t.Context()))
 }
 
-// mute is a store that, after a write whose answer was lost, says of the repetition only that it was refused.
+// mute is a table whose refusal, when a write is repeated after a lost answer, does not show the current item.
 type mute struct{ table.Table }
 
 func (m *mute) Commit(ctx context.Context, move string, ops ...table.Op) error {

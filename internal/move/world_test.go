@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// world is a shell over a store whose calls may fail, with all that it says to others.
+// world is an executor over a store whose calls may fail, with all that it sends.
 type world struct {
 	*move.Shell
 
@@ -38,10 +38,10 @@ type world struct {
 	moved  []lifecycle.Outcome
 	log    *strings.Builder
 	cap    int
-	fails  func() bool // whether a call of the store, of the blobs or for the caps fails; nil: it does not
+	fails  func() bool // says whether a call of the table, the blob store or for the caps fails; nil: none
 }
 
-// clock is a machine whose time stands still, and that does not wait.
+// clock is a host whose time stands still and that does not wait.
 type clock struct {
 	host.Host
 
@@ -56,10 +56,10 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Int64N draws what is the longest wait.
+// Int64N returns the longest wait.
 func (c *clock) Int64N(n int64) int64 { return n - 1 }
 
-// outbox is the queue, the timer and the bell: it keeps what was said, in its order, unless it is broken.
+// outbox is queue, timer and notifier: it keeps what was sent in order, or fails when told to.
 type outbox struct {
 	said   []string
 	broken bool
@@ -88,7 +88,7 @@ func (o *outbox) Stop(ctx context.Context, name string) error { return o.take(ct
 
 func (o *outbox) Ring(run string) { o.said = append(o.said, "ring "+run) }
 
-// blobs fail when the world says so.
+// blobs is a blob store that fails when the world says so.
 type blobs struct {
 	*memblob.Store
 
@@ -122,7 +122,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// plain has a call of the store fail when the world says so.
+// plain is a table whose calls fail when the world says so.
 func (w *world) plain(faulttable.Call) faulttable.Fault {
 	if w.fails != nil && w.fails() {
 		return faulttable.Down
@@ -130,10 +130,10 @@ func (w *world) plain(faulttable.Call) faulttable.Fault {
 	return faulttable.None
 }
 
-// isJob says whether something is a job: what is large is announced by one, which sees to it unless a commit names it.
+// isJob says whether an item is a job: one announces each large document, and stays unless a commit names that.
 func isJob(k table.Key) bool { return strings.HasPrefix(k.Part, "job/") }
 
-// stored are the versions of all items, but for jobs.
+// stored returns the versions of all items except jobs.
 func (w *world) stored() map[table.Key]int64 {
 	items := map[table.Key]int64{}
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
@@ -144,7 +144,7 @@ func (w *world) stored() map[table.Key]int64 {
 	return items
 }
 
-// forget is what was said and told so far.
+// forget clears what was sent so far.
 func (w *world) forget() {
 	w.outbox.said, w.moved, w.clock.naps = nil, nil, nil
 	w.log.Reset()
@@ -157,7 +157,7 @@ func (w *world) ticket(user string) lifecycle.Ticket {
 	}
 }
 
-// input is a message of a size.
+// input is a message of a size in bytes.
 func input(size int) record.Input {
 	return record.Input{
 		Message: strings.Repeat(
@@ -170,7 +170,7 @@ func input(size int) record.Input {
 	}
 }
 
-// begin takes a message in, as a client's request does.
+// begin accepts a message, as a client's request does.
 func (w *world) begin(ctx context.Context, t lifecycle.Ticket, in record.Input) error {
 	slots, err := w.Slots(ctx, t)
 	if err != nil {
@@ -186,7 +186,7 @@ func (w *world) begin(ctx context.Context, t lifecycle.Ticket, in record.Input) 
 	return err
 }
 
-// accept has a run begin.
+// accept starts a run.
 func (w *world) accept(user string) string {
 	w.t.Helper()
 	t := w.ticket(user)
@@ -194,7 +194,7 @@ func (w *world) accept(user string) string {
 	return t.RunID
 }
 
-// park has a message wait on a run.
+// park parks a message on a run.
 func (w *world) park(user, on string) string {
 	w.t.Helper()
 	t := w.ticket(user)
@@ -224,7 +224,7 @@ func (w *world) claim(run string) record.Run {
 
 var work = lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}
 
-// asking is a run that begins to wait for an answer.
+// asking is a transition that pauses a run with a question.
 func (w *world) asking() move.Change {
 	return move.Change{
 		Event: lifecycle.Pause{
@@ -241,7 +241,7 @@ func (w *world) ask(run string) record.Run {
 	return w.do(run, plainly(w.asking()))
 }
 
-// answering is the end of that wait.
+// answering is the transition that ends that pause.
 func (w *world) answering(slots lifecycle.Slots) move.Change {
 	return move.Change{
 		Event: lifecycle.Resume{
@@ -254,7 +254,7 @@ func (w *world) answering(slots lifecycle.Slots) move.Change {
 	}
 }
 
-// said is a result of a size.
+// said is a result of a size in bytes.
 func said(size int) json.RawMessage {
 	return json.RawMessage(`{"answer":"` + strings.Repeat("x", size) + `"}`)
 }
@@ -281,14 +281,14 @@ func code(err error) string {
 	return ""
 }
 
-// operation is a move to be made, once.
+// operation is a transition to make once.
 type operation struct {
-	run  string                      // whose run it is
-	next string                      // the one that takes its chat, if there is one
+	run  string                      // its run
+	next string                      // the run that gets the chat, if there is one
 	do   func(context.Context) error // makes it
 }
 
-// operations are all kinds of moves, each made ready in a world of its own.
+// operations are all kinds of transitions, each prepared in its own world.
 func operations() map[string]func(w *world) operation {
 	made := func(w *world, run string, decide func(ctx context.Context) (move.Change, error)) operation {
 		return operation{run: run, do: func(ctx context.Context) error {

@@ -77,7 +77,9 @@ func changing(ctx context.Context, before, after any) context.Context {
 }
 
 // audited are the kinds of resources whose changes have entries in the audit log.
-var audited = map[string]bool{"agent": true, "toolkit": true, "user": true, "group": true, "api_key": true, "organization": true}
+var audited = map[string]bool{
+	"agent": true, "toolkit": true, "user": true, "group": true, "api_key": true, "organization": true,
+}
 
 // audit adds the audit log's entry of a commit, if it has an author and changes an audited resource: of the first such
 // resource.
@@ -103,7 +105,8 @@ func (tx *Tx) audit(ctx context.Context) {
 
 func (a Author) entry(at time.Time, writeID, kind, subject string) AuditEntry {
 	return AuditEntry{
-		ID: writeID, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
+		ID: writeID, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID,
+		APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
 	}
 }
 

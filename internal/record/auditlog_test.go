@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/table"
 )
 
-// entries is the audit log of an organization.
+// entries returns the audit log of an organization.
 func (e *estate) entries(organization string) (entries []record.AuditEntry) {
 	e.Helper()
 	page, err := record.Resources[record.AuditEntry](e.Context(), e.Store, record.Of(organization), "", 99)
@@ -23,7 +23,7 @@ func (e *estate) entries(organization string) (entries []record.AuditEntry) {
 	return entries
 }
 
-// wanted is the entry that the estate's author is to have, by its move.
+// wanted is the expected entry of the estate's author, by write id.
 func (e *estate) wanted(move, kind, subject string) record.AuditEntry {
 	return record.AuditEntry{
 		ID: move, Organization: e.organization, At: e.now, Operation: "doIt", UserID: e.user, APIKeyID: e.key,
@@ -31,9 +31,9 @@ func (e *estate) wanted(move, kind, subject string) record.AuditEntry {
 	}
 }
 
-// What a commit changes of what is audited stands in the log once, as its author's, whatever else is in the commit;
-// what is only looked at, and what is no resource of a client's, does not. The platform's own work has no author.
-func TestWhatStandsInTheAuditLog(t *testing.T) {
+// A commit that changes an audited resource has one entry, in its author's name, whatever else it writes; conditions
+// alone, and other resources, have none. The platform's own work has no author.
+func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 	const id = "text"
 	e := newEstate(t)
 	removal, err := opOf(e.Store, "m", func(tx *record.Tx) {
@@ -45,10 +45,11 @@ func TestWhatStandsInTheAuditLog(t *testing.T) {
 	agent, kit := record.Agent{ID: id, Organization: "o"}, record.Toolkit{ID: id, Organization: "o"}
 	user, key := record.User{ID: id, Organization: "o"}, record.APIKey{ID: id, Organization: "o"}
 	group, file := record.Group{ID: id, Organization: "o"}, record.File{ID: id, Organization: "o"}
-	version, err := opOf(e.Store, "m", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "x", Organization: "o"}) })
+	version, err := opOf(e.Store, "m",
+		func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "x", Organization: "o"}) })
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		kind string // "": none is to stand there
+		kind string // "": no entry
 		ops  []table.Op
 	}{
 		"an agent":         {"agent", []table.Op{estatePut(t, agent)}},
@@ -73,7 +74,7 @@ func TestWhatStandsInTheAuditLog(t *testing.T) {
 				ctx = e.by(ctx)
 				if c.kind != "" {
 					entry := e.wanted("m", c.kind, id)
-					entry.Organization = "o" // whose it is
+					entry.Organization = "o" // the owner of the resource
 					want = []record.AuditEntry{entry}
 				}
 			}
@@ -93,8 +94,8 @@ func estatePut[T record.Resourceful](t *testing.T, v T) table.Op {
 	return op
 }
 
-// An edit names the members that it changes, those of an agent's specification like any other, and not the time of it.
-func TestAnEditNamesWhatItChanges(t *testing.T) {
+// An entry names the members that an edit changes, those of an agent's spec too, but not the time of the change.
+func TestAuditEntryNamesChangedMembers(t *testing.T) {
 	e := newEstate(t)
 	ctx := e.by(t.Context())
 	n := int64(3)
@@ -125,16 +126,18 @@ func TestAnEditNamesWhatItChanges(t *testing.T) {
 	assert.Empty(t, e.entries(e.organization)[0].Changed)
 }
 
-// A decision stands in the log with who decided what, as the client says; a deed stands in that of the thing's owner.
-// The platform's own have no entries.
-func TestWhatIsDoneStandsInTheAuditLog(t *testing.T) {
+// The entry of a decision has who decided what, as the client says; the entry of an operation belongs to the thing's
+// owner. The platform's own operations have no entries.
+func TestDecisionsAndOperationsHaveEntries(t *testing.T) {
 	e := newEstate(t)
 	done := record.Decisions{By: "Ann", List: []record.Decision{
 		{InterruptID: "i", Decision: "approve"}, {InterruptID: "j", Decision: "reject"},
 	}}
 	do := func(ctx context.Context) {
-		require.NoError(t, committed(ctx, e.Store, "decided", func(tx *record.Tx) { tx.AuditDecisions(ctx, e.runOf(e.run), done) }))
-		require.NoError(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.AuditDeed(ctx, "another", "run", "r") }))
+		require.NoError(t,
+			committed(ctx, e.Store, "decided", func(tx *record.Tx) { tx.AuditDecisions(ctx, e.runOf(e.run), done) }))
+		require.NoError(t,
+			committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.AuditDeed(ctx, "another", "run", "r") }))
 		require.NoError(t, e.NoteDeed(ctx, "a third", "agent", "a"))
 	}
 	do(t.Context())

@@ -109,7 +109,8 @@ func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used 
 		}
 		if sum.Tokens+used >= b.MaxTokens {
 			named := strings.Split(b.Name, "/")
-			return fmt.Sprintf("the budget of %s %s for %s is used up: %d of %d tokens", named[0], named[1], named[2], sum.Tokens+used, b.MaxTokens), nil
+			return fmt.Sprintf("the budget of %s %s for %s is used up: %d of %d tokens",
+				named[0], named[1], named[2], sum.Tokens+used, b.MaxTokens), nil
 		}
 	}
 	return "", nil

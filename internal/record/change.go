@@ -13,7 +13,8 @@ type Match int64
 // Check returns a problem of kind PreconditionFailed when a version is not the expected one.
 func (m Match) Check(version int64) error {
 	if m != 0 && int64(m) != version {
-		return problem.New(problem.PreconditionFailed, "precondition_failed", "the resource has changed: If-Match names version %d, it has %d", m, version)
+		return problem.New(problem.PreconditionFailed, "precondition_failed",
+			"the resource has changed: If-Match names version %d, it has %d", m, version)
 	}
 	return nil
 }

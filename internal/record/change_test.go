@@ -20,7 +20,7 @@ func (w *runWorld) group() record.Entity[record.Group] {
 	return e
 }
 
-// rename is an edit that says how often it was made.
+// rename is an edit that counts its calls.
 func (w *runWorld) rename(made *int) func(*record.Group, *record.Tx) error {
 	return func(g *record.Group, _ *record.Tx) error {
 		*made++
@@ -29,9 +29,9 @@ func (w *runWorld) rename(made *int) func(*record.Group, *record.Tx) error {
 	}
 }
 
-// An edit is made of the resource as it stands, and made afresh when somebody else's comes before its commit: neither
-// is lost. Who is always slower gives up, and says so.
-func TestAnEditIsMadeOfWhatStands(t *testing.T) {
+// An edit is made of the resource as it is stored, and again when another write comes before its commit: neither is
+// lost. An edit that always meets conflicts gives up with a problem of kind Unavailable.
+func TestConflictingEditIsMadeAgain(t *testing.T) {
 	for _, rivals := range []int{0, 1, 15, 16} {
 		w := newRunWorld(t)
 		made, others, busy := 0, 0, false
@@ -62,8 +62,8 @@ func TestAnEditIsMadeOfWhatStands(t *testing.T) {
 	}
 }
 
-// An edit that names a version is made of that one only; one that was refused, or says no, changes nothing.
-func TestAnEditThatMayNotBeMade(t *testing.T) {
+// An edit that expects a version is made of that version only; a refused edit changes nothing.
+func TestRefusedEditChangesNothing(t *testing.T) {
 	no := errors.New("no")
 	for name, c := range map[string]struct {
 		scope record.Scope
@@ -100,8 +100,8 @@ func TestAnEditThatMayNotBeMade(t *testing.T) {
 	}
 }
 
-// What is written with a resource is written in its commit, or not at all: a second creation is refused.
-func TestWhatComesWithAResourceIsWrittenWithIt(t *testing.T) {
+// What is written together with a resource is in its commit: a second creation is refused whole.
+func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 	w := runBlank(t)
 	other := func(tx *record.Tx, id string) {
 		record.PutResource(tx, record.Fresh(record.Group{ID: id, Organization: "o"}))
@@ -127,7 +127,7 @@ func TestWhatComesWithAResourceIsWrittenWithIt(t *testing.T) {
 	for name, more := range map[string]func(record.Entity[record.Group], *record.Tx) error{
 		"that says no": func(record.Entity[record.Group], *record.Tx) error { return no },
 		"that cannot be": func(_ record.Entity[record.Group], tx *record.Tx) error {
-			other(tx, "one") // it is there
+			other(tx, "one") // it exists
 			return nil
 		},
 	} {
@@ -153,8 +153,8 @@ func TestWhatComesWithAResourceIsWrittenWithIt(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Whoever waits for its turn to edit again stops waiting when its client goes.
-func TestAnEditEndsWithItsClient(t *testing.T) {
+// The wait between two tries of an edit ends with the caller's context.
+func TestWaitForRetryEndsWithTheContext(t *testing.T) {
 	w := newRunWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx())
 	tries := 0

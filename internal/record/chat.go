@@ -81,7 +81,8 @@ func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	item := table.Item{Key: ChatKey(c), Owner: c.Organization}
 	if !c.Deleted {
 		item.Lists = []table.Listing{{
-			Index: table.ByOwner, Part: "chats/" + c.Organization, Sort: fmt.Sprintf("%013d/%s", c.CreatedAt.UnixMilli(), c.ID),
+			Index: table.ByOwner, Part: "chats/" + c.Organization,
+			Sort: fmt.Sprintf("%013d/%s", c.CreatedAt.UnixMilli(), c.ID),
 		}}
 	}
 	return put(tx, e, item)

@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// A chat is read as it was written, by its name and by its runs.
-func TestAChatIsReadAsItWasWritten(t *testing.T) {
+// A chat is read as it was written, by its id and by its runs.
+func TestChatIsReadAsWritten(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		w := runBlank(t)
 		c := runFill[lifecycle.Chat](t)
@@ -39,7 +39,8 @@ func TestAChatIsReadAsItWasWritten(t *testing.T) {
 		deleted := e
 		deleted.Value.Deleted = true
 		w.must("n", func(tx *record.Tx) { tx.PutChat(deleted) })
-		require.ErrorIs(t, committed(w.ctx(), w.Store, "x", func(tx *record.Tx) { tx.DeleteChat(e) }), record.ErrStale, "it is not as it was read")
+		require.ErrorIs(t, committed(w.ctx(), w.Store, "x", func(tx *record.Tx) { tx.DeleteChat(e) }), record.ErrStale,
+			"it is not as it was read")
 		e, found, err = w.FindChat(w.ctx(), record.Of(c.Organization), c.ID)
 		require.NoError(t, err)
 		assert.True(t, found, "it counts the epochs")
@@ -55,9 +56,9 @@ func TestAChatIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// A name that a client makes up means something in its organisation only; one that the service made is known to all,
-// and belongs to one organisation.
-func TestWhatAClientNames(t *testing.T) {
+// A client's own chat id is valid in its organization only; the service's ids are unique globally, and each belongs to
+// one organization.
+func TestOwnChatIDsAreScopedToTheOrganization(t *testing.T) {
 	ours, theirs := "69a42a400000000000000001", "69a42a400000000000000002"
 	chats := []lifecycle.Chat{
 		{ID: "a", OwnID: true, Organization: "o", Title: "o's"},
@@ -97,9 +98,9 @@ func TestWhatAClientNames(t *testing.T) {
 	}
 }
 
-// Chats are listed newest first, each once, as many at a time as asked for; what an index still lists and is gone, or
-// is another's, is left out.
-func TestPagesOfChats(t *testing.T) {
+// Chats are listed newest first, each once, as many per page as asked for; what an index still lists but was deleted,
+// or belongs to another organization, is left out.
+func TestChatsAreListedNewestFirstEachOnce(t *testing.T) {
 	w := runBlank(t)
 	const all = table.MaxGetKeys + 30
 	var newest []string
@@ -130,7 +131,7 @@ func TestPagesOfChats(t *testing.T) {
 	assert.Empty(t, page.Rows)
 
 	gone := record.ChatKey(lifecycle.Chat{ID: "chat 7", OwnID: true, Organization: "o"})
-	for _, owner := range []string{"", "p"} { // an index that lags lists what is gone, or was made by another since
+	for _, owner := range []string{"", "p"} { // a lagging index: deleted, or created by another since
 		w.items.Inner = &runLag{Table: w.memory, at: gone, owner: owner}
 		page, err := w.Chats(w.ctx(), record.Of("o"), "", all)
 		require.NoError(t, err)

@@ -53,7 +53,9 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 	if err := json.Unmarshal(item.Body, &e); err != nil {
 		return Entity[T]{}, fmt.Errorf("record: %s: %w", item.Key, err)
 	}
-	return Entity[T]{Value: e.Value, version: item.Version, move: item.Move, schema: item.Schema, unknown: e.Unknown}, nil
+	return Entity[T]{
+		Value: e.Value, version: item.Version, move: item.Move, schema: item.Schema, unknown: e.Unknown,
+	}, nil
 }
 
 // ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.
@@ -69,7 +71,8 @@ func Unstorable(err error) bool {
 // The error is [ErrUnstorable], or that the stored item has a newer schema.
 func write[T any](e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
-		return table.Op{}, fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
+		return table.Op{},
+			fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
 	}
 	body, err := json.Marshal(envelope[T]{Value: e.Value, Unknown: e.unknown})
 	if err != nil {

@@ -9,8 +9,11 @@ import (
 	"agentplatform/internal/table"
 )
 
-func TestMembersThatThisProgramDoesNotKnowAreKept(t *testing.T) {
-	item := table.Item{Key: RunKey("1"), Owner: "o", Version: 3, Schema: 1, Body: []byte(`{"run_id":"1","status":"queued","from_the_future":{"a":[1,2]}}`)}
+func TestUnknownMembersAreKept(t *testing.T) {
+	item := table.Item{
+		Key: RunKey("1"), Owner: "o", Version: 3, Schema: 1,
+		Body: []byte(`{"run_id":"1","status":"queued","from_the_future":{"a":[1,2]}}`),
+	}
 	e, err := decodeRun(&item)
 	require.NoError(t, err)
 	assert.Equal(t, "1", e.Value.RunID)
@@ -26,7 +29,7 @@ func TestMembersThatThisProgramDoesNotKnowAreKept(t *testing.T) {
 	assert.Contains(t, string(op.Item.Body), `"run_id":"1"`)
 }
 
-func TestAnItemOfANewerSchemaIsNotWritten(t *testing.T) {
+func TestItemOfNewerSchemaIsNotOverwritten(t *testing.T) {
 	e, err := decodeRun(&table.Item{Key: RunKey("1"), Schema: schema + 1, Body: []byte(`{"run_id":"1"}`)})
 	require.NoError(t, err)
 	tx := new(Store).Begin("m")
@@ -35,7 +38,9 @@ func TestAnItemOfANewerSchemaIsNotWritten(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{`{}`, `{"run_id":"1","parked":["a"]}`, `{"doc":{"a":1}}`, `[]`, `{"created_at":"x"}`, "\xff", `{"a":1,"a":2}`} {
+	for _, s := range []string{
+		`{}`, `{"run_id":"1","parked":["a"]}`, `{"doc":{"a":1}}`, `[]`, `{"created_at":"x"}`, "\xff", `{"a":1,"a":2}`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// runFails is a table whose every call ends with an error.
+// runFails is a table all of whose calls fail.
 type runFails struct {
 	table.Table
 
@@ -32,25 +32,27 @@ func (f *runFails) Commit(context.Context, string, ...table.Op) error {
 	return f.err
 }
 
-// What another try may mend is tried again, eight times with ever longer pauses; nothing else is. Who commits learns
-// whether nothing was done, or nobody knows.
-func TestWhatATryMoreMayMend(t *testing.T) {
+// Errors that another try may resolve are retried, eight times with growing pauses; others are not. The caller of a
+// commit is told whether nothing was done, or that it is not known.
+func TestTransientErrorsAreRetried(t *testing.T) {
 	other := errors.New("something else")
 	kind := func(k table.Kind) error { return &table.Error{Kind: k} }
 	for name, c := range map[string]struct {
 		err    error
-		reads  int // how often the store is asked
+		reads  int // how many calls of the table are made
 		writes int
-		code   string // of a commit that fails
+		code   string // of the problem of a failed commit
 	}{
-		"contended":       {kind(table.Contended), 8, 8, "unavailable"},
-		"throttled":       {kind(table.Throttled), 8, 8, "unavailable"},
-		"down":            {kind(table.Down), 8, 8, "unavailable"},
-		"no answer":       {kind(table.Unknown), 8, 8, ""},
-		"too large":       {kind(table.TooLarge), 1, 1, ""},
-		"something else":  {other, 1, 1, ""},
-		"refused":         {&table.Refused{Conflicts: []table.Conflict{{}}}, 1, 1, ""},
-		"refused by us":   {&table.Refused{Conflicts: []table.Conflict{{}, {Current: &table.Item{Move: "m"}}}}, 1, 1, "done"},
+		"contended":      {kind(table.Contended), 8, 8, "unavailable"},
+		"throttled":      {kind(table.Throttled), 8, 8, "unavailable"},
+		"down":           {kind(table.Down), 8, 8, "unavailable"},
+		"no answer":      {kind(table.Unknown), 8, 8, ""},
+		"too large":      {kind(table.TooLarge), 1, 1, ""},
+		"something else": {other, 1, 1, ""},
+		"refused":        {&table.Refused{Conflicts: []table.Conflict{{}}}, 1, 1, ""},
+		"refused by us": {
+			&table.Refused{Conflicts: []table.Conflict{{}, {Current: &table.Item{Move: "m"}}}}, 1, 1, "done",
+		},
 		"refused, theirs": {&table.Refused{Conflicts: []table.Conflict{{Current: &table.Item{Move: "n"}}}}, 1, 1, ""},
 	} {
 		w := runBlank(t)
@@ -98,8 +100,8 @@ func TestWhatATryMoreMayMend(t *testing.T) {
 	}
 }
 
-// One answer that was lost is enough: nobody says any more that nothing was done.
-func TestAnAnswerThatWasLostIsNotForgotten(t *testing.T) {
+// After one lost answer it is never said again that nothing was done.
+func TestLostAnswerMakesTheOutcomeUnknown(t *testing.T) {
 	w := newRunWorld(t)
 	calls := 0
 	w.items.Before = func(faulttable.Call) faulttable.Fault {
@@ -113,8 +115,8 @@ func TestAnAnswerThatWasLostIsNotForgotten(t *testing.T) {
 	assert.Empty(t, runCode(err))
 }
 
-// A commit is not broken off by its client's going away, only by its own bound; a look is.
-func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
+// The end of the caller's context does not interrupt a commit, only the commit's own bound does; reads are interrupted.
+func TestEndedContextDoesNotInterruptACommit(t *testing.T) {
 	w := newRunWorld(t)
 	gone, cancel := context.WithCancel(w.ctx())
 	cancel()
@@ -137,7 +139,7 @@ func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
 	_, err = w.Interrupts(gone, w.id, 1)
 	assert.Equal(t, "unavailable", runCode(err))
 
-	short := w.Within(time.Nanosecond) // it has ended when the first try has
+	short := w.Within(time.Nanosecond) // the bound is over after the first try
 	faults, w.host.slept = 100, nil
 	err = commitOps(w.ctx(), short, "m", op)
 	assert.Equal(t, "unavailable", runCode(err))
@@ -148,8 +150,8 @@ func TestAClientThatGoesDoesNotBreakOffACommit(t *testing.T) {
 	assert.Equal(t, 20*time.Second, w.host.given[len(w.host.given)-1], "the store itself has its own bound still")
 }
 
-// A scope sees what its organisation owns; that of nobody in particular sees nothing, the platform's everything.
-func TestAScopeSeesItsOwn(t *testing.T) {
+// A scope sees what its organization owns; the zero scope sees nothing, that of the system everything.
+func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	w := runBlank(t)
 	for _, owner := range []string{"o", record.Nobody} {
 		w.must("m", func(tx *record.Tx) {
@@ -181,8 +183,8 @@ func TestAScopeSeesItsOwn(t *testing.T) {
 	assert.Same(t, w.blobs, w.Blobs())
 }
 
-// What is due is told in order, as much as asked for.
-func TestWhatIsDueIsTold(t *testing.T) {
+// What is due is listed in order, up to the limit.
+func TestDueItemsAreListedInOrder(t *testing.T) {
 	w := runBlank(t)
 	var want []string
 	for n := range 5 {

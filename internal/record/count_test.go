@@ -23,9 +23,9 @@ func newStore() (*record.Store, host.Host) {
 	return record.New(memtable.New(h.Now), &memblob.Store{}, h), h
 }
 
-// A door says how many runs count, and names a number that nobody holds, exactly as long as there is one; it admits
-// below the cap alone. Caps of all sizes, full and nearly full; runs that come, pause, are handed on and go.
-func TestADoorCountsTheRunsThatCount(t *testing.T) {
+// Reading the slots tells how many runs count, and a free number exactly while there is one; new runs are allowed below
+// the cap only. For caps of all sizes, full and nearly full, with runs that come, pause, hand on their slots and go.
+func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 128, 129, 130} {
 		s, h := newStore()
 		r := rand.New(rand.NewPCG(1, uint64(limit)))
@@ -56,7 +56,7 @@ func TestADoorCountsTheRunsThatCount(t *testing.T) {
 				held := func(a lifecycle.Run) bool { return a.Slots.User == d.Free }
 				assert.False(t, slices.ContainsFunc(active, held), d.Free)
 			}
-			if step%8 == 0 || limit <= 3 { // they read each row
+			if step%8 == 0 || limit <= 3 { // small partitions are read whole
 				ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u")
 				require.NoError(t, err)
 				ofAll, err := s.CountingRuns(t.Context(), "o")
@@ -77,33 +77,38 @@ func TestADoorCountsTheRunsThatCount(t *testing.T) {
 				at = r.IntN(len(active))
 			}
 			switch what := r.IntN(8); {
-			case at < 0 || what < 4: // it comes, over the cap if need be
+			case at < 0 || what < 4: // a run comes, in an overflow slot if necessary
 				next := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}}
 				next.Slots = user(door.Row(next.RunID))
 				require.NoError(t, write(lifecycle.Run{Ticket: next.Ticket}, next))
-				other := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots}
+				other := lifecycle.Run{
+					Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots,
+				}
 				if door.Free != "" {
-					require.ErrorIs(t, write(lifecycle.Run{Ticket: other.Ticket}, other), record.ErrStale, "a row is one run's")
+					require.ErrorIs(t, write(lifecycle.Run{Ticket: other.Ticket}, other), record.ErrStale,
+						"a row is one run's")
 				}
 				active = append(active, next)
-			case what == 4: // it goes
+			case what == 4: // a run ends
 				gone := active[at]
 				gone.Slots = lifecycle.Slots{}
 				require.NoError(t, write(active[at], gone))
 				active = slices.Delete(active, at, at+1)
-			case what == 5: // it pauses
+			case what == 5: // a run pauses
 				paused := active[at]
 				paused.Slots = user(lifecycle.PausedRow(paused.RunID))
 				require.NoError(t, write(active[at], paused))
 				active[at] = paused
-			case what == 6: // it hands its rows on
-				next := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots}
+			case what == 6: // a run hands its slots on
+				next := lifecycle.Run{
+					Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots,
+				}
 				if active[at].Slots.User == lifecycle.PausedRow(active[at].RunID) {
 					next.Slots = user(door.Row(next.RunID))
 				}
 				require.NoError(t, write(active[at], next))
 				active[at] = next
-			default: // it stays
+			default: // a run stays
 				require.NoError(t, write(active[at], active[at]))
 			}
 		}
@@ -115,8 +120,8 @@ func TestADoorCountsTheRunsThatCount(t *testing.T) {
 	assert.Equal(t, "over/r", open.Row("r"))
 }
 
-// A budget's period, what is left of it, and when it begins anew.
-func TestWhatIsUsedUpOfABudget(t *testing.T) {
+// The period of a budget, what is left of it, and when the next period begins.
+func TestBudgetIsExhaustedPerPeriod(t *testing.T) {
 	runs, tokens := int64(2), int64(10)
 	eve := time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)) // already January in UTC
 	for period, want := range map[string]struct {
@@ -135,9 +140,11 @@ func TestWhatIsUsedUpOfABudget(t *testing.T) {
 		spent        record.Spent
 		used         bool
 	}{
-		{&runs, nil, record.Spent{Runs: 1, Tokens: 99}, false}, {&runs, nil, record.Spent{Runs: 2}, true}, {&runs, nil, record.Spent{Runs: 3}, true},
+		{&runs, nil, record.Spent{Runs: 1, Tokens: 99}, false}, {&runs, nil, record.Spent{Runs: 2}, true},
+		{&runs, nil, record.Spent{Runs: 3}, true},
 		{nil, &tokens, record.Spent{Runs: 99, Tokens: 9}, false}, {nil, &tokens, record.Spent{Tokens: 10}, true},
-		{&runs, &tokens, record.Spent{Runs: 1, Tokens: 10}, true}, {&runs, &tokens, record.Spent{Runs: 1, Tokens: 9}, false},
+		{&runs, &tokens, record.Spent{Runs: 1, Tokens: 10}, true},
+		{&runs, &tokens, record.Spent{Runs: 1, Tokens: 9}, false},
 		{nil, nil, record.Spent{Runs: 99, Tokens: 99}, false},
 	} {
 		l := record.Limit{Budget: record.Budget{MaxRuns: c.runs, MaxTokens: c.tokens}}
@@ -145,8 +152,8 @@ func TestWhatIsUsedUpOfABudget(t *testing.T) {
 	}
 }
 
-// Each run and each token is counted once, whichever of its rows it is counted in; two at once are not counted as one.
-func TestABudgetCountsEachRunAndEachToken(t *testing.T) {
+// Each run and each token is counted once, in whichever item; concurrent counts are not lost.
+func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 	s, h := newStore()
 	const name = "user/u/2026-01"
 	for n := range 20 {
@@ -161,11 +168,18 @@ func TestABudgetCountsEachRunAndEachToken(t *testing.T) {
 		}
 		one, two := count(), count()
 		require.NoError(t, commitOps(t.Context(), s, one.Item.Move, one))
-		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.Move, two), record.ErrStale, "else one too many would be accepted")
-		run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}}}}
+		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.Move, two), record.ErrStale,
+			"else one too many would be accepted")
+		run := lifecycle.Run{
+			Ticket: lifecycle.Ticket{
+				RunID: h.NewID(), Organization: "o",
+				Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}},
+			},
+		}
 		spend := func() []table.Op {
 			ops, err := opsOf(s, h.NewID(), func(tx *record.Tx) {
-				tx.SpendTokens(t.Context(), run, lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}})
+				tx.SpendTokens(t.Context(), run,
+					lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}})
 			})
 			require.NoError(t, err)
 			require.Len(t, ops, 2)
@@ -173,20 +187,23 @@ func TestABudgetCountsEachRunAndEachToken(t *testing.T) {
 		}
 		first, second := spend(), spend()
 		require.NoError(t, commitOps(t.Context(), s, first[0].Item.Move, first...))
-		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.Move, second...), record.ErrStale, "else tokens would be lost")
+		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.Move, second...), record.ErrStale,
+			"else tokens would be lost")
 	}
 	for used, want := range map[int64]string{
-		0: "", 9: "", 10: "the budget of user u for 2026-01 is used up: 150 of 150 tokens", 11: "the budget of user u for 2026-01 is used up: 151 of 150 tokens",
+		0: "", 9: "", 10: "the budget of user u for 2026-01 is used up: 150 of 150 tokens",
+		11: "the budget of user u for 2026-01 is used up: 151 of 150 tokens",
 	} {
-		got, err := s.Overspent(t.Context(), []lifecycle.Budget{{Name: "none/n/day", MaxTokens: 100}, {Name: name, MaxTokens: 150}}, used)
+		got, err := s.Overspent(t.Context(),
+			[]lifecycle.Budget{{Name: "none/n/day", MaxTokens: 100}, {Name: name, MaxTokens: 150}}, used)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
 }
 
-// A run is charged once; the ledger tells every entry once, newest run first, however small its pages, over days
-// without any.
-func TestTheLedgerTellsEachRunOnce(t *testing.T) {
+// A run is charged once. The ledger lists every entry once, newest run first, with any page size, also over days
+// without entries.
+func TestLedgerListsEachRunOnce(t *testing.T) {
 	h := host.System()
 	s := record.New(memtable.New(h.Now), &memblob.Store{}, h)
 	today := h.Now().UTC().Truncate(24 * time.Hour)
@@ -195,11 +212,15 @@ func TestTheLedgerTellsEachRunOnce(t *testing.T) {
 	for n, ago := range []int{0, 0, 0, 1, 1, 40, 41, 99} {
 		id := host.FormatID(today.AddDate(0, 0, -ago).Add(time.Duration(20-n)*time.Second), uint64(n))
 		want = append(want, id)
-		run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"}, FinishedAt: today}
+		run := lifecycle.Run{
+			Ticket:     lifecycle.Ticket{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"},
+			FinishedAt: today,
+		}
 		for try := range 2 {
 			op, err := opOf(s, fmt.Sprint("move", try), func(tx *record.Tx) {
 				tx.PutCharge(run, lifecycle.Charge{
-					Status: lifecycle.Completed, Billed: true, ActiveMS: 5, Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
+					Status: lifecycle.Completed, Billed: true, ActiveMS: 5,
+					Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
 				})
 			})
 			require.NoError(t, err)

@@ -98,7 +98,7 @@ type Input struct {
 	Files       []FileRef         `json:"files,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 	CallbackURL string            `json:"callback_url,omitempty"`
-	Idempotency string            `json:"idempotency,omitempty"` // name of the idempotency record, which lives as long as the run
+	Idempotency string            `json:"idempotency,omitempty"` // name of its record, which lives as long as the run
 }
 
 // FileRef names a file that came with a message or was made by a tool.
@@ -164,9 +164,10 @@ type Step struct {
 	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
 
 	// Of a tool call.
-	CallID  string    `json:"call_id,omitempty"`
-	Name    string    `json:"name,omitempty"`
-	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, rejected, answered, or started before a call that must not be repeated
+	CallID string `json:"call_id,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// succeeded, failed, rejected, answered, or started before a call that must not be repeated
+	Outcome string    `json:"outcome,omitempty"`
 	Output  string    `json:"output,omitempty"`
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
 	// Arguments are those of the call, after a human's edit.

@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/record"
 )
 
-// What has more than one meaning has no stored form: nothing is written of it, and that is said.
-func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
+// JSON with more than one meaning is refused with ErrUnstorable, and nothing is written.
+func TestAmbiguousJSONIsNotStored(t *testing.T) {
 	w := runBlank(t)
 	twice := json.RawMessage(`{"a":1,"a":2}`)
 	r := runIn("r", 1, 0)
@@ -23,7 +23,8 @@ func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
 		tx.PutDecisions(w.ctx(), r, 1, record.Decisions{List: []record.Decision{{Arguments: twice}}})
 	})
 	require.ErrorIs(t, err, record.ErrUnstorable)
-	op, err = opOf(w.Store, "m", func(tx *record.Tx) { tx.PutStep(w.ctx(), r, record.Step{Arguments: json.RawMessage(`{`)}) })
+	op, err = opOf(w.Store, "m",
+		func(tx *record.Tx) { tx.PutStep(w.ctx(), r, record.Step{Arguments: json.RawMessage(`{`)}) })
 	require.Error(t, err)
 	assert.Empty(t, op)
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.SetOutput(w.ctx(), &r, json.RawMessage(`"`+runLarge)) })
@@ -51,8 +52,8 @@ func TestWhatHasNoStoredFormIsNotStored(t *testing.T) {
 	assert.Empty(t, w.blobs.Keys())
 }
 
-// What was written under one version is written again under that one only; what is new must be new.
-func TestAnEntityIsWrittenOverItsOwnVersion(t *testing.T) {
+// An entity is written only over the version that was read; a new one requires that none exists.
+func TestEntityIsWrittenOnlyOverTheVersionRead(t *testing.T) {
 	w := newRunWorld(t)
 	first := w.group()
 	assert.EqualValues(t, 1, first.Version())
@@ -72,5 +73,6 @@ func TestAnEntityIsWrittenOverItsOwnVersion(t *testing.T) {
 	}
 	require.NoError(t, committed(w.ctx(), w.Store, "three", func(tx *record.Tx) { record.PutResource(tx, second) }))
 	assert.EqualValues(t, 3, w.group().Version())
-	require.ErrorIs(t, committed(w.ctx(), w.Store, "four", func(tx *record.Tx) { record.Unchanged(tx, second) }), record.ErrStale)
+	require.ErrorIs(t, committed(w.ctx(), w.Store, "four", func(tx *record.Tx) { record.Unchanged(tx, second) }),
+		record.ErrStale)
 }

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// body is the job about what is large of a run.
+// body returns the job about the large documents of a run.
 func (w *runWorld) body(run string) (record.Job, bool) {
 	w.t.Helper()
 	e, found, err := w.Job(w.ctx(), record.DerivedID("body", run))
@@ -29,7 +29,7 @@ func (w *runWorld) known(key string) bool {
 	return found
 }
 
-// reuse has a key lead to another run.
+// reuse makes an idempotency key lead to another run.
 func (w *runWorld) reuse(key string) {
 	w.t.Helper()
 	name := record.IdempotencyName("o", "u", key)
@@ -40,22 +40,24 @@ func (w *runWorld) reuse(key string) {
 	})
 }
 
-// A run that is erased takes along all that is its own, of the messages that were dropped with it too, and nothing
-// else. With its link kept, that says where in the chat it stood, and stands in no list.
-func TestARunTakesAlongWhatIsItsOwn(t *testing.T) {
+// An erased run takes along all that belongs to it, also of the messages that were dropped with it, and nothing else.
+// With keepLinks its head stays as a link in the chat that is in no listing.
+func TestErasedRunTakesAlongAllThatBelongsToIt(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		w := newRunWorld(t)
 		names := []string{"k", "k1", "k2", "decision i", "decision j"}
 		for _, name := range names {
 			require.True(t, w.known(name))
 		}
-		for n := range 200 { // more than one commit takes
+		for n := range 200 { // more than fit into a commit
 			w.must("m", func(tx *record.Tx) { tx.PutStep(w.ctx(), w.head.Value, record.Step{Index: 10 + n}) })
 		}
 		for n := range 90 {
 			name := record.IdempotencyName("o", "u", fmt.Sprint("d", n))
 			w.named(name, record.Idempotency{RunID: w.id})
-			w.must("m", func(tx *record.Tx) { tx.PutDecisions(w.ctx(), w.head.Value, 10+n, record.Decisions{Idempotency: name}) })
+			w.must("m", func(tx *record.Tx) {
+				tx.PutDecisions(w.ctx(), w.head.Value, 10+n, record.Decisions{Idempotency: name})
+			})
 		}
 		w.must("m", func(tx *record.Tx) {
 			tx.PutDecisions(w.ctx(), w.head.Value, 9, record.Decisions{By: "nobody whom a name stands for"})
@@ -117,8 +119,8 @@ func TestARunTakesAlongWhatIsItsOwn(t *testing.T) {
 	}
 }
 
-// A link has of a run where it stood, whatever that was.
-func TestALinkSaysWhereARunStood(t *testing.T) {
+// A link keeps the run's place in its chat, in every status.
+func TestLinkKeepsTheRunsPlaceInTheChat(t *testing.T) {
 	w := runBlank(t)
 	r := runFill[record.Run](t)
 	r.Input, r.Outside, r.Removed, r.Dropped = nil, false, false, nil
@@ -145,8 +147,8 @@ func TestALinkSaysWhereARunStood(t *testing.T) {
 	)
 }
 
-// Whoever comes in between any two writes of a removal: what has been written anew under a name of the run stays.
-func TestNothingGoesThatHasBeenWrittenAnew(t *testing.T) {
+// Whatever is written between two writes of a removal: what was written anew under a name of the run stays.
+func TestRemovalKeepsWhatWasWrittenAnew(t *testing.T) {
 	keys := []string{"k", "k1", "k2", "decision i", "decision j"}
 	for what, first := range map[string]func(w *runWorld){
 		"others use the names": func(*runWorld) {},
@@ -185,7 +187,7 @@ func TestNothingGoesThatHasBeenWrittenAnew(t *testing.T) {
 		}
 	}
 	for _, keep := range []bool{false, true} {
-		for at, met := 0, true; met; at++ { // the run itself
+		for at, met := 0, true; met; at++ { // at last the run itself
 			w := newRunWorld(t)
 			commits := 0
 			met = false
@@ -209,8 +211,8 @@ func TestNothingGoesThatHasBeenWrittenAnew(t *testing.T) {
 	}
 }
 
-// What has become of a message since it was read is found when it is to be taken back.
-func TestAMessageIsTakenBackAsItWasRead(t *testing.T) {
+// A change of a message since it was read is found when it is withdrawn.
+func TestWithdrawalOfChangedMessageIsStale(t *testing.T) {
 	for what, between := range map[string]func(w *runWorld){
 		"it was taken back":    func(w *runWorld) { require.NoError(t, w.EraseParked(w.ctx(), w.waiting)) },
 		"its key is another's": func(w *runWorld) { w.reuse("k3") },
@@ -225,7 +227,8 @@ func TestAMessageIsTakenBackAsItWasRead(t *testing.T) {
 	}
 	w := runBlank(t) // nor one without a key
 	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
-	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now) })
+	ops, err := opsOf(w.Store, "m",
+		func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now) })
 	require.NoError(t, err)
 	w.commit(ops...)
 	p, err := w.Parked(w.ctx(), "r")
@@ -236,8 +239,8 @@ func TestAMessageIsTakenBackAsItWasRead(t *testing.T) {
 	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "n", ops...), record.ErrStale)
 }
 
-// A run that nobody worked on, and nobody was told of, needs no second look.
-func TestWhoIsLookedAtOnceMore(t *testing.T) {
+// A run without an attempt and without a callback needs no second deletion of its blobs.
+func TestUntouchedRunNeedsNoSecondDeletion(t *testing.T) {
 	for _, c := range []struct {
 		attempt  int
 		callback bool
@@ -255,9 +258,9 @@ func TestWhoIsLookedAtOnceMore(t *testing.T) {
 	}
 }
 
-// A message that is taken back goes with its key and its hold of files; what has its key since keeps it. One that is
-// gone already is no error.
-func TestAMessageThatIsTakenBackLeavesNothing(t *testing.T) {
+// A withdrawn message is deleted with its idempotency key and its holds of files; a key that leads elsewhere by now
+// stays. Withdrawing a message that no longer exists is no error.
+func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 	for at, key := range []string{"k1", "k2"} {
 		w := newRunWorld(t)
 		require.NoError(t, w.EraseParked(w.ctx(), w.parked[at]))
@@ -286,12 +289,12 @@ func TestAMessageThatIsTakenBackLeavesNothing(t *testing.T) {
 	require.NoError(t, w.EraseParked(w.ctx(), "r"))
 }
 
-// The body of a message is announced before it is stored, by the job that takes it away unless the message is; which is
-// so exactly for those that are large. One that is being removed is not stored upon.
-func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
+// The job that deletes the large body of a message, unless the message is committed, is stored before the body; for
+// small ones there is none. While a body is being deleted, none is stored under the same id.
+func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
 	inline, outside := 0, 0
-	for n := 8100; n < 8<<10; n++ { // around the bound, wherever what is stored with the message puts it
+	for n := 8100; n < 8<<10; n++ { // around the limit, which includes what is stored with the message
 		w := runBlank(t)
 		_, err := opsOf(w.Store, "m", func(tx *record.Tx) {
 			tx.PutInput(w.ctx(), ticket, record.Input{Message: strings.Repeat("x", n-150)}, w.host.now)
@@ -315,7 +318,8 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 		return nil
 	}
 	large := record.Input{Message: runLarge}
-	_, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) }) // and its process dies
+	// and the process crashes
+	_, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) })
 	require.NoError(t, err)
 	assert.True(t, announcedFirst)
 	job, _ := w.body("r")
@@ -323,7 +327,8 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 		ID: job.ID, Organization: "o", Kind: record.RemoveBody, Subject: "r", Due: w.host.now.Add(10 * time.Second),
 	}, job)
 	w.host.now = w.host.now.Add(5 * time.Second)
-	ops, err := opsOf(w.Store, "n", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) }) // a try more puts the job off
+	// another try moves the job's due time
+	ops, err := opsOf(w.Store, "n", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) })
 	require.NoError(t, err)
 	job, _ = w.body("r")
 	assert.Equal(t, w.host.now.Add(10*time.Second), job.Due)
@@ -342,8 +347,8 @@ func TestALargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	assert.Empty(t, w.blobs.Keys())
 }
 
-// A body is somebody's while there is the run, or the message, that has it.
-func TestWhoseBodyIsKept(t *testing.T) {
+// A body is kept while the run or message exists that has it.
+func TestBodyIsKeptWhileItsRunExists(t *testing.T) {
 	for name, c := range map[string]struct {
 		run, removed, message, kept bool
 	}{

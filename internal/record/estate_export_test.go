@@ -6,5 +6,5 @@ var (
 	EstateReleaseAll = (*Store).releaseAll
 )
 
-// EstateOldSecret is where older programs kept what they signed run tokens with.
+// EstateOldSecret is where older versions stored the secret that signed run tokens.
 var EstateOldSecret = oldSecretKey()

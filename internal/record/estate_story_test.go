@@ -15,15 +15,15 @@ import (
 	"agentplatform/internal/table"
 )
 
-// estateOperation is something that is done to an estate, as it has been made ready.
+// estateOperation is an operation on an estate, which has been prepared for it.
 type estateOperation struct {
 	ready  func(e *estate) func(ctx context.Context) error
 	writes []string // in words: see estate.written
-	steps  bool     // it is done in several, each of which stays when a later one fails
-	unread []string // what it finds, and need not understand
+	steps  bool     // it makes several commits, of which earlier ones stay when a later one fails
+	unread []string // what it reads without decoding it
 }
 
-// operations are all that reads the store, or writes what it has read.
+// operations are all that read the store, or write what they have read.
 func estateOperations() map[string]estateOperation {
 	type do = func(ctx context.Context) error
 	reads := func(f func(ctx context.Context, e *estate) error) estateOperation {
@@ -88,7 +88,8 @@ func estateOperations() map[string]estateOperation {
 			}
 		}},
 		"a look at a request's outcome": {ready: func(e *estate) do {
-			e.must("seed", func(tx *record.Tx) { tx.PutIdempotency("o", "name", record.Idempotency{}, record.Idempotency{}) })
+			e.must("seed",
+				func(tx *record.Tx) { tx.PutIdempotency("o", "name", record.Idempotency{}, record.Idempotency{}) })
 			return func(ctx context.Context) error {
 				_, found, err := e.Idempotency(ctx, "name")
 				assert.Equal(e, err == nil, found)
@@ -128,9 +129,12 @@ func estateOperations() map[string]estateOperation {
 			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, charge) })
 		}).writing("+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a next run has spent": {ready: func(e *estate) do {
-			require.NoError(e, committed(e.Context(), e.Store, "seed", func(tx *record.Tx) { tx.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{}) }))
+			require.NoError(e, committed(e.Context(), e.Store, "seed", func(tx *record.Tx) {
+				tx.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{})
+			}))
 			return func(ctx context.Context) error {
-				return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}) })
+				return committed(ctx, e.Store, "m",
+					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}) })
 			}
 		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
 		"a look at a file": reads(func(ctx context.Context, e *estate) error {
@@ -252,14 +256,14 @@ func (e *estate) by(ctx context.Context) context.Context {
 	)
 }
 
-// oldSecret is what programs left that signed run tokens, and knew since when they were there.
+// oldSecret is the item of versions that signed run tokens, with the begin of the deployment.
 func (e *estate) oldSecret() {
 	body := []byte(`{"created_at":"2025-01-02T03:04:05Z","secret":"s"}`)
 	item := table.Item{Key: record.EstateOldSecret, Owner: record.Nobody, Body: body}
 	require.NoError(e, e.memory.Commit(e.Context(), "seed", table.Put(item, table.Absent())))
 }
 
-// charge bills a run that was made at a time.
+// charge bills a run that was created at a time.
 func (e *estate) charge(organization string, at time.Time) string {
 	e.n++
 	id := e.ids.Next(at, e.n)
@@ -268,8 +272,8 @@ func (e *estate) charge(organization string, at time.Time) string {
 	return id
 }
 
-// An operation writes what it is about and nothing else, and each write asks for what has been read.
-func TestWhatEachOperationWrites(t *testing.T) {
+// An operation writes what it is about and nothing else, each write on condition of what was read.
+func TestOperationWritesOnlyItsOwnItems(t *testing.T) {
 	for name, o := range estateOperations() {
 		e := newEstate(t)
 		do := o.ready(e)
@@ -279,9 +283,9 @@ func TestWhatEachOperationWrites(t *testing.T) {
 	}
 }
 
-// Whichever call of the table or of the blob store fails for good: the operation says so, nothing is half done, and
-// once more does it.
-func TestWhateverCallFailsIsSaidAndCanBeDoneAgain(t *testing.T) {
+// Whichever call of the table or of the blob store fails for good: the operation returns an error, nothing is left half
+// done, and doing it again succeeds.
+func TestFailedCallIsReportedAndCanBeRepeated(t *testing.T) {
 	for name, o := range estateOperations() {
 		t.Run(name, func(t *testing.T) {
 			undisturbed := newEstate(t)
@@ -300,7 +304,7 @@ func TestWhateverCallFailsIsSaidAndCanBeDoneAgain(t *testing.T) {
 				}
 				require.ErrorIs(t, err, errAway, "call %d: %s", fails, e.failing)
 				if !o.steps &&
-					!strings.HasPrefix(e.failing, "delete files") { // what cannot be removed goes with its file
+					!strings.HasPrefix(e.failing, "delete files") { // bytes that cannot be deleted go with their file
 					assert.Equal(t, before, e.stored(), e.failing)
 				}
 				e.failing = ""
@@ -313,9 +317,8 @@ func TestWhateverCallFailsIsSaidAndCanBeDoneAgain(t *testing.T) {
 	}
 }
 
-// What is stored and cannot be understood is said, not passed over; what a newer program has written is not written
-// over.
-func TestWhatIsReadIsUnderstood(t *testing.T) {
+// A stored item that cannot be decoded is an error, not skipped; an item of a newer version is not overwritten.
+func TestUndecodableItemIsAnError(t *testing.T) {
 	for name, o := range estateOperations() {
 		for _, newer := range []bool{false, true} {
 			for at, done := 1, false; !done; at++ {
@@ -325,7 +328,7 @@ func TestWhatIsReadIsUnderstood(t *testing.T) {
 				e.read = 0
 				e.tamper = func(n int, i *table.Item) {
 					if n < at || key != (table.Key{}) && i.Key != key || string(i.Body) == "{}" {
-						return // an empty one says no more than that it is there
+						return // an empty item says only that it exists
 					}
 					if key = i.Key; newer {
 						i.Schema = 2
@@ -362,8 +365,8 @@ func TestWhatIsReadIsUnderstood(t *testing.T) {
 	}
 }
 
-// Whatever an operation has read and somebody else changes meanwhile: it reads again, or says that it is too late.
-func TestWhatChangesMeanwhileIsNoticed(t *testing.T) {
+// When another writer changes what an operation has read, the operation reads again or returns ErrStale.
+func TestConcurrentChangeIsNoticed(t *testing.T) {
 	for name, o := range estateOperations() {
 		for _, line := range o.writes {
 			if strings.HasPrefix(line, "!") {
@@ -390,8 +393,8 @@ func TestWhatChangesMeanwhileIsNoticed(t *testing.T) {
 	}
 }
 
-// Text that has no stored form is refused by every write, before anything is stored.
-func TestWhatHasNoStoredFormIsRefused(t *testing.T) {
+// JSON that cannot be stored is refused by every write, before anything is stored.
+func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 	const bad = "\xff"
 	e := newEstate(t)
 	ctx := e.by(t.Context())
@@ -400,7 +403,8 @@ func TestWhatHasNoStoredFormIsRefused(t *testing.T) {
 	file := record.File{ID: "f", Organization: "o", Name: bad}
 	for name, write := range map[string]func() ([]table.Op, error){
 		"a resource": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(record.User{Name: bad})) })
+			return opsOf(e.Store, "m",
+				func(tx *record.Tx) { record.PutResource(tx, record.Fresh(record.User{Name: bad})) })
 		},
 		"a version": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: bad}) })
@@ -417,7 +421,9 @@ func TestWhatHasNoStoredFormIsRefused(t *testing.T) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutCharge(r, lifecycle.Charge{}) })
 		},
 		"an outcome": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutIdempotency("o", "n", record.Idempotency{RunID: bad}, record.Idempotency{}) })
+			return opsOf(e.Store, "m", func(tx *record.Tx) {
+				tx.PutIdempotency("o", "n", record.Idempotency{RunID: bad}, record.Idempotency{})
+			})
 		},
 		"a made file": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(file, r) })
@@ -430,17 +436,20 @@ func TestWhatHasNoStoredFormIsRefused(t *testing.T) {
 		},
 		"a noted deed": func() ([]table.Op, error) { return nil, e.NoteDeed(ctx, e.organization, "agent", bad) },
 		"decisions": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.AuditDecisions(ctx, r.Value, record.Decisions{By: bad}) })
+			return opsOf(e.Store, "m",
+				func(tx *record.Tx) { tx.AuditDecisions(ctx, r.Value, record.Decisions{By: bad}) })
 		},
 		"a change's author": func() ([]table.Op, error) {
 			ctx := record.By(ctx, record.Author{Operation: bad})
 			return nil, estateErr(record.Create(ctx, e.Store, record.Group{ID: "g", Organization: "o"}, "m"))
 		},
 		"a hold by an agent": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.Hold(ctx, e.organization, bad, e.run, []record.FileRef{{FileID: e.plain}}) })
+			return opsOf(e.Store, "m",
+				func(tx *record.Tx) { tx.Hold(ctx, e.organization, bad, e.run, []record.FileRef{{FileID: e.plain}}) })
 		},
 		"an edit of a file": func() ([]table.Op, error) {
-			return nil, estateErr(e.ChangeFile(ctx, e.scope(), e.plain, func(f *record.File) error { f.Name = bad; return nil }))
+			return nil, estateErr(e.ChangeFile(ctx, e.scope(), e.plain,
+				func(f *record.File) error { f.Name = bad; return nil }))
 		},
 		"a file that is put off": func() ([]table.Op, error) {
 			return nil, e.LookAgainAtFile(ctx, record.Fresh(file), e.now)

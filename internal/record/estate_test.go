@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// estate is a store that holds one of everything of an organization, and a machine whose clock stands still.
+// estate is a store with one of everything of an organization, and a host whose clock stands still.
 type estate struct {
 	*testing.T
 	*record.Store
@@ -31,23 +31,23 @@ type estate struct {
 
 	memory *memtable.Table
 	blobs  *memblob.Store
-	names  []string // of what is in it: an id, and what it is called, in turn
+	names  []string // pairs of an id and its name in expectations
 
 	organization, user, group string
 	agent, gone               string // two versions of each
 	key, toolkit              string
 	run, parked               string
-	plain, held, empty        string // files: nobody's, the run's and the parked message's, and one without its bytes
-	list                      string // where the toolkit's list of tools is
+	plain, held, empty        string // files: unused, held by run and parked message, without bytes
+	list                      string // the blob key of the toolkit's list of tools
 
 	calls   int
-	failAt  int                        // the number of the call that fails for as long as it is repeated; 0: none does
-	failing string                     // it
-	tamper  func(n int, i *table.Item) // is shown each item that is read
-	before  func(ops []table.Op)       // a commit
-	commits [][]table.Op               // that were made
-	asked   []table.Range              // of queries
-	read    int                        // how many items
+	failAt  int                        // the number of the call that fails with all its repetitions; 0: none
+	failing string                     // that call
+	tamper  func(n int, i *table.Item) // called with each item that is read
+	before  func(ops []table.Op)       // called before each commit
+	commits [][]table.Op               // the commits that were made
+	asked   []table.Range              // the ranges of queries
+	read    int                        // how many items were read
 }
 
 type estateHost struct {
@@ -56,7 +56,7 @@ type estateHost struct {
 	now   time.Time
 	ids   host.Sequence
 	n     uint64
-	waits []time.Duration // the bounds that were asked for
+	waits []time.Duration // the timeouts that were asked for
 }
 
 func (h *estateHost) Now() time.Time { return h.now }
@@ -164,7 +164,7 @@ func (e *estate) hold(ctx context.Context, run string, files ...string) error {
 	return committed(ctx, e.Store, move, func(tx *record.Tx) { tx.Hold(ctx, e.organization, e.agent, run, refs) })
 }
 
-// file is the description of a file as it stands, also of one that is being removed.
+// file returns the description of a file, also of one that is being deleted.
 func (e *estate) file(id string) record.File { return e.fileEntity(id).Value }
 
 func (e *estate) fileEntity(id string) record.Entity[record.File] {
@@ -176,7 +176,7 @@ func (e *estate) fileEntity(id string) record.Entity[record.File] {
 
 var errAway = errors.New("away")
 
-// meets says whether a call comes through. The one that is to fail fails for as long as it is repeated.
+// meets counts a call and says whether it succeeds. The one that is to fail fails with all its repetitions.
 func (e *estate) meets(call string) error {
 	if call == e.failing {
 		return errAway
@@ -288,7 +288,7 @@ var (
 	_ blob.Store  = estateBlobs{}
 )
 
-// stored is all that is stored: whole items in words, and where there are values.
+// stored returns all that is stored: items in words, and the keys of blobs.
 func (e *estate) stored() map[string]string {
 	all := map[string]string{}
 	e.memory.All(func(i *table.Item) {
@@ -300,7 +300,7 @@ func (e *estate) stored() map[string]string {
 	return all
 }
 
-// places are where something is stored, in words.
+// places returns the keys of what is stored, in words.
 func (e *estate) places() (places []string) {
 	e.memory.All(func(i *table.Item) { places = append(places, e.inWords(i.String())) })
 	for _, key := range e.blobs.Keys() {
@@ -312,13 +312,13 @@ func (e *estate) places() (places []string) {
 
 var estateID = regexp.MustCompile(`[0-9a-f]{24}`)
 
-// inWords has the names of an estate's things for their ids.
+// inWords replaces ids of an estate's things by names.
 func (e *estate) inWords(text string) string {
 	return estateID.ReplaceAllString(strings.NewReplacer(e.names...).Replace(text), "*")
 }
 
-// written is what the commits did, in words: "+" what is new, "~" what is changed and "-" what is removed as it was
-// read, "?" what must still be as it was read, "!" before what asks nothing.
+// written returns what the commits did, in words: "+" for new items, "~" for changed and "-" for deleted ones as they
+// were read, "?" for what must still be as it was read, a leading "!" for writes without a condition.
 func (e *estate) written() (lines []string) {
 	for _, ops := range e.commits {
 		for _, op := range ops {
@@ -336,7 +336,7 @@ func (e *estate) written() (lines []string) {
 	return lines
 }
 
-// touch writes an item anew as it is, as somebody else might; one that is not there appears.
+// touch writes an item again as it is, as another writer might; one that does not exist is created.
 func (e *estate) touch(key table.Key) {
 	items, err := e.memory.Get(e.Context(), key)
 	require.NoError(e, err)

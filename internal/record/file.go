@@ -28,7 +28,7 @@ type File struct {
 	ContentType  string    `json:"content_type"`
 	Size         int64     `json:"size"`
 	Uploaded     bool      `json:"uploaded"`       // the bytes are stored
-	Blob         string    `json:"blob,omitzero"`  // the key of the bytes, or the one that a client sends them to directly
+	Blob         string    `json:"blob,omitzero"`  // the key of the bytes, also while a client may send them
 	Holds        int       `json:"holds,omitzero"` // how many runs and parked messages hold it
 	Due          time.Time `json:"due_at,omitzero"`
 	Removed      bool      `json:"removed,omitzero"`    // it cannot be read any more; its bytes are being deleted
@@ -71,8 +71,8 @@ const UnusedLife = 24 * time.Hour
 func (s *Store) NewFile(organization, user, name, contentType string) File {
 	now := s.host.Now()
 	return File{
-		ID: s.host.NewID(), Organization: organization, UserID: user, Name: fileName(name), ContentType: mediaType(contentType),
-		CreatedAt: now, Due: now.Add(UnusedLife),
+		ID: s.host.NewID(), Organization: organization, UserID: user, Name: fileName(name),
+		ContentType: mediaType(contentType), CreatedAt: now, Due: now.Add(UnusedLife),
 	}
 }
 
@@ -237,7 +237,8 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
 			e.Value.Holds++ // stored before holds were counted: others may need it, so it stays
 		}
-		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 { // else it was held before files named agents, so these are unknown
+		// else it was held before files named agents, so these are unknown
+		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 {
 			e.Value = e.Value.with(agent)
 		}
 		e.Value.Holds++

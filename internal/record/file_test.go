@@ -21,8 +21,8 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// A file that was sent before holds were counted may be needed by runs that hold it in no row.
-func TestAFileFromBeforeHoldsWereCountedStaysForOthers(t *testing.T) {
+// A file that was stored before holds were counted may be needed by runs that have no item for it, so it stays.
+func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	h := host.System()
 	blobs := &memblob.Store{}
 	s := record.New(memtable.New(h.Now), blobs, h)
@@ -31,7 +31,8 @@ func TestAFileFromBeforeHoldsWereCountedStaysForOthers(t *testing.T) {
 	require.NoError(t, blob.PutBytes(t.Context(), blobs, f.Place(), []byte("hello")))
 	_, err := record.Create(t.Context(), s, f, id)
 	require.NoError(t, err)
-	ops, err := opsOf(s, "holding", func(tx *record.Tx) { tx.Hold(t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
+	ops, err := opsOf(s, "holding",
+		func(tx *record.Tx) { tx.Hold(t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
 	require.NoError(t, err)
 	require.NoError(t, commitOps(t.Context(), s, "holding", ops...))
 
@@ -46,8 +47,8 @@ func TestAFileFromBeforeHoldsWereCountedStaysForOthers(t *testing.T) {
 	require.ErrorIs(t, err, blob.ErrMissing, "and its bytes go with it, where they always were")
 }
 
-// A nudge that comes twice does not end the wait for bytes that may still be sent to a file's own address.
-func TestAFileThatGoesWaitsUntilNothingCanComeAnyMore(t *testing.T) {
+// A duplicate wake-up message does not end the wait for bytes that may still be sent to a file's presigned address.
+func TestDeletionWaitsForThePresignedAddressToExpire(t *testing.T) {
 	h := host.System()
 	blobs := &memblob.Store{}
 	s := record.New(memtable.New(h.Now), blobs, h)
@@ -65,8 +66,8 @@ func TestAFileThatGoesWaitsUntilNothingCanComeAnyMore(t *testing.T) {
 	}
 }
 
-// A file whose bytes have not come is kept for a day.
-func TestANewFileIsKeptForADay(t *testing.T) {
+// A file without bytes is kept for a day.
+func TestNewFileIsKeptForADay(t *testing.T) {
 	e := newEstate(t)
 	f := e.NewFile("o", "u", "a.txt", "text/plain")
 	assert.Equal(t, record.File{
@@ -76,13 +77,14 @@ func TestANewFileIsKeptForADay(t *testing.T) {
 	assert.True(t, host.ValidID(f.ID))
 }
 
-// TestAFilesNameAndTypeFitIntoHeaders: a browser, a client or a server of tools says them, and they are told to others.
-func TestAFilesNameAndTypeFitIntoHeaders(t *testing.T) {
+// Name and type come from a browser, a client or a server of tools, and are sent to others in headers.
+func TestFileNameAndTypeFitIntoHeaders(t *testing.T) {
 	e := newEstate(t)
 	const unknown = "application/octet-stream"
 	for given, want := range map[string]string{
 		"text/plain": "text/plain", "text/plain; charset=utf-8": "text/plain; charset=utf-8",
-		"image/svg+xml": "image/svg+xml", "": unknown, "6": unknown, "text": unknown, "text/": unknown, "/plain": unknown,
+		"image/svg+xml": "image/svg+xml", "": unknown, "6": unknown, "text": unknown, "text/": unknown,
+		"/plain":       unknown,
 		"text/plain/x": unknown, "text/plain; x": unknown, "te xt/plain": unknown, "text/pl\x00ain": unknown,
 		"text/plain; a=\"\x01\"": unknown, "text/plain\r\nX-A: b": unknown, "text/plain; a=\"ä\"": unknown,
 		"text/" + strings.Repeat("x", 200): unknown,
@@ -90,15 +92,17 @@ func TestAFilesNameAndTypeFitIntoHeaders(t *testing.T) {
 		assert.Equal(t, want, e.NewFile("o", "u", "a", given).ContentType, "%q", given)
 	}
 	for given, want := range map[string]string{
-		"a.txt": "a.txt", "": "file", "a\r\nb\x7f.txt": "ab.txt", "Übersicht.pdf": "Übersicht.pdf", "a\xffb": "a\uFFFDb",
-		strings.Repeat("x", 300): strings.Repeat("x", 255), "x" + strings.Repeat("ä", 200): "x" + strings.Repeat("ä", 127),
+		"a.txt": "a.txt", "": "file", "a\r\nb\x7f.txt": "ab.txt", "Übersicht.pdf": "Übersicht.pdf",
+		"a\xffb":                       "a\uFFFDb",
+		strings.Repeat("x", 300):       strings.Repeat("x", 255),
+		"x" + strings.Repeat("ä", 200): "x" + strings.Repeat("ä", 127),
 	} {
 		assert.Equal(t, want, e.NewFile("o", "u", given, "a/b").Name, "%q", given)
 	}
 }
 
-// A file that was stored before its type was looked at is told with one that is a type.
-func TestAFileThatWasStoredWithoutATypeHasOne(t *testing.T) {
+// A file that was stored with an unchecked type is read with a valid one.
+func TestFileStoredWithInvalidTypeHasAValidOne(t *testing.T) {
 	e := newEstate(t)
 	f := e.NewFile(e.organization, e.user, "a", "")
 	f.ContentType = "6"
@@ -109,8 +113,8 @@ func TestAFileThatWasStoredWithoutATypeHasOne(t *testing.T) {
 	assert.Equal(t, "application/octet-stream", got.Value.ContentType)
 }
 
-// Bytes are read as they were sent, in whatever place; where there are none, that is said.
-func TestTheBytesOfAFile(t *testing.T) {
+// Bytes are read as they were sent, under whatever key; a file without bytes is an error.
+func TestFileBytesAreReadAsSent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	read := func(id string) (string, error) {
 		r, err := e.OpenFile(ctx, e.scope(), id)
@@ -149,8 +153,9 @@ func TestTheBytesOfAFile(t *testing.T) {
 	assert.False(t, is)
 }
 
-// A file has the bytes that came first; what comes second, is too large or comes too late is refused and kept nowhere.
-func TestTheFirstBytesAreTheFiles(t *testing.T) {
+// A file has the bytes that came first; bytes that come second, are too large or come too late are refused and not
+// kept.
+func TestFirstBytesOfAFileWin(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	fill := func(id, content string) (record.File, error) {
 		return e.FillFile(ctx, e.scope(), id, strings.NewReader(content), 5)
@@ -177,8 +182,8 @@ func TestTheFirstBytesAreTheFiles(t *testing.T) {
 	assert.Equal(t, "12345", string(b))
 }
 
-// A client that goes when its bytes are there does not undo them, also when the store must be asked twice.
-func TestAClientThatGoesLeavesItsBytes(t *testing.T) {
+// The bytes stay when the client disconnects after sending them, also when a call must be repeated.
+func TestBytesStayWhenTheClientDisconnects(t *testing.T) {
 	e := newEstate(t)
 	ctx, leave := context.WithCancel(t.Context())
 	faults := &faulttable.Table{Inner: estateTable{e}}
@@ -196,9 +201,9 @@ func TestAClientThatGoesLeavesItsBytes(t *testing.T) {
 	assert.True(t, e.file(e.empty).Uploaded)
 }
 
-// Bytes stay where it cannot be known that no description names them; and where one does, though its answer was lost
-// and somebody else has changed it since, they have come.
-func TestBytesWhoseAnswerIsLostAreKept(t *testing.T) {
+// Bytes are kept when it is not known whether a description names them. When one does, though its answer was lost and
+// another write came since, the upload has succeeded.
+func TestBytesAreKeptAfterALostAnswer(t *testing.T) {
 	for _, fault := range []faulttable.Fault{faulttable.AppliedUnknown, faulttable.LostUnknown} {
 		e := newEstate(t)
 		faults := &faulttable.Table{Inner: estateTable{e}}
@@ -225,8 +230,8 @@ func TestBytesWhoseAnswerIsLostAreKept(t *testing.T) {
 	}
 }
 
-// A file that is being removed is there for nobody, and stays as it is.
-func TestARemovedFileIsThereForNobody(t *testing.T) {
+// A file that is being deleted cannot be read or changed.
+func TestRemovedFileCannotBeReadOrChanged(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	gone := e.fileEntity(e.plain)
 	gone.Value.Removed = true
@@ -243,8 +248,8 @@ func TestARemovedFileIsThereForNobody(t *testing.T) {
 	assert.Equal(t, before, e.stored())
 }
 
-// Who takes hold of a file that it does not reach, or that is not there, is told which; nothing is held then.
-func TestWhatIsNotThereCannotBeHeld(t *testing.T) {
+// Holding a file of another organization, or one that does not exist, fails and names it; nothing is held then.
+func TestMissingFileCannotBeHeld(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	gone := e.fileEntity(e.plain)
 	gone.Value.Removed = true
@@ -263,14 +268,15 @@ func TestWhatIsNotThereCannotBeHeld(t *testing.T) {
 		assert.Empty(t, ops)
 	}
 	r := record.Fresh(e.runOf("run"))
-	ops, err := opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r) })
+	ops, err := opsOf(e.Store, "m",
+		func(tx *record.Tx) { tx.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r) })
 	require.NoError(t, err)
 	require.ErrorIs(t, commitOps(ctx, e.Store, "m", ops...), record.ErrStale, "the run is not there")
 }
 
-// A hold counts once, puts off the file's end and notes whose run it was: at most 64 agents, each once, unless earlier
-// ones are not known.
-func TestWhatAHoldNotes(t *testing.T) {
+// A hold counts once, removes the file's due time and notes the run's agent: at most 64, each once, unless earlier ones
+// are unknown.
+func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	hold := func(agent, run, file string) record.File {
 		require.NoError(t, committed(ctx, e.Store, run+agent, func(tx *record.Tx) {
@@ -317,21 +323,23 @@ func TestWhatAHoldNotes(t *testing.T) {
 	assert.Equal(t, made, e.file("made"))
 }
 
-// Each of those that hold a file lets go of it once; with the last one it is gone, and due at once.
-func TestAFileIsGoneWithItsLastHold(t *testing.T) {
+// Each holder ends its hold once; after the last one the file cannot be read and is due at once.
+func TestFileIsRemovedWithItsLastHold(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	for range 2 {
-		require.NoError(t, committed(ctx, e.Store, "first", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) }))
+		require.NoError(t,
+			committed(ctx, e.Store, "first", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) }))
 		f := e.file(e.held)
 		assert.Equal(t, []any{1, false, time.Time{}}, []any{f.Holds, f.Removed, f.Due})
 	}
-	require.NoError(t, committed(ctx, e.Store, "last", func(tx *record.Tx) { record.EstateReleases(tx, ctx, e.parked) }))
+	require.NoError(t,
+		committed(ctx, e.Store, "last", func(tx *record.Tx) { record.EstateReleases(tx, ctx, e.parked) }))
 	f := e.file(e.held)
 	assert.Equal(t, []any{0, true, e.now}, []any{f.Holds, f.Removed, f.Due})
 }
 
-// A run lets go of all its files, however many they are.
-func TestARunLetsGoOfAllItsFiles(t *testing.T) {
+// A run ends its holds of all its files, however many they are.
+func TestRunReleasesAllItsFiles(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 101} {
 		e := newEstate(t)
 		for i := range n {
@@ -347,9 +355,9 @@ func TestARunLetsGoOfAllItsFiles(t *testing.T) {
 	}
 }
 
-// What is not wanted goes, with all bytes that were ever sent for it. While it goes it is left to who removes it for
-// half a minute; after that another does.
-func TestAFileGoesWithAllItsBytes(t *testing.T) {
+// An unwanted file is deleted with all bytes that were ever sent for it. While one process deletes it, others leave it
+// alone for half a minute.
+func TestFileIsDeletedWithAllItsBytes(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	for _, key := range []string{"files/" + e.plain, "files/" + e.plain + "/direct", "files/" + e.plain + "/lost"} {
 		require.NoError(t, blob.PutBytes(ctx, e.blobs, key, []byte("x")))
@@ -361,7 +369,7 @@ func TestAFileGoesWithAllItsBytes(t *testing.T) {
 	assert.Equal(t, before, e.stored(), "it is wanted")
 	assert.Equal(t, 1, asked)
 
-	e.calls, e.failAt = 0, 3 // the removal of the bytes
+	e.calls, e.failAt = 0, 3 // the deletion of the bytes
 	require.ErrorIs(t, e.RemoveFile(ctx, e.plain, estateUnwanted), errAway)
 	require.Contains(t, e.failing, "delete all")
 	f := e.file(e.plain)
@@ -372,8 +380,8 @@ func TestAFileGoesWithAllItsBytes(t *testing.T) {
 	assert.NotContains(t, strings.Join(e.places(), " "), "PLAIN")
 }
 
-// Nothing can come any more when the time is over that an address was good for.
-func TestAFileWhoseAddressIsNoLongerGoodGoes(t *testing.T) {
+// A file is deleted for good when its presigned address has expired.
+func TestFileWithExpiredAddressIsDeleted(t *testing.T) {
 	e := newEstate(t)
 	_, err := e.ChangeFile(t.Context(), e.scope(), e.empty, func(f *record.File) error {
 		f.OpenUntil = e.now

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/record"
 )
 
-// A delivery is read as it was written, its body too wherever that is kept: up to 8 KiB with it.
-func TestADeliveryIsReadAsItWasWritten(t *testing.T) {
+// A delivery is read as it was written, also its body: up to 8 KiB in the item, larger ones in the blob store.
+func TestDeliveryIsReadAsWritten(t *testing.T) {
 	for _, n := range []int{0, 8 << 10, 8<<10 + 1} {
 		w := runBlank(t)
 		h := runFill[record.Hook](t)
@@ -40,9 +40,9 @@ func TestADeliveryIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// A delivery that is pending, or is to be made once more, is looked at when nothing speaks against it any more: neither
-// the pause before the next try, nor a sender at work, nor a nudge on its way. Any other is never.
-func TestWhenADeliveryIsLookedAt(t *testing.T) {
+// A delivery that is pending, or is to be sent again, is due after the pause before the next try, the sender's claim
+// and the grace of a wake-up message. Any other is never due.
+func TestPendingDeliveryIsDue(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	for _, last := range []int{0, 1, 2} {
 		h := record.Hook{RunID: "r", Organization: "o", NextAttempt: at(3), ClaimUntil: at(3), LookAt: at(3)}
@@ -67,8 +67,8 @@ func TestWhenADeliveryIsLookedAt(t *testing.T) {
 	}
 }
 
-// A sender is at work until its claim ends; in a process that is the only one, only one of this process is.
-func TestWhoIsAtWorkOnADelivery(t *testing.T) {
+// A claim holds until it ends; where only one process runs, claims of other process ids are void.
+func TestClaimHoldsUntilItEnds(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		h    record.Hook
@@ -85,9 +85,9 @@ func TestWhoIsAtWorkOnADelivery(t *testing.T) {
 	}
 }
 
-// The ids of deliveries are identifiers, follow from their run and number, and no two of a run, or of runs made one
-// after the other, are alike.
-func TestIDsOfDeliveries(t *testing.T) {
+// The ids of deliveries are identifiers that follow from run and sequence number; those of a run, or of runs created
+// one after the other, are all different.
+func TestDeliveryIDsAreUnique(t *testing.T) {
 	const stored = "69a42a4000009e3779b97f4c"
 	assert.Equal(t, stored, record.DeliveryID("69a42a400000000000000001", 1), "another program must find it again")
 	seen := map[string]bool{}
@@ -104,9 +104,9 @@ func TestIDsOfDeliveries(t *testing.T) {
 	}
 }
 
-// Deliveries are listed newest first; those of a run the last one first, in the scope that they are of. One by its id
-// is there, another's, or nowhere.
-func TestWhoSeesADelivery(t *testing.T) {
+// Deliveries are listed newest first, those of a run within the scope. A delivery looked up by id exists, belongs to
+// another organization, or does not exist.
+func TestDeliveriesAreSeenWithinTheScope(t *testing.T) {
 	w := runBlank(t)
 	runs := []string{w.host.NewID(), w.host.NewID()}
 	for _, run := range runs {
@@ -163,13 +163,13 @@ func TestWhoSeesADelivery(t *testing.T) {
 	w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), late) })
 	_, err := w.Delivery(w.ctx(), record.Of("p"), late.DeliveryID)
 	assert.Equal(t, "outside_organization", runCode(err))
-	w.items.Inner = &runLag{Table: w.memory, at: record.HookKey(runs[0], 1)} // it is listed, and gone
+	w.items.Inner = &runLag{Table: w.memory, at: record.HookKey(runs[0], 1)} // still listed, but deleted
 	_, err = w.Delivery(w.ctx(), record.Of("o"), record.DeliveryID(runs[0], 1))
 	assert.Equal(t, "not_found", runCode(err))
 }
 
-// A run's deliveries go with all that is large of them, however many; no other run's do.
-func TestARunsDeliveriesGo(t *testing.T) {
+// All deliveries of a run are deleted with their large bodies; other runs' are not.
+func TestDeliveriesOfARunAreDeleted(t *testing.T) {
 	for _, n := range []int{0, 1, 90, 91, 181} {
 		w := newRunWorld(t)
 		run := w.host.NewID()

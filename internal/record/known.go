@@ -2,9 +2,10 @@ package record
 
 import "context"
 
-// Reader is what resources are read from: a [Store], which tells what is stored now, or a [Known].
+// Reader is what resources are read from: a [Store], which reads strongly, or a [Known].
 type Reader interface {
-	// StandingAgent is an agent as it stands, or as it last stood when it has been deleted: [Store.StandingAgent].
+	// StandingAgent reads an agent as it is now or, when it was deleted, in its newest version: see
+	// [Store.StandingAgent].
 	StandingAgent(ctx context.Context, scope Scope, id string) (Agent, error)
 
 	reads() *Store
@@ -12,26 +13,26 @@ type Reader interface {
 
 func (s *Store) reads() *Store { return s }
 
-// Known reads what may be some seconds old: what every request reads, of keys, users, organizations, agents and toolkits.
-// It writes nothing, and nothing that decides about a run is read by it.
+// Known reads what may be some seconds old: what every request reads of keys, users, organizations, agents and
+// toolkits. It writes nothing, and nothing that decides about a run is read through it.
 type Known struct{ store *Store }
 
-// Known reads what may be old from a store, whose table may answer for a while from what it read before.
+// Known returns the reads of a store whose table may answer for a while from what it read before.
 func (s *Store) Known() Known { return Known{s} }
 
 func (k Known) reads() *Store { return k.store }
 
-// StandingAgent is [Store.StandingAgent], some seconds ago.
+// StandingAgent is [Store.StandingAgent] as of some seconds ago, with the same errors.
 func (k Known) StandingAgent(ctx context.Context, scope Scope, id string) (Agent, error) {
 	return k.store.StandingAgent(ctx, scope, id)
 }
 
-// AgentVersion is [Store.AgentVersion], some seconds ago.
+// AgentVersion is [Store.AgentVersion] as of some seconds ago, with the same errors.
 func (k Known) AgentVersion(ctx context.Context, scope Scope, id string, version int) (Agent, error) {
 	return k.store.AgentVersion(ctx, scope, id, version)
 }
 
-// RunToken is [Store.RunToken], some seconds ago.
+// RunToken is [Store.RunToken] as of some seconds ago, with the same errors.
 func (k Known) RunToken(ctx context.Context, hash string) (RunToken, error) {
 	return k.store.RunToken(ctx, hash)
 }

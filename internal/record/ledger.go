@@ -110,11 +110,14 @@ func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
 }
 
 // ledgerDay reads the newest entries of a day, from before the run after.
-func (s *Store) ledgerDay(ctx context.Context, scope Scope, day time.Time, after string, limit int) ([]Entity[Entry], error) {
+func (s *Store) ledgerDay(
+	ctx context.Context, scope Scope, day time.Time, after string, limit int,
+) ([]Entity[Entry], error) {
 	var entries []Entity[Entry]
 	for shard := range ledgerShards {
 		items, err := s.query(ctx, table.Range{
-			Part: ledgerPart(scope.organization, day.Format(time.DateOnly), shard), After: after, Reverse: true, Limit: limit,
+			Part: ledgerPart(scope.organization, day.Format(time.DateOnly), shard), After: after, Reverse: true,
+			Limit: limit,
 		})
 		if err != nil {
 			return nil, err
@@ -134,7 +137,7 @@ func (s *Store) ledgerDay(ctx context.Context, scope Scope, day time.Time, after
 // Idempotency is the outcome of a request with an idempotency key.
 type Idempotency struct {
 	Outcome IdempotentOutcome `json:"outcome"`
-	RunID   string            `json:"run_id"`             // the run that was started or answered, or that the message was parked on
+	RunID   string            `json:"run_id"`             // the run started or answered, or that the message waits on
 	Parked  string            `json:"parked_id,omitzero"` // the parked message, which may have become a run
 
 	version int64 // of the record; 0 when there is none yet

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-// ledger is what the ledger tells in pages of limit, and how many of those there are.
+// ledger lists the ledger in pages of limit, and counts the pages.
 func (e *estate) ledger(organization string, limit int) (runs []string, pages int) {
 	e.Helper()
 	e.asked = nil
@@ -31,9 +31,9 @@ func (e *estate) ledger(organization string, limit int) (runs []string, pages in
 	}
 }
 
-// The ledger goes back to the day before its organization's first, 31 days a page, and asks for each day once, never
-// for more than it may tell.
-func TestTheLedgerAsksForEachDayOnce(t *testing.T) {
+// The ledger goes back to the day before its organization's first, 31 days per page; each day is queried once, for no
+// more than the page needs.
+func TestLedgerQueriesEachDayOnce(t *testing.T) {
 	e := newEstate(t)
 	for _, days := range []int{0, 1, 29, 30, 31, 59, 60, 61} {
 		organization := host.FormatID(e.now.AddDate(0, 0, -days), uint64(days))
@@ -60,8 +60,8 @@ func TestTheLedgerAsksForEachDayOnce(t *testing.T) {
 	}
 }
 
-// A page that tells the last entry is the last one.
-func TestTheLedgerEndsWithItsLastEntry(t *testing.T) {
+// A page with the last entry has no next page.
+func TestLedgerEndsWithItsLastEntry(t *testing.T) {
 	e := newEstate(t)
 	for range 3 {
 		e.charge(e.organization, e.now)
@@ -73,8 +73,8 @@ func TestTheLedgerEndsWithItsLastEntry(t *testing.T) {
 	}
 }
 
-// Runs of nobody stand in a ledger that begins with the deployment.
-func TestTheLedgerOfNobodyBeginsWithTheDeployment(t *testing.T) {
+// The ledger of runs without an organization begins with the deployment.
+func TestLedgerWithoutOrganizationBeginsWithTheDeployment(t *testing.T) {
 	e := newEstate(t)
 	today := e.now
 	e.now = today.AddDate(0, 0, -40)
@@ -89,8 +89,8 @@ func TestTheLedgerOfNobodyBeginsWithTheDeployment(t *testing.T) {
 	assert.Equal(t, 2, pages)
 }
 
-// A name has one outcome, which another takes the place of when it speaks of what is gone; no other may.
-func TestANameHasOneOutcome(t *testing.T) {
+// A name has one outcome, which is replaced only when its run was deleted.
+func TestIdempotencyNameHasOneOutcome(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	name := record.IdempotencyName("o", "u", "key")
 	put := func(move string, i, before record.Idempotency) error {

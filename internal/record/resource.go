@@ -27,7 +27,7 @@ func IDOf[T Resourceful](v T) string {
 	return id
 }
 
-// Resource reads one within the scope.
+// Resource reads a resource within the scope. It returns a problem of kind NotFound or Forbidden.
 func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (Entity[T], error) {
 	var none T
 	kind, _, _ := none.placed()
@@ -38,7 +38,7 @@ func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id stri
 	return decode[T](item)
 }
 
-// There says which of some resources are there, within the scope.
+// There returns those of the ids whose resources exist within the scope.
 func There[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -103,14 +103,18 @@ func deleteResource[T Resourceful](tx *Tx, v T, cond table.Condition) {
 }
 
 // Resources lists an organization's resources of one kind, newest first. after is Page.Next of the page before.
-func Resources[T Resourceful](ctx context.Context, s *Store, scope Scope, after string, limit int) (Page[Entity[T]], error) {
+func Resources[T Resourceful](
+	ctx context.Context, s *Store, scope Scope, after string, limit int,
+) (Page[Entity[T]], error) {
 	var none T
 	kind, _, _ := none.placed()
 	return listed[T](ctx, s, scope, listPart(kind, scope.organization), after, limit)
 }
 
 // OldestResources is Resources, oldest first.
-func OldestResources[T Resourceful](ctx context.Context, s *Store, scope Scope, after string, limit int) (Page[Entity[T]], error) {
+func OldestResources[T Resourceful](
+	ctx context.Context, s *Store, scope Scope, after string, limit int,
+) (Page[Entity[T]], error) {
 	var none T
 	kind, _, _ := none.placed()
 	return listedIn[T](ctx, s, scope, table.Range{Part: listPart(kind, scope.organization), After: after, Limit: limit})
@@ -412,7 +416,8 @@ func (tx *Tx) StillLast(a Agent) {
 
 // AgentVersions lists an agent's versions, newest first. after is Page.Next of the page before.
 func (s *Store) AgentVersions(ctx context.Context, id, after string, limit int) (Page[Agent], error) {
-	items, err := s.query(ctx, table.Range{Part: "agent/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1})
+	items, err := s.query(ctx,
+		table.Range{Part: "agent/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1})
 	if err != nil {
 		return Page[Agent]{}, err
 	}

@@ -19,15 +19,15 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// estateKeeps holds what is true of every kind of resource: it is read back whole, by its organization and by nobody
-// else; it changes, goes and stays as it was read.
+// estateKeeps checks what holds for every kind of resource: it is read back whole, within its organization only, and is
+// changed and deleted only as it was read.
 func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T)) {
 	ctx, e := t.Context(), newEstate(t)
 	v := estateFilled[T]()
 	other := v
 	edit(&other)
 	id := record.IDOf(v)
-	scope := record.Of(id) // an organization belongs to itself
+	scope := record.Of(id) // an organization owns itself
 	if owner := reflect.ValueOf(v).FieldByName("Organization"); owner.IsValid() {
 		scope = record.Of(owner.String())
 	}
@@ -75,13 +75,15 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	changed, err := record.Resource[T](ctx, e.Store, scope, id)
 	require.NoError(t, err)
 	assert.Equal(t, other, changed.Value)
-	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }), record.ErrStale)
-	require.ErrorIs(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, read) }), record.ErrStale)
+	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }),
+		record.ErrStale)
+	require.ErrorIs(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, read) }),
+		record.ErrStale)
 	require.NoError(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, changed) }))
 	assert.Equal(t, before, len(e.stored()))
 }
 
-func TestEveryResourceIsReadBackWhole(t *testing.T) {
+func TestResourceOfEachKindIsReadAsWritten(t *testing.T) {
 	estateKeeps(t, "organization", func(o *record.Organization) { o.Budget = nil })
 	estateKeeps(t, "user", func(u *record.User) { u.Cap = 99 })
 	estateKeeps(t, "group", func(g *record.Group) { g.Budget = nil })
@@ -95,9 +97,9 @@ func TestEveryResourceIsReadBackWhole(t *testing.T) {
 	estateKeeps(t, "audit", func(a *record.AuditEntry) { a.Changed = nil })
 }
 
-// Resources are listed newest first, in pages that tell each once; those of others are not among them, and
-// organizations are listed together.
-func TestResourcesAreListedByTheirOrganization(t *testing.T) {
+// Resources are listed newest first, each once; those of other organizations are not listed, and organizations are
+// listed together.
+func TestResourcesAreListedInTheirOrganization(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	want := []string{e.user}
 	for range 4 {
@@ -129,8 +131,8 @@ func TestResourcesAreListedByTheirOrganization(t *testing.T) {
 	assert.Len(t, all.Rows, 2)
 }
 
-// Of resources, files alone are ever due.
-func TestAFileIsDueWhenItSays(t *testing.T) {
+// Files are the only resources that are due.
+func TestOnlyFilesAreDue(t *testing.T) {
 	e := newEstate(t)
 	f := estateFilled[record.File]()
 	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
@@ -138,26 +140,28 @@ func TestAFileIsDueWhenItSays(t *testing.T) {
 	for until, want := range map[time.Time]int{f.Due: 1, f.Due.Add(-time.Second): 0} {
 		due, err := e.Due(t.Context(), key.Shard(), until, 99)
 		require.NoError(t, err)
-		assert.Len(t, slices.DeleteFunc(due, func(d record.DueItem) bool { return d != record.DueItem{Kind: "file", ID: f.ID, Place: "head"} }), want)
+		assert.Len(t, slices.DeleteFunc(due, func(d record.DueItem) bool {
+			return d != record.DueItem{Kind: "file", ID: f.ID, Place: "head"}
+		}), want)
 	}
 }
 
-// One address is one user's in an organization, however its letters are written.
-func TestAnAddressIsTheSameInAnyCase(t *testing.T) {
+// An address has one reservation in an organization, however its letters are written.
+func TestEmailIDIgnoresCase(t *testing.T) {
 	assert.Equal(t, record.EmailID("o", "Ann@Example.com"), record.EmailID("o", "ann@example.COM"))
 	assert.NotEqual(t, record.EmailID("o", "ann@example.com"), record.EmailID("o", "ann@example.org"))
 	assert.NotEqual(t, record.EmailID("o", "ann@example.com"), record.EmailID("p", "ann@example.com"))
 }
 
-// Runs begin with the version that is published; where none is named, with the newest.
-func TestTheCurrentVersionOfAnAgent(t *testing.T) {
+// New runs use the published version; when none was published, the newest.
+func TestCurrentVersionIsThePublishedOrNewest(t *testing.T) {
 	for published, want := range []int{3, 1, 2, 3} {
 		assert.Equal(t, want, record.Agent{Version: 3, Published: published}.Current())
 	}
 }
 
-// An agent has its versions, newest first, also when it is gone; they are its organization's.
-func TestAnAgentKeepsItsVersions(t *testing.T) {
+// An agent's versions are listed newest first, also when it was deleted, within its organization.
+func TestDeletedAgentKeepsItsVersions(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	a := estateFilled[record.Agent]()
 	a.Organization = e.organization
@@ -213,24 +217,26 @@ func TestAnAgentKeepsItsVersions(t *testing.T) {
 
 	require.NoError(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }))
 	a.Version = 3
-	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }), record.ErrStale, "a version has come since")
+	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }), record.ErrStale,
+		"a version has come since")
 }
 
-// All versions of an agent go, however many there are; those of others stay.
-func TestAllVersionsOfAnAgentGo(t *testing.T) {
+// All versions of an agent are deleted, however many there are; those of others stay.
+func TestAllVersionsOfAnAgentAreDeleted(t *testing.T) {
 	for _, n := range []int{1, table.MaxOps, table.MaxOps + 1} {
 		e := newEstate(t)
 		before := e.stored()
 		for v := range n {
-			e.must("seed", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "a", Organization: "o", Version: v + 1}) })
+			e.must("seed",
+				func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "a", Organization: "o", Version: v + 1}) })
 		}
 		require.NoError(t, e.EraseAgentVersions(t.Context(), "a"))
 		assert.Equal(t, before, e.stored(), "%d versions", n)
 	}
 }
 
-// A key says when it was last used, never when it was not; a note is kept without a look at the one before.
-func TestWhenKeysWereLastUsed(t *testing.T) {
+// The last use of a key is read as written, zero for an unused key; it is written without a condition.
+func TestKeyUseIsWrittenUnconditionally(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	ids, want := []string{"never"}, []time.Time{{}}
 	for n := range table.MaxGetKeys + 1 {
@@ -248,9 +254,8 @@ func TestWhenKeysWereLastUsed(t *testing.T) {
 	assert.Equal(t, []time.Time{{}, want[2]}, at)
 }
 
-// A request waits a second at most for the note of its key, whatever becomes of it, and whether its client waits or
-// not.
-func TestTheNoteOfAKeysUseIsTriedOnce(t *testing.T) {
+// Writing the use of a key takes a second at most, whatever its outcome, also when the caller's context has ended.
+func TestKeyUseIsTriedOnce(t *testing.T) {
 	e := newEstate(t)
 	away, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -267,8 +272,8 @@ func TestTheNoteOfAKeysUseIsTriedOnce(t *testing.T) {
 	assert.Equal(t, 1, e.calls, "that has no stored form")
 }
 
-// A job is due until it is done, and is done once.
-func TestAJobIsDueUntilItIsDone(t *testing.T) {
+// A job is due until it is done, and ends once.
+func TestJobIsDueUntilDone(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	_, found, err := e.Job(ctx, "text 1")
 	require.NoError(t, err)
@@ -282,12 +287,15 @@ func TestAJobIsDueUntilItIsDone(t *testing.T) {
 	key := table.Key{Part: "job/" + job.ID, Sort: "head"}
 	due, err := e.Due(ctx, key.Shard(), job.Due, 9)
 	require.NoError(t, err)
-	assert.True(t, slices.ContainsFunc(due, func(d record.DueItem) bool { return d == record.DueItem{Kind: "job", ID: job.ID, Place: "head"} }))
+	assert.True(t, slices.ContainsFunc(due, func(d record.DueItem) bool {
+		return d == record.DueItem{Kind: "job", ID: job.ID, Place: "head"}
+	}))
 
 	next := read
 	next.Value.Cursor, next.Value.Due = "further", job.Due.Add(time.Hour)
 	e.must("further", func(tx *record.Tx) { tx.PutJob(next) })
-	require.ErrorIs(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.DeleteJob(read) }), record.ErrStale, "it has gone on since")
+	require.ErrorIs(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.DeleteJob(read) }), record.ErrStale,
+		"it has gone on since")
 	read, _, err = e.Job(ctx, job.ID)
 	require.NoError(t, err)
 	assert.Equal(t, next.Value, read.Value)
@@ -297,8 +305,8 @@ func TestAJobIsDueUntilItIsDone(t *testing.T) {
 	assert.False(t, found)
 }
 
-// A run token is found by the hash of its text until its time is over.
-func TestARunTokenIsGoodUntilItsEnd(t *testing.T) {
+// A run token is found by the hash of its text until it expires.
+func TestRunTokenIsFoundUntilItExpires(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	token := estateFilled[record.RunToken]()
 	token.End = e.now.Add(time.Hour)
@@ -313,9 +321,8 @@ func TestARunTokenIsGoodUntilItsEnd(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }
 
-// A deployment began when the first of its programs did, also one that still signed run tokens; what those were signed
-// with goes.
-func TestADeploymentBeganOnce(t *testing.T) {
+// A deployment began with its first version, also one that signed run tokens; the secret that signed them is deleted.
+func TestDeploymentKeepsItsFirstBegin(t *testing.T) {
 	secret := record.EstateOldSecret.String()
 	for name, c := range map[string]struct {
 		old, began bool
@@ -345,8 +352,8 @@ func TestADeploymentBeganOnce(t *testing.T) {
 	}
 }
 
-// A process that may not write begins all the same where another has begun before; where none has, it does not.
-func TestADeploymentThatIsKnownNeedsNoWrite(t *testing.T) {
+// A process without the right to write starts when the begin is stored already, and fails when it is not.
+func TestKnownDeploymentNeedsNoWrite(t *testing.T) {
 	memory := memtable.New(time.Now)
 	h := newEstate(t).estateHost
 	h.now = time.Now()
@@ -371,8 +378,9 @@ func TestADeploymentThatIsKnownNeedsNoWrite(t *testing.T) {
 	assert.Nil(t, items[0])
 }
 
-// Of two processes that begin at once, one says when; who keeps losing gives up, and says so.
-func TestWhoKeepsLosingTheBeginningGivesUp(t *testing.T) {
+// Of two processes that start at once, one stores the begin; a process that always meets conflicts gives up with an
+// error.
+func TestEndlessConflictsAtTheBeginGiveUp(t *testing.T) {
 	e := newEstate(t)
 	e.oldSecret()
 	commits := 0

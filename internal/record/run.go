@@ -161,7 +161,8 @@ func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]Ru
 
 // RunsOfOrganization lists an organization's runs, newest first, from before the id after.
 func (s *Store) RunsOfOrganization(ctx context.Context, scope Scope, after string, limit int) (Page[RunEntity], error) {
-	return s.runPage(ctx, scope, table.ByOwner, table.Range{Part: runsOfOwner(scope.organization), After: after, Reverse: true, Limit: limit})
+	return s.runPage(ctx, scope, table.ByOwner,
+		table.Range{Part: runsOfOwner(scope.organization), After: after, Reverse: true, Limit: limit})
 }
 
 // OldRunsOfOrganization lists an organization's runs, oldest first, for retention.
@@ -170,7 +171,9 @@ func (s *Store) OldRunsOfOrganization(ctx context.Context, owner, after string, 
 }
 
 // RunsOfChat lists a chat's runs, newest first. The listing may lag; the chat itself says which run is active.
-func (s *Store) RunsOfChat(ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int) (Page[RunEntity], error) {
+func (s *Store) RunsOfChat(
+	ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int,
+) (Page[RunEntity], error) {
 	r := table.Range{Part: runsOfChat(ChatKey(c)), After: after, Reverse: true, Limit: limit}
 	return s.chatPage(ctx, scope, c, r)
 }
@@ -278,7 +281,9 @@ func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 	}
 	d, err := decode[document](items[0])
 	p.Ticket.RunID, p.Ticket.Organization = id, items[0].Owner
-	return Parked{Ticket: p.Ticket, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != ""}, err
+	return Parked{
+		Ticket: p.Ticket, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != "",
+	}, err
 }
 
 // StillParked reads a message that a run names as parked. It returns [ErrStale] when the message was withdrawn, or has
@@ -403,7 +408,8 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 // Told says whether the last step of a completed run can be rebuilt from the run, so that it need not be in the
 // journal.
 func (step Step) Told() bool {
-	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" && step.LeftOut == 0
+	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
+		step.LeftOut == 0
 }
 
 // Journal reads a run's stored steps in order.

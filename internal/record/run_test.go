@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// runIn is a run of a chat of the client's own making.
+// runIn is a run in a chat with a client's own id.
 func runIn(id string, turn, epoch int) record.Run {
 	return record.Run{Run: lifecycle.Run{
 		Ticket: lifecycle.Ticket{RunID: id, Organization: "o", User: "u", Chat: "c", OwnChatID: true},
@@ -25,8 +25,8 @@ func runIn(id string, turn, epoch int) record.Run {
 	}}
 }
 
-// What is written of a run is read again whole, and everything that stands beside it.
-func TestWhatIsWrittenOfARunIsReadAgain(t *testing.T) {
+// A run's head, and everything that is stored beside it, is read as written.
+func TestRunIsReadAsWritten(t *testing.T) {
 	w := runBlank(t)
 	scope := record.Of("text ba")
 	r := runFill[record.Run](t)
@@ -95,8 +95,8 @@ func TestWhatIsWrittenOfARunIsReadAgain(t *testing.T) {
 	require.ErrorIs(t, err, record.ErrStale, "the run that named it has changed since")
 }
 
-// A run is one of its organisation's, and of those of its chat that are of its epoch.
-func TestWhoSeesARun(t *testing.T) {
+// A run is seen in its organization, and in its chat's epoch.
+func TestRunIsSeenInItsOrganizationAndEpoch(t *testing.T) {
 	const outside = "outside_organization"
 	chat := lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}
 	ended := func(status lifecycle.Status) record.Run {
@@ -113,16 +113,24 @@ func TestWhoSeesARun(t *testing.T) {
 		scope    record.Scope
 		run      *record.Run
 		chat     *lifecycle.Chat
-		any, own string // what who looks at it at all is told, and a client
+		any, own string // the codes of Run, and of LiveRun for a client
 	}{
-		"its organisation's":                  {record.Of("o"), new(ended(lifecycle.Completed)), &chat, "", ""},
-		"the platform's":                      {record.System(), new(ended(lifecycle.Failed)), &chat, "", ""},
-		"another's":                           {record.Of("p"), new(ended(lifecycle.Completed)), &chat, outside, outside},
-		"nobody's, to one who is none":        {record.Of(""), new(ended(lifecycle.Completed)), &chat, outside, outside},
-		"none":                                {record.Of("o"), nil, &chat, "not_found", "not_found"},
-		"one that is only a link":             {record.Of("o"), &removed, &chat, "not_found", "not_found"},
-		"one whose chat was deleted":          {record.Of("o"), new(ended(lifecycle.Cancelled)), &deleted, "", "not_found"},
-		"one whose chat was made anew":        {record.Of("o"), new(ended(lifecycle.Cancelled)), &anew, "", "not_found"},
+		"its organisation's": {record.Of("o"), new(ended(lifecycle.Completed)), &chat, "", ""},
+		"the platform's":     {record.System(), new(ended(lifecycle.Failed)), &chat, "", ""},
+		"another's": {
+			record.Of("p"), new(ended(lifecycle.Completed)), &chat, outside, outside,
+		},
+		"nobody's, to one who is none": {
+			record.Of(""), new(ended(lifecycle.Completed)), &chat, outside, outside,
+		},
+		"none":                    {record.Of("o"), nil, &chat, "not_found", "not_found"},
+		"one that is only a link": {record.Of("o"), &removed, &chat, "not_found", "not_found"},
+		"one whose chat was deleted": {
+			record.Of("o"), new(ended(lifecycle.Cancelled)), &deleted, "", "not_found",
+		},
+		"one whose chat was made anew": {
+			record.Of("o"), new(ended(lifecycle.Cancelled)), &anew, "", "not_found",
+		},
 		"one whose chat is gone":              {record.Of("o"), new(ended(lifecycle.Cancelled)), nil, "", "not_found"},
 		"one at work, which ends with a chat": {record.Of("o"), new(ended(lifecycle.Running)), nil, "", ""},
 	} {
@@ -146,9 +154,9 @@ func TestWhoSeesARun(t *testing.T) {
 	}
 }
 
-// Who pages through runs sees each once, in order: an organisation's newest or oldest first, as many as asked for at a
-// time, and is told where the following page begins exactly while there is one. More are read than one call takes.
-func TestPagesOfRuns(t *testing.T) {
+// Listings have each run once, in order: an organization's newest or oldest first, as many per page as asked for, with
+// a next page exactly while there is one. More runs are read than one call of the table returns.
+func TestRunsAreListedInOrderEachOnce(t *testing.T) {
 	w := runBlank(t)
 	const all = 2*table.MaxGetKeys + 1
 	var ids []string
@@ -201,9 +209,9 @@ func TestPagesOfRuns(t *testing.T) {
 	assert.Len(t, runs, all)
 }
 
-// A chat that is made again under its name has turns from 1 again, which stand beside the old ones until those are
-// removed: its pages are of its own epoch, and lose none, however many stand at one place.
-func TestPagesOfAChatThatWasMadeAgain(t *testing.T) {
+// A chat that is created again under its id counts turns from 1 again, beside the old ones until those are deleted: its
+// listing has its own epoch only and loses no run, however many are of one turn.
+func TestRecreatedChatListsItsOwnEpoch(t *testing.T) {
 	for _, epochs := range []int{1, 2, 3, 33} {
 		w := runBlank(t)
 		const turns = 5
@@ -242,7 +250,7 @@ func TestPagesOfAChatThatWasMadeAgain(t *testing.T) {
 		}
 	}
 	w := runBlank(t)
-	for range 34 { // more than anybody makes: what is behind them is still found
+	for range 34 { // more than happen: the runs after them are still found
 		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(runIn(w.host.NewID(), 1, 0))) })
 	}
 	w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(runIn(w.host.NewID(), 2, 0))) })
@@ -256,8 +264,8 @@ func TestPagesOfAChatThatWasMadeAgain(t *testing.T) {
 	assert.Zero(t, next)
 }
 
-// The last model call of a completed run is told by the run alone: what it says more than its journal does.
-func TestTheLastStepIsWhatTheRunSaysMoreThanItsJournal(t *testing.T) {
+// The last model call of a completed run is rebuilt from the run: what its result and usage have more than the journal.
+func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 	begun, ended := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(2026, 1, 1, 0, 0, 9, 0, time.UTC)
 	r := runIn("r", 1, 0)
 	r.Status, r.Steps, r.Attempt, r.StartedAt, r.FinishedAt = lifecycle.Completed, 1, 3, begun, ended
@@ -319,8 +327,8 @@ func TestTheLastStepIsWhatTheRunSaysMoreThanItsJournal(t *testing.T) {
 	assert.True(t, want.Told())
 }
 
-// A journal and the pauses are read in order, however long; who decided about an interrupt is found by it.
-func TestAJournalIsReadInOrder(t *testing.T) {
+// A journal and the pauses are read in order, however long; a decision is found by its interrupt.
+func TestJournalIsReadInOrder(t *testing.T) {
 	for _, n := range []int{0, 99, 100, 101, 200, 201} {
 		w := runBlank(t)
 		for i := range n {
@@ -346,7 +354,9 @@ func TestAJournalIsReadInOrder(t *testing.T) {
 		if n < 12 {
 			w.must("m", func(tx *record.Tx) {
 				tx.PutDecisions(w.ctx(), runIn("r", 1, 0), n, record.Decisions{
-					List: []record.Decision{{InterruptID: i.ID, Message: fmt.Sprint("m", n)}, {InterruptID: i.ID + "b"}},
+					List: []record.Decision{
+						{InterruptID: i.ID, Message: fmt.Sprint("m", n)}, {InterruptID: i.ID + "b"},
+					},
 				})
 			})
 		}
@@ -366,11 +376,11 @@ func TestAJournalIsReadInOrder(t *testing.T) {
 	}
 }
 
-// A delivery is named in a nudge by its run and its number.
-func TestANudgeNamesADelivery(t *testing.T) {
+// A wake-up message names a delivery by its run and its sequence number.
+func TestWakeUpMessageNamesADelivery(t *testing.T) {
 	for id, want := range map[string][]any{
-		"r/1": {"r", 1, true}, "r/000012": {"r", 12, true}, "r": {"", 0, false}, "": {"", 0, false}, "r/": {"r", 0, false},
-		"r/x": {"r", 0, false}, "r/1/2": {"r", 0, false},
+		"r/1": {"r", 1, true}, "r/000012": {"r", 12, true}, "r": {"", 0, false}, "": {"", 0, false},
+		"r/": {"r", 0, false}, "r/x": {"r", 0, false}, "r/1/2": {"r", 0, false},
 	} {
 		run, sequence, ok := record.ParseHookID(id)
 		assert.Equal(t, want, []any{run, sequence, ok}, id)
@@ -378,9 +388,9 @@ func TestANudgeNamesADelivery(t *testing.T) {
 	assert.Equal(t, "r/7", record.Hook{RunID: "r", Sequence: 7}.NudgeID())
 }
 
-// Up to 512 bytes of a result ride in the head of the run, up to 8 KiB in an item beside it; what is larger is in the
-// store of large values. A request rides in the head if it is small and its message short.
-func TestWhereAResultIsKept(t *testing.T) {
+// Up to 512 bytes of a result are in the head of the run, up to 8 KiB in an item beside it, larger ones in the blob
+// store. A request is in the head if it is small and its message short.
+func TestSizeDecidesWhereAResultIsStored(t *testing.T) {
 	result := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 	for n, where := range map[int]string{
 		2: "head", 512: "head", 513: "item", 8 << 10: "item", 8<<10 + 1: "value", 300_000: "value",

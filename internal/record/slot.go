@@ -179,8 +179,11 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		beforePart, beforeRow string
 		afterPart, afterRow   string
 	}{
-		{userSlots(before.Organization, before.User), before.Slots.User, userSlots(after.Organization, after.User), after.Slots.User},
-		{orgSlots(before.Organization), before.Slots.Organization, orgSlots(after.Organization), after.Slots.Organization},
+		{userSlots(before.Organization, before.User), before.Slots.User, userSlots(after.Organization,
+			after.User), after.Slots.User},
+		{orgSlots(
+			before.Organization,
+		), before.Slots.Organization, orgSlots(after.Organization), after.Slots.Organization},
 	} {
 		same := side.beforePart == side.afterPart && side.beforeRow == side.afterRow
 		if same && before.ID() == after.ID() {
@@ -192,8 +195,9 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		if side.afterRow == "" {
 			continue
 		}
-		item := table.Item{Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, Move: tx.writeID}
-		op, err := write(Fresh(slot{RunID: after.ID()}), item)
+		op, err := write(Fresh(slot{RunID: after.ID()}), table.Item{
+			Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, Move: tx.writeID,
+		})
 		tx.fail(err)
 		if same {
 			op.If = table.Always() // taken over: the version of the run's head fences this commit

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// take gives a run a row of the slots of o and its user u.
+// take gives a run a slot of o and its user u.
 func (w *runWorld) take(run, row string) {
 	w.t.Helper()
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) {
@@ -27,9 +27,8 @@ func (w *runWorld) take(run, row string) {
 	w.commit(ops...)
 }
 
-// However many rows there are: each is counted once, but for those of runs that wait for a human, which are active all
-// the same.
-func TestHoweverManyRunsAreActiveEachIsCounted(t *testing.T) {
+// However many slots there are, each is counted once, except those of paused runs, which are active all the same.
+func TestEachActiveRunIsCountedOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 499, 500, 501, 1000, 1001} {
 		w := runBlank(t)
 		var want []string
@@ -61,9 +60,9 @@ func TestHoweverManyRunsAreActiveEachIsCounted(t *testing.T) {
 	}
 }
 
-// A wide door is probed at two numbers first. It is counted, and so tells how many are active, when both are taken, or
-// when somebody found no number before.
-func TestAWideDoorIsProbedBeforeItIsCounted(t *testing.T) {
+// With a large cap two numbers are probed first. The partition is read, and tells how many runs are active, when both
+// are taken or an overflow slot exists.
+func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 	const limit = 129
 	for name, c := range map[string]struct {
 		draws   []int64
@@ -110,9 +109,8 @@ func TestAWideDoorIsProbedBeforeItIsCounted(t *testing.T) {
 	}
 }
 
-// A door admits below the cap, as long as there is a number: what counts in an "over" row takes nobody's number, and a
-// place all the same.
-func TestADoorAdmitsBelowItsCap(t *testing.T) {
+// New runs are allowed below the cap while there is a free number: an overflow slot takes no number but counts.
+func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 	for _, c := range []struct {
 		door   record.Door
 		admits bool

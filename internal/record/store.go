@@ -141,7 +141,7 @@ type DueItem struct {
 	Place string // among what is kept under the id: a hook's number
 }
 
-// Due lists at most limit items of a shard that were due before until, the oldest first. Its errors are those of the table.
+// Due lists at most limit items of a shard that were due before until, the oldest first.
 func (s *Store) Due(ctx context.Context, shard int, until time.Time, limit int) ([]DueItem, error) {
 	var entries []table.Entry
 	err := s.again(ctx, func() (err error) {

@@ -15,12 +15,12 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// runOp is something that a use case does with a store, in a world that it finds furnished.
+// runOp is an operation of a use case on a store that has been prepared for it.
 type runOp struct {
 	do func(w *runWorld) (any, error)
-	// long: it takes several commits, so that one that is broken off may have got somewhere.
+	// long: it makes several commits, so an interrupted one may have done a part.
 	long bool
-	// takes: it takes things away, and finds them gone when its answer was lost.
+	// takes: it deletes, and finds nothing to delete when its answer was lost.
 	takes bool
 }
 
@@ -194,8 +194,8 @@ func runOperations() map[string]runOp {
 	}
 }
 
-// Whatever befalls one call, the store is asked again: the answer is the same, and the same is stored.
-func TestWhatBefallsOneCallIsNotNoticed(t *testing.T) {
+// Whatever happens to one call, the store repeats it: the result is the same, and the same is stored.
+func TestOneFailedCallChangesNoOutcome(t *testing.T) {
 	for name, op := range runOperations() {
 		w := newRunWorld(t)
 		want, err := op.do(w)
@@ -216,7 +216,7 @@ func TestWhatBefallsOneCallIsNotNoticed(t *testing.T) {
 				got, err := op.do(w)
 				gone := errors.Is(err, record.ErrStale) || runCode(err) == "not_found"
 				if op.takes && gone && (fault == faulttable.AppliedUnknown || fault == faulttable.RefusedByOwn) {
-					if op.long { // the job that does it comes again, and finds the rest
+					if op.long { // its job is done again, and does the rest
 						continue
 					}
 				} else {
@@ -231,9 +231,9 @@ func TestWhatBefallsOneCallIsNotNoticed(t *testing.T) {
 	}
 }
 
-// A store that cannot be reached is given up after a while: that is said, nothing is done by halves, and what is done
-// again comes to its end.
-func TestAStoreThatStaysAwayIsSaidAndNothingIsHalfDone(t *testing.T) {
+// When the store cannot be reached, calls give up after a while with an error; nothing is half done, and doing it again
+// succeeds.
+func TestUnreachableStoreIsReportedAndNothingIsHalfDone(t *testing.T) {
 	const patience = 8
 	for name, op := range runOperations() {
 		done := newRunWorld(t)
@@ -265,7 +265,7 @@ func TestAStoreThatStaysAwayIsSaidAndNothingIsHalfDone(t *testing.T) {
 			}
 			again, err := op.do(w)
 			require.NoError(t, err, "%s: call %d, again", name, at)
-			if name != "a creation" && name != "a removal" { // which move made it is another
+			if name != "a creation" && name != "a removal" { // the write id differs
 				assert.Equal(t, want, again, "%s: call %d, again", name, at)
 			}
 			assert.Equal(t, done.places(), w.places(), "%s: call %d, again", name, at)
@@ -273,8 +273,8 @@ func TestAStoreThatStaysAwayIsSaidAndNothingIsHalfDone(t *testing.T) {
 	}
 }
 
-// Large values are asked for again as well, but for their removal, whose job comes again.
-func TestWhatBefallsALargeValue(t *testing.T) {
+// Reads and writes of blobs are repeated as well, but not their deletion, whose job is repeated.
+func TestBlobCallsAreRetried(t *testing.T) {
 	met := map[string]bool{}
 	for name, op := range runOperations() {
 		done := newRunWorld(t)
@@ -314,18 +314,18 @@ func TestWhatBefallsALargeValue(t *testing.T) {
 	assert.Equal(t, map[string]bool{"": true, "put": true, "get": true, "delete": true}, met)
 }
 
-// What cannot be read is nothing that anybody may guess: it is said. What is removed is looked into only where it names
-// other things; what of it has gone from the store of large values is gone.
-func TestWhatCannotBeReadIsSaid(t *testing.T) {
+// What cannot be decoded is an error. What is deleted is decoded only where it names other things; blobs of it that no
+// longer exist are skipped.
+func TestUnreadableItemsAreErrors(t *testing.T) {
 	opaque := func(op, what string, run string, key table.Key) bool {
 		names := key.Sort == "input" || strings.HasPrefix(key.Sort, "decision/") || !strings.HasPrefix(key.Part, "run/")
 		switch {
-		case strings.HasPrefix(key.Sort, "file/"): // that a run holds a file is all that its row says
+		case strings.HasPrefix(key.Sort, "file/"): // the item of a hold is empty
 			return true
 		case op == "the end of deliveries", op == "another's delivery", op == "whose body" && key.Sort == "input":
 			return true
 		case op == "a result":
-			return what == "a document" // whatever it is
+			return what == "a document" // any document
 		case strings.HasPrefix(op, "a run's end"):
 			return !names || what == "a place" && key.Part == "run/"+run
 		}
@@ -342,7 +342,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		for key := range whole.read {
 			item, was := items[key]
 			if !was {
-				continue // it wrote it itself
+				continue // the operation wrote it itself
 			}
 			for what, body := range map[string]string{
 				"an item": `[]`, "a document": `{"doc":-1}`, "a place": `{"blob":"nowhere"}`,

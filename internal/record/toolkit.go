@@ -26,7 +26,7 @@ type Toolkit struct {
 	Command      []string        `json:"command,omitzero"`  // of a server that is a program on this machine
 	Credentials  string          `json:"credentials,omitzero"`
 	Lets         string          `json:"credentials_type,omitzero"`    // the type of the credentials
-	Origins      []string        `json:"credentials_origins,omitzero"` // the servers that they are for, also sealed within them
+	Origins      []string        `json:"credentials_origins,omitzero"` // the servers that they are for
 	Tools        string          `json:"tools,omitzero"`               // the blob key of the list
 	ToolCount    int             `json:"tool_count"`
 	CreatedAt    time.Time       `json:"created_at"`
@@ -95,8 +95,10 @@ func (s *Store) ToolkitBlob(ctx context.Context, key string) ([]byte, error) {
 
 // BeginToolkitRemoval adds a job that deletes the blobs of a deleted toolkit.
 func (tx *Tx) BeginToolkitRemoval(t Toolkit) {
-	job := Job{ID: DerivedID("toolkit", t.ID), Organization: t.Organization, Kind: RemoveToolkit, Subject: t.ID, Due: tx.store.host.Now()}
-	tx.PutJob(Fresh(job))
+	tx.PutJob(Fresh(Job{
+		ID: DerivedID("toolkit", t.ID), Organization: t.Organization, Kind: RemoveToolkit, Subject: t.ID,
+		Due: tx.store.host.Now(),
+	}))
 }
 
 // DropToolkit deletes all blobs of a toolkit. The errors are those of the blob store.

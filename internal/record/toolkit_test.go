@@ -12,9 +12,9 @@ import (
 	"agentplatform/internal/table"
 )
 
-// A toolkit's values are kept where it says, each under a job that removes it a quarter of an hour later unless the
-// commit that names it takes the job along; who reads one that is gone has read an old toolkit.
-func TestTheValuesOfAToolkit(t *testing.T) {
+// A toolkit's blobs are stored under their keys, each with a job that deletes it after a quarter of an hour unless the
+// commit that names it deletes the job; whoever reads a deleted blob has read an old toolkit.
+func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	var named []table.Op
 	put := func(id, what, v string) string {
@@ -54,7 +54,9 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 	assert.False(t, found, "it is named")
 	require.ErrorIs(t, commitOps(ctx, e.Store, "n", named[0]), record.ErrStale, "its job is gone")
 
-	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropToolkitBlob(record.Toolkit{ID: "k", Organization: "o"}, one) }))
+	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) {
+		tx.DropToolkitBlob(record.Toolkit{ID: "k", Organization: "o"}, one)
+	}))
 	job, found, err := e.Job(ctx, record.DerivedID("blob", one))
 	require.NoError(t, err)
 	require.True(t, found)
@@ -76,7 +78,7 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 	e.calls, e.failAt = 0, 1
 	fails(1, e.RemoveBlob(ctx, other))
 	assert.Equal(t, "other", read(other), "what cannot be removed stays")
-	for n := 1; n <= 2; n++ { // the job, the value
+	for n := 1; n <= 2; n++ { // the job, the blob
 		e.calls, e.failAt = 0, n
 		tx := e.Begin("m")
 		tx.PutToolkitBlob(ctx, e.kit(), "tools", []byte("new"))
@@ -88,9 +90,9 @@ func TestTheValuesOfAToolkit(t *testing.T) {
 	fails(1, err)
 }
 
-// What a toolkit kept goes by a job that is due at once; with its organization it goes itself, and what it kept before
-// it.
-func TestWhatAToolkitKeptGoes(t *testing.T) {
+// The blobs of a toolkit are deleted by a job that is due at once; with its organization they are deleted before the
+// toolkit itself.
+func TestBlobsOfDeletedToolkitAreDeleted(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	kit := e.kit()
 	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.BeginToolkitRemoval(kit) }))

@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// runHost is a machine that does the same each time: its clock stands still, and it does not wait.
+// runHost is a deterministic host: its clock stands still, and it does not wait.
 type runHost struct {
 	host.Host
 
@@ -31,7 +31,7 @@ type runHost struct {
 	ids   uint64
 	draw  func(n int64) int64
 	slept []time.Duration
-	given []time.Duration // how long what was begun might take
+	given []time.Duration // the timeouts that were asked for
 }
 
 func (h *runHost) Now() time.Time { return h.now }
@@ -53,7 +53,7 @@ func (h *runHost) NewID() string {
 
 func (h *runHost) Int64N(n int64) int64 { return h.draw(n) }
 
-// runBlobs is a store of large values that fails when told to.
+// runBlobs is a blob store that fails when told to.
 type runBlobs struct {
 	memblob.Store
 
@@ -94,7 +94,7 @@ type runDamage struct {
 
 	at   table.Key
 	body []byte
-	read map[table.Key]bool // what was
+	read map[table.Key]bool // which items were read
 }
 
 func (d *runDamage) damaged(items []*table.Item, err error) ([]*table.Item, error) {
@@ -117,7 +117,7 @@ func (d *runDamage) Query(ctx context.Context, r table.Range) ([]*table.Item, er
 	return d.damaged(d.Table.Query(ctx, r))
 }
 
-// runLag is a table in which an item is gone, or another owner's, that is listed still.
+// runLag is a table in which an item that is still listed was deleted, or belongs to another owner.
 type runLag struct {
 	table.Table
 
@@ -140,7 +140,7 @@ func (l *runLag) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, err
 	return items, err
 }
 
-// runWorld is a store with a run that has ended, of which there is one of everything.
+// runWorld is a store with an ended run that has one of everything.
 type runWorld struct {
 	*record.Store
 
@@ -152,12 +152,12 @@ type runWorld struct {
 
 	head    record.RunEntity
 	id      string
-	parked  []string // messages that go with the run: a small one, a large one
-	waiting string   // a message that waits
-	foreign string   // a delivery of another organisation
+	parked  []string // messages that are deleted with the run: a small one, a large one
+	waiting string   // a parked message
+	foreign string   // a delivery of another organization
 }
 
-// runBlank is a store with nothing in it.
+// runBlank is an empty store.
 func runBlank(t *testing.T) *runWorld {
 	h := &runHost{Host: host.System(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	h.draw = func(n int64) int64 { return n - 1 }
@@ -174,7 +174,7 @@ var (
 
 var runTemplate *runWorld
 
-// newRunWorld is a furnished world of the test's own.
+// newRunWorld returns a prepared world of the test's own.
 func newRunWorld(t *testing.T) *runWorld {
 	if runTemplate == nil {
 		runTemplate = runFurnished(t)
@@ -281,14 +281,14 @@ func (w *runWorld) commit(ops ...table.Op) {
 	require.NoError(w.t, commitOps(w.t.Context(), w.Store, w.host.NewID(), ops...))
 }
 
-// committed is what a unit of work comes to.
+// committed returns the error of a unit of work's commit.
 func committed(ctx context.Context, s *record.Store, writeID string, do func(tx *record.Tx)) error {
 	tx := s.Begin(writeID)
 	do(tx)
 	return tx.Commit(ctx)
 }
 
-// opsOf are the writes of a unit of work.
+// opsOf returns the writes of a unit of work.
 func opsOf(s *record.Store, writeID string, do func(tx *record.Tx)) ([]table.Op, error) {
 	tx := s.Begin(writeID)
 	do(tx)
@@ -298,7 +298,7 @@ func opsOf(s *record.Store, writeID string, do func(tx *record.Tx)) ([]table.Op,
 	return tx.Ops(), nil
 }
 
-// opOf is the only write of a unit of work.
+// opOf returns the only write of a unit of work.
 func opOf(s *record.Store, writeID string, do func(tx *record.Tx)) (op table.Op, err error) {
 	ops, err := opsOf(s, writeID, do)
 	if err == nil {
@@ -312,13 +312,13 @@ func commitOps(ctx context.Context, s *record.Store, writeID string, ops ...tabl
 	return committed(ctx, s, writeID, func(tx *record.Tx) { tx.Add(ops...) })
 }
 
-// named stores what a request with a key led to.
+// named stores the outcome of a request with a key.
 func (w *runWorld) named(name string, i record.Idempotency) {
 	w.t.Helper()
 	w.must("named", func(tx *record.Tx) { tx.PutIdempotency("o", name, i, record.Idempotency{}) })
 }
 
-// message stores a request under a run's id, and what its key led to.
+// message stores a request under a run's id, and the outcome of its key.
 func (w *runWorld) message(id, key, text string) {
 	w.t.Helper()
 	name := record.IdempotencyName("o", "u", key)
@@ -331,24 +331,25 @@ func (w *runWorld) message(id, key, text string) {
 	w.commit(ops...)
 }
 
-// file stores a file, and that a run holds it.
+// file stores a file that a run holds.
 func (w *runWorld) file(run, id string) {
 	w.t.Helper()
 	f := record.File{ID: id, Organization: "o", Uploaded: true, Due: w.host.now.Add(time.Hour)}
 	w.must("file", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
-	ops, err := opsOf(w.Store, "hold", func(tx *record.Tx) { tx.Hold(w.t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
+	ops, err := opsOf(w.Store, "hold",
+		func(tx *record.Tx) { tx.Hold(w.t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
 	require.NoError(w.t, err)
 	w.commit(ops...)
 }
 
-// stored are all items and the keys of all large values.
+// stored returns all items and the keys of all blobs.
 func (w *runWorld) stored() (items map[table.Key]table.Item, values []string) {
 	items = map[table.Key]table.Item{}
 	w.memory.All(func(i *table.Item) { items[i.Key] = *i })
 	return items, w.blobs.Keys()
 }
 
-// places are the keys of all items.
+// places returns the keys of all items.
 func (w *runWorld) places() map[table.Key]bool {
 	keys := map[table.Key]bool{}
 	w.memory.All(func(i *table.Item) { keys[i.Key] = true })
@@ -364,7 +365,7 @@ func runCode(err error) string {
 
 var errRunBlob = errors.New("the store of large values is down")
 
-// runFill sets every field of a value, each to something else.
+// runFill sets every field of a value, each to a different value.
 func runFill[T any](t *testing.T) (v T) {
 	n := 0
 	runFillAt(t, reflect.ValueOf(&v).Elem(), &n)

@@ -58,7 +58,8 @@ func (o *office) Sleep(ctx context.Context, _ time.Duration) error { return ctx.
 func newEstate(t *testing.T) *estate {
 	o := newOffice(t)
 	e := &estate{office: o}
-	e.tenants = tenant.New(o.store, o.store.Known(), o, tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
+	e.tenants = tenant.New(o.store, o.store.Known(), o,
+		tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
 	o.shell.StartDeadline, o.shell.Caps = 1000*time.Hour, e.tenants.Caps
 	e.intake = &intake.Intake{Shell: o.shell, Store: o.store, Tenants: e.tenants, Host: o}
 	e.ours, e.hers = e.household("ours"), e.household("hers")
@@ -76,9 +77,11 @@ func must[T any](e *estate) func(T, error) T {
 func (e *estate) household(name string) *household {
 	ctx := e.Context()
 	h := &household{}
-	o := must[record.Entity[record.Organization]](e)(e.tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name}))
+	o := must[record.Entity[record.Organization]](e)(e.tenants.CreateOrganization(ctx,
+		tenant.OrganizationEdit{Name: &name}))
 	h.organization = o.Value.ID
-	h.group = must[record.Entity[record.Group]](e)(e.tenants.CreateGroup(ctx, h.organization, tenant.GroupEdit{Name: &name})).Value.ID
+	h.group = must[record.Entity[record.Group]](e)(e.tenants.CreateGroup(ctx, h.organization,
+		tenant.GroupEdit{Name: &name})).Value.ID
 	k := record.Toolkit{ID: e.NewID(), Organization: h.organization}
 	h.toolkit = must[record.Entity[record.Toolkit]](e)(record.Create(ctx, e.store, k, k.ID)).Value.ID
 	spec := e.tenants.DefaultSpec(h.organization)
@@ -132,7 +135,8 @@ func (e *estate) household(name string) *household {
 func (e *estate) fileOf(m *member, content string) record.File {
 	f := e.store.NewFile(m.Organization.ID, m.User.ID, content+".txt", "text/plain")
 	must[record.Entity[record.File]](e)(record.Create(e.Context(), e.store, f, f.ID))
-	return must[record.File](e)(e.store.FillFile(e.Context(), record.Of(m.Organization.ID), f.ID, strings.NewReader(content), 100))
+	return must[record.File](e)(e.store.FillFile(e.Context(), record.Of(m.Organization.ID), f.ID,
+		strings.NewReader(content), 100))
 }
 
 func (e *estate) end(run string) {
@@ -223,9 +227,12 @@ var removals = map[string]removalOf{
 		assert.Equal(e, lifecycle.Queued, next.Status)
 		assert.Equal(e, []bool{false, true}, []bool{e.good(a.key), e.good(b.key)})
 		assert.Equal(e, []bool{false, false, true, true, true},
-			[]bool{e.hasFile(a.unheld), e.hasFile(a.held), e.hasFile(b.unheld), e.hasFile(b.held), e.hasFile(e.ours.lent)})
+			[]bool{
+				e.hasFile(a.unheld), e.hasFile(a.held), e.hasFile(b.unheld), e.hasFile(b.held), e.hasFile(e.ours.lent),
+			})
 		assert.Equal(e, []string{"", "the title"}, []string{e.title(a), e.title(b)})
-		keys := must[record.Page[record.Entity[record.APIKey]]](e)(record.Resources[record.APIKey](e.Context(), e.store, a.Scope(), "", 10))
+		keys := must[record.Page[record.Entity[record.APIKey]]](e)(record.Resources[record.APIKey](e.Context(), e.store,
+			a.Scope(), "", 10))
 		assert.Len(e, keys.Rows, 1)
 	}},
 	"a group": {func(e *estate) (string, error) {
@@ -237,7 +244,8 @@ var removals = map[string]removalOf{
 			}
 			assert.EqualValues(e, 1, e.user(h.d).Version(), "who was in no group is not written")
 		}
-		agent := must[record.Entity[record.Agent]](e)(record.Resource[record.Agent](e.Context(), e.store, e.ours.a.Scope(), e.ours.agent))
+		agent := must[record.Entity[record.Agent]](e)(record.Resource[record.Agent](e.Context(), e.store,
+			e.ours.a.Scope(), e.ours.agent))
 		assert.Equal(e, []string{e.ours.group}, agent.Value.Spec.GroupIDs, "an agent stays closed")
 	}},
 	"a chat": {func(e *estate) (string, error) {
@@ -258,7 +266,8 @@ var removals = map[string]removalOf{
 	}, func(e *estate) {
 		left := e.owned(e.ours.organization)
 		for kind := range left {
-			assert.Contains(e, []string{"ledger", "charge", "organization", "audit", "job", "retention"}, kind, "%v", left)
+			assert.Contains(e, []string{"ledger", "charge", "organization", "audit", "job", "retention"}, kind, "%v",
+				left)
 		}
 		for _, m := range []member{e.ours.a, e.ours.b} {
 			assert.False(e, e.good(m.key))

@@ -10,7 +10,8 @@ import (
 // file deletes a file that no run holds: the last run that held it has been deleted, or it was never used.
 func (r *Remover) file(ctx context.Context, id string) error {
 	now := r.Host.Now()
-	return r.Store.RemoveFile(ctx, id, func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
+	return r.Store.RemoveFile(ctx, id,
+		func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
 }
 
 // filesOf deletes a page of an organization's files except those that are wanted. The cursor of the next page gets the

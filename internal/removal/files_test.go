@@ -63,7 +63,10 @@ func newOffice(t *testing.T) *office {
 	o := &office{T: t, Host: host.System(), blobs: &memblob.Store{}, sent: &kept{}}
 	o.items = &troubled{Table: memtable.New(o.Now)}
 	o.store = record.New(o.items, stuck{o.blobs, o.items}, o)
-	o.shell = &move.Shell{Store: o.store, Queue: o.sent, Bell: silent{}, Host: o, Log: slog.New(slog.DiscardHandler), StartDeadline: time.Hour}
+	o.shell = &move.Shell{
+		Store: o.store, Queue: o.sent, Bell: silent{}, Host: o, Log: slog.New(slog.DiscardHandler),
+		StartDeadline: time.Hour,
+	}
 	o.remover = &removal.Remover{Shell: o.shell, Store: o.store, Host: o}
 	return o
 }
@@ -103,11 +106,14 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	tx := o.store.Begin(ticket.RunID)
 	tx.Hold(o.Context(), "o", ticket.Agent, ticket.RunID, input.Files)
 	_, err := o.shell.Accept(o.Context(), tx, move.Acceptance{
-		Ticket: ticket, Input: input, Chat: record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
+		Ticket: ticket, Input: input,
+		Chat:  record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
 		Slots: lifecycle.Slots{User: "over/" + ticket.RunID, Organization: "over/" + ticket.RunID},
 	})
 	require.NoError(o, err)
-	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(record.Run, *record.Tx) (move.Change, error) {
+	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(
+		record.Run, *record.Tx,
+	) (move.Change, error) {
 		return move.Change{Event: lifecycle.Remove{}}, nil
 	})
 	require.NoError(o, err)
@@ -150,7 +156,9 @@ func TestFileIsDeletedWithTheLastRunThatHoldsIt(t *testing.T) {
 	o := newOffice(t)
 	tx := o.store.Begin("made")
 	record.PutResource(tx, record.Fresh(record.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}))
-	job := record.Job{ID: o.NewID(), Organization: "o", Kind: record.Retention, Subject: "o", Due: o.Now().Add(24 * time.Hour)}
+	job := record.Job{
+		ID: o.NewID(), Organization: "o", Kind: record.Retention, Subject: "o", Due: o.Now().Add(24 * time.Hour),
+	}
 	tx.PutJob(record.Fresh(job))
 	require.NoError(t, tx.Commit(t.Context()))
 	shared := o.file("shared")
@@ -227,7 +235,8 @@ func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o.settle()
 	assert.Empty(t, o.blobs.Keys())
 	require.ErrorIs(t, late.Commit(t.Context()), record.ErrStale, "its body is gone")
-	_, err := o.blobs.Put(t.Context(), "documents/run/"+ticket.RunID+"/input/move", strings.NewReader("of a process that stood still"), 100)
+	_, err := o.blobs.Put(t.Context(), "documents/run/"+ticket.RunID+"/input/move",
+		strings.NewReader("of a process that stood still"), 100)
 	require.NoError(t, err)
 	o.ahead = time.Hour + 2*time.Minute
 	o.settle()
@@ -246,8 +255,13 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 	for name, links := range map[string]bool{"with its chat": false, "with its user": true} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, LimitMS: 1000}
-			run := record.Run{Run: lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, o.Now(), o.Now().Add(time.Minute)), Input: &record.Input{Message: "m"}}
+			ticket := lifecycle.Ticket{
+				RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, LimitMS: 1000,
+			}
+			run := record.Run{
+				Run:   lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, o.Now(), o.Now().Add(time.Minute)),
+				Input: &record.Input{Message: "m"},
+			}
 			run.Status, run.Attempt = lifecycle.Completed, 1
 			tx := o.store.Begin("made")
 			tx.PutRun(record.Fresh(run))
@@ -255,12 +269,15 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 			e, err := o.store.Run(t.Context(), record.System(), ticket.RunID)
 			require.NoError(t, err)
 			require.NoError(t, o.store.EraseRun(t.Context(), e, "gone", links))
-			for _, place := range []string{"documents/run/" + ticket.RunID + "/step/000001/late", "documents/hook/" + ticket.RunID + "/1/late"} {
+			for _, place := range []string{
+				"documents/run/" + ticket.RunID + "/step/000001/late", "documents/hook/" + ticket.RunID + "/1/late",
+			} {
 				_, err := o.blobs.Put(t.Context(), place, strings.NewReader("late"), 100)
 				require.NoError(t, err)
 			}
 			o.settle()
-			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", ticket.RunID)) // a duplicate wake-up message
+			// a duplicate wake-up message
+			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", ticket.RunID))
 			require.NoError(t, err)
 			assert.Len(t, o.blobs.Keys(), 2, "not yet")
 			o.ahead = time.Hour + time.Minute

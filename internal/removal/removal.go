@@ -57,7 +57,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	}
 	// The sweeper's wake-up message has moved the due time on, so only a job for a later hour is not due yet.
 	left := e.Value.Due.Sub(r.Host.Now())
-	if e.Value.Kind == record.Retention && left > time.Hour || e.Value.Kind == record.RemoveBody && left > record.LateWrites/2 {
+	if e.Value.Kind == record.Retention && left > time.Hour || e.Value.Kind == record.RemoveBody &&
+		left > record.LateWrites/2 {
 		return 0, nil
 	}
 	var wait time.Duration
@@ -120,7 +121,9 @@ func ignore(err error) error {
 // pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
 // pass that ends is followed by a second one after settled, for what a lagging listing did not show; the second one
 // ends the job.
-func (r *Remover) pass(ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error)) (wait time.Duration, err error) {
+func (r *Remover) pass(
+	ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error),
+) (wait time.Duration, err error) {
 	const second = "second:"
 	mark, after := "", j.Cursor
 	if rest, yes := strings.CutPrefix(after, second); yes {
@@ -187,7 +190,8 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 			return r.untitle(ctx, scope, after, chats, j.Subject)
 		}
 		if after, yes := strings.CutPrefix(after, files); yes {
-			next, err := r.filesOf(ctx, scope, after, files, func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
+			next, err := r.filesOf(ctx, scope, after, files,
+				func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
 			if err == nil && next == "" {
 				next = chats
 			}
@@ -262,7 +266,9 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 			if err != nil {
 				return err
 			}
-			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(_ record.Run, tx *record.Tx) (move.Change, error) {
+			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(
+				_ record.Run, tx *record.Tx,
+			) (move.Change, error) {
 				tx.DropParked(ctx, p)
 				return move.Change{Event: lifecycle.Withdraw{ID: id}}, nil
 			})
@@ -374,14 +380,16 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
 	for _, drop := range []func(context.Context, record.Scope) error{
-		r.dropChats, dropAll[record.User](r), dropAll[record.Email](r), r.dropAgents, r.dropRemovedAgents, r.dropToolkits, dropAll[record.Group](r),
-		dropAll[record.AuditEntry](r), r.dropFiles,
+		r.dropChats, dropAll[record.User](r), dropAll[record.Email](r), r.dropAgents, r.dropRemovedAgents,
+		r.dropToolkits, dropAll[record.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
 			return err
 		}
 	}
-	_, err := record.Change(ctx, r.Store, record.System(), organization, 0, func(o *record.Organization, _ *record.Tx) error {
+	_, err := record.Change(ctx, r.Store, record.System(), organization, 0, func(
+		o *record.Organization, _ *record.Tx,
+	) error {
 		*o = record.Organization{ID: o.ID, Deleted: true, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt}
 		return nil
 	})
@@ -458,7 +466,9 @@ func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity
 
 // each calls do for each of an organization's resources of a kind. A page may be empty and yet have a next one: the
 // listing lags.
-func each[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, do func(record.Entity[T]) error) error {
+func each[T record.Resourceful](
+	ctx context.Context, r *Remover, scope record.Scope, do func(record.Entity[T]) error,
+) error {
 	for after := ""; ; {
 		page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
 		if err != nil {
@@ -488,7 +498,9 @@ func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration,
 }
 
 // eachOf edits a page of an organization's resources; edit says whether it changed anything.
-func eachOf[T record.Resourceful](ctx context.Context, r *Remover, scope record.Scope, after string, edit func(*T) bool) (next string, err error) {
+func eachOf[T record.Resourceful](
+	ctx context.Context, r *Remover, scope record.Scope, after string, edit func(*T) bool,
+) (next string, err error) {
 	page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
 	if err != nil {
 		return "", err

@@ -34,7 +34,10 @@ func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	shell := &move.Shell{Store: store, Host: machine, Log: log}
 	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
 	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: noQueue{}, Host: machine, Log: log}
-	job := record.Job{ID: machine.NewID(), Organization: "o", Kind: record.RemoveChat, Subject: "chat", Due: machine.Now().Add(-time.Second)}
+	job := record.Job{
+		ID: machine.NewID(), Organization: "o", Kind: record.RemoveChat, Subject: "chat",
+		Due: machine.Now().Add(-time.Second),
+	}
 	tx := store.Begin("made")
 	tx.PutJob(record.Fresh(job))
 	require.NoError(t, tx.Commit(t.Context()))

@@ -51,7 +51,9 @@ func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
 
 // checkSpec returns a problem of kind Invalid that names the first wrong field of a spec, or what CheckModel returns.
 // before is the spec so far, nil for a new agent: a model that stays is not checked again.
-func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s *record.AgentSpec, skipCheck bool) error {
+func (t *Tenants) checkSpec(
+	ctx context.Context, organization string, before, s *record.AgentSpec, skipCheck bool,
+) error {
 	if err := checkBounds(s); err != nil {
 		return err
 	}
@@ -81,7 +83,9 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	if err := t.checkGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
 		return err
 	}
-	if err := t.checkGroups(ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs); err != nil {
+	if err := t.checkGroups(
+		ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs,
+	); err != nil {
 		return err
 	}
 	if err := checkBudget(s.Budget); err != nil {
@@ -94,12 +98,14 @@ func (t *Tenants) checkSpec(ctx context.Context, organization string, before, s 
 	}
 	if n := s.Limits.MaxActiveSeconds; n != nil {
 		if d := time.Duration(*n) * time.Second; d < minActive || d > maxActive {
-			return problem.InvalidField("body.limits.max_active_seconds", "must be between %d and %d", int(minActive.Seconds()), int(maxActive.Seconds()))
+			return problem.InvalidField("body.limits.max_active_seconds",
+				"must be between %d and %d", int(minActive.Seconds()), int(maxActive.Seconds()))
 		}
 	}
 	if len(s.OutputSchema) > 0 && string(s.OutputSchema) != "null" {
 		if _, err := schema.Compile(s.OutputSchema); err != nil || len(s.OutputSchema) > maxSchema {
-			return problem.InvalidField("body.output_schema", "must be a JSON schema of at most %d KiB: %v", maxSchema>>10, err)
+			return problem.InvalidField("body.output_schema",
+				"must be a JSON schema of at most %d KiB: %v", maxSchema>>10, err)
 		}
 	}
 	if n := s.Limits.MaxTokens; n != nil && *n < 1 {
@@ -136,7 +142,8 @@ func checkBounds(s *record.AgentSpec) error {
 	}
 	for i, name := range s.Approval.Tools {
 		if utf8.RuneCountInString(name) > maxName {
-			return problem.InvalidField(fmt.Sprintf("body.approval.tools[%d]", i), "must have at most %d characters", maxName)
+			return problem.InvalidField(fmt.Sprintf("body.approval.tools[%d]", i),
+				"must have at most %d characters", maxName)
 		}
 	}
 	if n := s.Model.Temperature; n != nil && (*n < 0 || *n > 2) {
@@ -153,7 +160,8 @@ func checkBounds(s *record.AgentSpec) error {
 	}
 	for name, text := range s.Metadata {
 		if utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText {
-			return problem.InvalidField("body.metadata", "names may have %d and values %d characters", maxMetadataName, maxMetadataText)
+			return problem.InvalidField("body.metadata",
+				"names may have %d and values %d characters", maxMetadataName, maxMetadataText)
 		}
 	}
 	return nil
@@ -179,7 +187,8 @@ func checkWhole(s *record.AgentSpec) error {
 			name, size = member, len(text)
 		}
 	}
-	return problem.InvalidField("body."+name, "has %d bytes as it is stored, and the whole agent %d: it may have %d", size, len(all), maxSpec)
+	return problem.InvalidField("body."+name,
+		"has %d bytes as it is stored, and the whole agent %d: it may have %d", size, len(all), maxSpec)
 }
 
 // checkName checks the length of the name of anything; the error is a problem of kind Invalid.

@@ -23,7 +23,9 @@ type NewKey struct {
 //
 // It returns a problem of kind Invalid that names the field, and of kind Forbidden (insufficient_permission) when the
 // level is above that of by or above what the user's role allows, or when by may not manage the user.
-func (t *Tenants) CreateKey(ctx context.Context, by Principal, scope record.Scope, k NewKey) (record.Entity[record.APIKey], string, error) {
+func (t *Tenants) CreateKey(
+	ctx context.Context, by Principal, scope record.Scope, k NewKey,
+) (record.Entity[record.APIKey], string, error) {
 	none := record.Entity[record.APIKey]{}
 	if err := checkName(k.Name); err != nil {
 		return none, "", err
@@ -91,8 +93,10 @@ func (t *Tenants) createKey(
 	public := newPublic(t.host)
 	text := newKeyText(t.host, public)
 	k := record.APIKey{
-		ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name, Level: string(n.Level),
-		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now, UpdatedAt: now,
+		ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name,
+		Level:  string(n.Level),
+		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now,
+		UpdatedAt: now,
 	}
 	tx := t.store.Begin(k.ID)
 	e := record.PutResource(tx, record.Fresh(k)) // first: the audit log's entry is of the first resource
@@ -129,7 +133,8 @@ func (t *Tenants) RotateKey(
 // returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version,
 // and of kind Invalid that names the field.
 func (t *Tenants) EditKey(
-	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string, expiresAt **time.Time, budget BudgetEdit,
+	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string,
+	expiresAt **time.Time, budget BudgetEdit,
 ) (record.Entity[record.APIKey], error) {
 	return record.Change(ctx, t.store, scope, id, match, func(k *record.APIKey, _ *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {

@@ -64,7 +64,9 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"make an agent": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
 			g := []string{w.group()}
-			s := w.spec(func(s *record.AgentSpec) { s.GroupIDs, s.ApproverGroupIDs, s.ToolkitIDs = g, g, []string{w.toolkit()} })
+			s := w.spec(func(s *record.AgentSpec) {
+				s.GroupIDs, s.ApproverGroupIDs, s.ToolkitIDs = g, g, []string{w.toolkit()}
+			})
 			return func(ctx context.Context) error { _, err := w.CreateAgent(ctx, w.name, s, true); return err }
 		},
 		"edit an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
@@ -84,14 +86,20 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"make a user": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
 			e := tenant.UserEdit{Email: to("new@example.com"), GroupIDs: &[]string{w.group()}}
-			return func(ctx context.Context) error { _, err := w.CreateUser(ctx, tenant.Platform(), w.name, e); return err }
+			return func(ctx context.Context) error {
+				_, err := w.CreateUser(ctx, tenant.Platform(), w.name, e)
+				return err
+			}
 		},
 		"edit a user": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			by := p
 			by.Level = tenant.LevelAdmin
 			w.earlier(p.User.ID)
 			e := tenant.UserEdit{Email: to("new@example.com"), Cap: to(2), GroupIDs: &[]string{w.group()}}
-			return func(ctx context.Context) error { _, err := w.EditUser(ctx, by, w.home, p.User.ID, 0, e); return err }
+			return func(ctx context.Context) error {
+				_, err := w.EditUser(ctx, by, w.home, p.User.ID, 0, e)
+				return err
+			}
 		},
 		"remove a user": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			return func(ctx context.Context) error {
@@ -126,7 +134,8 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"edit an organization": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
 			return func(ctx context.Context) error {
-				_, err := w.EditOrganization(ctx, tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Name: to("other")})
+				_, err := w.EditOrganization(ctx, tenant.Platform(), w.name, 0,
+					tenant.OrganizationEdit{Name: to("other")})
 				return err
 			}
 		},

@@ -36,6 +36,7 @@ func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
 		return f, err
 	}
 	f.Agent = agent.Value
-	_, f.Key, err = t.CreateKey(ctx, Platform(), record.Of(f.Organization.ID), NewKey{Name: "operator", UserID: user.Value.ID, Level: LevelOperator})
+	_, f.Key, err = t.CreateKey(ctx, Platform(), record.Of(f.Organization.ID),
+		NewKey{Name: "operator", UserID: user.Value.ID, Level: LevelOperator})
 	return f, err
 }

@@ -83,26 +83,37 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		"body.webhook_secret": {none, 4096, func(n int) error {
 			return organization(tenant.OrganizationEdit{Secret: text(n)})
 		}},
-		"body.caps.user": {0, 1_000_000, func(n int) error { return organization(tenant.OrganizationEdit{UserCap: &n}) }},
+		"body.caps.user": {0, 1_000_000, func(n int) error {
+			return organization(tenant.OrganizationEdit{UserCap: &n})
+		}},
 		"body.rate_limit.burst": {0, 10_000_000, func(n int) error {
 			return organization(tenant.OrganizationEdit{RateBurst: &n})
 		}},
 		"body.ceilings.caps.organization": {0, 1_000_000, func(n int) error {
 			return organization(tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{Cap: &n}})
 		}},
-		"body.name ":        {1, 200, func(n int) error { return group(tenant.GroupEdit{Name: text(n)}) }},
-		"body.description":  {none, 10_000, func(n int) error { return group(tenant.GroupEdit{Description: text(n)}) }},
-		"body.name  ":       {none, 200, func(n int) error { return user(tenant.UserEdit{Name: text(n)}) }},
-		"body.email":        {none, 320, func(n int) error { return user(tenant.UserEdit{Email: to(strings.Repeat("x", n-4) + "@b.c")}) }},
-		"body.group_ids":    {none, 20, func(n int) error { return user(tenant.UserEdit{GroupIDs: to(groups[:n])}) }},
-		"body.group_ids ":   {none, 20, func(n int) error { return agent(func(s *record.AgentSpec) { s.GroupIDs = groups[:n] }) }},
-		"body.name   ":      {1, 200, func(n int) error { return agent(func(s *record.AgentSpec) { s.Name = *text(n) }) }},
-		"body.description ": {none, 10_000, func(n int) error { return agent(func(s *record.AgentSpec) { s.Description = *text(n) }) }},
+		"body.name ":       {1, 200, func(n int) error { return group(tenant.GroupEdit{Name: text(n)}) }},
+		"body.description": {none, 10_000, func(n int) error { return group(tenant.GroupEdit{Description: text(n)}) }},
+		"body.name  ":      {none, 200, func(n int) error { return user(tenant.UserEdit{Name: text(n)}) }},
+		"body.email": {none, 320, func(n int) error {
+			return user(tenant.UserEdit{Email: to(strings.Repeat("x", n-4) + "@b.c")})
+		}},
+		"body.group_ids": {none, 20, func(n int) error { return user(tenant.UserEdit{GroupIDs: to(groups[:n])}) }},
+		"body.group_ids ": {none, 20, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.GroupIDs = groups[:n] })
+		}},
+		"body.name   ": {1, 200, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Name = *text(n) })
+		}},
+		"body.description ": {none, 10_000, func(n int) error {
+			return agent(func(s *record.AgentSpec) { s.Description = *text(n) })
+		}},
 		"body.concurrency_cap": {0, 1_000_000, func(n int) error {
 			return user(tenant.UserEdit{Cap: &n})
 		}},
 		"body.name    ": {1, 200, func(n int) error {
-			_, _, err := w.CreateKey(ctx, operator, w.home, tenant.NewKey{Name: *text(n), UserID: person.User.ID, Level: "run"})
+			_, _, err := w.CreateKey(ctx, operator, w.home,
+				tenant.NewKey{Name: *text(n), UserID: person.User.ID, Level: "run"})
 			return err
 		}},
 		"body.name     ": {1, 200, func(n int) error {
@@ -164,7 +175,9 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 			})
 		}},
 		"body.budget.max_tokens": {1, none, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: "day", MaxTokens: to(int64(n))} })
+			return agent(func(s *record.AgentSpec) {
+				s.Budget = &record.Budget{Period: "day", MaxTokens: to(int64(n))}
+			})
 		}},
 		"body.budget.max_runs": {1, none, func(n int) error {
 			return user(tenant.UserEdit{Budget: tenant.BudgetEdit(fmt.Sprintf(`{"period":"month","max_runs":%d}`, n))})
@@ -222,15 +235,25 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		"a toolkit that is not there": {
 			agent(func(s *record.AgentSpec) { s.ToolkitIDs = missing }), "body.toolkit_ids[0]",
 		},
-		"a knowledge base":    {agent(func(s *record.AgentSpec) { s.KnowledgeBaseIDs = missing }), "body.knowledge_base_ids[0]"},
-		"a missing group":     {agent(func(s *record.AgentSpec) { s.GroupIDs = missing }), "body.group_ids[0]"},
-		"a missing approver":  {agent(func(s *record.AgentSpec) { s.ApproverGroupIDs = missing }), "body.approver_group_ids[0]"},
+		"a knowledge base": {agent(func(s *record.AgentSpec) {
+			s.KnowledgeBaseIDs = missing
+		}), "body.knowledge_base_ids[0]"},
+		"a missing group": {agent(func(s *record.AgentSpec) { s.GroupIDs = missing }), "body.group_ids[0]"},
+		"a missing approver": {agent(func(s *record.AgentSpec) {
+			s.ApproverGroupIDs = missing
+		}), "body.approver_group_ids[0]"},
 		"an unknown approval": {agent(func(s *record.AgentSpec) { s.Approval.Mode = "perhaps" }), "body.approval.mode"},
 		"approval of all":     {agent(func(s *record.AgentSpec) { s.Approval.Mode = "always" }), ""},
-		"no schema":           {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`{"type":"king"}`) }), "body.output_schema"},
-		"a schema":            {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`{"type":"object"}`) }), ""},
-		"no schema at all":    {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`null`) }), ""},
-		"a short no schema":   {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`1`) }), "body.output_schema"},
+		"no schema": {agent(func(s *record.AgentSpec) {
+			s.OutputSchema = json.RawMessage(`{"type":"king"}`)
+		}), "body.output_schema"},
+		"a schema": {agent(func(s *record.AgentSpec) {
+			s.OutputSchema = json.RawMessage(`{"type":"object"}`)
+		}), ""},
+		"no schema at all": {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`null`) }), ""},
+		"a short no schema": {agent(func(s *record.AgentSpec) {
+			s.OutputSchema = json.RawMessage(`1`)
+		}), "body.output_schema"},
 		"no budget's form":    {budget(`[]`), "body.budget"},
 		"a budget of nothing": {budget(`{"period":"day"}`), "body.budget"},
 		"a strange period":    {budget(`{"period":"year","max_runs":1}`), "body.budget.period"},
@@ -270,8 +293,12 @@ func TestAgentTooLargeToStoreIsRefused(t *testing.T) {
 		"an approval's mode": {func(s *record.AgentSpec) { s.Approval.Mode = long }, "body.approval.mode"},
 		"a toolkit's id":     {func(s *record.AgentSpec) { s.ToolkitIDs = []string{long} }, "body.toolkit_ids[0]"},
 		"a group's id":       {func(s *record.AgentSpec) { s.GroupIDs = []string{long} }, "body.group_ids[0]"},
-		"a knowledge base's": {func(s *record.AgentSpec) { s.KnowledgeBaseIDs = []string{long} }, "body.knowledge_base_ids[0]"},
-		"a budget's period":  {func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: long} }, "body.budget.period"},
+		"a knowledge base's": {func(s *record.AgentSpec) {
+			s.KnowledgeBaseIDs = []string{long}
+		}, "body.knowledge_base_ids[0]"},
+		"a budget's period": {func(s *record.AgentSpec) {
+			s.Budget = &record.Budget{Period: long}
+		}, "body.budget.period"},
 		"the largest there is": {func(s *record.AgentSpec) {
 			s.Instructions, s.Description = strings.Repeat("x", 256<<10), strings.Repeat("ü", 10_000)
 			s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("x", 60_000))

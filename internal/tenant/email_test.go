@@ -96,7 +96,8 @@ func TestAddressStoredByEarlierVersionIsFound(t *testing.T) {
 				UpdatedAt:    now,
 			}
 			tx := w.store.Begin(u.ID)
-			record.PutResource(tx, record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}))
+			record.PutResource(tx,
+				record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}))
 			record.PutResource(tx, record.Fresh(u))
 			require.NoError(t, tx.Commit(t.Context()))
 			free := then(w, u.ID)

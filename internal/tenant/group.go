@@ -54,7 +54,9 @@ func (t *Tenants) checkGroups(ctx context.Context, organization, member string, 
 }
 
 // CreateGroup creates a group of an organization. It returns a problem of kind Invalid that names the field.
-func (t *Tenants) CreateGroup(ctx context.Context, organization string, edit GroupEdit) (record.Entity[record.Group], error) {
+func (t *Tenants) CreateGroup(
+	ctx context.Context, organization string, edit GroupEdit,
+) (record.Entity[record.Group], error) {
 	now := t.host.Now()
 	g := record.Group{ID: t.host.NewID(), Organization: organization, CreatedAt: now, UpdatedAt: now}
 	if err := edit.apply(&g); err != nil {
@@ -95,14 +97,17 @@ func (t *Tenants) SetMember(
 	if err != nil {
 		return record.Entity[record.User]{}, err
 	}
-	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(u *record.User, _ *record.Tx) error {
+	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(
+		u *record.User, _ *record.Tx,
+	) error {
 		if err := t.mayManageUser(ctx, by, u); err != nil {
 			return err
 		}
 		without := slices.DeleteFunc(slices.Clone(u.GroupIDs), func(id string) bool { return id == group })
 		switch {
 		case member && len(without) >= maxGroups:
-			return problem.InvalidField("body.user_id", "user %s belongs to %d groups, as many as one may", user, maxGroups)
+			return problem.InvalidField("body.user_id",
+				"user %s belongs to %d groups, as many as one may", user, maxGroups)
 		case member:
 			without = append(without, group)
 		case len(without) == len(u.GroupIDs):

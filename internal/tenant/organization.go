@@ -46,7 +46,8 @@ func (t *Tenants) limits(e OrganizationEdit, o *record.Organization) []limit {
 	return []limit{
 		{"caps.user", &o.UserCap, e.UserCap, &c.UserCap, e.Ceilings.UserCap, 1_000_000, d.UserCap},
 		{"caps.organization", &o.Cap, e.Cap, &c.Cap, e.Ceilings.Cap, 1_000_000, d.OrganizationCap},
-		{"rate_limit.requests_per_minute", &o.RateLimit, e.RateLimit, &c.RateLimit, e.Ceilings.RateLimit, 10_000_000, d.RateLimit},
+		{"rate_limit.requests_per_minute", &o.RateLimit, e.RateLimit, &c.RateLimit, e.Ceilings.RateLimit, 10_000_000,
+			d.RateLimit},
 		{"rate_limit.burst", &o.RateBurst, e.RateBurst, &c.RateBurst, e.Ceilings.RateBurst, 10_000_000, d.RateBurst},
 	}
 }
@@ -57,7 +58,7 @@ func (l limit) apply(by Principal) error {
 	operator := by.Level.Covers(LevelOperator)
 	shown := firstSet(*l.over, l.deployed)
 	switch {
-	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // no edit, or the value that was shown to the client
+	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // unset, or as it was shown
 	case !operator:
 		return problem.New(problem.Forbidden, "insufficient_permission",
 			"ceilings are set by operators").With("level_needed", LevelOperator)
@@ -125,7 +126,9 @@ func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o
 
 // CreateOrganization creates an organization; the caller has checked that an operator asks. It returns a problem of
 // kind Invalid that names the field, or what the sealer returns.
-func (t *Tenants) CreateOrganization(ctx context.Context, e OrganizationEdit) (record.Entity[record.Organization], error) {
+func (t *Tenants) CreateOrganization(
+	ctx context.Context, e OrganizationEdit,
+) (record.Entity[record.Organization], error) {
 	now := t.host.Now()
 	o := record.Organization{ID: t.host.NewID(), CreatedAt: now, UpdatedAt: now}
 	if e.Name == nil {
@@ -137,11 +140,14 @@ func (t *Tenants) CreateOrganization(ctx context.Context, e OrganizationEdit) (r
 	return t.createOrganization(ctx, o)
 }
 
-func (t *Tenants) createOrganization(ctx context.Context, o record.Organization) (record.Entity[record.Organization], error) {
+func (t *Tenants) createOrganization(
+	ctx context.Context, o record.Organization,
+) (record.Entity[record.Organization], error) {
 	// Every organization has its daily retention job from the start: one read a day while nothing is to be deleted.
 	tx := t.store.Begin(o.ID)
 	tx.PutJob(record.Fresh(record.Job{
-		ID: retentionJob(o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID, Due: t.host.Now().Add(24 * time.Hour),
+		ID: retentionJob(o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID,
+		Due: t.host.Now().Add(24 * time.Hour),
 	}))
 	return record.PutResource(tx, record.Fresh(o)), tx.Commit(ctx)
 }
@@ -188,7 +194,9 @@ const DefaultOverlap = 24 * time.Hour
 // RotateWebhookSecret gives an organization a new webhook secret and returns it. The old one stays in use for the
 // overlap, until the returned time; zero when there is none in use. It returns a problem of kind NotFound, or what the
 // sealer returns.
-func (t *Tenants) RotateWebhookSecret(ctx context.Context, id string, overlap time.Duration) (secret string, until time.Time, err error) {
+func (t *Tenants) RotateWebhookSecret(
+	ctx context.Context, id string, overlap time.Duration,
+) (secret string, until time.Time, err error) {
 	secret = "whsec_" + base64.StdEncoding.EncodeToString(randomBytes(t.host, 32))
 	sealed, err := t.sealer.Seal(ctx, id, secret)
 	if err != nil {
@@ -222,6 +230,8 @@ func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string
 // id.
 func (t *Tenants) beginRemoval(tx *record.Tx, organization string, kind record.JobKind, subject string) (job string) {
 	job = tx.WriteID()
-	tx.PutJob(record.Fresh(record.Job{ID: job, Organization: organization, Kind: kind, Subject: subject, Due: t.host.Now()}))
+	tx.PutJob(record.Fresh(record.Job{
+		ID: job, Organization: organization, Kind: kind, Subject: subject, Due: t.host.Now(),
+	}))
 	return job
 }

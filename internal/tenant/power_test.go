@@ -19,8 +19,10 @@ import (
 )
 
 var (
-	levels = []tenant.Level{tenant.LevelRead, tenant.LevelRun, tenant.LevelManage, tenant.LevelAdmin, tenant.LevelOperator}
-	roles  = []tenant.Role{tenant.Member, tenant.Manager, tenant.Admin}
+	levels = []tenant.Level{
+		tenant.LevelRead, tenant.LevelRun, tenant.LevelManage, tenant.LevelAdmin, tenant.LevelOperator,
+	}
+	roles = []tenant.Role{tenant.Member, tenant.Manager, tenant.Admin}
 )
 
 func forbidden(err error) bool { return problem.Is(err, "insufficient_permission") }
@@ -107,7 +109,8 @@ func (w *world) person(email string, role tenant.Role, level tenant.Level) (p te
 
 func (w *world) key(user string, level tenant.Level) (tenant.Principal, string) {
 	w.Helper()
-	_, text, err := w.CreateKey(w.Context(), tenant.Platform(), w.home, tenant.NewKey{Name: "k", UserID: user, Level: level})
+	_, text, err := w.CreateKey(w.Context(), tenant.Platform(), w.home,
+		tenant.NewKey{Name: "k", UserID: user, Level: level})
 	require.NoError(w, err)
 	p, err := w.Authenticate(w.Context(), text)
 	require.NoError(w, err)
@@ -124,14 +127,18 @@ func (w *world) attempts(by, on tenant.Principal) map[string]func() error {
 	role := string(tenant.Member)
 	return map[string]func() error{
 		"rotate the key": func() error { _, _, err := w.RotateKey(ctx, by, w.home, on.Key.ID, 0); return err },
-		"edit the key":   func() error { _, err := w.EditKey(ctx, by, w.home, on.Key.ID, 0, &name, nil, nil); return err },
+		"edit the key": func() error {
+			_, err := w.EditKey(ctx, by, w.home, on.Key.ID, 0, &name, nil, nil)
+			return err
+		},
 		"revoke the key": func() error { return w.RevokeKey(ctx, by, w.home, on.Key.ID) },
 		"name the user":  edit(tenant.UserEdit{Name: &name}),
 		"demote it":      edit(tenant.UserEdit{Role: &role}),
 		"cap it":         edit(tenant.UserEdit{Cap: &zero}),
 		"remove it":      func() error { _, err := w.RemoveUser(ctx, by, w.home, on.User.ID); return err },
 		"make a key for it": func() error {
-			_, _, err := w.CreateKey(ctx, by, w.home, tenant.NewKey{Name: "k", UserID: on.User.ID, Level: tenant.LevelRead})
+			_, _, err := w.CreateKey(ctx, by, w.home,
+				tenant.NewKey{Name: "k", UserID: on.User.ID, Level: tenant.LevelRead})
 			return err
 		},
 	}
@@ -160,7 +167,8 @@ func TestLevelsDecideWhoManagesKeysAndUsers(t *testing.T) {
 	both(func(hisRole tenant.Role, his tenant.Level) {
 		both(func(herRole tenant.Role, her tenant.Level) {
 			for _, name := range []string{
-				"rotate the key", "edit the key", "revoke the key", "name the user", "demote it", "cap it", "remove it", "make a key for it",
+				"rotate the key", "edit the key", "revoke the key", "name the user", "demote it", "cap it", "remove it",
+				"make a key for it",
 			} {
 				w := newWorld(t)
 				by, _ := w.person("a@example.com", hisRole, his)

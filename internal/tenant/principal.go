@@ -90,7 +90,8 @@ func (p Principal) May(needed Level) error {
 		return problem.New(problem.Forbidden, "insufficient_permission", "this token is good for its own run alone")
 	}
 	if !p.Level.Covers(needed) {
-		return problem.New(problem.Forbidden, "insufficient_permission", "this needs an API key of level %s; this one has %s", needed, p.Level).
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"this needs an API key of level %s; this one has %s", needed, p.Level).
 			With("level_needed", needed)
 	}
 	return nil

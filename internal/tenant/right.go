@@ -40,7 +40,8 @@ func (r *Right) Lasts(ctx context.Context) bool {
 		return !r.ended
 	}
 	ends, err := r.tenants.Still(ctx, r.principal, r.agent)
-	if p, ok := problem.As(err); ok && (p.Kind == problem.Unauthenticated || p.Kind == problem.Forbidden || p.Kind == problem.NotFound) {
+	if p, ok := problem.As(err); ok &&
+		(p.Kind == problem.Unauthenticated || p.Kind == problem.Forbidden || p.Kind == problem.NotFound) {
 		r.ended = true
 		return false
 	}

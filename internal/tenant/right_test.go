@@ -17,7 +17,9 @@ func bad(err error) bool { return problem.Is(err, "invalid_api_key") }
 
 // A run token is valid for its own run, at the level that its key would have.
 func TestRunTokenReachesItsOwnRunAlone(t *testing.T) {
-	for level, may := range map[tenant.Level]bool{tenant.LevelRead: false, tenant.LevelRun: true, tenant.LevelManage: true} {
+	for level, may := range map[tenant.Level]bool{
+		tenant.LevelRead: false, tenant.LevelRun: true, tenant.LevelManage: true,
+	} {
 		p := tenant.Principal{Level: level}
 		assert.Equal(t, may, p.MayTouch("a run", tenant.LevelRun) == nil, level)
 		assert.Equal(t, may, p.MayTouch("", tenant.LevelRun) == nil, level)
@@ -65,10 +67,18 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 		file record.File
 		may  bool
 	}{
-		"its sender":                    {outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}}, true},
-		"whose run has made it":         {outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}, Made: true}, false},
-		"another, of a closed one":      {outsider, record.File{UserID: admin.User.ID, Agents: []string{closed}}, false},
-		"another, of one of them":       {outsider, record.File{UserID: admin.User.ID, Agents: []string{closed, gone, open}}, true},
+		"its sender": {
+			outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}}, true,
+		},
+		"whose run has made it": {
+			outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}, Made: true}, false,
+		},
+		"another, of a closed one": {
+			outsider, record.File{UserID: admin.User.ID, Agents: []string{closed}}, false,
+		},
+		"another, of one of them": {
+			outsider, record.File{UserID: admin.User.ID, Agents: []string{closed, gone, open}}, true,
+		},
 		"a member":                      {member, record.File{UserID: admin.User.ID, Agents: []string{closed}}, true},
 		"of an agent that is not there": {member, record.File{UserID: admin.User.ID, Agents: []string{gone}}, false},
 		"of none":                       {outsider, record.File{UserID: admin.User.ID}, true},
@@ -86,7 +96,8 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 		assert.Equal(t, c.may, err == nil, name)
 		_, err = w.PublishAgent(t.Context(), c.who, closed, 0, 1)
 		assert.Equal(t, c.may, err == nil, name)
-		_, err = w.EditAgent(t.Context(), c.who, closed, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) { return s, nil })
+		_, err = w.EditAgent(t.Context(), c.who, closed, 0, true, true,
+			func(s record.AgentSpec) (record.AgentSpec, error) { return s, nil })
 		assert.Equal(t, c.may, err == nil, name)
 	}
 	assert.True(t, forbidden(w.RemoveAgent(t.Context(), outsider, closed)))
@@ -105,17 +116,20 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 	}{
 		"for ever": {end: func(*world, tenant.Principal) error { return nil }},
 		"to the key's end": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+				to(to(w.clock.Now().Add(hour))), nil)
 			return err
 		}, ends: hour, then: true},
 		"to the overlap's end, which is before the key's": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(3*hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+				to(to(w.clock.Now().Add(3*hour))), nil)
 			require.NoError(w, err)
 			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, hour)
 			return err
 		}, ends: hour, then: true},
 		"to the key's end, which is before the overlap's": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+				to(to(w.clock.Now().Add(hour))), nil)
 			require.NoError(w, err)
 			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 3*hour)
 			return err
@@ -142,7 +156,8 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 			return err
 		}, then: true},
 		"an end taken back": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, to(to(w.clock.Now().Add(hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+				to(to(w.clock.Now().Add(hour))), nil)
 			require.NoError(w, err)
 			_, err = w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, new(*time.Time), nil)
 			return err
@@ -173,7 +188,9 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 
 // A run token expires by itself, within an hour at most, or with its key.
 func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
-	for life, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 3 * time.Hour: tenant.MaxRunToken} {
+	for life, want := range map[time.Duration]time.Duration{
+		time.Minute: time.Minute, 3 * time.Hour: tenant.MaxRunToken,
+	} {
 		w := newWorld(t)
 		agent := w.agent(func(*record.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Admin, tenant.LevelRun)
@@ -211,13 +228,18 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 		perMinute, burst    int
 		ceiling, ceilingAll int
 	}{
-		"the deployment's":   {record.Organization{}, 0, 5, 50, 100, 10, 5, 50},
-		"the organization's": {record.Organization{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}, 0, 1, 2, 3, 4, 5, 50},
-		"the user's":         {record.Organization{UserCap: 1}, 7, 7, 50, 100, 10, 5, 50},
-		"under ceilings": {
-			record.Organization{Ceilings: record.Limits{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}}, 7, 1, 2, 3, 4, 1, 2,
+		"the deployment's": {record.Organization{}, 0, 5, 50, 100, 10, 5, 50},
+		"the organization's": {
+			record.Organization{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}, 0, 1, 2, 3, 4, 5, 50,
 		},
-		"below ceilings": {record.Organization{Cap: 2, Ceilings: record.Limits{UserCap: 6, Cap: 3}}, 0, 5, 2, 100, 10, 6, 3},
+		"the user's": {record.Organization{UserCap: 1}, 7, 7, 50, 100, 10, 5, 50},
+		"under ceilings": {
+			record.Organization{Ceilings: record.Limits{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}}, 7, 1, 2, 3, 4,
+			1, 2,
+		},
+		"below ceilings": {
+			record.Organization{Cap: 2, Ceilings: record.Limits{UserCap: 6, Cap: 3}}, 0, 5, 2, 100, 10, 6, 3,
+		},
 	} {
 		ofUser, ofAll := w.CapsOf(c.o, record.User{Cap: c.user})
 		perMinute, burst := w.Rate(c.o)
@@ -243,12 +265,14 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 	require.NoError(t, err, "operators set what they like")
 	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
 	require.NoError(t, err, "what is said back is no change")
-	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{UserCap: to(1)}})
+	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
+		tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{UserCap: to(1)}})
 	require.NoError(t, err)
 	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(2)})
 	assert.Equal(t, "body.concurrency_cap", about(t, err), "the lowest ceiling is one")
 	assert.Equal(t, time.Minute, w.ActiveLimit(record.Agent{}))
-	assert.Equal(t, 3*time.Second, w.ActiveLimit(record.Agent{Spec: record.AgentSpec{Limits: record.AgentLimits{MaxActiveSeconds: to(3)}}}))
+	assert.Equal(t, 3*time.Second,
+		w.ActiveLimit(record.Agent{Spec: record.AgentSpec{Limits: record.AgentLimits{MaxActiveSeconds: to(3)}}}))
 }
 
 // Operators set ceilings; an admin sets limits below them, and may send back the ceilings that were shown.
@@ -261,14 +285,24 @@ func TestOnlyOperatorsSetCeilings(t *testing.T) {
 		ok   bool
 		want record.Limits // the ceilings in force
 	}{
-		"a ceiling by an operator":         {operator, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, true, record.Limits{UserCap: 3}},
-		"a ceiling by an admin":            {admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, false, record.Limits{}},
-		"the shown ceiling by an admin":    {admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(5)}}, true, record.Limits{}},
-		"up to the deployment's setting":   {admin, edit{Cap: to(50)}, true, record.Limits{}},
-		"above the deployment's setting":   {admin, edit{Cap: to(51)}, false, record.Limits{}},
-		"above it by an operator":          {operator, edit{Cap: to(51)}, true, record.Limits{}},
-		"above the lowest of ceilings":     {operator, edit{Cap: to(2), Ceilings: tenant.LimitsEdit{Cap: to(1)}}, false, record.Limits{}},
-		"above its own ceiling by himself": {operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, record.Limits{}},
+		"a ceiling by an operator": {
+			operator, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, true, record.Limits{UserCap: 3},
+		},
+		"a ceiling by an admin": {
+			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, false, record.Limits{},
+		},
+		"the shown ceiling by an admin": {
+			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(5)}}, true, record.Limits{},
+		},
+		"up to the deployment's setting": {admin, edit{Cap: to(50)}, true, record.Limits{}},
+		"above the deployment's setting": {admin, edit{Cap: to(51)}, false, record.Limits{}},
+		"above it by an operator":        {operator, edit{Cap: to(51)}, true, record.Limits{}},
+		"above the lowest of ceilings": {
+			operator, edit{Cap: to(2), Ceilings: tenant.LimitsEdit{Cap: to(1)}}, false, record.Limits{},
+		},
+		"above its own ceiling by himself": {
+			operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, record.Limits{},
+		},
 	} {
 		w := newWorld(t)
 		o, err := w.EditOrganization(t.Context(), c.by, w.name, 0, c.edit)
@@ -407,7 +441,9 @@ func TestWebhookSecretIsSealedAndItsRotationOverlaps(t *testing.T) {
 
 // What is removed cannot be reached from then on, and a job is stored that deletes what belongs to it.
 func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
-	for kind, remove := range map[record.JobKind]func(w *world, p tenant.Principal, group string) (job, subject string, err error){
+	for kind, remove := range map[record.JobKind]func(
+		w *world, p tenant.Principal, group string,
+	) (job, subject string, err error){
 		record.RemoveUser: func(w *world, p tenant.Principal, _ string) (string, string, error) {
 			job, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
 			return job, p.User.ID, err
@@ -437,7 +473,8 @@ func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
 		if kind == record.RemoveOrganization {
 			_, err = w.ReadOrganization(t.Context(), w.name)
 			assert.True(t, problem.Is(err, "not_found"))
-			_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Name: to("again")})
+			_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
+				tenant.OrganizationEdit{Name: to("again")})
 			assert.True(t, problem.Is(err, "not_found"))
 		}
 	}
@@ -481,12 +518,15 @@ func TestBudgetsOfAllOwnersHold(t *testing.T) {
 	w := newWorld(t)
 	budget := func(n int64) *record.Budget { return &record.Budget{Period: "day", MaxRuns: &n} }
 	group := w.group()
-	_, err := w.EditGroup(t.Context(), w.home, group, 0, tenant.GroupEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":5}`)})
+	_, err := w.EditGroup(t.Context(), w.home, group, 0,
+		tenant.GroupEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":5}`)})
 	require.NoError(t, err)
 	p := tenant.Principal{
 		Organization: record.Organization{ID: w.name, Budget: budget(1)},
-		User:         record.User{ID: "u", Budget: budget(2), GroupIDs: []string{"0123456789abcdef01234567", w.group(), group}},
-		Key:          record.APIKey{ID: "k", Budget: budget(3)},
+		User: record.User{
+			ID: "u", Budget: budget(2), GroupIDs: []string{"0123456789abcdef01234567", w.group(), group},
+		},
+		Key: record.APIKey{ID: "k", Budget: budget(3)},
 	}
 	limits, err := w.Limits(t.Context(), p, record.Agent{ID: "a", Spec: record.AgentSpec{Budget: budget(4)}})
 	require.NoError(t, err)
@@ -529,7 +569,8 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	want.Name, want.UpdatedAt = name, k.Value.UpdatedAt
 	assert.Equal(t, want, k.Value)
 	assert.WithinDuration(t, w.clock.Now(), k.Value.UpdatedAt, 5*time.Second)
-	u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, p.User.ID, 0, tenant.UserEdit{Name: &name, Role: &role, GroupIDs: &[]string{group}})
+	u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, p.User.ID, 0,
+		tenant.UserEdit{Name: &name, Role: &role, GroupIDs: &[]string{group}})
 	require.NoError(t, err)
 	user := p.User
 	user.Name, user.Role, user.GroupIDs, user.UpdatedAt = name, role, []string{group}, u.Value.UpdatedAt
@@ -544,10 +585,15 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	require.NoError(t, err)
 	assert.WithinDuration(t, w.clock.Now(), g.Value.UpdatedAt, 5*time.Second)
 	for member, err := range map[string]error{
-		"body.budget":          second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, nil, tenant.BudgetEdit(`{"period":"day"}`))),
-		"body.budget.period":   second(w.EditGroup(t.Context(), w.home, group, 0, tenant.GroupEdit{Budget: tenant.BudgetEdit(`{}`)})),
-		"body.budget.max_runs": second(w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, tenant.OrganizationEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":0}`)})),
-		"body.name":            second(w.CreateGroup(t.Context(), w.name, tenant.GroupEdit{Name: to("")})),
+		"body.budget": second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, nil,
+			tenant.BudgetEdit(`{"period":"day"}`))),
+		"body.budget.period": second(w.EditGroup(t.Context(), w.home, group, 0,
+			tenant.GroupEdit{Budget: tenant.BudgetEdit(`{}`)})),
+		"body.budget.max_runs": second(w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
+			tenant.OrganizationEdit{
+				Budget: tenant.BudgetEdit(`{"period":"day","max_runs":0}`),
+			})),
+		"body.name": second(w.CreateGroup(t.Context(), w.name, tenant.GroupEdit{Name: to("")})),
 	} {
 		assert.Equal(t, member, about(t, err))
 	}
@@ -568,7 +614,9 @@ func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 	_, err := w.RemoveGroup(t.Context(), w.home, group)
 	require.NoError(t, err)
 	edit := func(change func(s *record.AgentSpec)) error {
-		_, err := w.EditAgent(t.Context(), p, agent, 0, false, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+		_, err := w.EditAgent(t.Context(), p, agent, 0, false, true, func(
+			s record.AgentSpec,
+		) (record.AgentSpec, error) {
 			change(&s)
 			return s, nil
 		})
@@ -581,7 +629,8 @@ func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 	assert.NoError(t, edit(func(s *record.AgentSpec) { s.Model.Name = "two" }))
 	assert.Equal(t, "body.model.name", about(t, edit(func(s *record.AgentSpec) { s.Model.Name = "none" })))
 	assert.ErrorIs(t, edit(func(s *record.AgentSpec) { s.Model.Name = "none" }), errNoModel)
-	_, err = w.EditAgent(t.Context(), p, agent, 0, false, true, func(s record.AgentSpec) (record.AgentSpec, error) { return s, errNoModel })
+	_, err = w.EditAgent(t.Context(), p, agent, 0, false, true,
+		func(s record.AgentSpec) (record.AgentSpec, error) { return s, errNoModel })
 	assert.ErrorIs(t, err, errNoModel)
 
 	require.NoError(t, w.RemoveAgent(t.Context(), p, agent))

@@ -28,7 +28,7 @@ type Defaults struct {
 // Tenants is the use case. It is safe for concurrent use.
 type Tenants struct {
 	store    *record.Store
-	known    record.Known // for what each request reads; it may be some seconds old
+	known    record.Known // what is read with each request
 	host     host.Host
 	defaults Defaults
 	sealer   seal.Sealer
@@ -39,14 +39,15 @@ type Tenants struct {
 	used   *simplelru.LRU[string, time.Time] // when a key's use was last written
 }
 
-// New makes the use case. Known reads from the same store, or from one that answers for a while from what it read before:
-// who a key belongs to, caps, and the agents of new runs come from it. The sealer keeps the secrets of organisations.
+// New makes the use case. known is the same store as s, or a cached one: keys with their owners, caps, and the agents
+// of new runs are read through it. The sealer encrypts organizations' webhook secrets.
 func New(s *record.Store, known record.Known, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
 	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // the only error is for a size below 1
 	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: used}
 }
 
-var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key", "an API key is needed: Authorization: Bearer <API_KEY>")
+var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key",
+	"an API key is needed: Authorization: Bearer <API_KEY>")
 
 // One error for every key that is not valid: it does not tell why.
 var errBadKey = problem.New(problem.Unauthenticated, "invalid_api_key", "the API key is not valid")
@@ -85,7 +86,8 @@ func hide(err error) error {
 	return err
 }
 
-// principalOf is the one whom a text of a key stands for now: the key's own, or the one before during its overlap.
+// principalOf is the principal of a key's text, given by its hash: the key's current text, or the previous one during
+// its overlap.
 func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text string) (Principal, error) {
 	p := Principal{text: text}
 	key, err := record.Resource[record.APIKey](ctx, s, record.System(), keyID)
@@ -108,7 +110,9 @@ func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text 
 		return p, hide(err)
 	}
 	p.User = user.Value
-	if p.User.GroupIDs, err = record.There[record.Group](ctx, s, record.Of(p.Key.Organization), p.User.GroupIDs); err != nil {
+	if p.User.GroupIDs, err = record.There[record.Group](
+		ctx, s, record.Of(p.Key.Organization), p.User.GroupIDs,
+	); err != nil {
 		return p, err
 	}
 	p.Organization, err = organization(ctx, s, p.Key.Organization)
@@ -201,12 +205,14 @@ func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, 
 
 // CapsOf are the caps of a user of an organization, both read already.
 func (t *Tenants) CapsOf(o record.Organization, u record.User) (ofUser, ofOrganization int) {
-	return under(o.Ceilings.UserCap, u.Cap, o.UserCap, t.defaults.UserCap), under(o.Ceilings.Cap, o.Cap, t.defaults.OrganizationCap)
+	return under(o.Ceilings.UserCap, u.Cap, o.UserCap, t.defaults.UserCap),
+		under(o.Ceilings.Cap, o.Cap, t.defaults.OrganizationCap)
 }
 
 // Rate is the rate limit of each of an organization's keys.
 func (t *Tenants) Rate(o record.Organization) (perMinute, burst int) {
-	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit), under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
+	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit),
+		under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
 }
 
 // Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's

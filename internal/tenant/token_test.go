@@ -34,8 +34,11 @@ func TestStoredDataYieldsNoRunToken(t *testing.T) {
 	body, err := json.Marshal(map[string]any{"bytes": secret, "created_at": "2020-01-01T00:00:00Z"})
 	require.NoError(t, err)
 	old := table.Key{Part: "deployment", Sort: "secret"}
-	require.NoError(t, w.items.Commit(t.Context(), "old", table.Put(table.Item{Key: old, Owner: "-", Move: "old", Schema: 1, Body: body}, table.Absent())))
-	claims := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"run":"a run","key":%q,"end":4102444800}`, p.Key.ID))
+	require.NoError(t, w.items.Commit(t.Context(), "old", table.Put(table.Item{
+		Key: old, Owner: "-", Move: "old", Schema: 1, Body: body,
+	}, table.Absent())))
+	claims := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
+		`{"run":"a run","key":%q,"end":4102444800}`, p.Key.ID))
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("run token " + claims))
 	_, err = w.Authenticate(t.Context(), "rt_"+claims+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)))

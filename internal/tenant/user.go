@@ -68,7 +68,8 @@ func (t *Tenants) CreateUser(
 ) (record.Entity[record.User], error) {
 	now := t.host.Now()
 	u := record.User{
-		ID: t.host.NewID(), Organization: organization, Role: string(Member), OperatorKeys: new(int), CreatedAt: now, UpdatedAt: now,
+		ID: t.host.NewID(), Organization: organization, Role: string(Member), OperatorKeys: new(int), CreatedAt: now,
+		UpdatedAt: now,
 	}
 	none := record.Entity[record.User]{}
 	if edit.Email == nil {
@@ -113,7 +114,8 @@ func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after 
 				"another user of the organization has the e-mail address %s", after.Email)
 		}
 		if !slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return foundAt(e) == wanted }) {
-			record.PutResource(tx, record.Fresh(record.Email{Address: address, Organization: after.Organization, UserID: after.ID}))
+			record.PutResource(tx,
+				record.Fresh(record.Email{Address: address, Organization: after.Organization, UserID: after.ID}))
 		}
 	}
 	rows, err := t.emails(ctx, before)
@@ -174,7 +176,8 @@ func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u 
 			return err
 		}
 		if most := t.Ceilings(o).UserCap; *edit.Cap > most && most > 0 {
-			return problem.InvalidField("body.concurrency_cap", "must be at most %d, the ceiling that operators set", most)
+			return problem.InvalidField("body.concurrency_cap",
+				"must be at most %d, the ceiling that operators set", most)
 		}
 	}
 	if edit.GroupIDs != nil {

@@ -236,7 +236,9 @@ func TestClaimedDeliveryIsLeftAlone(t *testing.T) {
 // A delivery that does not exist, or whose run was deleted, is not sent.
 func TestDeliveryOfDeletedRunIsNotSent(t *testing.T) {
 	s := newStage(t)
-	for _, id := range []string{"", "x", s.hook.RunID, s.hook.RunID + "/x", s.hook.RunID + "/2", s.clock.NewID() + "/1"} {
+	for _, id := range []string{
+		"", "x", s.hook.RunID, s.hook.RunID + "/x", s.hook.RunID + "/2", s.clock.NewID() + "/1",
+	} {
 		again, err := s.sender.Handle(t.Context(), id)
 		require.NoError(t, err, id)
 		assert.Zero(t, again, id)

@@ -67,7 +67,8 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 		"as the standard writes it": {secret: whsec, plain: whsec, trio: []string{"0123456789abcdef"}},
 		"as nobody can read it":     {secret: "whsec_?", plain: "whsec_?", trio: []string{"whsec_?"}},
 		"during a rotation": {
-			secret: whsec, previous: "old", overlap: time.Second, plain: "old", trio: []string{"0123456789abcdef", "old"},
+			secret: whsec, previous: "old", overlap: time.Second, plain: "old",
+			trio: []string{"0123456789abcdef", "old"},
 		},
 		"when that ends": {secret: "new", previous: "old", plain: "new", trio: []string{"new"}},
 		"a first secret": {secret: "new", overlap: time.Second, plain: "new", trio: []string{"new"}},

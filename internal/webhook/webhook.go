@@ -151,7 +151,8 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	defer cancel()
 	var o outcome
 	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // counts as a failed try
-		s.Log.Error("a webhook's try panicked", "run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
+		s.Log.Error("a webhook's try panicked",
+			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{HookAttempt: record.HookAttempt{At: now, Error: "the delivery failed inside the service"}}
 	}
 	return s.settle(ctx, claimed, o)
@@ -166,7 +167,9 @@ func (s *Sender) gone(ctx context.Context, h record.Hook) (bool, error) {
 	return false, err
 }
 
-func (s *Sender) save(ctx context.Context, e record.HookEntity, h record.Hook, writeID string) (record.HookEntity, error) {
+func (s *Sender) save(
+	ctx context.Context, e record.HookEntity, h record.Hook, writeID string,
+) (record.HookEntity, error) {
 	e.Value = h
 	tx := s.Store.Begin(writeID)
 	return tx.PutHook(e), tx.Commit(ctx)
@@ -198,7 +201,8 @@ func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcom
 		}
 		_, err := s.save(ctx, e, h, s.Host.NewID())
 		if err == nil {
-			s.Log.Info("webhook tried", "run_id", h.RunID, "delivery_id", h.DeliveryID, "status", o.Status, "state", h.State, "tries", h.Tries)
+			s.Log.Info("webhook tried", "run_id", h.RunID, "delivery_id", h.DeliveryID, "status", o.Status,
+				"state", h.State, "tries", h.Tries)
 			if h.NextAttempt.IsZero() {
 				return 0, nil
 			}
@@ -406,7 +410,8 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 		}
 		h := e.Value
 		if h.State != record.HookFailed && !force {
-			return h, problem.New(problem.Conflict, "conflict", "the delivery is %s; only failed ones are delivered again, unless force is true", h.State).
+			return h, problem.New(problem.Conflict, "conflict",
+				"the delivery is %s; only failed ones are delivered again, unless force is true", h.State).
 				With("state", h.State)
 		}
 		h.Redeliver, h.NextAttempt = true, s.Host.Now()
@@ -423,11 +428,13 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.HookAttempt, error) {
 	id := s.Host.NewID()
 	body, err := json.Marshal(events.Webhook{
-		Version: 1, Event: events.WebhookTest, DeliveryID: id, Interrupts: json.RawMessage("[]"), Result: json.RawMessage("null"),
-		Metadata: map[string]string{}, OccurredAt: events.Time(s.Host.Now()),
+		Version: 1, Event: events.WebhookTest, DeliveryID: id, Interrupts: json.RawMessage("[]"),
+		Result: json.RawMessage("null"), Metadata: map[string]string{}, OccurredAt: events.Time(s.Host.Now()),
 	})
 	if err != nil {
 		return record.HookAttempt{}, err
 	}
-	return s.try(ctx, record.Hook{DeliveryID: id, Organization: organization, CallbackURL: callback, Body: string(body)}).HookAttempt, nil
+	return s.try(ctx, record.Hook{
+		DeliveryID: id, Organization: organization, CallbackURL: callback, Body: string(body),
+	}).HookAttempt, nil
 }

@@ -1,0 +1,111 @@
+package record_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/faulttable"
+)
+
+// After the first error nothing is read, nothing is put into the blob store and nothing is written; that error is told.
+func TestTheFirstErrorOfAUnitOfWorkIsKept(t *testing.T) {
+	w := newRunWorld(t)
+	parked, err := w.Parked(w.ctx(), w.waiting)
+	require.NoError(t, err)
+	items, values := w.stored()
+	calls := 0
+	w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
+	w.blobs.before = func(string) error { calls++; return nil }
+	r := w.head.Value
+	for name, further := range map[string]func(tx *record.Tx){
+		"nothing": func(*record.Tx) {},
+		"a run":   func(tx *record.Tx) { tx.PutRun(w.head) },
+		"a message": func(tx *record.Tx) {
+			tx.PutInput(w.ctx(), r.Ticket, record.Input{Message: runLarge}, w.host.now)
+		},
+		"no message": func(tx *record.Tx) { tx.DropParked(w.ctx(), parked) },
+		"a step":     func(tx *record.Tx) { tx.PutStep(w.ctx(), r, record.Step{Index: 9, Output: runLarge}) },
+		"a delivery": func(tx *record.Tx) {
+			tx.NewHook(w.ctx(), record.Hook{RunID: w.id, Sequence: 9, Body: runLarge})
+		},
+		"files":        func(tx *record.Tx) { tx.Hold(w.ctx(), "o", "a", w.id, []record.FileRef{{FileID: "f3"}}) },
+		"files let go": func(tx *record.Tx) { record.Release(tx, w.ctx(), w.id, "f1") },
+		"tokens": func(tx *record.Tx) {
+			tx.SpendTokens(w.ctx(), lifecycle.Run{
+				Ticket: lifecycle.Ticket{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
+			}, lifecycle.Charge{})
+		},
+		"a toolkit's value": func(tx *record.Tx) {
+			tx.PutToolkitBlob(w.ctx(), record.Toolkit{ID: "k"}, "tools", []byte("[]"))
+		},
+		"what has no form, either": func(tx *record.Tx) {
+			tx.PutStep(w.ctx(), r, record.Step{Arguments: json.RawMessage(`[`)})
+		},
+	} {
+		tx := w.Begin("m")
+		tx.PutPause(w.ctx(), r, 9, []record.Interrupt{{Call: "kept until then"}})
+		tx.PutStep(w.ctx(), r, record.Step{Index: 8, Arguments: json.RawMessage(`{`)})
+		first := tx.Err()
+		require.ErrorIs(t, first, record.ErrUnstorable, name)
+		assert.True(t, record.Unstorable(first))
+		further(tx)
+		assert.Len(t, tx.Ops(), 1, name)
+		assert.Equal(t, first, tx.Commit(w.ctx()), name)
+		assert.Zero(t, calls, name)
+	}
+	gotItems, gotValues := w.stored()
+	assert.Equal(t, items, gotItems)
+	assert.Equal(t, values, gotValues)
+}
+
+// A unit of work without writes asks nobody; what is written carries its name.
+func TestAUnitOfWorkWritesWhatItHas(t *testing.T) {
+	w := newRunWorld(t)
+	w.items.Before = func(faulttable.Call) faulttable.Fault { return faulttable.Down }
+	require.NoError(t, w.Begin("nothing").Commit(w.ctx()))
+	w.items.Before = nil
+	tx := w.Begin("m")
+	assert.Equal(t, "m", tx.WriteID())
+	left := tx.PutRun(w.head)
+	require.NoError(t, tx.Commit(w.ctx()))
+	e, err := w.Run(w.ctx(), record.Of("o"), w.id)
+	require.NoError(t, err)
+	assert.Equal(t, left, e)
+	assert.True(t, e.WrittenBy("m"))
+	assert.False(t, record.Unstorable(errors.New("something else")))
+}
+
+// What is known is what the store says.
+func TestWhatIsKnownIsWhatIsStored(t *testing.T) {
+	w := runBlank(t)
+	agent := record.Agent{ID: "a", Organization: "o", Version: 1}
+	stored := func(a record.Agent) []any { return []any{a.ID, a.Organization, a.Version} }
+	token := record.RunToken{RunID: "r", Organization: "o", End: w.host.now.AddDate(0, 0, 1)}
+	w.must("m", func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(agent))
+		tx.PutAgentVersion(agent)
+		tx.PutRunToken("hash", token)
+	})
+	known := w.Known()
+	standing, err := known.StandingAgent(w.ctx(), record.Of("o"), "a")
+	require.NoError(t, err)
+	version, err := known.AgentVersion(w.ctx(), record.Of("o"), "a", 1)
+	require.NoError(t, err)
+	resource, err := record.Resource[record.Agent](w.ctx(), known, record.Of("o"), "a")
+	require.NoError(t, err)
+	for _, a := range []record.Agent{standing, version, resource.Value} {
+		assert.Equal(t, stored(agent), stored(a))
+	}
+	there, err := record.There[record.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a"}, there)
+	got, err := known.RunToken(w.ctx(), "hash")
+	require.NoError(t, err)
+	assert.Equal(t, token, got)
+}
