@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/edge"
 	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/mcpface"
 	"agentplatform/internal/toolkit/kinds"
 	"agentplatform/internal/trigger"
@@ -22,7 +22,7 @@ func main() {
 		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
 			return nil, err
 		}
-		server, err := edge.New(p, 0, edge.A2A, func(c *httpapi.Config) {
+		server, err := edge.New(p, 0, edge.A2A, func(c *service.Config) {
 			face := &mcpface.Face{Intake: c.Intake, Store: p.Store, Feed: p.Feed, Log: p.Log, Window: c.ObserveWindow}
 			c.MCP = face.For
 		})

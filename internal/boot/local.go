@@ -31,6 +31,7 @@ import (
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/mcpface"
@@ -186,15 +187,19 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
 	face := &mcpface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow}
-	l.edge = httpapi.New(httpapi.Config{
+	l.edge = service.New(service.Config{
+		Config: httpapi.Config{
+			Tenants: tenants, Host: machine, Log: log, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
+			Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
+		},
 		MCP: face.For,
-		A2A: &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow,
-			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base},
-		Intake: in, Tenants: tenants, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live,
-		Webhooks: hooks, Models: known, Toolkits: toolkits, Host: machine, Log: log, Metrics: registry,
-		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
-		Callbacks: policy, Pprof: s.Pprof,
-		Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
+		A2A: &a2aface.Face{
+			Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow,
+			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
+		},
+		Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live, Webhooks: hooks,
+		Models: known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
+		Pprof: s.Pprof,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Hook) {
 			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)

@@ -31,8 +31,8 @@ func (s *stuck) Write(b []byte) (int, error) {
 }
 
 func answering(s *Server, organization string, to http.ResponseWriter) *watcher {
-	c := &call{principal: tenant.Principal{}}
-	c.principal.Organization.ID = organization
+	c := &Call{Principal: tenant.Principal{}}
+	c.Principal.Organization.ID = organization
 	w := &watcher{
 		ResponseWriter: to,
 		stall:          time.Hour,
@@ -99,12 +99,12 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 
 // A page ends by its bytes, too; its first row has room whatever its size.
 func TestAPageEndsByItsBytes(t *testing.T) {
-	var p page
-	assert.True(t, p.takes(strings.Repeat("x", 2*maxPage)))
-	assert.False(t, p.takes("x"))
-	p = page{}
+	var p Page
+	assert.True(t, p.Takes(strings.Repeat("x", 2*maxPage)))
+	assert.False(t, p.Takes("x"))
+	p = Page{}
 	for range 4 {
-		assert.True(t, p.takes(strings.Repeat("x", maxPage/4-2)))
+		assert.True(t, p.Takes(strings.Repeat("x", maxPage/4-2)))
 	}
-	assert.False(t, p.takes(""))
+	assert.False(t, p.Takes(""))
 }

@@ -1,6 +1,8 @@
-// Package httpapi is the HTTP edge: routes, the OpenAPI document, forms, streams, and the one place where an error becomes
-// an answer.
+// Package httpapi is the framework of the HTTP layer: a server with its limits, who is let in, how bodies and parameters are
+// read, how errors, pages of lists and streams are written, and how an operation is added to the routes and to the OpenAPI
+// document.
 //
-// It holds no rule about runs. It imports the use cases, view, problem and the HTTP libraries; nothing imports it but
-// boot and the functions.
+// It must not know what any operation does. It imports tenant, since each operation needs a level; record for authors,
+// scopes and pages; and problem. The operations stand in the packages below it: each is one area of the API, adds its
+// operations with a function Routes, and imports no other area. Package service puts the areas together.
 package httpapi

@@ -66,14 +66,20 @@ func (e *apiError) write(w http.ResponseWriter) {
 }
 
 var statuses = map[problem.Kind]int{
-	problem.Internal: http.StatusInternalServerError, problem.Invalid: http.StatusBadRequest, problem.TooLarge: http.StatusRequestEntityTooLarge,
-	problem.Unauthenticated: http.StatusUnauthorized, problem.Forbidden: http.StatusForbidden, problem.NotFound: http.StatusNotFound,
-	problem.Conflict: http.StatusConflict, problem.PreconditionFailed: http.StatusPreconditionFailed,
-	problem.Limited: http.StatusTooManyRequests, problem.Unavailable: http.StatusServiceUnavailable,
+	problem.Internal:           http.StatusInternalServerError,
+	problem.Invalid:            http.StatusBadRequest,
+	problem.TooLarge:           http.StatusRequestEntityTooLarge,
+	problem.Unauthenticated:    http.StatusUnauthorized,
+	problem.Forbidden:          http.StatusForbidden,
+	problem.NotFound:           http.StatusNotFound,
+	problem.Conflict:           http.StatusConflict,
+	problem.PreconditionFailed: http.StatusPreconditionFailed,
+	problem.Limited:            http.StatusTooManyRequests,
+	problem.Unavailable:        http.StatusServiceUnavailable,
 }
 
 // answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the rest.
-func (s *Server) answerFor(r *call, err error) *apiError {
+func (s *Server) answerFor(r *Call, err error) *apiError {
 	var ready *apiError
 	if errors.As(err, &ready) {
 		ready.requestID = r.id
@@ -103,6 +109,21 @@ func (s *Server) answerFor(r *call, err error) *apiError {
 	return a
 }
 
+// WriteJSON writes an answer of JSON. Its error is that the body cannot be written as JSON.
+func WriteJSON(w http.ResponseWriter, status int, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(append(b, '\n'))
+	return IgnoreGone(err)
+}
+
+// IgnoreGone drops the error of a write to a client that has gone: there is nobody to tell. It returns nil.
+func IgnoreGone(error) error { return nil }
+
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
 // maxFaults is how many faults of a body its refusal names.
@@ -124,6 +145,16 @@ func setErrorShape() {
 			return frameworkError(status, message, errs)
 		}
 	})
+}
+
+// ErrorOf is an error that a library has answered by itself, with its status and its text, as our one error body has it.
+func ErrorOf(status int, text string) error {
+	a := frameworkError(status, text, nil)
+	a.status = status // clients of a protocol go by it
+	if status == http.StatusMethodNotAllowed {
+		a.code, a.fields = "method_not_allowed", nil
+	}
+	return a
 }
 
 func frameworkError(status int, message string, errs []error) *apiError {
@@ -149,7 +180,7 @@ func frameworkError(status int, message string, errs []error) *apiError {
 					f = problem.Field{Location: at, Message: what}
 				}
 			}
-			f.Location, f.Message = short(f.Location), short(f.Message)
+			f.Location, f.Message = Short(f.Location), Short(f.Message)
 			a.fields = append(a.fields, f)
 			sentences = append(sentences, f.Location+": "+f.Message)
 		}

@@ -3,120 +3,51 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
-	"cmp"
-	"context"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
-	"agentplatform/internal/files"
-	"agentplatform/internal/host"
-	"agentplatform/internal/intake"
 	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
 )
 
-// What is read of the chat form; what a message may say is intake's to judge.
-const (
-	maxMessage = intake.MaxMessage
-	maxScalar  = 16 << 10
-	maxFiles   = intake.MaxFiles
-	maxParts   = 200
-)
+// MaxParts is how many parts a form may have.
+const MaxParts = 200
 
-// chatForm is POST /chat's form, read and checked.
-type chatForm struct {
-	agentID      string
-	message      string
-	chatID       string
-	title        string
-	streaming    bool
-	wait         *bool
-	callbackURL  string
-	key          string
-	enqueue      bool
-	metadata     map[string]string
-	fileIDs      []string
-	agentVersion int
-	wrong        error         // in what is said of a new run alone: intake gives it, unless the message answers a question
-	files        []record.File // uploaded with the form; nobody holds them yet
+var errNotMultipart = problem.InvalidField(
+	"header.content-type", "the request must be sent as multipart/form-data")
+
+// Form reads the parts of a form as it comes in.
+type Form struct {
+	came  *tail
+	parts *multipart.Reader
+	end   []byte // what the last boundary looks like
 }
 
-// scalars are the parts that are no files. A part that is not listed is ignored.
-var scalars = map[string]int{
-	"agent_id": maxScalar, "message": maxMessage, "chat_id": maxScalar, "title": maxScalar, "streaming": maxScalar, "wait": maxScalar,
-	"callback_url": maxScalar, "idempotency_key": maxScalar, "on_conflict": maxScalar, "metadata": maxMessage, "file_ids": maxScalar,
-	"agent_version": maxScalar,
-}
-
-var errNotMultipart = problem.InvalidField("header.content-type", "the request must be sent as multipart/form-data")
-
-// readChatForm reads the form as it streams in; uploaded files go straight to the blob store. When it fails, nothing it
-// stored is left.
-func (s *Server) readChatForm(ctx context.Context, p tenant.Principal, r *http.Request) (f chatForm, err error) {
-	parts, err := multipartOf(r)
-	if err != nil {
-		return f, err
-	}
-	defer func() {
-		if err != nil {
-			s.Files.Drop(ctx, f.files...)
-			f.files = nil
-		}
-	}()
-	values := map[string]string{}
-	for count := 0; ; count++ {
-		part, err := parts.next()
-		if err != nil {
-			return f, err
-		}
-		if part == nil {
-			break
-		}
-		if count >= maxParts {
-			return f, problem.InvalidField("body", "the form has more than %d parts", maxParts)
-		}
-		if isFile(part) {
-			err = s.takeFile(ctx, p, part, &f.files)
-		} else {
-			err = takeScalar(part, values)
-		}
-		if err != nil {
-			return f, err
-		}
-	}
-	return f, f.fill(values)
-}
-
-func multipartOf(r *http.Request) (*form, error) {
+// FormOf is the form in a request's body; an invalid field where the body is none.
+func FormOf(r *http.Request) (*Form, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, errNotMultipart
 	}
-	f := &form{body: r.Body, end: []byte("--" + params["boundary"] + "--")}
-	f.parts = multipart.NewReader(f, params["boundary"])
-	return f, nil
+	came := &tail{body: r.Body}
+	return &Form{
+		came: came, parts: multipart.NewReader(came, params["boundary"]), end: []byte("--" + params["boundary"] + "--"),
+	}, nil
 }
 
-// form reads the parts of a form. It remembers the end of what came, since the library takes a form that just stops
-// behind a boundary for one that has ended.
-type form struct {
-	body  io.Reader
-	parts *multipart.Reader
-	end   []byte // what the last boundary looks like
-	last  []byte // of what came
+// tail is a body of which the end is remembered: the library takes a form that just stops behind a boundary for one that
+// has ended.
+type tail struct {
+	body io.Reader
+	last []byte // of what came
 }
 
 // tailBytes is more than the library reads ahead.
 const tailBytes = 16 << 10
 
-func (f *form) Read(p []byte) (int, error) {
+func (f *tail) Read(p []byte) (int, error) {
 	n, err := f.body.Read(p)
 	f.last = append(f.last, p[:n]...)
 	if spare := len(f.last) - tailBytes; spare > tailBytes {
@@ -125,26 +56,27 @@ func (f *form) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
+// Next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
 // it is, are malformed: what was meant to come would else be lost without a word.
-func (f *form) next() (*multipart.Part, error) {
+func (f *Form) Next() (*multipart.Part, error) {
 	part, err := f.parts.NextPart()
 	switch {
-	case errors.Is(err, io.EOF) && bytes.Contains(f.last, f.end):
+	case errors.Is(err, io.EOF) && bytes.Contains(f.came.last, f.end):
 		return nil, nil //nolint:nilnil // the end
 	case errors.Is(err, io.EOF):
-		return nil, malformed(io.ErrUnexpectedEOF)
+		return nil, Malformed(io.ErrUnexpectedEOF)
 	case err != nil:
-		return nil, malformed(err)
+		return nil, Malformed(err)
 	}
 	kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil || kind != "form-data" || params["name"] == "" && params["filename"] == "" {
-		return nil, malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
+		return nil, Malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
 	}
 	return part, nil
 }
 
-func malformed(err error) error {
+// Malformed is the problem of a form that could not be read for a reason; a body that is too long stays one.
+func Malformed(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return err
@@ -152,166 +84,24 @@ func malformed(err error) error {
 	return problem.InvalidField("body", "the multipart form is malformed: %s", err)
 }
 
-func isFile(p *multipart.Part) bool {
+// IsFile says whether a part is a file.
+func IsFile(p *multipart.Part) bool {
 	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
 	_, named := params["filename"]
 	return err == nil && named
 }
 
-func takeScalar(part *multipart.Part, values map[string]string) error {
-	name := part.FormName()
-	limit, known := scalars[name]
-	if !known {
-		_, err := io.Copy(io.Discard, part)
-		return maybeMalformed(err)
-	}
-	b, err := io.ReadAll(io.LimitReader(part, int64(limit)+1))
-	if err != nil {
-		return malformed(err)
-	}
-	if len(b) > limit {
-		return problem.InvalidField(name, "must have at most %d bytes", limit)
-	}
-	if !utf8.Valid(b) {
-		return problem.InvalidField(name, "must be UTF-8")
-	}
-	if name == "file_ids" {
-		values[name] += "," + string(b)
-		return nil
-	}
-	if _, twice := values[name]; twice {
-		return problem.InvalidField(name, "is sent twice; send each field once, as multipart/form-data")
-	}
-	values[name] = string(b)
-	return nil
-}
-
-func maybeMalformed(err error) error {
-	if err != nil {
-		return malformed(err)
-	}
-	return nil
-}
-
-// takeFile streams an uploaded file to the blob store.
-func (s *Server) takeFile(ctx context.Context, p tenant.Principal, part *multipart.Part, taken *[]record.File) error {
-	if len(*taken) >= maxFiles {
-		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
-	}
+// TakeFile hands the file in a part over; what a browser sends for a file that was not chosen is none, and is left out.
+// Its errors are those of take, or that the form is malformed.
+func TakeFile(part *multipart.Part, take func(name, contentType string, content io.Reader) error) error {
 	content := bufio.NewReader(part)
-	if _, err := content.Peek(1); errors.Is(err, io.EOF) && part.FileName() == "" { // a browser's empty file input
+	if _, err := content.Peek(1); errors.Is(err, io.EOF) && part.FileName() == "" {
 		return nil
 	}
-	f, err := s.Files.Take(ctx, files.New{
-		Organization: p.Organization.ID, User: p.User.ID, Name: part.FileName(), ContentType: part.Header.Get("Content-Type"),
-	}, content)
+	err := take(part.FileName(), part.Header.Get("Content-Type"), content)
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return malformed(err)
+		return Malformed(err)
 	}
-	if err != nil {
-		return err
-	}
-	*taken = append(*taken, f)
-	return nil
-}
-
-func (f *chatForm) fill(v map[string]string) error {
-	f.agentID, f.message, f.chatID, f.title, f.callbackURL, f.key = v["agent_id"], v["message"], v["chat_id"], v["title"], v["callback_url"], v["idempotency_key"]
-	if text := v["agent_version"]; text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			f.mistake(problem.InvalidField("agent_version", "must be a version's number"))
-		}
-		f.agentVersion = n
-	}
-	if f.agentID == "" {
-		f.mistake(problem.InvalidField("agent_id", "is required"))
-	}
-	if !host.ValidID(f.agentID) {
-		f.mistake(problem.InvalidField("agent_id", "must be an identifier of 24 hex digits"))
-	}
-	for _, id := range strings.Split(v["file_ids"], ",") {
-		if id = strings.TrimSpace(id); id == "" {
-			continue
-		}
-		if !host.ValidID(id) {
-			return problem.InvalidField("file_ids", "must be identifiers of 24 hex digits")
-		}
-		f.fileIDs = append(f.fileIDs, id)
-	}
-	if len(f.files)+len(f.fileIDs) > maxFiles {
-		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
-	}
-	return f.choices(v)
-}
-
-func (f *chatForm) choices(v map[string]string) error {
-	streaming, err := formBool("streaming", v["streaming"])
-	if err != nil {
-		return err
-	}
-	f.streaming = streaming != nil && *streaming
-	if f.wait, err = formBool("wait", v["wait"]); err != nil {
-		return err
-	}
-	switch v["on_conflict"] {
-	case "", "reject":
-	case "enqueue":
-		f.enqueue = true
-	default:
-		return problem.InvalidField("on_conflict", "must be reject or enqueue")
-	}
-	if v["metadata"] != "" {
-		if f.metadata, err = parseMetadata(v["metadata"]); err != nil {
-			f.mistake(err)
-		}
-	}
-	return nil
-}
-
-// mistake keeps the first one.
-func (f *chatForm) mistake(err error) { f.wrong = cmp.Or(f.wrong, err) }
-
-func formBool(name, v string) (*bool, error) {
-	var b bool
-	switch strings.ToLower(v) {
-	case "":
-		return nil, nil
-	case "true", "1":
-		b = true
-	case "false", "0":
-	default:
-		return nil, problem.InvalidField(name, "must be true or false")
-	}
-	return &b, nil
-}
-
-func parseMetadata(v string) (map[string]string, error) {
-	if err := checkJSON("metadata", []byte(v)); err != nil {
-		return nil, err
-	}
-	var raw map[string]*string
-	if err := decode("metadata", []byte(v), &raw); err != nil || raw == nil {
-		return nil, problem.InvalidField("metadata", "must be a JSON object of strings")
-	}
-	m := make(map[string]string, len(raw))
-	for name, value := range raw {
-		if value == nil {
-			return nil, problem.InvalidField("metadata", "must be a JSON object of strings: %s is null", short(name))
-		}
-		m[name] = *value
-	}
-	return m, nil
-}
-
-// attach resolves the files of a message: those sent before, and those that came with the form.
-func (s *Server) attach(ctx context.Context, p tenant.Principal, f chatForm) ([]record.FileRef, error) {
-	refs, err := s.Files.Attach(ctx, p.Scope(), f.fileIDs, func(file record.File) error {
-		return s.Tenants.MayReadFile(ctx, p, file)
-	})
-	for _, file := range f.files {
-		refs = append(refs, file.Ref())
-	}
-	return refs, err
+	return err
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// merge applies a merge patch (RFC 7396) to an object. Both are read once; members keep their order, new ones come
+// Merge applies a merge patch (RFC 7396) to an object. Both are read once; members keep their order, new ones come
 // last.
-func merge(object, patch []byte) ([]byte, error) {
+func Merge(object, patch []byte) ([]byte, error) {
 	target, err := readMember(jsontext.NewDecoder(bytes.NewBuffer(object)))
 	if err != nil {
 		return nil, err

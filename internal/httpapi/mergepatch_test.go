@@ -24,7 +24,7 @@ func TestMergePatchIsTheStandards(t *testing.T) {
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 		{`{"z":1,"a":{"y":1,"b":2}}`, `{"a":{"c":3.0},"b":1e2}`, `{"z":1,"a":{"y":1,"b":2,"c":3.0},"b":1e2}`},
 	} {
-		got, err := merge([]byte(c.object), []byte(c.patch))
+		got, err := Merge([]byte(c.object), []byte(c.patch))
 		require.NoError(t, err)
 		assert.Equal(t, c.want, string(got), "%s with %s", c.object, c.patch)
 	}
@@ -55,14 +55,14 @@ func FuzzMergePatch(f *testing.F) {
 	f.Add([]byte(`{"a":1}`), []byte(`{"a":1,"a":2}`))
 	f.Add([]byte(`{"\u0061":1}`), []byte(`{"a":null}`))
 	f.Fuzz(func(t *testing.T, object, patch []byte) {
-		if checkJSON("object", object) != nil || checkJSON("patch", patch) != nil {
+		if CheckJSON("object", object) != nil || CheckJSON("patch", patch) != nil {
 			return
 		}
-		got, err := merge(object, patch)
+		got, err := Merge(object, patch)
 		if err != nil {
 			t.Fatalf("%q with %q: %s", object, patch, err)
 		}
-		if err := checkJSON("merged", got); err != nil {
+		if err := CheckJSON("merged", got); err != nil {
 			t.Fatalf("%q with %q: %q: %s", object, patch, got, err)
 		}
 		var target, change, merged any

@@ -3,12 +3,10 @@ package httpapi
 import (
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"agentplatform/internal/tenant"
 )
@@ -42,22 +40,9 @@ func (m *metrics) observe(_, pattern string, status int, took time.Duration) {
 	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
-// operatorRoutes are for whoever runs the process, from the same machine.
-func (s *Server) operatorRoutes() {
-	if s.Metrics != nil {
-		s.mux.Handle("GET /metrics", s.forOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
-	}
-	if s.Pprof {
-		s.mux.Handle("GET /debug/pprof/", s.forOperators(http.HandlerFunc(pprof.Index)))
-		s.mux.Handle("GET /debug/pprof/cmdline", s.forOperators(http.HandlerFunc(pprof.Cmdline)))
-		s.mux.Handle("GET /debug/pprof/profile", s.forOperators(http.HandlerFunc(pprof.Profile)))
-		s.mux.Handle("GET /debug/pprof/trace", s.forOperators(http.HandlerFunc(pprof.Trace)))
-	}
-}
-
-// forOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough: behind
+// ForOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough: behind
 // a proxy here everybody is, and what a request says of where it comes from, anybody may write.
-func (s *Server) forOperators(h http.Handler) http.Handler {
+func (s *Server) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		address, _, err := net.SplitHostPort(r.RemoteAddr)
 		if ip := net.ParseIP(address); err != nil || ip == nil || !ip.IsLoopback() {
@@ -66,7 +51,7 @@ func (s *Server) forOperators(h http.Handler) http.Handler {
 		}
 		c := callOf(r.Context())
 		if err = s.admit(w, r, c); err == nil {
-			err = c.principal.May(tenant.LevelOperator)
+			err = c.Principal.May(tenant.LevelOperator)
 		}
 		if err != nil {
 			s.answerFor(c, err).write(w)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,13 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
 )
 
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second
 
 // served is the edge behind a real server: only connections have deadlines.
-func served(t *testing.T, e edge) *httptest.Server {
+func served(t *testing.T, e httpapitest.API) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
@@ -42,13 +43,9 @@ func say(t *testing.T, s *httptest.Server, text string) net.Conn {
 	return c
 }
 
-func (e edge) head(method, path, more string) string {
-	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, e.key, more)
-}
-
 // A body that does not come has its connection closed, whoever sends it and wherever to.
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
-	e := newEdge(t)
+	e := httpapitest.New(t)
 	e.Stall = time.Second // an answer has twice that, on however busy a machine
 	s := served(t, e)
 	const (
@@ -56,27 +53,26 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		chunked = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
 		form    = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000\r\n"
 	)
-	keyless := e
-	keyless.key = "none"
+	keyless := e.As("none")
 	for name, c := range map[string]struct {
 		text   string
 		status int
 	}{
-		"without a key":           {keyless.head("POST", "/api/v1/agents", known), 401},
-		"without a key, chunked":  {keyless.head("POST", "/api/v1/agents", chunked) + "5\r\n{\"a\":", 401},
-		"without a key, a form":   {keyless.head("POST", "/api/v1/chat", form) + "--b", 401},
-		"without a key, no route": {keyless.head("POST", "/api/v1/nothing", known), 401},
-		"without a key, open":     {keyless.head("POST", "/healthz", known), 404},
-		"without a key, health":   {keyless.head("GET", "/api/v1/healthz", known), 200},
-		"without a key, docs":     {keyless.head("GET", "/docs/", known), 200},
-		"JSON":                    {e.head("POST", "/api/v1/agents", known) + `{"name"`, 400},
-		"JSON, chunked":           {e.head("PATCH", "/api/v1/agents/"+e.agent, chunked) + "5\r\n{\"a\":", 400},
-		"a form":                  {e.head("POST", "/api/v1/chat", form) + "--b\r\n", 400},
-		"a file's form":           {e.head("POST", "/api/v1/files", form) + "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc", 400},
-		"a face":                  {e.head("POST", "/api/v1/a2a/"+e.agent, known), 200},
-		"a method that is not":    {e.head("PUT", "/api/v1/agents", known), 405},
-		"a body that nobody asks": {e.head("GET", "/api/v1/agents", known), 200},
-		"a malformed id":          {e.head("PATCH", "/api/v1/agents/x", known), 400},
+		"without a key":           {keyless.Head("POST", "/api/v1/agents", known), 401},
+		"without a key, chunked":  {keyless.Head("POST", "/api/v1/agents", chunked) + "5\r\n{\"a\":", 401},
+		"without a key, a form":   {keyless.Head("POST", "/api/v1/chat", form) + "--b", 401},
+		"without a key, no route": {keyless.Head("POST", "/api/v1/nothing", known), 401},
+		"without a key, open":     {keyless.Head("POST", "/healthz", known), 404},
+		"without a key, health":   {keyless.Head("GET", "/api/v1/healthz", known), 200},
+		"without a key, docs":     {keyless.Head("GET", "/docs/", known), 200},
+		"JSON":                    {e.Head("POST", "/api/v1/agents", known) + `{"name"`, 400},
+		"JSON, chunked":           {e.Head("PATCH", "/api/v1/agents/"+e.Agent, chunked) + "5\r\n{\"a\":", 400},
+		"a form":                  {e.Head("POST", "/api/v1/chat", form) + "--b\r\n", 400},
+		"a file's form":           {e.Head("POST", "/api/v1/files", form) + "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc", 400},
+		"a face":                  {e.Head("POST", "/api/v1/a2a/"+e.Agent, known), 200},
+		"a method that is not":    {e.Head("PUT", "/api/v1/agents", known), 405},
+		"a body that nobody asks": {e.Head("GET", "/api/v1/agents", known), 200},
+		"a malformed id":          {e.Head("PATCH", "/api/v1/agents/x", known), 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,10 +91,10 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 
 // A request without a key is answered before its body has come.
 func TestAKeyComesBeforeABody(t *testing.T) {
-	e := newEdge(t)
+	e := httpapitest.New(t)
 	e.Stall = time.Hour
 	s := served(t, e)
-	for _, path := range []string{"/agents", "/chat", "/files", "/mcp", "/a2a/" + e.agent} {
+	for _, path := range []string{"/agents", "/chat", "/files", "/mcp", "/a2a/" + e.Agent} {
 		r := bufio.NewReader(say(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"))
 		answer, err := http.ReadResponse(r, nil)
 		require.NoError(t, err, path)
@@ -111,14 +107,15 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 
 // What takes long to answer is not taken for a body that takes long to come.
 func TestABodyThatCameSetsNoDeadline(t *testing.T) {
-	e := newEdge(t)
-	e.Stall, e.ObserveWindow = 500*time.Millisecond, 2*time.Second
+	e := httpapitest.New(t, func(c *service.Config) {
+		c.Stall, c.ObserveWindow = 500*time.Millisecond, 2*time.Second
+	})
 	s := served(t, e)
-	kind, form := chatForm(e.agent, "message", "hello")
+	kind, form := e.Form("message", "hello")
 	for range 2 { // on one connection
 		r, err := http.NewRequest(http.MethodPost, s.URL+httpapi.Base+"/chat", strings.NewReader(string(form)))
 		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+e.key)
+		r.Header.Set("Authorization", "Bearer "+e.Key)
 		r.Header.Set("Content-Type", kind)
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
@@ -130,16 +127,16 @@ func TestABodyThatCameSetsNoDeadline(t *testing.T) {
 
 // All bodies of JSON under way together have a bound, and one organization may take half of it.
 func TestBodiesUnderWayAreBounded(t *testing.T) {
-	e := newEdge(t)
+	e := httpapitest.New(t)
 	s := served(t, e)
 	const mostOfOne, more = 32, 8 // of 1 MiB each
 	answers := make(chan int, mostOfOne+more)
 	var open []net.Conn
-	head := e.head("POST", "/api/v1/agents", "Content-Type: application/json\r\nContent-Length: 1048576\r\n")
+	head := e.Head("POST", "/api/v1/agents", "Content-Type: application/json\r\nContent-Length: 1048576\r\n")
 	for range 2 * (mostOfOne + more) {
 		open = append(open, say(t, s, head+`{"name":`))
 	}
-	assert.Equal(t, http.StatusCreated, e.send("POST", "/agents", `{"name":"a"}`).Code, "what is announced and does not come takes no room")
+	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", `{"name":"a"}`).Code, "what is announced and does not come takes no room")
 	for range mostOfOne + more {
 		c := say(t, s, head)
 		open = append(open, c)
@@ -168,13 +165,13 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 		_ = c.Close()
 	}
 	require.Eventually(t, func() bool {
-		return e.send("POST", "/agents", `{"name":"a","x":"`+strings.Repeat("x", 1_000_000)+`"}`).Code == http.StatusCreated
+		return e.Send("POST", "/agents", `{"name":"a","x":"`+strings.Repeat("x", 1_000_000)+`"}`).Code == http.StatusCreated
 	}, patience, 10*time.Millisecond, "what was held is given back")
 }
 
 // An answer that nobody takes is not held for ever, whoever asked for it.
 func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
-	e := newEdge(t)
+	e := httpapitest.New(t)
 	e.Stall = 50 * time.Millisecond
 	closed := make(chan struct{})
 	s := httptest.NewUnstartedServer(e)
@@ -194,7 +191,7 @@ func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
 }
 
 // limited is the edge behind the server that programs use.
-func limited(t *testing.T, e edge) *httptest.Server {
+func limited(t *testing.T, e httpapitest.API) *httptest.Server {
 	t.Helper()
 	s := &httptest.Server{Config: e.HTTP()}
 	var err error
@@ -206,19 +203,18 @@ func limited(t *testing.T, e edge) *httptest.Server {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	e := newEdge(t)
+	e := httpapitest.New(t)
 	e.KeyStreams, e.Streams = 2, 3
 	s := limited(t, e)
-	kind, form := chatForm(e.agent, "message", "x", "wait", "false")
+	kind, form := e.Form("message", "x", "wait", "false")
 	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", strings.NewReader(string(form)))
 	r.Header.Set("Content-Type", kind)
-	run := e.do(r).Header().Get("X-Agent-Run-Id")
+	run := e.Do(r).Header().Get("X-Agent-Run-Id")
 	var made struct{ Key string }
-	require.NoError(t, json.Unmarshal(e.send("POST", "/api-keys", `{"name":"k","level":"run"}`).Body.Bytes(), &made))
-	other := e
-	other.key = made.Key
-	open := func(e edge) (net.Conn, *http.Response) {
-		c := say(t, s, e.head("GET", "/api/v1/runs/"+run+"/stream", ""))
+	require.NoError(t, json.Unmarshal(e.Send("POST", "/api-keys", `{"name":"k","level":"run"}`).Body.Bytes(), &made))
+	other := e.As(made.Key)
+	open := func(e httpapitest.API) (net.Conn, *http.Response) {
+		c := say(t, s, e.Head("GET", "/api/v1/runs/"+run+"/stream", ""))
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
 		return c, answer
@@ -236,11 +232,11 @@ func TestStreamsAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
 
-	kind, form = chatForm(e.agent, "message", "streamed", "streaming", "true")
+	kind, form = e.Form("message", "streamed", "streaming", "true")
 	r = httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", strings.NewReader(string(form)))
 	r.Header.Set("Content-Type", kind)
-	require.Equal(t, http.StatusTooManyRequests, e.do(r).Code)
-	assert.NotContains(t, e.send("GET", "/chats", "").Body.String(), "streamed", "a refusal starts nothing")
+	require.Equal(t, http.StatusTooManyRequests, e.Do(r).Code)
+	assert.NotContains(t, e.Send("GET", "/chats", "").Body.String(), "streamed", "a refusal starts nothing")
 
 	_ = first.Close()
 	require.Eventually(t, func() bool {
@@ -253,15 +249,13 @@ func TestStreamsAreLimited(t *testing.T) {
 }
 
 func TestConnectionsWithoutAKeyAreLimited(t *testing.T) {
-	e := newEdge(t)
+	e := httpapitest.New(t, func(c *service.Config) { c.Strangers = 3 })
 	s := httptest.NewUnstartedServer(nil)
-	c := e.Config
-	c.Strangers, c.Metrics = 3, nil
-	s.Config = httpapi.New(c).HTTP()
+	s.Config = e.HTTP()
 	s.Start()
 	t.Cleanup(s.CloseClientConnections)
 	for range 10 { // with a key they do not count, and stay open
-		answer, err := http.ReadResponse(bufio.NewReader(say(t, s, e.head("GET", "/api/v1/me", ""))), nil)
+		answer, err := http.ReadResponse(bufio.NewReader(say(t, s, e.Head("GET", "/api/v1/me", ""))), nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 	}

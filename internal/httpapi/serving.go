@@ -86,8 +86,8 @@ type seats struct {
 
 // seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
 // is another answer when there is none.
-func (s *Server) seat(c *call) error {
-	key := c.principal.Key.ID
+func (s *Server) Seat(c *Call) error {
+	key := c.Principal.Key.ID
 	s.seats.mu.Lock()
 	defer s.seats.mu.Unlock()
 	var p *problem.Error
@@ -112,13 +112,13 @@ func (s *Server) seat(c *call) error {
 	return nil
 }
 
-func (s *Server) unseat(c *call) {
+func (s *Server) unseat(c *Call) {
 	if !c.seated {
 		return
 	}
 	s.seats.mu.Lock()
 	defer s.seats.mu.Unlock()
-	key := c.principal.Key.ID
+	key := c.Principal.Key.ID
 	s.seats.all--
 	if s.seats.of[key]--; s.seats.of[key] == 0 {
 		delete(s.seats.of, key)

@@ -9,64 +9,86 @@ import (
 	"sync"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
-	"agentplatform/events"
-	"agentplatform/internal/feed"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
-	"agentplatform/internal/view"
 )
 
 // stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes
 // back to a fresh init.
 const stallTime = 30 * time.Second
 
-func (s *Server) streamRoutes() {
-	schemas := s.api.OpenAPI().Components.Schemas
-	s.api.OpenAPI().AddOperation(&huma.Operation{
-		Method: http.MethodGet, Path: Base + "/runs/{run_id}/stream", OperationID: "stream-run", Summary: "Follow a run as it goes", Tags: []string{"runs"},
-		Description: "Server-Sent Events: `init` first, `done` last; comments as heartbeats. Needs level `read`, or the run's token.",
-		Parameters: []*huma.Param{
-			{Name: "run_id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}},
-			{Name: "Last-Event-ID", In: "header", Description: "tolerated and ignored", Schema: &huma.Schema{Type: "string"}},
-		},
-		Responses: map[string]*huma.Response{
-			"200": {Description: "The event stream", Content: map[string]*huma.MediaType{
-				"text/event-stream": {Schema: schemas.Schema(typeOf[feed.Event](), true, "")},
-			}},
-		},
-	})
-	s.mux.HandleFunc("GET "+Base+"/runs/{run_id}/stream", func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(r.Context())
-		if err := s.streamRun(w, r, c); err != nil {
-			s.answerFor(c, err).write(w)
-		}
-	})
+// Stream is an answer that is written while a run goes on.
+type Stream struct {
+	ContentType string
+	Agent       string // whose run it is: the stream ends when its reader may reach the agent no more
+	Bounded     bool   // it ends before the function would be ended whose answer it is
+	// Follow writes what happens, until its context ends or the reader may read no more; see [Sink.MayGoOn].
+	Follow func(ctx context.Context, out *Sink) error
+	// Farewell writes the last words of a stream that the server ends. It may be nil.
+	Farewell func(out *Sink)
 }
 
-func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, c *call) error {
-	c.run = r.PathValue("run_id")
-	if err := c.principal.MayTouch(c.run, tenant.LevelRead); err != nil {
+// Stream follows the call's run until its end, the reader's or that of its right, or the server's. An error is one of
+// before the stream began, which can be answered: that there is no place for another stream.
+func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, stream Stream) error {
+	if err := s.Seat(c); err != nil {
 		return err
 	}
-	if !host.ValidID(c.run) {
-		return problem.Missing("run " + c.run)
+	if stream.Farewell == nil {
+		stream.Farewell = func(*Sink) {}
 	}
-	return s.stream(r.Context(), w, "text/event-stream", c, writeEvent, func(out *sink) { out.put([]byte("retry: 1000\n\n")) })
+	streamHeaders(w, stream.ContentType, c.Run)
+	if !s.beginStream() {
+		stream.Farewell(&Sink{w: w, controller: http.NewResponseController(w)})
+		return nil
+	}
+	defer s.endStream()
+	if stream.Bounded && s.MaxStream > 0 {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, s.MaxStream)
+		defer done()
+	}
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	right := s.Tenants.RightTo(c.Principal, stream.Agent)
+	out := &Sink{w: w, controller: http.NewResponseController(w), mayGoOn: func() bool { return right.Lasts(following) }}
+	w.WriteHeader(http.StatusOK)
+	out.put(nil) // the headers, before the first event
+	if !out.MayGoOn() {
+		return nil
+	}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { s.watch(following, c.Principal, right, cancel) })
+	err := stream.Follow(following, out)
+	switch {
+	case err == nil || out.failed != nil:
+	case s.stopping.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		stream.Farewell(out)
+	case following.Err() == nil: // it ends short of what happened, with nobody to tell but the log
+		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.Run, "error", err)
+	}
+	return nil
 }
 
-// streamLines answers POST /chat with NDJSON.
-func (s *Server) streamLines(ctx context.Context, w http.ResponseWriter, c *call) error {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	return s.stream(ctx, w, "application/x-ndjson", c, writeLine, func(out *sink) {
-		// The connection ends, the run goes on: the last line says so.
-		last := feed.Event{Event: feed.Status, RunID: c.run, Seq: out.seq + 1, Status: string(lifecycle.Running), Interrupts: &[]events.Interrupt{}}
-		_ = writeLine(out, last)
-	})
+// beginStream counts a stream in, unless the server is stopping.
+func (s *Server) beginStream() bool {
+	s.streamMu.Lock()
+	defer s.streamMu.Unlock()
+	if s.stopping.Err() != nil {
+		return false
+	}
+	s.streams.Add(1)
+	s.writing.Add(1)
+	s.metrics.streams.Inc()
+	return true
+}
+
+func (s *Server) endStream() {
+	s.metrics.streams.Dec()
+	s.writing.Add(-1)
+	s.streams.Done()
 }
 
 func streamHeaders(w http.ResponseWriter, contentType, run string) {
@@ -75,124 +97,6 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	h.Set("X-Agent-Run-Id", run)
-}
-
-// bounded ends a stream that is a function's answer before the function would be ended.
-func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.MaxStream == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, s.MaxStream)
-}
-
-// sink is the writing end of a stream.
-type sink struct {
-	w          http.ResponseWriter
-	controller *http.ResponseController
-	failed     error
-	seq        int64
-}
-
-// put writes and flushes; the reader has its time to take it, as of every answer.
-func (o *sink) put(pieces ...[]byte) {
-	for _, b := range pieces {
-		if o.failed == nil {
-			_, o.failed = o.w.Write(b)
-		}
-	}
-	if o.failed == nil {
-		o.failed = o.controller.Flush()
-	}
-}
-
-type writer func(o *sink, e feed.Event) error
-
-// stream follows a run until its end, the reader's or that of its right, or the server's; farewell is written in the
-// last case. An error is one of before the stream began, which can be answered.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, contentType string, c *call, write writer, farewell func(*sink)) error {
-	run, err := s.Intake.Run(ctx, c.principal, c.run)
-	if err == nil {
-		err = s.seat(c)
-	}
-	if err != nil {
-		return err
-	}
-	streamHeaders(w, contentType, c.run)
-	if !s.beginStream() {
-		farewell(&sink{w: w, controller: http.NewResponseController(w)})
-		return nil
-	}
-	defer s.streams.Done()
-	s.open.Add(1)
-	defer s.open.Add(-1)
-	s.metrics.streams.Inc()
-	defer s.metrics.streams.Dec()
-	out := &sink{w: w, controller: http.NewResponseController(w)}
-	w.WriteHeader(http.StatusOK)
-	out.put(nil) // the headers, before the first event
-	following, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	right := s.Tenants.RightTo(c.principal, run.Value.Agent)
-	if !right.Lasts(following) {
-		return nil
-	}
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	watching.Go(func() { s.watch(following, c.principal, right, cancel) })
-	err = s.Feed.Follow(following, s.Store, c.principal.Scope(), c.run, s.Heartbeat, func(e feed.Event) error {
-		out.seq = e.Seq
-		if !right.Lasts(following) {
-			return feed.ErrStop
-		}
-		return write(out, e)
-	})
-	if err != nil && out.failed == nil && (s.stopping.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
-		farewell(out)
-		return nil
-	}
-	if err != nil && out.failed == nil && following.Err() == nil { // it ends short of what happened, with nobody to tell but the log
-		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.run, "error", err)
-	}
-	return nil
-}
-
-// writeEvent writes an event as SSE. JSON holds no line break, so one data line is enough.
-func writeEvent(o *sink, e feed.Event) error {
-	if e.Event == feed.Heartbeat {
-		o.put([]byte(": heartbeat\n\n"))
-		return o.failed
-	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	o.put(fmt.Appendf(nil, "event: %s\nid: %d\ndata: ", e.Event, e.Seq), data, []byte("\n\n"))
-	return o.failed
-}
-
-// writeLine writes an event as a line of NDJSON, and ends the stream when the run pauses.
-func writeLine(o *sink, e feed.Event) error {
-	data, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	o.put(append(data, '\n'))
-	if o.failed != nil {
-		return o.failed
-	}
-	if e.Event == feed.Init && e.Run.Status == string(lifecycle.AwaitingInput) {
-		return writeLine(o, pauseLine(e.Seq+1, *e.Run))
-	}
-	if e.Event == feed.Status && e.Status == string(lifecycle.AwaitingInput) {
-		return feed.ErrStop
-	}
-	return nil
-}
-
-func pauseLine(seq int64, r view.Run) feed.Event {
-	return feed.Event{Event: feed.Status, RunID: r.RunID, Seq: seq, Status: r.Status, Interrupts: &r.Interrupts}
 }
 
 // watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every
@@ -218,4 +122,55 @@ func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Ri
 		}
 		due.Stop()
 	}
+}
+
+// Sink is the writing end of a stream.
+type Sink struct {
+	w          http.ResponseWriter
+	controller *http.ResponseController
+	mayGoOn    func() bool
+	failed     error
+}
+
+// MayGoOn says whether the reader may still read the run. It is asked before each event is written.
+func (o *Sink) MayGoOn() bool { return o.mayGoOn() }
+
+// Heartbeat writes a comment of Server-Sent Events, which keeps the connection alive. It returns why nothing can be
+// written to the client any more, as the others do, for good.
+func (o *Sink) Heartbeat() error { return o.put([]byte(": heartbeat\n\n")) }
+
+// Retry tells a client of Server-Sent Events to come back after a second when the connection breaks.
+func (o *Sink) Retry() error { return o.put([]byte("retry: 1000\n\n")) }
+
+// Event writes an event with its name and its number as Server-Sent Events have it. JSON holds no line break, so one
+// data line is enough. Its error may also be that the value cannot be written as JSON; Data and Line have the same.
+func (o *Sink) Event(name string, id int64, v any) error {
+	return o.json(fmt.Appendf(nil, "event: %s\nid: %d\ndata: ", name, id), v, []byte("\n\n"))
+}
+
+// Data writes an event that has neither name nor number.
+func (o *Sink) Data(v any) error { return o.json([]byte("data: "), v, []byte("\n\n")) }
+
+// Line writes a line of NDJSON.
+func (o *Sink) Line(v any) error { return o.json(nil, v, []byte("\n")) }
+
+func (o *Sink) json(before []byte, v any, after []byte) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return o.put(before, append(data, after...))
+}
+
+// put writes and flushes; the reader has its time to take it, as of every answer.
+func (o *Sink) put(pieces ...[]byte) error {
+	for _, b := range pieces {
+		if o.failed == nil && len(b) > 0 {
+			_, o.failed = o.w.Write(b)
+		}
+	}
+	if o.failed == nil {
+		o.failed = o.controller.Flush()
+	}
+	return o.failed
 }

@@ -134,6 +134,44 @@ var allowed = []struct {
 		"internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
 	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem " +
 		"internal/record internal/strictjson internal/tenant internal/view", "a face knows runs as clients do"},
+	{
+		"internal/httpapi",
+		"events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record internal/strictjson internal/tenant",
+		"the framework knows how requests are read and answered, not what any operation does",
+	},
+	{
+		"internal/httpapi/accounts",
+		"events internal/host internal/httpapi internal/problem internal/record internal/tenant",
+		"the operations of an area use its use cases",
+	},
+	{
+		"internal/httpapi/agents",
+		"events internal/egress internal/httpapi internal/problem internal/provider internal/record internal/tenant internal/tool internal/toolkit internal/webhook",
+		"the operations of an area use its use cases",
+	},
+	{
+		"internal/httpapi/files",
+		"events internal/files internal/host internal/httpapi internal/problem internal/record internal/tenant",
+		"the operations of an area use its use cases",
+	},
+	{"internal/httpapi/meta", "internal/httpapi internal/tenant internal/version",
+		"is about the service, not about what it is for"},
+	{
+		"internal/httpapi/protocol",
+		"internal/a2aface internal/feed internal/httpapi internal/intake internal/problem internal/record internal/tenant",
+		"the operations of an area use its use cases",
+	},
+	{"internal/httpapi/reports", "events internal/httpapi internal/record internal/tenant", "only reads"},
+	{
+		"internal/httpapi/runs",
+		"events internal/egress internal/feed internal/files internal/host internal/httpapi internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/view internal/webhook",
+		"the operations of an area use its use cases",
+	},
+	{
+		"internal/httpapi/webhooks",
+		"events internal/egress internal/host internal/httpapi internal/intake internal/problem internal/record internal/tenant internal/webhook",
+		"the operations of an area use its use cases",
+	},
 	{"internal/removal", "internal/host internal/lifecycle internal/move internal/problem internal/record", "a use case imports no other"},
 	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
@@ -191,6 +229,30 @@ func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
 	}
 }
 
+// An area of the HTTP layer is read and changed by itself: what two of them need stands in the framework, which knows
+// neither. Only the package service puts them together, for the wirings and for what helps tests.
+func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
+	const framework, service, helpers = "internal/httpapi", "internal/httpapi/service", "internal/httpapi/httpapitest"
+	areas := 0
+	for name, p := range packages(t) {
+		isPart := strings.HasPrefix(name, framework+"/")
+		for _, i := range ours(p.Imports) {
+			switch {
+			case !strings.HasPrefix(i, framework+"/"):
+			case i == service:
+				assert.True(t, name == helpers || name != framework && !isPart, "%s imports %s, which is the whole", name, i)
+			default:
+				assert.Equal(t, service, name, "%s imports the area %s", name, i)
+			}
+		}
+		if isPart && name != service && name != helpers {
+			areas++
+			assert.Contains(t, ours(p.Imports), framework, "%s is no area of the API", name)
+		}
+	}
+	assert.Positive(t, areas, "the rule is stale: there are no areas")
+}
+
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
 		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob",
@@ -208,6 +270,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
 		"internal/trigger", "scripts/firstkey", "scripts/operate",
+		"internal/httpapi/httpapitest",
 	}
 	for name, p := range packages(t) {
 		if slices.Contains(wiring, name) {

@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/egress"
 	"agentplatform/internal/files"
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
@@ -26,7 +27,7 @@ const probeTime = 20 * time.Second
 
 // New makes the HTTP layer. A stream that is a function's response ends after maxStream; 0: never. More adds what
 // only some functions have. It fails where a secret cannot be read or a setting cannot be used.
-func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Config)) (*httpapi.Server, error) {
+func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Config)) (*httpapi.Server, error) {
 	s := p.Settings
 	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
 	if err != nil {
@@ -37,16 +38,19 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 			p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "error", err)
 		}
 	}
-	c := httpapi.Config{
-		Intake:  &intake.Intake{Shell: p.Shell, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
-		Files:   &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
-		Tenants: p.Tenants, Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits, Host: p.Host,
-		Log: p.Log,
-		Webhooks: &webhook.Sender{Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log,
-			Secret: s.WebhookSecret, Sealer: p.Sealer},
-		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, MaxBody: s.MaxBody, MaxStream: maxStream,
-		PublicURL: s.PublicURL, Callbacks: policy,
-		Streams: s.Streams, KeyStreams: s.KeyStreams,
+	c := service.Config{
+		Config: httpapi.Config{
+			Tenants: p.Tenants, Host: p.Host, Log: p.Log, MaxBody: s.MaxBody, MaxStream: maxStream,
+			Streams: s.Streams, KeyStreams: s.KeyStreams, PublicURL: s.PublicURL,
+		},
+		Intake: &intake.Intake{Shell: p.Shell, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
+		Files:  &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
+		Webhooks: &webhook.Sender{
+			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
+			Sealer: p.Sealer,
+		},
+		Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits,
+		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Hook) {
 			nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
@@ -55,11 +59,13 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*httpapi.Confi
 	for _, add := range more {
 		add(&c)
 	}
-	return httpapi.New(c), nil
+	return service.New(c), nil
 }
 
 // A2A adds the endpoints of the Agent2Agent protocol.
-func A2A(c *httpapi.Config) {
-	c.A2A = &a2aface.Face{Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow,
-		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base}
+func A2A(c *service.Config) {
+	c.A2A = &a2aface.Face{
+		Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow,
+		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+	}
 }

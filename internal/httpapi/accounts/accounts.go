@@ -1,0 +1,114 @@
+// Package accounts is the area of the API for organizations, users, groups and API keys.
+//
+// It holds no rule about who may do what to whom; those are tenant's. It imports the framework above it and no other area.
+package accounts
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Config is what the area's operations use.
+type Config struct {
+	Store *record.Store
+	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper.
+	Began func(ctx context.Context, job, organization string)
+}
+
+// handlers are the operations of the area.
+type handlers struct {
+	Config
+	*httpapi.Server
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, c Config) {
+	h := &handlers{Config: c, Server: s}
+	h.organizationRoutes()
+	h.userRoutes()
+	h.keyRoutes()
+	h.groupRoutes()
+	httpapi.Register(s, httpapi.Operation{
+		Method: "GET", Path: "/me", Level: tenant.LevelRead,
+		ID: "me", Tag: "meta", Summary: "Who this key is, and what it may",
+	}, h.me)
+}
+
+// own is the principal's organisation; there is none in the scope of none.
+func own(p tenant.Principal) (string, error) {
+	if p.Organization.ID == record.Nobody {
+		return "", problem.New(problem.NotFound, "not_found", "this key belongs to no organization")
+	}
+	return p.Organization.ID, nil
+}
+
+// overlap is the body of what gives a secret or a key a new text.
+type overlap struct {
+	OverlapSeconds *int `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"how long the old one stays good; a day by default, 0 ends it at once"`
+}
+
+func (o *overlap) duration() time.Duration {
+	if o == nil || o.OverlapSeconds == nil {
+		return tenant.DefaultOverlap
+	}
+	return time.Duration(*o.OverlapSeconds) * time.Second
+}
+
+// budgetIn is what a body says about a budget.
+func budgetIn(body []byte) tenant.BudgetEdit {
+	var raw struct {
+		Budget json.RawMessage `json:"budget"`
+	}
+	_ = httpapi.Decode("body", body, &raw) // it has been read before
+	return tenant.BudgetEdit(raw.Budget)
+}
+
+// isNull says whether a body's member is there and null.
+func isNull(body []byte, member string) bool {
+	var raw map[string]json.RawMessage
+	return httpapi.Decode("body", body, &raw) == nil && string(raw[member]) == "null"
+}
+
+// target is the organisation that a creation is for: the principal's own, or the one that an operator names.
+func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string, body []byte) (string, error) {
+	null := isNull(body, "organization_id")
+	switch {
+	case named == nil && !null:
+		return p.Organization.ID, nil
+	case named != nil && *named == "":
+		return "", problem.InvalidField("body.organization_id", "must be an identifier, or null for none")
+	}
+	wanted := record.Nobody
+	if !null {
+		wanted = *named
+		if !host.ValidID(wanted) {
+			return "", problem.InvalidField("body.organization_id", "must be an identifier of 24 hex digits, or null for none")
+		}
+	}
+	if wanted == p.Organization.ID {
+		return wanted, nil
+	}
+	if !p.Level.Covers(tenant.LevelOperator) {
+		return "", problem.Outside("organization")
+	}
+	if wanted == record.Nobody {
+		return wanted, nil
+	}
+	_, err := h.Tenants.ReadOrganization(ctx, wanted)
+	return wanted, err
+}
+
+// reach is the scope in which a principal may manage users and keys: operators manage those of all organisations.
+func (h *handlers) reach(p tenant.Principal) record.Scope {
+	if p.Level.Covers(tenant.LevelOperator) {
+		return record.System()
+	}
+	return p.Scope()
+}

@@ -1,0 +1,190 @@
+package accounts
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) keyRoutes() {
+	admin := tenant.LevelAdmin
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/api-keys", Level: admin, Status: http.StatusCreated,
+		ID: "create-api-key", Tag: "api keys", Summary: "Create an API key; its text is shown once",
+	}, h.createKey)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/api-keys", Level: admin,
+		ID: "list-api-keys", Tag: "api keys", Summary: "List API keys",
+	}, h.listKeys)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/api-keys/{id}", Level: admin,
+		ID: "read-api-key", Tag: "api keys", Summary: "Read an API key",
+	}, h.readKey)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/api-keys/{id}", Level: admin,
+		ID: "edit-api-key", Tag: "api keys", Summary: "Rename an API key or change its end",
+	}, h.editKey)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/api-keys/{id}/rotate", Level: admin,
+		ID: "rotate-api-key", Tag: "api keys", Summary: "Give an API key a new text",
+	}, h.rotateKey)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/api-keys/{id}", Level: admin, Status: http.StatusNoContent,
+		ID: "revoke-api-key", Tag: "api keys", Summary: "Revoke an API key at once",
+	}, h.revokeKey)
+}
+
+type keyView struct {
+	APIKeyID       string                          `json:"api_key_id"`
+	OrganizationID *string                         `json:"organization_id"`
+	UserID         string                          `json:"user_id"`
+	Name           string                          `json:"name"`
+	Level          string                          `json:"level" enum:"read,run,manage,admin,operator"`
+	Prefix         string                          `json:"prefix"`
+	ExpiresAt      *string                         `json:"expires_at"`
+	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
+	LastUsedAt     *string                         `json:"last_used_at" doc:"exact to about a minute"`
+	CreatedAt      string                          `json:"created_at"`
+	UpdatedAt      string                          `json:"updated_at"`
+}
+
+func viewKey(k record.APIKey, used time.Time) keyView {
+	return keyView{
+		APIKeyID: k.ID, OrganizationID: httpapi.OptionalOwner(k.Organization), UserID: k.UserID, Name: k.Name, Level: k.Level, Prefix: k.Prefix,
+		ExpiresAt: httpapi.OptionalTime(k.ExpiresAt), Budget: httpapi.Nullable[record.Budget]{Value: k.Budget}, LastUsedAt: httpapi.OptionalTime(used), CreatedAt: events.Time(k.CreatedAt), UpdatedAt: events.Time(k.UpdatedAt),
+	}
+}
+
+type newKeyView struct {
+	keyView
+	Key string `json:"key" doc:"the key's text; shown this once"`
+}
+
+func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct {
+	Body struct {
+		Name           string                          `json:"name" required:"true" minLength:"1" maxLength:"200"`
+		UserID         string                          `json:"user_id,omitempty" doc:"whose key; the caller's own by default"`
+		Level          string                          `json:"level,omitempty" enum:"read,run,manage,admin,operator" default:"run"`
+		ExpiresAt      *time.Time                      `json:"expires_at,omitempty" nullable:"true"`
+		Budget         httpapi.Nullable[record.Budget] `json:"budget,omitzero"`
+		OrganizationID *string                         `json:"organization_id,omitempty" nullable:"true" doc:"for operators: the user's organization, or null for none"`
+	}
+	RawBody []byte
+}) (*httpapi.Answer[newKeyView], error) {
+	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	k := tenant.NewKey{Name: in.Body.Name, UserID: in.Body.UserID, Level: tenant.Level(in.Body.Level), Budget: budgetIn(in.RawBody)}
+	if k.UserID == "" {
+		k.UserID = p.User.ID
+	}
+	if !host.ValidID(k.UserID) {
+		return nil, problem.InvalidField("body.user_id", "must be an identifier of 24 hex digits")
+	}
+	if in.Body.ExpiresAt != nil {
+		k.ExpiresAt = in.Body.ExpiresAt.UTC().Truncate(time.Millisecond)
+	}
+	e, text, err := h.Tenants.CreateKey(ctx, p, record.Of(organization), k)
+	return &httpapi.Answer[newKeyView]{ETag: httpapi.ETagOf(e.Version()), Body: newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text}}, err
+}
+
+type keyList struct {
+	APIKeys    []keyView `json:"api_keys"`
+	NextCursor *string   `json:"next_cursor"`
+}
+
+func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[keyList], error) {
+	page, err := httpapi.Resources[record.APIKey](ctx, h.Store, p.Scope(), *in)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, len(page.Rows))
+	for _, e := range page.Rows {
+		ids = append(ids, e.Value.ID)
+	}
+	used, err := h.Store.KeyUses(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	list := keyList{APIKeys: []keyView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for i, e := range page.Rows {
+		list.APIKeys = append(list.APIKeys, viewKey(e.Value, used[i]))
+	}
+	return &httpapi.Answer[keyList]{Body: list}, nil
+}
+
+func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[record.APIKey]) (*httpapi.Answer[keyView], error) {
+	used, err := h.Store.KeyUses(ctx, e.Value.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[keyView]{ETag: httpapi.ETagOf(e.Version()), Body: viewKey(e.Value, used[0])}, nil
+}
+
+func (h *handlers) readKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[keyView], error) {
+	if err := in.Check("api key"); err != nil {
+		return nil, err
+	}
+	e, err := record.Resource[record.APIKey](ctx, h.Store, h.reach(p), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return h.keyAnswer(ctx, e)
+}
+
+func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Match
+	Body struct {
+		Name      *string                         `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		ExpiresAt *time.Time                      `json:"expires_at,omitempty" nullable:"true"`
+		Budget    httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+	}
+	RawBody []byte
+}) (*httpapi.Answer[keyView], error) {
+	if err := in.Check("api key"); err != nil {
+		return nil, err
+	}
+	var expiresAt **time.Time
+	if in.Body.ExpiresAt != nil || isNull(in.RawBody, "expires_at") {
+		expiresAt = &in.Body.ExpiresAt
+	}
+	e, err := h.Tenants.EditKey(ctx, p, h.reach(p), in.ID, in.Precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody))
+	if err != nil {
+		return nil, err
+	}
+	return h.keyAnswer(ctx, e)
+}
+
+func (h *handlers) rotateKey(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	Body *overlap
+}) (*httpapi.Answer[newKeyView], error) {
+	if err := in.Check("api key"); err != nil {
+		return nil, err
+	}
+	e, text, err := h.Tenants.RotateKey(ctx, p, h.reach(p), in.ID, in.Body.duration())
+	if err != nil {
+		return nil, err
+	}
+	view := viewKey(e.Value, time.Time{})
+	if shown, err := h.keyAnswer(ctx, e); err == nil { // the new text must be told all the same
+		view = shown.Body
+	}
+	return &httpapi.Answer[newKeyView]{ETag: httpapi.ETagOf(e.Version()), Body: newKeyView{keyView: view, Key: text}}, nil
+}
+
+func (h *handlers) revokeKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("api key"); err != nil {
+		return nil, err
+	}
+	return nil, h.Tenants.RevokeKey(ctx, p, h.reach(p), in.ID)
+}

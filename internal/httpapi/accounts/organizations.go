@@ -1,0 +1,271 @@
+package accounts
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) organizationRoutes() {
+	operator, admin := tenant.LevelOperator, tenant.LevelAdmin
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/organizations", Level: operator, Status: http.StatusCreated,
+		ID: "create-organization", Tag: "organizations", Summary: "Create an organization",
+	}, h.createOrganization)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/organizations", Level: operator,
+		ID: "list-organizations", Tag: "organizations", Summary: "List organizations",
+	}, h.listOrganizations)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/organizations/{id}", Level: operator,
+		ID: "read-organization", Tag: "organizations", Summary: "Read an organization",
+	}, h.readOrganization)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/organizations/{id}", Level: operator,
+		ID: "edit-organization", Tag: "organizations", Summary: "Change an organization",
+	}, h.editOrganization)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/organizations/{id}", Level: operator, Status: http.StatusNoContent,
+		ID: "delete-organization", Tag: "organizations", Summary: "Delete an organization and all it owns",
+	}, h.deleteOrganization)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/organization", Level: admin,
+		ID: "read-own-organization", Tag: "organizations", Summary: "Read this key's organization",
+	}, h.readOwnOrganization)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/organization", Level: admin,
+		ID: "edit-own-organization", Tag: "organizations", Summary: "Change this key's organization",
+	}, h.editOwnOrganization)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/organization/webhook-secret/rotate", Level: admin,
+		ID: "rotate-webhook-secret", Tag: "organizations", Summary: "Give the organization a new webhook secret",
+	}, h.rotateSecret)
+}
+
+type capsView struct {
+	User         *int `json:"user,omitempty" nullable:"true" doc:"active runs of a user; null: the deployment's default"`
+	Organization *int `json:"organization,omitempty" nullable:"true" doc:"active runs of the organization; null: the deployment's default"`
+}
+
+type rateView struct {
+	RequestsPerMinute *int `json:"requests_per_minute,omitempty" nullable:"true"`
+	Burst             *int `json:"burst,omitempty" nullable:"true"`
+}
+
+type ceilingsView struct {
+	Caps      *capsView `json:"caps,omitempty"`
+	RateLimit *rateView `json:"rate_limit,omitempty"`
+}
+
+type organizationView struct {
+	OrganizationID          string                          `json:"organization_id"`
+	Name                    string                          `json:"name"`
+	Caps                    capsView                        `json:"caps"`
+	RateLimit               rateView                        `json:"rate_limit"`
+	Ceilings                ceilingsView                    `json:"ceilings" doc:"up to which admins may set caps and rates"`
+	RunRetentionDays        *int                            `json:"run_retention_days" doc:"null: runs are kept"`
+	Budget                  httpapi.Nullable[record.Budget] `json:"budget"`
+	WebhookSecretConfigured bool                            `json:"webhook_secret_configured"`
+	CreatedAt               string                          `json:"created_at"`
+	UpdatedAt               string                          `json:"updated_at"`
+}
+
+func (h *handlers) viewOrganization(o record.Organization) organizationView {
+	userCap, organizationCap := h.Tenants.CapsOf(o, record.User{})
+	perMinute, burst := h.Tenants.Rate(o)
+	most := h.Tenants.Ceilings(o)
+	v := organizationView{
+		Ceilings:       ceilingsView{&capsView{&most.UserCap, &most.Cap}, &rateView{&most.RateLimit, &most.RateBurst}},
+		OrganizationID: o.ID, Name: o.Name, Caps: capsView{User: &userCap, Organization: &organizationCap},
+		RateLimit: rateView{RequestsPerMinute: &perMinute, Burst: &burst}, WebhookSecretConfigured: o.Secret != "", Budget: httpapi.Nullable[record.Budget]{Value: o.Budget},
+		CreatedAt: events.Time(o.CreatedAt), UpdatedAt: events.Time(o.UpdatedAt),
+	}
+	if o.RetentionDays > 0 {
+		v.RunRetentionDays = &o.RetentionDays
+	}
+	return v
+}
+
+// organizationBody is what a client may say about an organisation. A member that is null goes back to its default.
+type organizationBody struct {
+	Name             *string                         `json:"name,omitempty" maxLength:"200"`
+	Caps             *capsView                       `json:"caps,omitempty"`
+	RateLimit        *rateView                       `json:"rate_limit,omitempty"`
+	Ceilings         httpapi.Nullable[ceilingsView]  `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
+	RunRetentionDays *int                            `json:"run_retention_days,omitempty" minimum:"1" maximum:"36500" nullable:"true"`
+	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+	WebhookSecret    *string                         `json:"webhook_secret,omitempty" maxLength:"4096" nullable:"true" doc:"write-only; any text"`
+}
+
+// OrganizationInput is the body of what makes or changes an organisation.
+type OrganizationInput struct {
+	httpapi.Match
+	Body    organizationBody
+	RawBody []byte
+}
+
+// edit tells a member that is null (reset) from one that is absent (leave).
+func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
+	type limits struct {
+		Caps      map[string]*int `json:"caps"`
+		RateLimit map[string]*int `json:"rate_limit"`
+	}
+	var raw struct {
+		limits
+
+		Ceilings limits                     `json:"ceilings"`
+		Rest     map[string]json.RawMessage `json:"-"`
+	}
+	if err := httpapi.Decode("body", in.RawBody, &raw); err != nil {
+		return tenant.OrganizationEdit{}, err
+	}
+	if err := httpapi.Decode("body", in.RawBody, &raw.Rest); err != nil {
+		return tenant.OrganizationEdit{}, err
+	}
+	e := tenant.OrganizationEdit{Name: in.Body.Name, RetentionDays: in.Body.RunRetentionDays, Secret: in.Body.WebhookSecret, Budget: tenant.BudgetEdit(raw.Rest["budget"])}
+	for _, m := range []struct {
+		from map[string]*int
+		name string
+		at   string
+		to   **int
+	}{
+		{raw.Caps, "user", "body.caps.user", &e.UserCap},
+		{raw.Caps, "organization", "body.caps.organization", &e.Cap},
+		{raw.RateLimit, "requests_per_minute", "body.rate_limit.requests_per_minute", &e.RateLimit},
+		{raw.RateLimit, "burst", "body.rate_limit.burst", &e.RateBurst},
+		{raw.Ceilings.Caps, "user", "body.ceilings.caps.user", &e.Ceilings.UserCap},
+		{raw.Ceilings.Caps, "organization", "body.ceilings.caps.organization", &e.Ceilings.Cap},
+		{raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute", &e.Ceilings.RateLimit},
+		{raw.Ceilings.RateLimit, "burst", "body.ceilings.rate_limit.burst", &e.Ceilings.RateBurst},
+	} {
+		v, there := m.from[m.name]
+		if !there {
+			continue
+		}
+		if v == nil {
+			v = new(int)
+		} else if *v < 1 {
+			return e, problem.InvalidField(m.at, "must be at least 1, or null for the default")
+		}
+		*m.to = v
+	}
+	if string(raw.Rest["ceilings"]) == "null" {
+		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
+	}
+	if string(raw.Rest["run_retention_days"]) == "null" {
+		e.RetentionDays = new(int)
+	}
+	if string(raw.Rest["webhook_secret"]) == "null" {
+		e.Secret = new(string)
+	}
+	return e, nil
+}
+
+func (h *handlers) organizationAnswer(e record.Entity[record.Organization]) *httpapi.Answer[organizationView] {
+	return &httpapi.Answer[organizationView]{ETag: httpapi.ETagOf(e.Version()), Body: h.viewOrganization(e.Value)}
+}
+
+func (h *handlers) createOrganization(ctx context.Context, _ tenant.Principal, in *OrganizationInput) (*httpapi.Answer[organizationView], error) {
+	edit, err := in.edit()
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.CreateOrganization(ctx, edit)
+	return h.organizationAnswer(e), err
+}
+
+type organizationList struct {
+	Organizations []organizationView `json:"organizations"`
+	NextCursor    *string            `json:"next_cursor"`
+}
+
+func (h *handlers) listOrganizations(ctx context.Context, _ tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[organizationList], error) {
+	page, err := httpapi.Resources[record.Organization](ctx, h.Store, record.System(), *in)
+	if err != nil {
+		return nil, err
+	}
+	list := organizationList{Organizations: []organizationView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for _, e := range page.Rows {
+		if !e.Value.Deleted {
+			list.Organizations = append(list.Organizations, h.viewOrganization(e.Value))
+		}
+	}
+	return &httpapi.Answer[organizationList]{Body: list}, nil
+}
+
+func (h *handlers) readOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[organizationView], error) {
+	if err := in.Check("organization"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.ReadOrganization(ctx, in.ID)
+	return h.organizationAnswer(e), err
+}
+
+func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	OrganizationInput
+}) (*httpapi.Answer[organizationView], error) {
+	if err := in.Check("organization"); err != nil {
+		return nil, err
+	}
+	edit, err := in.edit()
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.EditOrganization(ctx, p, in.ID, in.Precondition(), edit)
+	return h.organizationAnswer(e), err
+}
+
+func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("organization"); err != nil {
+		return nil, err
+	}
+	job, err := h.Tenants.RemoveOrganization(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	h.Began(ctx, job, in.ID)
+	return nil, nil
+}
+
+func (h *handlers) readOwnOrganization(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[organizationView], error) {
+	id, err := own(p)
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.ReadOrganization(ctx, id)
+	return h.organizationAnswer(e), err
+}
+
+func (h *handlers) editOwnOrganization(ctx context.Context, p tenant.Principal, in *OrganizationInput) (*httpapi.Answer[organizationView], error) {
+	id, err := own(p)
+	if err != nil {
+		return nil, err
+	}
+	edit, err := in.edit()
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.EditOrganization(ctx, p, id, in.Precondition(), edit)
+	return h.organizationAnswer(e), err
+}
+
+type secretView struct {
+	Secret        string  `json:"secret"`
+	PreviousUntil *string `json:"previous_until" doc:"until then the previous secret is used as well"`
+}
+
+func (h *handlers) rotateSecret(ctx context.Context, p tenant.Principal, in *struct{ Body *overlap }) (*httpapi.Answer[secretView], error) {
+	id, err := own(p)
+	if err != nil {
+		return nil, err
+	}
+	secret, until, err := h.Tenants.RotateWebhookSecret(ctx, id, in.Body.duration())
+	return &httpapi.Answer[secretView]{Body: secretView{Secret: secret, PreviousUntil: httpapi.OptionalTime(until)}}, err
+}

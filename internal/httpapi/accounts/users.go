@@ -1,0 +1,143 @@
+package accounts
+
+import (
+	"context"
+	"net/http"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) userRoutes() {
+	admin := tenant.LevelAdmin
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/users", Level: admin, Status: http.StatusCreated,
+		ID: "create-user", Tag: "users", Summary: "Create a user",
+	}, h.createUser)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/users", Level: admin,
+		ID: "list-users", Tag: "users", Summary: "List users",
+	}, h.listUsers)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/users/{id}", Level: admin,
+		ID: "read-user", Tag: "users", Summary: "Read a user",
+	}, h.readUser)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/users/{id}", Level: admin,
+		ID: "edit-user", Tag: "users", Summary: "Change a user",
+	}, h.editUser)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/users/{id}", Level: admin, Status: http.StatusNoContent,
+		ID: "delete-user", Tag: "users", Summary: "Delete a user and what it owns",
+	}, h.deleteUser)
+}
+
+type userView struct {
+	UserID         string                          `json:"user_id"`
+	OrganizationID *string                         `json:"organization_id"`
+	Email          string                          `json:"email"`
+	Name           string                          `json:"name"`
+	Role           string                          `json:"role" enum:"member,manager,admin"`
+	GroupIDs       []string                        `json:"group_ids"`
+	ConcurrencyCap *int                            `json:"concurrency_cap" doc:"null: the organization's"`
+	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
+	CreatedAt      string                          `json:"created_at"`
+	UpdatedAt      string                          `json:"updated_at"`
+}
+
+func viewUser(u record.User) userView {
+	v := userView{
+		UserID: u.ID, OrganizationID: httpapi.OptionalOwner(u.Organization), Email: u.Email, Name: u.Name, Role: u.Role, GroupIDs: append([]string{}, u.GroupIDs...), Budget: httpapi.Nullable[record.Budget]{Value: u.Budget},
+		CreatedAt: events.Time(u.CreatedAt), UpdatedAt: events.Time(u.UpdatedAt),
+	}
+	if u.Cap > 0 {
+		v.ConcurrencyCap = &u.Cap
+	}
+	return v
+}
+
+func userAnswer(e record.Entity[record.User]) *httpapi.Answer[userView] {
+	return &httpapi.Answer[userView]{ETag: httpapi.ETagOf(e.Version()), Body: viewUser(e.Value)}
+}
+
+// UserInput is the body of what makes or changes a user.
+type UserInput struct {
+	httpapi.Match
+	Body struct {
+		Email          *string                         `json:"email,omitempty"`
+		Name           *string                         `json:"name,omitempty"`
+		Role           *string                         `json:"role,omitempty" enum:"member,manager,admin"`
+		GroupIDs       *[]string                       `json:"group_ids,omitempty"`
+		ConcurrencyCap *int                            `json:"concurrency_cap,omitempty" minimum:"1" maximum:"1000000" nullable:"true"`
+		Budget         httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+		OrganizationID *string                         `json:"organization_id,omitempty" nullable:"true" doc:"for operators: an organization, or null for none"`
+	}
+	RawBody []byte
+}
+
+func (in UserInput) edit() tenant.UserEdit {
+	e := tenant.UserEdit{Email: in.Body.Email, Name: in.Body.Name, Role: in.Body.Role, GroupIDs: in.Body.GroupIDs, Cap: in.Body.ConcurrencyCap, Budget: budgetIn(in.RawBody)}
+	if isNull(in.RawBody, "concurrency_cap") {
+		e.Cap = new(int)
+	}
+	return e
+}
+
+func (h *handlers) createUser(ctx context.Context, p tenant.Principal, in *UserInput) (*httpapi.Answer[userView], error) {
+	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.CreateUser(ctx, p, organization, in.edit())
+	return userAnswer(e), err
+}
+
+type userList struct {
+	Users      []userView `json:"users"`
+	NextCursor *string    `json:"next_cursor"`
+}
+
+func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[userList], error) {
+	page, err := httpapi.Resources[record.User](ctx, h.Store, p.Scope(), *in)
+	if err != nil {
+		return nil, err
+	}
+	list := userList{Users: []userView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for _, e := range page.Rows {
+		list.Users = append(list.Users, viewUser(e.Value))
+	}
+	return &httpapi.Answer[userList]{Body: list}, nil
+}
+
+func (h *handlers) readUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[userView], error) {
+	if err := in.Check("user"); err != nil {
+		return nil, err
+	}
+	e, err := record.Resource[record.User](ctx, h.Store, h.reach(p), in.ID)
+	return userAnswer(e), err
+}
+
+func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	UserInput
+}) (*httpapi.Answer[userView], error) {
+	if err := in.Check("user"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.EditUser(ctx, p, h.reach(p), in.ID, in.Precondition(), in.edit())
+	return userAnswer(e), err
+}
+
+func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("user"); err != nil {
+		return nil, err
+	}
+	job, err := h.Tenants.RemoveUser(ctx, p, h.reach(p), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	h.Began(ctx, job, p.Organization.ID)
+	return nil, nil
+}

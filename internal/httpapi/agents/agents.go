@@ -1,0 +1,259 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/webhook"
+)
+
+func (h *handlers) agentRoutes() {
+	manage := tenant.LevelManage
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/agents", Level: manage, Status: http.StatusCreated,
+		ID: "create-agent", Tag: "agents", Summary: "Create an agent",
+	}, h.createAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/agents", Level: tenant.LevelRead,
+		ID: "list-agents", Tag: "agents", Summary: "List agents",
+	}, h.listAgents)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/agents/{id}", Level: tenant.LevelRead,
+		ID: "read-agent", Tag: "agents", Summary: "Read an agent",
+	}, h.readAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/agents/{id}", Level: manage,
+		ID: "edit-agent", Tag: "agents", Summary: "Change an agent: its next version",
+	}, h.editAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/agents/{id}", Level: manage, Status: http.StatusNoContent,
+		ID: "delete-agent", Tag: "agents", Summary: "Delete an agent",
+	}, h.deleteAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/agents/{id}/versions", Level: tenant.LevelRead,
+		ID: "list-agent-versions", Tag: "agents", Summary: "List an agent's versions, newest first",
+	}, h.listVersions)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/agents/{id}/publish", Level: manage,
+		ID: "publish-agent", Tag: "agents",
+		Summary: "Have new runs begin with a version, a newer one or an older one again",
+	}, h.publishAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/agents/{id}/duplicate", Level: manage, Status: http.StatusCreated,
+		ID: "duplicate-agent", Tag: "agents", Summary: "Create an agent like this one",
+	}, h.duplicateAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/agents/{id}/export", Level: manage,
+		ID: "export-agent", Tag: "agents", Summary: "The agent and its toolkits as one document, without credentials",
+	}, h.exportAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/agents/import", Level: manage, Status: http.StatusCreated,
+		ID: "import-agent", Tag: "agents", Summary: "Create an agent from an exported document",
+	}, h.importAgent)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/models", Level: tenant.LevelRead,
+		ID: "list-models", Tag: "agents", Summary: "What this deployment can reach",
+	}, h.listModels)
+}
+
+// agentBody is what a client may say about an agent; what it leaves out keeps its value, or its default.
+type agentBody struct {
+	Name         *string `json:"name,omitempty" minLength:"1" maxLength:"200"`
+	Description  *string `json:"description,omitempty" nullable:"true"`
+	Instructions *string `json:"instructions,omitempty" nullable:"true"`
+	Model        *struct {
+		Provider    *string  `json:"provider,omitempty"`
+		Name        *string  `json:"name,omitempty" nullable:"true"`
+		Temperature *float64 `json:"temperature,omitempty" nullable:"true" minimum:"0" maximum:"2"`
+		MaxTokens   *int     `json:"max_tokens,omitempty" nullable:"true" minimum:"1"`
+	} `json:"model,omitempty"`
+	ToolkitIDs       *[]string `json:"toolkit_ids,omitempty" doc:"the built-in toolkit by default"`
+	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty"`
+	Approval         *struct {
+		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
+		Tools *[]string `json:"tools,omitempty"`
+	} `json:"approval,omitempty" doc:"which tool calls need a human's approval"`
+	CanAsk *bool `json:"can_ask,omitempty" doc:"whether the agent may ask for clarifications"`
+	Limits *struct {
+		MaxActiveSeconds *int `json:"max_active_seconds,omitempty" nullable:"true" minimum:"10" maximum:"14400"`
+		MaxSteps         *int `json:"max_steps,omitempty" nullable:"true" minimum:"1" maximum:"1000"`
+		MaxTokens        *int `json:"max_tokens,omitempty" nullable:"true" minimum:"1" doc:"of a run's model calls together, in and out"`
+	} `json:"limits,omitempty"`
+	GroupIDs         *[]string                       `json:"group_ids,omitempty" doc:"whose members may see it, use it, and have to do with its runs, besides admins; empty: the whole organization"`
+	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins; empty: whoever may resume the run"`
+	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
+	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
+	OutputSchema     json.RawMessage                 `json:"output_schema,omitempty" doc:"a JSON schema that answers must fit; null for any text"`
+	Publish          *bool                           `json:"publish,omitempty" doc:"false: new runs go on to begin with the version that is published; it is not kept"`
+	SkipCheck        bool                            `json:"skip_check,omitempty" doc:"take a model that cannot be reached now; it is not kept"`
+}
+
+type agentView struct {
+	AgentID        string  `json:"agent_id"`
+	OrganizationID *string `json:"organization_id"`
+	Version        int     `json:"version"`
+	Published      int     `json:"published_version" doc:"the version that runs begin with"`
+	record.AgentSpec
+	Budget    httpapi.Nullable[record.Budget] `json:"budget"`
+	CreatedAt string                          `json:"created_at"`
+	UpdatedAt string                          `json:"updated_at"`
+}
+
+func viewAgent(a record.Agent) agentView {
+	v := agentView{
+		AgentID: a.ID, OrganizationID: httpapi.OptionalOwner(a.Organization), Version: a.Version, Published: a.Current(), AgentSpec: a.Spec, Budget: httpapi.Nullable[record.Budget]{Value: a.Spec.Budget},
+		CreatedAt: events.Time(a.CreatedAt), UpdatedAt: events.Time(a.UpdatedAt),
+	}
+	for _, list := range []*[]string{&v.ToolkitIDs, &v.KnowledgeBaseIDs, &v.GroupIDs, &v.ApproverGroupIDs, &v.Approval.Tools} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	return v
+}
+
+func agentAnswer(e record.Entity[record.Agent]) *httpapi.Answer[agentView] {
+	return &httpapi.Answer[agentView]{ETag: httpapi.ETagOf(e.Version()), Body: viewAgent(e.Value)}
+}
+
+// merged applies a merge patch (RFC 7396) to an agent's spec; what becomes absent goes back to its default.
+func (h *handlers) merged(organization string, current record.AgentSpec, patch []byte) (record.AgentSpec, error) {
+	spec := h.Tenants.DefaultSpec(organization)
+	before, err := json.Marshal(current)
+	if err != nil {
+		return spec, err
+	}
+	after, err := httpapi.Merge(before, patch)
+	if err != nil {
+		return spec, problem.InvalidField("body", "%s", err)
+	}
+	if err := httpapi.Decode("body", after, &spec); err != nil {
+		return spec, err
+	}
+	return spec, h.checkCallback(spec)
+}
+
+func (h *handlers) checkCallback(spec record.AgentSpec) error {
+	if spec.CallbackURL == "" {
+		return nil
+	}
+	return webhook.CheckURL(h.Callbacks, spec.CallbackURL)
+}
+
+func (h *handlers) createAgent(ctx context.Context, p tenant.Principal, in *struct {
+	Body    agentBody
+	RawBody []byte
+}) (*httpapi.Answer[agentView], error) {
+	spec, err := h.merged(p.Organization.ID, h.Tenants.DefaultSpec(p.Organization.ID), in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.CreateAgent(ctx, p.Organization.ID, spec, in.Body.SkipCheck)
+	return agentAnswer(e), err
+}
+
+type agentList struct {
+	Agents     []agentView `json:"agents"`
+	NextCursor *string     `json:"next_cursor"`
+}
+
+func (h *handlers) listAgents(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[agentList], error) {
+	page, err := httpapi.Resources[record.Agent](ctx, h.Store, p.Scope(), *in)
+	if err != nil {
+		return nil, err
+	}
+	list := agentList{Agents: []agentView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for _, e := range page.Rows {
+		if p.MayUse(e.Value) == nil {
+			list.Agents = append(list.Agents, viewAgent(e.Value))
+		}
+	}
+	return &httpapi.Answer[agentList]{Body: list}, nil
+}
+
+func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[agentView], error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.Agent(ctx, p, in.ID)
+	return agentAnswer(e), err
+}
+
+func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Match
+	Body    agentBody
+	RawBody []byte
+}) (*httpapi.Answer[agentView], error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.EditAgent(ctx, p, in.ID, in.Precondition(), in.Body.SkipCheck, in.Body.Publish == nil || *in.Body.Publish, func(current record.AgentSpec) (record.AgentSpec, error) {
+		return h.merged(p.Organization.ID, current, in.RawBody)
+	})
+	return agentAnswer(e), err
+}
+
+func (h *handlers) deleteAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	return nil, h.Tenants.RemoveAgent(ctx, p, in.ID)
+}
+
+type versionList struct {
+	Versions   []agentView `json:"versions"`
+	NextCursor *string     `json:"next_cursor"`
+}
+
+func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Paging
+}) (*httpapi.Answer[versionList], error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	after, err := httpapi.DecodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.Tenants.Agent(ctx, p, in.ID); err != nil {
+		return nil, err
+	}
+	page, err := h.Store.AgentVersions(ctx, in.ID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := versionList{Versions: []agentView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for _, a := range page.Rows {
+		list.Versions = append(list.Versions, viewAgent(a))
+	}
+	return &httpapi.Answer[versionList]{Body: list}, nil
+}
+
+type modelView struct {
+	Provider    string `json:"provider"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type modelList struct {
+	Models      []modelView       `json:"models"`
+	Unreachable map[string]string `json:"unreachable,omitempty" doc:"providers that did not list their models, and why"`
+	NextCursor  *string           `json:"next_cursor"`
+}
+
+func (h *handlers) listModels(ctx context.Context, _ tenant.Principal, _ *struct{}) (*httpapi.Answer[modelList], error) {
+	reached := h.Models.List(ctx)
+	list := modelList{Models: []modelView{}, Unreachable: reached.Unreachable}
+	for _, m := range reached.Models {
+		list.Models = append(list.Models, modelView{m.Provider, m.Name, m.Description})
+	}
+	return &httpapi.Answer[modelList]{Body: list}, nil
+}

@@ -1,0 +1,123 @@
+package agents
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/toolkit"
+)
+
+func (h *handlers) publishAgent(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Match
+	Body struct {
+		Version int `json:"version" minimum:"1"`
+	}
+}) (*httpapi.Answer[agentView], error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.PublishAgent(ctx, p, in.ID, in.Precondition(), in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	return agentAnswer(e), nil
+}
+
+func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	Body *struct {
+		Name *string `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"by default the agent's with (copy)"`
+	}
+}) (*httpapi.Answer[agentView], error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.Agent(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	spec := e.Value.Spec
+	if in.Body != nil && in.Body.Name != nil {
+		spec.Name = *in.Body.Name
+	} else if spec.Name += " (copy)"; utf8.RuneCountInString(spec.Name) > 200 {
+		return nil, problem.InvalidField("body.name", "is required: with (copy) the agent's name has more than 200 characters")
+	}
+	made, err := h.Tenants.DuplicateAgent(ctx, e.Value, spec)
+	if err != nil {
+		return nil, err
+	}
+	return agentAnswer(made), nil
+}
+
+// The form of an exported agent; a later one gets another number.
+const exportVersion = 1
+
+type agentDocument struct {
+	Format     string             `json:"format" enum:"agent-platform/agent"`
+	Version    int                `json:"format_version"`
+	ExportedAt string             `json:"exported_at,omitempty"`
+	Agent      record.AgentSpec   `json:"agent"`
+	Toolkits   []toolkit.Portable `json:"toolkits"`
+}
+
+func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	Version int `query:"version" minimum:"1" doc:"by default the newest"`
+}) (*httpapi.Answer[agentDocument], error) {
+	if err := in.Check("agent"); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.Agent(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	a := e.Value
+	if in.Version > 0 && in.Version != a.Version {
+		if a, err = h.Store.AgentVersion(ctx, p.Scope(), in.ID, in.Version); err != nil {
+			return nil, err
+		}
+	}
+	d := agentDocument{Format: "agent-platform/agent", Version: exportVersion, ExportedAt: events.Time(h.Host.Now()), Agent: a.Spec}
+	d.Toolkits, d.Agent.ToolkitIDs, err = h.Toolkits.Export(ctx, p.Scope(), a.Spec.ToolkitIDs)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Store.NoteDeed(ctx, p.Organization.ID, "agent", in.ID); err != nil {
+		return nil, err
+	}
+	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{} // they are this organization's
+	return &httpapi.Answer[agentDocument]{Body: d}, nil
+}
+
+func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *struct {
+	SkipCheck bool `query:"skip_check" doc:"take a model that cannot be reached now"`
+	Body      agentDocument
+}) (*httpapi.Answer[agentView], error) {
+	if in.Body.Version != exportVersion {
+		return nil, problem.InvalidField("body.format_version", "must be %d", exportVersion)
+	}
+	spec := in.Body.Agent
+	if err := h.checkCallback(spec); err != nil {
+		return nil, err
+	}
+	bare := spec
+	bare.ToolkitIDs = nil // they are this document's own keys yet; no toolkit is made for an agent that is not
+	err := h.Tenants.CheckAgent(ctx, p.Organization.ID, bare, in.SkipCheck)
+	if err != nil {
+		return nil, err
+	}
+	if spec.ToolkitIDs, err = h.Toolkits.Import(ctx, p.Scope(), spec.ToolkitIDs, in.Body.Toolkits); err != nil {
+		return nil, err
+	}
+	e, err := h.Tenants.CreateAgent(ctx, p.Organization.ID, spec, true)
+	if err != nil {
+		return nil, err
+	}
+	return agentAnswer(e), nil
+}

@@ -1,0 +1,35 @@
+// Package agents is the area of the API for agents, their versions and copies, the models they may have and the toolkits
+// their tools come from.
+//
+// It holds no rule about agents or tools; those are tenant's and toolkit's. It imports the framework above it and no other
+// area.
+package agents
+
+import (
+	"agentplatform/internal/egress"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/record"
+	"agentplatform/internal/toolkit"
+)
+
+// Config is what the area's operations use.
+type Config struct {
+	Store     *record.Store
+	Models    *provider.Set
+	Toolkits  *toolkit.Toolkits
+	Callbacks egress.Policy // where pushes may go
+}
+
+// handlers are the operations of the area.
+type handlers struct {
+	Config
+	*httpapi.Server
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, c Config) {
+	h := &handlers{Config: c, Server: s}
+	h.agentRoutes()
+	h.toolkitRoutes()
+}

@@ -1,0 +1,396 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/toolkit"
+)
+
+func (h *handlers) toolkitRoutes() {
+	read, manage := tenant.LevelRead, tenant.LevelManage
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/toolkits", Level: manage, Status: http.StatusCreated,
+		ID: "create-toolkit", Tag: "toolkits", Summary: "Create a toolkit from what its endpoint offers",
+	}, h.createToolkit)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/toolkits", Level: read,
+		ID: "list-toolkits", Tag: "toolkits", Summary: "List toolkits",
+	}, h.listToolkits)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/toolkits/{id}", Level: read,
+		ID: "read-toolkit", Tag: "toolkits", Summary: "Read a toolkit",
+	}, h.readToolkit)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/toolkits/{id}", Level: manage,
+		ID: "edit-toolkit", Tag: "toolkits",
+		Summary: "Change a toolkit; refresh it to see what it then offers. When it moves to another server it loses its credentials, unless new ones come along",
+	}, h.editToolkit)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/toolkits/{id}", Level: manage, Status: http.StatusNoContent,
+		ID: "delete-toolkit", Tag: "toolkits", Summary: "Delete a toolkit",
+	}, h.deleteToolkit)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/toolkits/{id}/refresh", Level: manage,
+		ID: "refresh-toolkit", Tag: "toolkits",
+		Summary: "Look again at what the endpoint offers; what is new is not enabled",
+	}, h.refreshToolkit)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/toolkits/{id}/resources", Level: read,
+		ID: "list-resources", Tag: "toolkits",
+		Summary: "What an MCP server offers beside tools: resources and prompts",
+	}, h.listResources)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/toolkits/{id}/tools", Level: read,
+		ID: "list-tools", Tag: "toolkits", Summary: "List a toolkit's tools",
+	}, h.listTools)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/toolkits/{id}/tools/{name}", Level: manage,
+		ID: "edit-tool", Tag: "toolkits", Summary: "Change the rules for a tool",
+	}, h.editTool)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/toolkits/{id}/tools/{name}/try", Level: manage,
+		ID: "try-tool", Tag: "toolkits",
+		Summary: "Call a tool at once; a call that would wait for approval needs the level admin",
+	}, h.tryTool)
+}
+
+type toolkitBody struct {
+	Kind        string          `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
+	Name        *string         `json:"name,omitempty"`
+	URL         *string         `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
+	BaseURL     *string         `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
+	Document    json.RawMessage `json:"document,omitempty" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
+	Request     json.RawMessage `json:"request,omitempty" doc:"of the kind http: {name, description, method, headers, query, body, parameters}"`
+	Command     []string        `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
+	Credentials json.RawMessage `json:"credentials,omitempty" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
+	Enabled     []string        `json:"enabled,omitempty" doc:"at creation: the tools to enable; all that are found by default"`
+}
+
+// draft is the body as the use case takes it; what is null is taken away.
+func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
+	var there map[string]json.RawMessage
+	if err := httpapi.Decode("body", raw, &there); err != nil {
+		return toolkit.Draft{}, err
+	}
+	d := toolkit.Draft{Kind: b.Kind, Name: b.Name, URL: b.URL, BaseURL: b.BaseURL, Request: b.Request, Command: b.Command, Enabled: b.Enabled}
+	if _, named := there["enabled"]; named && d.Enabled == nil {
+		d.Enabled = []string{}
+	}
+	if len(b.Document) > 0 && string(b.Document) != "null" {
+		d.Document = b.Document
+		var text string
+		if json.Unmarshal(b.Document, &text) == nil {
+			d.Document = []byte(text)
+		}
+	}
+	if c := there["credentials"]; c != nil {
+		d.Credentials = &tool.Credentials{} // null: none
+		if err := jsonv2.Unmarshal(c, d.Credentials, jsonv2.RejectUnknownMembers(true)); err != nil || (d.Credentials.Type == "" && string(c) != "null") {
+			return d, problem.InvalidField("body.credentials", "must be {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password} or null")
+		}
+	}
+	return d, nil
+}
+
+type toolkitView struct {
+	ToolkitID       string          `json:"toolkit_id"`
+	OrganizationID  *string         `json:"organization_id"`
+	Kind            string          `json:"kind" enum:"builtin,openapi,mcp,http"`
+	Name            string          `json:"name"`
+	URL             *string         `json:"url"`
+	BaseURL         *string         `json:"base_url"`
+	Request         json.RawMessage `json:"request,omitempty"`
+	Command         []string        `json:"command,omitempty"`
+	CredentialsType *string         `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
+	Origins         []string        `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
+	ToolCount       int             `json:"tool_count"`
+	CreatedAt       *string         `json:"created_at"`
+	UpdatedAt       *string         `json:"updated_at"`
+	RefreshedAt     *string         `json:"refreshed_at"`
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func viewToolkit(t record.Toolkit) toolkitView {
+	v := toolkitView{
+		ToolkitID: t.ID, OrganizationID: httpapi.OptionalOwner(t.Organization), Kind: t.Kind, Name: t.Name, URL: optional(t.URL), BaseURL: optional(t.BaseURL),
+		Request: t.Request, Command: t.Command, CredentialsType: optional(t.Lets), Origins: append([]string{}, t.Origins...),
+		ToolCount: t.ToolCount,
+	}
+	for to, at := range map[**string]time.Time{&v.CreatedAt: t.CreatedAt, &v.UpdatedAt: t.UpdatedAt, &v.RefreshedAt: t.RefreshedAt} {
+		if !at.IsZero() { // as of what was never refreshed, and of the built-in one of no organization
+			*to = optional(events.Time(at))
+		}
+	}
+	return v
+}
+
+func toolkitAnswer(e record.Entity[record.Toolkit]) *httpapi.Answer[toolkitView] {
+	return &httpapi.Answer[toolkitView]{ETag: httpapi.ETagOf(e.Version()), Body: viewToolkit(e.Value)}
+}
+
+func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
+	Body    toolkitBody
+	RawBody []byte
+}) (*httpapi.Answer[toolkitView], error) {
+	d, err := in.Body.draft(in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Toolkits.Create(ctx, p.Organization.ID, d)
+	if err != nil {
+		return nil, err
+	}
+	return toolkitAnswer(e), nil
+}
+
+type toolkitList struct {
+	Toolkits   []toolkitView `json:"toolkits"`
+	NextCursor *string       `json:"next_cursor"`
+}
+
+func (h *handlers) listToolkits(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[toolkitList], error) {
+	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
+	if in.Cursor == "" {
+		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), record.BuiltinToolkit(p.Organization.ID))
+		if err != nil {
+			return nil, err
+		}
+		list.Toolkits = append(list.Toolkits, viewToolkitOf(p, builtin.Value))
+		in.Limit = max(1, in.Limit-1)
+	}
+	page, err := httpapi.Resources[record.Toolkit](ctx, h.Store, p.Scope(), *in)
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Toolkits) == most { // there is no room for more; are there more?
+		if page.Next != "" || len(page.Rows) > 0 {
+			page.Next = beforeAll
+		}
+		page.Rows = nil
+	}
+	list.NextCursor = httpapi.EncodeCursor(page.Next)
+	for _, e := range page.Rows {
+		list.Toolkits = append(list.Toolkits, viewToolkit(e.Value))
+	}
+	return &httpapi.Answer[toolkitList]{Body: list}, nil
+}
+
+// beforeAll is the place of the built-in toolkit, which is listed before all that are stored: places are made of
+// letters, digits and what stands before those.
+const beforeAll = "~"
+
+// viewToolkitOf views a toolkit that may be the built-in one, which is as old as the organization.
+func viewToolkitOf(p tenant.Principal, t record.Toolkit) toolkitView {
+	if t.Kind == toolkit.Builtin {
+		t.CreatedAt, t.UpdatedAt = p.Organization.CreatedAt, p.Organization.CreatedAt
+	}
+	return viewToolkit(t)
+}
+
+func (h *handlers) readToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[toolkitView], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	e, err := h.Toolkits.Toolkit(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[toolkitView]{ETag: httpapi.ETagOf(e.Version()), Body: viewToolkitOf(p, e.Value)}, nil
+}
+
+func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Match
+	Body    toolkitBody
+	RawBody []byte
+}) (*httpapi.Answer[toolkitView], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	if in.Body.Kind != "" || in.Body.Enabled != nil {
+		return nil, problem.InvalidField("body", "kind and enabled are for the creation of a toolkit")
+	}
+	d, err := in.Body.draft(in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	e, err := h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d)
+	if err != nil {
+		return nil, err
+	}
+	return toolkitAnswer(e), nil
+}
+
+func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	return nil, h.Toolkits.Remove(ctx, p.Scope(), in.ID)
+}
+
+type differenceView struct {
+	Added   []string `json:"added"`
+	Removed []string `json:"removed"`
+	Changed []string `json:"changed" doc:"those that say, take or call something else than before; they are not enabled any more"`
+}
+
+func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[differenceView], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	d, err := h.Toolkits.Refresh(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	v := differenceView{append([]string{}, d.Added...), append([]string{}, d.Removed...), append([]string{}, d.Changed...)}
+	return &httpapi.Answer[differenceView]{Body: v}, nil
+}
+
+func (h *handlers) listResources(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[tool.Offerings], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	found, err := h.Toolkits.Browse(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	found.Resources, found.Prompts = append([]tool.Resource{}, found.Resources...), append([]tool.Prompt{}, found.Prompts...)
+	return &httpapi.Answer[tool.Offerings]{Body: found}, nil
+}
+
+type approvalWhen struct {
+	Argument string `json:"argument"`
+	Pattern  string `json:"pattern,omitempty" doc:"a regular expression (RE2); empty: whenever the argument is there"`
+}
+
+type toolView struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	Parameters   json.RawMessage `json:"parameters" doc:"a JSON schema"`
+	Enabled      bool            `json:"enabled"`
+	Approval     string          `json:"approval" enum:"never,always,when"`
+	ApprovalWhen *approvalWhen   `json:"approval_when,omitempty"`
+	TimeoutMS    *int            `json:"timeout_ms" doc:"null: a minute"`
+	RetrySafe    bool            `json:"retry_safe" doc:"whether a call may be made again after a crash without asking a human"`
+	Problem      string          `json:"problem,omitempty" doc:"why it cannot be enabled"`
+}
+
+func viewTool(t toolkit.Tool) toolView {
+	v := toolView{
+		Name: t.Name, Description: t.Description, Parameters: t.Parameters, Enabled: t.Enabled, Approval: t.Approval.Mode, RetrySafe: t.RetrySafe,
+		Problem: t.Problem,
+	}
+	if v.Approval == "" {
+		v.Approval = "never"
+	}
+	if v.Approval == "when" {
+		v.ApprovalWhen = &approvalWhen{t.Approval.Argument, t.Approval.Pattern}
+	}
+	if t.TimeoutMS > 0 {
+		v.TimeoutMS = &t.TimeoutMS
+	}
+	return v
+}
+
+type toolList struct {
+	Tools      []toolView `json:"tools"`
+	NextCursor *string    `json:"next_cursor"`
+}
+
+func (h *handlers) listTools(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[toolList], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	_, tools, err := h.Toolkits.Offered(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := toolList{Tools: []toolView{}}
+	for _, t := range tools {
+		list.Tools = append(list.Tools, viewTool(t))
+	}
+	return &httpapi.Answer[toolList]{Body: list}, nil
+}
+
+// ToolPath names a tool of a toolkit.
+type ToolPath struct {
+	httpapi.IDPath
+	Name string `path:"name" maxLength:"64"`
+}
+
+func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct {
+	ToolPath
+	Body struct {
+		Enabled      *bool         `json:"enabled,omitempty"`
+		Approval     *string       `json:"approval,omitempty" enum:"never,always,when"`
+		ApprovalWhen *approvalWhen `json:"approval_when,omitempty" doc:"with approval: when"`
+		TimeoutMS    *int          `json:"timeout_ms,omitempty" nullable:"true" minimum:"1" maximum:"600000"`
+		RetrySafe    *bool         `json:"retry_safe,omitempty"`
+	}
+	RawBody []byte
+}) (*httpapi.Answer[toolView], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS, RetrySafe: in.Body.RetrySafe}
+	if in.Body.Approval != nil {
+		rules.Approval = &tool.Approval{Mode: *in.Body.Approval}
+		if w := in.Body.ApprovalWhen; w != nil && rules.Approval.Mode == "when" {
+			rules.Approval.Argument, rules.Approval.Pattern = w.Argument, w.Pattern
+		}
+	} else if in.Body.ApprovalWhen != nil {
+		return nil, problem.InvalidField("body.approval_when", "goes with approval: when")
+	}
+	var there map[string]json.RawMessage
+	if httpapi.Decode("body", in.RawBody, &there) == nil && string(there["timeout_ms"]) == "null" {
+		rules.TimeoutMS = new(int)
+	}
+	t, err := h.Toolkits.SetRules(ctx, p.Scope(), in.ID, in.Name, rules)
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[toolView]{Body: viewTool(t)}, nil
+}
+
+type triedView struct {
+	Result     *string `json:"result"`
+	Error      *string `json:"error" doc:"what the model would be told"`
+	DurationMS int64   `json:"duration_ms"`
+}
+
+func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
+	ToolPath
+	Body struct {
+		Arguments json.RawMessage `json:"arguments" doc:"a JSON object"`
+	}
+}) (*httpapi.Answer[triedView], error) {
+	if err := in.Check("toolkit"); err != nil {
+		return nil, err
+	}
+	a, err := h.Toolkits.Try(ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.May(tenant.LevelAdmin) })
+	if err != nil {
+		return nil, err
+	}
+	v := triedView{Error: optional(a.Error), DurationMS: a.Elapsed.Milliseconds()}
+	if a.Error == "" {
+		v.Result = &a.Result
+	}
+	return &httpapi.Answer[triedView]{Body: v}, nil
+}

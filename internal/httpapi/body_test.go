@@ -1,0 +1,113 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi/httpapitest"
+)
+
+// jsonRoutes are routes of each kind that take JSON.
+func jsonRoutes(e httpapitest.API) []string {
+	return []string{
+		"POST /agents", "PATCH /agents/" + e.Agent, "POST /users", "POST /toolkits", "POST /runs/cancel", "POST /files", "POST /webhooks/test", "PATCH /organization",
+		"POST /runs/0123456789abcdef01234567/resume",
+	}
+}
+
+// refusedAt is where a refusal says that the fault is.
+func refusedAt(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	require.Equal(t, http.StatusBadRequest, w.Code, w.Body)
+	var body struct {
+		Code   string
+		Errors []struct{ Location string }
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
+	require.Equal(t, "invalid_request", body.Code)
+	require.NotEmpty(t, body.Errors)
+	return body.Errors[0].Location
+}
+
+func TestJSONIsJudgedAtTheDoor(t *testing.T) {
+	e := httpapitest.New(t)
+	for name, c := range map[string]struct{ body, at string }{
+		"a repeated member":             {`{"name":"a","name":"b"}`, "body.name"},
+		"a repeated member, spelled":    {`{"name":"a","\u006eame":"b"}`, "body.name"},
+		"a repeated member, nested":     {`{"x":[{"y":{"z":1,"z":2}}]}`, "body.x[0].y.z"},
+		"a repeated member, unknown":    {`{"whatever":1,"whatever":1}`, "body.whatever"},
+		"bytes that are not UTF-8":      {"{\"x\":\"\xff\"}", "body.x"},
+		"a name that is not UTF-8":      {"{\"\xff\":1}", "body"},
+		"half of a surrogate pair":      {`{"x":{"y":"\ud800"}}`, "body.x.y"},
+		"something after it":            {`{} {}`, "body"},
+		"no end":                        {`{"x":{"y":`, "body.x.y"},
+		"too deep, objects":             {strings.Repeat(`{"a":`, 65) + `1` + strings.Repeat(`}`, 65), "body" + strings.Repeat(".a", 64)},
+		"too deep, arrays":              {`{"x":` + strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000) + `}`, "body.x" + strings.Repeat("[0]", 63)},
+		"too many values":               {`{"x":[` + strings.Repeat(`0,`, 300_000) + `0]}`, "body"},
+		"names as long as they may not": {`{"` + strings.Repeat("x", 2000) + `":1,"` + strings.Repeat("x", 2000) + `":1}`, "body"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, route := range jsonRoutes(e) {
+				method, path, _ := strings.Cut(route, " ")
+				w := e.Send(method, path, c.body)
+				at := refusedAt(t, w)
+				assert.True(t, at == c.at || c.at == "body" && strings.HasPrefix(at, "body"), "%s: refused at %s", route, at)
+				assert.Less(t, w.Body.Len(), 4096, "an answer is not as long as what it refuses")
+			}
+		})
+	}
+	w := e.Send("POST", "/agents", `{"name":"a","nobody knows":{"this":1},"x":[1,1]}`)
+	assert.Equal(t, http.StatusCreated, w.Code, "unknown members are ignored: %s", w.Body)
+	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", `{"name":"a","x":`+strings.Repeat(`[`, 63)+strings.Repeat(`]`, 63)+`}`).Code, "as deep as may be")
+}
+
+// work is how many bytes are allocated on the way: a count of what a body makes a server do that no busy machine
+// changes.
+func work(do func()) uint64 {
+	var before, after runtime.MemStats
+	do() // what is made once
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// nested is a body of about this many bytes, as deep as may be.
+func nested(size int) string {
+	var b strings.Builder
+	b.WriteString(`{"name":"a","output_schema":{"type":"object"`)
+	branch := strings.Repeat(`{"p":`, 60) + `{"q":"x"}` + strings.Repeat(`}`, 60)
+	for n := 0; b.Len() < size; n++ {
+		b.WriteString(`,"x` + strings.Repeat("y", n%7) + string(rune('a'+n%26)) + strings.Repeat("z", n/26) + `":` + branch)
+	}
+	b.WriteString(`}}`)
+	return b.String()
+}
+
+func TestTheWorkOfABodyGrowsLikeIt(t *testing.T) {
+	e := httpapitest.New(t)
+	for _, route := range []string{"POST /agents", "PATCH /agents/" + e.Agent} {
+		method, path, _ := strings.Cut(route, " ")
+		once := work(func() { httpapitest.Sane(t, e.Send(method, path, nested(64<<10))) })
+		twice := work(func() { httpapitest.Sane(t, e.Send(method, path, nested(128<<10))) })
+		t.Logf("%s: %d KB and %d KB", route, once>>10, twice>>10)
+		assert.Less(t, twice, 3*once, route)
+		assert.Less(t, once, uint64(64<<10)*400, "%s: bytes allocated", route)
+	}
+	deep := func(levels int) string { return strings.Repeat(`{"a":`, levels) + `1` + strings.Repeat(`}`, levels) }
+	once, twice := work(func() { e.Send("POST", "/agents", deep(2000)) }), work(func() { e.Send("POST", "/agents", deep(4000)) })
+	assert.Less(t, twice, 3*once, "what is too deep")
+}
+
+func TestARefusalOfManyFaultsNamesAFew(t *testing.T) {
+	w := httpapitest.New(t).Send("POST", "/agents", `{"name":"a","toolkit_ids":[`+strings.Repeat(`0,`, 50_000)+`0]}`)
+	assert.Equal(t, "body.toolkit_ids[0]", refusedAt(t, w))
+	assert.Less(t, w.Body.Len(), 16<<10)
+}

@@ -1,0 +1,244 @@
+// Package files is the area of the API for files that users send and read.
+//
+// What a file is, and where its bytes are, is the use case's to say (internal/files). It imports the framework above it and
+// no other area.
+package files
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/events"
+	"agentplatform/internal/files"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+type fileView struct {
+	FileID      string  `json:"file_id"`
+	Name        string  `json:"name"`
+	ContentType string  `json:"content_type"`
+	Size        int64   `json:"size"`
+	Uploaded    bool    `json:"uploaded"`
+	CreatedAt   string  `json:"created_at"`
+	Upload      *upload `json:"upload,omitempty" doc:"how to send the bytes, when they were not sent with the request"`
+}
+
+type upload struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers" doc:"to be sent as they are; an address of this API wants the client's own Authorization beside them"`
+}
+
+func viewFile(f record.File) fileView {
+	return fileView{FileID: f.ID, Name: f.Name, ContentType: f.ContentType, Size: f.Size, Uploaded: f.Uploaded, CreatedAt: events.Time(f.CreatedAt)}
+}
+
+type fileAnnouncement struct {
+	Name        string `json:"name" required:"true" minLength:"1" maxLength:"255"`
+	ContentType string `json:"content_type,omitempty"`
+	Size        int64  `json:"size,omitempty" doc:"in bytes; where it is given the file may be sent to the store directly"`
+}
+
+// handlers are the operations of the area.
+type handlers struct {
+	*httpapi.Server
+
+	files *files.Files
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, f *files.Files) {
+	h := &handlers{Server: s, files: f}
+	for _, o := range described(s) {
+		s.Describe(o)
+	}
+	s.Handle("POST", "/files", tenant.LevelRun, h.createFile)
+	s.Handle("PUT", "/files/{id}/content", tenant.LevelRun, h.uploadFile)
+	s.Handle("GET", "/files/{id}", tenant.LevelRead, h.readFile)
+}
+
+// described are the operations as the document has them.
+func described(s *httpapi.Server) []huma.Operation {
+	of := func(kind string, schema *huma.Schema) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{kind: {Schema: schema}}
+	}
+	bytes := func() *huma.Schema { return &huma.Schema{Type: "string", Format: "binary"} }
+	file := of("application/json", httpapi.SchemaOf[fileView](s))
+	id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
+	sent := of("multipart/form-data", &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"file": bytes()}})
+	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[fileAnnouncement](s)}
+	read := of("application/octet-stream", bytes())
+	read["application/json"] = file["application/json"]
+	return []huma.Operation{
+		{
+			Method: http.MethodPost, Path: "/files", OperationID: "create-file", Tags: []string{"files"},
+			Summary:     "Send a file, or announce one and get an address to send it to",
+			Description: "Needs level `run`.",
+			RequestBody: &huma.RequestBody{Required: true, Content: sent},
+			Responses:   map[string]*huma.Response{"201": {Description: "The file", Content: file}},
+		},
+		{
+			Method: http.MethodPut, Path: "/files/{id}/content", OperationID: "upload-file", Tags: []string{"files"},
+			Summary: "Send the bytes of an announced file", Parameters: id,
+			Description: "Needs level `run`; only who announced the file may send them.",
+			RequestBody: &huma.RequestBody{Required: true, Content: of("application/octet-stream", bytes())},
+			Responses:   map[string]*huma.Response{"200": {Description: "The file", Content: file}},
+		},
+		{
+			Method: http.MethodGet, Path: "/files/{id}", OperationID: "read-file", Tags: []string{"files"},
+			Summary: "The file's bytes; with Accept: application/json, its description", Parameters: id,
+			Description: "Needs level `read`.",
+			Responses: map[string]*huma.Response{
+				"200": {Description: "The bytes, or the description", Content: read},
+			},
+		},
+	}
+}
+
+func (h *handlers) createFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	h.BoundBody(w, r)
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
+		if err := h.Hold(w, r, c); err != nil {
+			return err
+		}
+		return h.announceFile(w, r, c.Principal)
+	}
+	parts, err := httpapi.FormOf(r)
+	if err != nil {
+		return err
+	}
+	var taken *record.File
+	for count := 0; taken == nil; count++ {
+		part, err := parts.Next()
+		if err != nil {
+			return err
+		}
+		if part == nil || count >= httpapi.MaxParts {
+			return problem.InvalidField("file", "is required")
+		}
+		if !httpapi.IsFile(part) {
+			continue
+		}
+		err = httpapi.TakeFile(part, func(name, contentType string, content io.Reader) error {
+			f, err := h.files.Take(r.Context(), newFile(c.Principal, name, contentType, 0), content)
+			taken = &f
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return httpapi.WriteJSON(w, http.StatusCreated, viewFile(*taken))
+}
+
+func newFile(p tenant.Principal, name, contentType string, size int64) files.New {
+	return files.New{
+		Organization: p.Organization.ID, User: p.User.ID, Name: name, ContentType: contentType, Size: size,
+	}
+}
+
+func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
+	var a fileAnnouncement
+	if err := readJSON(r, &a); err != nil {
+		return err
+	}
+	if a.Name == "" || len(a.Name) > 255 {
+		return problem.InvalidField("body.name", "must have 1 to 255 characters")
+	}
+	if a.ContentType != "" && !record.IsMediaType(a.ContentType) {
+		return problem.InvalidField("body.content_type", "must be a media type, like text/plain")
+	}
+	if a.Size < 0 || a.Size > files.MaxSize {
+		return problem.InvalidField("body.size", "must be between 1 and %d", files.MaxSize)
+	}
+	f, address, err := h.files.Announce(r.Context(), newFile(p, a.Name, a.ContentType, a.Size))
+	if err != nil {
+		return err
+	}
+	v := viewFile(f)
+	v.Upload = &upload{
+		Method: http.MethodPut, URL: strings.TrimSuffix(h.PublicURL, "/") + httpapi.Base + "/files/" + f.ID + "/content",
+		Headers: map[string]string{"Content-Type": f.ContentType},
+	}
+	if address != nil {
+		v.Upload.URL, v.Upload.Headers = address.URL, address.Headers
+	}
+	return httpapi.WriteJSON(w, http.StatusCreated, v)
+}
+
+func (h *handlers) uploadFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	h.BoundBody(w, r)
+	id, err := fileID(r)
+	if err != nil {
+		return err
+	}
+	f, err := h.files.Send(r.Context(), c.Principal.Scope(), c.Principal.User.ID, id, r.Body)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return problem.InvalidField("body", "it ended too early: %s", err)
+	}
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, viewFile(f))
+}
+
+func fileID(r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	if !host.ValidID(id) {
+		return "", problem.Missing("file " + id)
+	}
+	return id, nil
+}
+
+func (h *handlers) readFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	p := c.Principal
+	id, err := fileID(r)
+	if err != nil {
+		return err
+	}
+	f, err := h.files.File(r.Context(), p.Scope(), id)
+	if err == nil {
+		err = h.Tenants.MayReadFile(r.Context(), p, f)
+	}
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(r.Header.Get("Accept"), "application/json") {
+		return httpapi.WriteJSON(w, http.StatusOK, viewFile(f))
+	}
+	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": f.Name})
+	content, err := h.files.Open(r.Context(), p.Scope(), f, disposition)
+	if err != nil {
+		return err
+	}
+	if content.URL != "" { // a function's answer is small, and its gateway garbles what is no text
+		http.Redirect(w, r, content.URL, http.StatusTemporaryRedirect)
+		return nil
+	}
+	defer func() { _ = content.Bytes.Close() }()
+	header := w.Header()
+	header.Set("Content-Type", f.ContentType)
+	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	header.Set("Content-Disposition", disposition)
+	header.Set("X-Content-Type-Options", "nosniff")
+	_, err = io.Copy(w, content.Bytes)
+	return httpapi.IgnoreGone(err)
+}
+
+func readJSON(r *http.Request, into any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	return httpapi.Decode("body", body, into)
+}

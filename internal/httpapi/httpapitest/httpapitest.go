@@ -1,0 +1,233 @@
+// Package httpapitest helps the tests of the HTTP layer: the whole API over stores in memory, and requests to it.
+package httpapitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/a2aface"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/mcpface"
+	"agentplatform/internal/model/modellist"
+	"agentplatform/internal/move"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/seal/keyseal"
+	"agentplatform/internal/setting"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/timer/localtimer"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/tool/builtintool"
+	"agentplatform/internal/toolkit"
+	"agentplatform/internal/webhook"
+)
+
+// API is the whole API over stores in memory, without workers: runs stay queued.
+type API struct {
+	*httpapi.Server
+
+	Key     string        // of the operator
+	Agent   string        // the first one
+	Shell   *move.Shell   // by which runs go on
+	Items   *Table        // of everything but streams
+	Written *bytes.Buffer // the log, from warnings up
+}
+
+// New makes the API, with the changes of its configuration that a test needs.
+func New(t testing.TB, change ...func(*service.Config)) API {
+	t.Helper()
+	machine := host.System()
+	items := &Table{Table: memtable.New(machine.Now)}
+	store := record.New(items, &memblob.Store{}, machine)
+	sealer, err := keyseal.New(make([]byte, seal.KeySize))
+	require.NoError(t, err)
+	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
+		UserCap: 1_000_000, OrganizationCap: 1_000_000, RateLimit: 10_000_000, RateBurst: 10_000_000,
+		ActiveLimit: time.Minute,
+	}, sealer)
+	first, err := tenants.Bootstrap(t.Context())
+	require.NoError(t, err)
+	q := localqueue.New()
+	t.Cleanup(q.Close)
+	bell := feed.NewLocalBell()
+	var written bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	shell := &move.Shell{
+		Store: store, Queue: q, Timer: localtimer.New(q), Bell: bell, Host: machine, Log: log, Caps: tenants.Caps,
+		StartDeadline: time.Hour, Boot: "b",
+	}
+	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
+	live := feed.New(memtable.New(machine.Now), bell, machine)
+	c := service.Config{
+		Config: httpapi.Config{
+			Tenants: tenants, Host: machine, Log: log, Metrics: prometheus.NewRegistry(), MaxBody: 1 << 20,
+			PublicURL: "http://localhost",
+		},
+		Intake: in, Store: store, Feed: live, Files: &files.Files{Store: store, Log: log},
+		MCP:      (&mcpface.Face{Intake: in, Store: store, Feed: live, Log: log}).For,
+		A2A:      &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log},
+		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
+		Models:   &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},
+		Toolkits: &toolkit.Toolkits{
+			Store: store, Known: store.Known(), Host: machine, Sealer: sealer,
+			Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)},
+		},
+		ObserveWindow: 0, Heartbeat: time.Second, Pprof: true,
+	}
+	for _, set := range change {
+		set(&c)
+	}
+	return API{
+		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Shell: shell, Items: items, Written: &written,
+	}
+}
+
+var (
+	sharedOnce sync.Once
+	shared     API
+)
+
+// Shared is an API that serves a whole fuzzing run; making one for each input would be most of the work.
+func Shared(f *testing.F) API {
+	f.Helper()
+	sharedOnce.Do(func() { shared = New(f) })
+	return shared
+}
+
+// refusing reaches nobody.
+type refusing struct{}
+
+func (refusing) Do(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed }
+
+// Table is a table of which a part can be made unreadable.
+type Table struct {
+	table.Table
+
+	part atomic.Pointer[string]
+}
+
+// Break has reads fail from now on of items whose key, written part/sort, begins like this.
+func (b *Table) Break(key string) { b.part.Store(&key) }
+
+// Get reads items. Its errors are those of the table below, and that a part was broken.
+func (b *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	for _, k := range keys {
+		if part := b.part.Load(); part != nil && strings.HasPrefix(k.Part+"/"+k.Sort, *part) {
+			return nil, errors.New("an item that cannot be read")
+		}
+	}
+	return b.Table.Get(ctx, keys...)
+}
+
+// As is the API as the bearer of another key reaches it.
+func (a API) As(key string) API {
+	a.Key = key
+	return a
+}
+
+// Do answers a request, which bears the key unless it has an Authorization of its own.
+func (a API) Do(r *http.Request) *httptest.ResponseRecorder {
+	if r.Header.Get("Authorization") == "" {
+		r.Header.Set("Authorization", "Bearer "+a.Key)
+	}
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w
+}
+
+// Send sends a body of JSON to a path below Base.
+func (a API) Send(method, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, httpapi.Base+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	return a.Do(r)
+}
+
+// Chat posts a form of these pairs of names and values to the agent.
+func (a API) Chat(pairs ...string) *httptest.ResponseRecorder {
+	kind, form := a.Form(pairs...)
+	return a.Post("/chat", kind, form)
+}
+
+// Post sends a body of some type to a path below Base.
+func (a API) Post(path, contentType string, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	return a.Do(r)
+}
+
+// Form is a form of a message to the agent: its content type, and the form.
+func (a API) Form(pairs ...string) (string, []byte) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	_ = w.SetBoundary("boundary")
+	_ = w.WriteField("agent_id", a.Agent)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		_ = w.WriteField(pairs[i], pairs[i+1])
+	}
+	_ = w.Close()
+	return w.FormDataContentType(), b.Bytes()
+}
+
+// Handle is how a message was accepted.
+type Handle struct {
+	RunID  string `json:"run_id"`
+	Parked struct {
+		ParkedID string `json:"parked_id"`
+	} `json:"parked"`
+}
+
+// Begin posts a message that must be accepted.
+func (a API) Begin(t testing.TB, pairs ...string) Handle {
+	t.Helper()
+	w := a.Chat(append([]string{"message", "m", "wait", "false"}, pairs...)...)
+	require.Equal(t, http.StatusAccepted, w.Code, w.Body)
+	var h Handle
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &h))
+	return h
+}
+
+// Head is the head of a request with the key, as it goes over the wire; more are further headers, each with its line end.
+func (a API) Head(method, path, more string) string {
+	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, a.Key, more)
+}
+
+// Sane checks what every answer must be, whatever was asked.
+func Sane(t testing.TB, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code == http.StatusInternalServerError {
+		t.Fatalf("a 500: %s", w.Body)
+	}
+	if w.Code < 400 {
+		return
+	}
+	var body map[string]any
+	err := json.Unmarshal(w.Body.Bytes(), &body)
+	if err != nil || body["status"] != "error" || body["code"] == "" || body["message"] == "" {
+		t.Fatalf("%d: not the one error body: %s", w.Code, w.Body)
+	}
+}

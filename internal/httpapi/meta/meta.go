@@ -1,0 +1,32 @@
+// Package meta is the area of the API about the service itself: whether it is up, its documentation, and, for whoever runs
+// the process, its metrics and profiles.
+//
+// It must not know what the service is for. It imports the framework above it and no other area.
+package meta
+
+import (
+	"context"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/version"
+)
+
+type health struct {
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version" doc:"of the program; dev where none was set"`
+	Commit  string `json:"commit" doc:"that the program was built from; unknown where none was set"`
+}
+
+// Routes adds the area's operations to a server, with profiles of the process if pprof says so.
+func Routes(s *httpapi.Server, pprof bool) {
+	httpapi.Register(s, httpapi.Operation{
+		Method: "GET", Path: "/healthz", Open: true,
+		ID: "health", Tag: "meta", Summary: "Whether the service is up",
+	}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
+		v, commit := version.Read()
+		return &httpapi.Answer[health]{Body: health{Status: "ok", Version: v, Commit: commit}}, nil
+	})
+	docsRoutes(s)
+	operatorRoutes(s, pprof)
+}

@@ -1,0 +1,106 @@
+package protocol
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/a2aface"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/tenant"
+)
+
+// a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may, and
+// how answers travel.
+func (h *handlers) a2aRoutes() {
+	const path, card = "/a2a/{agent_id}", "/a2a/{agent_id}/.well-known/agent-card.json"
+	parameters := []*huma.Param{{Name: "agent_id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
+	h.Describe(huma.Operation{
+		Method: http.MethodPost, Path: path, OperationID: "a2a", Tags: []string{"faces"}, Parameters: parameters,
+		Summary: "An agent as an A2A server (JSON-RPC, protocol 1.0 and 0.3)",
+		Description: "Tasks are runs, contexts are chats. Streaming methods answer with Server-Sent Events. " +
+			"Needs level `run`.",
+		Responses: map[string]*huma.Response{"200": {Description: "A JSON-RPC answer, or a stream of them"}},
+	})
+	h.Describe(huma.Operation{
+		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Tags: []string{"faces"}, Parameters: parameters,
+		Summary:     "An agent's A2A card",
+		Description: "Needs level `read`.",
+		Responses:   map[string]*huma.Response{"200": {Description: "The card, for clients of both versions"}},
+	})
+	h.Handle("POST", path, tenant.LevelRun, h.a2aCall)
+	h.Handle("GET", card, tenant.LevelRead, h.a2aCard)
+}
+
+func (h *handlers) a2aCard(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	if h.A2A == nil {
+		return problem.Missing(r.URL.Path)
+	}
+	card, err := h.A2A.Card(r.Context(), c.Principal, r.PathValue("agent_id"))
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, card)
+}
+
+func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	if h.A2A == nil {
+		return problem.Missing(r.URL.Path)
+	}
+	err := h.Hold(w, r, c)
+	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid {
+		return httpapi.WriteJSON(w, http.StatusOK, a2aface.Malformed(p.Message)) // as the protocol has it
+	}
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"), body)
+	if err != nil {
+		return err
+	}
+	if reply.Run == "" {
+		return httpapi.WriteJSON(w, http.StatusOK, reply.Message)
+	}
+	c.Run = reply.Run
+	c.Release()
+	return h.follow(r.Context(), w, c, reply)
+}
+
+// follow answers with a stream of the reply's run. The connection ends without a last word: the client subscribes anew.
+func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, reply a2aface.Reply) error {
+	run, err := h.Intake.Run(ctx, c.Principal, c.Run)
+	if err != nil {
+		return err
+	}
+	follow := func(ctx context.Context, out *httpapi.Sink) error {
+		return h.Feed.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e feed.Event) error {
+			if !out.MayGoOn() {
+				return feed.ErrStop
+			}
+			if e.Event == feed.Heartbeat {
+				return out.Heartbeat()
+			}
+			messages, last := reply.Translate(e)
+			for _, m := range messages {
+				if err := out.Data(m); err != nil {
+					return err
+				}
+			}
+			if last {
+				return feed.ErrStop
+			}
+			return nil
+		})
+	}
+	return h.Stream(ctx, w, c, httpapi.Stream{
+		ContentType: "text/event-stream", Agent: run.Value.Agent, Bounded: true, Follow: follow,
+	})
+}

@@ -1,0 +1,44 @@
+// Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol and the
+// Agent2Agent protocol.
+//
+// What such a client says is understood by mcpface and a2aface; here is who may say it, and how answers travel. It imports
+// the framework above it and no other area.
+package protocol
+
+import (
+	"net/http"
+	"time"
+
+	"agentplatform/internal/a2aface"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Config is what the area's operations use.
+type Config struct {
+	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is none.
+	MCP func(tenant.Principal) http.Handler
+	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
+	A2A *a2aface.Face
+
+	Intake    *intake.Intake
+	Store     *record.Store
+	Feed      *feed.Feed
+	Heartbeat time.Duration // of streams
+}
+
+// handlers are the operations of the area.
+type handlers struct {
+	Config
+	*httpapi.Server
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, c Config) {
+	h := &handlers{Config: c, Server: s}
+	h.mcpRoutes()
+	h.a2aRoutes()
+}

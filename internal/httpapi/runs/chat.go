@@ -1,0 +1,206 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/view"
+	"agentplatform/internal/webhook"
+)
+
+// chatFields documents the form; it is read by hand, as it streams in.
+type chatFields struct {
+	AgentID        string   `json:"agent_id" required:"true" doc:"the agent that runs the message"`
+	Message        string   `json:"message,omitempty" doc:"required unless a file is sent; at most 256 KiB"`
+	ChatID         string   `json:"chat_id,omitempty" doc:"the conversation; omitted: a new one"`
+	Streaming      string   `json:"streaming,omitempty" doc:"true: answer with NDJSON as the run goes"`
+	Wait           string   `json:"wait,omitempty" doc:"false: answer at once with a handle"`
+	CallbackURL    string   `json:"callback_url,omitempty" doc:"HTTPS address that receives webhook pushes"`
+	IdempotencyKey string   `json:"idempotency_key,omitempty" doc:"a retry with the same key re-attaches"`
+	OnConflict     string   `json:"on_conflict,omitempty" enum:"reject,enqueue"`
+	Metadata       string   `json:"metadata,omitempty" doc:"a JSON object of at most 16 string pairs"`
+	Title          string   `json:"title,omitempty" doc:"of a new chat"`
+	AgentVersion   int      `json:"agent_version,omitempty" doc:"tries a version that need not be published (level manage)"`
+	FileIDs        []string `json:"file_ids,omitempty" doc:"files sent through POST /files"`
+}
+
+// completed documents the 200 answer of a run that ended within the window.
+type completed struct {
+	RunID        string            `json:"run_id"`
+	ChatID       string            `json:"chat_id"`
+	AgentID      string            `json:"agent_id"`
+	UsageStatus  string            `json:"usage_status" enum:"billed"`
+	Answer       string            `json:"answer"`
+	Output       json.RawMessage   `json:"output,omitempty" doc:"of an agent with an output_schema"`
+	Citations    []any             `json:"citations"`
+	Files        []record.FileRef  `json:"files"`
+	Steps        []json.RawMessage `json:"steps"`
+	Usage        view.Usage        `json:"usage"`
+	FinishReason string            `json:"finish_reason"`
+}
+
+func (h *handlers) chatRoutes() {
+	content := func(kind string, schema *huma.Schema) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{kind: {Schema: schema}}
+	}
+	ended := content("application/json", httpapi.SchemaOf[completed](h.Server))
+	ended["application/x-ndjson"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
+	h.Describe(huma.Operation{
+		Method: http.MethodPost, Path: "/chat", OperationID: "chat", Tags: []string{"chat"},
+		Summary:     "Send a message to an agent",
+		Description: "Starts or continues a durable run. Needs level `run`.",
+		RequestBody: &huma.RequestBody{
+			Required: true, Content: content("multipart/form-data", httpapi.SchemaOf[chatFields](h.Server)),
+		},
+		Responses: map[string]*huma.Response{
+			"200": {
+				Description: "The run ended within the observe window: its result, or, when it was cancelled, run_id, " +
+					"status and agent_id. With streaming=true: NDJSON events.",
+				Content: ended,
+			},
+			"202": {
+				Description: "The run goes on: its handle",
+				Content:     content("application/json", httpapi.SchemaOf[view.Handle](h.Server)),
+			},
+			"409": {Description: "The chat is busy, or five messages are parked already"},
+			"429": {Description: "A rate limit or a concurrency cap; see Retry-After"},
+			"500": {Description: "The run failed within the observe window; detail says why"},
+		},
+	})
+	h.Handle("POST", "/chat", tenant.LevelRun, h.chat)
+}
+
+func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	ctx, p := r.Context(), c.Principal
+	h.BoundBody(w, r)
+	f, err := h.readChatForm(ctx, p, r)
+	if err != nil {
+		return err
+	}
+	if f.callbackURL != "" {
+		f.mistake(webhook.CheckURL(h.Callbacks, f.callbackURL))
+	}
+	if f.streaming {
+		if err := h.Seat(c); err != nil {
+			h.Files.Drop(ctx, f.files...)
+			return err
+		}
+	}
+	posted, err := h.post(ctx, p, f)
+	if err != nil {
+		return err
+	}
+	c.Run = posted.Run.ID()
+	w.Header().Set("X-Agent-Run-Id", c.Run)
+	if posted.Replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	waiting := posted.Parked != nil && posted.Parked.RunID == nil
+	switch {
+	case waiting:
+		return h.handle(ctx, w, posted.Run, posted.Parked)
+	case f.streaming:
+		return h.streamLines(ctx, w, c)
+	case f.wait != nil && !*f.wait:
+		return h.settled(ctx, w, p, posted, 0)
+	default:
+		return h.settled(ctx, w, p, posted, h.ObserveWindow)
+	}
+}
+
+// post hands the message to intake, with its files; those of a message that was not accepted are removed.
+func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (intake.Posted, error) {
+	var posted intake.Posted
+	var refs []record.FileRef
+	var err error
+	if f.agentVersion > 0 {
+		f.mistake(p.May(tenant.LevelManage)) // it may be one that is not published
+	}
+	if refs, err = h.attach(ctx, p, f); err == nil {
+		posted, err = h.Intake.Post(ctx, p, intake.Message{
+			AgentID: f.agentID, Version: f.agentVersion, Text: f.message, ChatID: f.chatID, Title: f.title, Files: refs, Metadata: f.metadata,
+			CallbackURL: f.callbackURL, Key: f.key, Enqueue: f.enqueue, Watched: f.streaming, Wrong: f.wrong,
+		})
+	}
+	if err != nil || posted.Replayed {
+		h.Files.Drop(ctx, f.files...)
+	}
+	return posted, err
+}
+
+// settled waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
+func (h *handlers) settled(
+	ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration,
+) error {
+	r := posted.Run
+	if window > 0 && !r.Status.Rests() {
+		e, err := h.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.Rests() })
+		if err != nil {
+			return err
+		}
+		r = e.Value
+	}
+	switch r.Status {
+	case lifecycle.Completed:
+		return h.completed(ctx, w, r)
+	case lifecycle.Cancelled:
+		return httpapi.WriteJSON(w, http.StatusOK, map[string]string{"run_id": r.ID(), "status": string(r.Status), "agent_id": r.Agent})
+	case lifecycle.Failed, lifecycle.TimedOut:
+		return problem.New(problem.Internal, "run_failed", "%s", r.Error).With("run_id", r.ID()).With("agent_id", r.Agent).With("run_status", r.Status)
+	default:
+		return h.handle(ctx, w, r, posted.Parked)
+	}
+}
+
+// wait is feed.Until, cut short when the server stops, for one who may still read the run when it is over.
+func (h *handlers) wait(ctx context.Context, p tenant.Principal, run string, d time.Duration, enough func(record.Run) bool) (record.RunEntity, error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.Stopping(), cancel)()
+	e, err := h.Feed.Until(waiting, h.Store, p.Scope(), run, d, enough)
+	if err != nil && h.Stopping().Err() != nil && errors.Is(err, context.Canceled) {
+		e, err = h.Store.LiveRun(ctx, p.Scope(), run)
+	}
+	if err == nil {
+		_, err = h.Tenants.Still(ctx, p, e.Value.Agent)
+	}
+	return e, err
+}
+
+// completed writes the result as it is stored, with the two members that the chat's answer has beyond it.
+func (h *handlers) completed(ctx context.Context, w http.ResponseWriter, r record.Run) error {
+	result, err := h.Store.Output(ctx, r)
+	if err != nil {
+		return err
+	}
+	extra, err := json.Marshal(map[string]string{"agent_id": r.Agent, "usage_status": "billed"})
+	if err != nil {
+		return err
+	}
+	if len(result) < 2 || result[0] != '{' {
+		return errors.New("httpapi: a result is no object")
+	}
+	body := append(append(append([]byte{}, result[:len(result)-1]...), ','), extra[1:]...)
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(append(body, '\n'))
+	return httpapi.IgnoreGone(err)
+}
+
+func (h *handlers) handle(ctx context.Context, w http.ResponseWriter, r record.Run, parked *view.Parked) error {
+	handle, err := view.HandleOf(ctx, h.Store, r, parked)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, http.StatusAccepted, handle)
+}

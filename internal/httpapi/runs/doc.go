@@ -1,0 +1,45 @@
+// Package runs is the area of the API for messages to agents, the runs that they begin, the chats that runs stand in, and
+// streams of runs.
+//
+// It holds no rule about runs; those are intake's and lifecycle's. It imports the framework above it and no other area.
+package runs
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/egress"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/record"
+)
+
+// Config is what the area's operations use.
+type Config struct {
+	Intake        *intake.Intake
+	Store         *record.Store
+	Files         *files.Files
+	Feed          *feed.Feed
+	Callbacks     egress.Policy // where pushes may go
+	ObserveWindow time.Duration // how long an answer waits for the run to end
+	Heartbeat     time.Duration // of streams
+	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper.
+	Began func(ctx context.Context, job, organization string)
+}
+
+// handlers are the operations of the area.
+type handlers struct {
+	Config
+	*httpapi.Server
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, c Config) {
+	h := &handlers{Config: c, Server: s}
+	h.chatRoutes()
+	h.runRoutes()
+	h.streamRoutes()
+	h.conversationRoutes()
+}

@@ -1,0 +1,99 @@
+package runs_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+)
+
+func FuzzChatForm(f *testing.F) {
+	e := httpapitest.Shared(f)
+	for _, pairs := range [][]string{
+		{"message", "x"}, {"message", "x", "wait", "false"}, {"message", "x", "metadata", `{"a":"b"}`}, {"message", "x", "idempotency_key", "k"},
+		{"message", "x", "chat_id", "c", "on_conflict", "enqueue"}, {"message", "x", "callback_url", "https://example.com"}, {"message", "x", "file_ids", "a,b"},
+	} {
+		kind, body := e.Form(pairs...)
+		f.Add(kind, body)
+	}
+	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nabc\r\n--b--"))
+	f.Add("multipart/form-data; boundary=\"\"", []byte("--"))
+	f.Add("application/json", []byte(`{}`))
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		if bytes.Contains(body, []byte("streaming")) {
+			return // a stream of a run that no worker takes never ends
+		}
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", bytes.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		httpapitest.Sane(t, e.Do(r))
+	})
+}
+
+func FuzzCallbackURL(f *testing.F) {
+	e := httpapitest.Shared(f)
+	for _, s := range []string{"https://example.com/", "http://x", "https://127.0.0.1/", "https://0x7f.1/", "https://[::1]/", "https://a@b/", "//x", "https://", "https://ex ample/", "https://例え.jp/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, u string) {
+		kind, body := e.Form("message", "x", "wait", "false", "callback_url", u)
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", bytes.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		w := e.Do(r)
+		httpapitest.Sane(t, w)
+		if w.Code == http.StatusAccepted && u != "" && !strings.HasPrefix(strings.ToLower(u), "https://") {
+			t.Fatalf("%q was accepted", u)
+		}
+	})
+}
+
+func TestAParkedMessageThatCannotBeReadIsNotOneThatIsNotThere(t *testing.T) {
+	e := httpapitest.New(t)
+	run := e.Begin(t, "chat_id", "c", "on_conflict", "enqueue").RunID
+	parked := e.Begin(t, "chat_id", "c", "on_conflict", "enqueue").Parked.ParkedID
+	get := func() *httptest.ResponseRecorder {
+		return e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/runs/"+run, nil))
+	}
+	assert.Contains(t, get().Body.String(), parked)
+	e.Items.Break("run/" + parked + "/input")
+	assert.Equal(t, http.StatusInternalServerError, get().Code)
+	assert.Contains(t, e.Written.String(), "an item that cannot be read")
+}
+
+// breaking breaks a table when something is written.
+type breaking struct {
+	*httptest.ResponseRecorder
+
+	when string
+	then func()
+}
+
+func (b breaking) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(b.when)) {
+		b.then()
+	}
+	return b.ResponseRecorder.Write(p)
+}
+
+func TestAStreamThatFailsSaysSoInTheLog(t *testing.T) {
+	e := httpapitest.New(t)
+	run := e.Begin(t).RunID
+	r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/runs/"+run+"/stream", nil)
+	r.Header.Set("Authorization", "Bearer "+e.Key)
+	w := breaking{httptest.NewRecorder(), "event: init", func() { // what happens next rings, and then cannot be read
+		cancelled := e.Do(httptest.NewRequest(http.MethodPost, httpapi.Base+"/runs/"+run+"/cancel", nil))
+		require.Equal(t, http.StatusOK, cancelled.Code, cancelled.Body)
+		e.Items.Break("run/")
+	}}
+	e.ServeHTTP(w, r)
+	assert.Equal(t, http.StatusOK, w.Code, "it had begun")
+	assert.Contains(t, e.Written.String(), "a stream failed")
+	assert.Contains(t, e.Written.String(), run)
+	assert.Contains(t, e.Written.String(), "an item that cannot be read")
+}

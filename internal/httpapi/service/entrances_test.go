@@ -1,0 +1,150 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+)
+
+// A message as each door takes it.
+type words struct{ chat, text, key string }
+
+// doors are the ways in for a message. Each says whether it was accepted, and else how it was refused, which must be
+// as that door refuses what a client got wrong.
+var doors = map[string]func(t *testing.T, e httpapitest.API, w words) (accepted bool, why string){
+	"REST": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
+		kind, body := e.Form("message", w.text, "chat_id", w.chat, "idempotency_key", w.key, "wait", "false", "on_conflict", "enqueue")
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", bytes.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		answer := e.Do(r)
+		httpapitest.Sane(t, answer)
+		if answer.Code == http.StatusBadRequest {
+			return false, answer.Body.String()
+		}
+		return true, ""
+	},
+	"MCP": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
+		return rpc(t, e, "/mcp", object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{
+			"name": "Demo", "arguments": object{"message": w.text, "chat_id": w.chat},
+		}})
+	},
+	"A2A 0.3": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
+		return rpc(t, e, "/a2a/"+e.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": object{"message": object{
+			"kind": "message", "role": "user", "messageId": w.key, "contextId": w.chat, "parts": []object{{"kind": "text", "text": w.text}},
+		}}})
+	},
+	"A2A 1.0": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
+		return rpc(t, e, "/a2a/"+e.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": object{"message": object{
+			"role": "ROLE_USER", "messageId": w.key, "contextId": w.chat, "parts": []object{{"text": w.text}},
+		}}})
+	},
+}
+
+type object = map[string]any
+
+// rpc makes a JSON-RPC call; the one refusal there may be is that of invalid params.
+func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, string) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+path, bytes.NewReader(raw))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	answer := e.Do(r)
+	httpapitest.Sane(t, answer)
+	var reply struct {
+		Error *struct {
+			Code    int
+			Message string
+		}
+		Result *struct{ IsError bool }
+	}
+	if answer.Code != http.StatusOK || json.Unmarshal(answer.Body.Bytes(), &reply) != nil {
+		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+	}
+	switch {
+	case reply.Error != nil && reply.Error.Code == -32602:
+		return false, reply.Error.Message
+	case strings.Contains(answer.Body.String(), "the chat is busy"):
+		return true, "" // with a message of the test's
+	case reply.Error != nil || reply.Result == nil || reply.Result.IsError:
+		t.Fatalf("%s: %.2000s", path, answer.Body)
+	}
+	return true, ""
+}
+
+func validChat(id string) bool {
+	return len(id) <= 128 && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == "" // empty: a new one
+}
+
+func TestEveryDoorJudgesAMessageAlike(t *testing.T) {
+	e := httpapitest.New(t)
+	long := strings.Repeat("x", 256<<10)
+	for name, c := range map[string]struct {
+		words
+		accepted bool
+	}{
+		"plain":                   {words{"chat-1", "hello", "k1"}, true},
+		"no chat":                 {words{"", "hello", ""}, true},
+		"every character":         {words{"Az09._:-", "hello", "k2"}, true},
+		"128 characters":          {words{strings.Repeat("c", 128), "hello", "k3"}, true},
+		"129 characters":          {words{strings.Repeat("c", 129), "hello", "k4"}, false},
+		"100,000 characters":      {words{strings.Repeat("c", 100_000), "hello", "k5"}, false},
+		"a blank in the chat":     {words{"trip to Paris", "hello", "k6"}, false},
+		"a blank around the chat": {words{" chat", "hello", "k6"}, false},
+		"a line break":            {words{"chat\n", "hello", "k6"}, false},
+		"a slash":                 {words{"a/b", "hello", "k7"}, false},
+		"a zero byte":             {words{"a\x00b", "hello", "k8"}, false},
+		"a percent sign":          {words{"%41", "hello", "k8"}, false},
+		"letters of others":       {words{"ünï", "hello", "k9"}, false},
+		"a blank alone":           {words{" ", "hello", "k10"}, false},
+		"the longest message":     {words{"chat-2", long, "k11"}, true},
+		"a blank message":         {words{"chat-5", "   ", "k13"}, true},
+		"a message of line ends":  {words{"chat-6", "\r\n\t", "k14"}, true},
+		"no message":              {words{"chat-7", "", "k15"}, false},
+		"a message too long":      {words{"chat-3", long + "x", "k12"}, false},
+	} {
+		for door, post := range doors {
+			if door == "REST" && len(c.chat) > 16<<10 {
+				continue // the form refuses the part before
+			}
+			accepted, why := post(t, e, c.words)
+			assert.Equal(t, c.accepted, accepted, "%s: %s: %s", door, name, why)
+			assert.Less(t, len(why), 1000, "%s: %s", door, name)
+		}
+	}
+	for _, key := range []string{"schlüssel", "a\nb", "\x00", strings.Repeat("k", 256)} {
+		for door, post := range doors {
+			if accepted, why := post(t, e, words{"chat-4", "x", key}); door != "MCP" { // which has no keys
+				assert.False(t, accepted, "%s: a key %q", door, key)
+				assert.Less(t, len(why), 1000, door)
+			}
+		}
+	}
+}
+
+// FuzzChatIDs holds every door to the same judgement of a chat's id.
+func FuzzChatIDs(f *testing.F) {
+	e := httpapitest.Shared(f)
+	for _, id := range []string{"", "c", "a b", "a/b", "%00", "\x00", "ü", "..", strings.Repeat("x", 129), "{}", `"`, "null", "\u2028", "\xff"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		id = strings.ToValidUTF8(id, "?") // JSON cannot say anything else
+		for door, post := range doors {
+			if accepted, why := post(t, e, words{id, "x", ""}); accepted != validChat(id) {
+				t.Fatalf("%s: %q: accepted: %v (%s)", door, id, accepted, why)
+			}
+		}
+	})
+}

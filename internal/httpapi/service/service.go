@@ -1,0 +1,88 @@
+// Package service puts the areas of the HTTP layer together: the whole API, over the use cases.
+//
+// It holds no rule of its own. It imports the framework, each area and the use cases that they need; nothing imports it but
+// boot, cloud, the functions and tests.
+package service
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentplatform/internal/a2aface"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/feed"
+	"agentplatform/internal/files"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/accounts"
+	"agentplatform/internal/httpapi/agents"
+	fileroutes "agentplatform/internal/httpapi/files"
+	"agentplatform/internal/httpapi/meta"
+	"agentplatform/internal/httpapi/protocol"
+	"agentplatform/internal/httpapi/reports"
+	"agentplatform/internal/httpapi/runs"
+	"agentplatform/internal/httpapi/webhooks"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/toolkit"
+	"agentplatform/internal/webhook"
+)
+
+// Config is what the API is made of: the server's own settings, and what its operations use.
+type Config struct {
+	httpapi.Config
+
+	Intake   *intake.Intake
+	Store    *record.Store
+	Files    *files.Files
+	Feed     *feed.Feed
+	Webhooks *webhook.Sender
+	Models   *provider.Set
+	Toolkits *toolkit.Toolkits
+
+	ObserveWindow time.Duration // how long an answer waits for a run to end
+	Heartbeat     time.Duration // of streams
+	Callbacks     egress.Policy // where pushes may go
+	Pprof         bool
+	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is none.
+	MCP func(tenant.Principal) http.Handler
+	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
+	A2A *a2aface.Face
+	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper. It may be nil.
+	Began func(ctx context.Context, job, organization string)
+	// Redelivered is told of deliveries to be tried again at once. It may be nil.
+	Redelivered func(ctx context.Context, h record.Hook)
+}
+
+// New makes the server of the API.
+func New(c Config) *httpapi.Server {
+	began := func(ctx context.Context, job, organization string) {
+		if c.Began != nil {
+			c.Began(context.WithoutCancel(ctx), job, organization)
+		}
+	}
+	redelivered := func(ctx context.Context, h record.Hook) {
+		if c.Redelivered != nil {
+			c.Redelivered(context.WithoutCancel(ctx), h)
+		}
+	}
+	return httpapi.New(c.Config, func(s *httpapi.Server) {
+		runs.Routes(s, runs.Config{
+			Intake: c.Intake, Store: c.Store, Files: c.Files, Feed: c.Feed, Callbacks: c.Callbacks,
+			ObserveWindow: c.ObserveWindow, Heartbeat: c.Heartbeat, Began: began,
+		})
+		accounts.Routes(s, accounts.Config{Store: c.Store, Began: began})
+		agents.Routes(s, agents.Config{Store: c.Store, Models: c.Models, Toolkits: c.Toolkits, Callbacks: c.Callbacks})
+		fileroutes.Routes(s, c.Files)
+		webhooks.Routes(s, webhooks.Config{
+			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Callbacks: c.Callbacks, Redelivered: redelivered,
+		})
+		reports.Routes(s, c.Store)
+		protocol.Routes(s, protocol.Config{
+			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Feed: c.Feed, Heartbeat: c.Heartbeat,
+		})
+		meta.Routes(s, c.Pprof)
+	})
+}

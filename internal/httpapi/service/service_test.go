@@ -1,0 +1,55 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func TestTheDocumentIsTheOneThatIsCommitted(t *testing.T) {
+	document, err := httpapitest.New(t).Document()
+	require.NoError(t, err)
+	var pretty bytes.Buffer
+	require.NoError(t, json.Indent(&pretty, document, "", "  "))
+	pretty.WriteByte('\n')
+	const file = "openapi.golden.json"
+	if *update {
+		require.NoError(t, os.WriteFile(file, pretty.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), pretty.String(), "run make golden if this is meant")
+}
+
+func TestEveryRouteNeedsAKeyButTheOpenOnes(t *testing.T) {
+	e := httpapitest.New(t)
+	patterns := e.Patterns()
+	sort.Strings(patterns)
+	require.Greater(t, len(patterns), 50)
+	for _, p := range patterns {
+		method, path, _ := strings.Cut(p, " ")
+		r := httptest.NewRequest(method, strings.NewReplacer("{", "", "}", "").Replace(path), nil)
+		r.Header.Set("Authorization", "none")
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if path == httpapi.Base+"/healthz" {
+			assert.Equal(t, http.StatusOK, w.Code)
+			continue
+		}
+		assert.Equal(t, http.StatusUnauthorized, w.Code, p)
+	}
+}

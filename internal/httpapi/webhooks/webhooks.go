@@ -1,0 +1,210 @@
+// Package webhooks is the area of the API for deliveries of webhook pushes.
+//
+// It holds no rule about when a delivery is tried; those are webhook's. It imports the framework above it and no other area.
+package webhooks
+
+import (
+	"context"
+	"slices"
+
+	"agentplatform/events"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/webhook"
+)
+
+// Config is what the area's operations use.
+type Config struct {
+	Intake    *intake.Intake
+	Store     *record.Store
+	Sender    *webhook.Sender
+	Callbacks egress.Policy // where pushes may go
+	// Redelivered is told of deliveries to be tried again at once.
+	Redelivered func(ctx context.Context, h record.Hook)
+}
+
+// handlers are the operations of the area.
+type handlers struct {
+	Config
+	*httpapi.Server
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, c Config) {
+	h := &handlers{Config: c, Server: s}
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/webhooks/deliveries", Level: tenant.LevelRead,
+		ID: "list-deliveries", Tag: "webhooks", Summary: "List webhook deliveries, newest first",
+	}, h.listDeliveries)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/webhooks/deliveries/{id}/redeliver", Level: tenant.LevelRun,
+		ID: "redeliver", Tag: "webhooks", Summary: "Try a delivery again",
+	}, h.redeliver)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/webhooks/test", Level: tenant.LevelRun,
+		ID: "test-webhook", Tag: "webhooks", Summary: "Send a test event to an address",
+	}, h.testWebhook)
+}
+
+type attemptView struct {
+	At              string  `json:"at"`
+	Status          *int    `json:"status"`
+	LatencyMS       int64   `json:"latency_ms"`
+	Error           *string `json:"error"`
+	ResponseExcerpt *string `json:"response_excerpt"`
+}
+
+type deliveryView struct {
+	DeliveryID    string        `json:"delivery_id"`
+	RunID         string        `json:"run_id"`
+	Event         string        `json:"event"`
+	StatusOfRun   string        `json:"status_of_run"`
+	State         string        `json:"state" enum:"pending,delivered,failed"`
+	Attempts      []attemptView `json:"attempts"`
+	NextAttemptAt *string       `json:"next_attempt_at"`
+	CallbackURL   string        `json:"callback_url"`
+}
+
+func viewAttempt(a record.HookAttempt) attemptView {
+	v := attemptView{At: events.Time(a.At), LatencyMS: a.LatencyMS}
+	if a.Status != 0 {
+		v.Status, v.ResponseExcerpt = &a.Status, &a.ResponseExcerpt
+	}
+	if a.Error != "" {
+		v.Error = &a.Error
+	}
+	return v
+}
+
+func viewDelivery(d record.Hook) deliveryView {
+	v := deliveryView{
+		DeliveryID: d.DeliveryID, RunID: d.RunID, Event: d.Event, StatusOfRun: d.Status, State: string(d.State), Attempts: []attemptView{},
+		NextAttemptAt: httpapi.OptionalTime(d.NextAttempt), CallbackURL: d.CallbackURL,
+	}
+	for _, a := range d.Attempts {
+		v.Attempts = append(v.Attempts, viewAttempt(a))
+	}
+	return v
+}
+
+type deliveryList struct {
+	Deliveries []deliveryView `json:"deliveries"`
+	NextCursor *string        `json:"next_cursor"`
+}
+
+func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.Paging
+	RunID string `query:"run_id"`
+	State string `query:"state" enum:"pending,delivered,failed"`
+}) (*httpapi.Answer[deliveryList], error) {
+	after, err := httpapi.DecodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	list := deliveryList{Deliveries: []deliveryView{}}
+	keep := func(d record.Hook) bool { return in.State == "" || string(d.State) == in.State }
+	if in.RunID != "" {
+		if _, err := h.Intake.Run(ctx, p, in.RunID); problem.Is(err, "insufficient_permission") {
+			return nil, err
+		}
+		rows, err := h.Store.DeliveriesOfRun(ctx, p.Scope(), in.RunID)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range rows {
+			if keep(e.Value) {
+				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
+			}
+		}
+		return &httpapi.Answer[deliveryList]{Body: list}, nil
+	}
+	for looked := 0; looked < httpapi.Scanned && len(list.Deliveries) < in.Limit; looked += in.Limit {
+		page, err := h.Store.Deliveries(ctx, p.Scope(), after, in.Limit-len(list.Deliveries))
+		if err != nil {
+			return nil, err
+		}
+		seen, err := h.deliveriesFor(ctx, p, page.Rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range seen {
+			if keep(e.Value) {
+				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
+			}
+		}
+		list.NextCursor, after = httpapi.EncodeCursor(page.Next), page.Next
+		if after == "" {
+			break
+		}
+	}
+	return &httpapi.Answer[deliveryList]{Body: list}, nil
+}
+
+// deliveriesFor leaves out the deliveries of runs that the principal may have nothing to do with.
+func (h *handlers) deliveriesFor(
+	ctx context.Context, p tenant.Principal, rows []record.HookEntity,
+) ([]record.HookEntity, error) {
+	ids := make([]string, 0, len(rows))
+	for _, e := range rows {
+		ids = append(ids, e.Value.RunID)
+	}
+	runs, err := h.Store.Runs(ctx, p.Scope(), ids...)
+	if err != nil {
+		return nil, err
+	}
+	hidden := map[string]bool{}
+	for _, e := range runs {
+		hidden[e.Value.ID()] = true
+	}
+	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
+		return nil, err
+	}
+	for _, e := range runs {
+		delete(hidden, e.Value.ID())
+	}
+	return slices.DeleteFunc(rows, func(e record.HookEntity) bool { return hidden[e.Value.RunID] }), nil
+}
+
+func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	Body *struct {
+		Force bool `json:"force,omitempty" doc:"also for deliveries that have not failed"`
+	}
+}) (*httpapi.Answer[deliveryView], error) {
+	if !host.ValidID(in.ID) {
+		return nil, problem.Missing("delivery " + in.ID)
+	}
+	e, err := h.Store.Delivery(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.Intake.Run(ctx, p, e.Value.RunID); err != nil {
+		return nil, err
+	}
+	d, err := h.Sender.Redeliver(ctx, p.Scope(), in.ID, in.Body != nil && in.Body.Force)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Store.NoteDeed(ctx, d.Organization, "delivery", d.DeliveryID); err != nil {
+		return nil, err
+	}
+	h.Redelivered(ctx, d)
+	return &httpapi.Answer[deliveryView]{Body: viewDelivery(d)}, nil
+}
+
+func (h *handlers) testWebhook(ctx context.Context, p tenant.Principal, in *struct {
+	Body struct {
+		CallbackURL string `json:"callback_url" required:"true"`
+	}
+}) (*httpapi.Answer[attemptView], error) {
+	if err := webhook.CheckURL(h.Callbacks, in.Body.CallbackURL); err != nil {
+		return nil, err
+	}
+	attempt, err := h.Sender.Probe(ctx, p.Organization.ID, in.Body.CallbackURL)
+	return &httpapi.Answer[attemptView]{Body: viewAttempt(attempt)}, err
+}
