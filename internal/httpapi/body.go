@@ -62,7 +62,9 @@ type counted struct {
 func (b *counted) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if n > 0 && !b.bodies.take(b.organization, int64(n)) {
-		full := problem.New(problem.Unavailable, "unavailable", "too many large bodies are under way at once; try again")
+		full := problem.New(
+			problem.Unavailable, "unavailable", "too many large bodies are under way at once; try again",
+		)
 		full.RetryAfter = time.Second
 		return 0, full
 	}
@@ -85,8 +87,8 @@ func unread(err error) error {
 	return problem.InvalidField("body", "ended before its length")
 }
 
-// BoundBody has a request's body end with an error when it is longer than a body may be. A handler that reads its body by
-// itself calls it first.
+// BoundBody has a request's body end with an error when it is longer than a body may be. A handler that reads its body
+// by itself calls it first.
 func (s *Server) BoundBody(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
 }
@@ -180,8 +182,8 @@ func (b *steady) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hangUp has the connection closed after the answer, as nobody reads what is left of the request's body. The answer does
-// not wait for it.
+// hangUp has the connection closed after the answer, as nobody reads what is left of the request's body. The answer
+// does not wait for it.
 func hangUp(w http.ResponseWriter, r *http.Request) {
 	b, unread := r.Body.(*steady)
 	if !unread {

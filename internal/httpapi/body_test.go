@@ -17,7 +17,14 @@ import (
 // jsonRoutes are routes of each kind that take JSON.
 func jsonRoutes(e httpapitest.API) []string {
 	return []string{
-		"POST /agents", "PATCH /agents/" + e.Agent, "POST /users", "POST /toolkits", "POST /runs/cancel", "POST /files", "POST /webhooks/test", "PATCH /organization",
+		"POST /agents",
+		"PATCH /agents/" + e.Agent,
+		"POST /users",
+		"POST /toolkits",
+		"POST /runs/cancel",
+		"POST /files",
+		"POST /webhooks/test",
+		"PATCH /organization",
 		"POST /runs/0123456789abcdef01234567/resume",
 	}
 }
@@ -36,7 +43,7 @@ func refusedAt(t *testing.T, w *httptest.ResponseRecorder) string {
 	return body.Errors[0].Location
 }
 
-func TestJSONIsJudgedAtTheDoor(t *testing.T) {
+func TestJSONIsCheckedBeforeAnythingReadsIt(t *testing.T) {
 	e := httpapitest.New(t)
 	for name, c := range map[string]struct{ body, at string }{
 		"a repeated member":             {`{"name":"a","name":"b"}`, "body.name"},
@@ -58,14 +65,21 @@ func TestJSONIsJudgedAtTheDoor(t *testing.T) {
 				method, path, _ := strings.Cut(route, " ")
 				w := e.Send(method, path, c.body)
 				at := refusedAt(t, w)
-				assert.True(t, at == c.at || c.at == "body" && strings.HasPrefix(at, "body"), "%s: refused at %s", route, at)
+				assert.True(
+					t, at == c.at || c.at == "body" && strings.HasPrefix(at, "body"), "%s: refused at %s", route, at,
+				)
 				assert.Less(t, w.Body.Len(), 4096, "an answer is not as long as what it refuses")
 			}
 		})
 	}
 	w := e.Send("POST", "/agents", `{"name":"a","nobody knows":{"this":1},"x":[1,1]}`)
 	assert.Equal(t, http.StatusCreated, w.Code, "unknown members are ignored: %s", w.Body)
-	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", `{"name":"a","x":`+strings.Repeat(`[`, 63)+strings.Repeat(`]`, 63)+`}`).Code, "as deep as may be")
+	assert.Equal(
+		t,
+		http.StatusCreated,
+		e.Send("POST", "/agents", `{"name":"a","x":`+strings.Repeat(`[`, 63)+strings.Repeat(`]`, 63)+`}`).Code,
+		"as deep as may be",
+	)
 }
 
 // work is how many bytes are allocated on the way: a count of what a body makes a server do that no busy machine
@@ -85,7 +99,9 @@ func nested(size int) string {
 	b.WriteString(`{"name":"a","output_schema":{"type":"object"`)
 	branch := strings.Repeat(`{"p":`, 60) + `{"q":"x"}` + strings.Repeat(`}`, 60)
 	for n := 0; b.Len() < size; n++ {
-		b.WriteString(`,"x` + strings.Repeat("y", n%7) + string(rune('a'+n%26)) + strings.Repeat("z", n/26) + `":` + branch)
+		b.WriteString(
+			`,"x` + strings.Repeat("y", n%7) + string(rune('a'+n%26)) + strings.Repeat("z", n/26) + `":` + branch,
+		)
 	}
 	b.WriteString(`}}`)
 	return b.String()
@@ -102,7 +118,8 @@ func TestTheWorkOfABodyGrowsLikeIt(t *testing.T) {
 		assert.Less(t, once, uint64(64<<10)*400, "%s: bytes allocated", route)
 	}
 	deep := func(levels int) string { return strings.Repeat(`{"a":`, levels) + `1` + strings.Repeat(`}`, levels) }
-	once, twice := work(func() { e.Send("POST", "/agents", deep(2000)) }), work(func() { e.Send("POST", "/agents", deep(4000)) })
+	once := work(func() { e.Send("POST", "/agents", deep(2000)) })
+	twice := work(func() { e.Send("POST", "/agents", deep(4000)) })
 	assert.Less(t, twice, 3*once, "what is too deep")
 }
 

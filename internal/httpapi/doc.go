@@ -1,6 +1,6 @@
-// Package httpapi is the framework of the HTTP layer: a server with its limits, who is let in, how bodies and parameters are
-// read, how errors, pages of lists and streams are written, and how an operation is added to the routes and to the OpenAPI
-// document.
+// Package httpapi is the framework of the HTTP layer: a server with its limits, who is let in, how bodies and
+// parameters are read, how errors, pages of lists and streams are written, and how an operation is added to the routes
+// and to the OpenAPI document.
 //
 // It must not know what any operation does. It imports tenant, since each operation needs a level; record for authors,
 // scopes and pages; and problem. The operations stand in the packages below it: each is one area of the API, adds its

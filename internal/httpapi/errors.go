@@ -20,6 +20,9 @@ import (
 	"agentplatform/internal/record"
 )
 
+// ourFault is all that clients are told of an error that is ours.
+const ourFault = "something went wrong on our side"
+
 // apiError is the one body of all errors.
 type apiError struct {
 	status     int
@@ -46,7 +49,8 @@ func (e *apiError) GetHeaders() http.Header {
 func (e *apiError) MarshalJSON() ([]byte, error) {
 	body := map[string]any{}
 	maps.Copy(body, e.extras)
-	body["status"], body["code"], body["message"], body["detail"], body["request_id"] = "error", e.code, e.message, e.message, e.requestID
+	body["status"], body["code"], body["request_id"] = "error", e.code, e.requestID
+	body["message"], body["detail"] = e.message, e.message
 	if e.fields != nil {
 		body["errors"] = e.fields
 	}
@@ -78,7 +82,8 @@ var statuses = map[problem.Kind]int{
 	problem.Unavailable:        http.StatusServiceUnavailable,
 }
 
-// answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the rest.
+// answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the
+// rest.
 func (s *Server) answerFor(r *Call, err error) *apiError {
 	var ready *apiError
 	if errors.As(err, &ready) {
@@ -87,14 +92,16 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		err = problem.New(problem.TooLarge, "payload_too_large", "the request's body has more than %d bytes", tooLarge.Limit)
+		err = problem.New(
+			problem.TooLarge, "payload_too_large", "the request's body has more than %d bytes", tooLarge.Limit,
+		)
 	}
 	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
 		err = problem.Retry(err) // somebody was faster every time
 	}
 	p, ok := problem.As(err)
 	if !ok {
-		p = &problem.Error{Kind: problem.Internal, Code: "internal", Message: "something went wrong on our side", Cause: err}
+		p = &problem.Error{Kind: problem.Internal, Code: "internal", Message: ourFault, Cause: err}
 	}
 	switch {
 	case errors.Is(p.Cause, context.Canceled): // its client has gone, and reads no answer; nothing of ours is broken
@@ -102,7 +109,14 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 	case p.Cause != nil:
 		s.Log.Error("a request failed", "request_id", r.id, "code", p.Code, "error", p.Cause)
 	}
-	a := &apiError{status: statuses[p.Kind], code: p.Code, message: p.Message, requestID: r.id, fields: p.Fields, extras: p.Extras}
+	a := &apiError{
+		status:    statuses[p.Kind],
+		code:      p.Code,
+		message:   p.Message,
+		requestID: r.id,
+		fields:    p.Fields,
+		extras:    p.Extras,
+	}
 	if p.Kind == problem.Limited || p.Kind == problem.Unavailable {
 		a.retryAfter = wholeSeconds(p.RetryAfter)
 	}
@@ -147,7 +161,8 @@ func setErrorShape() {
 	})
 }
 
-// ErrorOf is an error that a library has answered by itself, with its status and its text, as our one error body has it.
+// ErrorOf is an error that a library has answered by itself, with its status and its text, as our one error body has
+// it.
 func ErrorOf(status int, text string) error {
 	a := frameworkError(status, text, nil)
 	a.status = status // clients of a protocol go by it
@@ -158,12 +173,13 @@ func ErrorOf(status int, text string) error {
 }
 
 func frameworkError(status int, message string, errs []error) *apiError {
-	a := &apiError{status: status, code: "internal", message: "something went wrong on our side"}
+	a := &apiError{status: status, code: "internal", message: ourFault}
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
 		a.code, a.message = "payload_too_large", "the request's body is too large"
 	case status == http.StatusUnsupportedMediaType:
-		a.status, a.code, a.message = http.StatusBadRequest, "invalid_request", "the body must be sent as application/json"
+		a.status, a.code = http.StatusBadRequest, "invalid_request"
+		a.message = "the body must be sent as application/json"
 		a.fields = []problem.Field{{Location: "header.content-type", Message: a.message}}
 	case status >= 400 && status < 500:
 		a.status, a.code = http.StatusBadRequest, "invalid_request"
@@ -176,7 +192,8 @@ func frameworkError(status int, message string, errs []error) *apiError {
 			f := problem.Field{Location: "body", Message: err.Error()}
 			if errors.As(err, &detail) {
 				f = problem.Field{Location: detail.Location, Message: detail.Message}
-				if at, what, nearer := strings.Cut(detail.Message, ": "); nearer && strings.HasPrefix(at, f.Location+".") { // as decode says it
+				at, what, nearer := strings.Cut(detail.Message, ": ")
+				if nearer && strings.HasPrefix(at, f.Location+".") { // as Decode says it
 					f = problem.Field{Location: at, Message: what}
 				}
 			}

@@ -37,8 +37,8 @@ func FormOf(r *http.Request) (*Form, error) {
 	}, nil
 }
 
-// tail is a body of which the end is remembered: the library takes a form that just stops behind a boundary for one that
-// has ended.
+// tail is a body of which the end is remembered: the library takes a form that just stops behind a boundary for one
+// that has ended.
 type tail struct {
 	body io.Reader
 	last []byte // of what came

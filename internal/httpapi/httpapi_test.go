@@ -29,7 +29,11 @@ func TestAClientThatHangsUpIsNoError(t *testing.T) {
 
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
-	e.Do(httptest.NewRequestWithContext(ctx, http.MethodGet, httpapi.Base+"/runs/"+accepted.Header().Get("X-Agent-Run-Id")+"?wait_ms=20000", nil))
+	e.Do(
+		httptest.NewRequestWithContext(
+			ctx, http.MethodGet, httpapi.Base+"/runs/"+accepted.Header().Get("X-Agent-Run-Id")+"?wait_ms=20000", nil,
+		),
+	)
 	assert.Contains(t, log.String(), "a request was given up")
 	assert.NotContains(t, log.String(), "ERROR")
 }
@@ -54,8 +58,18 @@ func FuzzBearerHeader(f *testing.F) {
 func FuzzJSONBodies(f *testing.F) {
 	e := httpapitest.Shared(f)
 	routes := []string{
-		"POST /runs/0123456789abcdef01234567/resume", "POST /runs/0123456789abcdef01234567/followups", "POST /runs/0123456789abcdef01234567/cancel", "POST /runs/cancel",
-		"POST /agents", "PATCH /agents/" + e.Agent, "POST /users", "POST /api-keys", "POST /organizations", "PATCH /organization", "POST /webhooks/test", "POST /files",
+		"POST /runs/0123456789abcdef01234567/resume",
+		"POST /runs/0123456789abcdef01234567/followups",
+		"POST /runs/0123456789abcdef01234567/cancel",
+		"POST /runs/cancel",
+		"POST /agents",
+		"PATCH /agents/" + e.Agent,
+		"POST /users",
+		"POST /api-keys",
+		"POST /organizations",
+		"PATCH /organization",
+		"POST /webhooks/test",
+		"POST /files",
 	}
 	for i := range routes {
 		for _, body := range []string{`{}`, `null`, `[]`, `{"name":"a","model":{"provider":"demo"},"limits":{"max_steps":3}}`, `{"decisions":[{"interrupt_id":"x","decision":"edit","arguments":{}}]}`, `{"filter":{},"confirm_count":9}`, `{"email":"a@b.c","organization_id":null}`, "{\"name\":\"\xff\"}"} {
@@ -75,7 +89,16 @@ func FuzzIdsAndCursors(f *testing.F) {
 	for _, s := range []string{"", "c", "0123456789abcdef01234567", "../x", "a/b", "YzE6eA", "YzE6NQ", "%00", "ü", strings.Repeat("x", 300), "?", "#"} {
 		f.Add(s, s)
 	}
-	paths := []string{"/runs/", "/chats/", "/agents/", "/users/", "/api-keys/", "/files/", "/organizations/", "/toolkits/"}
+	paths := []string{
+		"/runs/",
+		"/chats/",
+		"/agents/",
+		"/users/",
+		"/api-keys/",
+		"/files/",
+		"/organizations/",
+		"/toolkits/",
+	}
 	f.Fuzz(func(t *testing.T, id, cursor string) {
 		for _, path := range append(paths, "/runs?cursor=") {
 			r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/runs", nil)

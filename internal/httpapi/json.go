@@ -15,7 +15,8 @@ import (
 	"agentplatform/internal/strictjson"
 )
 
-// maxJSON bounds a JSON body, which is held whole; an OpenAPI document of 5 MiB fits. Files come as forms, which are not.
+// maxJSON bounds a JSON body, which is held whole; an OpenAPI document of 5 MiB fits. Files come as forms, which are
+// not.
 const maxJSON = 8 << 20
 
 // Bounds of JSON (its size: maxJSON). An OpenAPI document of 5 MiB has about 250,000 values, 20 deep.
@@ -25,8 +26,8 @@ const (
 )
 
 // CheckJSON refuses JSON that is no JSON, is not UTF-8, goes too deep, has too many values, or says one member twice;
-// which of the two was meant, two readers could tell differently. Its work is one pass. It returns an invalid field at a
-// place below the one that is named.
+// which of the two was meant, two readers could tell differently. Its work is one pass. It returns an invalid field at
+// a place below the one that is named.
 func CheckJSON(at string, body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body)) // a buffer is read in place
 	for values := 0; ; values++ {
@@ -90,8 +91,8 @@ func Short(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// Decode reads JSON that [CheckJSON] has let through, and that stands at a place in the request. What has a wrong type is an
-// invalid field, named by its place.
+// Decode reads JSON that [CheckJSON] has let through, and that stands at a place in the request. What has a wrong type
+// is an invalid field, named by its place.
 func Decode(at string, body []byte, into any) error {
 	err := strictjson.Unmarshal(body, into)
 	var wrong *jsonv2.SemanticError

@@ -57,20 +57,12 @@ func TestANameInAnotherCaseIsAnotherName(t *testing.T) {
 	assert.NotEqual(t, 1.0, agent["limits"].(map[string]any)["max_steps"])
 	assert.InEpsilon(t, 2, agent["budget"].(map[string]any)["max_runs"], 0)
 	status, user := sent(
-		t,
-		e,
-		"POST",
-		"/users",
-		`{"email":"a@example.com","budget":{"period":"day","max_runs":2,"MAX_RUNS":9}}`,
+		t, e, "POST", "/users", `{"email":"a@example.com","budget":{"period":"day","max_runs":2,"MAX_RUNS":9}}`,
 	)
 	assert.Equal(t, http.StatusCreated, status)
 	assert.InEpsilon(t, 2, user["budget"].(map[string]any)["max_runs"], 0)
 	status, answer := sent(
-		t,
-		e,
-		"POST",
-		"/a2a/"+e.Agent,
-		`{"jsonrpc":"2.0","id":1,"Method":"tasks/get","method":"nothing"}`,
+		t, e, "POST", "/a2a/"+e.Agent, `{"jsonrpc":"2.0","id":1,"Method":"tasks/get","method":"nothing"}`,
 	)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, fmt.Sprint(answer["error"]), "there is no method nothing")

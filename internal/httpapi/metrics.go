@@ -19,10 +19,14 @@ type metrics struct {
 
 func newMetrics(r *prometheus.Registry) *metrics {
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "http_requests_total", Help: "Requests by route and status."},
-			[]string{"route", "status"}),
+		requests: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "http_requests_total", Help: "Requests by route and status."},
+			[]string{"route", "status"},
+		),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "http_request_seconds", Help: "Time to answer by route.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
+			Name:    "http_request_seconds",
+			Help:    "Time to answer by route.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"route"}),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "http_streams_open", Help: "Open event streams."}),
 	}
@@ -40,8 +44,8 @@ func (m *metrics) observe(_, pattern string, status int, took time.Duration) {
 	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
-// ForOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough: behind
-// a proxy here everybody is, and what a request says of where it comes from, anybody may write.
+// ForOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough:
+// behind a proxy here everybody is, and what a request says of where it comes from, anybody may write.
 func (s *Server) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		address, _, err := net.SplitHostPort(r.RemoteAddr)

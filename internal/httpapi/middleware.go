@@ -52,7 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seen.Header().Set("X-Request-Id", c.id)
 	secure(seen.Header(), r)
 	body := s.steadyBody(w, r)
-	whole := r // its body is what the door gave it, whatever handlers make of theirs
+	whole := r // its body is what steadyBody gave it, whatever handlers make of theirs
 	seen.refuse = func() {
 		if body != nil && !body.ended {
 			hangUp(w, whole)
@@ -70,7 +70,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
 			if seen.status == 0 || seen.waits {
 				seen.status, seen.waits = 0, false
-				(&apiError{status: 500, code: "internal", message: "something went wrong on our side", requestID: c.id}).write(seen)
+				(&apiError{status: 500, code: "internal", message: ourFault, requestID: c.id}).write(seen)
 			}
 		}
 		seen.begin()
@@ -78,8 +78,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = seen.deadline(time.Now().Add(2 * s.Stall))
 		took := s.Host.Elapsed() - began
 		s.metrics.observe(r.Method, pattern, seen.status, took)
-		s.Log.Debug("request", "request_id", c.id, "run_id", c.Run, "method", r.Method, "route", pattern, "status", seen.status,
-			"ms", took.Milliseconds(), "api_key_id", c.Principal.Key.ID)
+		s.Log.Debug("request", "request_id", c.id, "run_id", c.Run, "method", r.Method, "route", pattern,
+			"status", seen.status, "ms", took.Milliseconds(), "api_key_id", c.Principal.Key.ID)
 		if body != nil && !body.ended && seen.Header().Get("Connection") == "close" {
 			c.release()
 			body.linger(w, r)
@@ -106,8 +106,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(seen, r)
 }
 
-// secure tells browsers what an answer is not: a page to show in a frame, anything but what it says it is, or, of the API, to
-// be kept. What is a page says itself what it needs.
+// secure tells browsers what an answer is not: a page to show in a frame, anything but what it says it is, or, of the
+// API, to be kept. What is a page says itself what it needs.
 func secure(h http.Header, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -130,7 +130,7 @@ func (s *Server) pattern(r *http.Request) string {
 // noRoute says whether the path or only the method is unknown.
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if s.pattern(other) != "" {
@@ -141,7 +141,11 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 		return problem.Missing(r.URL.Path)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return &apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: r.Method + " is not possible here"}
+	return &apiError{
+		status:  http.StatusMethodNotAllowed,
+		code:    "method_not_allowed",
+		message: r.Method + " is not possible here",
+	}
 }
 
 // isOpen says whether a path answers without a key.
@@ -155,10 +159,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
 		perMinute, burst := s.Tenants.Rate(p.Organization)
-		if limited := s.limit(w, "address "+address, ratelimit.Limit{PerMinute: perMinute, Burst: burst}); limited != nil {
-			return limited
-		}
-		return err
+		return cmp.Or(s.limit(w, "address "+address, ratelimit.Limit{PerMinute: perMinute, Burst: burst}), err)
 	}
 	c.Principal = p
 	s.strangers.known(r.Context())
@@ -183,7 +184,9 @@ func (s *Server) limit(w http.ResponseWriter, key string, l ratelimit.Limit) err
 	if state.Allowed {
 		return nil
 	}
-	p := problem.New(problem.Limited, "rate_limited", "more than %d requests a minute (and %d at once)", l.PerMinute, l.Burst)
+	p := problem.New(
+		problem.Limited, "rate_limited", "more than %d requests a minute (and %d at once)", l.PerMinute, l.Burst,
+	)
 	p.RetryAfter = state.RetryAfter
 	return p
 }

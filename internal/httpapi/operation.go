@@ -24,8 +24,8 @@ type Operation struct {
 	Tag          string
 }
 
-// Register adds an operation to the routes and to the document, described by the types of what it takes and gives. It is
-// called by who may, with a body that has been held and checked; an error of its becomes an answer.
+// Register adds an operation to the routes and to the document, described by the types of what it takes and gives. It
+// is called by who may, with a body that has been held and checked; an error of its becomes an answer.
 func Register[I, O any](s *Server, o Operation, handle func(context.Context, tenant.Principal, *I) (*O, error)) {
 	described := huma.Operation{
 		Method: o.Method, Path: Base + o.Path, OperationID: o.ID, Summary: o.Summary, Tags: []string{o.Tag},
@@ -54,9 +54,9 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	})
 }
 
-// Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe] puts
-// it into the document. The method may be empty: then it is called for each. It is called by who has the level, or by the
-// run's token where the path has {run_id}; an error of its becomes an answer.
+// Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
+// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level, or
+// by the run's token where the path has {run_id}; an error of its becomes an answer.
 func (s *Server) Handle(
 	method, path string, level tenant.Level, handle func(http.ResponseWriter, *http.Request, *Call) error,
 ) {

@@ -23,7 +23,7 @@ import (
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second
 
-// served is the edge behind a real server: only connections have deadlines.
+// served is the API behind a real server: only connections have deadlines.
 func served(t *testing.T, e httpapitest.API) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(e)
@@ -69,7 +69,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		"JSON, chunked":           {e.Head("PATCH", "/api/v1/agents/"+e.Agent, chunked) + "5\r\n{\"a\":", 400},
 		"a form":                  {e.Head("POST", "/api/v1/chat", form) + "--b\r\n", 400},
 		"a file's form":           {e.Head("POST", "/api/v1/files", form) + "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc", 400},
-		"a face":                  {e.Head("POST", "/api/v1/a2a/"+e.Agent, known), 200},
+		"a protocol":              {e.Head("POST", "/api/v1/a2a/"+e.Agent, known), 200},
 		"a method that is not":    {e.Head("PUT", "/api/v1/agents", known), 405},
 		"a body that nobody asks": {e.Head("GET", "/api/v1/agents", known), 200},
 		"a malformed id":          {e.Head("PATCH", "/api/v1/agents/x", known), 400},
@@ -95,7 +95,9 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 	e.Stall = time.Hour
 	s := served(t, e)
 	for _, path := range []string{"/agents", "/chat", "/files", "/mcp", "/a2a/" + e.Agent} {
-		r := bufio.NewReader(say(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"))
+		r := bufio.NewReader(
+			say(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"),
+		)
 		answer, err := http.ReadResponse(r, nil)
 		require.NoError(t, err, path)
 		assert.Equal(t, http.StatusUnauthorized, answer.StatusCode, path)
@@ -136,7 +138,12 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 	for range 2 * (mostOfOne + more) {
 		open = append(open, say(t, s, head+`{"name":`))
 	}
-	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", `{"name":"a"}`).Code, "what is announced and does not come takes no room")
+	assert.Equal(
+		t,
+		http.StatusCreated,
+		e.Send("POST", "/agents", `{"name":"a"}`).Code,
+		"what is announced and does not come takes no room",
+	)
 	for range mostOfOne + more {
 		c := say(t, s, head)
 		open = append(open, c)
@@ -165,7 +172,9 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 		_ = c.Close()
 	}
 	require.Eventually(t, func() bool {
-		return e.Send("POST", "/agents", `{"name":"a","x":"`+strings.Repeat("x", 1_000_000)+`"}`).Code == http.StatusCreated
+		return e.Send(
+			"POST", "/agents", `{"name":"a","x":"`+strings.Repeat("x", 1_000_000)+`"}`,
+		).Code == http.StatusCreated
 	}, patience, 10*time.Millisecond, "what was held is given back")
 }
 
@@ -182,7 +191,9 @@ func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
 	}
 	s.Start()
 	t.Cleanup(s.Close)
-	say(t, s, strings.Repeat("GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n", 60)) // more than any buffer between takes
+	say(
+		t, s, strings.Repeat("GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n", 60),
+	) // more than any buffer between takes
 	select {
 	case <-closed:
 	case <-time.After(patience):
@@ -190,7 +201,7 @@ func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
 	}
 }
 
-// limited is the edge behind the server that programs use.
+// limited is the API behind the server that programs use.
 func limited(t *testing.T, e httpapitest.API) *httptest.Server {
 	t.Helper()
 	s := &httptest.Server{Config: e.HTTP()}

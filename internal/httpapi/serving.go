@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// HTTP makes the server that the edge is reached through, with its limits on connections.
+// HTTP makes the server that the API is reached through, with its limits on connections.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -95,7 +95,9 @@ func (s *Server) Seat(c *Call) error {
 	case c.seated:
 		return nil
 	case s.KeyStreams > 0 && s.seats.of[key] >= s.KeyStreams:
-		p = problem.New(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
+		p = problem.New(
+			problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams,
+		)
 	case s.Streams > 0 && s.seats.all >= s.Streams:
 		p = problem.New(problem.Unavailable, "unavailable", "too many streams are open; try again")
 	}

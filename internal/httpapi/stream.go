@@ -51,7 +51,11 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	right := s.Tenants.RightTo(c.Principal, stream.Agent)
-	out := &Sink{w: w, controller: http.NewResponseController(w), mayGoOn: func() bool { return right.Lasts(following) }}
+	out := &Sink{
+		w:          w,
+		controller: http.NewResponseController(w),
+		mayGoOn:    func() bool { return right.Lasts(following) },
+	}
 	w.WriteHeader(http.StatusOK)
 	out.put(nil) // the headers, before the first event
 	if !out.MayGoOn() {
@@ -100,7 +104,7 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 }
 
 // watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every
-// stream, so that it must stay small: a look, whose stack is large, has a goroutine of its own.
+// stream, so that it must stay small: asking for the right, whose stack is large, has a goroutine of its own.
 func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Right, end func()) {
 	for ctx.Err() == nil {
 		changes, changed := s.Tenants.Changes(p)

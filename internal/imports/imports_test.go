@@ -302,6 +302,14 @@ func TestProgramsDoNotLinkForbiddenPackages(t *testing.T) {
 	}
 }
 
+// What is written together is for a use case to say, which other entry points than HTTP have as well.
+func TestTheHTTPLayerCommitsNothing(t *testing.T) {
+	const writing = `\.(Commit|Begin|NoteDeed)\(|record\.(Create|Change|Remove)`
+	out, err := exec.Command("grep", "-rnE", writing, "--include=*.go", "--exclude=*_test.go", "../httpapi").Output()
+	assert.Empty(t, string(out), "a use case commits")
+	require.Error(t, err) // grep found nothing
+}
+
 func TestUseCasesReadNoClock(t *testing.T) {
 	for _, room := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "move",
 		"record", "tenant", "feed", "files"} {

@@ -401,7 +401,8 @@ func trioKey(secret string) []byte {
 
 // Redeliver asks for another try of a delivery with the same id and the same bytes. force allows deliveries that have
 // not failed. It returns a problem of kind NotFound or Forbidden, of kind Conflict with the delivery's state when it
-// has not failed and force is not set, and of kind Unavailable when the delivery kept changing.
+// has not failed and force is not set, and of kind Unavailable when the delivery kept changing. Who asked is
+// written to the audit log.
 func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Hook, error) {
 	for range 8 {
 		e, err := s.Store.Delivery(ctx, scope, id)
@@ -416,7 +417,10 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 		}
 		h.Redeliver, h.NextAttempt = true, s.Host.Now()
 		after, err := s.save(ctx, e, h, s.Host.NewID())
-		if !errors.Is(err, record.ErrStale) {
+		switch {
+		case err == nil:
+			return after.Value, s.Store.NoteDeed(ctx, h.Organization, "delivery", h.DeliveryID)
+		case !errors.Is(err, record.ErrStale):
 			return after.Value, err
 		}
 	}

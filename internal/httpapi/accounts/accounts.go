@@ -1,6 +1,7 @@
 // Package accounts is the area of the API for organizations, users, groups and API keys.
 //
-// It holds no rule about who may do what to whom; those are tenant's. It imports the framework above it and no other area.
+// It holds no rule about who may do what to whom; those are tenant's. It imports the framework above it and no other
+// area.
 package accounts
 
 import (
@@ -89,7 +90,9 @@ func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string
 	if !null {
 		wanted = *named
 		if !host.ValidID(wanted) {
-			return "", problem.InvalidField("body.organization_id", "must be an identifier of 24 hex digits, or null for none")
+			return "", problem.InvalidField(
+				"body.organization_id", "must be an identifier of 24 hex digits, or null for none",
+			)
 		}
 	}
 	if wanted == p.Organization.ID {

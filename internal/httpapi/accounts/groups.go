@@ -62,8 +62,13 @@ type groupView struct {
 
 func viewGroup(g record.Group) groupView {
 	return groupView{
-		GroupID: g.ID, OrganizationID: httpapi.OptionalOwner(g.Organization), Name: g.Name, Description: g.Description, Budget: httpapi.Nullable[record.Budget]{Value: g.Budget},
-		CreatedAt: events.Time(g.CreatedAt), UpdatedAt: events.Time(g.UpdatedAt),
+		GroupID:        g.ID,
+		OrganizationID: httpapi.OptionalOwner(g.Organization),
+		Name:           g.Name,
+		Description:    g.Description,
+		Budget:         httpapi.Nullable[record.Budget]{Value: g.Budget},
+		CreatedAt:      events.Time(g.CreatedAt),
+		UpdatedAt:      events.Time(g.UpdatedAt),
 	}
 }
 
@@ -90,7 +95,9 @@ func (in GroupInput) edit() tenant.GroupEdit {
 	return e
 }
 
-func (h *handlers) createGroup(ctx context.Context, p tenant.Principal, in *GroupInput) (*httpapi.Answer[groupView], error) {
+func (h *handlers) createGroup(
+	ctx context.Context, p tenant.Principal, in *GroupInput,
+) (*httpapi.Answer[groupView], error) {
 	e, err := h.Tenants.CreateGroup(ctx, p.Organization.ID, in.edit())
 	return groupAnswer(e), err
 }
@@ -100,7 +107,9 @@ type groupList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (h *handlers) listGroups(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[groupList], error) {
+func (h *handlers) listGroups(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[groupList], error) {
 	page, err := httpapi.Resources[record.Group](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
@@ -112,7 +121,9 @@ func (h *handlers) listGroups(ctx context.Context, p tenant.Principal, in *httpa
 	return &httpapi.Answer[groupList]{Body: list}, nil
 }
 
-func (h *handlers) readGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[groupView], error) {
+func (h *handlers) readGroup(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[groupView], error) {
 	if err := in.Check("group"); err != nil {
 		return nil, err
 	}

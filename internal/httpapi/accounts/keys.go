@@ -57,8 +57,17 @@ type keyView struct {
 
 func viewKey(k record.APIKey, used time.Time) keyView {
 	return keyView{
-		APIKeyID: k.ID, OrganizationID: httpapi.OptionalOwner(k.Organization), UserID: k.UserID, Name: k.Name, Level: k.Level, Prefix: k.Prefix,
-		ExpiresAt: httpapi.OptionalTime(k.ExpiresAt), Budget: httpapi.Nullable[record.Budget]{Value: k.Budget}, LastUsedAt: httpapi.OptionalTime(used), CreatedAt: events.Time(k.CreatedAt), UpdatedAt: events.Time(k.UpdatedAt),
+		APIKeyID:       k.ID,
+		OrganizationID: httpapi.OptionalOwner(k.Organization),
+		UserID:         k.UserID,
+		Name:           k.Name,
+		Level:          k.Level,
+		Prefix:         k.Prefix,
+		ExpiresAt:      httpapi.OptionalTime(k.ExpiresAt),
+		Budget:         httpapi.Nullable[record.Budget]{Value: k.Budget},
+		LastUsedAt:     httpapi.OptionalTime(used),
+		CreatedAt:      events.Time(k.CreatedAt),
+		UpdatedAt:      events.Time(k.UpdatedAt),
 	}
 }
 
@@ -82,7 +91,12 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 	if err != nil {
 		return nil, err
 	}
-	k := tenant.NewKey{Name: in.Body.Name, UserID: in.Body.UserID, Level: tenant.Level(in.Body.Level), Budget: budgetIn(in.RawBody)}
+	k := tenant.NewKey{
+		Name:   in.Body.Name,
+		UserID: in.Body.UserID,
+		Level:  tenant.Level(in.Body.Level),
+		Budget: budgetIn(in.RawBody),
+	}
 	if k.UserID == "" {
 		k.UserID = p.User.ID
 	}
@@ -93,7 +107,10 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		k.ExpiresAt = in.Body.ExpiresAt.UTC().Truncate(time.Millisecond)
 	}
 	e, text, err := h.Tenants.CreateKey(ctx, p, record.Of(organization), k)
-	return &httpapi.Answer[newKeyView]{ETag: httpapi.ETagOf(e.Version()), Body: newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text}}, err
+	return &httpapi.Answer[newKeyView]{
+		ETag: httpapi.ETagOf(e.Version()),
+		Body: newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text},
+	}, err
 }
 
 type keyList struct {
@@ -101,7 +118,9 @@ type keyList struct {
 	NextCursor *string   `json:"next_cursor"`
 }
 
-func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[keyList], error) {
+func (h *handlers) listKeys(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[keyList], error) {
 	page, err := httpapi.Resources[record.APIKey](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
@@ -129,7 +148,9 @@ func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[record.APIKey]
 	return &httpapi.Answer[keyView]{ETag: httpapi.ETagOf(e.Version()), Body: viewKey(e.Value, used[0])}, nil
 }
 
-func (h *handlers) readKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[keyView], error) {
+func (h *handlers) readKey(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[keyView], error) {
 	if err := in.Check("api key"); err != nil {
 		return nil, err
 	}
@@ -157,7 +178,9 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 	if in.Body.ExpiresAt != nil || isNull(in.RawBody, "expires_at") {
 		expiresAt = &in.Body.ExpiresAt
 	}
-	e, err := h.Tenants.EditKey(ctx, p, h.reach(p), in.ID, in.Precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody))
+	e, err := h.Tenants.EditKey(
+		ctx, p, h.reach(p), in.ID, in.Precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +202,10 @@ func (h *handlers) rotateKey(ctx context.Context, p tenant.Principal, in *struct
 	if shown, err := h.keyAnswer(ctx, e); err == nil { // the new text must be told all the same
 		view = shown.Body
 	}
-	return &httpapi.Answer[newKeyView]{ETag: httpapi.ETagOf(e.Version()), Body: newKeyView{keyView: view, Key: text}}, nil
+	return &httpapi.Answer[newKeyView]{
+		ETag: httpapi.ETagOf(e.Version()),
+		Body: newKeyView{keyView: view, Key: text},
+	}, nil
 }
 
 func (h *handlers) revokeKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

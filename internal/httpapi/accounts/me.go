@@ -48,7 +48,9 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 		m.Organization.Value = &o
 	}
 	m.Limits.RequestsPerMinute, m.Limits.Burst = h.Tenants.Rate(p.Organization)
-	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(ctx, p.Organization.ID, p.User.ID)
+	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(
+		ctx, p.Organization.ID, p.User.ID,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,17 @@ func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]budgetVie
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, budgetView{Kind: l.Kind, ID: l.ID, Budget: l.Budget, Runs: spent.Runs, Tokens: spent.Tokens, EndsAt: events.Time(l.Ends(now))})
+		list = append(
+			list,
+			budgetView{
+				Kind:   l.Kind,
+				ID:     l.ID,
+				Budget: l.Budget,
+				Runs:   spent.Runs,
+				Tokens: spent.Tokens,
+				EndsAt: events.Time(l.Ends(now)),
+			},
+		)
 	}
 	return list, nil
 }

@@ -82,9 +82,17 @@ func (h *handlers) viewOrganization(o record.Organization) organizationView {
 	most := h.Tenants.Ceilings(o)
 	v := organizationView{
 		Ceilings:       ceilingsView{&capsView{&most.UserCap, &most.Cap}, &rateView{&most.RateLimit, &most.RateBurst}},
-		OrganizationID: o.ID, Name: o.Name, Caps: capsView{User: &userCap, Organization: &organizationCap},
-		RateLimit: rateView{RequestsPerMinute: &perMinute, Burst: &burst}, WebhookSecretConfigured: o.Secret != "", Budget: httpapi.Nullable[record.Budget]{Value: o.Budget},
-		CreatedAt: events.Time(o.CreatedAt), UpdatedAt: events.Time(o.UpdatedAt),
+		OrganizationID: o.ID,
+		Name:           o.Name,
+		Caps:           capsView{User: &userCap, Organization: &organizationCap},
+		RateLimit: rateView{
+			RequestsPerMinute: &perMinute,
+			Burst:             &burst,
+		},
+		WebhookSecretConfigured: o.Secret != "",
+		Budget:                  httpapi.Nullable[record.Budget]{Value: o.Budget},
+		CreatedAt:               events.Time(o.CreatedAt),
+		UpdatedAt:               events.Time(o.UpdatedAt),
 	}
 	if o.RetentionDays > 0 {
 		v.RunRetentionDays = &o.RetentionDays
@@ -128,7 +136,12 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	if err := httpapi.Decode("body", in.RawBody, &raw.Rest); err != nil {
 		return tenant.OrganizationEdit{}, err
 	}
-	e := tenant.OrganizationEdit{Name: in.Body.Name, RetentionDays: in.Body.RunRetentionDays, Secret: in.Body.WebhookSecret, Budget: tenant.BudgetEdit(raw.Rest["budget"])}
+	e := tenant.OrganizationEdit{
+		Name:          in.Body.Name,
+		RetentionDays: in.Body.RunRetentionDays,
+		Secret:        in.Body.WebhookSecret,
+		Budget:        tenant.BudgetEdit(raw.Rest["budget"]),
+	}
 	for _, m := range []struct {
 		from map[string]*int
 		name string
@@ -141,7 +154,10 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		{raw.RateLimit, "burst", "body.rate_limit.burst", &e.RateBurst},
 		{raw.Ceilings.Caps, "user", "body.ceilings.caps.user", &e.Ceilings.UserCap},
 		{raw.Ceilings.Caps, "organization", "body.ceilings.caps.organization", &e.Ceilings.Cap},
-		{raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute", &e.Ceilings.RateLimit},
+		{
+			raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute",
+			&e.Ceilings.RateLimit,
+		},
 		{raw.Ceilings.RateLimit, "burst", "body.ceilings.rate_limit.burst", &e.Ceilings.RateBurst},
 	} {
 		v, there := m.from[m.name]
@@ -171,7 +187,9 @@ func (h *handlers) organizationAnswer(e record.Entity[record.Organization]) *htt
 	return &httpapi.Answer[organizationView]{ETag: httpapi.ETagOf(e.Version()), Body: h.viewOrganization(e.Value)}
 }
 
-func (h *handlers) createOrganization(ctx context.Context, _ tenant.Principal, in *OrganizationInput) (*httpapi.Answer[organizationView], error) {
+func (h *handlers) createOrganization(
+	ctx context.Context, _ tenant.Principal, in *OrganizationInput,
+) (*httpapi.Answer[organizationView], error) {
 	edit, err := in.edit()
 	if err != nil {
 		return nil, err
@@ -185,7 +203,9 @@ type organizationList struct {
 	NextCursor    *string            `json:"next_cursor"`
 }
 
-func (h *handlers) listOrganizations(ctx context.Context, _ tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[organizationList], error) {
+func (h *handlers) listOrganizations(
+	ctx context.Context, _ tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[organizationList], error) {
 	page, err := httpapi.Resources[record.Organization](ctx, h.Store, record.System(), *in)
 	if err != nil {
 		return nil, err
@@ -199,7 +219,9 @@ func (h *handlers) listOrganizations(ctx context.Context, _ tenant.Principal, in
 	return &httpapi.Answer[organizationList]{Body: list}, nil
 }
 
-func (h *handlers) readOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[organizationView], error) {
+func (h *handlers) readOrganization(
+	ctx context.Context, _ tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[organizationView], error) {
 	if err := in.Check("organization"); err != nil {
 		return nil, err
 	}
@@ -234,7 +256,9 @@ func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, i
 	return nil, nil
 }
 
-func (h *handlers) readOwnOrganization(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[organizationView], error) {
+func (h *handlers) readOwnOrganization(
+	ctx context.Context, p tenant.Principal, _ *struct{},
+) (*httpapi.Answer[organizationView], error) {
 	id, err := own(p)
 	if err != nil {
 		return nil, err
@@ -243,7 +267,9 @@ func (h *handlers) readOwnOrganization(ctx context.Context, p tenant.Principal, 
 	return h.organizationAnswer(e), err
 }
 
-func (h *handlers) editOwnOrganization(ctx context.Context, p tenant.Principal, in *OrganizationInput) (*httpapi.Answer[organizationView], error) {
+func (h *handlers) editOwnOrganization(
+	ctx context.Context, p tenant.Principal, in *OrganizationInput,
+) (*httpapi.Answer[organizationView], error) {
 	id, err := own(p)
 	if err != nil {
 		return nil, err
@@ -261,11 +287,15 @@ type secretView struct {
 	PreviousUntil *string `json:"previous_until" doc:"until then the previous secret is used as well"`
 }
 
-func (h *handlers) rotateSecret(ctx context.Context, p tenant.Principal, in *struct{ Body *overlap }) (*httpapi.Answer[secretView], error) {
+func (h *handlers) rotateSecret(
+	ctx context.Context, p tenant.Principal, in *struct{ Body *overlap },
+) (*httpapi.Answer[secretView], error) {
 	id, err := own(p)
 	if err != nil {
 		return nil, err
 	}
 	secret, until, err := h.Tenants.RotateWebhookSecret(ctx, id, in.Body.duration())
-	return &httpapi.Answer[secretView]{Body: secretView{Secret: secret, PreviousUntil: httpapi.OptionalTime(until)}}, err
+	return &httpapi.Answer[secretView]{
+		Body: secretView{Secret: secret, PreviousUntil: httpapi.OptionalTime(until)},
+	}, err
 }

@@ -49,8 +49,15 @@ type userView struct {
 
 func viewUser(u record.User) userView {
 	v := userView{
-		UserID: u.ID, OrganizationID: httpapi.OptionalOwner(u.Organization), Email: u.Email, Name: u.Name, Role: u.Role, GroupIDs: append([]string{}, u.GroupIDs...), Budget: httpapi.Nullable[record.Budget]{Value: u.Budget},
-		CreatedAt: events.Time(u.CreatedAt), UpdatedAt: events.Time(u.UpdatedAt),
+		UserID:         u.ID,
+		OrganizationID: httpapi.OptionalOwner(u.Organization),
+		Email:          u.Email,
+		Name:           u.Name,
+		Role:           u.Role,
+		GroupIDs:       append([]string{}, u.GroupIDs...),
+		Budget:         httpapi.Nullable[record.Budget]{Value: u.Budget},
+		CreatedAt:      events.Time(u.CreatedAt),
+		UpdatedAt:      events.Time(u.UpdatedAt),
 	}
 	if u.Cap > 0 {
 		v.ConcurrencyCap = &u.Cap
@@ -78,14 +85,23 @@ type UserInput struct {
 }
 
 func (in UserInput) edit() tenant.UserEdit {
-	e := tenant.UserEdit{Email: in.Body.Email, Name: in.Body.Name, Role: in.Body.Role, GroupIDs: in.Body.GroupIDs, Cap: in.Body.ConcurrencyCap, Budget: budgetIn(in.RawBody)}
+	e := tenant.UserEdit{
+		Email:    in.Body.Email,
+		Name:     in.Body.Name,
+		Role:     in.Body.Role,
+		GroupIDs: in.Body.GroupIDs,
+		Cap:      in.Body.ConcurrencyCap,
+		Budget:   budgetIn(in.RawBody),
+	}
 	if isNull(in.RawBody, "concurrency_cap") {
 		e.Cap = new(int)
 	}
 	return e
 }
 
-func (h *handlers) createUser(ctx context.Context, p tenant.Principal, in *UserInput) (*httpapi.Answer[userView], error) {
+func (h *handlers) createUser(
+	ctx context.Context, p tenant.Principal, in *UserInput,
+) (*httpapi.Answer[userView], error) {
 	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
 	if err != nil {
 		return nil, err
@@ -99,7 +115,9 @@ type userList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[userList], error) {
+func (h *handlers) listUsers(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[userList], error) {
 	page, err := httpapi.Resources[record.User](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
@@ -111,7 +129,9 @@ func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *httpap
 	return &httpapi.Answer[userList]{Body: list}, nil
 }
 
-func (h *handlers) readUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[userView], error) {
+func (h *handlers) readUser(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[userView], error) {
 	if err := in.Check("user"); err != nil {
 		return nil, err
 	}

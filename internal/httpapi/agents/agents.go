@@ -107,10 +107,18 @@ type agentView struct {
 
 func viewAgent(a record.Agent) agentView {
 	v := agentView{
-		AgentID: a.ID, OrganizationID: httpapi.OptionalOwner(a.Organization), Version: a.Version, Published: a.Current(), AgentSpec: a.Spec, Budget: httpapi.Nullable[record.Budget]{Value: a.Spec.Budget},
-		CreatedAt: events.Time(a.CreatedAt), UpdatedAt: events.Time(a.UpdatedAt),
+		AgentID:        a.ID,
+		OrganizationID: httpapi.OptionalOwner(a.Organization),
+		Version:        a.Version,
+		Published:      a.Current(),
+		AgentSpec:      a.Spec,
+		Budget:         httpapi.Nullable[record.Budget]{Value: a.Spec.Budget},
+		CreatedAt:      events.Time(a.CreatedAt),
+		UpdatedAt:      events.Time(a.UpdatedAt),
 	}
-	for _, list := range []*[]string{&v.ToolkitIDs, &v.KnowledgeBaseIDs, &v.GroupIDs, &v.ApproverGroupIDs, &v.Approval.Tools} {
+	for _, list := range []*[]string{
+		&v.ToolkitIDs, &v.KnowledgeBaseIDs, &v.GroupIDs, &v.ApproverGroupIDs, &v.Approval.Tools,
+	} {
 		if *list == nil {
 			*list = []string{}
 		}
@@ -163,7 +171,9 @@ type agentList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (h *handlers) listAgents(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[agentList], error) {
+func (h *handlers) listAgents(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[agentList], error) {
 	page, err := httpapi.Resources[record.Agent](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
@@ -177,7 +187,9 @@ func (h *handlers) listAgents(ctx context.Context, p tenant.Principal, in *httpa
 	return &httpapi.Answer[agentList]{Body: list}, nil
 }
 
-func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[agentView], error) {
+func (h *handlers) readAgent(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[agentView], error) {
 	if err := in.Check("agent"); err != nil {
 		return nil, err
 	}
@@ -194,9 +206,17 @@ func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct
 	if err := in.Check("agent"); err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.EditAgent(ctx, p, in.ID, in.Precondition(), in.Body.SkipCheck, in.Body.Publish == nil || *in.Body.Publish, func(current record.AgentSpec) (record.AgentSpec, error) {
-		return h.merged(p.Organization.ID, current, in.RawBody)
-	})
+	e, err := h.Tenants.EditAgent(
+		ctx,
+		p,
+		in.ID,
+		in.Precondition(),
+		in.Body.SkipCheck,
+		in.Body.Publish == nil || *in.Body.Publish,
+		func(current record.AgentSpec) (record.AgentSpec, error) {
+			return h.merged(p.Organization.ID, current, in.RawBody)
+		},
+	)
 	return agentAnswer(e), err
 }
 
@@ -249,7 +269,9 @@ type modelList struct {
 	NextCursor  *string           `json:"next_cursor"`
 }
 
-func (h *handlers) listModels(ctx context.Context, _ tenant.Principal, _ *struct{}) (*httpapi.Answer[modelList], error) {
+func (h *handlers) listModels(
+	ctx context.Context, _ tenant.Principal, _ *struct{},
+) (*httpapi.Answer[modelList], error) {
 	reached := h.Models.List(ctx)
 	list := modelList{Models: []modelView{}, Unreachable: reached.Unreachable}
 	for _, m := range reached.Models {

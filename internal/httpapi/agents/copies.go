@@ -46,7 +46,9 @@ func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *s
 	if in.Body != nil && in.Body.Name != nil {
 		spec.Name = *in.Body.Name
 	} else if spec.Name += " (copy)"; utf8.RuneCountInString(spec.Name) > 200 {
-		return nil, problem.InvalidField("body.name", "is required: with (copy) the agent's name has more than 200 characters")
+		return nil, problem.InvalidField(
+			"body.name", "is required: with (copy) the agent's name has more than 200 characters",
+		)
 	}
 	made, err := h.Tenants.DuplicateAgent(ctx, e.Value, spec)
 	if err != nil {
@@ -83,15 +85,21 @@ func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *stru
 			return nil, err
 		}
 	}
-	d := agentDocument{Format: "agent-platform/agent", Version: exportVersion, ExportedAt: events.Time(h.Host.Now()), Agent: a.Spec}
+	d := agentDocument{
+		Format:     "agent-platform/agent",
+		Version:    exportVersion,
+		ExportedAt: events.Time(h.Host.Now()),
+		Agent:      a.Spec,
+	}
 	d.Toolkits, d.Agent.ToolkitIDs, err = h.Toolkits.Export(ctx, p.Scope(), a.Spec.ToolkitIDs)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Store.NoteDeed(ctx, p.Organization.ID, "agent", in.ID); err != nil {
+	if err := h.Tenants.NoteExport(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
-	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{} // they are this organization's
+	// What else it names is this organization's.
+	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{}
 	return &httpapi.Answer[agentDocument]{Body: d}, nil
 }
 

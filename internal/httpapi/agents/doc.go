@@ -1,8 +1,8 @@
-// Package agents is the area of the API for agents, their versions and copies, the models they may have and the toolkits
-// their tools come from.
+// Package agents is the area of the API for agents, their versions and copies, the models they may have and the
+// toolkits their tools come from.
 //
-// It holds no rule about agents or tools; those are tenant's and toolkit's. It imports the framework above it and no other
-// area.
+// It holds no rule about agents or tools; those are tenant's and toolkit's. It imports the framework above it and no
+// other area.
 package agents
 
 import (

@@ -32,8 +32,11 @@ func (h *handlers) toolkitRoutes() {
 		ID: "read-toolkit", Tag: "toolkits", Summary: "Read a toolkit",
 	}, h.readToolkit)
 	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/toolkits/{id}", Level: manage,
-		ID: "edit-toolkit", Tag: "toolkits",
+		Method:  "PATCH",
+		Path:    "/toolkits/{id}",
+		Level:   manage,
+		ID:      "edit-toolkit",
+		Tag:     "toolkits",
 		Summary: "Change a toolkit; refresh it to see what it then offers. When it moves to another server it loses its credentials, unless new ones come along",
 	}, h.editToolkit)
 	httpapi.Register(h.Server, httpapi.Operation{
@@ -83,7 +86,15 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 	if err := httpapi.Decode("body", raw, &there); err != nil {
 		return toolkit.Draft{}, err
 	}
-	d := toolkit.Draft{Kind: b.Kind, Name: b.Name, URL: b.URL, BaseURL: b.BaseURL, Request: b.Request, Command: b.Command, Enabled: b.Enabled}
+	d := toolkit.Draft{
+		Kind:    b.Kind,
+		Name:    b.Name,
+		URL:     b.URL,
+		BaseURL: b.BaseURL,
+		Request: b.Request,
+		Command: b.Command,
+		Enabled: b.Enabled,
+	}
 	if _, named := there["enabled"]; named && d.Enabled == nil {
 		d.Enabled = []string{}
 	}
@@ -96,8 +107,10 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 	}
 	if c := there["credentials"]; c != nil {
 		d.Credentials = &tool.Credentials{} // null: none
-		if err := jsonv2.Unmarshal(c, d.Credentials, jsonv2.RejectUnknownMembers(true)); err != nil || (d.Credentials.Type == "" && string(c) != "null") {
-			return d, problem.InvalidField("body.credentials", "must be {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password} or null")
+		err := jsonv2.Unmarshal(c, d.Credentials, jsonv2.RejectUnknownMembers(true))
+		if err != nil || d.Credentials.Type == "" && string(c) != "null" {
+			return d, problem.InvalidField("body.credentials", "must be {type: bearer, token}, "+
+				"{type: header or query, name, value}, {type: basic, username, password} or null")
 		}
 	}
 	return d, nil
@@ -129,11 +142,21 @@ func optional(text string) *string {
 
 func viewToolkit(t record.Toolkit) toolkitView {
 	v := toolkitView{
-		ToolkitID: t.ID, OrganizationID: httpapi.OptionalOwner(t.Organization), Kind: t.Kind, Name: t.Name, URL: optional(t.URL), BaseURL: optional(t.BaseURL),
-		Request: t.Request, Command: t.Command, CredentialsType: optional(t.Lets), Origins: append([]string{}, t.Origins...),
-		ToolCount: t.ToolCount,
+		ToolkitID:       t.ID,
+		OrganizationID:  httpapi.OptionalOwner(t.Organization),
+		Kind:            t.Kind,
+		Name:            t.Name,
+		URL:             optional(t.URL),
+		BaseURL:         optional(t.BaseURL),
+		Request:         t.Request,
+		Command:         t.Command,
+		CredentialsType: optional(t.Lets),
+		Origins:         append([]string{}, t.Origins...),
+		ToolCount:       t.ToolCount,
 	}
-	for to, at := range map[**string]time.Time{&v.CreatedAt: t.CreatedAt, &v.UpdatedAt: t.UpdatedAt, &v.RefreshedAt: t.RefreshedAt} {
+	for to, at := range map[**string]time.Time{
+		&v.CreatedAt: t.CreatedAt, &v.UpdatedAt: t.UpdatedAt, &v.RefreshedAt: t.RefreshedAt,
+	} {
 		if !at.IsZero() { // as of what was never refreshed, and of the built-in one of no organization
 			*to = optional(events.Time(at))
 		}
@@ -165,7 +188,9 @@ type toolkitList struct {
 	NextCursor *string       `json:"next_cursor"`
 }
 
-func (h *handlers) listToolkits(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[toolkitList], error) {
+func (h *handlers) listToolkits(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[toolkitList], error) {
 	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
 	if in.Cursor == "" {
 		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), record.BuiltinToolkit(p.Organization.ID))
@@ -204,7 +229,9 @@ func viewToolkitOf(p tenant.Principal, t record.Toolkit) toolkitView {
 	return viewToolkit(t)
 }
 
-func (h *handlers) readToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[toolkitView], error) {
+func (h *handlers) readToolkit(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[toolkitView], error) {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
@@ -251,7 +278,9 @@ type differenceView struct {
 	Changed []string `json:"changed" doc:"those that say, take or call something else than before; they are not enabled any more"`
 }
 
-func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[differenceView], error) {
+func (h *handlers) refreshToolkit(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[differenceView], error) {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
@@ -259,11 +288,17 @@ func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *h
 	if err != nil {
 		return nil, err
 	}
-	v := differenceView{append([]string{}, d.Added...), append([]string{}, d.Removed...), append([]string{}, d.Changed...)}
+	v := differenceView{
+		append([]string{}, d.Added...),
+		append([]string{}, d.Removed...),
+		append([]string{}, d.Changed...),
+	}
 	return &httpapi.Answer[differenceView]{Body: v}, nil
 }
 
-func (h *handlers) listResources(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[tool.Offerings], error) {
+func (h *handlers) listResources(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[tool.Offerings], error) {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
@@ -271,7 +306,8 @@ func (h *handlers) listResources(ctx context.Context, p tenant.Principal, in *ht
 	if err != nil {
 		return nil, err
 	}
-	found.Resources, found.Prompts = append([]tool.Resource{}, found.Resources...), append([]tool.Prompt{}, found.Prompts...)
+	found.Resources = append([]tool.Resource{}, found.Resources...)
+	found.Prompts = append([]tool.Prompt{}, found.Prompts...)
 	return &httpapi.Answer[tool.Offerings]{Body: found}, nil
 }
 
@@ -294,8 +330,13 @@ type toolView struct {
 
 func viewTool(t toolkit.Tool) toolView {
 	v := toolView{
-		Name: t.Name, Description: t.Description, Parameters: t.Parameters, Enabled: t.Enabled, Approval: t.Approval.Mode, RetrySafe: t.RetrySafe,
-		Problem: t.Problem,
+		Name:        t.Name,
+		Description: t.Description,
+		Parameters:  t.Parameters,
+		Enabled:     t.Enabled,
+		Approval:    t.Approval.Mode,
+		RetrySafe:   t.RetrySafe,
+		Problem:     t.Problem,
 	}
 	if v.Approval == "" {
 		v.Approval = "never"
@@ -314,7 +355,9 @@ type toolList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listTools(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*httpapi.Answer[toolList], error) {
+func (h *handlers) listTools(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[toolList], error) {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
@@ -384,7 +427,9 @@ func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
-	a, err := h.Toolkits.Try(ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.May(tenant.LevelAdmin) })
+	a, err := h.Toolkits.Try(
+		ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.May(tenant.LevelAdmin) },
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Package files is the area of the API for files that users send and read.
 //
-// What a file is, and where its bytes are, is the use case's to say (internal/files). It imports the framework above it and
-// no other area.
+// What a file is, and where its bytes are, is the use case's to say (internal/files). It imports the framework above it
+// and no other area.
 package files
 
 import (
@@ -40,7 +40,14 @@ type upload struct {
 }
 
 func viewFile(f record.File) fileView {
-	return fileView{FileID: f.ID, Name: f.Name, ContentType: f.ContentType, Size: f.Size, Uploaded: f.Uploaded, CreatedAt: events.Time(f.CreatedAt)}
+	return fileView{
+		FileID:      f.ID,
+		Name:        f.Name,
+		ContentType: f.ContentType,
+		Size:        f.Size,
+		Uploaded:    f.Uploaded,
+		CreatedAt:   events.Time(f.CreatedAt),
+	}
 }
 
 type fileAnnouncement struct {
@@ -75,7 +82,9 @@ func described(s *httpapi.Server) []huma.Operation {
 	bytes := func() *huma.Schema { return &huma.Schema{Type: "string", Format: "binary"} }
 	file := of("application/json", httpapi.SchemaOf[fileView](s))
 	id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
-	sent := of("multipart/form-data", &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"file": bytes()}})
+	sent := of(
+		"multipart/form-data", &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"file": bytes()}},
+	)
 	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[fileAnnouncement](s)}
 	read := of("application/octet-stream", bytes())
 	read["application/json"] = file["application/json"]
@@ -167,7 +176,8 @@ func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, p tenant
 	}
 	v := viewFile(f)
 	v.Upload = &upload{
-		Method: http.MethodPut, URL: strings.TrimSuffix(h.PublicURL, "/") + httpapi.Base + "/files/" + f.ID + "/content",
+		Method:  http.MethodPut,
+		URL:     strings.TrimSuffix(h.PublicURL, "/") + httpapi.Base + "/files/" + f.ID + "/content",
 		Headers: map[string]string{"Content-Type": f.ContentType},
 	}
 	if address != nil {

@@ -211,7 +211,8 @@ func (a API) Begin(t testing.TB, pairs ...string) Handle {
 	return h
 }
 
-// Head is the head of a request with the key, as it goes over the wire; more are further headers, each with its line end.
+// Head is the head of a request with the key, as it goes over the wire; more are further headers, each with its line
+// end.
 func (a API) Head(method, path, more string) string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, a.Key, more)
 }

@@ -36,15 +36,15 @@ const docsScript = `SwaggerUIBundle({
 })
 `
 
-// docsPolicy is what the page needs: its own files, the pictures and styles that Swagger UI writes into it, and the address
-// at which requests are tried.
+// docsPolicy is what the page needs: its own files, the pictures and styles that Swagger UI writes into it, and the
+// address at which requests are tried.
 func docsPolicy(publicURL string) string {
 	reached := ""
 	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
 		reached = " " + u.Scheme + "://" + u.Host
 	}
-	return "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
-		"connect-src 'self'" + reached + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+		"font-src 'self' data:; connect-src 'self'" + reached + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
 func docsRoutes(s *httpapi.Server) {

@@ -1,5 +1,5 @@
-// Package meta is the area of the API about the service itself: whether it is up, its documentation, and, for whoever runs
-// the process, its metrics and profiles.
+// Package meta is the area of the API about the service itself: whether it is up, its documentation, and, for whoever
+// runs the process, its metrics and profiles.
 //
 // It must not know what the service is for. It imports the framework above it and no other area.
 package meta

@@ -71,7 +71,12 @@ func TestTheDocumentationFitsItsPolicy(t *testing.T) {
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/", nil))
 	assert.Contains(t, w.Header().Get("Content-Security-Policy"), "script-src 'self';")
-	assert.Contains(t, w.Header().Get("Content-Security-Policy"), "connect-src 'self' http://localhost;", "the address that requests are tried at")
+	assert.Contains(
+		t,
+		w.Header().Get("Content-Security-Policy"),
+		"connect-src 'self' http://localhost;",
+		"the address that requests are tried at",
+	)
 	assert.NotRegexp(t, regexp.MustCompile(`(?i)<script>|\son[a-z]+=|javascript:`), w.Body.String())
 	assert.Contains(t, w.Body.String(), `<script src="/docs/start.js"></script>`)
 }

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may, and
-// how answers travel.
+// a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may,
+// and how answers travel.
 func (h *handlers) a2aRoutes() {
 	const path, card = "/a2a/{agent_id}", "/a2a/{agent_id}/.well-known/agent-card.json"
 	parameters := []*huma.Param{{Name: "agent_id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}

@@ -1,8 +1,8 @@
-// Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol and the
-// Agent2Agent protocol.
+// Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol and
+// the Agent2Agent protocol.
 //
-// What such a client says is understood by mcpface and a2aface; here is who may say it, and how answers travel. It imports
-// the framework above it and no other area.
+// What such a client says is understood by mcpface and a2aface; here is who may say it, and how answers travel. It
+// imports the framework above it and no other area.
 package protocol
 
 import (
@@ -19,7 +19,8 @@ import (
 
 // Config is what the area's operations use.
 type Config struct {
-	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is none.
+	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is
+	// none.
 	MCP func(tenant.Principal) http.Handler
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
 	A2A *a2aface.Face

@@ -38,7 +38,9 @@ type auditList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[auditList], error) {
+func (h *handlers) auditLog(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[auditList], error) {
 	page, err := httpapi.Resources[record.AuditEntry](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
@@ -47,8 +49,14 @@ func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *httpapi
 	for _, e := range page.Rows {
 		a := e.Value
 		v := auditView{
-			EntryID: a.ID, At: events.Time(a.At), Operation: a.Operation, UserID: a.UserID, APIKeyID: a.APIKeyID, Subject: auditSubject{a.Kind, a.Subject},
-			Changed: append([]string{}, a.Changed...), Decisions: append([]record.AuditDecision{}, a.Decisions...),
+			EntryID:   a.ID,
+			At:        events.Time(a.At),
+			Operation: a.Operation,
+			UserID:    a.UserID,
+			APIKeyID:  a.APIKeyID,
+			Subject:   auditSubject{a.Kind, a.Subject},
+			Changed:   append([]string{}, a.Changed...),
+			Decisions: append([]record.AuditDecision{}, a.Decisions...),
 		}
 		if a.DecidedBy != "" {
 			v.DecidedBy = &a.DecidedBy

@@ -1,5 +1,5 @@
-// Package reports is the area of the API for what has happened in an organization: the ledger of its usage and the audit
-// log.
+// Package reports is the area of the API for what has happened in an organization: the ledger of its usage and the
+// audit log.
 //
 // It only reads. It imports the framework above it and no other area.
 package reports

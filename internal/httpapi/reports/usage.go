@@ -39,21 +39,52 @@ type ledgerEntry struct {
 }
 
 var ledgerColumns = []string{
-	"run_id", "chat_id", "agent_id", "user_id", "status", "billed", "input_tokens", "output_tokens", "active_ms", "model_calls", "tool_calls", "finished_at",
+	"run_id",
+	"chat_id",
+	"agent_id",
+	"user_id",
+	"status",
+	"billed",
+	"input_tokens",
+	"output_tokens",
+	"active_ms",
+	"model_calls",
+	"tool_calls",
+	"finished_at",
 }
 
 func (e ledgerEntry) cells() []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
-		e.RunID, e.ChatID, e.AgentID, e.UserID, e.Status, strconv.FormatBool(e.Billed), number(e.InputTokens), number(e.OutputTokens),
-		number(e.ActiveMS), number(e.ModelCalls), number(e.ToolCalls), e.FinishedAt,
+		e.RunID,
+		e.ChatID,
+		e.AgentID,
+		e.UserID,
+		e.Status,
+		strconv.FormatBool(e.Billed),
+		number(e.InputTokens),
+		number(e.OutputTokens),
+		number(e.ActiveMS),
+		number(e.ModelCalls),
+		number(e.ToolCalls),
+		e.FinishedAt,
 	}
 }
 
 func viewEntry(e record.Entry) ledgerEntry {
 	return ledgerEntry{
-		RunID: e.RunID, ChatID: e.ChatID, AgentID: e.AgentID, UserID: e.UserID, Status: e.Status, Billed: e.Billed, InputTokens: e.InputTokens,
-		OutputTokens: e.OutputTokens, ActiveMS: e.ActiveMS, ModelCalls: e.ModelCalls, ToolCalls: e.ToolCalls, FinishedAt: events.Time(e.FinishedAt),
+		RunID:        e.RunID,
+		ChatID:       e.ChatID,
+		AgentID:      e.AgentID,
+		UserID:       e.UserID,
+		Status:       e.Status,
+		Billed:       e.Billed,
+		InputTokens:  e.InputTokens,
+		OutputTokens: e.OutputTokens,
+		ActiveMS:     e.ActiveMS,
+		ModelCalls:   e.ModelCalls,
+		ToolCalls:    e.ToolCalls,
+		FinishedAt:   events.Time(e.FinishedAt),
 	}
 }
 

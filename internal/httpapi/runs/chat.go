@@ -129,8 +129,18 @@ func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (in
 	}
 	if refs, err = h.attach(ctx, p, f); err == nil {
 		posted, err = h.Intake.Post(ctx, p, intake.Message{
-			AgentID: f.agentID, Version: f.agentVersion, Text: f.message, ChatID: f.chatID, Title: f.title, Files: refs, Metadata: f.metadata,
-			CallbackURL: f.callbackURL, Key: f.key, Enqueue: f.enqueue, Watched: f.streaming, Wrong: f.wrong,
+			AgentID:     f.agentID,
+			Version:     f.agentVersion,
+			Text:        f.message,
+			ChatID:      f.chatID,
+			Title:       f.title,
+			Files:       refs,
+			Metadata:    f.metadata,
+			CallbackURL: f.callbackURL,
+			Key:         f.key,
+			Enqueue:     f.enqueue,
+			Watched:     f.streaming,
+			Wrong:       f.wrong,
 		})
 	}
 	if err != nil || posted.Replayed {
@@ -155,16 +165,23 @@ func (h *handlers) settled(
 	case lifecycle.Completed:
 		return h.completed(ctx, w, r)
 	case lifecycle.Cancelled:
-		return httpapi.WriteJSON(w, http.StatusOK, map[string]string{"run_id": r.ID(), "status": string(r.Status), "agent_id": r.Agent})
+		return httpapi.WriteJSON(
+			w, http.StatusOK, map[string]string{"run_id": r.ID(), "status": string(r.Status), "agent_id": r.Agent},
+		)
 	case lifecycle.Failed, lifecycle.TimedOut:
-		return problem.New(problem.Internal, "run_failed", "%s", r.Error).With("run_id", r.ID()).With("agent_id", r.Agent).With("run_status", r.Status)
+		return problem.New(problem.Internal, "run_failed", "%s", r.Error).
+			With("run_id", r.ID()).
+			With("agent_id", r.Agent).
+			With("run_status", r.Status)
 	default:
 		return h.handle(ctx, w, r, posted.Parked)
 	}
 }
 
 // wait is feed.Until, cut short when the server stops, for one who may still read the run when it is over.
-func (h *handlers) wait(ctx context.Context, p tenant.Principal, run string, d time.Duration, enough func(record.Run) bool) (record.RunEntity, error) {
+func (h *handlers) wait(
+	ctx context.Context, p tenant.Principal, run string, d time.Duration, enough func(record.Run) bool,
+) (record.RunEntity, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.Stopping(), cancel)()

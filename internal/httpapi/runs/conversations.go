@@ -61,7 +61,12 @@ type chatView struct {
 
 func viewChat(c lifecycle.Chat) chatView {
 	v := chatView{
-		ChatID: c.ID, Title: c.Title, UserID: c.User, Turns: c.Turn, CreatedAt: events.Time(c.CreatedAt), UpdatedAt: events.Time(c.UpdatedAt),
+		ChatID:    c.ID,
+		Title:     c.Title,
+		UserID:    c.User,
+		Turns:     c.Turn,
+		CreatedAt: events.Time(c.CreatedAt),
+		UpdatedAt: events.Time(c.UpdatedAt),
 	}
 	if c.ActiveRun != "" {
 		v.ActiveRunID = &c.ActiveRun
@@ -77,7 +82,9 @@ type chatList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listChats(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*httpapi.Answer[chatList], error) {
+func (h *handlers) listChats(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[chatList], error) {
 	after, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -176,12 +183,14 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 	return &httpapi.Answer[runList]{Body: list}, nil
 }
 
-// activeTries bounds how often a chat is read again because its run has ended between two looks.
+// activeTries bounds how often a chat is read again because its run has ended between two reads.
 const activeTries = 8
 
 // activeOf is the active run of a chat, if there is one. A run that ends hands the chat on in the same commit; so where
 // the one that the chat named has ended, the chat names another by now, or none.
-func (h *handlers) activeOf(ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity) ([]record.RunEntity, error) {
+func (h *handlers) activeOf(
+	ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity,
+) ([]record.RunEntity, error) {
 	for range activeTries {
 		if chat.Value.ActiveRun == "" {
 			return nil, nil
@@ -281,7 +290,13 @@ func (h *handlers) messagesOf(ctx context.Context, r record.Run) ([]messageView,
 		return nil, err
 	}
 	m := messageView{
-		Role: "user", Content: in.Message, RunID: r.ID(), Turn: r.Turn, Status: string(r.Status), Files: in.Files, CreatedAt: events.Time(r.CreatedAt),
+		Role:      "user",
+		Content:   in.Message,
+		RunID:     r.ID(),
+		Turn:      r.Turn,
+		Status:    string(r.Status),
+		Files:     in.Files,
+		CreatedAt: events.Time(r.CreatedAt),
 	}
 	if r.Pause > 0 { // files may have come with answers
 		pauses, decided, err := h.Store.Pauses(ctx, r.ID())

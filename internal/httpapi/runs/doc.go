@@ -1,5 +1,5 @@
-// Package runs is the area of the API for messages to agents, the runs that they begin, the chats that runs stand in, and
-// streams of runs.
+// Package runs is the area of the API for messages to agents, the runs that they begin, the chats that runs stand in,
+// and streams of runs.
 //
 // It holds no rule about runs; those are intake's and lifecycle's. It imports the framework above it and no other area.
 package runs

@@ -40,15 +40,25 @@ type chatForm struct {
 	metadata     map[string]string
 	fileIDs      []string
 	agentVersion int
-	wrong        error         // in what is said of a new run alone: intake gives it, unless the message answers a question
 	files        []record.File // uploaded with the form; nobody holds them yet
+	// wrong is in what is said of a new run alone: intake returns it, unless the message answers a question.
+	wrong error
 }
 
 // scalars are the parts that are no files. A part that is not listed is ignored.
 var scalars = map[string]int{
-	"agent_id": maxScalar, "message": maxMessage, "chat_id": maxScalar, "title": maxScalar, "streaming": maxScalar, "wait": maxScalar,
-	"callback_url": maxScalar, "idempotency_key": maxScalar, "on_conflict": maxScalar, "metadata": maxMessage, "file_ids": maxScalar,
-	"agent_version": maxScalar,
+	"agent_id":        maxScalar,
+	"message":         maxMessage,
+	"chat_id":         maxScalar,
+	"title":           maxScalar,
+	"streaming":       maxScalar,
+	"wait":            maxScalar,
+	"callback_url":    maxScalar,
+	"idempotency_key": maxScalar,
+	"on_conflict":     maxScalar,
+	"metadata":        maxMessage,
+	"file_ids":        maxScalar,
+	"agent_version":   maxScalar,
 }
 
 // readChatForm reads the form as it streams in; uploaded files go straight to the blob store. When it fails, nothing it
@@ -135,7 +145,8 @@ func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *multi
 }
 
 func (f *chatForm) fill(v map[string]string) error {
-	f.agentID, f.message, f.chatID, f.title, f.callbackURL, f.key = v["agent_id"], v["message"], v["chat_id"], v["title"], v["callback_url"], v["idempotency_key"]
+	f.agentID, f.message, f.chatID, f.title = v["agent_id"], v["message"], v["chat_id"], v["title"]
+	f.callbackURL, f.key = v["callback_url"], v["idempotency_key"]
 	if text := v["agent_version"]; text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
@@ -216,7 +227,9 @@ func parseMetadata(v string) (map[string]string, error) {
 	m := make(map[string]string, len(raw))
 	for name, value := range raw {
 		if value == nil {
-			return nil, problem.InvalidField("metadata", "must be a JSON object of strings: %s is null", httpapi.Short(name))
+			return nil, problem.InvalidField(
+				"metadata", "must be a JSON object of strings: %s is null", httpapi.Short(name),
+			)
 		}
 		m[name] = *value
 	}

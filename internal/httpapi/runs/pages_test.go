@@ -58,9 +58,7 @@ func TestListsOfWhatIsLargeHaveSmallPages(t *testing.T) {
 			require.Less(t, pages, 20, path)
 			w := e.Do(
 				httptest.NewRequest(
-					http.MethodGet,
-					httpapi.Base+path+"?limit=100&cursor="+url.QueryEscape(cursor),
-					nil,
+					http.MethodGet, httpapi.Base+path+"?limit=100&cursor="+url.QueryEscape(cursor), nil,
 				),
 			)
 			require.Equal(t, http.StatusOK, w.Code, w.Body)

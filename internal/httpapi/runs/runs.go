@@ -56,8 +56,13 @@ func (h *handlers) runRoutes() {
 		ID: "list-parked", Tag: "runs", Summary: "List the messages parked on a run",
 	}, h.listParked)
 	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/runs/{run_id}/parked/{parked_id}", Level: tenant.LevelRun, Status: http.StatusNoContent,
-		ID: "withdraw", Tag: "runs", Summary: "Take a parked message back",
+		Method:  "DELETE",
+		Path:    "/runs/{run_id}/parked/{parked_id}",
+		Level:   tenant.LevelRun,
+		Status:  http.StatusNoContent,
+		ID:      "withdraw",
+		Tag:     "runs",
+		Summary: "Take a parked message back",
 	}, h.withdraw)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/runs/{run_id}/steps", Level: tenant.LevelRead, OfRun: true,
@@ -90,7 +95,13 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	}
 	if in.WaitMS > 0 && !e.Value.Status.Rests() {
 		before := e.Value.Status
-		e, err = h.wait(ctx, p, in.RunID, time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
+		e, err = h.wait(
+			ctx,
+			p,
+			in.RunID,
+			time.Duration(in.WaitMS)*time.Millisecond,
+			func(r record.Run) bool { return r.Status != before },
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +150,15 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 }) (*httpapi.Answer[view.Run], error) {
 	list := make([]record.Decision, 0, len(in.Body.Decisions))
 	for _, d := range in.Body.Decisions {
-		list = append(list, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision, Arguments: d.Arguments, Message: d.Message})
+		list = append(
+			list,
+			record.Decision{
+				InterruptID: d.InterruptID,
+				Decision:    d.Decision,
+				Arguments:   d.Arguments,
+				Message:     d.Message,
+			},
+		)
 	}
 	e, err := h.Intake.Resume(ctx, p, in.RunID, in.Body.DecidedBy, list)
 	if err != nil {
@@ -197,7 +216,9 @@ type parkedList struct {
 	NextCursor *string       `json:"next_cursor"`
 }
 
-func (h *handlers) listParked(ctx context.Context, p tenant.Principal, in *RunPath) (*httpapi.Answer[parkedList], error) {
+func (h *handlers) listParked(
+	ctx context.Context, p tenant.Principal, in *RunPath,
+) (*httpapi.Answer[parkedList], error) {
 	e, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
@@ -254,10 +275,22 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 	list := stepList{Steps: []stepView{}}
 	for _, step := range steps {
 		v := stepView{
-			Index: step.Index, Kind: string(step.Kind), Attempt: step.Attempt, StartedAt: events.Time(step.StartedAt), Text: step.Text,
-			Calls: step.Calls, InputTokens: step.InputTokens, OutputTokens: step.OutputTokens, FinishReason: step.Finish, Tries: step.Tries,
-			RequestID: step.RequestID, LeftOut: step.LeftOut,
-			Name: step.Name, Arguments: step.Arguments, Outcome: step.Outcome, Output: step.Output,
+			Index:        step.Index,
+			Kind:         string(step.Kind),
+			Attempt:      step.Attempt,
+			StartedAt:    events.Time(step.StartedAt),
+			Text:         step.Text,
+			Calls:        step.Calls,
+			InputTokens:  step.InputTokens,
+			OutputTokens: step.OutputTokens,
+			FinishReason: step.Finish,
+			Tries:        step.Tries,
+			RequestID:    step.RequestID,
+			LeftOut:      step.LeftOut,
+			Name:         step.Name,
+			Arguments:    step.Arguments,
+			Outcome:      step.Outcome,
+			Output:       step.Output,
 		}
 		if !step.FinishedAt.IsZero() {
 			at := events.Time(step.FinishedAt)
@@ -407,14 +440,20 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 	if err := checkFilter(in.RawBody); err != nil {
 		return nil, err
 	}
-	f := runFilter{AgentID: in.Body.Filter.AgentID, ChatID: in.Body.Filter.ChatID, UserID: in.Body.Filter.UserID, Status: in.Body.Filter.Status}
+	f := runFilter{
+		AgentID: in.Body.Filter.AgentID,
+		ChatID:  in.Body.Filter.ChatID,
+		UserID:  in.Body.Filter.UserID,
+		Status:  in.Body.Filter.Status,
+	}
 	runs, err := h.activeRuns(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
 	if len(runs) != in.Body.ConfirmCount {
-		return nil, problem.New(problem.Conflict, "count_mismatch", "%d runs match, and confirm_count says %d; nothing was done", len(runs), in.Body.ConfirmCount).
+		return nil, problem.New(problem.Conflict, "count_mismatch",
+			"%d runs match, and confirm_count says %d; nothing was done", len(runs), in.Body.ConfirmCount).
 			With("matched", len(runs))
 	}
 	out := cancelledList{Matched: len(runs), Runs: []view.Run{}}
@@ -445,7 +484,8 @@ func checkFilter(body []byte) error {
 		return err
 	}
 	for name, valid := range map[string]func(string) bool{
-		"agent_id": host.ValidID, "user_id": host.ValidID, "chat_id": intake.ValidChatID, "status": func(s string) bool { return s != "" },
+		"agent_id": host.ValidID, "user_id": host.ValidID, "chat_id": intake.ValidChatID,
+		"status": func(s string) bool { return s != "" },
 	} {
 		value, there := raw.Filter[name]
 		var text *string
@@ -466,7 +506,9 @@ func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal) ([]record
 	if err != nil {
 		return nil, err
 	}
-	return h.Intake.RunsFor(ctx, p, slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !e.Value.Status.Active() }))
+	return h.Intake.RunsFor(
+		ctx, p, slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !e.Value.Status.Active() }),
+	)
 }
 
 type inboxRow struct {
@@ -508,7 +550,11 @@ func (h *handlers) listInterrupts(ctx context.Context, p tenant.Principal, in *s
 		}
 		for _, i := range record.Public(list) {
 			rows = append(rows, inboxRow{
-				Interrupt: i, RunID: e.Value.ID(), ChatID: e.Value.Chat, AgentID: e.Value.Agent, ExpiresAt: events.Time(e.Value.ExpiresAt),
+				Interrupt: i,
+				RunID:     e.Value.ID(),
+				ChatID:    e.Value.Chat,
+				AgentID:   e.Value.Agent,
+				ExpiresAt: events.Time(e.Value.ExpiresAt),
 			})
 		}
 	}

@@ -23,7 +23,10 @@ func FuzzChatForm(f *testing.F) {
 		kind, body := e.Form(pairs...)
 		f.Add(kind, body)
 	}
-	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nabc\r\n--b--"))
+	f.Add(
+		"multipart/form-data; boundary=b",
+		[]byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nabc\r\n--b--"),
+	)
 	f.Add("multipart/form-data; boundary=\"\"", []byte("--"))
 	f.Add("application/json", []byte(`{}`))
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {

@@ -14,14 +14,16 @@ import (
 	"agentplatform/internal/httpapi/httpapitest"
 )
 
-// A message as each door takes it.
+// A message as each entry point takes it.
 type words struct{ chat, text, key string }
 
-// doors are the ways in for a message. Each says whether it was accepted, and else how it was refused, which must be
-// as that door refuses what a client got wrong.
-var doors = map[string]func(t *testing.T, e httpapitest.API, w words) (accepted bool, why string){
+// entrances are the entry points for a message. Each says whether it was accepted, and else how it was refused, which
+// must be as that one refuses what a client got wrong.
+var entrances = map[string]func(t *testing.T, e httpapitest.API, w words) (accepted bool, why string){
 	"REST": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
-		kind, body := e.Form("message", w.text, "chat_id", w.chat, "idempotency_key", w.key, "wait", "false", "on_conflict", "enqueue")
+		kind, body := e.Form(
+			"message", w.text, "chat_id", w.chat, "idempotency_key", w.key, "wait", "false", "on_conflict", "enqueue",
+		)
 		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", bytes.NewReader(body))
 		r.Header.Set("Content-Type", kind)
 		answer := e.Do(r)
@@ -37,14 +39,28 @@ var doors = map[string]func(t *testing.T, e httpapitest.API, w words) (accepted 
 		}})
 	},
 	"A2A 0.3": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
-		return rpc(t, e, "/a2a/"+e.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": object{"message": object{
-			"kind": "message", "role": "user", "messageId": w.key, "contextId": w.chat, "parts": []object{{"kind": "text", "text": w.text}},
-		}}})
+		return rpc(
+			t,
+			e,
+			"/a2a/"+e.Agent,
+			object{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": object{"message": object{
+				"kind":      "message",
+				"role":      "user",
+				"messageId": w.key,
+				"contextId": w.chat,
+				"parts":     []object{{"kind": "text", "text": w.text}},
+			}}},
+		)
 	},
 	"A2A 1.0": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
-		return rpc(t, e, "/a2a/"+e.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": object{"message": object{
-			"role": "ROLE_USER", "messageId": w.key, "contextId": w.chat, "parts": []object{{"text": w.text}},
-		}}})
+		return rpc(
+			t,
+			e,
+			"/a2a/"+e.Agent,
+			object{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": object{"message": object{
+				"role": "ROLE_USER", "messageId": w.key, "contextId": w.chat, "parts": []object{{"text": w.text}},
+			}}},
+		)
 	},
 }
 
@@ -84,10 +100,11 @@ func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, strin
 }
 
 func validChat(id string) bool {
-	return len(id) <= 128 && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == "" // empty: a new one
+	return len(id) <= 128 &&
+		strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == "" // empty: a new one
 }
 
-func TestEveryDoorJudgesAMessageAlike(t *testing.T) {
+func TestEveryEntranceChecksAMessageAlike(t *testing.T) {
 	e := httpapitest.New(t)
 	long := strings.Repeat("x", 256<<10)
 	for name, c := range map[string]struct {
@@ -114,26 +131,26 @@ func TestEveryDoorJudgesAMessageAlike(t *testing.T) {
 		"no message":              {words{"chat-7", "", "k15"}, false},
 		"a message too long":      {words{"chat-3", long + "x", "k12"}, false},
 	} {
-		for door, post := range doors {
-			if door == "REST" && len(c.chat) > 16<<10 {
+		for entrance, post := range entrances {
+			if entrance == "REST" && len(c.chat) > 16<<10 {
 				continue // the form refuses the part before
 			}
 			accepted, why := post(t, e, c.words)
-			assert.Equal(t, c.accepted, accepted, "%s: %s: %s", door, name, why)
-			assert.Less(t, len(why), 1000, "%s: %s", door, name)
+			assert.Equal(t, c.accepted, accepted, "%s: %s: %s", entrance, name, why)
+			assert.Less(t, len(why), 1000, "%s: %s", entrance, name)
 		}
 	}
 	for _, key := range []string{"schlüssel", "a\nb", "\x00", strings.Repeat("k", 256)} {
-		for door, post := range doors {
-			if accepted, why := post(t, e, words{"chat-4", "x", key}); door != "MCP" { // which has no keys
-				assert.False(t, accepted, "%s: a key %q", door, key)
-				assert.Less(t, len(why), 1000, door)
+		for entrance, post := range entrances {
+			if accepted, why := post(t, e, words{"chat-4", "x", key}); entrance != "MCP" { // which has no keys
+				assert.False(t, accepted, "%s: a key %q", entrance, key)
+				assert.Less(t, len(why), 1000, entrance)
 			}
 		}
 	}
 }
 
-// FuzzChatIDs holds every door to the same judgement of a chat's id.
+// FuzzChatIDs holds every entrance to the same check of a chat's id.
 func FuzzChatIDs(f *testing.F) {
 	e := httpapitest.Shared(f)
 	for _, id := range []string{"", "c", "a b", "a/b", "%00", "\x00", "ü", "..", strings.Repeat("x", 129), "{}", `"`, "null", "\u2028", "\xff"} {
@@ -141,9 +158,9 @@ func FuzzChatIDs(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, id string) {
 		id = strings.ToValidUTF8(id, "?") // JSON cannot say anything else
-		for door, post := range doors {
+		for entrance, post := range entrances {
 			if accepted, why := post(t, e, words{id, "x", ""}); accepted != validChat(id) {
-				t.Fatalf("%s: %q: accepted: %v (%s)", door, id, accepted, why)
+				t.Fatalf("%s: %q: accepted: %v (%s)", entrance, id, accepted, why)
 			}
 		}
 	})

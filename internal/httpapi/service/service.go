@@ -1,7 +1,7 @@
 // Package service puts the areas of the HTTP layer together: the whole API, over the use cases.
 //
-// It holds no rule of its own. It imports the framework, each area and the use cases that they need; nothing imports it but
-// boot, cloud, the functions and tests.
+// It holds no rule of its own. It imports the framework, each area and the use cases that they need; nothing imports it
+// but boot, cloud, the functions and tests.
 package service
 
 import (
@@ -46,7 +46,8 @@ type Config struct {
 	Heartbeat     time.Duration // of streams
 	Callbacks     egress.Policy // where pushes may go
 	Pprof         bool
-	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is none.
+	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is
+	// none.
 	MCP func(tenant.Principal) http.Handler
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
 	A2A *a2aface.Face

@@ -1,6 +1,7 @@
 // Package webhooks is the area of the API for deliveries of webhook pushes.
 //
-// It holds no rule about when a delivery is tried; those are webhook's. It imports the framework above it and no other area.
+// It holds no rule about when a delivery is tried; those are webhook's. It imports the framework above it and no other
+// area.
 package webhooks
 
 import (
@@ -83,8 +84,14 @@ func viewAttempt(a record.HookAttempt) attemptView {
 
 func viewDelivery(d record.Hook) deliveryView {
 	v := deliveryView{
-		DeliveryID: d.DeliveryID, RunID: d.RunID, Event: d.Event, StatusOfRun: d.Status, State: string(d.State), Attempts: []attemptView{},
-		NextAttemptAt: httpapi.OptionalTime(d.NextAttempt), CallbackURL: d.CallbackURL,
+		DeliveryID:    d.DeliveryID,
+		RunID:         d.RunID,
+		Event:         d.Event,
+		StatusOfRun:   d.Status,
+		State:         string(d.State),
+		Attempts:      []attemptView{},
+		NextAttemptAt: httpapi.OptionalTime(d.NextAttempt),
+		CallbackURL:   d.CallbackURL,
 	}
 	for _, a := range d.Attempts {
 		v.Attempts = append(v.Attempts, viewAttempt(a))
@@ -188,9 +195,6 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 	}
 	d, err := h.Sender.Redeliver(ctx, p.Scope(), in.ID, in.Body != nil && in.Body.Force)
 	if err != nil {
-		return nil, err
-	}
-	if err := h.Store.NoteDeed(ctx, d.Organization, "delivery", d.DeliveryID); err != nil {
 		return nil, err
 	}
 	h.Redelivered(ctx, d)
