@@ -85,8 +85,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			body.linger(w, r)
 		}
 	}()
-	open := s.isOpen(r)
-	if !open {
+	if s.isOpen(r) {
+		hangUp(seen, r)
+	} else {
 		if err := s.admit(seen, r, c); err != nil {
 			s.answerFor(c, err).write(seen)
 			return
@@ -95,9 +96,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Organization: c.Principal.Organization.ID, UserID: c.Principal.User.ID, APIKeyID: c.Principal.Key.ID,
 			Operation: cmp.Or(s.names[pattern], pattern),
 		}))
-	}
-	if open {
-		hangUp(seen, r)
 	}
 	if pattern == "" {
 		s.answerFor(c, s.noRoute(seen, r)).write(seen)

@@ -62,12 +62,8 @@ func (s *Server) Handle(
 ) {
 	ofRun := strings.Contains(path, "{run_id}")
 	s.mux.HandleFunc(strings.TrimSpace(method+" "+Base+path), func(w http.ResponseWriter, r *http.Request) {
-		c, err := callOf(r.Context()), error(nil)
-		if ofRun {
-			err = c.touch(r.PathValue("run_id"), level)
-		} else {
-			err = c.Principal.May(level)
-		}
+		c := callOf(r.Context())
+		err := c.may(level, ofRun, r.PathValue("run_id"))
 		if err == nil {
 			err = handle(w, r, c)
 		}
@@ -82,47 +78,35 @@ func (s *Server) HandleOpen(pattern string, h http.Handler) { s.mux.Handle(patte
 
 // middlewares are what stands before an operation of JSON: its level is checked before its body is read.
 func (s *Server) middlewares(o Operation) huma.Middlewares {
-	var before huma.Middlewares
-	switch {
-	case o.OfRun:
-		before = s.needsRun(o.Level)
-	case strings.Contains(o.Path, "{run_id}"):
-		before = append(s.needs(o.Level), nameRun)
-	default:
-		before = s.needs(o.Level)
-	}
+	before := huma.Middlewares{s.needs(o)}
 	if o.Method == http.MethodPost || o.Method == http.MethodPatch || o.Method == http.MethodPut {
 		before = append(before, s.held)
 	}
 	return before
 }
 
-// needs is an operation's level, checked before its body is read.
-func (s *Server) needs(level tenant.Level) huma.Middlewares {
-	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
-		c := callOf(ctx.Context())
-		if err := c.Principal.May(level); err != nil {
+// needs lets those through who may call an operation, and puts the run that it concerns, if it does one, into the
+// answer's header and into the log.
+func (s *Server) needs(o Operation) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		c, run := callOf(ctx.Context()), ctx.Param("run_id")
+		if err := c.may(o.Level, o.OfRun, run); err != nil {
 			s.refuse(ctx, c, err)
 			return
+		}
+		if host.ValidID(run) {
+			c.Run = run
+			ctx.SetHeader("X-Agent-Run-Id", run)
 		}
 		next(ctx)
-	}}
+	}
 }
 
-// needsRun is needs for what a run token may do to its own run.
-func (s *Server) needsRun(level tenant.Level) huma.Middlewares {
-	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
-		c := callOf(ctx.Context())
-		if err := c.touch(ctx.Param("run_id"), level); err != nil {
-			s.refuse(ctx, c, err)
-			return
-		}
-		nameRun(ctx, next)
-	}}
-}
-
-// touch notes the run that a request concerns, if its sender may do to that run what needs the level.
-func (c *Call) touch(run string, level tenant.Level) error {
+// may is nil when the call's sender has the level, or, for what is done to one run, the run's token.
+func (c *Call) may(level tenant.Level, ofRun bool, run string) error {
+	if !ofRun {
+		return c.Principal.May(level)
+	}
 	c.Run = run
 	if err := c.Principal.MayTouch(run, level); err != nil {
 		return err
@@ -131,15 +115,6 @@ func (c *Call) touch(run string, level tenant.Level) error {
 		return problem.Missing("run " + run)
 	}
 	return nil
-}
-
-// nameRun puts the run that a request concerns into its answer's header and into the log.
-func nameRun(ctx huma.Context, next func(huma.Context)) {
-	if run := ctx.Param("run_id"); host.ValidID(run) {
-		callOf(ctx.Context()).Run = run
-		ctx.SetHeader("X-Agent-Run-Id", run)
-	}
-	next(ctx)
 }
 
 func (s *Server) refuse(ctx huma.Context, c *Call, err error) {

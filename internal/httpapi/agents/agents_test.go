@@ -1,0 +1,81 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+)
+
+type object = map[string]any
+
+func read(t *testing.T, w *httptest.ResponseRecorder, status int) object {
+	t.Helper()
+	require.Equal(t, status, w.Code, w.Body)
+	var answer object
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	return answer
+}
+
+// An edit is a merge patch for a version: what is null goes back to its default, what is left out stays, and an edit of
+// what has changed meanwhile is refused.
+func TestAnEditIsAMergePatch(t *testing.T) {
+	e := httpapitest.New(t)
+	made := e.Send(
+		"POST",
+		"/agents",
+		`{"name":"a","limits":{"max_steps":3,"max_tokens":9},"budget":{"period":"day","max_runs":2}}`,
+	)
+	agent := read(t, made, http.StatusCreated)
+	edit := func(match, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(
+			http.MethodPatch, httpapi.Base+"/agents/"+agent["agent_id"].(string), strings.NewReader(body),
+		)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("If-Match", match)
+		return e.Do(r)
+	}
+	tag := made.Header().Get("ETag")
+	edited := read(t, edit(tag, `{"limits":{"max_steps":null},"budget":null}`), http.StatusOK)
+	assert.InEpsilon(t, 9, edited["limits"].(object)["max_tokens"], 0)
+	assert.NotEqual(t, 3.0, edited["limits"].(object)["max_steps"])
+	assert.Nil(t, edited["budget"])
+	assert.InEpsilon(t, 2, edited["version"], 0)
+	for _, stale := range []string{tag, `"x"`, `"-1"`} {
+		read(t, edit(stale, `{"name":"b"}`), http.StatusPreconditionFailed)
+	}
+	assert.Equal(t, "b", read(t, edit("*", `{"name":"b"}`), http.StatusOK)["name"])
+}
+
+// An exported agent is imported as a new one like it.
+func TestAnAgentIsCopied(t *testing.T) {
+	e := httpapitest.New(t)
+	document := e.Send("GET", "/agents/"+e.Agent+"/export", "")
+	read(t, document, http.StatusOK)
+	imported := read(t, e.Send("POST", "/agents/import", document.Body.String()), http.StatusCreated)
+	copied := read(t, e.Send("POST", "/agents/"+e.Agent+"/duplicate", ""), http.StatusCreated)
+	assert.Equal(t, "Demo", imported["name"])
+	assert.Equal(t, "Demo (copy)", copied["name"])
+	assert.NotEqual(t, imported["agent_id"], copied["agent_id"])
+	later := strings.Replace(document.Body.String(), `"format_version":1`, `"format_version":2`, 1)
+	assert.Contains(t, e.Send("POST", "/agents/import", later).Body.String(), "body.format_version")
+}
+
+// The built-in toolkit is the first of all lists, and its tools are what an agent has by default.
+func TestTheBuiltInToolkitIsListedFirst(t *testing.T) {
+	e := httpapitest.New(t)
+	first := read(t, e.Send("GET", "/toolkits?limit=1", ""), http.StatusOK)["toolkits"].([]any)[0].(object)
+	assert.Equal(t, "builtin", first["kind"])
+	tools := read(t, e.Send("GET", "/toolkits/"+first["toolkit_id"].(string)+"/tools", ""), http.StatusOK)
+	assert.NotEmpty(t, tools["tools"])
+	w := e.Send("POST", "/toolkits", `{"kind":"http","name":"t","credentials":{"type":"bearer","tokn":"x"}}`)
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	assert.Contains(t, w.Body.String(), "body.credentials")
+}

@@ -1,0 +1,71 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/tenant"
+)
+
+// A handler is called by who has the level, and its errors have the one shape, whoever made them.
+func TestAHandlersErrorsBecomeAnswers(t *testing.T) {
+	var fails error
+	called := 0
+	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
+		s.Handle("", "/thing", tenant.LevelAdmin, func(http.ResponseWriter, *http.Request, *httpapi.Call) error {
+			called++
+			return fails
+		})
+		httpapi.Register(s, httpapi.Operation{
+			Method: "POST", Path: "/other", Level: tenant.LevelAdmin, ID: "other",
+		}, func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) {
+			called++
+			return nil, fails
+		})
+		httpapi.Register(s, httpapi.Operation{Method: "GET", Path: "/open", Open: true, ID: "open"},
+			func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
+				return &httpapi.Answer[string]{Body: "open"}, nil
+			})
+	})
+	for _, c := range []struct {
+		fails  error
+		status int
+		code   string
+	}{
+		{errors.New("a secret of ours"), http.StatusInternalServerError, "internal"},
+		{httpapi.ErrorOf(http.StatusMethodNotAllowed, "Method Not Allowed"), http.StatusMethodNotAllowed, "method_not_allowed"},
+		{httpapi.ErrorOf(http.StatusNotAcceptable, "no such type"), http.StatusNotAcceptable, "invalid_request"},
+		{&http.MaxBytesError{Limit: 7}, http.StatusRequestEntityTooLarge, "payload_too_large"},
+	} {
+		fails = c.fails
+		for _, path := range []string{"/thing", "/other"} {
+			w := e.Send("POST", path, "")
+			assert.Equal(t, c.status, w.Code, path)
+			var body struct {
+				Status, Code, Message string
+				RequestID             string `json:"request_id"`
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
+			assert.Equal(t, "error", body.Status)
+			assert.Equal(t, c.code, body.Code)
+			assert.Equal(t, w.Header().Get("X-Request-Id"), body.RequestID)
+			assert.NotContains(t, body.Message, "secret")
+		}
+	}
+	assert.Contains(t, e.Written.String(), "a secret of ours")
+	called = 0
+	for _, path := range []string{"/thing", "/other"} {
+		assert.Equal(t, http.StatusUnauthorized, e.As("none").Send("POST", path, "").Code)
+	}
+	assert.Zero(t, called)
+	r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/open", nil)
+	assert.Equal(t, http.StatusOK, e.As("none").Do(r).Code)
+}

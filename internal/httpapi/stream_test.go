@@ -1,0 +1,110 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/tenant"
+)
+
+// small is a server with operations of a test's own, for the tenants of a whole API.
+func small(t *testing.T, change func(*httpapi.Config), routes func(*httpapi.Server)) httpapitest.API {
+	t.Helper()
+	e := httpapitest.New(t)
+	c := e.Config
+	c.Metrics = nil
+	change(&c)
+	e.Server = httpapi.New(c, routes)
+	return e
+}
+
+// streaming is a server whose one operation streams what follow writes.
+func streaming(
+	t *testing.T, change func(*httpapi.Config), follow func(context.Context, *httpapi.Sink) error,
+) httpapitest.API {
+	t.Helper()
+	return small(t, change, func(s *httpapi.Server) {
+		s.Handle(
+			"GET",
+			"/stream",
+			tenant.LevelRead,
+			func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+				c.Run = "0123456789abcdef01234567"
+				return s.Stream(r.Context(), w, c, httpapi.Stream{
+					ContentType: "application/x-ndjson", Agent: "a", Bounded: true, Follow: follow,
+					Farewell: func(out *httpapi.Sink) { _ = out.Line("farewell") },
+				})
+			},
+		)
+	})
+}
+
+func get(e httpapitest.API, path string) *httptest.ResponseRecorder {
+	return e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+path, nil))
+}
+
+func until(ctx context.Context, out *httpapi.Sink) error {
+	if err := out.Line("begun"); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A stream that is a function's answer ends before the function would be ended, with last words.
+func TestABoundedStreamEndsInTime(t *testing.T) {
+	e := streaming(t, func(c *httpapi.Config) { c.MaxStream = 20 * time.Millisecond }, until)
+	w := get(e, "/stream")
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Equal(t, "\"begun\"\n\"farewell\"\n", w.Body.String())
+	assert.Equal(t, "application/x-ndjson", w.Header().Get("Content-Type"))
+	assert.Equal(t, "0123456789abcdef01234567", w.Header().Get("X-Agent-Run-Id"))
+}
+
+// A server that stops ends its streams with last words, and begins none.
+func TestAStopEndsStreams(t *testing.T) {
+	begun := make(chan struct{})
+	e := streaming(t, func(*httpapi.Config) {}, func(ctx context.Context, out *httpapi.Sink) error {
+		close(begun)
+		return until(ctx, out)
+	})
+	ended := make(chan string)
+	go func() { ended <- get(e, "/stream").Body.String() }()
+	<-begun
+	assert.EqualValues(t, 1, e.OpenStreams())
+	e.Stop()
+	assert.Equal(t, "\"begun\"\n\"farewell\"\n", <-ended)
+	assert.Zero(t, e.OpenStreams())
+	assert.Equal(t, "\"farewell\"\n", get(e, "/stream").Body.String())
+}
+
+func TestWhatIsWrittenToAStream(t *testing.T) {
+	e := streaming(t, func(*httpapi.Config) {}, func(_ context.Context, out *httpapi.Sink) error {
+		assert.True(t, out.MayGoOn())
+		value := map[string]string{"a": "b\n"}
+		return errors.Join(
+			out.Retry(), out.Heartbeat(), out.Event("init", 7, value), out.Data(value), out.Line(value),
+		)
+	})
+	assert.Equal(t, "retry: 1000\n\n: heartbeat\n\n"+
+		"event: init\nid: 7\ndata: {\"a\":\"b\\n\"}\n\ndata: {\"a\":\"b\\n\"}\n\n{\"a\":\"b\\n\"}\n",
+		get(e, "/stream").Body.String())
+	assert.Empty(t, e.Written.String())
+}
+
+// A value that JSON has no word for breaks the stream off, and the log says so.
+func TestAStreamThatBreaksOffIsLogged(t *testing.T) {
+	e := streaming(t, func(*httpapi.Config) {}, func(_ context.Context, out *httpapi.Sink) error {
+		return out.Line(func() {})
+	})
+	assert.Empty(t, get(e, "/stream").Body.String())
+	assert.Contains(t, e.Written.String(), "a stream failed")
+}
