@@ -43,7 +43,16 @@ func refusedAt(t *testing.T, w *httptest.ResponseRecorder) string {
 	return body.Errors[0].Location
 }
 
+// deep is a value below so many members, one in another.
+func deep(levels int) string {
+	return strings.Repeat(`{"a":`, levels) + `1` + strings.Repeat(`}`, levels)
+}
+
+// lists are so many lists, one in another.
+func lists(levels int) string { return strings.Repeat(`[`, levels) + strings.Repeat(`]`, levels) }
+
 func TestJSONIsCheckedBeforeAnythingReadsIt(t *testing.T) {
+	long := strings.Repeat("x", 2000)
 	e := httpapitest.New(t)
 	for name, c := range map[string]struct{ body, at string }{
 		"a repeated member":             {`{"name":"a","name":"b"}`, "body.name"},
@@ -55,10 +64,10 @@ func TestJSONIsCheckedBeforeAnythingReadsIt(t *testing.T) {
 		"half of a surrogate pair":      {`{"x":{"y":"\ud800"}}`, "body.x.y"},
 		"something after it":            {`{} {}`, "body"},
 		"no end":                        {`{"x":{"y":`, "body.x.y"},
-		"too deep, objects":             {strings.Repeat(`{"a":`, 65) + `1` + strings.Repeat(`}`, 65), "body" + strings.Repeat(".a", 64)},
-		"too deep, arrays":              {`{"x":` + strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000) + `}`, "body.x" + strings.Repeat("[0]", 63)},
+		"too deep, objects":             {deep(65), "body" + strings.Repeat(".a", 64)},
+		"too deep, arrays":              {`{"x":` + lists(5000) + `}`, "body.x" + strings.Repeat("[0]", 63)},
 		"too many values":               {`{"x":[` + strings.Repeat(`0,`, 300_000) + `0]}`, "body"},
-		"names as long as they may not": {`{"` + strings.Repeat("x", 2000) + `":1,"` + strings.Repeat("x", 2000) + `":1}`, "body"},
+		"names as long as they may not": {`{"` + long + `":1,"` + long + `":1}`, "body"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, route := range jsonRoutes(e) {
@@ -77,7 +86,7 @@ func TestJSONIsCheckedBeforeAnythingReadsIt(t *testing.T) {
 	assert.Equal(
 		t,
 		http.StatusCreated,
-		e.Send("POST", "/agents", `{"name":"a","x":`+strings.Repeat(`[`, 63)+strings.Repeat(`]`, 63)+`}`).Code,
+		e.Send("POST", "/agents", `{"name":"a","x":`+lists(63)+`}`).Code,
 		"as deep as may be",
 	)
 }
@@ -117,7 +126,6 @@ func TestTheWorkOfABodyGrowsLikeIt(t *testing.T) {
 		assert.Less(t, twice, 3*once, route)
 		assert.Less(t, once, uint64(64<<10)*400, "%s: bytes allocated", route)
 	}
-	deep := func(levels int) string { return strings.Repeat(`{"a":`, levels) + `1` + strings.Repeat(`}`, levels) }
 	once := work(func() { e.Send("POST", "/agents", deep(2000)) })
 	twice := work(func() { e.Send("POST", "/agents", deep(4000)) })
 	assert.Less(t, twice, 3*once, "what is too deep")

@@ -19,11 +19,24 @@ func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
 		method, path, key string
 		status            int
 	}{
-		{"GET", "/api/v1/healthz", "none", 200}, {"GET", "/api/v1/openapi.json", "none", 200}, {"GET", "/api/v1/me", "none", 401},
-		{"GET", "/api/v1/me", "", 200}, {"GET", "/api/v1/agents/" + e.Agent, "", 200}, {"GET", "/api/v1/nothing", "", 404}, {"PUT", "/api/v1/me", "", 405},
-		{"POST", "/api/v1/chat", "", 202}, {"POST", "/api/v1/agents", "", 400}, {"POST", "/api/v1/mcp", "", 400}, {"POST", "/api/v1/a2a/" + e.Agent, "", 400},
-		{"GET", "/api/v1/runs/0123456789abcdef01234567/stream", "", 404}, {"GET", "/docs", "none", 301}, {"GET", "/docs/", "none", 200},
-		{"GET", "/docs/swagger-ui-bundle.js", "none", 200}, {"GET", "/docs/start.js", "none", 200}, {"GET", "/docs/nothing.js", "none", 404}, {"GET", "/", "none", 404},
+		{"GET", "/api/v1/healthz", "none", 200},
+		{"GET", "/api/v1/openapi.json", "none", 200},
+		{"GET", "/api/v1/me", "none", 401},
+		{"GET", "/api/v1/me", "", 200},
+		{"GET", "/api/v1/agents/" + e.Agent, "", 200},
+		{"GET", "/api/v1/nothing", "", 404},
+		{"PUT", "/api/v1/me", "", 405},
+		{"POST", "/api/v1/chat", "", 202},
+		{"POST", "/api/v1/agents", "", 400},
+		{"POST", "/api/v1/mcp", "", 400},
+		{"POST", "/api/v1/a2a/" + e.Agent, "", 400},
+		{"GET", "/api/v1/runs/0123456789abcdef01234567/stream", "", 404},
+		{"GET", "/docs", "none", 301},
+		{"GET", "/docs/", "none", 200},
+		{"GET", "/docs/swagger-ui-bundle.js", "none", 200},
+		{"GET", "/docs/start.js", "none", 200},
+		{"GET", "/docs/nothing.js", "none", 404},
+		{"GET", "/", "none", 404},
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(string(form)))
 		r.Header.Set("Content-Type", kind)

@@ -40,7 +40,10 @@ func TestAClientThatHangsUpIsNoError(t *testing.T) {
 
 func FuzzBearerHeader(f *testing.F) {
 	e := httpapitest.Shared(f)
-	for _, s := range []string{"Bearer " + e.Key, "bearer " + e.Key, "Bearer", "Basic x", "Bearer rt_e30.e30", "Bearer rt_", "Bearer ap_00000000_", "", "Bearer \x00"} {
+	for _, s := range []string{
+		"Bearer " + e.Key, "bearer " + e.Key, "Bearer", "Basic x", "Bearer rt_e30.e30", "Bearer rt_",
+		"Bearer ap_00000000_", "", "Bearer \x00",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
@@ -72,7 +75,11 @@ func FuzzJSONBodies(f *testing.F) {
 		"POST /files",
 	}
 	for i := range routes {
-		for _, body := range []string{`{}`, `null`, `[]`, `{"name":"a","model":{"provider":"demo"},"limits":{"max_steps":3}}`, `{"decisions":[{"interrupt_id":"x","decision":"edit","arguments":{}}]}`, `{"filter":{},"confirm_count":9}`, `{"email":"a@b.c","organization_id":null}`, "{\"name\":\"\xff\"}"} {
+		for _, body := range []string{
+			`{}`, `null`, `[]`, `{"name":"a","model":{"provider":"demo"},"limits":{"max_steps":3}}`,
+			`{"decisions":[{"interrupt_id":"x","decision":"edit","arguments":{}}]}`,
+			`{"filter":{},"confirm_count":9}`, `{"email":"a@b.c","organization_id":null}`, "{\"name\":\"\xff\"}",
+		} {
 			f.Add(i, []byte(body))
 		}
 	}
@@ -86,7 +93,10 @@ func FuzzJSONBodies(f *testing.F) {
 
 func FuzzIdsAndCursors(f *testing.F) {
 	e := httpapitest.Shared(f)
-	for _, s := range []string{"", "c", "0123456789abcdef01234567", "../x", "a/b", "YzE6eA", "YzE6NQ", "%00", "ü", strings.Repeat("x", 300), "?", "#"} {
+	for _, s := range []string{
+		"", "c", "0123456789abcdef01234567", "../x", "a/b", "YzE6eA", "YzE6NQ", "%00", "ü",
+		strings.Repeat("x", 300), "?", "#",
+	} {
 		f.Add(s, s)
 	}
 	paths := []string{

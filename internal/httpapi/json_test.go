@@ -50,7 +50,8 @@ func TestANameInAnotherCaseIsAnotherName(t *testing.T) {
 		e,
 		"POST",
 		"/agents",
-		`{"name":"a","approval":{"mode":"always","Mode":"never"},"limits":{"Max_Steps":1},"budget":{"period":"day","max_runs":2,"Max_Runs":9}}`,
+		`{"name":"a","approval":{"mode":"always","Mode":"never"},"limits":{"Max_Steps":1},`+
+			`"budget":{"period":"day","max_runs":2,"Max_Runs":9}}`,
 	)
 	assert.Equal(t, http.StatusCreated, status)
 	assert.Equal(t, "always", agent["approval"].(map[string]any)["mode"])
@@ -75,7 +76,7 @@ func TestAWrongTypeIsNamed(t *testing.T) {
 		{"POST", "/agents", `{"name":"a","budget":5}`, "body.budget"},
 		{"POST", "/agents", `{"name":"a","budget":{"period":"day","max_runs":"1"}}`, "body.budget.max_runs"},
 		{"POST", "/agents", `{"name":"a","metadata":1}`, "body.metadata"},
-		{"POST", "/users", `{"email":"b@example.com","budget":{"period":"day","max_runs":"1"}}`, "body.budget.max_runs"},
+		{"POST", "/users", `{"email":"b@a.c","budget":{"period":"day","max_runs":"1"}}`, "body.budget.max_runs"},
 		{"PATCH", "/organization", `{"budget":{"period":"day","max_tokens":1.5}}`, "body.budget.max_tokens"},
 		{"POST", "/runs/cancel", `{"filter":{},"confirm_count":1e30}`, "body.confirm_count"},
 		{"POST", "/runs/cancel", `{"filter":{"chat_id":null},"confirm_count":0}`, "body.filter.chat_id"},

@@ -41,7 +41,7 @@ func TestAHandlersErrorsBecomeAnswers(t *testing.T) {
 		code   string
 	}{
 		{errors.New("a secret of ours"), http.StatusInternalServerError, "internal"},
-		{httpapi.ErrorOf(http.StatusMethodNotAllowed, "Method Not Allowed"), http.StatusMethodNotAllowed, "method_not_allowed"},
+		{httpapi.ErrorOf(http.StatusMethodNotAllowed, "no"), http.StatusMethodNotAllowed, "method_not_allowed"},
 		{httpapi.ErrorOf(http.StatusNotAcceptable, "no such type"), http.StatusNotAcceptable, "invalid_request"},
 		{&http.MaxBytesError{Limit: 7}, http.StatusRequestEntityTooLarge, "payload_too_large"},
 	} {

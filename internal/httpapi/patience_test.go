@@ -52,6 +52,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		known   = "Content-Type: application/json\r\nContent-Length: 1000\r\n"
 		chunked = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
 		form    = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000\r\n"
+		part    = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n"
 	)
 	keyless := e.As("none")
 	for name, c := range map[string]struct {
@@ -68,7 +69,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		"JSON":                    {e.Head("POST", "/api/v1/agents", known) + `{"name"`, 400},
 		"JSON, chunked":           {e.Head("PATCH", "/api/v1/agents/"+e.Agent, chunked) + "5\r\n{\"a\":", 400},
 		"a form":                  {e.Head("POST", "/api/v1/chat", form) + "--b\r\n", 400},
-		"a file's form":           {e.Head("POST", "/api/v1/files", form) + "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nabc", 400},
+		"a file's form":           {e.Head("POST", "/api/v1/files", form) + part + "abc", 400},
 		"a protocol":              {e.Head("POST", "/api/v1/a2a/"+e.Agent, known), 200},
 		"a method that is not":    {e.Head("PUT", "/api/v1/agents", known), 405},
 		"a body that nobody asks": {e.Head("GET", "/api/v1/agents", known), 200},
@@ -147,7 +148,9 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 	for range mostOfOne + more {
 		c := say(t, s, head)
 		open = append(open, c)
-		go func() { _, _ = io.WriteString(c, `{"name":"`+strings.Repeat("x", 1<<20-1-len(`{"name":"`))) }() // all but the last byte
+		go func() { // all but the last byte
+			_, _ = io.WriteString(c, `{"name":"`+strings.Repeat("x", 1<<20-1-len(`{"name":"`)))
+		}()
 		go func() {
 			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil {

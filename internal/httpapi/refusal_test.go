@@ -24,6 +24,7 @@ func TestARefusalReachesWhoSendsTheWholeBodyFirst(t *testing.T) {
 	s := served(t, e)
 	keyless := e.As("none")
 	file := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n"
+	message := "--b\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\n"
 	for name, c := range map[string]struct {
 		who          httpapitest.API
 		path, before string
@@ -34,7 +35,7 @@ func TestARefusalReachesWhoSendsTheWholeBodyFirst(t *testing.T) {
 		"JSON":            {e, "/agents", `{"name":"`, "application/json", http.StatusRequestEntityTooLarge},
 		"a form":          {e, "/chat", file, "multipart/form-data; boundary=b", http.StatusRequestEntityTooLarge},
 		"a file":          {e, "/files", file, "multipart/form-data; boundary=b", http.StatusRequestEntityTooLarge},
-		"a long message":  {e, "/chat", strings.Replace(file, "name=\"f\"; filename=\"f\"", "name=\"message\"", 1), "multipart/form-data; boundary=b", http.StatusBadRequest},
+		"a long message":  {e, "/chat", message, "multipart/form-data; boundary=b", http.StatusBadRequest},
 		"no such route":   {e, "/nothing", "", "application/json", http.StatusNotFound},
 		"another method":  {e, "/agents/" + e.Agent, "", "application/json", http.StatusMethodNotAllowed},
 		"a malformed run": {e, "/runs/x/resume", "", "application/json", http.StatusNotFound},

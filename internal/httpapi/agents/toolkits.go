@@ -32,12 +32,13 @@ func (h *handlers) toolkitRoutes() {
 		ID: "read-toolkit", Tag: "toolkits", Summary: "Read a toolkit",
 	}, h.readToolkit)
 	httpapi.Register(h.Server, httpapi.Operation{
-		Method:  "PATCH",
-		Path:    "/toolkits/{id}",
-		Level:   manage,
-		ID:      "edit-toolkit",
-		Tag:     "toolkits",
-		Summary: "Change a toolkit; refresh it to see what it then offers. When it moves to another server it loses its credentials, unless new ones come along",
+		Method: "PATCH",
+		Path:   "/toolkits/{id}",
+		Level:  manage,
+		ID:     "edit-toolkit",
+		Tag:    "toolkits",
+		Summary: "Change a toolkit; refresh it to see what it then offers. When it moves to another server " +
+			"it loses its credentials, unless new ones come along",
 	}, h.editToolkit)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "DELETE", Path: "/toolkits/{id}", Level: manage, Status: http.StatusNoContent,

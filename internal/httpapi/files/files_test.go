@@ -44,7 +44,9 @@ func TestAFileIsAnnouncedSentAndRead(t *testing.T) {
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	e := httpapitest.New(t)
-	for _, body := range []string{`{}`, `{"name":"a","size":-1}`, `{"name":"a","size":1000000000}`, `{"name":"a","content_type":"x"}`} {
+	for _, body := range []string{
+		`{}`, `{"name":"a","size":-1}`, `{"name":"a","size":1000000000}`, `{"name":"a","content_type":"x"}`,
+	} {
 		assert.Equal(t, http.StatusBadRequest, e.Send("POST", "/files", body).Code, body)
 	}
 	kind, form := e.Form("message", "x")

@@ -32,7 +32,8 @@ const docsPage = `<!DOCTYPE html>
 `
 
 const docsScript = `SwaggerUIBundle({
-  url: document.getElementById("ui").dataset.document, dom_id: "#ui", deepLinking: true, presets: [SwaggerUIBundle.presets.apis],
+  url: document.getElementById("ui").dataset.document, dom_id: "#ui", deepLinking: true,
+  presets: [SwaggerUIBundle.presets.apis],
 })
 `
 
@@ -44,7 +45,8 @@ func docsPolicy(publicURL string) string {
 		reached = " " + u.Scheme + "://" + u.Host
 	}
 	return "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
-		"font-src 'self' data:; connect-src 'self'" + reached + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+		"font-src 'self' data:; connect-src 'self'" + reached + "; base-uri 'none'; form-action 'none'; " +
+		"frame-ancestors 'none'"
 }
 
 func docsRoutes(s *httpapi.Server) {

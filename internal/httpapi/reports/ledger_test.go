@@ -38,7 +38,9 @@ func TestTheAuditLogNamesOperations(t *testing.T) {
 	require.Equal(t, http.StatusOK, e.Send("PATCH", "/agents/"+e.Agent, `{"description":"d"}`).Code)
 	require.Equal(t, http.StatusOK, e.Send("GET", "/agents/"+e.Agent+"/export", "").Code)
 	log := e.Send("GET", "/audit-log", "").Body.String()
-	for _, want := range []string{`"operation":"edit-agent"`, `"operation":"export-agent"`, `"changed":["description"`, e.Agent} {
+	for _, want := range []string{
+		`"operation":"edit-agent"`, `"operation":"export-agent"`, `"changed":["description"`, e.Agent,
+	} {
 		assert.Contains(t, log, want)
 	}
 }

@@ -65,8 +65,8 @@ func (h *handlers) chatRoutes() {
 		},
 		Responses: map[string]*huma.Response{
 			"200": {
-				Description: "The run ended within the observe window: its result, or, when it was cancelled, run_id, " +
-					"status and agent_id. With streaming=true: NDJSON events.",
+				Description: "The run ended within the observe window: its result, or, when it was cancelled, " +
+					"run_id, status and agent_id. With streaming=true: NDJSON events.",
 				Content: ended,
 			},
 			"202": {

@@ -17,8 +17,13 @@ import (
 func FuzzChatForm(f *testing.F) {
 	e := httpapitest.Shared(f)
 	for _, pairs := range [][]string{
-		{"message", "x"}, {"message", "x", "wait", "false"}, {"message", "x", "metadata", `{"a":"b"}`}, {"message", "x", "idempotency_key", "k"},
-		{"message", "x", "chat_id", "c", "on_conflict", "enqueue"}, {"message", "x", "callback_url", "https://example.com"}, {"message", "x", "file_ids", "a,b"},
+		{"message", "x"},
+		{"message", "x", "wait", "false"},
+		{"message", "x", "metadata", `{"a":"b"}`},
+		{"message", "x", "idempotency_key", "k"},
+		{"message", "x", "chat_id", "c", "on_conflict", "enqueue"},
+		{"message", "x", "callback_url", "https://example.com"},
+		{"message", "x", "file_ids", "a,b"},
 	} {
 		kind, body := e.Form(pairs...)
 		f.Add(kind, body)
@@ -41,7 +46,10 @@ func FuzzChatForm(f *testing.F) {
 
 func FuzzCallbackURL(f *testing.F) {
 	e := httpapitest.Shared(f)
-	for _, s := range []string{"https://example.com/", "http://x", "https://127.0.0.1/", "https://0x7f.1/", "https://[::1]/", "https://a@b/", "//x", "https://", "https://ex ample/", "https://例え.jp/"} {
+	for _, s := range []string{
+		"https://example.com/", "http://x", "https://127.0.0.1/", "https://0x7f.1/", "https://[::1]/",
+		"https://a@b/", "//x", "https://", "https://ex ample/", "https://例え.jp/",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, u string) {

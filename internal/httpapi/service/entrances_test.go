@@ -153,7 +153,10 @@ func TestEveryEntranceChecksAMessageAlike(t *testing.T) {
 // FuzzChatIDs holds every entrance to the same check of a chat's id.
 func FuzzChatIDs(f *testing.F) {
 	e := httpapitest.Shared(f)
-	for _, id := range []string{"", "c", "a b", "a/b", "%00", "\x00", "ü", "..", strings.Repeat("x", 129), "{}", `"`, "null", "\u2028", "\xff"} {
+	for _, id := range []string{
+		"", "c", "a b", "a/b", "%00", "\x00", "ü", "..", strings.Repeat("x", 129), "{}", `"`, "null", "\u2028",
+		"\xff",
+	} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
