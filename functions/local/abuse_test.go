@@ -75,7 +75,7 @@ func (p *program) answers() (slowest time.Duration) {
 
 // Thousands of readers that read nothing from their stream use bounded memory, do not delay other clients, and
 // leave nothing behind.
-func TestStalledReaders(t *testing.T) {
+func TestStalledReadersUseBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
 	}
@@ -136,7 +136,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 // Requests that are too large are refused before their bytes are kept in memory.
-func TestTooMuchIsRefused(t *testing.T) {
+func TestTooLargeRequestsAreRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
 	}

@@ -20,7 +20,7 @@ import (
 
 // Whatever a document expands to, and however many arrive at once, the message with the document is answered and a
 // process with little memory survives.
-func TestDocumentsThatAreBombs(t *testing.T) {
+func TestMessagesWithDocumentBombsAreAnswered(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
 	}

@@ -204,17 +204,18 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 // Only these import the port to the store: others say what they do by the methods of record.Tx, and know neither keys nor
 // conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
-	"internal/record":            "it alone knows what is stored, and how",
-	"internal/feed":              "streams have a table of their own, whose entries live for minutes",
-	"internal/table/memtable":    "an adapter",
-	"internal/table/disktable":   "an adapter",
-	"internal/table/dynamotable": "an adapter",
-	"internal/table/cachetable":  "an adapter",
-	"internal/table/faulttable":  "an adapter",
-	"internal/table/tabletest":   "the suite of the adapters",
-	"internal/invariant":         "it reads items as they stand, for those who check invariants",
-	"internal/sim":               "the simulator's wiring, and its faults",
-	"internal/sim/explore":       "the exploration's wiring, and its faults",
+	"internal/record":              "it alone knows what is stored, and how",
+	"internal/feed":                "streams have a table of their own, whose entries live for minutes",
+	"internal/table/memtable":      "an adapter",
+	"internal/table/disktable":     "an adapter",
+	"internal/table/dynamotable":   "an adapter",
+	"internal/table/cachetable":    "an adapter",
+	"internal/table/faulttable":    "an adapter",
+	"internal/table/tabletest":     "the suite of the adapters",
+	"internal/httpapi/httpapitest": "the wiring of the HTTP layer's tests, and its faults",
+	"internal/invariant":           "it reads items as they stand, for those who check invariants",
+	"internal/sim":                 "the simulator's wiring, and its faults",
+	"internal/sim/explore":         "the exploration's wiring, and its faults",
 }
 
 func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {

@@ -12,8 +12,9 @@
 // and host.
 //
 // Errors are problems (see package problem). Besides those that a function's comment names, every function returns a
-// problem of kind Unavailable when the store cannot be reached or the run or chat changed on every try, and an error
-// that is no problem when it is not known whether the write was done.
+// problem of kind Unavailable when the store cannot be reached or the run or chat changed on every try, the context's
+// error when it ends between two tries, and an error that is no problem when it is not known whether the write was
+// done.
 package intake
 
 import (
@@ -53,7 +54,7 @@ type Message struct {
 	CallbackURL string
 	Key         string // idempotency key
 	Enqueue     bool   // park it when the chat is busy
-	Watched     bool   // somebody streams the run from its start
+	Watched     bool   // a reader streams the run from its start
 	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the
 	// message answers a question.
 	Wrong error

@@ -52,7 +52,8 @@ type Shell struct {
 	Moved func(lifecycle.Outcome)
 }
 
-// Change is a transition to make, with what is stored beside the run because of it.
+// Change is a transition to make, with what is stored beside the run because of it. The decide function adds anything
+// else to the unit of work.
 type Change struct {
 	Event      lifecycle.Event
 	Steps      []record.Step         // journal entries
@@ -315,8 +316,9 @@ type Acceptance struct {
 	Stale       record.Idempotency // the idempotency record that it replaces, if there is one
 }
 
-// Accept stores a new run with its chat, its slots and its idempotency record, in one commit. It returns
-// record.ErrStale when one of them has changed since it was read, or what [record.Tx.Commit] returns.
+// Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work and
+// commits that. It returns record.ErrStale when one of them has changed since it was read, or what [record.Tx.Commit]
+// returns.
 func (m *Shell) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
 	now := m.Host.Now()
 	place := a.Chat.Value.Next()

@@ -94,7 +94,7 @@ func (tx *Tx) audit(ctx context.Context) {
 			continue
 		}
 		entry := by.entry(tx.store.host.Now(), tx.writeID, kind, id)
-		if kind != "organization" { // what an operator does to another organization's things stands in that one's log
+		if kind != "organization" { // an operator's change is in the log of the thing's organization
 			entry.Organization = op.Item.Owner
 		}
 		entry.Changed, _ = ctx.Value(changedKey{}).([]string)

@@ -209,7 +209,7 @@ const maxTies = 32
 
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
 	limit := r.Limit
-	if r.Limit++; index == table.ByChat { // one more tells whether there is another page
+	if r.Limit++; index == table.ByChat { // one more says whether there is a next page
 		r.Limit += maxTies
 	}
 	entries, err := s.list(ctx, index, r)

@@ -179,11 +179,14 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		beforePart, beforeRow string
 		afterPart, afterRow   string
 	}{
-		{userSlots(before.Organization, before.User), before.Slots.User, userSlots(after.Organization,
-			after.User), after.Slots.User},
-		{orgSlots(
-			before.Organization,
-		), before.Slots.Organization, orgSlots(after.Organization), after.Slots.Organization},
+		{
+			userSlots(before.Organization, before.User), before.Slots.User,
+			userSlots(after.Organization, after.User), after.Slots.User,
+		},
+		{
+			orgSlots(before.Organization), before.Slots.Organization,
+			orgSlots(after.Organization), after.Slots.Organization,
+		},
 	} {
 		same := side.beforePart == side.afterPart && side.beforeRow == side.afterRow
 		if same && before.ID() == after.ID() {

@@ -131,14 +131,14 @@ type Page[T any] struct {
 	Next string // where the next page begins; empty at the end
 }
 
-// DueShards is the number of shards that what is due stands in.
+// DueShards is the number of shards of the due index.
 const DueShards = table.DueShards
 
-// DueItem names something that is due.
+// DueItem names an item that is due.
 type DueItem struct {
-	Kind  string // run, hook, job, file, or a later program's
-	ID    string // of a hook, its run's
-	Place string // among what is kept under the id: a hook's number
+	Kind  string // run, hook, job, file, or one of a newer version
+	ID    string // of a hook: the run's id
+	Place string // among the items of the id: a hook's sequence number
 }
 
 // Due lists at most limit items of a shard that were due before until, the oldest first.

@@ -68,8 +68,8 @@ const commitTime = 20 * time.Second
 // work without writes succeeds at once.
 //
 // It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; [ErrStale], wrapping
-// the refusal; a problem of kind Unavailable when nothing was done; a table.Error of kind TooLarge; and an error that
-// is no problem when it is not known whether the writes were done.
+// the refusal; a problem of kind Unavailable when nothing was done; an error that the item is too large, see
+// [Unstorable]; and an error that is no problem when it is not known whether the writes were done.
 func (tx *Tx) Commit(ctx context.Context) error {
 	tx.audit(ctx)
 	if tx.err != nil || len(tx.ops) == 0 {

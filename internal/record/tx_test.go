@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/table/faulttable"
 )
 
-// After the first error nothing is read, nothing is put into the blob store and nothing is written; that error is told.
-func TestTheFirstErrorOfAUnitOfWorkIsKept(t *testing.T) {
+// After the first error nothing is read, put into the blob store or written; that error is returned.
+func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 	w := newRunWorld(t)
 	parked, err := w.Parked(w.ctx(), w.waiting)
 	require.NoError(t, err)
@@ -64,8 +64,8 @@ func TestTheFirstErrorOfAUnitOfWorkIsKept(t *testing.T) {
 	assert.Equal(t, values, gotValues)
 }
 
-// A unit of work without writes asks nobody; what is written carries its name.
-func TestAUnitOfWorkWritesWhatItHas(t *testing.T) {
+// A unit of work without writes makes no call; items that are written carry the write id.
+func TestUnitOfWorkWritesWhatWasAdded(t *testing.T) {
 	w := newRunWorld(t)
 	w.items.Before = func(faulttable.Call) faulttable.Fault { return faulttable.Down }
 	require.NoError(t, w.Begin("nothing").Commit(w.ctx()))
@@ -81,8 +81,8 @@ func TestAUnitOfWorkWritesWhatItHas(t *testing.T) {
 	assert.False(t, record.Unstorable(errors.New("something else")))
 }
 
-// What is known is what the store says.
-func TestWhatIsKnownIsWhatIsStored(t *testing.T) {
+// Known reads return what the store has.
+func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 	w := runBlank(t)
 	agent := record.Agent{ID: "a", Organization: "o", Version: 1}
 	stored := func(a record.Agent) []any { return []any{a.ID, a.Organization, a.Version} }

@@ -15,7 +15,7 @@ const (
 	LevelRead     Level = "read"     // reads
 	LevelRun      Level = "run"      // also chats and controls runs
 	LevelManage   Level = "manage"   // also edits agents
-	LevelAdmin    Level = "admin"    // also users, keys, organisation, analytics
+	LevelAdmin    Level = "admin"    // also users, keys, organization, analytics
 	LevelOperator Level = "operator" // also other organisations
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 // A request of a toolkit that is too large to be stored is refused, and the refusal names the member.
-func TestACallOfAToolkitIsBounded(t *testing.T) {
+func TestATooLargeRequestOfAToolkitIsRefused(t *testing.T) {
 	there := newSite(t)
 	s := reach(t, there)
 	d := at("http", there, nil)

@@ -116,7 +116,7 @@ func (e *estate) settle(t *testing.T) {
 
 // Wherever a change of a toolkit is interrupted, and whatever runs concurrently: an hour later the blob store has
 // exactly the blobs that toolkits refer to.
-func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
+func TestNoBlobOfAToolkitOutlivesItsReference(t *testing.T) {
 	ctx, scope := t.Context(), record.Of("o")
 	create := func(e *estate, document string) (string, error) {
 		made, err := e.Create(ctx, "o", toolkit.Draft{Kind: "openapi", Name: text("given"), Document: []byte(document)})
@@ -173,7 +173,7 @@ func TestNoValueOfAToolkitOutlivesItsName(t *testing.T) {
 }
 
 // A process that was suspended until its blobs were removed cannot commit a toolkit that refers to them.
-func TestAToolkitNamesNoValueThatWasRemoved(t *testing.T) {
+func TestAToolkitNeverRefersToARemovedBlob(t *testing.T) {
 	e := newEstate(t)
 	commits := 0
 	e.items.Before = func(c faulttable.Call) faulttable.Fault {

@@ -256,7 +256,7 @@ func TestToolOnAnotherServerIsDisabled(t *testing.T) {
 
 // Giving credentials for fetching a document names one server; the document may name another one for its
 // operations.
-func TestADocumentDoesNotChooseWhoIsShownTheCredentials(t *testing.T) {
+func TestADocumentCannotChooseTheServerThatGetsTheCredentials(t *testing.T) {
 	scope, yes := record.Of("o"), true
 	for scheme, c := range schemes {
 		t.Run(scheme, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 )
 
 // Credentials that a server repeats, in any encoding, are removed from everything that others read.
-func TestWhatAServerSaysBackHasNoCredentials(t *testing.T) {
+func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 	const word = `Qs+/E"c<r&é t=x`
 	header := word[:len(word)-2] + "xyz" // any character that is valid in a header
 	for name, c := range map[string]tool.Credentials{

@@ -15,7 +15,7 @@ import (
 )
 
 // An imported tool is checked like one that is created, refreshed or edited.
-func TestAnImportedToolIsHeldToWhatItsRulesAre(t *testing.T) {
+func TestAnImportedToolIsCheckedAsACreatedOne(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"first", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
 	exported, _, err := s.Export(t.Context(), record.Of("o"), []string{one.ID})
@@ -78,7 +78,7 @@ func TestImportTakesAsManyToolkitsAsAnAgent(t *testing.T) {
 }
 
 // A refusal names the member that is wrong, and has a code that clients know.
-func TestWhatIsUnusableIsToldWhereItStands(t *testing.T) {
+func TestARefusalNamesTheMemberThatIsWrong(t *testing.T) {
 	home := newSite(t)
 	s := reach(t, home)
 	for field, d := range map[string]toolkit.Draft{

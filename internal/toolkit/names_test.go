@@ -26,7 +26,7 @@ func offeredAs(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]tool
 
 // A server adds a tool whose name a tool of another toolkit has. The other tool does not change while the new one
 // is disabled; once it is enabled, rules that name the other tool still apply to it.
-func TestWhatAServerAddsTakesNoNameFromAnother(t *testing.T) {
+func TestAnAddedToolTakesNoNameFromAnotherToolkit(t *testing.T) {
 	k := &kind{names: []string{"harmless"}}
 	s := newToolkits(t, k)
 	hostile := made(t, s, toolkit.Draft{Name: text("hostile"), URL: text("https://a.example.com")})
@@ -85,7 +85,7 @@ func values(offers map[string]tool.Offer) (list []tool.Offer) {
 }
 
 // A list of an agent may have a tool's name as its server writes it.
-func TestALongOrForeignNameMeansItsTool(t *testing.T) {
+func TestANameAsTheServerWritesItMatchesItsTool(t *testing.T) {
 	long := "a_name_that_has_as_many_characters_as_any_provider_of_models_take"[:tool.MaxName]
 	k := &kind{names: []string{long, "get_thing", "get"}}
 	s := newToolkits(t, k)
@@ -109,7 +109,7 @@ func TestALongOrForeignNameMeansItsTool(t *testing.T) {
 }
 
 // The agent loop's own tools are not also offered by a toolkit.
-func TestTheLoopsOwnToolsKeepTheirNames(t *testing.T) {
+func TestNoToolkitToolTakesTheNameOfALoopTool(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"ask_user", "search", "act"}})
 	one := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com")})
 	var names []string

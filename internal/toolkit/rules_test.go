@@ -26,7 +26,7 @@ func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 }
 
 // A tool that its server removes and offers again has the rules that its owner had set.
-func TestAToolThatComesBackHasItsRules(t *testing.T) {
+func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 	scope, limit, no := record.Of("o"), 5_000, false
 	k := &kind{names: []string{"pay", "look"}, safe: true}
 	s := newToolkits(t, k)
@@ -85,7 +85,7 @@ func TestAToolThatComesBackHasItsRules(t *testing.T) {
 }
 
 // So has a tool whose definition changes.
-func TestAToolThatChangesKeepsWhatBindsIt(t *testing.T) {
+func TestAChangedToolKeepsItsRules(t *testing.T) {
 	scope, no := record.Of("o"), false
 	k := &kind{names: []string{"pay"}, safe: true}
 	s := newToolkits(t, k)

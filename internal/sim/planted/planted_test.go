@@ -35,7 +35,9 @@ func TestTheCatalogueFitsTheSources(t *testing.T) {
 		assert.False(t, names[b.Name], b.Name)
 		names[b.Name] = true
 		files, err := b.Planted(root)
-		require.NoError(t, err)
+		if !assert.NoError(t, err) {
+			continue
+		}
 		for name, text := range files {
 			before, err := os.ReadFile(filepath.Join(root, name))
 			require.NoError(t, err)
