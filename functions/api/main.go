@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/cloud/edge"
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/mcpface"
+	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/toolkit/kinds"
 	"agentplatform/internal/trigger"
 )
@@ -23,7 +23,7 @@ func main() {
 			return nil, err
 		}
 		server, err := edge.New(p, 0, edge.A2A, func(c *service.Config) {
-			face := &mcpface.Face{Intake: c.Intake, Store: p.Store, Feed: p.Feed, Log: p.Log, Window: c.ObserveWindow}
+			face := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log, Window: c.ObserveWindow}
 			c.MCP = face.For
 		})
 		if err != nil {

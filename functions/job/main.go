@@ -12,7 +12,7 @@ import (
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		remover := &removal.Remover{Shell: p.Shell, Store: p.Store, Host: p.Host}
+		remover := &removal.Remover{Executor: p.Executor, Store: p.Store, Host: p.Host}
 		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, remover.Handle), nil
 	})
 }

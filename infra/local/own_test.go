@@ -388,7 +388,7 @@ func TestOperatorCommandsWorkOnADeployment(t *testing.T) {
 	run := w.begin(t, w.agent(t), "message", "/sleep 60s")
 	w.await(t, run, "running", time.Minute)
 	assert.Contains(t, operate("show", run), `"status": "running"`)
-	assert.Contains(t, operate("slots", record.Nobody), "0 active runs, 0 wrong")
+	assert.Contains(t, operate("slots", record.NoOrganization), "0 active runs, 0 wrong")
 	organization := w.stored(t, run).Organization
 	assert.Contains(t, operate("slots", organization), run+" is running\n1 active runs, 0 wrong")
 	assert.Contains(t, operate("nudge", run), "say -do")

@@ -37,8 +37,8 @@ type Loop struct {
 	Tried func(failed bool)
 }
 
-// Live receives the output of the loop while it is produced. Its methods do not block and cannot fail.
-type Live interface {
+// Output receives the output of the loop while it is produced. Its methods do not block and cannot fail.
+type Output interface {
 	Append(ctx context.Context, text string)
 	Replace(ctx context.Context, text string)
 	Step(ctx context.Context, e events.StepEvent)
@@ -46,28 +46,28 @@ type Live interface {
 
 // Task is a run to work on.
 type Task struct {
-	Run     string
-	Attempt int
-	Agent   record.Agent
-	Message model.Message   // the user's message
-	Tools   []tool.Offer    // the tools that the agent may call
-	History []model.Message // the conversation before this run
-	Steps   []record.Step   // the journal so far
-	Pauses  [][]record.Interrupt
-	Decided map[string]record.Decision // by interrupt id
-	Came    map[string]model.Message   // contents of the files attached to decisions, by interrupt id
-	Live    Live
+	Run           string
+	Attempt       int
+	Agent         record.Agent
+	Message       model.Message   // the user's message
+	Tools         []tool.Offer    // the tools that the agent may call
+	History       []model.Message // the conversation before this run
+	Steps         []record.Step   // the journal so far
+	Pauses        [][]record.Interrupt
+	Decided       map[string]record.Decision // by interrupt id
+	AttachedFiles map[string]model.Message   // contents of the files attached to decisions, by interrupt id
+	Output        Output
 	// Journal stores steps before the next ones are taken. An error ends the loop: this attempt no longer holds the
 	// run.
 	Journal func(ctx context.Context, steps []record.Step) error
 	// Keep stores as a file of the run what is too large for the journal. A key always names the same content, so a
 	// repeated call stores nothing new.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
-	// Over returns which budget is exceeded, given the tokens that this run has used; empty for none. It may be nil.
-	Over func(ctx context.Context, tokens int64) (string, error)
-	// Go is called before each call of a model or tool. It returns nil if the call may begin, or the error that ends
+	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used; empty for none. It may be nil.
+	BudgetExceeded func(ctx context.Context, tokens int64) (string, error)
+	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error that ends
 	// the loop.
-	Go func() error
+	CheckLease func() error
 	// Log gets details that must not be shown to users or to the model. It may be nil.
 	Log *slog.Logger
 }
@@ -155,7 +155,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 		}
 		bad = true
 	}
-	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
 	if bad { // the model is asked to repair it; like any step, it is journalled first
@@ -264,8 +264,8 @@ func (s *session) attachedFiles(step record.Step) model.Message {
 		for _, pause := range s.Pauses {
 			for _, i := range pause {
 				if i.Call == key {
-					m.Texts = append(m.Texts, s.Came[i.ID].Texts...)
-					m.Images = append(m.Images, s.Came[i.ID].Images...)
+					m.Texts = append(m.Texts, s.AttachedFiles[i.ID].Texts...)
+					m.Images = append(m.Images, s.AttachedFiles[i.ID].Images...)
 				}
 			}
 		}
@@ -322,7 +322,7 @@ func (s *session) converse(
 				cancel() // the rest is not read; take returns the failure
 				return
 			}
-			s.Live.Append(ctx, text)
+			s.Output.Append(ctx, text)
 		})
 		cancel()
 		if said > maxReply && ctx.Err() == nil {
@@ -337,12 +337,12 @@ func (s *session) converse(
 			return reply, said, "", nil
 		}
 		if s.Log != nil && ctx.Err() == nil {
-			s.Log.Warn("a model call failed", "kind", kind, "try", step.Tries, "error", model.Whole(err))
+			s.Log.Warn("a model call failed", "kind", kind, "try", step.Tries, "error", model.Unredacted(err))
 		}
 		if ctx.Err() != nil {
 			return reply, said, "", ctx.Err()
 		}
-		s.Live.Replace(ctx, before)
+		s.Output.Replace(ctx, before)
 		if kind == model.TooLong && s.leaveOut(step) && step.Tries < modelTries {
 			continue
 		}
@@ -354,7 +354,7 @@ func (s *session) converse(
 		if err := s.Host.Sleep(ctx, wait); err != nil {
 			return reply, said, "", err
 		}
-		if err := s.Go(); err != nil {
+		if err := s.CheckLease(); err != nil {
 			return reply, said, "", err
 		}
 	}
@@ -394,7 +394,7 @@ func (s *session) save(ctx context.Context) error {
 func (s *session) showSteps(ctx context.Context, steps ...record.Step) {
 	for _, step := range steps {
 		if e, ok := eventOf(step); ok {
-			s.Live.Step(ctx, e)
+			s.Output.Step(ctx, e)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func newStage(m model.Model, change func(*agent.Task)) *stage {
 		Run: "run", Attempt: 1,
 		Agent:   record.Agent{Spec: record.AgentSpec{Model: record.AgentModel{Provider: "m", Name: "n"}}},
 		Message: model.Message{Role: model.User, Text: "do it"}, Decided: map[string]record.Decision{},
-		Live: silent{}, Go: func() error { return nil },
+		Output: silent{}, CheckLease: func() error { return nil },
 		Keep: func(_ context.Context, key string, f tool.File) (record.FileRef, error) {
 			return record.FileRef{FileID: key, Name: f.Name, ContentType: f.ContentType, Size: int64(len(f.Data))}, nil
 		},
@@ -104,7 +104,7 @@ func offers(call func(context.Context, tool.Invocation) (string, error)) func(*a
 					`"required":["n"]}`)},
 			Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 				text, err := call(ctx, i)
-				return tool.Said(text), err
+				return tool.TextResult(text), err
 			},
 		}}
 	}
@@ -349,7 +349,7 @@ func TestCallIsShownAsFinishedOnlyAfterItIsJournalled(t *testing.T) {
 			s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "x", nil }))
 			s.task.Agent.Spec.CanAsk = true
 			shown := 0
-			s.task.Live = told{see: func(e events.StepEvent) {
+			s.task.Output = told{see: func(e events.StepEvent) {
 				if e.State == "finished" {
 					shown++
 					assert.True(t, slices.ContainsFunc(s.journal, func(step record.Step) bool {
@@ -415,7 +415,7 @@ func TestFilesAttachedToAnAnswerAreShownToTheModel(t *testing.T) {
 	s.task.Decided = map[string]record.Decision{id: {InterruptID: id, Decision: "answer", Message: "this"}}
 	came := model.Message{Texts: []model.Text{{Name: "a.txt", Text: "swordfish"}},
 		Images: []model.Image{{ContentType: "image/png"}}}
-	s.task.Came = map[string]model.Message{id: came}
+	s.task.AttachedFiles = map[string]model.Message{id: came}
 	r = s.work(t)
 	require.NotNil(t, r.Answer)
 	shown := m.shown[1].Messages

@@ -26,7 +26,7 @@ func TestApprovalHoldsUnderEitherNameOfATool(t *testing.T) {
 					Own:  "pay",
 					Call: func(context.Context, tool.Invocation) (tool.Result, error) {
 						made = append(made, "pay")
-						return tool.Said("paid"), nil
+						return tool.TextResult("paid"), nil
 					},
 				},
 			}
@@ -38,5 +38,5 @@ func TestApprovalHoldsUnderEitherNameOfATool(t *testing.T) {
 }
 
 func TestToolCannotTakeANameReservedByTheLoop(t *testing.T) {
-	assert.ElementsMatch(t, []string{model.AskUser, model.Search}, tool.Taken)
+	assert.ElementsMatch(t, []string{model.AskUser, model.Search}, tool.ReservedNames)
 }

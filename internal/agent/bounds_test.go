@@ -104,7 +104,7 @@ func TestEndlessTextIsCancelledAtTheLimit(t *testing.T) {
 				return model.Reply{Text: long(whole), Finish: "stop", InputTokens: 7, OutputTokens: 900_000}, nil
 			})
 			s := newStage(m, nil)
-			s.task.Live = heard{text: shown}
+			s.task.Output = heard{text: shown}
 			r := s.work(t)
 			assert.Equal(t, c.shown, shown.Len())
 			require.Len(t, r.All, 1, "what it used counts")
@@ -238,7 +238,7 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 				s.task.Agent.Spec.Limits.MaxTokens = &c.tokens
 			}
 			if strings.Contains(c.failure, "too many") {
-				s.task.Over = func(_ context.Context, tokens int64) (string, error) {
+				s.task.BudgetExceeded = func(_ context.Context, tokens int64) (string, error) {
 					if tokens < 200 {
 						return "", nil
 					}

@@ -79,7 +79,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	if err := s.runCalls(ctx, made); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
 	if len(interrupts) > 0 {
@@ -180,7 +180,7 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 	if a.Mode == "always" || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
 		return "", true
 	}
-	if why, asks = o.Approval.Asks(arguments); asks {
+	if why, asks = o.Approval.Required(arguments); asks {
 		return " " + strings.ToUpper(why[:1]) + why[1:] + ".", true
 	}
 	return "", false
@@ -256,7 +256,7 @@ func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 	for first := true; len(jobs) > 0; first = false {
 		n := min(len(jobs), parallelCalls)
 		if !first { // callTools has journalled the starts of the first batch
-			if err := errors.Join(ctx.Err(), s.Go()); err != nil {
+			if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 				return err
 			}
 			s.journalStarts(jobs[:n])
@@ -297,7 +297,7 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 	open, wait := s.Host.Gate()
 	waits := make([]func(), 0, len(jobs))
 	for _, j := range jobs {
-		s.Live.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: "tool", Name: j.Name, State: "started",
+		s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: "tool", Name: j.Name, State: "started",
 			Arguments: j.step.Arguments})
 		waits = append(waits, s.Host.Go(func() {
 			defer func() { // also if the call panics, which wait reports to its owner
@@ -346,7 +346,7 @@ func (s *session) journalResults(ctx context.Context, finished []record.Step) er
 
 // call makes a call. If it sets no outcome, the call was not started or was cut short because the work has ended.
 func (s *session) call(ctx context.Context, j *job) {
-	if s.Go() != nil {
+	if s.CheckLease() != nil {
 		return // the round checks this, too, and ends
 	}
 	limit := callTime

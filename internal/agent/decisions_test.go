@@ -230,7 +230,7 @@ func TestSingleFileAttachedToAnAnswerIsShownAsTextOrPicture(t *testing.T) {
 		m := &script{says: []turn{calls("a", model.AskUser, `{"question":"Which?"}`), says("done")}}
 		s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 		i := s.pause(t, record.Decision{Decision: "answer", Message: "this"})
-		s.task.Came = map[string]model.Message{i.ID: came}
+		s.task.AttachedFiles = map[string]model.Message{i.ID: came}
 		require.NotNil(t, s.work(t).Answer)
 		want := 3 // the message, the call, the user's answer
 		if came.Texts != nil || came.Images != nil {

@@ -43,10 +43,10 @@ func (s *session) guard(ctx context.Context) (string, error) {
 		return fmt.Sprintf("the agent called %s %d times one after another with arguments that do not fit", name,
 			unfitCalls), nil
 	}
-	if s.Over == nil {
+	if s.BudgetExceeded == nil {
 		return "", nil
 	}
-	return s.Over(ctx, tokens)
+	return s.BudgetExceeded(ctx, tokens)
 }
 
 // repeatedCall returns the name of a tool of the last rounds if sameRounds of them made identical calls; otherwise

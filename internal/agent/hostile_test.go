@@ -297,7 +297,7 @@ func TestEventsOfACallHaveTheSameIndex(t *testing.T) {
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
 	s.task.Tools[0].Approval = tool.Approval{Mode: "when", Argument: "ask"}
 	begun, ended := map[string]int{}, map[string]int{}
-	s.task.Live = told{see: func(e events.StepEvent) {
+	s.task.Output = told{see: func(e events.StepEvent) {
 		if e.State == "started" {
 			begun[string(e.Arguments)] = e.Index
 		} else {
@@ -373,7 +373,7 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 				})(task)
 				task.Tools[0].RetrySafe = false
 			})
-			s.task.Go = func() error {
+			s.task.CheckLease = func() error {
 				mu.Lock()
 				defer mu.Unlock()
 				if asked++; asked > 2+stopAt { // once for each round, then for each call
@@ -386,7 +386,7 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 			assert.Less(t, len(made), 12)
 			s.journal = append(s.journal, r.Last...) // like a hand-over
 			slices.SortFunc(s.journal, func(a, b record.Step) int { return a.Index - b.Index })
-			s.task.Go, s.task.Steps = func() error { return nil }, slices.Clone(s.journal)
+			s.task.CheckLease, s.task.Steps = func() error { return nil }, slices.Clone(s.journal)
 			r = s.work(t)
 			require.NotNil(t, r.Answer, "nobody is asked: %v", r.Interrupts)
 			assert.Len(t, made, 12)
@@ -437,7 +437,7 @@ func TestInvalidUnicodeIsMadeStorable(t *testing.T) {
 	}}}
 	s := newStage(m, nil)
 	var shown strings.Builder
-	s.task.Live = heard{text: &shown}
+	s.task.Output = heard{text: &shown}
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, "a\uFFFDb", r.Answer.Text)

@@ -47,7 +47,7 @@ func chronicle(task *agent.Task, m *script) *[]string {
 		did = append(did, "journal "+brief(steps))
 		return nil
 	}
-	task.Live = told{see: func(e events.StepEvent) {
+	task.Output = told{see: func(e events.StepEvent) {
 		did = append(did, strings.TrimSpace("show "+e.Kind+" "+e.Name+" "+e.State+" "+e.Outcome))
 	}}
 	task.Agent.Spec.CanAsk = true
@@ -57,7 +57,7 @@ func chronicle(task *agent.Task, m *script) *[]string {
 	} {
 		o.Call = func(_ context.Context, i tool.Invocation) (tool.Result, error) {
 			did = append(did, "call "+i.Name)
-			return tool.Said("ok"), nil
+			return tool.TextResult("ok"), nil
 		}
 		task.Tools = append(task.Tools, o)
 	}

@@ -101,8 +101,8 @@ func newPlay(t *testing.T, does disturbance, at int) *play {
 		{Spec: tool.Spec{Name: "look", RetrySafe: true}, Call: p.call},
 		{Spec: tool.Spec{Name: "pay"}, Call: p.call},
 	}
-	p.task.Go = func() error { return p.says(p.meet(), p.does.leaves) }
-	p.task.Over = func(context.Context, int64) (string, error) { return "", p.says(p.meet(), p.does.unread) }
+	p.task.CheckLease = func() error { return p.says(p.meet(), p.does.leaves) }
+	p.task.BudgetExceeded = func(context.Context, int64) (string, error) { return "", p.says(p.meet(), p.does.unread) }
 	p.task.Journal = func(ctx context.Context, steps []record.Step) error {
 		if err := errors.Join(ctx.Err(), p.says(p.meet(), p.does.lost)); err != nil {
 			p.unsure = true
@@ -190,7 +190,7 @@ func (p *play) call(ctx context.Context, i tool.Invocation) (tool.Result, error)
 	if ctx.Err() != nil && !p.does.comes {
 		return tool.Result{}, ctx.Err()
 	}
-	return tool.Said(i.Name + string(i.Arguments)), nil
+	return tool.TextResult(i.Name + string(i.Arguments)), nil
 }
 
 // attempt works once, like an attempt of a worker, and stores the result.

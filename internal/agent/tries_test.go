@@ -141,7 +141,7 @@ func TestOutputOfAFailedTryIsReplaced(t *testing.T) {
 		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }),
 	)
 	var shown []string
-	s.Host, s.task.Live = &ticking{Host: host.System()}, shows{text: &shown}
+	s.Host, s.task.Output = &ticking{Host: host.System()}, shows{text: &shown}
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, []string{"+Le", "=", "+Let me look. ", "+Le", "=Let me look. ", "+Done."}, shown)

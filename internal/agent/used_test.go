@@ -156,7 +156,7 @@ func words(messages any) (all string) {
 func TestModelFailureIsLoggedInFull(t *testing.T) {
 	var log strings.Builder
 	s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
-		return model.Reply{}, model.Discreet(model.Fail(model.BadRequest, "no upstream at 10.0.0.7"), "", nil)
+		return model.Reply{}, model.Redact(model.Fail(model.BadRequest, "no upstream at 10.0.0.7"), "", nil)
 	}}}, nil)
 	s.task.Log = slog.New(slog.NewTextHandler(&log, nil))
 	r := s.work(t)

@@ -22,21 +22,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"agentplatform/events"
-	"agentplatform/internal/a2aface"
+	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/dirblob"
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/egress"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/mcpface"
+	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/model/modellist"
-	"agentplatform/internal/move"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/provider/reach"
 	"agentplatform/internal/queue"
@@ -46,6 +44,7 @@ import (
 	"agentplatform/internal/seal"
 	"agentplatform/internal/seal/keyseal"
 	"agentplatform/internal/setting"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/disktable"
 	"agentplatform/internal/table/memtable"
@@ -53,6 +52,7 @@ import (
 	"agentplatform/internal/timer/localtimer"
 	"agentplatform/internal/toolkit"
 	"agentplatform/internal/toolkit/kinds"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/webhook"
 	"agentplatform/internal/worker"
 )
@@ -163,15 +163,15 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	meter := newMeter(registry)
 
-	bell := feed.NewLocalBell()
-	live := feed.New(memtable.New(machine.Now), bell, machine)
-	shell := &move.Shell{
-		Store: store, Queue: l.queues, Timer: l.timer, Bell: bell, Host: machine, Log: log, Caps: tenants.Caps,
-		StartDeadline: s.StartDeadline, Boot: machine.NewID(), Moved: meter.moved,
+	bell := stream.NewLocalNotifier()
+	live := stream.New(memtable.New(machine.Now), bell, machine)
+	shell := &transition.Executor{
+		Store: store, Queue: l.queues, Timer: l.timer, Notifier: bell, Host: machine, Log: log, Caps: tenants.Caps,
+		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
 	}
-	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
+	in := &intake.Intake{Executor: shell, Store: store, Tenants: tenants, Host: machine}
 	work := &worker.Worker{
-		Shell: shell, Store: store, Known: store.Known(), Feed: live, Host: machine, Log: log, Lease: s.Lease,
+		Executor: shell, Store: store, Known: store.Known(), Hub: live, Host: machine, Log: log, Lease: s.Lease,
 		PauseExpiry: s.PauseExpiry, Tick: pollEvery,
 		Drain: drainTime,
 		Loop: &agent.Loop{
@@ -182,26 +182,26 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	hooks := &webhook.Sender{
 		Sealer: sealer,
 		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
-		Boot: shell.Boot, Tried: meter.tried,
+		ProcessID: shell.ProcessID, Tried: meter.tried,
 	}
-	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
-	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
-	face := &mcpface.Face{Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow}
+	sweeper := &sweep.Sweeper{Executor: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
+	remover := &removal.Remover{Executor: shell, Store: store, Host: machine}
+	face := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.edge = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
 		MCP: face.For,
-		A2A: &a2aface.Face{
-			Intake: in, Store: store, Feed: live, Log: log, Window: s.ObserveWindow,
+		A2A: &a2aserver.Server{
+			Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow,
 			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
 		},
 		Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live, Webhooks: hooks,
 		Models: known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
-		Redelivered: func(ctx context.Context, h record.Hook) {
+		Redelivered: func(ctx context.Context, h record.Delivery) {
 			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
 		},
 	})
@@ -386,24 +386,24 @@ func within(d time.Duration, wait func()) bool {
 
 // meter counts what happens to runs.
 type meter struct {
-	moves *prometheus.CounterVec
-	tries *prometheus.CounterVec
+	transitions *prometheus.CounterVec
+	tries       *prometheus.CounterVec
 }
 
 func newMeter(r *prometheus.Registry) meter {
 	m := meter{
-		moves: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
+		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
 			Help: "Runs that entered a status."}, []string{"status"}),
 		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
 			Help: "Webhook tries by outcome."}, []string{"delivered"}),
 	}
-	r.MustRegister(m.moves, m.tries)
+	r.MustRegister(m.transitions, m.tries)
 	return m
 }
 
-func (m meter) moved(o lifecycle.Outcome) {
+func (m meter) transition(o lifecycle.Outcome) {
 	if o.After.Status != o.Before.Status {
-		m.moves.WithLabelValues(string(o.After.Status)).Inc()
+		m.transitions.WithLabelValues(string(o.After.Status)).Inc()
 	}
 }
 

@@ -27,11 +27,9 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/s3blob"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/logline"
 	"agentplatform/internal/model/modellist"
-	"agentplatform/internal/move"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
@@ -39,11 +37,13 @@ import (
 	"agentplatform/internal/seal"
 	"agentplatform/internal/seal/kmsseal"
 	"agentplatform/internal/setting"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table/cachetable"
 	"agentplatform/internal/table/dynamotable"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/timer/sfntimer"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/transition"
 )
 
 // Platform is what every function has.
@@ -56,8 +56,8 @@ type Platform struct {
 	Direct   blob.Direct  // the bucket, as clients reach it
 	Known    record.Known // cached reads, some seconds old at most
 	Tenants  *tenant.Tenants
-	Shell    *move.Shell
-	Feed     *feed.Feed
+	Executor *transition.Executor
+	Hub      *stream.Hub
 	Queues   Queues
 	Metrics  *Metrics
 	Sealer   seal.Sealer
@@ -175,12 +175,12 @@ func New(
 			events.NudgeJob:     sqsqueue.New(queues, c.JobQueue),
 		},
 	}
-	bell := feed.Polling{Host: machine, Every: pollEvery}
-	p.Feed = feed.New(dynamotable.New(db, c.FeedTable, machine.Now), bell, machine)
-	p.Shell = &move.Shell{
-		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Bell: bell,
+	bell := stream.Polling{Host: machine, Every: pollEvery}
+	p.Hub = stream.New(dynamotable.New(db, c.FeedTable, machine.Now), bell, machine)
+	p.Executor = &transition.Executor{
+		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Notifier: bell,
 		Host: machine, Log: log,
-		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, Moved: p.Metrics.Moved,
+		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, OnTransition: p.Metrics.Transition,
 	}
 	return p, nil
 }

@@ -73,8 +73,8 @@ func (m *Metrics) Put(values ...Value) {
 // Count counts one event.
 func (m *Metrics) Count(name string) { m.Put(Value{name, "Count", 1}) }
 
-// Moved counts what a transition did to a run.
-func (m *Metrics) Moved(o lifecycle.Outcome) {
+// Transition counts what a transition did to a run.
+func (m *Metrics) Transition(o lifecycle.Outcome) {
 	var values []Value
 	count := func(name string) { values = append(values, Value{name, "Count", 1}) }
 	if o.After.Status != o.Before.Status {

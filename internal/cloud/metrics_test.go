@@ -19,7 +19,7 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 	m := cloud.NewMetrics(&out, "dev", func() time.Time { return at })
 	before := lifecycle.Run{Status: lifecycle.Queued, QueuedAt: at}
 	after := lifecycle.Run{Status: lifecycle.Running, UpdatedAt: at.Add(1500 * time.Millisecond)}
-	m.Moved(lifecycle.Outcome{Before: before, After: after})
+	m.Transition(lifecycle.Outcome{Before: before, After: after})
 	var line struct {
 		AWS struct {
 			Timestamp         int64
@@ -58,10 +58,10 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 			lifecycle.Outcome{Before: after, After: lifecycle.Run{Status: lifecycle.AwaitingInput}}},
 	} {
 		out.Reset()
-		m.Moved(c.o)
+		m.Transition(c.o)
 		assert.Contains(t, out.String(), `"`+c.metric+`":1`, c.name)
 	}
 	out.Reset()
-	m.Moved(lifecycle.Outcome{Before: after, After: after}) // a heartbeat
+	m.Transition(lifecycle.Outcome{Before: after, After: after}) // a heartbeat
 	assert.Empty(t, out.String())
 }

@@ -177,7 +177,7 @@ func (s *Files) Open(ctx context.Context, scope record.Scope, f record.File, dis
 		return Content{}, problem.Missing("the content of file " + f.ID)
 	}
 	if s.Direct != nil {
-		url, err := s.Direct.PresignGet(ctx, f.Place(), disposition, f.ContentType, readLife)
+		url, err := s.Direct.PresignGet(ctx, f.BlobPrefix(), disposition, f.ContentType, readLife)
 		return Content{URL: url}, err
 	}
 	body, err := s.Store.OpenFile(ctx, scope, f.ID)

@@ -62,7 +62,7 @@ func OptionalTime(t time.Time) *string {
 
 // OptionalOwner is the organization that owns something; nil for none.
 func OptionalOwner(organization string) *string {
-	if organization == record.Nobody {
+	if organization == record.NoOrganization {
 		return nil
 	}
 	return &organization

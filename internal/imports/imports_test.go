@@ -106,33 +106,33 @@ var allowed = []struct {
 		"stored shapes know the core and the store's ports"},
 	{"internal/invariant", "internal/lifecycle internal/record internal/table",
 		"reads what is stored, and knows nobody who stores it"},
-	{"internal/move", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
+	{"internal/transition", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
 		"internal/timer", "the shell knows what it commits and what it sends"},
 	{"internal/view", "events internal/lifecycle internal/problem internal/record",
 		"public shapes are built from stored ones"},
-	{"internal/feed", "events internal/host internal/lifecycle internal/problem internal/record internal/table " +
+	{"internal/stream", "events internal/host internal/lifecycle internal/problem internal/record internal/table " +
 		"internal/view", "streams show views of what is stored"},
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
 	{"internal/tenant", "internal/host internal/problem internal/record internal/schema internal/seal " +
 		"internal/strictjson", "who may do what, not what is done"},
-	{"internal/intake", "internal/host internal/lifecycle internal/move internal/problem internal/record " +
+	{"internal/intake", "internal/host internal/lifecycle internal/transition internal/problem internal/record " +
 		"internal/strictjson internal/tenant internal/view",
 		"a use case imports no other that runs beside it"},
 	{"internal/agent", "events internal/host internal/lifecycle internal/model internal/record internal/schema " +
 		"internal/strictjson internal/tool", "the loop knows no lease and no store"},
-	{"internal/worker", "internal/agent internal/blob internal/extract internal/feed internal/host " +
-		"internal/lifecycle internal/model internal/move internal/problem internal/record " +
+	{"internal/worker", "internal/agent internal/blob internal/extract internal/stream internal/host " +
+		"internal/lifecycle internal/model internal/transition internal/problem internal/record " +
 		"internal/tool internal/view", "the worker drives the loop"},
-	{"internal/sweep", "events internal/host internal/lifecycle internal/move internal/problem internal/queue " +
+	{"internal/sweep", "events internal/host internal/lifecycle internal/transition internal/problem internal/queue " +
 		"internal/record", "a use case imports no other"},
 	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
 	{"internal/webhook", "events internal/egress internal/host internal/problem internal/record internal/seal",
 		"a use case imports no other"},
-	{"internal/mcpface", "internal/feed internal/host internal/intake internal/lifecycle internal/problem " +
+	{"internal/mcpserver", "internal/stream internal/host internal/intake internal/lifecycle internal/problem " +
 		"internal/record internal/tenant internal/tool internal/view", "a face knows runs as clients do"},
-	{"internal/a2aface", "events internal/feed internal/host internal/intake internal/lifecycle internal/problem " +
+	{"internal/a2aserver", "events internal/stream internal/host internal/intake internal/lifecycle internal/problem " +
 		"internal/record internal/strictjson internal/tenant internal/view", "a face knows runs as clients do"},
 	{
 		"internal/httpapi",
@@ -158,13 +158,13 @@ var allowed = []struct {
 		"is about the service, not about what it is for"},
 	{
 		"internal/httpapi/protocol",
-		"internal/a2aface internal/feed internal/httpapi internal/intake internal/problem internal/record internal/tenant",
+		"internal/a2aserver internal/stream internal/httpapi internal/intake internal/problem internal/record internal/tenant",
 		"the operations of an area use its use cases",
 	},
 	{"internal/httpapi/reports", "events internal/httpapi internal/record internal/tenant", "only reads"},
 	{
 		"internal/httpapi/runs",
-		"events internal/egress internal/feed internal/files internal/host internal/httpapi internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/view internal/webhook",
+		"events internal/egress internal/stream internal/files internal/host internal/httpapi internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/view internal/webhook",
 		"the operations of an area use its use cases",
 	},
 	{
@@ -172,7 +172,7 @@ var allowed = []struct {
 		"events internal/egress internal/host internal/httpapi internal/intake internal/problem internal/record internal/tenant internal/webhook",
 		"the operations of an area use its use cases",
 	},
-	{"internal/removal", "internal/host internal/lifecycle internal/move internal/problem internal/record", "a use case imports no other"},
+	{"internal/removal", "internal/host internal/lifecycle internal/transition internal/problem internal/record", "a use case imports no other"},
 	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
 	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue",
@@ -205,7 +205,7 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 // conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
 	"internal/record":              "it alone knows what is stored, and how",
-	"internal/feed":                "streams have a table of their own, whose entries live for minutes",
+	"internal/stream":              "streams have a table of their own, whose entries live for minutes",
 	"internal/table/memtable":      "an adapter",
 	"internal/table/disktable":     "an adapter",
 	"internal/table/dynamotable":   "an adapter",

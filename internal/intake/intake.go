@@ -27,19 +27,19 @@ import (
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/view"
 )
 
 // Intake is the use case. It is safe for concurrent use.
 type Intake struct {
-	Shell   *move.Shell
-	Store   *record.Store
-	Tenants *tenant.Tenants
-	Host    host.Host
+	Executor *transition.Executor
+	Store    *record.Store
+	Tenants  *tenant.Tenants
+	Host     host.Host
 }
 
 // Message is a message to an agent.
@@ -93,7 +93,7 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, m.Key)
 	}
 	for try := range tries {
-		posted, err := r.judge(ctx)
+		posted, err := r.decide(ctx)
 		if !errors.Is(err, errAgain) {
 			return posted, err
 		}
@@ -126,7 +126,7 @@ type request struct {
 	budgets   []lifecycle.Budget // that the run's tokens count against
 }
 
-func (r *request) judge(ctx context.Context) (Posted, error) {
+func (r *request) decide(ctx context.Context) (Posted, error) {
 	if posted, found, err := r.replay(ctx); found || err != nil {
 		return posted, err
 	}
@@ -221,7 +221,7 @@ func (in *Intake) replayParked(ctx context.Context, scope record.Scope, id strin
 // returns a problem of kind NotFound when the message does not wait.
 func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Parked) (record.Run, int, error) {
 	for range tries {
-		chat, found, err := in.Store.ChatOf(ctx, p.Ticket)
+		chat, found, err := in.Store.ChatOf(ctx, p.Spec)
 		if err != nil {
 			return record.Run{}, 0, err
 		}
@@ -233,15 +233,15 @@ func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Park
 			return record.Run{}, 0, err
 		}
 		for i, id := range e.Value.Parked {
-			if id == p.Ticket.RunID {
+			if id == p.Spec.RunID {
 				return e.Value, i + 1, nil
 			}
 		}
-		if e.Value.ID() == p.Ticket.RunID || e.Value.Status.Active() {
+		if e.Value.ID() == p.Spec.RunID || e.Value.Status.Active() {
 			break
 		}
 	}
-	return record.Run{}, 0, problem.Missing("parked message " + p.Ticket.RunID)
+	return record.Run{}, 0, problem.Missing("parked message " + p.Spec.RunID)
 }
 
 // chat finds the message's chat, or prepares a new one.
@@ -289,8 +289,8 @@ func (r *request) title() string {
 	return string(short)
 }
 
-func (r *request) ticket(chat lifecycle.Chat) lifecycle.Ticket {
-	return lifecycle.Ticket{
+func (r *request) spec(chat lifecycle.Chat) lifecycle.RunSpec {
+	return lifecycle.RunSpec{
 		RunID: r.runID, Organization: r.who.Organization.ID, User: r.who.User.ID, APIKey: r.who.Key.ID,
 		Agent: r.agent.ID, AgentVersion: r.agent.Version, Chat: chat.ID, OwnChatID: chat.OwnID,
 		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.callback() != "",
@@ -314,14 +314,14 @@ func (r *request) input() record.Input {
 
 // accept starts a run in a chat without an active one.
 func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, error) {
-	user, organization, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID)
+	user, organization, err := r.Executor.Admissions(ctx, r.who.Organization.ID, r.who.User.ID)
 	if err != nil {
 		return Posted{}, err
 	}
-	if !user.Admits() {
+	if !user.Allows() {
 		return r.refused(ctx, capped("user_concurrency_cap", "this user", user))
 	}
-	if !organization.Admits() {
+	if !organization.Allows() {
 		return r.refused(ctx, capped("organization_concurrency_cap", "this organization", organization))
 	}
 	tx := r.Store.Begin(r.runID)
@@ -331,15 +331,15 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
 		return r.refused(ctx, err)
 	}
-	a := move.Acceptance{
-		Ticket: r.ticket(chat.Value), Input: r.input(), Chat: chat,
-		Slots: lifecycle.Slots{User: user.Row(r.runID), Organization: organization.Row(r.runID)},
+	a := transition.Acceptance{
+		Spec: r.spec(chat.Value), Input: r.input(), Chat: chat,
+		Slots: lifecycle.Slots{User: user.Slot(r.runID), Organization: organization.Slot(r.runID)},
 	}
 	if r.record != "" {
 		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID}
 		a.Stale = r.stale
 	}
-	run, err := r.Shell.Accept(ctx, tx, a)
+	run, err := r.Executor.Accept(ctx, tx, a)
 	if errors.Is(err, record.ErrStale) {
 		return Posted{}, errAgain
 	}
@@ -405,7 +405,7 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 // retryAtCap is the Retry-After of a client at its cap: when a run will end is not known.
 const retryAtCap = time.Second
 
-func capped(code, whose string, d record.Door) error {
+func capped(code, whose string, d record.Admission) error {
 	p := problem.New(problem.Limited, code, "%s has %d active runs and may have %d", whose, d.Active, d.Cap).
 		With("limit", d.Cap).With("active", d.Active)
 	p.RetryAfter = retryAtCap
@@ -439,25 +439,25 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 
 // answer gives the message as answer to the run that asked.
 func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
-	after, _, err := r.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
+	after, _, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if !run.Answerable() {
-			return move.Change{}, errAgain
+			return transition.Change{}, errAgain
 		}
 		if err := r.idempotency(ctx, tx, record.Idempotency{
 			Outcome: record.AnsweredPause, RunID: run.ID(),
 		}); err != nil {
-			return move.Change{}, err
+			return transition.Change{}, err
 		}
 		if err := r.hold(ctx, tx, run.Agent, run.ID()); err != nil {
-			return move.Change{}, err
+			return transition.Change{}, err
 		}
-		slots, err := r.Shell.Slots(ctx, run.Ticket)
+		slots, err := r.Executor.Slots(ctx, run.RunSpec)
 		if err != nil {
-			return move.Change{}, err
+			return transition.Change{}, err
 		}
 		now := r.Host.Now()
-		return move.Change{
-			Event: lifecycle.AnswerMessage{By: r.who.User.ID, Slots: slots, StartBy: now.Add(r.Shell.StartDeadline)},
+		return transition.Change{
+			Event: lifecycle.AnswerMessage{By: r.who.User.ID, Slots: slots, StartBy: now.Add(r.Executor.StartDeadline)},
 			Decisions: &record.Decisions{By: r.who.User.ID, At: now, Idempotency: r.record, List: []record.Decision{{
 				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text,
 				Files: r.message.Files,
@@ -494,24 +494,24 @@ func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idemp
 func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) {
 	now := r.Host.Now()
 	input := r.input()
-	after, _, err := r.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
+	after, _, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if run.Answerable() && !r.followsUp {
-			return move.Change{}, errAgain // the run has begun to ask: the message is the answer
+			return transition.Change{}, errAgain // the run has begun to ask: the message is the answer
 		}
 		if err := r.spend(ctx, tx); err != nil {
-			return move.Change{}, err
+			return transition.Change{}, err
 		}
-		ticket := r.ticket(lifecycle.Chat{ID: e.Value.Chat, OwnID: e.Value.OwnChatID})
+		ticket := r.spec(lifecycle.Chat{ID: e.Value.Chat, OwnID: e.Value.OwnChatID})
 		ticket.Waited, ticket.Watched = true, false
 		kept := record.Idempotency{Outcome: record.ParkedMessage, RunID: run.ID(), Parked: r.runID}
 		if err := r.idempotency(ctx, tx, kept); err != nil {
-			return move.Change{}, err
+			return transition.Change{}, err
 		}
 		if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
-			return move.Change{}, err
+			return transition.Change{}, err
 		}
 		tx.PutInput(ctx, ticket, input, now)
-		return move.Change{Event: lifecycle.Park{ID: r.runID}}, nil
+		return transition.Change{Event: lifecycle.Park{ID: r.runID}}, nil
 	})
 	switch {
 	case problem.Is(err, "budget_exhausted"), errors.Is(err, errNoFile):
@@ -572,7 +572,7 @@ func (r *request) followup(ctx context.Context, run string) (Posted, error) {
 	if err != nil {
 		return r.refused(ctx, err)
 	}
-	chat, _, err := r.Store.ChatOf(ctx, e.Value.Ticket)
+	chat, _, err := r.Store.ChatOf(ctx, e.Value.RunSpec)
 	if err == nil {
 		err = r.mayJoin(ctx, r.who, chat.Value)
 	}

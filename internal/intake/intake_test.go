@@ -12,19 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/timer/localtimer"
+	"agentplatform/internal/transition"
 )
 
 // contested is a table in which another writer is always faster.
@@ -67,9 +67,9 @@ func newWorld(t *testing.T) *world {
 	w.agent = first.Agent.ID
 	nudges := localqueue.New()
 	w.Intake = &intake.Intake{
-		Shell: &move.Shell{
+		Executor: &transition.Executor{
 			Store: store, Host: h, Log: slog.New(slog.DiscardHandler), Caps: tenants.Caps, StartDeadline: time.Minute,
-			Bell: feed.NewLocalBell(), Queue: nudges, Timer: localtimer.New(nudges),
+			Notifier: stream.NewLocalNotifier(), Queue: nudges, Timer: localtimer.New(nudges),
 		},
 		Store: store, Host: h, Tenants: tenants,
 	}
@@ -172,7 +172,7 @@ func TestConflictIsRetriedAfterAPause(t *testing.T) {
 		fought := &contested{Table: items}
 		store = record.New(fought, &memblob.Store{}, h)
 		in := &intake.Intake{
-			Shell: &move.Shell{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store, Host: h,
+			Executor: &transition.Executor{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store, Host: h,
 			Tenants: tenant.New(store, store.Known(), h, defaults, nil),
 		}
 		began := time.Now()

@@ -9,11 +9,11 @@ import (
 
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 )
 
 // A request that always meets conflicts gives up with a problem of kind Unavailable.
@@ -49,8 +49,8 @@ func touch(w *world, op table.Op) int {
 		return 0
 	}
 	item := *items[0]
-	item.Move = w.Host.NewID()
-	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), item.Move, table.Put(item, table.VersionIs(item.Version))))
+	item.WriteID = w.Host.NewID()
+	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), item.WriteID, table.Put(item, table.VersionIs(item.Version))))
 	return 1
 }
 
@@ -72,7 +72,7 @@ func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 	}
 	rivals := map[string]func(w *world, active record.Run){
 		"its end": func(w *world, active record.Run) {
-			w.move(active.ID(), move.Change{Event: lifecycle.Remove{KeepParked: true}})
+			w.move(active.ID(), transition.Change{Event: lifecycle.Remove{KeepParked: true}})
 		},
 		"a question": func(w *world, active record.Run) {
 			if active.Status == lifecycle.Queued && active.Attempt == 0 {

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/strictjson"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 )
 
 // editLimits bounds the arguments that a human gives a tool call.
@@ -65,10 +65,10 @@ func (in *Intake) Resume(
 	if by == "" {
 		by = p.User.ID
 	}
-	after, _, err := in.Shell.From(ctx, e, func(run record.Run, _ *record.Tx) (move.Change, error) {
+	after, _, err := in.Executor.From(ctx, e, func(run record.Run, _ *record.Tx) (transition.Change, error) {
 		e.Value = run
 		now := in.Host.Now()
-		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Shell.StartDeadline)}
+		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Executor.StartDeadline)}
 		for _, d := range list {
 			event.Decisions = append(event.Decisions,
 				lifecycle.Decision{InterruptID: d.InterruptID, Verb: lifecycle.Verb(d.Decision)})
@@ -76,13 +76,13 @@ func (in *Intake) Resume(
 		if run.Status == lifecycle.AwaitingInput {
 			err := in.mayDecide(ctx, p, run)
 			if err != nil {
-				return move.Change{}, err
+				return transition.Change{}, err
 			}
-			if event.Slots, err = in.Shell.Slots(ctx, run.Ticket); err != nil {
-				return move.Change{}, err
+			if event.Slots, err = in.Executor.Slots(ctx, run.RunSpec); err != nil {
+				return transition.Change{}, err
 			}
 		}
-		return move.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now}}, nil
+		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now}}, nil
 	})
 	var refusal *lifecycle.Refusal
 	if errors.As(err, &refusal) {
@@ -137,9 +137,9 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	if err != nil {
 		return e, err
 	}
-	after, _, err := in.Shell.From(ctx, e, func(run record.Run, tx *record.Tx) (move.Change, error) {
+	after, _, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		tx.AuditDeed(ctx, run.Organization, "run", id)
-		return move.Change{Event: lifecycle.Cancel{Reason: reason, Boot: in.Shell.Boot}}, nil
+		return transition.Change{Event: lifecycle.Cancel{Reason: reason, ProcessID: in.Executor.ProcessID}}, nil
 	})
 	if errors.Is(err, lifecycle.ErrRefused) {
 		return in.Store.LiveRun(ctx, who.Scope(), id)
@@ -160,10 +160,10 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 	if err != nil {
 		return err
 	}
-	if p.Ticket.Chat != e.Value.Chat || p.Ticket.Organization != e.Value.Organization || !p.Ticket.Waited {
+	if p.Spec.Chat != e.Value.Chat || p.Spec.Organization != e.Value.Organization || !p.Spec.Waited {
 		return problem.Missing("parked message " + parked)
 	}
-	if err := in.Tenants.MayReach(ctx, who, p.Ticket.Agent); err != nil {
+	if err := in.Tenants.MayReach(ctx, who, p.Spec.Agent); err != nil {
 		return err
 	}
 	for try := range tries {
@@ -174,9 +174,9 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		_, _, err = in.Shell.Do(ctx, scope, holder.ID(), func(_ record.Run, tx *record.Tx) (move.Change, error) {
+		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), func(_ record.Run, tx *record.Tx) (transition.Change, error) {
 			tx.DropParked(ctx, p)
-			return move.Change{Event: lifecycle.Withdraw{ID: parked}}, nil
+			return transition.Change{Event: lifecycle.Withdraw{ID: parked}}, nil
 		})
 		if !errors.Is(err, lifecycle.ErrRefused) {
 			return err
@@ -245,12 +245,12 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	for _, id := range e.Value.Parked { // the write below is refused when others are parked meanwhile
 		p, err := in.Store.StillParked(ctx, id)
 		if err == nil {
-			err = in.Tenants.MayReach(ctx, who, p.Ticket.Agent)
+			err = in.Tenants.MayReach(ctx, who, p.Spec.Agent)
 		}
 		if err != nil {
 			return "", err
 		}
 	}
-	_, _, err = in.Shell.Make(ctx, e, tx, move.Change{Event: lifecycle.Remove{}, Chat: bury})
+	_, _, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: bury})
 	return job, err
 }

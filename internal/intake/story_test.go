@@ -9,11 +9,11 @@ import (
 
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 )
 
 // Whichever call of the store fails for good: the operation returns an error, and nothing is written.
@@ -78,7 +78,7 @@ func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 				assert.Equal(t, first.Parked, second.Parked, name)
 				if run := w.run(first.Run.ID()); run.Status == lifecycle.Queued && first.Parked == nil {
 					w.move(run.ID(),
-						move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
+						transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 				}
 			}
 		}
@@ -163,7 +163,7 @@ func TestMessageAnswersOnlyASingleQuestion(t *testing.T) {
 			require.True(t, found)
 			assert.Equal(t, "the answer", d.List[0].Message)
 		}
-		w.move(run, move.Change{Event: lifecycle.Remove{KeepParked: true}})
+		w.move(run, transition.Change{Event: lifecycle.Remove{KeepParked: true}})
 		_, err = w.Followup(t.Context(), w.who, run, "too late", "")
 		assert.Equal(t, "run_not_active", code(err), name)
 	}
@@ -338,7 +338,7 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 	}
 	w.who.Organization.Budget = nil
 	w.claim(first.ID())
-	w.move(first.ID(), move.Change{
+	w.move(first.ID(), transition.Change{
 		Event: lifecycle.Complete{
 			Work: lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}},
 		},
@@ -464,8 +464,8 @@ func TestFollowupTakesAgentFromItsRun(t *testing.T) {
 		p, err := w.Store.Parked(t.Context(), f.Parked.ParkedID)
 		require.NoError(t, err)
 		assert.Equal(t, []any{agent, 1, false, true},
-			[]any{p.Ticket.Agent, p.Ticket.AgentVersion, p.Ticket.Callback, p.Ticket.Waited})
-		assert.Len(t, p.Ticket.Budgets, 1)
+			[]any{p.Spec.Agent, p.Spec.AgentVersion, p.Spec.Callback, p.Spec.Waited})
+		assert.Len(t, p.Spec.Budgets, 1)
 		assert.Empty(t, p.Input.CallbackURL)
 	}
 	_, err = w.Followup(t.Context(), w.who, posted.Run.ID(), "x", "")
@@ -479,7 +479,7 @@ func TestDeletedChatStoresAJob(t *testing.T) {
 		run := w.post(intake.Message{Text: "x", ChatID: "c", CallbackURL: "https://example.com/hook"}).Run
 		w.post(intake.Message{Text: "parked", ChatID: "c", Enqueue: true})
 		if idle {
-			w.move(run.ID(), move.Change{Event: lifecycle.Remove{}})
+			w.move(run.ID(), transition.Change{Event: lifecycle.Remove{}})
 		}
 		id, err := w.DeleteChat(t.Context(), w.who, "c")
 		require.NoError(t, err)

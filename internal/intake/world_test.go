@@ -8,12 +8,12 @@ import (
 
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 )
 
 // post sends a message that must be accepted.
@@ -26,13 +26,13 @@ func (w *world) post(m intake.Message) intake.Posted {
 }
 
 // move makes a transition of a worker.
-func (w *world) move(run string, c move.Change) {
+func (w *world) move(run string, c transition.Change) {
 	w.t.Helper()
-	_, _, err := w.Shell.Do(
+	_, _, err := w.Executor.Do(
 		w.t.Context(),
 		record.System(),
 		run,
-		func(record.Run, *record.Tx) (move.Change, error) { return c, nil },
+		func(record.Run, *record.Tx) (transition.Change, error) { return c, nil },
 	)
 	require.NoError(w.t, err)
 }
@@ -40,7 +40,7 @@ func (w *world) move(run string, c move.Change) {
 var work = lifecycle.Work{Attempt: 1}
 
 func (w *world) claim(run string) {
-	w.move(run, move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
+	w.move(run, transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 }
 
 // ask pauses a run for humans.
@@ -52,13 +52,13 @@ func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	}
 	w.move(
 		run,
-		move.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}},
+		transition.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}},
 	)
 }
 
 func (w *world) complete(run string) {
 	w.claim(run)
-	w.move(run, move.Change{Event: lifecycle.Complete{Work: work}})
+	w.move(run, transition.Change{Event: lifecycle.Complete{Work: work}})
 }
 
 // stored returns the versions of all items.

@@ -20,15 +20,15 @@ import (
 
 // Audit is what stored items say: what they are, by kind.
 type Audit struct {
-	Runs    map[string]record.Run
-	Chats   []lifecycle.Chat
-	Slots   map[table.Key]string      // the run that each row names
-	Ledger  map[string][]record.Entry // by run
-	Hooks   []record.Hook
-	Decided map[string][]string // the interrupts that a pause's end named, by run
-	Counts  map[table.Key]int64 // what has been used of budgets
-	Files   []record.File
-	Steps   []record.Step // but for those that are too large for their items
+	Runs       map[string]record.Run
+	Chats      []lifecycle.Chat
+	Slots      map[table.Key]string      // the run that each row names
+	Ledger     map[string][]record.Entry // by run
+	Deliveries []record.Delivery
+	Decided    map[string][]string // the interrupts that a pause's end named, by run
+	Counts     map[table.Key]int64 // what has been used of budgets
+	Files      []record.File
+	Steps      []record.Step // but for those that are too large for their items
 }
 
 // NewAudit makes an empty audit.
@@ -96,8 +96,8 @@ func (a *Audit) Add(item *table.Item) error {
 		a.Files = append(a.Files, f)
 		return err
 	case kind == "hook":
-		h, err := read[record.Hook](item)
-		a.Hooks = append(a.Hooks, h)
+		h, err := read[record.Delivery](item)
+		a.Deliveries = append(a.Deliveries, h)
 		return err
 	default:
 		return nil

@@ -18,8 +18,8 @@ import (
 )
 
 var stored = record.Run{Run: lifecycle.Run{
-	Ticket: lifecycle.Ticket{RunID: "r", Organization: "o", User: "u", Agent: "a", Chat: "c"},
-	Due:    time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC),
+	RunSpec: lifecycle.RunSpec{RunID: "r", Organization: "o", User: "u", Agent: "a", Chat: "c"},
+	Due:     time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC),
 }}
 
 // furnished is a table that holds one of everything that an audit looks at, and of some that it does not.
@@ -42,7 +42,7 @@ func furnished(t *testing.T) *memtable.Table {
 	tx.MoveSlots(stored.Run, taken)
 	tx.PutCharge(stored.Run, lifecycle.Charge{Billed: true})
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
-	tx.PutHook(record.Fresh(record.Hook{DeliveryID: "d", Organization: "o", RunID: "r"}))
+	tx.PutHook(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
 	tx.Hold(ctx, "o", "a", "r", []record.FileRef{{FileID: "f"}})
 	record.PutResource(tx, record.Fresh(record.User{ID: "u", Organization: "o"}))
 	tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}))
@@ -74,8 +74,8 @@ func TestAnAuditTakesInWhatThereIs(t *testing.T) {
 	assert.Equal(t, map[table.Key]int64{{Part: "spent/user/u/day", Sort: "runs"}: 5}, a.Counts)
 	require.Len(t, a.Files, 1)
 	assert.Equal(t, 1, a.Files[0].Holds)
-	require.Len(t, a.Hooks, 1)
-	assert.Equal(t, "d", a.Hooks[0].DeliveryID)
+	require.Len(t, a.Deliveries, 1)
+	assert.Equal(t, "d", a.Deliveries[0].DeliveryID)
 	assert.Equal(t, map[string]string{"r": "f"}, holds)
 	_, _, is := invariant.Held(table.Key{Part: "chat/c", Sort: "file/f"})
 	assert.False(t, is)

@@ -44,17 +44,17 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		event  Event
 		change []change
 	}{
-		"the first claim": {Queued, nothing, Claim{Holder: "w2", Boot: "b", Until: startBy}, []change{func(r *Run) {
+		"the first claim": {Queued, nothing, Claim{Holder: "w2", ProcessID: "b", Until: startBy}, []change{func(r *Run) {
 			r.Status, r.Transition, r.Attempt, r.StartedAt, r.StartBy = Running, 2, 1, now, time.Time{}
-			r.Lease = Lease{Holder: "w2", Boot: "b", Until: startBy}
+			r.Lease = Lease{Holder: "w2", ProcessID: "b", Until: startBy}
 		}}},
 		"the claim of a lost worker's run": {Running, lapsed, Claim{Holder: "w2", Until: startBy},
 			[]change{func(r *Run) {
 				r.Attempt, r.Crashes, r.Lease = 2, 1, Lease{Holder: "w2", Until: startBy}
 			}}},
-		"a beat": {Running, nothing, Beat{work}, []change{reported}},
+		"a beat": {Running, nothing, Renew{work}, []change{reported}},
 		"a beat that keeps the lease": {
-			Running, nothing, Beat{still},
+			Running, nothing, Renew{still},
 			[]change{func(r *Run) { r.ActiveMS, r.Usage, r.Steps = 2000, work.Usage, 3 }},
 		},
 		"a step after crashes": {
@@ -92,7 +92,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			[]change{reported, func(r *Run) {
 				r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
 				r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{"i", Approval}}, startBy, startBy, 4
-				r.Slots = Slots{PausedRow(r.RunID), PausedRow(r.RunID)}
+				r.Slots = Slots{PausedSlot(r.RunID), PausedSlot(r.RunID)}
 			}}},
 		"a resume": {
 			AwaitingInput, paused, Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: free,
@@ -154,14 +154,14 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 func TestReportOfAnEarlierAttemptIsRefusedAndChangesNothing(t *testing.T) {
 	for _, crashes := range []int{0, MaxCrashes - 1} {
 		for _, e := range []Event{
-			Beat{work}, Step{work}, HandOver{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"},
+			Renew{work}, Step{work}, HandOver{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"},
 			TimeOut{work},
 		} {
 			r := sample(Running)
 			r.Attempt, r.Crashes = 2, crashes
 			o, err := Apply(r, e, now)
-			assert.True(t, RefusedFor(err, LeaseLost), e.Move())
-			assert.Equal(t, Outcome{}, o, e.Move())
+			assert.True(t, RefusedFor(err, LeaseLost), e.Transition())
+			assert.Equal(t, Outcome{}, o, e.Transition())
 		}
 	}
 	assert.False(t, RefusedFor(errors.New("the store is away"), LeaseLost))
@@ -186,7 +186,7 @@ func TestRunWithoutAWorkerIsExecutedUntilALimitIsReached(t *testing.T) {
 		r := sample(Running)
 		r.Lease.Until = t0
 		c.change(&r)
-		look := Look(r, now, "")
+		look := Next(r, now, "")
 		assert.Equal(t, c.ends, look.Event != nil, name)
 		assert.Equal(t, !c.ends, look.Execute, name)
 		if !c.ends {
@@ -208,7 +208,7 @@ func TestStatusPredicatesFitEachStatus(t *testing.T) {
 	}
 	got := map[Status]meaning{}
 	for _, s := range Statuses() {
-		got[s] = meaning{s.Active(), s.Counts(), s.Rests(), s.Terminal()}
+		got[s] = meaning{s.Active(), s.Counts(), s.Settled(), s.Terminal()}
 	}
 	assert.Equal(t, want, got)
 	r := sample(Queued)
@@ -221,15 +221,15 @@ func TestQueuedRunIsDueAfterTheDispatchGraceOrAtItsStartDeadline(t *testing.T) {
 		{DispatchGrace - time.Second, DispatchGrace - time.Second}, {DispatchGrace, DispatchGrace},
 		{time.Hour, DispatchGrace},
 	} {
-		assert.Equal(t, now.Add(c.due), Accept(Ticket{}, Place{}, now, now.Add(c.patience)).Due)
+		assert.Equal(t, now.Add(c.due), Accept(RunSpec{}, ChatPosition{}, now, now.Add(c.patience)).Due)
 	}
 }
 
 func TestChatRecordsItsTurnLastRunAndParticipants(t *testing.T) {
 	c := Chat{Epoch: 2}
-	assert.Equal(t, Place{Epoch: 2, Turn: 1}, c.Next())
+	assert.Equal(t, ChatPosition{Epoch: 2, Turn: 1}, c.Next())
 	for turn, agent := range []string{"a", "b", "a"} {
-		r := Accept(Ticket{RunID: agent, Agent: agent}, c.Next(), now, now)
+		r := Accept(RunSpec{RunID: agent, Agent: agent}, c.Next(), now, now)
 		before := c
 		c = c.Begin(r, now)
 		assert.Equal(t, Chat{Epoch: 2, ActiveRun: agent, LastRun: agent, Turn: turn + 1, UpdatedAt: now,
@@ -240,8 +240,8 @@ func TestChatRecordsItsTurnLastRunAndParticipants(t *testing.T) {
 			Agents: c.Agents}, c)
 	}
 	assert.Equal(t, []string{"a", "b"}, c.Agents)
-	assert.Equal(t, Place{Epoch: 2, Turn: 4, Previous: "a"}, c.Next())
+	assert.Equal(t, ChatPosition{Epoch: 2, Turn: 4, Previous: "a"}, c.Next())
 
-	old := Chat{Turn: 1}.Begin(Accept(Ticket{Agent: "b"}, Place{Turn: 2}, now, now), now)
+	old := Chat{Turn: 1}.Begin(Accept(RunSpec{Agent: "b"}, ChatPosition{Turn: 2}, now, now), now)
 	assert.Empty(t, old.Agents, "who took part earlier was not noted, so a part of them is not either")
 }

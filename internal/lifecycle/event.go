@@ -8,19 +8,19 @@ import (
 
 // Claim is sent by a worker that wants to execute a run: one that is queued, or one whose lease has lapsed.
 type Claim struct {
-	Holder string
-	Boot   string // if not empty, the claiming process is the only one (see Lease.Lapsed)
-	Until  time.Time
+	Holder    string
+	ProcessID string // if not empty, the claiming process is the only one (see Lease.Lapsed)
+	Until     time.Time
 }
 
-// Move returns the name of the transition.
-func (Claim) Move() string { return "claim" }
+// Transition returns the name of the transition.
+func (Claim) Transition() string { return "claim" }
 
 func (e Claim) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	if r.Status == Running {
 		switch {
-		case !r.Lease.Lapsed(now, e.Boot):
+		case !r.Lease.Lapsed(now, e.ProcessID):
 			return o.refuse(LeaseHeld)
 		case mustEnd(o.Before) != nil:
 			return o.refuse(Ended)
@@ -65,19 +65,19 @@ func (w Work) report(o *Outcome) error {
 	return nil
 }
 
-// Beat is the heartbeat: it renews the lease.
-type Beat struct{ Work }
+// Renew is the heartbeat: it renews the lease.
+type Renew struct{ Work }
 
-// Move returns the name of the transition.
-func (Beat) Move() string { return "beat" }
+// Transition returns the name of the transition.
+func (Renew) Transition() string { return "beat" }
 
-func (e Beat) apply(o *Outcome, _ time.Time) error { return e.report(o) }
+func (e Renew) apply(o *Outcome, _ time.Time) error { return e.report(o) }
 
 // Step journals steps. A journalled step is progress, so it resets the count of crashes.
 type Step struct{ Work }
 
-// Move returns the name of the transition.
-func (Step) Move() string { return "step" }
+// Transition returns the name of the transition.
+func (Step) Transition() string { return "step" }
 
 func (e Step) apply(o *Outcome, _ time.Time) error {
 	o.After.Crashes = 0
@@ -87,8 +87,8 @@ func (e Step) apply(o *Outcome, _ time.Time) error {
 // HandOver gives the lease up without ending the run; another worker continues it.
 type HandOver struct{ Work }
 
-// Move returns the name of the transition.
-func (HandOver) Move() string { return "hand_over" }
+// Transition returns the name of the transition.
+func (HandOver) Transition() string { return "hand_over" }
 
 func (e HandOver) apply(o *Outcome, now time.Time) error {
 	if err := e.report(o); err != nil {
@@ -106,8 +106,8 @@ func (e HandOver) apply(o *Outcome, now time.Time) error {
 // last journalled step: then the run fails.
 type Crash struct{ Work }
 
-// Move returns the name of the transition.
-func (Crash) Move() string { return "crash" }
+// Transition returns the name of the transition.
+func (Crash) Transition() string { return "crash" }
 
 func (e Crash) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -136,8 +136,8 @@ type Pause struct {
 	AgentVersion int // the newest version of the agent, published or not
 }
 
-// Move returns the name of the transition.
-func (Pause) Move() string { return "pause" }
+// Transition returns the name of the transition.
+func (Pause) Transition() string { return "pause" }
 
 func (e Pause) apply(o *Outcome, now time.Time) error {
 	if err := e.report(o); err != nil {
@@ -152,20 +152,20 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	r.Pause++
 	r.Interrupts, r.PausedAt, r.ExpiresAt, r.Due, r.Crashes = e.Interrupts, now, e.ExpiresAt, e.ExpiresAt, 0
 	r.PausedAgentVersion = e.AgentVersion
-	row := PausedRow(r.ID())
+	row := PausedSlot(r.ID())
 	r.Slots = Slots{User: row, Organization: row}
-	o.Arm = &Alarm{Pause: r.Pause, At: e.ExpiresAt}
+	o.Arm = &PauseTimer{Pause: r.Pause, At: e.ExpiresAt}
 	return nil
 }
 
-// PausedRow is the sort key of the slot of a paused run. It does not count against the caps.
-func PausedRow(run string) string { return "paused/" + run }
+// PausedSlot is the sort key of the slot of a paused run. It does not count against the caps.
+func PausedSlot(run string) string { return "paused/" + run }
 
 // Complete ends the run with its answer.
 type Complete struct{ Work }
 
-// Move returns the name of the transition.
-func (Complete) Move() string { return "complete" }
+// Transition returns the name of the transition.
+func (Complete) Transition() string { return "complete" }
 
 func (e Complete) apply(o *Outcome, now time.Time) error {
 	return e.finish(o, Completed, "", now)
@@ -177,16 +177,16 @@ type Fail struct {
 	Error string
 }
 
-// Move returns the name of the transition.
-func (Fail) Move() string { return "fail" }
+// Transition returns the name of the transition.
+func (Fail) Transition() string { return "fail" }
 
 func (e Fail) apply(o *Outcome, now time.Time) error { return e.finish(o, Failed, e.Error, now) }
 
 // TimeOut ends the run because its limit of active time is reached.
 type TimeOut struct{ Work }
 
-// Move returns the name of the transition.
-func (TimeOut) Move() string { return "time_out" }
+// Transition returns the name of the transition.
+func (TimeOut) Transition() string { return "time_out" }
 
 func (e TimeOut) apply(o *Outcome, now time.Time) error {
 	return e.finish(o, TimedOut, limitReached(o.Before), now)
@@ -211,13 +211,13 @@ func (w Work) finish(o *Outcome, s Status, reason string, now time.Time) error {
 }
 
 // Recover ends a run whose worker is lost and that must not be executed again (see mustEnd).
-type Recover struct{ Boot string }
+type Recover struct{ ProcessID string }
 
-// Move returns the name of the transition.
-func (Recover) Move() string { return "recover" }
+// Transition returns the name of the transition.
+func (Recover) Transition() string { return "recover" }
 
 func (e Recover) apply(o *Outcome, now time.Time) error {
-	if !o.Before.Lease.Lapsed(now, e.Boot) {
+	if !o.Before.Lease.Lapsed(now, e.ProcessID) {
 		return o.refuse(LeaseHeld)
 	}
 	end := mustEnd(o.Before)
@@ -257,8 +257,8 @@ func mustEnd(r Run) *ending {
 // Unstartable fails a run that no worker started before its start deadline.
 type Unstartable struct{}
 
-// Move returns the name of the transition.
-func (Unstartable) Move() string { return "unstartable" }
+// Transition returns the name of the transition.
+func (Unstartable) Transition() string { return "unstartable" }
 
 func (Unstartable) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -297,8 +297,8 @@ type Resume struct {
 	StartBy   time.Time
 }
 
-// Move returns the name of the transition.
-func (Resume) Move() string { return "resume" }
+// Transition returns the name of the transition.
+func (Resume) Transition() string { return "resume" }
 
 func (e Resume) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -336,8 +336,8 @@ type AnswerMessage struct {
 	StartBy time.Time
 }
 
-// Move returns the name of the transition.
-func (AnswerMessage) Move() string { return "answer" }
+// Transition returns the name of the transition.
+func (AnswerMessage) Transition() string { return "answer" }
 
 func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
 	if !o.Before.Answerable() {
@@ -352,8 +352,8 @@ func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
 // end.
 type Expire struct{ Pause int }
 
-// Move returns the name of the transition.
-func (Expire) Move() string { return "expire" }
+// Transition returns the name of the transition.
+func (Expire) Transition() string { return "expire" }
 
 func (e Expire) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -370,22 +370,22 @@ func (e Expire) apply(o *Outcome, now time.Time) error {
 
 // Cancel cancels the run: at once if no live worker executes it, otherwise by a flag that the worker reads.
 type Cancel struct {
-	Reason string
-	Boot   string
+	Reason    string
+	ProcessID string
 }
 
-// Move returns the name of the transition.
-func (Cancel) Move() string { return "cancel" }
+// Transition returns the name of the transition.
+func (Cancel) Transition() string { return "cancel" }
 
 func (e Cancel) apply(o *Outcome, now time.Time) error {
 	r := &o.After
-	if r.CancelRequested && !r.Lease.Lapsed(now, e.Boot) {
+	if r.CancelRequested && !r.Lease.Lapsed(now, e.ProcessID) {
 		return o.refuse(AlreadyFlagged)
 	}
 	if !r.CancelRequested {
 		r.CancelRequested, r.CancelReason = true, e.Reason
 	}
-	if r.Status == Running && !r.Lease.Lapsed(now, e.Boot) {
+	if r.Status == Running && !r.Lease.Lapsed(now, e.ProcessID) {
 		return nil
 	}
 	o.enter(Cancelled, now)
@@ -395,8 +395,8 @@ func (e Cancel) apply(o *Outcome, now time.Time) error {
 // Park adds a message that waits for the run's end. ID is the id of the run that the message will become.
 type Park struct{ ID string }
 
-// Move returns the name of the transition.
-func (Park) Move() string { return "park" }
+// Transition returns the name of the transition.
+func (Park) Transition() string { return "park" }
 
 func (e Park) apply(o *Outcome, _ time.Time) error {
 	if len(o.After.Parked) >= MaxParked {
@@ -409,8 +409,8 @@ func (e Park) apply(o *Outcome, _ time.Time) error {
 // Withdraw removes a parked message.
 type Withdraw struct{ ID string }
 
-// Move returns the name of the transition.
-func (Withdraw) Move() string { return "withdraw" }
+// Transition returns the name of the transition.
+func (Withdraw) Transition() string { return "withdraw" }
 
 func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 	at := slices.Index(o.After.Parked, e.ID)
@@ -424,8 +424,8 @@ func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 // Postpone sets when the sweeper reconciles the run again.
 type Postpone struct{ Due time.Time }
 
-// Move returns the name of the transition.
-func (Postpone) Move() string { return "postpone" }
+// Transition returns the name of the transition.
+func (Postpone) Transition() string { return "postpone" }
 
 func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	o.After.Due = e.Due
@@ -436,8 +436,8 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 // dropped unless KeepParked says that the chat stays.
 type Remove struct{ KeepParked bool }
 
-// Move returns the name of the transition.
-func (Remove) Move() string { return "remove" }
+// Transition returns the name of the transition.
+func (Remove) Transition() string { return "remove" }
 
 func (e Remove) apply(o *Outcome, now time.Time) error {
 	if !e.KeepParked {
@@ -458,8 +458,8 @@ type PendingWork struct {
 	Again   time.Time // when to reconcile the run again; zero if it has ended
 }
 
-// Look returns what a run needs now. boot is the id of the only living process, or empty (see [Lease.Lapsed]).
-func Look(r Run, now time.Time, boot string) PendingWork {
+// Next returns what a run needs now. boot is the id of the only living process, or empty (see [Lease.Lapsed]).
+func Next(r Run, now time.Time, boot string) PendingWork {
 	switch r.Status {
 	case Queued:
 		if !now.Before(r.StartBy) {
@@ -471,7 +471,7 @@ func Look(r Run, now time.Time, boot string) PendingWork {
 			return PendingWork{Again: r.Lease.Until}
 		}
 		if mustEnd(r) != nil {
-			return PendingWork{Event: Recover{Boot: boot}}
+			return PendingWork{Event: Recover{ProcessID: boot}}
 		}
 		return PendingWork{Execute: true, Again: now.Add(DispatchGrace)}
 	case AwaitingInput:

@@ -11,8 +11,8 @@ import (
 // A run is accepted, claimed by a worker and completed. A second worker's claim is refused while the lease is valid.
 func ExampleApply() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	ticket := lifecycle.Ticket{RunID: "run-1", Chat: "chat-1", LimitMS: 60_000, Callback: true}
-	run := lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, now, now.Add(10*time.Minute))
+	ticket := lifecycle.RunSpec{RunID: "run-1", Chat: "chat-1", LimitMS: 60_000, Callback: true}
+	run := lifecycle.Accept(ticket, lifecycle.ChatPosition{Turn: 1}, now, now.Add(10*time.Minute))
 	fmt.Println(run.Status)
 
 	claimed, err := lifecycle.Apply(run, lifecycle.Claim{Holder: "worker-1", Until: now.Add(30 * time.Second)}, now)
@@ -32,15 +32,15 @@ func ExampleApply() {
 }
 
 // What a run needs depends on its state and the time only: a worker, an event, or nothing until a later time.
-func ExampleLook() {
+func ExampleNext() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	run := lifecycle.Accept(lifecycle.Ticket{RunID: "run-1"}, lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))
+	run := lifecycle.Accept(lifecycle.RunSpec{RunID: "run-1"}, lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))
 
-	early := lifecycle.Look(run, now, "")
+	early := lifecycle.Next(run, now, "")
 	fmt.Println(early.Execute, early.Event)
 
-	late := lifecycle.Look(run, now.Add(time.Minute), "")
-	fmt.Println(late.Execute, late.Event.Move())
+	late := lifecycle.Next(run, now.Add(time.Minute), "")
+	fmt.Println(late.Execute, late.Event.Transition())
 	// Output:
 	// true <nil>
 	// false unstartable

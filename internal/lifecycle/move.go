@@ -9,23 +9,23 @@ import (
 
 // Event is something that happens to a run. Its fields carry what the transition needs: times, ids, choices.
 type Event interface {
-	// Move is the name of the transition that the event asks for.
-	Move() string
+	// Transition is the name of the transition that the event asks for.
+	Transition() string
 	apply(o *Outcome, now time.Time) error
 }
 
-// Move is a row of the transition table.
-type Move struct {
+// Transition is a row of the transition table.
+type Transition struct {
 	Name string
 	From []Status
 	To   []Status // the possible results; one that is also in From means that the status may stay the same
 	When string   // a description for humans
 }
 
-// Moves is the transition table: the specification's rows, and the transitions that it leaves open.
-func Moves() []Move {
+// Transitions is the transition table: the specification's rows, and the transitions that it leaves open.
+func Transitions() []Transition {
 	active := []Status{Queued, Running, AwaitingInput}
-	return []Move{
+	return []Transition{
 		{"claim", []Status{Queued, Running}, []Status{Running},
 			"a worker starts a queued run, or takes over one whose lease has lapsed"},
 		{"beat", []Status{Running}, []Status{Running}, "the worker confirms its lease and its active time"},
@@ -53,9 +53,9 @@ func Moves() []Move {
 	}
 }
 
-var moves = func() map[string]Move {
-	byName := map[string]Move{}
-	for _, m := range Moves() {
+var transitions = func() map[string]Transition {
+	byName := map[string]Transition{}
+	for _, m := range Transitions() {
 		byName[m.Name] = m
 	}
 	return byName
@@ -71,9 +71,9 @@ type Outcome struct {
 	Promote  string        // the parked message whose run gets the chat's lock
 	Unlock   bool          // the chat's lock is free: no message was parked
 
-	Nudge  bool   // send a nudge for the run, or for the promoted one
-	Arm    *Alarm // the timer to start
-	Disarm *Alarm // the timer to stop
+	Nudge  bool        // send a nudge for the run, or for the promoted one
+	Arm    *PauseTimer // the timer to start
+	Disarm *PauseTimer // the timer to stop
 }
 
 // Announcement is a state of which the client wants to be told by a webhook.
@@ -90,8 +90,8 @@ type Charge struct {
 	ActiveMS int64
 }
 
-// Alarm is the timer of a pause.
-type Alarm struct {
+// PauseTimer is the timer of a pause.
+type PauseTimer struct {
 	Pause int
 	At    time.Time
 }
@@ -150,9 +150,9 @@ func (o *Outcome) refuse(reason Reason) error {
 // itself. Apply panics if the event's transition is not in the table, or leads to a status that its row does not
 // list.
 func Apply(r Run, e Event, now time.Time) (Outcome, error) {
-	m, ok := moves[e.Move()]
+	m, ok := transitions[e.Transition()]
 	if !ok {
-		panic("lifecycle: no such move: " + e.Move())
+		panic("lifecycle: no such move: " + e.Transition())
 	}
 	o := Outcome{Before: r, After: r}
 	if !slices.Contains(m.From, r.Status) {
@@ -184,11 +184,11 @@ func (o *Outcome) enter(s Status, now time.Time) {
 	}
 	if s != AwaitingInput {
 		if o.Before.Status == AwaitingInput {
-			o.Disarm = &Alarm{Pause: r.Pause, At: r.ExpiresAt}
+			o.Disarm = &PauseTimer{Pause: r.Pause, At: r.ExpiresAt}
 		}
 		r.Interrupts, r.ExpiresAt = nil, time.Time{}
 	}
-	if r.Callback && s.Rests() {
+	if r.Callback && s.Settled() {
 		o.Announce = &Announcement{Status: s, Sequence: r.Transition}
 	}
 	if s.Terminal() {
@@ -210,9 +210,9 @@ func (o *Outcome) settle(now time.Time) {
 
 // Inherit is the position of the promoted run: the next turn, with the rest of the parked messages. It panics if no
 // message was parked.
-func (o Outcome) Inherit(slots Slots) Place {
+func (o Outcome) Inherit(slots Slots) ChatPosition {
 	r := o.Before
-	return Place{Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]),
+	return ChatPosition{Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]),
 		Slots: slots}
 }
 

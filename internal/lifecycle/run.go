@@ -30,8 +30,8 @@ func (s Status) Active() bool { return s == Queued || s == Running || s == Await
 // Terminal reports whether the run has ended. The empty status is not terminal.
 func (s Status) Terminal() bool { return s != "" && !s.Active() }
 
-// Rests reports whether the run is settled: it has ended or waits for a human, so no worker acts on it.
-func (s Status) Rests() bool { return s == AwaitingInput || s.Terminal() }
+// Settled reports whether the run is settled: it has ended or waits for a human, so no worker acts on it.
+func (s Status) Settled() bool { return s == AwaitingInput || s.Terminal() }
 
 // Counts reports whether the run counts against the concurrency caps of its user and its organization.
 func (s Status) Counts() bool { return s == Queued || s == Running }
@@ -46,8 +46,8 @@ const (
 // DispatchGrace is how long a nudge may take to reach a worker before the sweeper sends another one.
 const DispatchGrace = 20 * time.Second
 
-// Ticket is the specification of a run: what the core must know of a request before it becomes a run.
-type Ticket struct {
+// RunSpec is the specification of a run: what the core must know of a request before it becomes a run.
+type RunSpec struct {
 	// RunID and Organization are not encoded: the key and the owner of the stored item hold them.
 	RunID        string `json:"-"`
 	Organization string `json:"-"` // "-" for none
@@ -72,11 +72,11 @@ type Budget struct {
 }
 
 // ActiveLimit is how much active time the run may use; 0 means no limit.
-func (t Ticket) ActiveLimit() time.Duration { return time.Duration(t.LimitMS) * time.Millisecond }
+func (t RunSpec) ActiveLimit() time.Duration { return time.Duration(t.LimitMS) * time.Millisecond }
 
 // Run is the whole control state of a run.
 type Run struct {
-	Ticket
+	RunSpec
 
 	Epoch      int    `json:"epoch"` // the epoch of its chat
 	Turn       int    `json:"turn"`  // its position in the chat, from 1
@@ -124,15 +124,15 @@ type Run struct {
 
 // Lease is a worker's exclusive right to a running run, until a point in time.
 type Lease struct {
-	Holder string    `json:"holder"` // id of the claim; empty after a hand-over
-	Boot   string    `json:"boot"`   // process id of the holder, where only one process may live at a time
-	Until  time.Time `json:"until"`
+	Holder    string    `json:"holder"` // id of the claim; empty after a hand-over
+	ProcessID string    `json:"boot"`   // process id of the holder, where only one process may live at a time
+	Until     time.Time `json:"until"`
 }
 
 // Lapsed reports whether the lease no longer protects its holder. If boot is not empty, it is the id of the only
 // living process, so that the leases of all other processes are void.
 func (l Lease) Lapsed(now time.Time, boot string) bool {
-	return l.Holder == "" || !l.Until.After(now) || (boot != "" && l.Boot != boot)
+	return l.Holder == "" || !l.Until.After(now) || (boot != "" && l.ProcessID != boot)
 }
 
 // Slots names the rows that a run holds in the slot partitions of its user and of its organization.
@@ -178,8 +178,8 @@ func (r Run) PendingIDs() []string {
 	return ids
 }
 
-// Place is the position in a chat at which a run begins.
-type Place struct {
+// ChatPosition is the position in a chat at which a run begins.
+type ChatPosition struct {
 	Epoch    int
 	Turn     int
 	Previous string
@@ -188,9 +188,9 @@ type Place struct {
 }
 
 // Accept makes the queued run of a ticket at a position of its chat. It must start by startBy.
-func Accept(t Ticket, p Place, now, startBy time.Time) Run {
+func Accept(t RunSpec, p ChatPosition, now, startBy time.Time) Run {
 	return Run{
-		Ticket: t, Epoch: p.Epoch, Turn: p.Turn, Previous: p.Previous, Parked: p.Parked, Slots: p.Slots,
+		RunSpec: t, Epoch: p.Epoch, Turn: p.Turn, Previous: p.Previous, Parked: p.Parked, Slots: p.Slots,
 		Status: Queued, Transition: 1,
 		CreatedAt: now, QueuedAt: now, StartBy: startBy, UpdatedAt: now, Due: dispatchDue(now, startBy),
 	}
@@ -222,7 +222,9 @@ type Chat struct {
 }
 
 // Next is the position at which the chat's next run begins.
-func (c Chat) Next() Place { return Place{Epoch: c.Epoch, Turn: c.Turn + 1, Previous: c.LastRun} }
+func (c Chat) Next() ChatPosition {
+	return ChatPosition{Epoch: c.Epoch, Turn: c.Turn + 1, Previous: c.LastRun}
+}
 
 // Begin gives the lock of the chat to a run and records its agent as a participant.
 func (c Chat) Begin(r Run, now time.Time) Chat {

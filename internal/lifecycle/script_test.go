@@ -65,19 +65,19 @@ func (p *player) play(words []string) string {
 	var e Event
 	switch words[0] {
 	case "accept":
-		p.run = Accept(Ticket{RunID: argument(1), Chat: "c", LimitMS: 60_000, Callback: true},
-			Place{Turn: 1, Slots: Slots{"0", "0"}}, p.now, start)
+		p.run = Accept(RunSpec{RunID: argument(1), Chat: "c", LimitMS: 60_000, Callback: true},
+			ChatPosition{Turn: 1, Slots: Slots{"0", "0"}}, p.now, start)
 		return p.state()
 	case "wait":
 		p.now = p.now.Add(span(1))
 		return "it is " + p.now.Sub(t0).String()
 	case "look":
-		look := Look(p.run, p.now, "")
+		look := Next(p.run, p.now, "")
 		switch {
 		case look.Execute:
 			return "a worker should execute it"
 		case look.Event != nil:
-			return "it asks for: " + look.Event.Move()
+			return "it asks for: " + look.Event.Transition()
 		case look.Again.IsZero():
 			return "nothing, ever"
 		default:
@@ -88,7 +88,7 @@ func (p *player) play(words []string) string {
 	case "claim":
 		e = Claim{Holder: argument(1), Until: p.now.Add(30 * time.Second)}
 	case "beat":
-		e = Beat{w}
+		e = Renew{w}
 	case "step":
 		e = Step{w}
 	case "hand_over":

@@ -21,10 +21,10 @@ var t0 = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // sample is a run in a status, a minute after t0.
 func sample(s Status) Run {
-	r := Accept(Ticket{
+	r := Accept(RunSpec{
 		RunID: "6955b900aaaaaaaaaaaaaaaa", Organization: "o", User: "u", APIKey: "k", Agent: "a", Chat: "c",
 		LimitMS: 60_000, Callback: true,
-	}, Place{Turn: 1, Slots: Slots{User: "0", Organization: "0"}}, t0, t0.Add(10*time.Minute))
+	}, ChatPosition{Turn: 1, Slots: Slots{User: "0", Organization: "0"}}, t0, t0.Add(10*time.Minute))
 	r.Status = s
 	switch s {
 	case Running:
@@ -32,7 +32,7 @@ func sample(s Status) Run {
 	case AwaitingInput:
 		r.Attempt, r.Pause, r.ExpiresAt = 1, 1, t0.Add(72*time.Hour)
 		r.Interrupts = []Pending{{ID: "i1", Kind: Clarification}}
-		r.Slots = Slots{User: PausedRow(r.RunID), Organization: PausedRow(r.RunID)}
+		r.Slots = Slots{User: PausedSlot(r.RunID), Organization: PausedSlot(r.RunID)}
 	}
 	return r
 }
@@ -48,7 +48,7 @@ func happy() map[string]func(r *Run) Event {
 	}
 	return map[string]func(r *Run) Event{
 		"claim":     func(r *Run) Event { lapsed(r); return Claim{Holder: "w2", Until: t0.Add(2 * time.Minute)} },
-		"beat":      func(*Run) Event { return Beat{work} },
+		"beat":      func(*Run) Event { return Renew{work} },
 		"step":      func(*Run) Event { return Step{work} },
 		"hand_over": func(*Run) Event { return HandOver{work} },
 		"crash":     func(*Run) Event { return Crash{work} },
@@ -83,14 +83,14 @@ var now = t0.Add(time.Minute)
 
 func TestEveryTransitionFromEveryStatusFollowsTheTable(t *testing.T) {
 	events := happy()
-	for _, m := range Moves() {
+	for _, m := range Transitions() {
 		make, ok := events[m.Name]
 		require.True(t, ok, "%s has no event here", m.Name)
 		for _, s := range Statuses() {
 			t.Run(m.Name+" from "+string(s), func(t *testing.T) {
 				r := sample(s)
 				e := make(&r)
-				require.Equal(t, m.Name, e.Move())
+				require.Equal(t, m.Name, e.Transition())
 				before := fmt.Sprintf("%+v", r)
 				o, err := Apply(r, e, now)
 				assert.Equal(t, before, fmt.Sprintf("%+v", r), "the run that went in is changed")
@@ -164,7 +164,7 @@ func TestRunWithARequestedCancelAlwaysEndsCancelled(t *testing.T) {
 		assert.Equal(t, Running, o.After.Status)
 		o, err = Apply(o.After, e, now)
 		require.NoError(t, err)
-		assert.Equal(t, Cancelled, o.After.Status, e.Move())
+		assert.Equal(t, Cancelled, o.After.Status, e.Transition())
 		assert.False(t, o.Charge.Billed)
 		assert.Equal(t, int64(2000), o.Charge.ActiveMS, "what was used is recorded")
 	}
@@ -250,12 +250,12 @@ func TestHazard05StaleExpiryTimer(t *testing.T) {
 	r.Pause, r.ExpiresAt = 2, now.Add(71*time.Hour)
 	_, err := Apply(r, Expire{Pause: 1}, now)
 	assert.True(t, RefusedFor(err, StalePause))
-	assert.Nil(t, Look(r, now, "").Event, "and a nudge finds nothing to do")
+	assert.Nil(t, Next(r, now, "").Event, "and a nudge finds nothing to do")
 }
 
 func TestHazard10LateDeliveries(t *testing.T) {
 	for _, s := range []Status{Completed, Failed, Cancelled, TimedOut, AwaitingInput} {
-		look := Look(sample(s), now, "")
+		look := Next(sample(s), now, "")
 		assert.False(t, look.Execute, s)
 		assert.Nil(t, look.Event, s)
 	}
@@ -268,7 +268,7 @@ func TestHazard10LateDeliveries(t *testing.T) {
 func TestHazard11CancelWithADeadWorker(t *testing.T) {
 	r := sample(Running)
 	r.CancelRequested, r.Lease.Until = true, t0
-	look := Look(r, now, "")
+	look := Next(r, now, "")
 	require.False(t, look.Execute, "it is not executed again")
 	o, err := Apply(r, look.Event, now)
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestHazard12ActiveTime(t *testing.T) {
 	report := func(active time.Duration) {
 		w := work
 		w.Active = active
-		o, err := Apply(r, Beat{w}, now)
+		o, err := Apply(r, Renew{w}, now)
 		require.NoError(t, err)
 		r = o.After
 	}
@@ -289,15 +289,15 @@ func TestHazard12ActiveTime(t *testing.T) {
 	report(2 * time.Second) // an older one, late
 	assert.Equal(t, int64(3000), r.ActiveMS)
 	r.ActiveMS, r.Lease.Until = r.LimitMS, t0
-	o, err := Apply(r, Look(r, now, "").Event, now)
+	o, err := Apply(r, Next(r, now, "").Event, now)
 	require.NoError(t, err)
 	assert.Equal(t, TimedOut, o.After.Status, "the same clock drives the time limit after a crash")
 }
 
 func TestHazard22PauseWhoseTimerWasNeverArmed(t *testing.T) {
 	r := sample(AwaitingInput)
-	assert.Equal(t, r.ExpiresAt, Look(r, now, "").Again)
-	look := Look(r, r.ExpiresAt, "")
+	assert.Equal(t, r.ExpiresAt, Next(r, now, "").Again)
+	look := Next(r, r.ExpiresAt, "")
 	o, err := Apply(r, look.Event, r.ExpiresAt)
 	require.NoError(t, err)
 	assert.Equal(t, Cancelled, o.After.Status)
@@ -314,7 +314,7 @@ func TestJournalledStepResetsTheCountOfCrashes(t *testing.T) {
 	}
 	progress := r
 	r.Lease.Until = t0
-	look := Look(r, now, "")
+	look := Next(r, now, "")
 	require.NotNil(t, look.Event)
 	o, err := Apply(r, look.Event, now)
 	require.NoError(t, err)
@@ -340,11 +340,11 @@ func TestPromotedRunInheritsTheChatAndTheOtherParkedMessages(t *testing.T) {
 	assert.Equal(t, "p1", o.Promote)
 	assert.True(t, o.Nudge)
 	p := o.Inherit(Slots{"0", "0"})
-	assert.Equal(t, Place{Turn: 2, Previous: r.RunID, Parked: []string{"p2", "p3"}, Slots: Slots{"0", "0"}}, p)
+	assert.Equal(t, ChatPosition{Turn: 2, Previous: r.RunID, Parked: []string{"p2", "p3"}, Slots: Slots{"0", "0"}}, p)
 }
 
 func TestLeaseOfAnotherProcessIsVoidWhereOnlyOneProcessLives(t *testing.T) {
-	l := Lease{Holder: "w", Boot: "one", Until: now.Add(time.Hour)}
+	l := Lease{Holder: "w", ProcessID: "one", Until: now.Add(time.Hour)}
 	assert.False(t, l.Lapsed(now, "one"))
 	assert.True(t, l.Lapsed(now, "two"))
 	assert.False(t, l.Lapsed(now, ""))
@@ -355,7 +355,7 @@ func TestDiagramFollowsTheTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# The states of a run\n\nDrawn from the transition table by `make golden`; do not edit.\n\n")
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> queued: accept\n")
-	for _, m := range Moves() {
+	for _, m := range Transitions() {
 		for _, from := range m.From {
 			for _, to := range m.To {
 				r := sample(from)
@@ -379,7 +379,7 @@ func TestDiagramFollowsTheTable(t *testing.T) {
 		}
 		return strings.Join(s, ", ")
 	}
-	for _, m := range Moves() {
+	for _, m := range Transitions() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", m.Name, join(m.From), join(m.To), m.When)
 	}
 	golden(t, "STATES.md", b.String())

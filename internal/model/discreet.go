@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Discreet returns a failure whose text may be shown to whoever waits for the run: providers repeat parts of
+// Redact returns a failure whose text may be shown to whoever waits for the run: providers repeat parts of
 // requests in their messages and name addresses of our network. From the text it removes every credential that was
 // sent in the header or in the address, in whatever encoding it is repeated, and every network address. It removes
 // too much rather than too little. The log gets the text with addresses but without credentials; see [Whole]. The
 // result has the kind and the wait of err. An error that is no [Error] is returned as it is.
-func Discreet(err error, address string, sent http.Header) error {
+func Redact(err error, address string, sent http.Header) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -47,8 +47,8 @@ func Discreet(err error, address string, sent http.Header) error {
 	}
 }
 
-// Whole is the text of a failure for the log.
-func Whole(err error) string {
+// Unredacted is the text of a failure for the log.
+func Unredacted(err error) string {
 	var e *Error
 	if errors.As(err, &e) && e.whole != "" {
 		return e.whole

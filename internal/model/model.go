@@ -47,8 +47,8 @@ type Text struct {
 	Text string
 }
 
-// Whole is a user message's text followed by the texts of its files.
-func (m Message) Whole() string {
+// FullText is a user message's text followed by the texts of its files.
+func (m Message) FullText() string {
 	var b strings.Builder
 	b.WriteString(m.Text)
 	for _, t := range m.Texts {
@@ -102,8 +102,8 @@ type Result struct {
 	Text    string
 }
 
-// Tell is the text for the model: the result with its outcome in words, as providers' APIs have no field for it.
-func (r Result) Tell() string {
+// ForModel is the text for the model: the result with its outcome in words, as providers' APIs have no field for it.
+func (r Result) ForModel() string {
 	switch r.Outcome {
 	case Failed:
 		return "Error: " + r.Text

@@ -20,7 +20,7 @@ func chatKey(organization, id string, own bool) table.Key {
 	return table.Key{Part: "chat/" + id, Sort: headSort}
 }
 
-func chatKeyOf(t lifecycle.Ticket) table.Key { return chatKey(t.Organization, t.Chat, t.OwnChatID) }
+func chatKeyOf(t lifecycle.RunSpec) table.Key { return chatKey(t.Organization, t.Chat, t.OwnChatID) }
 
 // ChatKey is the key of a chat.
 func ChatKey(c lifecycle.Chat) table.Key { return chatKey(c.Organization, c.ID, c.OwnID) }
@@ -71,7 +71,7 @@ func (s *Store) Chat(ctx context.Context, scope Scope, id string) (ChatEntity, e
 }
 
 // ChatOf reads the chat of a run, deleted or not; the second result is false when there is none.
-func (s *Store) ChatOf(ctx context.Context, t lifecycle.Ticket) (ChatEntity, bool, error) {
+func (s *Store) ChatOf(ctx context.Context, t lifecycle.RunSpec) (ChatEntity, bool, error) {
 	return s.chatItem(ctx, chatKeyOf(t))
 }
 
@@ -127,7 +127,7 @@ func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range)
 		return page, err
 	}
 	for _, item := range items {
-		if item == nil || !scope.admits(item.Owner) {
+		if item == nil || !scope.includes(item.Owner) {
 			continue
 		}
 		e, err := decode[T](item)

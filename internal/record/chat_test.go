@@ -27,12 +27,12 @@ func TestChatIsReadAsWritten(t *testing.T) {
 		assert.Equal(t, c, e.Value)
 		byRun, found, err := w.ChatOf(
 			w.ctx(),
-			lifecycle.Ticket{Organization: c.Organization, Chat: c.ID, OwnChatID: own},
+			lifecycle.RunSpec{Organization: c.Organization, Chat: c.ID, OwnChatID: own},
 		)
 		require.NoError(t, err)
 		assert.True(t, found)
 		assert.Equal(t, e, byRun)
-		_, found, err = w.ChatOf(w.ctx(), lifecycle.Ticket{Organization: c.Organization, Chat: c.ID, OwnChatID: !own})
+		_, found, err = w.ChatOf(w.ctx(), lifecycle.RunSpec{Organization: c.Organization, Chat: c.ID, OwnChatID: !own})
 		require.NoError(t, err)
 		assert.False(t, found)
 

@@ -22,7 +22,7 @@ type Entity[T any] struct {
 	Value T
 
 	version int64
-	move    string
+	writeID string
 	schema  int
 	unknown jsontext.Value
 }
@@ -34,11 +34,11 @@ func Fresh[T any](v T) Entity[T] { return Entity[T]{Value: v} }
 func (e Entity[T]) Version() int64 { return e.version }
 
 // WrittenBy says whether the unit of work with this write id wrote the stored version.
-func (e Entity[T]) WrittenBy(writeID string) bool { return e.move == writeID }
+func (e Entity[T]) WrittenBy(writeID string) bool { return e.writeID == writeID }
 
 // written is the entity after a unit of work has stored it.
 func (e Entity[T]) written(writeID string) Entity[T] {
-	e.move, e.schema = writeID, schema
+	e.writeID, e.schema = writeID, schema
 	e.version++
 	return e
 }
@@ -54,7 +54,7 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 		return Entity[T]{}, fmt.Errorf("record: %s: %w", item.Key, err)
 	}
 	return Entity[T]{
-		Value: e.Value, version: item.Version, move: item.Move, schema: item.Schema, unknown: e.Unknown,
+		Value: e.Value, version: item.Version, writeID: item.WriteID, schema: item.Schema, unknown: e.Unknown,
 	}, nil
 }
 

@@ -52,7 +52,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("decoded but not encoded: %v", err)
 			}
 		}
-		_, _ = decode[Hook](item)
+		_, _ = decode[Delivery](item)
 		_, _ = decode[document](item)
 		_, _ = decode[APIKey](item)
 	})

@@ -51,9 +51,9 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		"something else": {other, 1, 1, ""},
 		"refused":        {&table.Refused{Conflicts: []table.Conflict{{}}}, 1, 1, ""},
 		"refused by us": {
-			&table.Refused{Conflicts: []table.Conflict{{}, {Current: &table.Item{Move: "m"}}}}, 1, 1, "done",
+			&table.Refused{Conflicts: []table.Conflict{{}, {Current: &table.Item{WriteID: "m"}}}}, 1, 1, "done",
 		},
-		"refused, theirs": {&table.Refused{Conflicts: []table.Conflict{{Current: &table.Item{Move: "n"}}}}, 1, 1, ""},
+		"refused, theirs": {&table.Refused{Conflicts: []table.Conflict{{Current: &table.Item{WriteID: "n"}}}}, 1, 1, ""},
 	} {
 		w := runBlank(t)
 		f := &runFails{err: c.err}
@@ -153,7 +153,7 @@ func TestEndedContextDoesNotInterruptACommit(t *testing.T) {
 // A scope sees what its organization owns; the zero scope sees nothing, that of the system everything.
 func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	w := runBlank(t)
-	for _, owner := range []string{"o", record.Nobody} {
+	for _, owner := range []string{"o", record.NoOrganization} {
 		w.must("m", func(tx *record.Tx) {
 			record.PutResource(tx, record.Fresh(record.Group{ID: "of " + owner, Organization: owner}))
 		})
@@ -161,8 +161,8 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	for _, c := range []struct {
 		scope record.Scope
 		sees  string
-	}{{record.Of("o"), "o"}, {record.Of(record.Nobody), record.Nobody}, {record.Of("p"), ""}, {record.Of(""), ""}} {
-		for _, owner := range []string{"o", record.Nobody} {
+	}{{record.Of("o"), "o"}, {record.Of(record.NoOrganization), record.NoOrganization}, {record.Of("p"), ""}, {record.Of(""), ""}} {
+		for _, owner := range []string{"o", record.NoOrganization} {
 			e, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "of "+owner)
 			if c.sees != owner {
 				assert.Equal(t, "outside_organization", runCode(err))
@@ -176,7 +176,7 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 		_, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "none")
 		assert.Equal(t, "not_found", runCode(err))
 	}
-	for _, owner := range []string{"o", record.Nobody} {
+	for _, owner := range []string{"o", record.NoOrganization} {
 		_, err := record.Resource[record.Group](w.ctx(), w.Store, record.System(), "of "+owner)
 		require.NoError(t, err)
 	}

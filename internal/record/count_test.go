@@ -36,19 +36,19 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 		}
 		counting := func() (n int) {
 			for _, a := range active {
-				if a.Slots.User != lifecycle.PausedRow(a.ID()) {
+				if a.Slots.User != lifecycle.PausedSlot(a.ID()) {
 					n++
 				}
 			}
 			return n
 		}
 		for step := range 3*limit + 60 {
-			door, err := s.UserDoor(t.Context(), "o", "u", limit)
+			door, err := s.UserAdmission(t.Context(), "o", "u", limit)
 			require.NoError(t, err)
-			whole, err := s.OrganizationDoor(t.Context(), "o", limit)
+			whole, err := s.OrganizationAdmission(t.Context(), "o", limit)
 			require.NoError(t, err)
-			for _, d := range []record.Door{door, whole} {
-				assert.Equal(t, counting() < limit, d.Admits(), "%d of %d", counting(), limit)
+			for _, d := range []record.Admission{door, whole} {
+				assert.Equal(t, counting() < limit, d.Allows(), "%d of %d", counting(), limit)
 				assert.Equal(t, limit, d.Cap)
 				if limit <= 128 {
 					assert.Equal(t, counting(), d.Active)
@@ -78,14 +78,14 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 			}
 			switch what := r.IntN(8); {
 			case at < 0 || what < 4: // a run comes, in an overflow slot if necessary
-				next := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}}
-				next.Slots = user(door.Row(next.RunID))
-				require.NoError(t, write(lifecycle.Run{Ticket: next.Ticket}, next))
+				next := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}}
+				next.Slots = user(door.Slot(next.RunID))
+				require.NoError(t, write(lifecycle.Run{RunSpec: next.RunSpec}, next))
 				other := lifecycle.Run{
-					Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots,
+					RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots,
 				}
 				if door.Free != "" {
-					require.ErrorIs(t, write(lifecycle.Run{Ticket: other.Ticket}, other), record.ErrStale,
+					require.ErrorIs(t, write(lifecycle.Run{RunSpec: other.RunSpec}, other), record.ErrStale,
 						"a row is one run's")
 				}
 				active = append(active, next)
@@ -96,15 +96,15 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 				active = slices.Delete(active, at, at+1)
 			case what == 5: // a run pauses
 				paused := active[at]
-				paused.Slots = user(lifecycle.PausedRow(paused.RunID))
+				paused.Slots = user(lifecycle.PausedSlot(paused.RunID))
 				require.NoError(t, write(active[at], paused))
 				active[at] = paused
 			case what == 6: // a run hands its slots on
 				next := lifecycle.Run{
-					Ticket: lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots,
+					RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots,
 				}
-				if active[at].Slots.User == lifecycle.PausedRow(active[at].RunID) {
-					next.Slots = user(door.Row(next.RunID))
+				if active[at].Slots.User == lifecycle.PausedSlot(active[at].RunID) {
+					next.Slots = user(door.Slot(next.RunID))
 				}
 				require.NoError(t, write(active[at], next))
 				active[at] = next
@@ -114,10 +114,10 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 		}
 	}
 	s, _ := newStore()
-	open, err := s.OrganizationDoor(t.Context(), "o", record.Uncapped)
+	open, err := s.OrganizationAdmission(t.Context(), "o", record.Uncapped)
 	require.NoError(t, err)
-	assert.True(t, open.Admits())
-	assert.Equal(t, "over/r", open.Row("r"))
+	assert.True(t, open.Allows())
+	assert.Equal(t, "over/r", open.Slot("r"))
 }
 
 // The period of a budget, what is left of it, and when the next period begins.
@@ -167,11 +167,11 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 			return op
 		}
 		one, two := count(), count()
-		require.NoError(t, commitOps(t.Context(), s, one.Item.Move, one))
-		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.Move, two), record.ErrStale,
+		require.NoError(t, commitOps(t.Context(), s, one.Item.WriteID, one))
+		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.WriteID, two), record.ErrStale,
 			"else one too many would be accepted")
 		run := lifecycle.Run{
-			Ticket: lifecycle.Ticket{
+			RunSpec: lifecycle.RunSpec{
 				RunID: h.NewID(), Organization: "o",
 				Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}},
 			},
@@ -186,8 +186,8 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 			return ops
 		}
 		first, second := spend(), spend()
-		require.NoError(t, commitOps(t.Context(), s, first[0].Item.Move, first...))
-		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.Move, second...), record.ErrStale,
+		require.NoError(t, commitOps(t.Context(), s, first[0].Item.WriteID, first...))
+		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.WriteID, second...), record.ErrStale,
 			"else tokens would be lost")
 	}
 	for used, want := range map[int64]string{
@@ -213,7 +213,7 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 		id := host.FormatID(today.AddDate(0, 0, -ago).Add(time.Duration(20-n)*time.Second), uint64(n))
 		want = append(want, id)
 		run := lifecycle.Run{
-			Ticket:     lifecycle.Ticket{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"},
+			RunSpec:    lifecycle.RunSpec{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"},
 			FinishedAt: today,
 		}
 		for try := range 2 {

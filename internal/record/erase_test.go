@@ -109,8 +109,8 @@ func TestErasedRunTakesAlongAllThatBelongsToIt(t *testing.T) {
 			require.NoError(t, err)
 			r := w.head.Value
 			assert.Equal(t, record.Run{Removed: true, Run: lifecycle.Run{
-				Ticket: lifecycle.Ticket{RunID: w.id, Organization: "o", Chat: "c", OwnChatID: true},
-				Epoch:  r.Epoch, Turn: r.Turn, Previous: r.Previous, Status: r.Status,
+				RunSpec: lifecycle.RunSpec{RunID: w.id, Organization: "o", Chat: "c", OwnChatID: true},
+				Epoch:   r.Epoch, Turn: r.Turn, Previous: r.Previous, Status: r.Status,
 			}}, link.Value)
 			require.NoError(t, w.EraseRun(w.ctx(), link, w.host.NewID(), false), "the link goes with its chat")
 			_, err = w.Link(w.ctx(), w.id)
@@ -226,7 +226,7 @@ func TestWithdrawalOfChangedMessageIsStale(t *testing.T) {
 		require.ErrorIs(t, commitOps(w.ctx(), w.Store, "m", ops...), record.ErrStale, what)
 	}
 	w := runBlank(t) // nor one without a key
-	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
+	ticket := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	ops, err := opsOf(w.Store, "m",
 		func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now) })
 	require.NoError(t, err)
@@ -274,7 +274,7 @@ func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 		require.NoError(t, w.EraseParked(w.ctx(), w.parked[at]))
 	}
 	w := runBlank(t)
-	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
+	ticket := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) {
 		tx.PutInput(w.ctx(), ticket, record.Input{Message: "no key, no file"}, w.host.now)
 	})
@@ -292,7 +292,7 @@ func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 // The job that deletes the large body of a message, unless the message is committed, is stored before the body; for
 // small ones there is none. While a body is being deleted, none is stored under the same id.
 func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
-	ticket := lifecycle.Ticket{RunID: "r", Organization: "o"}
+	ticket := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	inline, outside := 0, 0
 	for n := 8100; n < 8<<10; n++ { // around the limit, which includes what is stored with the message
 		w := runBlank(t)

@@ -38,7 +38,7 @@ func estateOperations() map[string]estateOperation {
 		}),
 		"a look at which resources there are": {unread: []string{"agent/AGENT head"}, ready: func(e *estate) do {
 			return func(ctx context.Context) error {
-				_, err := record.There[record.Agent](ctx, e.Store, e.scope(), []string{e.agent})
+				_, err := record.Existing[record.Agent](ctx, e.Store, e.scope(), []string{e.agent})
 				return err
 			}
 		}},
@@ -104,9 +104,9 @@ func estateOperations() map[string]estateOperation {
 		}, writes: []string{"-deployment secret", "+deployment began"}},
 		"the ledger of nobody": {ready: func(e *estate) do {
 			require.NoError(e, e.EnsureDeployment(e.Context()))
-			e.charge(record.Nobody, e.now)
+			e.charge(record.NoOrganization, e.now)
 			return func(ctx context.Context) error {
-				_, err := e.Ledger(ctx, record.Of(record.Nobody), "", 9)
+				_, err := e.Ledger(ctx, record.Of(record.NoOrganization), "", 9)
 				return err
 			}
 		}},
@@ -182,7 +182,7 @@ func estateOperations() map[string]estateOperation {
 		"a file is put off": {ready: func(e *estate) do {
 			f, err := e.File(e.Context(), e.scope(), e.plain)
 			require.NoError(e, err)
-			return func(ctx context.Context) error { return e.LookAgainAtFile(ctx, f, e.now) }
+			return func(ctx context.Context) error { return e.RecheckFile(ctx, f, e.now) }
 		}, writes: []string{"~file/PLAIN head"}},
 		"files are taken hold of": reads(func(ctx context.Context, e *estate) error {
 			return e.hold(ctx, e.run, e.plain, e.plain, e.held)
@@ -259,7 +259,7 @@ func (e *estate) by(ctx context.Context) context.Context {
 // oldSecret is the item of versions that signed run tokens, with the begin of the deployment.
 func (e *estate) oldSecret() {
 	body := []byte(`{"created_at":"2025-01-02T03:04:05Z","secret":"s"}`)
-	item := table.Item{Key: record.EstateOldSecret, Owner: record.Nobody, Body: body}
+	item := table.Item{Key: record.EstateOldSecret, Owner: record.NoOrganization, Body: body}
 	require.NoError(e, e.memory.Commit(e.Context(), "seed", table.Put(item, table.Absent())))
 }
 
@@ -267,7 +267,7 @@ func (e *estate) oldSecret() {
 func (e *estate) charge(organization string, at time.Time) string {
 	e.n++
 	id := e.ids.Next(at, e.n)
-	run := lifecycle.Run{Ticket: lifecycle.Ticket{RunID: id, Organization: organization}}
+	run := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: id, Organization: organization}}
 	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run, lifecycle.Charge{}) })
 	return id
 }
@@ -452,7 +452,7 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 				func(f *record.File) error { f.Name = bad; return nil }))
 		},
 		"a file that is put off": func() ([]table.Op, error) {
-			return nil, e.LookAgainAtFile(ctx, record.Fresh(file), e.now)
+			return nil, e.RecheckFile(ctx, record.Fresh(file), e.now)
 		},
 	} {
 		before := e.stored()

@@ -149,7 +149,7 @@ func (e *estate) kit() record.Toolkit {
 func (e *estate) scope() record.Scope { return record.Of(e.organization) }
 
 func (e *estate) runOf(id string) record.Run {
-	return record.Run{Run: lifecycle.Run{Ticket: lifecycle.Ticket{
+	return record.Run{Run: lifecycle.Run{RunSpec: lifecycle.RunSpec{
 		RunID: id, Organization: e.organization, User: e.user, Agent: e.agent, Chat: "c",
 		Budgets: []lifecycle.Budget{{Name: "user/u/2026-05", MaxTokens: 9}, {Name: "agent/a/2026-05-05", MaxTokens: 9}},
 	}}}
@@ -292,7 +292,7 @@ var (
 func (e *estate) stored() map[string]string {
 	all := map[string]string{}
 	e.memory.All(func(i *table.Item) {
-		all[i.String()] = fmt.Sprint(i.Owner, i.Version, i.Move, i.Schema, i.Due, i.Expires, i.Lists, string(i.Body))
+		all[i.String()] = fmt.Sprint(i.Owner, i.Version, i.WriteID, i.Schema, i.Due, i.Expires, i.Lists, string(i.Body))
 	})
 	for _, key := range e.blobs.Keys() {
 		all["blob "+key] = ""
@@ -344,8 +344,8 @@ func (e *estate) touch(key table.Key) {
 	if items[0] != nil {
 		item, cond = *items[0], table.VersionIs(items[0].Version)
 	}
-	item.Move = "another's"
-	require.NoError(e, e.memory.Commit(e.Context(), item.Move, table.Put(item, cond)))
+	item.WriteID = "another's"
+	require.NoError(e, e.memory.Commit(e.Context(), item.WriteID, table.Put(item, cond)))
 }
 
 // estateFilled is a value with something in every field.

@@ -48,8 +48,8 @@ func fileBlobs(id string) string { return "files/" + id + "/" }
 // DirectBlob is the blob key to which a client sends a file's bytes directly.
 func (f File) DirectBlob() string { return fileBlobs(f.ID) + "direct" }
 
-// Place is the blob key of a file's bytes. Descriptions without a key were written when each file had a fixed one.
-func (f File) Place() string {
+// BlobPrefix is the blob key of a file's bytes. Descriptions without a key were written when each file had a fixed one.
+func (f File) BlobPrefix() string {
 	if f.Blob == "" {
 		return "files/" + f.ID
 	}
@@ -173,7 +173,7 @@ func (s *Store) OpenFile(ctx context.Context, scope Scope, id string) (io.ReadCl
 	if !e.Value.Uploaded {
 		return nil, problem.Missing("the content of file " + id)
 	}
-	return s.blobs.Get(ctx, e.Value.Place())
+	return s.blobs.Get(ctx, e.Value.BlobPrefix())
 }
 
 // hold is the item by which a run or a parked message holds a file.
@@ -277,7 +277,7 @@ func (tx *Tx) release(ctx context.Context, run, file string) {
 	e, err := decode[File](items[1])
 	tx.fail(err)
 	if e.Value.Holds--; e.Value.Holds <= 0 {
-		e.Value = e.Value.buried(tx.store.host.Now())
+		e.Value = e.Value.tombstone(tx.store.host.Now())
 	}
 	PutResource(tx, e)
 }
@@ -294,8 +294,8 @@ func (tx *Tx) releases(ctx context.Context, run string) {
 	}
 }
 
-// buried is the file as one that cannot be read any more and is deleted from now on.
-func (f File) buried(now time.Time) File {
+// tombstone is the file as one that cannot be read any more and is deleted from now on.
+func (f File) tombstone(now time.Time) File {
 	f.Removed, f.Due = true, now
 	return f
 }
@@ -334,11 +334,11 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 		if !f.Removed && wanted(*f) {
 			return errWanted
 		}
-		*f = f.buried(s.host.Now().Add(removalTime))
+		*f = f.tombstone(s.host.Now().Add(removalTime))
 		return nil
 	})
 	if err == nil {
-		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.Place()))
+		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.BlobPrefix()))
 	}
 	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: again when the address has expired
 		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
@@ -360,8 +360,8 @@ func FileNudge(id string) string { return "file/" + id }
 // FileOfNudge returns the file's id of such a message; is is false for messages about jobs.
 func FileOfNudge(id string) (file string, is bool) { return strings.CutPrefix(id, "file/") }
 
-// LookAgainAtFile moves a file's due time. The errors are those of [Tx.Commit].
-func (s *Store) LookAgainAtFile(ctx context.Context, e Entity[File], at time.Time) error {
+// RecheckFile moves a file's due time. The errors are those of [Tx.Commit].
+func (s *Store) RecheckFile(ctx context.Context, e Entity[File], at time.Time) error {
 	tx := s.Begin(s.host.NewID())
 	e.Value.Due = at
 	PutResource(tx, e)

@@ -28,7 +28,7 @@ func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	s := record.New(memtable.New(h.Now), blobs, h)
 	id, run := h.NewID(), h.NewID()
 	f := record.File{ID: id, Organization: "o", UserID: "u", Name: "a.txt", Size: 5, Uploaded: true, CreatedAt: h.Now()}
-	require.NoError(t, blob.PutBytes(t.Context(), blobs, f.Place(), []byte("hello")))
+	require.NoError(t, blob.PutBytes(t.Context(), blobs, f.BlobPrefix(), []byte("hello")))
 	_, err := record.Create(t.Context(), s, f, id)
 	require.NoError(t, err)
 	ops, err := opsOf(s, "holding",
@@ -43,7 +43,7 @@ func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	require.NoError(t, err, "whoever else needs it finds it")
 
 	require.NoError(t, s.RemoveFile(t.Context(), id, func(record.File) bool { return false }))
-	_, err = blob.GetBytes(t.Context(), blobs, f.Place())
+	_, err = blob.GetBytes(t.Context(), blobs, f.BlobPrefix())
 	require.ErrorIs(t, err, blob.ErrMissing, "and its bytes go with it, where they always were")
 }
 
@@ -133,7 +133,7 @@ func TestFileBytesAreReadAsSent(t *testing.T) {
 	assert.ErrorContains(t, err, "the content of file "+e.empty)
 
 	old := record.File{ID: "old", Organization: e.organization, Uploaded: true}
-	assert.Equal(t, "files/old", old.Place(), "where files of older programs are")
+	assert.Equal(t, "files/old", old.BlobPrefix(), "where files of older programs are")
 	assert.Equal(t, "files/old/direct", old.DirectBlob())
 	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(old)) })
 	_, err = read("old")
@@ -143,7 +143,7 @@ func TestFileBytesAreReadAsSent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "hello", got)
 
-	require.NoError(t, e.LookAgainAtFile(ctx, e.fileEntity("old"), e.now.Add(time.Minute)))
+	require.NoError(t, e.RecheckFile(ctx, e.fileEntity("old"), e.now.Add(time.Minute)))
 	assert.Equal(t, e.now.Add(time.Minute), e.file("old").Due)
 	assert.Equal(t, record.FileRef{FileID: "f", Name: "n", ContentType: "t", Size: 3},
 		record.File{ID: "f", Name: "n", ContentType: "t", Size: 3}.Ref())
@@ -177,7 +177,7 @@ func TestFirstBytesOfAFileWin(t *testing.T) {
 	_, err = e.FillFile(ctx, record.Of("another"), e.empty, strings.NewReader("1"), 5)
 	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
 	assert.Equal(t, before, e.stored())
-	b, err := blob.GetBytes(ctx, e.blobs, f.Place())
+	b, err := blob.GetBytes(ctx, e.blobs, f.BlobPrefix())
 	require.NoError(t, err)
 	assert.Equal(t, "12345", string(b))
 }

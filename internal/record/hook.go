@@ -10,9 +10,9 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Hook is a webhook delivery: one for each status that a run entered and its client wants to be told. Its body is
+// Delivery is a webhook delivery: one for each status that a run entered and its client wants to be told. Its body is
 // final.
-type Hook struct {
+type Delivery struct {
 	DeliveryID   string `json:"delivery_id"`
 	Organization string `json:"organization_id"`
 	RunID        string `json:"run_id"`
@@ -23,29 +23,29 @@ type Hook struct {
 	Body         string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
 	BodyBlob     string `json:"body_blob,omitzero"`
 
-	State       HookState     `json:"state"`
-	Attempts    []HookAttempt `json:"attempts,omitzero"`
-	Redeliver   bool          `json:"redeliver,omitzero"` // a client asked for one more try
-	Claim       string        `json:"claim,omitzero"`     // the write id of the sender's claim
-	Boot        string        `json:"boot,omitzero"`      // the sender's process id
-	ClaimUntil  time.Time     `json:"claim_until,omitzero"`
-	NextAttempt time.Time     `json:"next_attempt_at,omitzero"`
-	LookAt      time.Time     `json:"look_at,omitzero"` // a wake-up message is under way; the sweeper comes then
-	Tries       int           `json:"tries,omitzero"`   // counted against the maximum
+	State       DeliveryState     `json:"state"`
+	Attempts    []DeliveryAttempt `json:"attempts,omitzero"`
+	Redeliver   bool              `json:"redeliver,omitzero"` // a client asked for one more try
+	Claim       string            `json:"claim,omitzero"`     // the write id of the sender's claim
+	ProcessID   string            `json:"boot,omitzero"`      // the sender's process id
+	ClaimUntil  time.Time         `json:"claim_until,omitzero"`
+	NextAttempt time.Time         `json:"next_attempt_at,omitzero"`
+	CheckAt     time.Time         `json:"look_at,omitzero"` // a wake-up message is under way; the sweeper comes then
+	Tries       int               `json:"tries,omitzero"`   // counted against the maximum
 }
 
-// HookState is the state of a delivery.
-type HookState string
+// DeliveryState is the state of a delivery.
+type DeliveryState string
 
 // The states of a delivery.
 const (
-	HookPending   HookState = "pending"
-	HookDelivered HookState = "delivered"
-	HookFailed    HookState = "failed"
+	DeliveryPending   DeliveryState = "pending"
+	DeliveryDelivered DeliveryState = "delivered"
+	DeliveryFailed    DeliveryState = "failed"
 )
 
-// HookAttempt is one try of a delivery.
-type HookAttempt struct {
+// DeliveryAttempt is one try of a delivery.
+type DeliveryAttempt struct {
 	At              time.Time `json:"at"`
 	Status          int       `json:"status,omitzero"`
 	LatencyMS       int64     `json:"latency_ms"`
@@ -53,11 +53,11 @@ type HookAttempt struct {
 	ResponseExcerpt string    `json:"response_excerpt,omitzero"`
 }
 
-// HookEntity is a delivery with what is needed to write it again.
-type HookEntity = Entity[Hook]
+// DeliveryEntity is a delivery with what is needed to write it again.
+type DeliveryEntity = Entity[Delivery]
 
-// HookKey is the key of a delivery.
-func HookKey(run string, sequence int) table.Key {
+// DeliveryKey is the key of a delivery.
+func DeliveryKey(run string, sequence int) table.Key {
 	return table.Key{Part: "hook/" + run, Sort: fmt.Sprintf("%06d", sequence)}
 }
 
@@ -74,16 +74,16 @@ func shifted(id string, by uint64) string {
 }
 
 // NudgeID is the id of a wake-up message about the delivery: <run id>/<sequence>.
-func (h Hook) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
+func (h Delivery) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
 // Claimed says whether a sender has claimed the delivery. Where only one process runs, boot is its process id, and
 // claims of others are void; else boot is empty.
-func (h Hook) Claimed(now time.Time, boot string) bool {
-	return h.Claim != "" && h.ClaimUntil.After(now) && (boot == "" || h.Boot == boot)
+func (h Delivery) Claimed(now time.Time, boot string) bool {
+	return h.Claim != "" && h.ClaimUntil.After(now) && (boot == "" || h.ProcessID == boot)
 }
 
 // NewHook writes a new delivery; the body goes to the blob store when it is over 8 KiB.
-func (tx *Tx) NewHook(ctx context.Context, h Hook) {
+func (tx *Tx) NewHook(ctx context.Context, h Delivery) {
 	if len(h.Body) > inlineLimit && tx.err == nil {
 		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, tx.writeID)
 		tx.fail(tx.store.putBlob(ctx, h.BodyBlob, []byte(h.Body)))
@@ -93,14 +93,14 @@ func (tx *Tx) NewHook(ctx context.Context, h Hook) {
 }
 
 // PutHook writes a delivery and returns it as it is after the commit.
-func (tx *Tx) PutHook(e HookEntity) HookEntity {
+func (tx *Tx) PutHook(e DeliveryEntity) DeliveryEntity {
 	h := e.Value
 	item := table.Item{
-		Key: HookKey(h.RunID, h.Sequence), Owner: h.Organization,
+		Key: DeliveryKey(h.RunID, h.Sequence), Owner: h.Organization,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: "hooks/" + h.Organization, Sort: h.DeliveryID}},
 	}
-	if h.State == HookPending || h.Redeliver {
-		for _, at := range []time.Time{h.NextAttempt, h.ClaimUntil, h.LookAt} {
+	if h.State == DeliveryPending || h.Redeliver {
+		for _, at := range []time.Time{h.NextAttempt, h.ClaimUntil, h.CheckAt} {
 			if at.After(item.Due) {
 				item.Due = at
 			}
@@ -109,18 +109,18 @@ func (tx *Tx) PutHook(e HookEntity) HookEntity {
 	return put(tx, e, item)
 }
 
-// Hook reads a delivery; the second result is false when there is none.
-func (s *Store) Hook(ctx context.Context, run string, sequence int) (HookEntity, bool, error) {
-	items, err := s.read(ctx, HookKey(run, sequence))
+// DeliveryAt reads a delivery; the second result is false when there is none.
+func (s *Store) DeliveryAt(ctx context.Context, run string, sequence int) (DeliveryEntity, bool, error) {
+	items, err := s.read(ctx, DeliveryKey(run, sequence))
 	if err != nil || items[0] == nil {
-		return HookEntity{}, false, err
+		return DeliveryEntity{}, false, err
 	}
-	e, err := decode[Hook](items[0])
+	e, err := decode[Delivery](items[0])
 	return e, true, err
 }
 
-// HookBody reads the bytes of a delivery. The errors are those of the blob store.
-func (s *Store) HookBody(ctx context.Context, h Hook) ([]byte, error) {
+// DeliveryBody reads the bytes of a delivery. The errors are those of the blob store.
+func (s *Store) DeliveryBody(ctx context.Context, h Delivery) ([]byte, error) {
 	if h.BodyBlob == "" {
 		return []byte(h.Body), nil
 	}
@@ -128,22 +128,22 @@ func (s *Store) HookBody(ctx context.Context, h Hook) ([]byte, error) {
 }
 
 // Deliveries lists an organization's deliveries, newest first. after is Page.Next of the page before.
-func (s *Store) Deliveries(ctx context.Context, scope Scope, after string, limit int) (Page[HookEntity], error) {
-	return listed[Hook](ctx, s, scope, "hooks/"+scope.organization, after, limit)
+func (s *Store) Deliveries(ctx context.Context, scope Scope, after string, limit int) (Page[DeliveryEntity], error) {
+	return listed[Delivery](ctx, s, scope, "hooks/"+scope.organization, after, limit)
 }
 
 // DeliveriesOfRun reads a run's deliveries, newest first, at most 1000.
-func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([]HookEntity, error) {
+func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([]DeliveryEntity, error) {
 	items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 1000, Reverse: true})
 	if err != nil {
 		return nil, err
 	}
-	var found []HookEntity
+	var found []DeliveryEntity
 	for _, item := range items {
-		if !scope.admits(item.Owner) {
+		if !scope.includes(item.Owner) {
 			continue
 		}
-		e, err := decode[Hook](item)
+		e, err := decode[Delivery](item)
 		if err != nil {
 			return nil, err
 		}
@@ -153,19 +153,19 @@ func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([
 }
 
 // Delivery finds a delivery by its id. It returns a problem of kind NotFound or Forbidden.
-func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (HookEntity, error) {
+func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (DeliveryEntity, error) {
 	entries, err := s.list(ctx, table.ByOwner, table.Range{Part: "hooks/" + scope.organization, Prefix: id, Limit: 1})
 	if err != nil {
-		return HookEntity{}, err
+		return DeliveryEntity{}, err
 	}
 	if len(entries) == 0 {
-		return HookEntity{}, s.notListed(ctx, scope, id)
+		return DeliveryEntity{}, s.notListed(ctx, scope, id)
 	}
 	item, err := s.get(ctx, scope, "delivery "+id, entries[0].Key)
 	if err != nil {
-		return HookEntity{}, err
+		return DeliveryEntity{}, err
 	}
-	return decode[Hook](item)
+	return decode[Delivery](item)
 }
 
 // notListed says whether a delivery that the scope does not list belongs to another organization (Forbidden) or does
@@ -173,22 +173,22 @@ func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (HookEntit
 func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 	keys := make([]table.Key, 0, table.MaxGetKeys)
 	for sequence := range table.MaxGetKeys {
-		keys = append(keys, HookKey(shifted(id, -uint64(sequence)*spread), sequence))
+		keys = append(keys, DeliveryKey(shifted(id, -uint64(sequence)*spread), sequence))
 	}
 	items, err := s.read(ctx, keys...)
 	if err != nil {
 		return err
 	}
 	for _, item := range items {
-		if item != nil && !scope.admits(item.Owner) {
+		if item != nil && !scope.includes(item.Owner) {
 			return problem.Outside("delivery " + id)
 		}
 	}
 	return problem.Missing("delivery " + id)
 }
 
-// EraseHooks deletes a run's deliveries. The errors are those of the blob store and of [Tx.Commit].
-func (s *Store) EraseHooks(ctx context.Context, run, writeID string) error {
+// EraseDeliveries deletes a run's deliveries. The errors are those of the blob store and of [Tx.Commit].
+func (s *Store) EraseDeliveries(ctx context.Context, run, writeID string) error {
 	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ import (
 func TestDeliveryIsReadAsWritten(t *testing.T) {
 	for _, n := range []int{0, 8 << 10, 8<<10 + 1} {
 		w := runBlank(t)
-		h := runFill[record.Hook](t)
+		h := runFill[record.Delivery](t)
 		h.DeliveryID, h.BodyBlob, h.Body = record.DeliveryID(w.host.NewID(), h.Sequence), "", strings.Repeat("x", n)
 		w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), h) })
-		e, found, err := w.Hook(w.ctx(), h.RunID, h.Sequence)
+		e, found, err := w.DeliveryAt(w.ctx(), h.RunID, h.Sequence)
 		require.NoError(t, err)
 		assert.True(t, found)
-		body, err := w.HookBody(w.ctx(), e.Value)
+		body, err := w.DeliveryBody(w.ctx(), e.Value)
 		require.NoError(t, err)
 		assert.Equal(t, h.Body, string(body))
 		assert.Equal(t, n > 8<<10, len(w.blobs.Keys()) == 1)
@@ -34,7 +34,7 @@ func TestDeliveryIsReadAsWritten(t *testing.T) {
 			h.Body, h.BodyBlob = "", e.Value.BodyBlob
 		}
 		assert.Equal(t, h, e.Value)
-		_, found, err = w.Hook(w.ctx(), h.RunID, h.Sequence+1)
+		_, found, err = w.DeliveryAt(w.ctx(), h.RunID, h.Sequence+1)
 		require.NoError(t, err)
 		assert.False(t, found)
 	}
@@ -45,15 +45,15 @@ func TestDeliveryIsReadAsWritten(t *testing.T) {
 func TestPendingDeliveryIsDue(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	for _, last := range []int{0, 1, 2} {
-		h := record.Hook{RunID: "r", Organization: "o", NextAttempt: at(3), ClaimUntil: at(3), LookAt: at(3)}
-		*[]*time.Time{&h.NextAttempt, &h.ClaimUntil, &h.LookAt}[last] = at(9)
+		h := record.Delivery{RunID: "r", Organization: "o", NextAttempt: at(3), ClaimUntil: at(3), CheckAt: at(3)}
+		*[]*time.Time{&h.NextAttempt, &h.ClaimUntil, &h.CheckAt}[last] = at(9)
 		for _, c := range []struct {
-			state record.HookState
+			state record.DeliveryState
 			again bool
 			due   bool
 		}{
-			{record.HookPending, false, true}, {record.HookDelivered, false, false}, {record.HookFailed, false, false},
-			{record.HookDelivered, true, true}, {record.HookFailed, true, true},
+			{record.DeliveryPending, false, true}, {record.DeliveryDelivered, false, false}, {record.DeliveryFailed, false, false},
+			{record.DeliveryDelivered, true, true}, {record.DeliveryFailed, true, true},
 		} {
 			h.State, h.Redeliver = c.state, c.again
 			op, err := opOf(runBlank(t).Store, "m", func(tx *record.Tx) { tx.PutHook(record.Fresh(h)) })
@@ -71,15 +71,15 @@ func TestPendingDeliveryIsDue(t *testing.T) {
 func TestClaimHoldsUntilItEnds(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		h    record.Hook
+		h    record.Delivery
 		boot string
 		want bool
 	}{
-		"nobody":                      {record.Hook{ClaimUntil: now.Add(time.Second)}, "", false},
-		"somebody":                    {record.Hook{Claim: "s", Boot: "b", ClaimUntil: now.Add(1)}, "", true},
-		"somebody whose time is over": {record.Hook{Claim: "s", ClaimUntil: now}, "", false},
-		"we":                          {record.Hook{Claim: "s", Boot: "b", ClaimUntil: now.Add(1)}, "b", true},
-		"who was here before":         {record.Hook{Claim: "s", Boot: "a", ClaimUntil: now.Add(1)}, "b", false},
+		"nobody":                      {record.Delivery{ClaimUntil: now.Add(time.Second)}, "", false},
+		"somebody":                    {record.Delivery{Claim: "s", ProcessID: "b", ClaimUntil: now.Add(1)}, "", true},
+		"somebody whose time is over": {record.Delivery{Claim: "s", ClaimUntil: now}, "", false},
+		"we":                          {record.Delivery{Claim: "s", ProcessID: "b", ClaimUntil: now.Add(1)}, "b", true},
+		"who was here before":         {record.Delivery{Claim: "s", ProcessID: "a", ClaimUntil: now.Add(1)}, "b", false},
 	} {
 		assert.Equal(t, c.want, c.h.Claimed(now, c.boot), name)
 	}
@@ -112,7 +112,7 @@ func TestDeliveriesAreSeenWithinTheScope(t *testing.T) {
 	for _, run := range runs {
 		for n := range 3 {
 			w.must("m", func(tx *record.Tx) {
-				tx.NewHook(w.ctx(), record.Hook{
+				tx.NewHook(w.ctx(), record.Delivery{
 					DeliveryID: record.DeliveryID(
 						run,
 						n+1,
@@ -120,7 +120,7 @@ func TestDeliveriesAreSeenWithinTheScope(t *testing.T) {
 					RunID:        run,
 					Sequence:     n + 1,
 					Organization: "o",
-					State:        record.HookPending,
+					State:        record.DeliveryPending,
 				})
 			})
 		}
@@ -159,11 +159,11 @@ func TestDeliveriesAreSeenWithinTheScope(t *testing.T) {
 		_, err = w.Delivery(w.ctx(), record.Of("o"), record.DeliveryID(runs[1], n+3))
 		assert.Equal(t, "not_found", runCode(err))
 	}
-	late := record.Hook{DeliveryID: record.DeliveryID(runs[1], 99), RunID: runs[1], Sequence: 99, Organization: "o"}
+	late := record.Delivery{DeliveryID: record.DeliveryID(runs[1], 99), RunID: runs[1], Sequence: 99, Organization: "o"}
 	w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), late) })
 	_, err := w.Delivery(w.ctx(), record.Of("p"), late.DeliveryID)
 	assert.Equal(t, "outside_organization", runCode(err))
-	w.items.Inner = &runLag{Table: w.memory, at: record.HookKey(runs[0], 1)} // still listed, but deleted
+	w.items.Inner = &runLag{Table: w.memory, at: record.DeliveryKey(runs[0], 1)} // still listed, but deleted
 	_, err = w.Delivery(w.ctx(), record.Of("o"), record.DeliveryID(runs[0], 1))
 	assert.Equal(t, "not_found", runCode(err))
 }
@@ -175,14 +175,14 @@ func TestDeliveriesOfARunAreDeleted(t *testing.T) {
 		run := w.host.NewID()
 		for i := range n {
 			w.must("m", func(tx *record.Tx) {
-				tx.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)})
+				tx.NewHook(w.ctx(), record.Delivery{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)})
 			})
 		}
 		w.must("m", func(tx *record.Tx) {
-			tx.NewHook(w.ctx(), record.Hook{RunID: run, Sequence: n, Organization: "o", Body: runLarge})
+			tx.NewHook(w.ctx(), record.Delivery{RunID: run, Sequence: n, Organization: "o", Body: runLarge})
 		})
 		before := len(w.blobs.Keys())
-		require.NoError(t, w.EraseHooks(w.ctx(), run, "n"))
+		require.NoError(t, w.EraseDeliveries(w.ctx(), run, "n"))
 		assert.Len(t, w.blobs.Keys(), before-1)
 		for key := range w.places() {
 			assert.NotEqual(t, "hook/"+run, key.Part)

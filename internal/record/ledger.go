@@ -93,7 +93,7 @@ func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int
 // deployment's.
 func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
-	if scope.organization == Nobody {
+	if scope.organization == NoOrganization {
 		item, err := s.read(ctx, deploymentKey())
 		if err != nil || item[0] == nil {
 			return began, err

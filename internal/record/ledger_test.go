@@ -79,12 +79,12 @@ func TestLedgerWithoutOrganizationBeginsWithTheDeployment(t *testing.T) {
 	today := e.now
 	e.now = today.AddDate(0, 0, -40)
 	require.NoError(t, e.EnsureDeployment(t.Context()))
-	first := e.charge(record.Nobody, e.now)
+	first := e.charge(record.NoOrganization, e.now)
 	e.now = today
 	e.ids = host.Sequence{}
-	last := e.charge(record.Nobody, e.now)
+	last := e.charge(record.NoOrganization, e.now)
 	e.charge(e.organization, e.now)
-	runs, pages := e.ledger(record.Nobody, 9)
+	runs, pages := e.ledger(record.NoOrganization, 9)
 	assert.Equal(t, []string{last, first}, runs)
 	assert.Equal(t, 2, pages)
 }

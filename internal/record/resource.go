@@ -38,8 +38,8 @@ func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id stri
 	return decode[T](item)
 }
 
-// There returns those of the ids whose resources exist within the scope.
-func There[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) ([]string, error) {
+// Existing returns those of the ids whose resources exist within the scope.
+func Existing[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func There[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []stri
 	}
 	var there []string
 	for i, item := range items {
-		if item != nil && scope.admits(item.Owner) {
+		if item != nil && scope.includes(item.Owner) {
 			there = append(there, ids[i])
 		}
 	}
@@ -241,7 +241,7 @@ const keyUseTime = time.Second
 
 // NoteKeyUse writes when a key was last used. It tries once and ignores errors, because a request waits for it.
 func (s *Store) NoteKeyUse(ctx context.Context, k APIKey, at time.Time) {
-	op, err := blind(KeyUse{At: at}, table.Item{Key: keyUseKey(k.ID), Owner: k.Organization, Move: "use"})
+	op, err := blind(KeyUse{At: at}, table.Item{Key: keyUseKey(k.ID), Owner: k.Organization, WriteID: "use"})
 	if err != nil {
 		return
 	}
@@ -403,7 +403,7 @@ func (s *Store) LastAgent(ctx context.Context, scope Scope, id string) (Agent, e
 		return Agent{}, err
 	case len(page.Rows) == 0:
 		return Agent{}, problem.Missing("agent " + id)
-	case !scope.admits(page.Rows[0].Organization):
+	case !scope.includes(page.Rows[0].Organization):
 		return Agent{}, problem.Outside("agent " + id)
 	}
 	return page.Rows[0], nil
@@ -547,7 +547,7 @@ func (s *Store) EnsureDeployment(ctx context.Context) error {
 			tx.delete(oldSecretKey(), table.VersionIs(old.Version))
 		}
 		if items[0] == nil {
-			put(tx, began, table.Item{Key: deploymentKey(), Owner: Nobody})
+			put(tx, began, table.Item{Key: deploymentKey(), Owner: NoOrganization})
 		}
 		err = tx.Commit(ctx)
 		if items[0] != nil {

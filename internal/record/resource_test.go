@@ -46,20 +46,20 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	assert.True(t, created.WrittenBy("m") && read.WrittenBy("m"))
 	_, err = record.Resource[T](ctx, e.Store, record.System(), id)
 	require.NoError(t, err)
-	for _, stranger := range []record.Scope{record.Of("another"), record.Of(""), record.Of(record.Nobody)} {
+	for _, stranger := range []record.Scope{record.Of("another"), record.Of(""), record.Of(record.NoOrganization)} {
 		_, err = record.Resource[T](ctx, e.Store, stranger, id)
 		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", kind, err)
 	}
 
 	for asked, want := range map[record.Scope][]string{scope: {id}, record.System(): {id}, record.Of("another"): nil} {
 		for _, ids := range [][]string{{id}, {"nothing", id}} {
-			there, err := record.There[T](ctx, e.Store, asked, ids)
+			there, err := record.Existing[T](ctx, e.Store, asked, ids)
 			require.NoError(t, err)
 			assert.Equal(t, want, there, kind)
 		}
 	}
 	calls := e.calls
-	there, err := record.There[T](ctx, e.Store, scope, nil)
+	there, err := record.Existing[T](ctx, e.Store, scope, nil)
 	require.NoError(t, err)
 	assert.Empty(t, there)
 	assert.Equal(t, calls, e.calls, "nothing is asked of nobody")
@@ -366,7 +366,7 @@ func TestKnownDeploymentNeedsNoWrite(t *testing.T) {
 	limited, able := record.New(readOnly, nil, h), record.New(memory, nil, h)
 	require.True(t, problem.Is(limited.EnsureDeployment(t.Context()), "unavailable"))
 	require.NoError(t, able.EnsureDeployment(t.Context()))
-	secret := table.Item{Key: record.EstateOldSecret, Owner: record.Nobody, Body: []byte("{}")}
+	secret := table.Item{Key: record.EstateOldSecret, Owner: record.NoOrganization, Body: []byte("{}")}
 	require.NoError(t, memory.Commit(t.Context(), "seed", table.Put(secret, table.Absent())))
 	require.NoError(t, limited.EnsureDeployment(t.Context()))
 	items, err := memory.Get(t.Context(), secret.Key)

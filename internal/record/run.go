@@ -68,7 +68,7 @@ func (tx *Tx) PutRun(e RunEntity) RunEntity {
 		Key: RunKey(r.ID()), Owner: r.Organization, Due: r.Due,
 		Lists: []table.Listing{
 			{Index: table.ByOwner, Part: runsOfOwner(r.Organization), Sort: r.ID()},
-			{Index: table.ByChat, Part: runsOfChat(chatKeyOf(r.Ticket)), Sort: placeOfTurn(r.Turn)},
+			{Index: table.ByChat, Part: runsOfChat(chatKeyOf(r.RunSpec)), Sort: positionOfTurn(r.Turn)},
 		},
 	}
 	if r.Removed {
@@ -115,7 +115,7 @@ func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity,
 	if err != nil || e.Value.Status.Active() {
 		return e, err // deleting a chat ends its active run in the same commit
 	}
-	chat, found, err := s.chatItem(ctx, chatKeyOf(e.Value.Ticket))
+	chat, found, err := s.chatItem(ctx, chatKeyOf(e.Value.RunSpec))
 	if err != nil {
 		return RunEntity{}, err
 	}
@@ -144,7 +144,7 @@ func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]Ru
 		}
 		keys = keys[n:]
 		for _, item := range items {
-			if item == nil || !scope.admits(item.Owner) {
+			if item == nil || !scope.includes(item.Owner) {
 				continue
 			}
 			e, err := decodeRun(item)
@@ -184,7 +184,7 @@ func (s *Store) TurnsOfChat(
 ) (runs []RunEntity, next int, err error) {
 	r := table.Range{Part: runsOfChat(ChatKey(c)), Limit: limit}
 	if after > 0 {
-		r.After = placeOfTurn(after)
+		r.After = positionOfTurn(after)
 	}
 	page, err := s.chatPage(ctx, scope, c, r)
 	if err != nil || page.Next == "" {
@@ -194,7 +194,7 @@ func (s *Store) TurnsOfChat(
 	return page.Rows, next, err
 }
 
-func placeOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
+func positionOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
 
 // chatPage is a page of a chat's runs, without those of other epochs: it may be short without being the last.
 func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {
@@ -246,24 +246,24 @@ func (s *Store) Input(ctx context.Context, r Run) (Input, error) {
 
 // parkedRequest is a request that is kept for later, or is too large for the head.
 type parkedRequest struct {
-	Ticket lifecycle.Ticket `json:"ticket"`
-	Input  Input            `json:"input"`
-	At     time.Time        `json:"at"`
+	Spec  lifecycle.RunSpec `json:"ticket"`
+	Input Input             `json:"input"`
+	At    time.Time         `json:"at"`
 }
 
 // Parked is a message that waits on an active run, or has become a run.
 type Parked struct {
-	Ticket lifecycle.Ticket
-	Input  Input
-	At     time.Time
+	Spec  lifecycle.RunSpec
+	Input Input
+	At    time.Time
 
 	version int64
 	outside bool // its document is in the blob store
 }
 
-func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.Ticket, Input, error) {
+func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.RunSpec, Input, error) {
 	p, err := s.Parked(ctx, id)
-	return p.Ticket, p.Input, err
+	return p.Spec, p.Input, err
 }
 
 // Parked reads a parked message. It returns a problem of kind NotFound.
@@ -280,9 +280,9 @@ func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 		return Parked{}, err
 	}
 	d, err := decode[document](items[0])
-	p.Ticket.RunID, p.Ticket.Organization = id, items[0].Owner
+	p.Spec.RunID, p.Spec.Organization = id, items[0].Owner
 	return Parked{
-		Ticket: p.Ticket, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != "",
+		Spec: p.Spec, Input: p.Input, At: p.At, version: items[0].Version, outside: d.Value.Blob != "",
 	}, err
 }
 
@@ -298,11 +298,11 @@ func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 
 // PutInput writes a request under its run's id. For one that goes to the blob store it first stores the job that
 // deletes the blob unless this unit of work is committed, so that a refused or crashed request leaves nothing.
-func (tx *Tx) PutInput(ctx context.Context, t lifecycle.Ticket, in Input, at time.Time) {
+func (tx *Tx) PutInput(ctx context.Context, t lifecycle.RunSpec, in Input, at time.Time) {
 	if tx.err != nil {
 		return
 	}
-	v := parkedRequest{Ticket: t, Input: in, At: at}
+	v := parkedRequest{Spec: t, Input: in, At: at}
 	if b, err := json.Marshal(v); err == nil && len(b) > inlineLimit {
 		job, err := tx.store.announceBody(ctx, t.Organization, t.RunID)
 		tx.fail(err)
@@ -314,12 +314,12 @@ func (tx *Tx) PutInput(ctx context.Context, t lifecycle.Ticket, in Input, at tim
 // DropParked deletes a parked message with its idempotency record and its holds of files. A job deletes its body soon
 // after, when it is large.
 func (tx *Tx) DropParked(ctx context.Context, p Parked) {
-	id := p.Ticket.RunID
+	id := p.Spec.RunID
 	tx.delete(inputKey(id), table.VersionIs(p.version))
 	tx.dropNames(ctx, id, p.Input.Idempotency)
 	tx.releases(ctx, id)
 	if p.outside && tx.err == nil {
-		job, err := tx.store.bodyJob(ctx, p.Ticket.Organization, id, tx.store.host.Now())
+		job, err := tx.store.bodyJob(ctx, p.Spec.Organization, id, tx.store.host.Now())
 		tx.fail(err)
 		tx.PutJob(job)
 	}
@@ -405,9 +405,9 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	return append(steps, last), nil
 }
 
-// Told says whether the last step of a completed run can be rebuilt from the run, so that it need not be in the
+// Reconstructible says whether the last step of a completed run can be rebuilt from the run, so that it need not be in the
 // journal.
-func (step Step) Told() bool {
+func (step Step) Reconstructible() bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
 		step.LeftOut == 0
 }
@@ -528,8 +528,8 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 		return tx.Commit(ctx)
 	}
 	e.Value = Run{Removed: true, Run: lifecycle.Run{
-		Ticket: lifecycle.Ticket{RunID: r.ID(), Organization: r.Organization, Chat: r.Chat, OwnChatID: r.OwnChatID},
-		Epoch:  r.Epoch, Turn: r.Turn, Previous: r.Previous, Status: r.Status,
+		RunSpec: lifecycle.RunSpec{RunID: r.ID(), Organization: r.Organization, Chat: r.Chat, OwnChatID: r.OwnChatID},
+		Epoch:   r.Epoch, Turn: r.Turn, Previous: r.Previous, Status: r.Status,
 	}}
 	tx.PutRun(e)
 	return tx.Commit(ctx)
@@ -622,9 +622,9 @@ func (tx *Tx) dropNames(ctx context.Context, run string, names ...string) {
 	}
 }
 
-// ParseHookID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when it is
+// ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when it is
 // malformed.
-func ParseHookID(id string) (run string, sequence int, ok bool) {
+func ParseDeliveryID(id string) (run string, sequence int, ok bool) {
 	run, n, ok := strings.Cut(id, "/")
 	if !ok {
 		return "", 0, false

@@ -20,8 +20,8 @@ import (
 // runIn is a run in a chat with a client's own id.
 func runIn(id string, turn, epoch int) record.Run {
 	return record.Run{Run: lifecycle.Run{
-		Ticket: lifecycle.Ticket{RunID: id, Organization: "o", User: "u", Chat: "c", OwnChatID: true},
-		Turn:   turn, Epoch: epoch,
+		RunSpec: lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Chat: "c", OwnChatID: true},
+		Turn:    turn, Epoch: epoch,
 	}}
 }
 
@@ -78,13 +78,13 @@ func TestRunIsReadAsWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "another", op), record.ErrStale, "a pause has one winner")
 
-	ticket, input, at := runFill[lifecycle.Ticket](t), runFill[record.Input](t), w.host.now
+	ticket, input, at := runFill[lifecycle.RunSpec](t), runFill[record.Input](t), w.host.now
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, input, at) })
 	require.NoError(t, err)
 	w.commit(ops...)
 	p, err := w.Parked(w.ctx(), ticket.RunID)
 	require.NoError(t, err)
-	assert.Equal(t, []any{ticket, input, at}, []any{p.Ticket, p.Input, p.At})
+	assert.Equal(t, []any{ticket, input, at}, []any{p.Spec, p.Input, p.At})
 	still, err := w.StillParked(w.ctx(), ticket.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, p, still)
@@ -279,7 +279,7 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 		InputTokens: 30, OutputTokens: 40, Finish: "stop", Tries: 1,
 	}
 	assert.Equal(t, []record.Step{want}, steps, "nothing was journalled")
-	assert.True(t, want.Told())
+	assert.True(t, want.Reconstructible())
 
 	after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
 	journal := []record.Step{
@@ -321,10 +321,10 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 	} {
 		step := want
 		more(&step)
-		assert.False(t, step.Told(), "no run says %s", name)
+		assert.False(t, step.Reconstructible(), "no run says %s", name)
 	}
 	want.Tries = 0
-	assert.True(t, want.Told())
+	assert.True(t, want.Reconstructible())
 }
 
 // A journal and the pauses are read in order, however long; a decision is found by its interrupt.
@@ -382,10 +382,10 @@ func TestWakeUpMessageNamesADelivery(t *testing.T) {
 		"r/1": {"r", 1, true}, "r/000012": {"r", 12, true}, "r": {"", 0, false}, "": {"", 0, false},
 		"r/": {"r", 0, false}, "r/x": {"r", 0, false}, "r/1/2": {"r", 0, false},
 	} {
-		run, sequence, ok := record.ParseHookID(id)
+		run, sequence, ok := record.ParseDeliveryID(id)
 		assert.Equal(t, want, []any{run, sequence, ok}, id)
 	}
-	assert.Equal(t, "r/7", record.Hook{RunID: "r", Sequence: 7}.NudgeID())
+	assert.Equal(t, "r/7", record.Delivery{RunID: "r", Sequence: 7}.NudgeID())
 }
 
 // Up to 512 bytes of a result are in the head of the run, up to 8 KiB in an item beside it, larger ones in the blob

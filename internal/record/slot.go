@@ -22,24 +22,24 @@ const Uncapped = 0
 func userSlots(organization, user string) string { return "active/user/" + organization + "/" + user }
 func orgSlots(organization string) string        { return "active/org/" + organization }
 
-func overRow(run string) string { return "over/" + run }
+func overflowSlot(run string) string { return "over/" + run }
 
-// Door is the result of reading a partition of slots.
-type Door struct {
+// Admission is the result of reading a partition of slots.
+type Admission struct {
 	Active int    // runs that count
 	Free   string // a free numbered slot; empty when there is none
 	Cap    int
 }
 
-// Admits says whether a new run may start.
-func (d Door) Admits() bool { return d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "") }
+// Allows says whether a new run may start.
+func (d Admission) Allows() bool { return d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "") }
 
-// Row is the slot of a run that counts: a free number, or an overflow slot.
-func (d Door) Row(run string) string {
+// Slot is the slot of a run that counts: a free number, or an overflow slot.
+func (d Admission) Slot(run string) string {
 	if d.Free != "" {
 		return d.Free
 	}
-	return overRow(run)
+	return overflowSlot(run)
 }
 
 // smallCap is the largest cap for which the whole partition is read; with larger ones random numbers are probed first.
@@ -48,19 +48,19 @@ const smallCap = 128
 // probes is how many numbers are probed before the whole partition is read.
 const probes = 2
 
-// UserDoor reads the slots of a user, with the cap limit.
-func (s *Store) UserDoor(ctx context.Context, organization, user string, limit int) (Door, error) {
-	return s.door(ctx, userSlots(organization, user), limit)
+// UserAdmission reads the slots of a user, with the cap limit.
+func (s *Store) UserAdmission(ctx context.Context, organization, user string, limit int) (Admission, error) {
+	return s.admission(ctx, userSlots(organization, user), limit)
 }
 
-// OrganizationDoor reads the slots of an organization, with the cap limit.
-func (s *Store) OrganizationDoor(ctx context.Context, organization string, limit int) (Door, error) {
-	return s.door(ctx, orgSlots(organization), limit)
+// OrganizationAdmission reads the slots of an organization, with the cap limit.
+func (s *Store) OrganizationAdmission(ctx context.Context, organization string, limit int) (Admission, error) {
+	return s.admission(ctx, orgSlots(organization), limit)
 }
 
-func (s *Store) door(ctx context.Context, part string, limit int) (Door, error) {
+func (s *Store) admission(ctx context.Context, part string, limit int) (Admission, error) {
 	if limit == Uncapped {
-		return Door{}, nil
+		return Admission{}, nil
 	}
 	if limit > smallCap {
 		d, sure, err := s.probe(ctx, part, limit)
@@ -72,16 +72,16 @@ func (s *Store) door(ctx context.Context, part string, limit int) (Door, error) 
 }
 
 // probe reads a few random numbers. A free one, and no overflow slot, mean for sure that the cap is not reached.
-func (s *Store) probe(ctx context.Context, part string, limit int) (Door, bool, error) {
+func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, bool, error) {
 	keys := make([]table.Key, 0, probes)
 	for range probes {
 		keys = append(keys, table.Key{Part: part, Sort: strconv.FormatInt(s.host.Int64N(int64(limit)), 10)})
 	}
 	items, err := s.read(ctx, keys...)
 	if err != nil {
-		return Door{}, false, err
+		return Admission{}, false, err
 	}
-	d := Door{Cap: limit}
+	d := Admission{Cap: limit}
 	for i, item := range items {
 		if item == nil {
 			d.Free = keys[i].Sort
@@ -95,8 +95,8 @@ func (s *Store) probe(ctx context.Context, part string, limit int) (Door, bool, 
 }
 
 // count reads the partition.
-func (s *Store) count(ctx context.Context, part string, limit int) (Door, error) {
-	d := Door{Cap: limit}
+func (s *Store) count(ctx context.Context, part string, limit int) (Admission, error) {
+	d := Admission{Cap: limit}
 	numbered := map[string]bool{}
 	err := s.eachSlot(ctx, part, func(row, _ string) {
 		switch {
@@ -199,7 +199,7 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 			continue
 		}
 		op, err := write(Fresh(slot{RunID: after.ID()}), table.Item{
-			Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, Move: tx.writeID,
+			Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, WriteID: tx.writeID,
 		})
 		tx.fail(err)
 		if same {

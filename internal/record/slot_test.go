@@ -19,8 +19,8 @@ func (w *runWorld) take(run, row string) {
 	w.t.Helper()
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) {
 		tx.MoveSlots(lifecycle.Run{}, lifecycle.Run{
-			Ticket: lifecycle.Ticket{RunID: run, Organization: "o", User: "u"},
-			Slots:  lifecycle.Slots{User: row, Organization: row},
+			RunSpec: lifecycle.RunSpec{RunID: run, Organization: "o", User: "u"},
+			Slots:   lifecycle.Slots{User: row, Organization: row},
 		})
 	})
 	require.NoError(w.t, err)
@@ -35,7 +35,7 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		for i := range n {
 			id := fmt.Sprintf("%04d", i)
 			want = append(want, id)
-			w.take(id, []string{strconv.Itoa(i), "over/" + id, lifecycle.PausedRow(id)}[i%3])
+			w.take(id, []string{strconv.Itoa(i), "over/" + id, lifecycle.PausedSlot(id)}[i%3])
 		}
 		calls := 0
 		w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
@@ -51,10 +51,10 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u")
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
-		door, err := w.UserDoor(w.ctx(), "o", "u", 128)
+		door, err := w.UserAdmission(w.ctx(), "o", "u", 128)
 		require.NoError(t, err)
 		assert.Equal(t, counting, door.Active)
-		other, err := w.UserDoor(w.ctx(), "o", "another", 128)
+		other, err := w.UserAdmission(w.ctx(), "o", "another", 128)
 		require.NoError(t, err)
 		assert.Zero(t, other.Active)
 	}
@@ -92,18 +92,18 @@ func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 			c.draws = c.draws[1:]
 			return next
 		}
-		door, err := w.OrganizationDoor(w.ctx(), "o", limit)
+		door, err := w.OrganizationAdmission(w.ctx(), "o", limit)
 		require.NoError(t, err)
-		assert.Equal(t, record.Door{Active: c.active, Free: c.free, Cap: limit}, door, name)
-		assert.True(t, door.Admits())
-		assert.Equal(t, c.free, door.Row("another"))
+		assert.Equal(t, record.Admission{Active: c.active, Free: c.free, Cap: limit}, door, name)
+		assert.True(t, door.Allows())
+		assert.Equal(t, c.free, door.Slot("another"))
 		assert.Empty(t, c.draws, name)
 	}
 	for limit, counted := range map[int]bool{1: true, 128: true, 129: false} {
 		w := runBlank(t)
 		w.host.draw = func(int64) int64 { return 0 }
 		w.take("r", "77")
-		door, err := w.OrganizationDoor(w.ctx(), "o", limit)
+		door, err := w.OrganizationAdmission(w.ctx(), "o", limit)
 		require.NoError(t, err)
 		assert.Equal(t, counted, door.Active == 1, "a partition of a small cap is read whole: %d", limit)
 	}
@@ -112,17 +112,17 @@ func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 // New runs are allowed below the cap while there is a free number: an overflow slot takes no number but counts.
 func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 	for _, c := range []struct {
-		door   record.Door
+		door   record.Admission
 		admits bool
 		row    string
 	}{
-		{record.Door{Active: 1, Free: "0", Cap: 2}, true, "0"},
-		{record.Door{Active: 2, Free: "0", Cap: 2}, false, "0"},
-		{record.Door{Active: 1, Cap: 2}, false, "over/r"},
-		{record.Door{Active: 3, Free: "1", Cap: 2}, false, "1"},
-		{record.Door{Active: 3}, true, "over/r"},
+		{record.Admission{Active: 1, Free: "0", Cap: 2}, true, "0"},
+		{record.Admission{Active: 2, Free: "0", Cap: 2}, false, "0"},
+		{record.Admission{Active: 1, Cap: 2}, false, "over/r"},
+		{record.Admission{Active: 3, Free: "1", Cap: 2}, false, "1"},
+		{record.Admission{Active: 3}, true, "over/r"},
 	} {
-		assert.Equal(t, c.admits, c.door.Admits(), "%+v", c.door)
-		assert.Equal(t, c.row, c.door.Row("r"), "%+v", c.door)
+		assert.Equal(t, c.admits, c.door.Allows(), "%+v", c.door)
+		assert.Equal(t, c.row, c.door.Slot("r"), "%+v", c.door)
 	}
 }

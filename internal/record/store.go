@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Nobody is the owner of what belongs to no organization. It is a scope of its own.
-const Nobody = "-"
+// NoOrganization is the owner of what belongs to no organization. It is a scope of its own.
+const NoOrganization = "-"
 
 // Scope says whose data a read may see. The zero scope sees nothing.
 type Scope struct {
@@ -30,7 +30,7 @@ func System() Scope { return Scope{all: true} }
 // Organization is the organization of the scope, empty for [System].
 func (s Scope) Organization() string { return s.organization }
 
-func (s Scope) admits(owner string) bool {
+func (s Scope) includes(owner string) bool {
 	return s.all || (s.organization != "" && s.organization == owner)
 }
 
@@ -72,7 +72,7 @@ func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
 	if item == nil {
 		return nil, problem.Missing(what)
 	}
-	if !scope.admits(item.Owner) {
+	if !scope.includes(item.Owner) {
 		return nil, problem.Outside(what)
 	}
 	return item, nil

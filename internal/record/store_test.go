@@ -25,7 +25,7 @@ type runOp struct {
 }
 
 func runOperations() map[string]runOp {
-	scope, ticket := record.Of("o"), lifecycle.Ticket{RunID: "new", Organization: "o"}
+	scope, ticket := record.Of("o"), lifecycle.RunSpec{RunID: "new", Organization: "o"}
 	look := func(do func(w *runWorld) (any, error)) runOp { return runOp{do: do} }
 	write := func(do func(w *runWorld, tx *record.Tx) error) runOp {
 		return look(func(w *runWorld) (any, error) {
@@ -83,11 +83,11 @@ func runOperations() map[string]runOp {
 			return []any{d, found}, err
 		}),
 		"a run's chat": look(func(w *runWorld) (any, error) {
-			e, found, err := w.ChatOf(w.ctx(), w.head.Value.Ticket)
+			e, found, err := w.ChatOf(w.ctx(), w.head.Value.RunSpec)
 			return []any{e, found}, err
 		}),
 		"a delivery by number": look(func(w *runWorld) (any, error) {
-			e, found, err := w.Hook(w.ctx(), w.id, 1)
+			e, found, err := w.DeliveryAt(w.ctx(), w.id, 1)
 			return []any{e, found}, err
 		}),
 		"a delivery by id": look(func(w *runWorld) (any, error) {
@@ -103,14 +103,14 @@ func runOperations() map[string]runOp {
 		"deliveries":          look(func(w *runWorld) (any, error) { return w.Deliveries(w.ctx(), scope, "", 9) }),
 		"deliveries of a run": look(func(w *runWorld) (any, error) { return w.DeliveriesOfRun(w.ctx(), scope, w.id) }),
 		"what is delivered": look(func(w *runWorld) (any, error) {
-			e, _, err := w.Hook(w.ctx(), w.id, 2)
+			e, _, err := w.DeliveryAt(w.ctx(), w.id, 2)
 			if err != nil {
 				return nil, err
 			}
-			return text(w.HookBody(w.ctx(), e.Value))
+			return text(w.DeliveryBody(w.ctx(), e.Value))
 		}),
-		"a user's door":     look(func(w *runWorld) (any, error) { return w.UserDoor(w.ctx(), "o", "u", 2) }),
-		"a wide door":       look(func(w *runWorld) (any, error) { return w.OrganizationDoor(w.ctx(), "o", 1000) }),
+		"a user's door":     look(func(w *runWorld) (any, error) { return w.UserAdmission(w.ctx(), "o", "u", 2) }),
+		"a wide door":       look(func(w *runWorld) (any, error) { return w.OrganizationAdmission(w.ctx(), "o", 1000) }),
 		"active runs":       look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
 		"how many count":    look(func(w *runWorld) (any, error) { return w.CountingRuns(w.ctx(), "o") }),
 		"how many are hers": look(func(w *runWorld) (any, error) { return w.CountingRunsOfUser(w.ctx(), "o", "u") }),
@@ -136,7 +136,7 @@ func runOperations() map[string]runOp {
 			return nil, w.EraseParked(w.ctx(), w.parked[0])
 		})),
 		"a new result": one(func(w *runWorld, tx *record.Tx) {
-			r := record.Run{Run: lifecycle.Run{Ticket: ticket}}
+			r := record.Run{Run: lifecycle.Run{RunSpec: ticket}}
 			tx.SetOutput(w.ctx(), &r, runOutput)
 			tx.PutRun(record.Fresh(r))
 		}),
@@ -150,7 +150,7 @@ func runOperations() map[string]runOp {
 			tx.PutDecisions(w.ctx(), w.head.Value, 3, record.Decisions{By: runLarge})
 		}),
 		"a new delivery": one(func(w *runWorld, tx *record.Tx) {
-			tx.NewHook(w.ctx(), record.Hook{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge})
+			tx.NewHook(w.ctx(), record.Delivery{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge})
 		}),
 		"a chat's end": taking(write(func(w *runWorld, tx *record.Tx) error {
 			e, err := w.Chat(w.ctx(), scope, "c")
@@ -183,7 +183,7 @@ func runOperations() map[string]runOp {
 			})
 		})),
 		"the end of deliveries": long(look(func(w *runWorld) (any, error) {
-			return nil, w.EraseHooks(w.ctx(), w.id, w.host.NewID())
+			return nil, w.EraseDeliveries(w.ctx(), w.id, w.host.NewID())
 		})),
 		"a run's end": long(taking(look(func(w *runWorld) (any, error) {
 			return nil, w.EraseRun(w.ctx(), w.head, w.host.NewID(), false)

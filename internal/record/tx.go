@@ -48,7 +48,7 @@ func (tx *Tx) add(ops ...table.Op) {
 // put adds the write of an entity on condition of the version that was read. It returns the entity as it is after the
 // commit.
 func put[T any](tx *Tx, e Entity[T], item table.Item) Entity[T] {
-	item.Move = tx.writeID
+	item.WriteID = tx.writeID
 	op, err := write(e, item)
 	tx.fail(err)
 	tx.add(op)
@@ -108,7 +108,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 
 func ownWrite(r *table.Refused, writeID string) bool {
 	for _, c := range r.Conflicts {
-		if c.Current != nil && c.Current.Move == writeID {
+		if c.Current != nil && c.Current.WriteID == writeID {
 			return true
 		}
 	}

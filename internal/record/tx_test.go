@@ -27,18 +27,18 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 		"nothing": func(*record.Tx) {},
 		"a run":   func(tx *record.Tx) { tx.PutRun(w.head) },
 		"a message": func(tx *record.Tx) {
-			tx.PutInput(w.ctx(), r.Ticket, record.Input{Message: runLarge}, w.host.now)
+			tx.PutInput(w.ctx(), r.RunSpec, record.Input{Message: runLarge}, w.host.now)
 		},
 		"no message": func(tx *record.Tx) { tx.DropParked(w.ctx(), parked) },
 		"a step":     func(tx *record.Tx) { tx.PutStep(w.ctx(), r, record.Step{Index: 9, Output: runLarge}) },
 		"a delivery": func(tx *record.Tx) {
-			tx.NewHook(w.ctx(), record.Hook{RunID: w.id, Sequence: 9, Body: runLarge})
+			tx.NewHook(w.ctx(), record.Delivery{RunID: w.id, Sequence: 9, Body: runLarge})
 		},
 		"files":        func(tx *record.Tx) { tx.Hold(w.ctx(), "o", "a", w.id, []record.FileRef{{FileID: "f3"}}) },
 		"files let go": func(tx *record.Tx) { record.Release(tx, w.ctx(), w.id, "f1") },
 		"tokens": func(tx *record.Tx) {
 			tx.SpendTokens(w.ctx(), lifecycle.Run{
-				Ticket: lifecycle.Ticket{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
+				RunSpec: lifecycle.RunSpec{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
 			}, lifecycle.Charge{})
 		},
 		"a toolkit's value": func(tx *record.Tx) {
@@ -102,7 +102,7 @@ func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 	for _, a := range []record.Agent{standing, version, resource.Value} {
 		assert.Equal(t, stored(agent), stored(a))
 	}
-	there, err := record.There[record.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
+	there, err := record.Existing[record.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, there)
 	got, err := known.RunToken(w.ctx(), "hash")

@@ -199,7 +199,7 @@ func runFurnished(t *testing.T) *runWorld {
 	w.waiting = w.host.NewID()
 	r := record.Run{
 		Run: lifecycle.Run{
-			Ticket: lifecycle.Ticket{
+			RunSpec: lifecycle.RunSpec{
 				RunID: w.id, Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, Callback: true,
 			},
 			Turn: 1, Status: lifecycle.Completed, Attempt: 2, Steps: 4, Pause: 2,
@@ -242,23 +242,23 @@ func runFurnished(t *testing.T) *runWorld {
 	w.must("head", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	for n, body := range []string{"small", runLarge} {
 		w.must("hook", func(tx *record.Tx) {
-			tx.NewHook(t.Context(), record.Hook{
+			tx.NewHook(t.Context(), record.Delivery{
 				DeliveryID: record.DeliveryID(w.id, n+1), Organization: "o", RunID: w.id, Sequence: n + 1, Body: body,
-				State: record.HookPending,
+				State: record.DeliveryPending,
 			})
 		})
 	}
 	other := w.host.NewID()
 	w.foreign = record.DeliveryID(other, 1)
-	foreign := record.Hook{DeliveryID: w.foreign, Organization: "another", RunID: other, Sequence: 1}
+	foreign := record.Delivery{DeliveryID: w.foreign, Organization: "another", RunID: other, Sequence: 1}
 	w.must("hook", func(tx *record.Tx) { tx.NewHook(t.Context(), foreign) })
 	w.must("group", func(tx *record.Tx) {
 		record.PutResource(tx, record.Fresh(record.Group{ID: "g", Organization: "o", Name: "before"}))
 	})
 	slots, err := opsOf(w.Store, "slots", func(tx *record.Tx) {
 		tx.MoveSlots(lifecycle.Run{}, lifecycle.Run{
-			Ticket: lifecycle.Ticket{RunID: "active", Organization: "o", User: "u"},
-			Slots:  lifecycle.Slots{User: "1", Organization: "1"},
+			RunSpec: lifecycle.RunSpec{RunID: "active", Organization: "o", User: "u"},
+			Slots:   lifecycle.Slots{User: "1", Organization: "1"},
 		})
 	})
 	require.NoError(t, err)
@@ -323,7 +323,7 @@ func (w *runWorld) message(id, key, text string) {
 	w.t.Helper()
 	name := record.IdempotencyName("o", "u", key)
 	w.named(name, record.Idempotency{Outcome: record.ParkedMessage, Parked: id})
-	ticket := lifecycle.Ticket{RunID: id, Organization: "o", User: "u", Chat: "c"}
+	ticket := lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Chat: "c"}
 	ops, err := opsOf(w.Store, "input", func(tx *record.Tx) {
 		tx.PutInput(w.t.Context(), ticket, record.Input{Message: text, Idempotency: name}, w.host.now)
 	})

@@ -13,13 +13,13 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 )
 
 // estate is two organizations, each with one of everything.
@@ -61,7 +61,7 @@ func newEstate(t *testing.T) *estate {
 	e.tenants = tenant.New(o.store, o.store.Known(), o,
 		tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
 	o.shell.StartDeadline, o.shell.Caps = 1000*time.Hour, e.tenants.Caps
-	e.intake = &intake.Intake{Shell: o.shell, Store: o.store, Tenants: e.tenants, Host: o}
+	e.intake = &intake.Intake{Executor: o.shell, Store: o.store, Tenants: e.tenants, Host: o}
 	e.ours, e.hers = e.household("ours"), e.household("hers")
 	return e
 }
@@ -140,8 +140,8 @@ func (e *estate) fileOf(m *member, content string) record.File {
 }
 
 func (e *estate) end(run string) {
-	_, _, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
-		return move.Change{Event: lifecycle.Remove{KeepParked: true}}, nil
+	_, _, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+		return transition.Change{Event: lifecycle.Remove{KeepParked: true}}, nil
 	})
 	require.NoError(e, err)
 }
@@ -160,7 +160,7 @@ func (e *estate) owned(organization string) map[string]int {
 
 // all runs a removal to its end, sweep by sweep. A call that fails is made again.
 func (e *estate) all() {
-	sweeper := &sweep.Sweeper{Shell: e.shell, Store: e.store, Queue: e.sent, Host: e, Log: e.shell.Log}
+	sweeper := &sweep.Sweeper{Executor: e.shell, Store: e.store, Queue: e.sent, Host: e, Log: e.shell.Log}
 	for range 10 {
 		e.ahead += 2 * time.Minute
 		_ = sweeper.Sweep(e.Context())

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
 )
 
 // Whichever call of the store fails for good, in any piece of a removal: Handle returns an error, the job is unchanged,
@@ -108,7 +108,7 @@ var moreRemovals = map[string]removalOf{
 		return record.FileNudge(e.ours.a.unheld.ID), nil
 	}, func(e *estate) { assert.False(e, e.hasFile(e.ours.a.unheld)) }},
 	"the body of a message that is no run": {func(e *estate) (string, error) {
-		ticket := lifecycle.Ticket{
+		ticket := lifecycle.RunSpec{
 			RunID:        e.NewID(),
 			Organization: e.ours.organization,
 			User:         "u",
@@ -171,7 +171,7 @@ func (e *estate) hasBlobs(below string) bool {
 // accept starts a run of a member in its own chat, also when the member has been deleted.
 func (e *estate) accept(m *member) (run string) {
 	id := e.NewID()
-	ticket := lifecycle.Ticket{
+	ticket := lifecycle.RunSpec{
 		RunID:        id,
 		Organization: m.Organization.ID,
 		User:         m.User.ID,
@@ -185,8 +185,8 @@ func (e *estate) accept(m *member) (run string) {
 	chat := lifecycle.Chat{
 		ID: ticket.Chat, OwnID: true, Organization: ticket.Organization, User: ticket.User, CreatedAt: e.Now(),
 	}
-	_, err := e.shell.Accept(e.Context(), e.store.Begin(id), move.Acceptance{
-		Ticket: ticket, Input: record.Input{Message: "late"}, Chat: record.Fresh(chat),
+	_, err := e.shell.Accept(e.Context(), e.store.Begin(id), transition.Acceptance{
+		Spec: ticket, Input: record.Input{Message: "late"}, Chat: record.Fresh(chat),
 		Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id},
 	})
 	require.NoError(e, err)

@@ -15,13 +15,13 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/transition"
 )
 
 // office is a store with its sweeper and remover, on a clock that the test moves.
@@ -32,7 +32,7 @@ type office struct {
 	items   *troubled
 	blobs   *memblob.Store
 	store   *record.Store
-	shell   *move.Shell
+	shell   *transition.Executor
 	remover *removal.Remover
 	sent    *kept
 }
@@ -57,23 +57,23 @@ func (k *kept) take() []string {
 
 type silent struct{}
 
-func (silent) Ring(string) {}
+func (silent) Notify(string) {}
 
 func newOffice(t *testing.T) *office {
 	o := &office{T: t, Host: host.System(), blobs: &memblob.Store{}, sent: &kept{}}
 	o.items = &troubled{Table: memtable.New(o.Now)}
 	o.store = record.New(o.items, stuck{o.blobs, o.items}, o)
-	o.shell = &move.Shell{
-		Store: o.store, Queue: o.sent, Bell: silent{}, Host: o, Log: slog.New(slog.DiscardHandler),
+	o.shell = &transition.Executor{
+		Store: o.store, Queue: o.sent, Notifier: silent{}, Host: o, Log: slog.New(slog.DiscardHandler),
 		StartDeadline: time.Hour,
 	}
-	o.remover = &removal.Remover{Shell: o.shell, Store: o.store, Host: o}
+	o.remover = &removal.Remover{Executor: o.shell, Store: o.store, Host: o}
 	return o
 }
 
 // settle sweeps and handles jobs until the sweeps ask for nothing.
 func (o *office) settle() {
-	sweeper := &sweep.Sweeper{Shell: o.shell, Store: o.store, Queue: o.sent, Host: o, Log: o.shell.Log}
+	sweeper := &sweep.Sweeper{Executor: o.shell, Store: o.store, Queue: o.sent, Host: o, Log: o.shell.Log}
 	for range 10 {
 		require.NoError(o, sweeper.Sweep(o.Context()))
 		ids := o.sent.take()
@@ -102,19 +102,19 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	for _, f := range files {
 		input.Files = append(input.Files, f.Ref())
 	}
-	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
+	ticket := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
 	tx := o.store.Begin(ticket.RunID)
 	tx.Hold(o.Context(), "o", ticket.Agent, ticket.RunID, input.Files)
-	_, err := o.shell.Accept(o.Context(), tx, move.Acceptance{
-		Ticket: ticket, Input: input,
+	_, err := o.shell.Accept(o.Context(), tx, transition.Acceptance{
+		Spec: ticket, Input: input,
 		Chat:  record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
 		Slots: lifecycle.Slots{User: "over/" + ticket.RunID, Organization: "over/" + ticket.RunID},
 	})
 	require.NoError(o, err)
 	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(
 		record.Run, *record.Tx,
-	) (move.Change, error) {
-		return move.Change{Event: lifecycle.Remove{}}, nil
+	) (transition.Change, error) {
+		return transition.Change{Event: lifecycle.Remove{}}, nil
 	})
 	require.NoError(o, err)
 	e, err := o.store.Run(o.Context(), record.System(), ticket.RunID)
@@ -222,7 +222,7 @@ func TestBytesSentDirectlyAfterRemovalAreDeleted(t *testing.T) {
 // The large body of a message that became no run is deleted, unless the write that makes it a run comes first.
 func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o := newOffice(t)
-	ticket := lifecycle.Ticket{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
+	ticket := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
 	put := func(writeID string) *record.Tx {
 		tx := o.store.Begin(writeID)
 		tx.PutInput(t.Context(), ticket, record.Input{Message: strings.Repeat("long ", 5000)}, o.Now())
@@ -255,11 +255,11 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 	for name, links := range map[string]bool{"with its chat": false, "with its user": true} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			ticket := lifecycle.Ticket{
+			ticket := lifecycle.RunSpec{
 				RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, LimitMS: 1000,
 			}
 			run := record.Run{
-				Run:   lifecycle.Accept(ticket, lifecycle.Place{Turn: 1}, o.Now(), o.Now().Add(time.Minute)),
+				Run:   lifecycle.Accept(ticket, lifecycle.ChatPosition{Turn: 1}, o.Now(), o.Now().Add(time.Minute)),
 				Input: &record.Input{Message: "m"},
 			}
 			run.Status, run.Attempt = lifecycle.Completed, 1

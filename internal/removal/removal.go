@@ -17,16 +17,16 @@ import (
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
 )
 
 // Remover is the use case.
 type Remover struct {
-	Shell *move.Shell
-	Store *record.Store
-	Host  host.Host
+	Executor *transition.Executor
+	Store    *record.Store
+	Host     host.Host
 }
 
 const (
@@ -35,8 +35,8 @@ const (
 	// settled is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
 	settled = time.Minute
 	daily   = 24 * time.Hour
-	// overtaken is the wait after a conflict with another writer.
-	overtaken = 50 * time.Millisecond
+	// conflict is the wait after a conflict with another writer.
+	conflict = 50 * time.Millisecond
 	// done, returned in place of a wait, says that a job has ended.
 	done time.Duration = -1
 )
@@ -105,7 +105,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 // sweeper, which has moved the due time on and relies on this call.
 func kept(err error) (again time.Duration, _ error) {
 	if errors.Is(err, record.ErrStale) {
-		return overtaken, nil
+		return conflict, nil
 	}
 	return 0, err
 }
@@ -149,7 +149,7 @@ func (r *Remover) pass(
 
 func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
 	writeID := r.Host.NewID()
-	if err := r.Store.EraseHooks(ctx, e.Value.ID(), writeID); err != nil {
+	if err := r.Store.EraseDeliveries(ctx, e.Value.ID(), writeID); err != nil {
 		return err
 	}
 	return r.Store.EraseRun(ctx, e, writeID, keepLinks)
@@ -260,17 +260,17 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 	for _, e := range runs {
 		for _, id := range e.Value.Parked {
 			p, err := r.Store.Parked(ctx, id)
-			if problem.Is(err, "not_found") || err == nil && p.Ticket.User != user {
+			if problem.Is(err, "not_found") || err == nil && p.Spec.User != user {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			_, _, err = r.Shell.Do(ctx, record.Of(organization), e.Value.ID(), func(
+			_, _, err = r.Executor.Do(ctx, record.Of(organization), e.Value.ID(), func(
 				_ record.Run, tx *record.Tx,
-			) (move.Change, error) {
+			) (transition.Change, error) {
 				tx.DropParked(ctx, p)
-				return move.Change{Event: lifecycle.Withdraw{ID: id}}, nil
+				return transition.Change{Event: lifecycle.Withdraw{ID: id}}, nil
 			})
 			if err := ignore(err); err != nil {
 				return err
@@ -289,8 +289,8 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 }
 
 func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
-	_, _, err := r.Shell.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (move.Change, error) {
-		return move.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
+	_, _, err := r.Executor.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (transition.Change, error) {
+		return transition.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
 	})
 	if problem.Is(err, "not_found") {
 		return nil

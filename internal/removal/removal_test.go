@@ -11,13 +11,13 @@ import (
 
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
-	"agentplatform/internal/move"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/transition"
 )
 
 type noQueue struct{}
@@ -31,9 +31,9 @@ func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
 	items := &faulttable.Table{Inner: memtable.New(machine.Now)}
 	store := record.New(items, &memblob.Store{}, machine)
-	shell := &move.Shell{Store: store, Host: machine, Log: log}
-	remover := &removal.Remover{Shell: shell, Store: store, Host: machine}
-	sweeper := &sweep.Sweeper{Shell: shell, Store: store, Queue: noQueue{}, Host: machine, Log: log}
+	shell := &transition.Executor{Store: store, Host: machine, Log: log}
+	remover := &removal.Remover{Executor: shell, Store: store, Host: machine}
+	sweeper := &sweep.Sweeper{Executor: shell, Store: store, Queue: noQueue{}, Host: machine, Log: log}
 	job := record.Job{
 		ID: machine.NewID(), Organization: "o", Kind: record.RemoveChat, Subject: "chat",
 		Due: machine.Now().Add(-time.Second),

@@ -12,7 +12,7 @@ import (
 )
 
 // a2aClient is the official client of the protocol's version 0.3 for an agent's card, with the teller's key.
-func (x *Teller) a2aClient(agent string) (*a2aclient.Client, *a2a.AgentCard) {
+func (x *Actor) a2aClient(agent string) (*a2aclient.Client, *a2a.AgentCard) {
 	x.Helper()
 	keyed := &http.Client{Transport: keyed(x.Key)}
 	card, err := agentcard.NewResolver(keyed).Resolve(x.Context(), x.world.URL+"/a2a/"+agent)
@@ -43,7 +43,7 @@ func textOf(parts a2a.ContentParts) string {
 // The endpoints for clients of the Agent2Agent protocol.
 func a2aScenarios() []Story {
 	return []Story{
-		{Name: "a2a/a message is a run, a context is a chat", Tell: func(x *Teller) {
+		{Name: "a2a/a message is a run, a context is a chat", Run: func(x *Actor) {
 			x.patch("/agents/"+x.Agent, object{"description": "says it back"}).is(200)
 			client, card := x.a2aClient(x.Agent)
 			assert.Equal(x, "Demo", card.Name)
@@ -81,7 +81,7 @@ func a2aScenarios() []Story {
 			assert.Equal(x, a2a.TaskStateFailed, failed.Status.State)
 			assert.Contains(x, textOf(failed.Status.Message.Parts), "no luck")
 		}},
-		{Name: "a2a/a pause is input-required, and is answered", Tell: func(x *Teller) {
+		{Name: "a2a/a pause is input-required, and is answered", Run: func(x *Actor) {
 			agent := x.post("/agents",
 				object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
 			client, _ := x.a2aClient(agent)
@@ -120,7 +120,7 @@ func a2aScenarios() []Story {
 			require.NoError(x, err)
 			assert.Equal(x, "echo → a", textOf(r.(*a2a.Task).Artifacts[0].Parts))
 		}},
-		{Name: "a2a/a stream tells the task, the pieces of its answer, its end", Tell: func(x *Teller) {
+		{Name: "a2a/a stream tells the task, the pieces of its answer, its end", Run: func(x *Actor) {
 			client, _ := x.a2aClient(x.Agent)
 			follow := func(in *a2a.MessageSendParams) (text string, states []a2a.TaskState, task a2a.TaskID) {
 				x.Helper()
@@ -153,7 +153,7 @@ func a2aScenarios() []Story {
 			assert.Equal(x, "Answer: this", text)
 			assert.Equal(x, a2a.TaskStateCompleted, states[len(states)-1])
 		}},
-		{Name: "a2a/a task is cancelled, and one of another is not there", Tell: func(x *Teller) {
+		{Name: "a2a/a task is cancelled, and one of another is not there", Run: func(x *Actor) {
 			client, _ := x.a2aClient(x.Agent)
 			atOnce := says(a2a.TextPart{Text: "/sleep 20s"})
 			atOnce.Config = &a2a.MessageSendConfig{Blocking: new(bool)}
@@ -175,13 +175,13 @@ func a2aScenarios() []Story {
 				_, err = other.GetTask(x.Context(), &a2a.TaskQueryParams{ID: id})
 				assert.ErrorIs(x, err, a2a.ErrTaskNotFound, id)
 			}
-			y := newTeller(x.T, x.world, x.receiver)
+			y := newActor(x.T, x.world, x.receiver)
 			y.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "GetTask",
 				"params": object{"id": task.ID}}).problem(403, "outside_organization")
 			y.get("/a2a/"+x.Agent+"/.well-known/agent-card.json").problem(403, "outside_organization")
 			y.with("").get("/a2a/"+x.Agent+"/.well-known/agent-card.json").problem(401, "missing_api_key")
 		}},
-		{Name: "a2a/version 1.0 speaks its own names, and faults are the protocol's", Tell: func(x *Teller) {
+		{Name: "a2a/version 1.0 speaks its own names, and faults are the protocol's", Run: func(x *Actor) {
 			call := func(method string, params object) reply {
 				return x.post("/a2a/"+x.Agent,
 					object{"jsonrpc": "2.0", "id": "7", "method": method, "params": params}).is(200)

@@ -17,18 +17,18 @@ import (
 // restricted is an agent that is restricted to a group, with what it did for a member: a run that has ended and
 // one that is paused.
 type restricted struct {
-	*Teller // an admin who belongs to no group
+	*Actor // an admin who belongs to no group
 
-	member                    *Teller
+	member                    *Actor
 	group, agent              string
 	ended, asks, parked, chat string
 	question, delivery, file  string
 	token                     string // of the paused run, made by the member
 }
 
-func (x *Teller) restrict() restricted {
+func (x *Actor) restrict() restricted {
 	x.Helper()
-	r := restricted{Teller: x, member: x.colleague("manager", "manage"), chat: "closed"}
+	r := restricted{Actor: x, member: x.colleague("manager", "manage"), chat: "closed"}
 	r.group = x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 	x.post("/groups/"+r.group+"/members", object{"user_id": r.member.User}).is(201)
 	r.agent = x.post("/agents", object{"name": "Closed", "group_ids": []string{r.group}}).is(201).text("agent_id")
@@ -59,7 +59,7 @@ func (r restricted) answer() object {
 
 // closed checks that somebody can use no endpoint for what the agent did: by id it is refused, and no list
 // contains it.
-func (r restricted) closed(who *Teller) {
+func (r restricted) closed(who *Actor) {
 	r.Helper()
 	before := r.get("/runs/" + r.asks).is(200).raw
 	for what, a := range map[string]reply{
@@ -114,7 +114,7 @@ func (r restricted) closed(who *Teller) {
 }
 
 // closedAgent checks that the agent itself cannot be read, used or changed either, while it exists.
-func (r restricted) closedAgent(who *Teller) {
+func (r restricted) closedAgent(who *Actor) {
 	r.Helper()
 	task := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": r.ended}}
 	for what, a := range map[string]reply{
@@ -138,7 +138,7 @@ func (r restricted) closedAgent(who *Teller) {
 // What an agent with groups did is visible to its groups only, for as long as it has them.
 func accessScenarios() []Story {
 	stories := []Story{
-		{Name: "access/outsiders find every door closed, members and admins open", Tell: func(x *Teller) {
+		{Name: "access/outsiders find every door closed, members and admins open", Run: func(x *Actor) {
 			r := x.restrict()
 			for _, role := range []string{"manager", "member"} {
 				level := map[string]string{"manager": "manage", "member": "run"}[role]
@@ -149,7 +149,7 @@ func accessScenarios() []Story {
 				r.token = outsider.Key // it has no token of that run
 				r.closed(outsider)
 			}
-			for _, who := range []*Teller{r.member, x} {
+			for _, who := range []*Actor{r.member, x} {
 				assert.Contains(x, who.get("/runs").is(200).raw, r.ended)
 				assert.Contains(x, who.get("/chats/"+r.chat+"/messages").is(200).raw, secretWord)
 				assert.Equal(x, secretWord, who.get("/files/"+r.file).is(200).raw)
@@ -161,7 +161,7 @@ func accessScenarios() []Story {
 			outsider.chat("message", "what did they say?", "chat_id", r.chat, "on_conflict", "enqueue").problem(403,
 				"insufficient_permission")
 		}},
-		{Name: "access/a chat of several agents shows each reader what is theirs", Tell: func(x *Teller) {
+		{Name: "access/a chat of several agents shows each reader what is theirs", Run: func(x *Actor) {
 			r := x.restrict()
 			x.post("/runs/"+r.asks+"/resume", r.answer()).is(200)
 			x.awaitTurn(r.parked, "completed")
@@ -192,7 +192,7 @@ func accessScenarios() []Story {
 			r.member.delete("/chats/" + r.chat).is(204)
 			outsider.chat("message", "x", "chat_id", r.chat).is(200) // another chat of the same id
 		}},
-		{Name: "access/a file stays its sender's, whoever has an agent read it", Tell: func(x *Teller) {
+		{Name: "access/a file stays its sender's, whoever has an agent read it", Run: func(x *Actor) {
 			r := x.restrict()
 			sender, colleague := x.colleague("member", "run"), x.colleague("member", "run")
 			file := sender.file("mine")
@@ -204,7 +204,7 @@ func accessScenarios() []Story {
 			assert.Equal(x, "mine", colleague.get("/files/"+file).is(200).raw,
 				"the sender has an open agent read it, too")
 		}},
-		{Name: "access/a message parked for an agent keeps its words to those who reach it", Tell: func(x *Teller) {
+		{Name: "access/a message parked for an agent keeps its words to those who reach it", Run: func(x *Actor) {
 			r := x.restrict()
 			open := r.member.hold("chat_id", "open")
 			parked := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", "open", "on_conflict",
@@ -225,7 +225,7 @@ func accessScenarios() []Story {
 			x.stop(open)
 		}},
 		{Name: "access/what a closed agent said reaches no model of an outsider, in whatever order they came",
-			Tell: func(x *Teller) {
+			Run: func(x *Actor) {
 				r := x.restrict()
 				outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
 				// told is the number of words that the model was given with an outsider's last message, and with an
@@ -258,7 +258,7 @@ func accessScenarios() []Story {
 					assert.Greater(x, inside, before+100, "whoever may, is told all of it")
 				}
 			}},
-		{Name: "access/a chat is not deleted over a parked message of others", Tell: func(x *Teller) {
+		{Name: "access/a chat is not deleted over a parked message of others", Run: func(x *Actor) {
 			r := x.restrict()
 			open := r.member.hold("chat_id", "open")
 			parked := r.member.chat("agent_id", r.agent, "message", "x", "chat_id", "open", "on_conflict",
@@ -272,7 +272,7 @@ func accessScenarios() []Story {
 			r.member.delete("/runs/" + open + "/parked/" + parked.text("parked", "parked_id")).is(204)
 			outsider.delete("/chats/open").is(204)
 		}},
-		{Name: "access/deleting a group leaves its agents closed", Tell: func(x *Teller) {
+		{Name: "access/deleting a group leaves its agents closed", Run: func(x *Actor) {
 			r := x.restrict()
 			x.delete("/groups/" + r.group).is(204)
 			r.closedAgent(r.member)
@@ -289,19 +289,19 @@ func accessScenarios() []Story {
 			x.patch("/agents/"+r.agent, object{"group_ids": []string{}}).is(200)
 			r.member.get("/runs/" + r.asks).is(200)
 		}},
-		{Name: "approvers/lifting them does not decide what is pending", Tell: func(x *Teller) {
-			for _, lift := range []func(manager *Teller, agent string){
-				func(m *Teller, agent string) {
+		{Name: "approvers/lifting them does not decide what is pending", Run: func(x *Actor) {
+			for _, lift := range []func(manager *Actor, agent string){
+				func(m *Actor, agent string) {
 					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
 				},
-				func(m *Teller, agent string) { m.patch("/agents/"+agent, object{"approver_group_ids": nil}).is(200) },
-				func(m *Teller, agent string) {
+				func(m *Actor, agent string) { m.patch("/agents/"+agent, object{"approver_group_ids": nil}).is(200) },
+				func(m *Actor, agent string) {
 					own := x.post("/groups", object{"name": "own"}).is(201).text("group_id")
 					x.post("/groups/"+own+"/members", object{"user_id": m.User}).is(201)
 					m.patch("/agents/"+agent, object{"approver_group_ids": []string{own}, "publish": false}).is(200)
 				},
-				func(m *Teller, agent string) { m.delete("/agents/" + agent).is(204) },
-				func(m *Teller, agent string) {
+				func(m *Actor, agent string) { m.delete("/agents/" + agent).is(204) },
+				func(m *Actor, agent string) {
 					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
 					m.delete("/agents/" + agent).is(204)
 				},
@@ -326,7 +326,7 @@ func accessScenarios() []Story {
 				x.post("/runs/"+early+"/resume", decide(paused.interrupt(0), "approve")).is(200)
 			}
 		}},
-		{Name: "approvers/those of a deleted group are admins alone", Tell: func(x *Teller) {
+		{Name: "approvers/those of a deleted group are admins alone", Run: func(x *Actor) {
 			approver := x.colleague("member", "run")
 			group := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
 			x.post("/groups/"+group+"/members", object{"user_id": approver.User}).is(201)
@@ -357,7 +357,7 @@ func accessScenarios() []Story {
 		},
 	} {
 		stories = append(stories,
-			Story{Name: fmt.Sprintf("access/a member who %s has no run of it any more", name), Tell: func(x *Teller) {
+			Story{Name: fmt.Sprintf("access/a member who %s has no run of it any more", name), Run: func(x *Actor) {
 				r := x.restrict()
 				end(r)
 				r.closed(r.member)
@@ -369,29 +369,29 @@ func accessScenarios() []Story {
 // end is a way in which a member loses the right to the run that it follows, with a scenario of its own.
 type end struct {
 	what string
-	do   func(x, member *Teller, keyID, group, agent string)
+	do   func(x, member *Actor, keyID, group, agent string)
 }
 
 var ends = []end{
-	{"the key is revoked", func(x, _ *Teller, keyID, _, _ string) { x.delete("/api-keys/" + keyID).is(204) }},
-	{"the key's text is rotated away", func(x, _ *Teller, keyID, _, _ string) {
+	{"the key is revoked", func(x, _ *Actor, keyID, _, _ string) { x.delete("/api-keys/" + keyID).is(204) }},
+	{"the key's text is rotated away", func(x, _ *Actor, keyID, _, _ string) {
 		x.post("/api-keys/"+keyID+"/rotate", object{"overlap_seconds": 0}).is(200)
 	}},
-	{"the overlap of the key's text ends", func(x, _ *Teller, keyID, _, _ string) {
+	{"the overlap of the key's text ends", func(x, _ *Actor, keyID, _, _ string) {
 		x.post("/api-keys/"+keyID+"/rotate", object{"overlap_seconds": 1}).is(200)
 	}},
-	{"the key's text is rotated twice", func(x, _ *Teller, keyID, _, _ string) {
+	{"the key's text is rotated twice", func(x, _ *Actor, keyID, _, _ string) {
 		x.post("/api-keys/"+keyID+"/rotate", nil).is(200)
 		x.post("/api-keys/"+keyID+"/rotate", nil).is(200)
 	}},
-	{"the key expires", func(x, _ *Teller, keyID, _, _ string) {
+	{"the key expires", func(x, _ *Actor, keyID, _, _ string) {
 		x.patch("/api-keys/"+keyID,
 			object{"expires_at": time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)}).is(200)
 	}},
 	{"its user leaves the group",
-		func(x, m *Teller, _, group, _ string) { x.delete("/groups/" + group + "/members/" + m.User).is(204) }},
-	{"the group is deleted", func(x, _ *Teller, _, group, _ string) { x.delete("/groups/" + group).is(204) }},
-	{"the agent's groups change", func(x, _ *Teller, _, _, agent string) {
+		func(x, m *Actor, _, group, _ string) { x.delete("/groups/" + group + "/members/" + m.User).is(204) }},
+	{"the group is deleted", func(x, _ *Actor, _, group, _ string) { x.delete("/groups/" + group).is(204) }},
+	{"the agent's groups change", func(x, _ *Actor, _, _, agent string) {
 		other := x.post("/groups", object{"name": "others"}).is(201).text("group_id")
 		x.patch("/agents/"+agent, object{"group_ids": []string{other}}).is(200)
 	}},
@@ -409,7 +409,7 @@ const known = 90 * time.Second
 func rightScenarios() (stories []Story) {
 	for _, e := range ends {
 		stories = append(stories,
-			Story{Name: "right/streams, waits and tokens end when " + e.what, Tell: func(x *Teller) {
+			Story{Name: "right/streams, waits and tokens end when " + e.what, Run: func(x *Actor) {
 				member := x.colleague("manager", "manage")
 				group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 				x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
@@ -456,7 +456,7 @@ func rightScenarios() (stories []Story) {
 				}
 				refused := []int{401, 403}
 				if polled := <-waiting; x.world.Spread { // it may have ended before the change was known there
-					for who, reader := range map[string]*Teller{"the member": member, "the token": token} {
+					for who, reader := range map[string]*Actor{"the member": member, "the token": token} {
 						x.eventually("the end of the right of "+who, func() bool {
 							return slices.Contains(refused, reader.get("/runs/"+run).status)
 						})
@@ -469,7 +469,7 @@ func rightScenarios() (stories []Story) {
 				x.post("/runs/cancel", object{"filter": object{"user_id": member.User}, "confirm_count": 1}).is(200)
 			}})
 	}
-	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Tell: func(x *Teller) {
+	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Run: func(x *Actor) {
 		run := x.hold()
 		lasts := 2
 		if x.world.Spread {
@@ -483,7 +483,7 @@ func rightScenarios() (stories []Story) {
 		}
 		assert.Equal(x, "running", x.get("/runs/"+run).is(200).text("status"))
 		x.with(made.text("token")).get("/runs/"+run).problem(401, "invalid_api_key")
-	}}, Story{Name: "right/streams go on through changes that are none of theirs", Tell: func(x *Teller) {
+	}}, Story{Name: "right/streams go on through changes that are none of theirs", Run: func(x *Actor) {
 		run := x.begin("message", "/sleep 1s\nafter all")
 		stream := x.follow(run)
 		stream.until("init")
@@ -495,7 +495,7 @@ func rightScenarios() (stories []Story) {
 }
 
 // keyID is the id of the teller's key.
-func (x *Teller) keyID(admin *Teller) string {
+func (x *Actor) keyID(admin *Actor) string {
 	x.Helper()
 	for _, k := range admin.get("/api-keys?limit=100").is(200).list("api_keys") {
 		if k := k.(object); strings.HasPrefix(x.Key, k["prefix"].(string)) {

@@ -10,7 +10,7 @@ import (
 // Agents: versions, drafts, exports and imports.
 func agentScenarios() []Story {
 	return []Story{
-		{Name: "agent/a version is tried, published and taken back", Tell: func(x *Teller) {
+		{Name: "agent/a version is tried, published and taken back", Run: func(x *Actor) {
 			comesTo := func(status string, version int, more ...string) {
 				x.Helper()
 				run := x.begin(append([]string{"message", tool("echo", object{"text": "a"})}, more...)...)
@@ -39,7 +39,7 @@ func agentScenarios() []Story {
 				x.patch("/agents/"+x.Agent, object{"description": "d"}).is(200).number("published_version"),
 				"an edit is published, unless it says otherwise")
 		}},
-		{Name: "agent/a copy has a life of its own", Tell: func(x *Teller) {
+		{Name: "agent/a copy has a life of its own", Run: func(x *Actor) {
 			x.patch("/agents/"+x.Agent, object{"instructions": "be kind"}).is(200)
 			made := x.post("/agents/"+x.Agent+"/duplicate", nil).is(201)
 			assert.Equal(x, "Demo (copy)", made.text("name"))
@@ -56,7 +56,7 @@ func agentScenarios() []Story {
 			assert.Equal(x, "Twin",
 				x.post("/agents/"+x.Agent+"/duplicate", object{"name": "Twin"}).is(201).text("name"))
 		}},
-		{Name: "agent/one document carries an agent elsewhere", Tell: func(x *Teller) {
+		{Name: "agent/one document carries an agent elsewhere", Run: func(x *Actor) {
 			server, toolkit, _ := x.weather()
 			x.patch("/toolkits/"+toolkit+"/tools/meet", object{"enabled": false}).is(200)
 			builtin := x.get("/agents/"+x.Agent).is(200).text("toolkit_ids", 0)
@@ -65,7 +65,7 @@ func agentScenarios() []Story {
 			document := x.get("/agents/" + agent + "/export").is(200)
 			assert.NotContains(x, document.raw, toolToken)
 
-			other := newTeller(x.T, x.world, x.receiver)
+			other := newActor(x.T, x.world, x.receiver)
 			made := other.post("/agents/import", document.body).is(201)
 			assert.Equal(x, "say it", made.text("instructions"))
 			theirs := made.text("toolkit_ids", 0)
@@ -85,7 +85,7 @@ func agentScenarios() []Story {
 			assert.Equal(x, theirs, other.post("/agents/import", document.body).is(201).text("toolkit_ids", 0),
 				"a toolkit that is there is not made again")
 
-			empty := newTeller(x.T, x.world, x.receiver)
+			empty := newActor(x.T, x.world, x.receiver)
 			agentOf := document.body["agent"].(object)
 			model := agentOf["model"]
 			agentOf["model"] = object{"provider": "nobody"}
@@ -116,7 +116,7 @@ func agentScenarios() []Story {
 			x.post("/agents", object{"name": "a", "metadata": object{"a": strings.Repeat("x", 200_000)}}).problem(400,
 				"invalid_request")
 
-			evil := newTeller(x.T, x.world, x.receiver)
+			evil := newActor(x.T, x.world, x.receiver)
 			body := document.body
 			body["toolkits"].([]any)[0].(object)["url"] = "https://elsewhere.example.com/openapi.json"
 			astray := evil.post("/agents/import", body).is(201).text("toolkit_ids", 0)

@@ -9,9 +9,9 @@ import (
 
 func budgetScenarios() []Story {
 	return []Story{
-		{Name: "budget/runs are counted exactly, whoever carries it", Tell: func(x *Teller) {
+		{Name: "budget/runs are counted exactly, whoever carries it", Run: func(x *Actor) {
 			for _, kind := range []string{"organization", "user", "api_key", "agent", "group"} {
-				y := newTeller(x.T, x.world, x.receiver)
+				y := newActor(x.T, x.world, x.receiver)
 				id := map[string]string{"organization": y.Organization, "user": y.User, "agent": y.Agent,
 					"api_key": y.get("/me").text("api_key", "api_key_id")}[kind]
 				path := map[string]string{"organization": "/organization", "user": "/users/" + id,
@@ -47,7 +47,7 @@ func budgetScenarios() []Story {
 				x.eventually("its end", func() bool { return y.chat("message", "x").status == 200 })
 			}
 		}},
-		{Name: "budget/tokens end a run between two steps, and close the door", Tell: func(x *Teller) {
+		{Name: "budget/tokens end a run between two steps, and close the door", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"budget": object{"period": "day", "max_tokens": 12}}).is(200)
 			first := x.chat("message", "one two three").is(200) // three words of input, and the model's output
 			used := first.number("usage", "input_tokens") + first.number("usage", "output_tokens")
@@ -69,7 +69,7 @@ func budgetScenarios() []Story {
 			ended := y.chat("message", "one two three four\n/tool echo {\"text\":\"five\"}").is(500)
 			assert.Contains(x, ended.text("message"), "the budget of agent "+x.Agent)
 		}},
-		{Name: "budget/bad ones are named", Tell: func(x *Teller) {
+		{Name: "budget/bad ones are named", Run: func(x *Actor) {
 			for field, bad := range map[string]object{
 				"budget.period":     {"period": "week", "max_runs": 1},
 				"budget":            {"period": "day"},

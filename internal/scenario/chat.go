@@ -13,7 +13,7 @@ import (
 // POST /chat in its modes, and its table of responses.
 func chatScenarios() []Story {
 	return []Story{
-		{Name: "chat/of an answer only what it says counts", Tell: func(x *Teller) {
+		{Name: "chat/of an answer only what it says counts", Run: func(x *Actor) {
 			gone := x.post("/agents", object{"name": "Gone"}).is(201).text("agent_id")
 			x.delete("/agents/" + gone).is(204)
 			runner := x.colleague("member", "run")
@@ -42,7 +42,7 @@ func chatScenarios() []Story {
 				assert.Equal(x, "awaiting_input", runner.get("/runs/"+run).is(200).text("status"))
 			}
 		}},
-		{Name: "chat/files that come with an answer are the run's, and go with it", Tell: func(x *Teller) {
+		{Name: "chat/files that come with an answer are the run's, and go with it", Run: func(x *Actor) {
 			x.chat("message", "/ask Which?", "chat_id", "c").is(202)
 			answered := x.chat("message", "this", "file", "file:the word is swordfish", "chat_id", "c").is(200)
 			assert.Equal(x, "Answer: this", answered.text("answer"))
@@ -58,7 +58,7 @@ func chatScenarios() []Story {
 			x.delete("/chats/c").is(204)
 			x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
 		}},
-		{Name: "chat/observe: a run that ends within the window is a 200 with the result", Tell: func(x *Teller) {
+		{Name: "chat/observe: a run that ends within the window is a 200 with the result", Run: func(x *Actor) {
 			a := x.chat("message", "Hello there").is(200)
 			assert.Equal(x, "You said: Hello there", a.text("answer"))
 			assert.Equal(x, x.Agent, a.text("agent_id"))
@@ -73,23 +73,23 @@ func chatScenarios() []Story {
 				"active_ms": a.number("usage", "active_ms"), "model_calls": 1.0, "tool_calls": 0.0}, a.at("usage"))
 		}},
 		{Name: "chat/observe: a run that outlasts the window is a 202 handle", Settings: "brief",
-			Tell: func(x *Teller) {
+			Run: func(x *Actor) {
 				a := x.chat("message", "/sleep 700ms").is(202)
 				assert.Contains(x, []string{"queued", "running"}, a.text("status"))
 				assert.Empty(x, a.list("interrupts"))
 				x.await(a.text("run_id"), "completed")
 			}},
-		{Name: "chat/wait=true: 200 with the result", Tell: func(x *Teller) {
+		{Name: "chat/wait=true: 200 with the result", Run: func(x *Actor) {
 			assert.Equal(x, "You said: x", x.chat("message", "x", "wait", "TRUE").is(200).text("answer"))
 		}},
-		{Name: "chat/wait=false: a handle at once", Tell: func(x *Teller) {
+		{Name: "chat/wait=false: a handle at once", Run: func(x *Actor) {
 			began := time.Now()
 			a := x.chat("message", "/sleep 20s", "wait", "false").is(202)
 			assert.Less(x, time.Since(began), 10*time.Second)
 			assert.Equal(x, a.text("run_id"), a.header.Get("X-Agent-Run-Id"))
 			x.post("/runs/"+a.text("run_id")+"/cancel", nil).is(200)
 		}},
-		{Name: "chat/streaming=true: NDJSON whose pieces join to the answer", Tell: func(x *Teller) {
+		{Name: "chat/streaming=true: NDJSON whose pieces join to the answer", Run: func(x *Actor) {
 			s := x.stream(x.chatRequest("message", "one two\n/stream 5 1ms", "streaming", "true", "wait", "false"))
 			assert.Equal(x, "application/x-ndjson", s.header.Get("Content-Type"))
 			events := s.rest()
@@ -100,7 +100,7 @@ func chatScenarios() []Story {
 			assert.Equal(x, "You said: one two\n1 2 3 4 5", joined(events))
 			assert.Equal(x, joined(events), last.body["run"].(object)["result"].(object)["answer"])
 		}},
-		{Name: "chat/200: a run cancelled within the window", Tell: func(x *Teller) {
+		{Name: "chat/200: a run cancelled within the window", Run: func(x *Actor) {
 			var cancelling sync.WaitGroup // its response may come after the run's
 			defer cancelling.Wait()
 			cancelling.Go(func() {
@@ -110,7 +110,7 @@ func chatScenarios() []Story {
 			a := x.chat("message", "/sleep 20s", "chat_id", "c").is(200)
 			assert.Equal(x, object{"run_id": a.text("run_id"), "status": "cancelled", "agent_id": x.Agent}, a.body)
 		}},
-		{Name: "chat/202: a pause ends the wait, with its interrupts", Tell: func(x *Teller) {
+		{Name: "chat/202: a pause ends the wait, with its interrupts", Run: func(x *Actor) {
 			began := time.Now()
 			a := x.chat("message", "/ask Which city?").is(202)
 			assert.Less(x, time.Since(began), 8*time.Second, "the window is 10 s")
@@ -118,18 +118,18 @@ func chatScenarios() []Story {
 			assert.Equal(x, "clarification", a.text("interrupts", 0, "kind"))
 			assert.Equal(x, "Which city?", a.text("interrupts", 0, "prompt"))
 		}},
-		{Name: "chat/500: a run that failed within the window", Tell: func(x *Teller) {
+		{Name: "chat/500: a run that failed within the window", Run: func(x *Actor) {
 			a := x.chat("message", "/fail no luck today").problem(500, "run_failed")
 			assert.Equal(x, "no luck today", a.text("detail"))
 			assert.Equal(x, x.Agent, a.text("agent_id"))
 			assert.Equal(x, "no luck today", x.get("/runs/"+a.text("run_id")).is(200).text("error"))
 		}},
-		{Name: "chat/500: a run that timed out within the window", Settings: "hasty", Tell: func(x *Teller) {
+		{Name: "chat/500: a run that timed out within the window", Settings: "hasty", Run: func(x *Actor) {
 			a := x.chat("message", "/sleep 20s").problem(500, "run_failed")
 			assert.Contains(x, a.text("detail"), "1s")
 			x.await(a.text("run_id"), "timed_out")
 		}},
-		{Name: "chat/a conversation goes on in its chat", Tell: func(x *Teller) {
+		{Name: "chat/a conversation goes on in its chat", Run: func(x *Actor) {
 			one := x.chat("message", "one").is(200)
 			two := x.chat("message", "two", "chat_id", one.text("chat_id")).is(200)
 			assert.Equal(x, one.text("chat_id"), two.text("chat_id"))
@@ -148,10 +148,10 @@ func chatScenarios() []Story {
 			assert.Nil(x, rest.at("next_cursor"))
 			assert.Equal(x, 2.0, x.get("/runs/"+two.text("run_id")).number("turn"))
 		}},
-		{Name: "chat/the client's own chat_id", Tell: func(x *Teller) {
+		{Name: "chat/the client's own chat_id", Run: func(x *Actor) {
 			assert.Equal(x, "my.chat:1_a-B", x.chat("message", "x", "chat_id", "my.chat:1_a-B").is(200).text("chat_id"))
 		}},
-		{Name: "chat/files: uploaded ones and earlier ones", Tell: func(x *Teller) {
+		{Name: "chat/files: uploaded ones and earlier ones", Run: func(x *Actor) {
 			body, kind := form("file", "file:earlier")
 			earlier := x.do(x.request("POST", "/files", body, "Content-Type", kind)).is(201).text("file_id")
 			a := x.chat("notes", "file:some notes", "file_ids", earlier).is(200)
@@ -163,7 +163,7 @@ func chatScenarios() []Story {
 			}
 			assert.ElementsMatch(x, []string{"some notes", "earlier"}, read)
 		}},
-		{Name: "chat/more calls in one turn than fit in one commit", Tell: func(x *Teller) {
+		{Name: "chat/more calls in one turn than fit in one commit", Run: func(x *Actor) {
 			agent := x.post("/agents",
 				object{"name": "busy", "limits": object{"max_steps": 1000}}).is(201).text("agent_id")
 			line := tool("echo", object{"text": "t"}) + "\n"
@@ -172,11 +172,11 @@ func chatScenarios() []Story {
 			paused := x.chat("agent_id", agent, "message", strings.Repeat(line, 150)+"/ask Sure?").is(202)
 			assert.Len(x, paused.list("interrupts"), 1)
 		}},
-		{Name: "chat/metadata is echoed on the run", Tell: func(x *Teller) {
+		{Name: "chat/metadata is echoed on the run", Run: func(x *Actor) {
 			a := x.chat("message", "x", "metadata", `{"a":"b"}`).is(200)
 			assert.Equal(x, object{"a": "b"}, x.get("/runs/"+a.text("run_id")).at("metadata"))
 		}},
-		{Name: "chat/directions of the demo model", Tell: func(x *Teller) {
+		{Name: "chat/directions of the demo model", Run: func(x *Actor) {
 			a := x.chat("message", strings.Join([]string{
 				"before", tool("echo", object{"text": "A"}), tool("calculate", object{"expression": "2*(3+4)"}),
 				tool("none", object{}),
@@ -195,7 +195,7 @@ func chatScenarios() []Story {
 			assert.Equal(x, object{"text": "A"}, a.at("steps", 0, "arguments"))
 			assert.Equal(x, "succeeded", a.text("steps", 0, "outcome"))
 		}},
-		{Name: "chat/approvals: approve, reject, edit and answer in one pause", Tell: func(x *Teller) {
+		{Name: "chat/approvals: approve, reject, edit and answer in one pause", Run: func(x *Actor) {
 			agent := x.careful()
 			message := strings.Join([]string{
 				tool("echo", object{"text": "1"}), tool("echo", object{"text": "2"}), tool("echo", object{"text": "3"}),
@@ -221,7 +221,7 @@ func chatScenarios() []Story {
 }
 
 // activeRun waits until a chat has an active run that is running.
-func (x *Teller) activeRun(chat string) string {
+func (x *Actor) activeRun(chat string) string {
 	x.Helper()
 	run := ""
 	x.eventually("the run", func() bool {

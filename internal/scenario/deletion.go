@@ -13,7 +13,7 @@ import (
 func deletionScenarios() []Story {
 	var all []Story
 	for _, d := range deletions {
-		all = append(all, Story{Name: "deletion/of " + d.of, Tell: func(x *Teller) { d.tell(newGarden(x, nil)) }})
+		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})
 	}
 	return all
 }
@@ -25,7 +25,7 @@ func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 	world := h.Start(t, receiver.settings(nil))
 	for _, d := range deletions {
 		t.Run(d.of, func(t *testing.T) {
-			g := newGarden(newTeller(t, world, receiver), left)
+			g := newGarden(newActor(t, world, receiver), left)
 			d.tell(g)
 			g.operator().delete("/organizations/" + g.Organization)
 			g.emptied("", left)
@@ -38,12 +38,12 @@ var deletions = []struct {
 	tell func(g *garden)
 }{
 	{"a chat", func(g *garden) {
-		chats := g.converse(g.Teller)
+		chats := g.converse(g.Actor)
 		g.sown()
 		for _, chat := range chats {
 			g.delete("/chats/" + chat).is(204)
 		}
-		g.forgotten(g.Teller)
+		g.forgotten(g.Actor)
 	}},
 	{"a user", func(g *garden) {
 		y := g.colleague("member", "run")
@@ -51,10 +51,10 @@ var deletions = []struct {
 		y.file(g.plant("file nobody uses"))
 		g.sown()
 		g.delete("/users/" + y.User).is(204)
-		g.forgotten(g.Teller)
+		g.forgotten(g.Actor)
 	}},
 	{"an organization", func(g *garden) {
-		g.converse(g.Teller)
+		g.converse(g.Actor)
 		g.provide()
 		g.file(g.plant("file nobody uses"))
 		g.post("/files", object{"name": g.plant("file that never comes")}).is(201)
@@ -70,20 +70,20 @@ var deletions = []struct {
 		g.sown()
 		g.delete("/agents/" + agent).is(204)
 		g.delete("/toolkits/" + toolkit).is(204)
-		g.forgotten(g.Teller)
+		g.forgotten(g.Actor)
 	}},
 }
 
 // garden is a client that puts unique words into content and searches for them.
 type garden struct {
-	*Teller
+	*Actor
 	left  func(word string) []string // nil: the blob store cannot be read
 	words []string
 }
 
-func newGarden(x *Teller, left func(string) []string) *garden { return &garden{Teller: x, left: left} }
+func newGarden(x *Actor, left func(string) []string) *garden { return &garden{Actor: x, left: left} }
 
-func (g *garden) operator() *Teller { return g.with(g.world.Key) }
+func (g *garden) operator() *Actor { return g.with(g.world.Key) }
 
 // plant makes a word that occurs nowhere else.
 func (g *garden) plant(what string) string {
@@ -98,7 +98,7 @@ func (g *garden) long(what string) string {
 }
 
 // converse has conversations with every kind of content as the client y, and returns their chats.
-func (g *garden) converse(y *Teller) (chats []string) {
+func (g *garden) converse(y *Actor) (chats []string) {
 	in := func(name string) string {
 		chats = append(chats, name+"-"+g.Organization)
 		return chats[len(chats)-1]
@@ -171,7 +171,7 @@ var lists = []string{"/chats", "/runs", "/agents", "/toolkits", "/users", "/webh
 	"/audit-log", "/analytics/usage"}
 
 // forgotten waits until x can read no word any more, and none is in the blob store.
-func (g *garden) forgotten(x *Teller) {
+func (g *garden) forgotten(x *Actor) {
 	for _, path := range lists {
 		g.eventually("the end of every word in "+path, func() bool {
 			a := x.get(path + "?limit=100")
@@ -184,7 +184,7 @@ func (g *garden) forgotten(x *Teller) {
 }
 
 // emptied waits until no blob contains the word.
-func (x *Teller) emptied(word string, left func(string) []string) {
+func (x *Actor) emptied(word string, left func(string) []string) {
 	x.Helper()
 	defer func() {
 		if x.Failed() {

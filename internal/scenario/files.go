@@ -12,7 +12,7 @@ import (
 // Who owns the bytes of files, and when they are removed.
 func fileScenarios() []Story {
 	return []Story{
-		{Name: "files/one that two chats share goes with the second of them", Tell: func(x *Teller) {
+		{Name: "files/one that two chats share goes with the second of them", Run: func(x *Actor) {
 			file := x.file("the word is swordfish")
 			last := x.file("of the first chat alone")
 			x.chat("message", "one", "file_ids", file+","+last, "chat_id", "one").is(200)
@@ -22,7 +22,7 @@ func fileScenarios() []Story {
 			x.forget("two", file)
 		}},
 		{Name: "files/one that two turns of a chat share, and one that stands twice in a message",
-			Tell: func(x *Teller) {
+			Run: func(x *Actor) {
 				file := x.file("twice")
 				a := x.chat("message", "one", "file_ids", file+","+file, "chat_id", "c").is(200)
 				last := x.file("of the second turn alone")
@@ -34,7 +34,7 @@ func fileScenarios() []Story {
 				assert.Equal(x, "twice", x.get("/files/"+file).is(200).raw)
 				x.forget("other", file)
 			}},
-		{Name: "files/one that another user uses outlives the user who sent it", Tell: func(x *Teller) {
+		{Name: "files/one that another user uses outlives the user who sent it", Run: func(x *Actor) {
 			y := x.colleague("member", "run")
 			file, unused := y.file("shared"), y.file("unused")
 			last := y.file("of the user's run alone")
@@ -46,7 +46,7 @@ func fileScenarios() []Story {
 			assert.Equal(x, "shared", x.get("/files/"+file).is(200).raw)
 			x.forget("ours", file)
 		}},
-		{Name: "files/of a parked message that is taken back", Tell: func(x *Teller) {
+		{Name: "files/of a parked message that is taken back", Run: func(x *Actor) {
 			file, alone := x.file("shared"), x.file("of the parked message alone")
 			x.chat("message", "keep", "file_ids", file, "chat_id", "keep").is(200)
 			run := x.hold("chat_id", "busy")
@@ -58,7 +58,7 @@ func fileScenarios() []Story {
 			x.stop(run)
 		}},
 		{Name: "files/of parked messages go with their chat, and of cancelled turns with theirs",
-			Tell: func(x *Teller) {
+			Run: func(x *Actor) {
 				shared := x.file("shared")
 				x.chat("message", "keep", "file_ids", shared, "chat_id", "keep").is(200)
 				run := x.hold("chat_id", "busy")
@@ -90,7 +90,7 @@ func fileScenarios() []Story {
 				assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
 				x.forget("keep", shared)
 			}},
-		{Name: "files/a message that is refused or replayed takes nothing that others use", Tell: func(x *Teller) {
+		{Name: "files/a message that is refused or replayed takes nothing that others use", Run: func(x *Actor) {
 			file := x.file("shared")
 			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
 			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
@@ -103,7 +103,7 @@ func fileScenarios() []Story {
 			a := x.chat("message", "x", "file_ids", file).problem(404, "not_found")
 			assert.Equal(x, "file_ids[0]", a.text("errors", 0, "location"))
 		}},
-		{Name: "files/the address to send one to gives no key away", Tell: func(x *Teller) {
+		{Name: "files/the address to send one to gives no key away", Run: func(x *Actor) {
 			a := x.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201)
 			assert.NotContains(x, a.raw, x.Key)
 			assert.Equal(x, object{"Content-Type": "text/plain"}, a.at("upload", "headers"))
@@ -112,7 +112,7 @@ func fileScenarios() []Story {
 			x.put(a.text("file_id"), strings.NewReader("again")).problem(409, "conflict")
 			assert.Equal(x, "hello", x.get("/files/"+a.text("file_id")).is(200).raw)
 		}},
-		{Name: "files/what says of itself that it is no media type", Tell: func(x *Teller) {
+		{Name: "files/what says of itself that it is no media type", Run: func(x *Actor) {
 			for _, kind := range []string{"6", "text/plain\r\nX-A: b"} {
 				x.post("/files", object{"name": "a", "content_type": kind}).names("body.content_type")
 			}
@@ -120,18 +120,18 @@ func fileScenarios() []Story {
 			x.put(id, strings.NewReader("bytes")).is(200)
 			assert.Equal(x, "application/octet-stream", x.get("/files/"+id).is(200).header.Get("Content-Type"))
 		}},
-		{Name: "files/one that was announced is filled by its user alone", Tell: func(x *Teller) {
+		{Name: "files/one that was announced is filled by its user alone", Run: func(x *Actor) {
 			user, colleague := x.colleague("member", "run"), x.colleague("member", "run")
-			operator := x.operator().Teller
+			operator := x.operator().Actor
 			id := user.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201).text("file_id")
-			for _, other := range []*Teller{colleague, x, operator} {
+			for _, other := range []*Actor{colleague, x, operator} {
 				other.put(id, strings.NewReader("EVIL")).problem(403, "insufficient_permission")
 			}
 			user.put(id, strings.NewReader("good")).is(200)
 			colleague.put(id, strings.NewReader("EVIL")).problem(409, "conflict")
 			assert.Equal(x, "good", user.get("/files/"+id).is(200).raw)
 		}},
-		{Name: "files/a body that stalls cannot change what another has sent", Tell: func(x *Teller) {
+		{Name: "files/a body that stalls cannot change what another has sent", Run: func(x *Actor) {
 			for _, good := range []string{"the good one, which is longer", "short"} {
 				id := x.post("/files", object{"name": "a.txt", "content_type": "text/plain"}).is(201).text("file_id")
 				body, stalled := io.Pipe()
@@ -154,21 +154,21 @@ func fileScenarios() []Story {
 }
 
 // file uploads a file and returns its id.
-func (x *Teller) file(content string) string {
+func (x *Actor) file(content string) string {
 	x.Helper()
 	body, kind := form("file", "file:"+content)
 	return x.do(x.request(http.MethodPost, "/files", body, "Content-Type", kind)).is(201).text("file_id")
 }
 
 // put uploads the bytes of an announced file.
-func (x *Teller) put(file string, body io.Reader) reply {
+func (x *Actor) put(file string, body io.Reader) reply {
 	x.Helper()
 	return x.do(x.request(http.MethodPut, "/files/"+file+"/content", body, "Content-Type", "application/octet-stream"))
 }
 
 // forget deletes a chat and waits until its runs are removed: last is a file that only they use, which is removed
 // last.
-func (x *Teller) forget(chat, last string) {
+func (x *Actor) forget(chat, last string) {
 	x.Helper()
 	x.delete("/chats/" + chat).is(204)
 	x.eventually("the chat's end", func() bool { return x.gone("/files/" + last) })

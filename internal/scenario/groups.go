@@ -9,7 +9,7 @@ import (
 
 func groupScenarios() []Story {
 	return []Story{
-		{Name: "group/create, list, change, members, delete", Tell: func(x *Teller) {
+		{Name: "group/create, list, change, members, delete", Run: func(x *Actor) {
 			a := x.post("/groups", object{"name": "Sales", "description": "those who sell"}).is(201)
 			id := a.text("group_id")
 			assert.Contains(x, ids(x.get("/groups"), "groups", "group_id"), id)
@@ -42,19 +42,19 @@ func groupScenarios() []Story {
 				"what was for the group alone stays closed")
 			assert.Equal(x, []any{id}, x.get("/agents/"+agent).at("approver_group_ids"))
 		}},
-		{Name: "group/one that is not there, or another's, is named", Tell: func(x *Teller) {
+		{Name: "group/one that is not there, or another's, is named", Run: func(x *Actor) {
 			nowhere := "0123456789abcdef01234567"
 			x.patch("/users/"+x.User, object{"group_ids": []string{nowhere}}).names("group_ids[0]")
 			x.patch("/agents/"+x.Agent, object{"group_ids": []string{nowhere}}).names("group_ids[0]")
 			x.patch("/agents/"+x.Agent, object{"approver_group_ids": []string{nowhere}}).names("approver_group_ids[0]")
-			theirs := newTeller(x.T, x.world, x.receiver).post("/groups",
+			theirs := newActor(x.T, x.world, x.receiver).post("/groups",
 				object{"name": "theirs"}).is(201).text("group_id")
 			x.get("/groups/"+theirs).problem(403, "outside_organization")
 			x.post("/groups/"+theirs+"/members", object{"user_id": x.User}).problem(403, "outside_organization")
 			x.patch("/agents/"+x.Agent, object{"group_ids": []string{theirs}}).names("group_ids[0]")
 			x.post("/groups", object{"name": ""}).names("name")
 		}},
-		{Name: "group/an agent works for its groups alone", Tell: func(x *Teller) {
+		{Name: "group/an agent works for its groups alone", Run: func(x *Actor) {
 			id := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 			member, outsider := x.colleague("member", "run"), x.colleague("member", "run")
 			x.post("/groups/"+id+"/members", object{"user_id": member.User}).is(201)
@@ -72,7 +72,7 @@ func groupScenarios() []Story {
 			x.post("/agents/"+x.Agent+"/publish", object{"version": open}).is(200)
 			outsider.chat("message", "x").problem(403, "insufficient_permission")
 		}},
-		{Name: "group/approver groups decide about tool calls, others do not", Tell: func(x *Teller) {
+		{Name: "group/approver groups decide about tool calls, others do not", Run: func(x *Actor) {
 			id := x.post("/groups", object{"name": "approvers"}).is(201).text("group_id")
 			approver, other := x.colleague("member", "run"), x.colleague("member", "run")
 			x.post("/groups/"+id+"/members", object{"user_id": approver.User}).is(201)
@@ -104,7 +104,7 @@ func groupScenarios() []Story {
 				object{"decisions": []object{{"interrupt_id": asked.interrupt(0), "decision": "answer",
 					"message": "this"}}}).is(200)
 		}},
-		{Name: "audit/who stopped, deleted, sent again, took out or tried what", Tell: func(x *Teller) {
+		{Name: "audit/who stopped, deleted, sent again, took out or tried what", Run: func(x *Actor) {
 			y := x.colleague("manager", "manage")
 			logged := func(operation, kind, subject string, done reply) {
 				x.Helper()
@@ -146,7 +146,7 @@ func groupScenarios() []Story {
 			y.delete("/chats/gone").is(404)
 			assert.Equal(x, before, x.get("/audit-log").is(200).raw)
 		}},
-		{Name: "audit/who changed or decided what", Tell: func(x *Teller) {
+		{Name: "audit/who changed or decided what", Run: func(x *Actor) {
 			y := x.colleague("manager", "manage")
 			x.patch("/users/"+y.User, object{"name": "Y", "concurrency_cap": 3}).is(200)
 			agent := y.post("/agents",
@@ -183,7 +183,7 @@ func groupScenarios() []Story {
 			assert.Equal(x, []any{"concurrency_cap", "name"}, log.at("entries", 5, "changed"))
 			assert.Equal(x, x.User, log.text("entries", 5, "user_id"))
 			assert.NotContains(x, log.raw, "secret words")
-			other := newTeller(x.T, x.world, x.receiver)
+			other := newActor(x.T, x.world, x.receiver)
 			assert.NotContains(x, other.get("/audit-log").is(200).raw, agent)
 		}},
 	}

@@ -30,7 +30,7 @@ func at64(do func(i int) int) map[int]int {
 // simulation and by tests of the packages; internal/README.md lists where.
 func hazardScenarios() []Story {
 	return []Story{
-		{Name: "hazard01/idempotency before everything", Tell: func(x *Teller) {
+		{Name: "hazard01/idempotency before everything", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			a := x.chat("message", "/sleep 6s", "chat_id", "c", "idempotency_key", "k", "wait", "false").is(202)
 			b := x.chat("message", "/sleep 6s", "chat_id", "c", "idempotency_key", "k", "wait", "false").is(202)
@@ -47,7 +47,7 @@ func hazardScenarios() []Story {
 			assert.Equal(x, []string{"init", "done"}, names(events))
 			assert.Len(x, x.get("/chats/c/runs").list("runs"), 1)
 		}},
-		{Name: "hazard01b/64 equal requests at once start one run", Tell: func(x *Teller) {
+		{Name: "hazard01b/64 equal requests at once start one run", Run: func(x *Actor) {
 			var runs sync.Map
 			counts := at64(func(int) int {
 				a := x.chat("message", "hello", "chat_id", "c", "idempotency_key", "k", "wait", "false")
@@ -59,7 +59,7 @@ func hazardScenarios() []Story {
 			runs.Range(func(any, any) bool { n++; return true })
 			assert.Equal(x, 1, n)
 		}},
-		{Name: "hazard02/idempotency on the two side doors", Tell: func(x *Teller) {
+		{Name: "hazard02/idempotency on the two side doors", Run: func(x *Actor) {
 			run := x.begin("message", "/sleep 6s\n/ask One?\n/stream 1 1ms\n/ask Two?", "chat_id", "c")
 			park := func() reply {
 				return x.chat("message", "parked", "chat_id", "c", "on_conflict", "enqueue", "idempotency_key",
@@ -83,7 +83,7 @@ func hazardScenarios() []Story {
 			assert.Equal(x, a.text("parked", "parked_id"), became.text("run_id"), became.raw)
 			x.awaitTurn(f.text("parked", "parked_id"), "completed")
 		}},
-		{Name: "hazard03/a message is no approval", Tell: func(x *Teller) {
+		{Name: "hazard03/a message is no approval", Run: func(x *Actor) {
 			agent := x.careful()
 			a := x.chat("agent_id", agent, "message", tool("echo", object{"text": "t"}), "chat_id", "c").is(202)
 			x.chat("agent_id", agent, "message", "yes", "chat_id", "c").problem(409, "chat_busy")
@@ -94,14 +94,14 @@ func hazardScenarios() []Story {
 			assert.Equal(x, "awaiting_input", x.get("/runs/"+a.text("run_id")).text("status"))
 			assert.Len(x, x.get("/runs/"+mixed.text("run_id")).list("interrupts"), 2)
 		}},
-		{Name: "hazard03b/two answers at once: one wins, the other is checked again", Tell: func(x *Teller) {
+		{Name: "hazard03b/two answers at once: one wins, the other is checked again", Run: func(x *Actor) {
 			x.chat("message", "/ask Which?\n/sleep 20s", "chat_id", "c").is(202)
 			counts := at64(func(i int) int {
 				return x.chat("message", fmt.Sprint(i), "chat_id", "c", "wait", "false").status
 			})
 			assert.Equal(x, map[int]int{202: 1, 409: 63}, counts)
 		}},
-		{Name: "hazard04/64 equal resumes: one wins", Tell: func(x *Teller) {
+		{Name: "hazard04/64 equal resumes: one wins", Run: func(x *Actor) {
 			a := x.chat("agent_id", x.careful(), "message", tool("echo", object{"text": "t"})).is(202)
 			counts := at64(func(int) int {
 				return x.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).status
@@ -110,7 +110,7 @@ func hazardScenarios() []Story {
 			v := x.await(a.text("run_id"), "completed")
 			assert.Len(x, v.list("result", "steps"), 1)
 		}},
-		{Name: "hazard04b/resume, message and cancel race at a pause", Tell: func(x *Teller) {
+		{Name: "hazard04b/resume, message and cancel race at a pause", Run: func(x *Actor) {
 			for range 5 {
 				a := x.chat("message", "/ask Which?").is(202)
 				run := a.text("run_id")
@@ -140,7 +140,7 @@ func hazardScenarios() []Story {
 				})
 			}
 		}},
-		{Name: "hazard06/resume at the cap", Tell: func(x *Teller) {
+		{Name: "hazard06/resume at the cap", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			a := x.chat("message", "/ask Which?\n/sleep 500ms", "chat_id", "c").is(202)
 			busy := x.hold()
@@ -150,7 +150,7 @@ func hazardScenarios() []Story {
 			x.await(a.text("run_id"), "completed")
 			x.chat("message", "x").is(200)
 		}},
-		{Name: "hazard07/the lock is handed over without a gap", Tell: func(x *Teller) {
+		{Name: "hazard07/the lock is handed over without a gap", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			var parked []string
 			for i := range 5 {
@@ -180,7 +180,7 @@ func hazardScenarios() []Story {
 			close(stop)
 			wg.Wait()
 		}},
-		{Name: "hazard08/park and finish race: what was accepted starts", Tell: func(x *Teller) {
+		{Name: "hazard08/park and finish race: what was accepted starts", Run: func(x *Actor) {
 			for i := range 10 {
 				chat := fmt.Sprint("c", i)
 				run := x.begin("message", fmt.Sprintf("/sleep %dms", 5*i), "chat_id", chat)
@@ -192,7 +192,7 @@ func hazardScenarios() []Story {
 				}
 			}
 		}},
-		{Name: "hazard09/a second pause, a second push, and the end is pushed too", Tell: func(x *Teller) {
+		{Name: "hazard09/a second pause, a second push, and the end is pushed too", Run: func(x *Actor) {
 			x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "callback_url", x.address("ok"), "chat_id",
 				"c").is(202)
 			x.awaitPushes("ok", 1)
@@ -208,7 +208,7 @@ func hazardScenarios() []Story {
 			assert.IsIncreasing(x, sequence)
 			assert.Len(x, ids, 3)
 		}},
-		{Name: "hazard14/the observe window ends with any settle", Tell: func(x *Teller) {
+		{Name: "hazard14/the observe window ends with any settle", Run: func(x *Actor) {
 			for message, status := range map[string]int{"x": 200, "/fail x": 500, "/ask Which?": 202,
 				"/sleep 100ms": 200} {
 				began := time.Now()
@@ -216,8 +216,8 @@ func hazardScenarios() []Story {
 				assert.Less(x, time.Since(began), 8*time.Second, "%s must not wait for the window of 10 s", message)
 			}
 		}},
-		{Name: "hazard16/scope before conflict", Tell: func(x *Teller) {
-			y := newTeller(x.T, x.world, x.receiver)
+		{Name: "hazard16/scope before conflict", Run: func(x *Actor) {
+			y := newActor(x.T, x.world, x.receiver)
 			busy := y.chat("message", "/sleep 20s", "wait", "false").is(202)
 			a := x.chat("message", "x", "chat_id", busy.text("chat_id")).problem(403, "outside_organization")
 			assert.NotContains(x, a.raw, busy.text("run_id"))
@@ -226,7 +226,7 @@ func hazardScenarios() []Story {
 			x.chat("message", "x", "chat_id", "own-name").is(200)
 			y.post("/runs/"+busy.text("run_id")+"/cancel", nil).is(200)
 		}},
-		{Name: "hazard10/a resumed run gets a fresh start deadline", Settings: "pushed", Tell: func(x *Teller) {
+		{Name: "hazard10/a resumed run gets a fresh start deadline", Settings: "pushed", Run: func(x *Actor) {
 			a := x.chat("message", "/ask Which?", "chat_id", "c")
 			run := a.text("run_id")
 			x.await(run, "awaiting_input")
@@ -235,7 +235,7 @@ func hazardScenarios() []Story {
 			x.chat("message", "this", "chat_id", "c")
 			x.await(run, "completed")
 		}},
-		{Name: "hazard13/a dropped client does not drop the run", Tell: func(x *Teller) {
+		{Name: "hazard13/a dropped client does not drop the run", Run: func(x *Actor) {
 			r := x.chatRequest("message", "/sleep 400ms", "chat_id", "c", "streaming", "true")
 			s := x.stream(r)
 			run := s.header.Get("X-Agent-Run-Id")
@@ -243,12 +243,12 @@ func hazardScenarios() []Story {
 			_ = s.response.Body.Close()
 			x.await(run, "completed")
 		}},
-		{Name: "hazard15/a refused stream is plain JSON", Tell: func(x *Teller) {
+		{Name: "hazard15/a refused stream is plain JSON", Run: func(x *Actor) {
 			x.hold("chat_id", "c")
 			a := x.chat("message", "x", "chat_id", "c", "streaming", "true").problem(409, "chat_busy")
 			assert.Equal(x, "application/json", a.header.Get("Content-Type"))
 		}},
-		{Name: "hazard17/names and e-mails in the form change no attribution", Tell: func(x *Teller) {
+		{Name: "hazard17/names and e-mails in the form change no attribution", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			x.hold()
 			for i := range 3 {
@@ -256,14 +256,14 @@ func hazardScenarios() []Story {
 					"user_id", x.Agent).problem(429, "user_concurrency_cap")
 			}
 		}},
-		{Name: "hazard17b/a cap lowered below what runs kills nothing and admits nothing", Tell: func(x *Teller) {
+		{Name: "hazard17b/a cap lowered below what runs kills nothing and admits nothing", Run: func(x *Actor) {
 			one, two := x.begin("message", "/sleep 6s"), x.begin("message", "/sleep 6s")
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			x.chat("message", "x").problem(429, "user_concurrency_cap")
 			x.await(one, "completed")
 			x.await(two, "completed")
 		}},
-		{Name: "hazard19/deleting a chat with an active run", Tell: func(x *Teller) {
+		{Name: "hazard19/deleting a chat with an active run", Run: func(x *Actor) {
 			run := x.begin("message", "/sleep 20s", "chat_id", "c", "callback_url", x.address("ok"))
 			x.await(run, "running")
 			parked := x.post("/runs/"+run+"/followups", object{"message": "f"}).is(202).text("parked", "parked_id")
@@ -275,25 +275,25 @@ func hazardScenarios() []Story {
 			x.chat("message", "y", "chat_id", "c").is(200)
 			assert.Empty(x, x.pushes("ok"), "no push after deletion")
 		}},
-		{Name: "hazard20/exactly five parked under concurrency", Tell: func(x *Teller) {
+		{Name: "hazard20/exactly five parked under concurrency", Run: func(x *Actor) {
 			x.hold("chat_id", "c")
 			counts := at64(func(i int) int {
 				return x.chat("message", fmt.Sprint(i), "chat_id", "c", "on_conflict", "enqueue").status
 			})
 			assert.Equal(x, map[int]int{202: 5, 409: 59}, counts)
 		}},
-		{Name: "hazard20b/64 messages at once on one chat start one run", Tell: func(x *Teller) {
+		{Name: "hazard20b/64 messages at once on one chat start one run", Run: func(x *Actor) {
 			counts := at64(func(int) int {
 				return x.chat("message", "/sleep 20s", "chat_id", "c", "wait", "false").status
 			})
 			assert.Equal(x, map[int]int{202: 1, 409: 63}, counts)
 		}},
-		{Name: "hazard20c/64 messages at once keep to the cap", Tell: func(x *Teller) {
+		{Name: "hazard20c/64 messages at once keep to the cap", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 7}).is(200)
 			counts := at64(func(int) int { return x.chat("message", "/sleep 20s", "wait", "false").status })
 			assert.Equal(x, map[int]int{202: 7, 429: 57}, counts)
 		}},
-		{Name: "hazard21/busy chat before cap", Tell: func(x *Teller) {
+		{Name: "hazard21/busy chat before cap", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			x.hold("chat_id", "c")
 			x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy")

@@ -146,7 +146,7 @@ const secretWord = "swordfish"
 type thing map[string]string
 
 // make makes an object of a kind with the teller's own key.
-func (x *Teller) make(kind string) thing {
+func (x *Actor) make(kind string) thing {
 	x.Helper()
 	switch kind {
 	case "":
@@ -195,7 +195,7 @@ func (x *Teller) make(kind string) thing {
 }
 
 // unmake deletes an object, if its kind can be deleted, and waits until that is done.
-func (x *Teller) unmake(kind string, o thing) bool {
+func (x *Actor) unmake(kind string, o thing) bool {
 	x.Helper()
 	paths := map[string]string{
 		"agent": "/agents/{id}", "toolkit": "/toolkits/{id}", "user": "/users/{id}", "key": "/api-keys/{id}",
@@ -230,7 +230,7 @@ func (o thing) fill(text string) string {
 }
 
 // ask sends an endpoint's request for an object. Of a stream only the beginning is read.
-func (x *Teller) ask(route string, r right, o thing) reply {
+func (x *Actor) ask(route string, r right, o thing) reply {
 	x.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	var body io.Reader
@@ -272,7 +272,7 @@ func jsonOf(v any) string {
 
 // inventory is all content of a scope, as its administrator sees it, including the audit log: every change leaves
 // an entry.
-func (x *Teller) inventory() string {
+func (x *Actor) inventory() string {
 	x.Helper()
 	var b strings.Builder
 	for _, path := range []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log",
@@ -304,7 +304,7 @@ func Matrix(t *testing.T, h Harness) {
 		"RATE_LIMIT":   "1000000", "RATE_BURST": "1000000", "USER_CAP": "1000", "ORGANIZATION_CAP": "10000",
 		"OBSERVE_WINDOW": "10s",
 	})
-	home := newTeller(t, w, receiver)
+	home := newActor(t, w, receiver)
 	missing := maps.Clone(rights)
 	for path, item := range home.get("/openapi.json").is(200).at("paths").(object) {
 		for method := range item.(object) {
@@ -315,7 +315,7 @@ func Matrix(t *testing.T, h Harness) {
 		}
 	}
 	assert.Empty(t, missing, "rows without a route")
-	m := &matrix{home: home, other: newTeller(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{},
+	m := &matrix{home: home, other: newActor(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{},
 		made: map[string]thing{}}
 	m.people()
 	m.operators()
@@ -325,7 +325,7 @@ func Matrix(t *testing.T, h Harness) {
 }
 
 type matrix struct {
-	home, other, nobody *Teller
+	home, other, nobody *Actor
 
 	keys map[string]string // of the owner by level, and invalid ones
 	made map[string]thing  // by owner and kind
@@ -451,7 +451,7 @@ func (m *matrix) refused(t *testing.T) {
 			assert.NotContains(t, fmt.Sprint(a.header), secretWord, "%s %s", route, c.what)
 		}
 	}
-	for i, x := range []*Teller{m.home, m.other, m.nobody} {
+	for i, x := range []*Actor{m.home, m.other, m.nobody} {
 		assert.Equal(t, before[i], x.inventory(), "what is refused changes nothing")
 	}
 	t.Log(asked, "requests were refused")

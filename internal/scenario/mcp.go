@@ -18,7 +18,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // mcpClient is the official client of the protocol, with the teller's key.
-func (x *Teller) mcpClient() (*mcp.ClientSession, error) {
+func (x *Actor) mcpClient() (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "teller", Version: "1"}, nil)
 	return client.Connect(x.Context(), &mcp.StreamableClientTransport{
 		Endpoint: x.world.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed(x.Key)}, DisableStandaloneSSE: true,
@@ -29,7 +29,7 @@ func (x *Teller) mcpClient() (*mcp.ClientSession, error) {
 // The endpoint for clients of the Model Context Protocol.
 func mcpScenarios() []Story {
 	return []Story{
-		{Name: "mcp/agents are tools", Tell: func(x *Teller) {
+		{Name: "mcp/agents are tools", Run: func(x *Actor) {
 			second := x.post("/agents", object{"name": "Demo", "description": "another one"}).is(201).text("agent_id")
 			session, err := x.mcpClient()
 			require.NoError(x, err)
@@ -80,7 +80,7 @@ func mcpScenarios() []Story {
 			assert.True(x, r.IsError)
 			assert.Contains(x, r.Content[0].(*mcp.TextContent).Text, "busy")
 		}},
-		{Name: "mcp/a batch is refused, by whatever version", Tell: func(x *Teller) {
+		{Name: "mcp/a batch is refused, by whatever version", Run: func(x *Actor) {
 			run := x.begin("message", "x")
 			one := object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{
 				"name": "get_run", "arguments": object{"run_id": run},
@@ -97,13 +97,13 @@ func mcpScenarios() []Story {
 			}
 			assert.Contains(x, x.post("/mcp", one, "Accept", both).is(200).raw, run, "one is answered")
 		}},
-		{Name: "mcp/only with a key, and only one's own", Tell: func(x *Teller) {
+		{Name: "mcp/only with a key, and only one's own", Run: func(x *Actor) {
 			_, err := x.with("").mcpClient()
 			require.Error(x, err)
 			_, err = x.colleague("member", "read").mcpClient()
 			require.Error(x, err)
 			run := x.begin("message", "x")
-			session, err := newTeller(x.T, x.world, x.receiver).mcpClient()
+			session, err := newActor(x.T, x.world, x.receiver).mcpClient()
 			require.NoError(x, err)
 			defer func() { _ = session.Close() }()
 			r, err := session.CallTool(x.Context(),

@@ -10,7 +10,7 @@ import (
 // Who may make, change, rotate or remove which users, keys and groups.
 func powerScenarios() []Story {
 	return []Story{
-		{Name: "power/an admin sees an operator's key and user, and may do nothing to them", Tell: func(x *Teller) {
+		{Name: "power/an admin sees an operator's key and user, and may do nothing to them", Run: func(x *Actor) {
 			operator := x.with(x.world.Key)
 			boss := x.operator()
 			group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
@@ -49,7 +49,7 @@ func powerScenarios() []Story {
 			x.patch("/users/"+boss.User, object{"role": "manager"}).is(200)
 			x.delete("/users/" + boss.User).is(204)
 		}},
-		{Name: "power/an operator manages operators, and an admin its equals", Tell: func(x *Teller) {
+		{Name: "power/an operator manages operators, and an admin its equals", Run: func(x *Actor) {
 			operator, boss := x.with(x.world.Key), x.operator()
 			text := operator.post("/api-keys/"+boss.keyID+"/rotate", object{"overlap_seconds": 0}).is(200).text("key")
 			boss.get("/me").problem(401, "invalid_api_key")
@@ -65,14 +65,14 @@ func powerScenarios() []Story {
 			boss.delete("/users/" + other.User).is(204)
 			boss.delete("/users/" + boss.User).is(204)
 		}},
-		{Name: "power/a demoted operator's key is still no admin's to take", Tell: func(x *Teller) {
+		{Name: "power/a demoted operator's key is still no admin's to take", Run: func(x *Actor) {
 			operator, boss := x.with(x.world.Key), x.operator()
 			operator.patch("/users/"+boss.User, object{"role": "member"}).is(200)
 			boss.get("/organizations").problem(403, "insufficient_permission")
 			x.post("/api-keys/"+boss.keyID+"/rotate", nil).problem(403, "insufficient_permission")
 			x.patch("/users/"+boss.User, object{"role": "admin"}).problem(403, "insufficient_permission")
 		}},
-		{Name: "power/an e-mail address is one user's of an organization", Tell: func(x *Teller) {
+		{Name: "power/an e-mail address is one user's of an organization", Run: func(x *Actor) {
 			user := func(email string) string {
 				return x.post("/users", object{"email": email}).is(201).text("user_id")
 			}
@@ -89,7 +89,7 @@ func powerScenarios() []Story {
 				x.patch("/users/"+first, object{"email": "FIRST@example.com"}).is(200).text("email"), "its own")
 			x.patch("/users/"+first, object{"name": "F"}).is(200)
 			// of another organization
-			newTeller(x.T, x.world, x.receiver).post("/users", object{"email": "first@example.com"}).is(201)
+			newActor(x.T, x.world, x.receiver).post("/users", object{"email": "first@example.com"}).is(201)
 			x.patch("/users/"+first, object{"email": "moved@example.com"}).is(200)
 			x.post("/users", object{"email": "moved@example.com"}).problem(409, "conflict")
 			// the previous address is free again
@@ -97,7 +97,7 @@ func powerScenarios() []Story {
 			x.delete("/users/" + second).is(204)
 			user("first@example.com")
 		}},
-		{Name: "power/of many who take an address at once, one gets it", Tell: func(x *Teller) {
+		{Name: "power/of many who take an address at once, one gets it", Run: func(x *Actor) {
 			const many = 8
 			answers := make(chan int, many)
 			for i := range many {
@@ -120,7 +120,7 @@ func powerScenarios() []Story {
 			}
 			assert.Equal(x, map[int]int{201: 1, 409: many - 1}, got)
 		}},
-		{Name: "power/limits are an admin's up to a ceiling, and the ceiling an operator's", Tell: func(x *Teller) {
+		{Name: "power/limits are an admin's up to a ceiling, and the ceiling an operator's", Run: func(x *Actor) {
 			operator := x.with(x.world.Key)
 			home := "/organizations/" + x.Organization
 			deployed := x.get("/organization").is(200)
@@ -183,18 +183,18 @@ func powerScenarios() []Story {
 
 // boss is an operator whose user belongs to a teller's organization.
 type boss struct {
-	*Teller
+	*Actor
 
 	keyID string
 }
 
 func (b boss) as(key string) boss {
-	b.Teller = b.with(key)
+	b.Actor = b.with(key)
 	return b
 }
 
 // operator makes one.
-func (x *Teller) operator() boss {
+func (x *Actor) operator() boss {
 	x.Helper()
 	y := x.colleague("admin", "admin")
 	k := x.with(x.world.Key).post("/api-keys", object{

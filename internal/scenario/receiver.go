@@ -84,18 +84,18 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 }
 
 // address is the callback URL of a scenario.
-func (x *Teller) address(behaviour string) string {
+func (x *Actor) address(behaviour string) string {
 	return x.receiver.url + "/" + behaviour + "/" + x.Organization
 }
 
-func (x *Teller) pushes(behaviour string) []push {
+func (x *Actor) pushes(behaviour string) []push {
 	x.receiver.mu.Lock()
 	defer x.receiver.mu.Unlock()
 	return append([]push{}, x.receiver.got["/"+behaviour+"/"+x.Organization]...)
 }
 
 // awaitPushes waits until n webhook requests have arrived.
-func (x *Teller) awaitPushes(behaviour string, n int) []push {
+func (x *Actor) awaitPushes(behaviour string, n int) []push {
 	x.Helper()
 	defer func() {
 		if x.Failed() { // the service's own record of them

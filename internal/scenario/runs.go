@@ -13,7 +13,7 @@ import (
 // The endpoints for runs and chats.
 func runScenarios() []Story {
 	return []Story{
-		{Name: "runs/the public view has its fields from the start", Tell: func(x *Teller) {
+		{Name: "runs/the public view has its fields from the start", Run: func(x *Actor) {
 			run := x.hold("metadata", `{"k":"v"}`)
 			v := x.get("/runs/" + run).is(200)
 			assert.Equal(x, run, v.header.Get("X-Agent-Run-Id"))
@@ -28,14 +28,14 @@ func runScenarios() []Story {
 			assert.Regexp(x, `^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, v.text("created_at"))
 			assert.Regexp(x, `^[0-9a-f]{24}$`, run)
 		}},
-		{Name: "runs/ETag and If-None-Match", Tell: func(x *Teller) {
+		{Name: "runs/ETag and If-None-Match", Run: func(x *Actor) {
 			run := x.chat("message", "x").is(200).text("run_id")
 			v := x.get("/runs/" + run).is(200)
 			same := x.get("/runs/"+run, "If-None-Match", v.header.Get("ETag")).is(304)
 			assert.Empty(x, same.raw)
 			x.get("/runs/"+run, "If-None-Match", `"0"`).is(200)
 		}},
-		{Name: "runs/ETag changes with what other runs tell of a run", Tell: func(x *Teller) {
+		{Name: "runs/ETag changes with what other runs tell of a run", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			second := x.chat("message", "/sleep 2m", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked",
 				"parked_id")
@@ -52,7 +52,7 @@ func runScenarios() []Story {
 			assert.Equal(x, before.number("version"), after.number("version"), "it is another run that has changed")
 			x.get("/runs/"+run, "If-None-Match", after.header.Get("ETag")).is(304)
 		}},
-		{Name: "runs/wait_ms waits for a change of status", Tell: func(x *Teller) {
+		{Name: "runs/wait_ms waits for a change of status", Run: func(x *Actor) {
 			run := x.begin("message", "/sleep 3s")
 			x.await(run, "running")
 			began := time.Now()
@@ -60,7 +60,7 @@ func runScenarios() []Story {
 			assert.Less(x, time.Since(began), 8*time.Second)
 			x.get("/runs/" + run + "?wait_ms=20001").names("wait_ms")
 		}},
-		{Name: "runs/listing: newest first, filters, pages", Tell: func(x *Teller) {
+		{Name: "runs/listing: newest first, filters, pages", Run: func(x *Actor) {
 			var want []string
 			for i := range 5 {
 				want = append([]string{x.chat("message", fmt.Sprint(i)).is(200).text("run_id")}, want...)
@@ -90,7 +90,7 @@ func runScenarios() []Story {
 			x.get("/runs?limit=101").names("limit")
 			x.get("/runs?created_after=yesterday").names("created_after")
 		}},
-		{Name: "runs/steps: the journal", Tell: func(x *Teller) {
+		{Name: "runs/steps: the journal", Run: func(x *Actor) {
 			run := x.chat("message", "a\n"+tool("echo", object{"text": "t"})).is(200).text("run_id")
 			s := x.get("/runs/" + run + "/steps").is(200)
 			require.Len(x, s.list("steps"), 3)
@@ -99,7 +99,7 @@ func runScenarios() []Story {
 			assert.Equal(x, "t", s.text("steps", 1, "output"))
 			assert.Positive(x, s.number("steps", 2, "output_tokens"))
 		}},
-		{Name: "runs/cancel with a filter asks for the number first", Tell: func(x *Teller) {
+		{Name: "runs/cancel with a filter asks for the number first", Run: func(x *Actor) {
 			var runs []string
 			for range 3 {
 				runs = append(runs, x.begin("message", "/sleep 20s"))
@@ -115,7 +115,7 @@ func runScenarios() []Story {
 			}
 			x.await(spared, "completed")
 		}},
-		{Name: "chats/list, read, runs, delete", Tell: func(x *Teller) {
+		{Name: "chats/list, read, runs, delete", Run: func(x *Actor) {
 			a := x.chat("message", "the title\nmore", "chat_id", "c").is(200)
 			b := x.chat("message", "/sleep 20s", "chat_id", "c", "wait", "false").is(202)
 			assert.Equal(x, []string{"c"}, ids(x.get("/chats"), "chats", "chat_id"))
@@ -138,7 +138,7 @@ func runScenarios() []Story {
 			assert.Equal(x, 1.0, x.get("/runs/"+again.text("run_id")).number("turn"))
 			assert.Len(x, x.get("/chats/c/messages").list("messages"), 2)
 		}},
-		{Name: "parked/list, withdraw, start", Tell: func(x *Teller) {
+		{Name: "parked/list, withdraw, start", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			var parked []string
 			for i := range 3 {
@@ -160,7 +160,7 @@ func runScenarios() []Story {
 			assert.Equal(x, parked[0], x.get("/runs/"+run+"/parked").text("parked", 0, "run_id"))
 			x.get("/runs/"+parked[1]).problem(404, "not_found")
 		}},
-		{Name: "interrupts/the inbox, oldest first", Tell: func(x *Teller) {
+		{Name: "interrupts/the inbox, oldest first", Run: func(x *Actor) {
 			var want []string
 			for range 3 {
 				want = append(want, x.chat("message", "/ask Which?").is(202).interrupt(0))
@@ -175,7 +175,7 @@ func runScenarios() []Story {
 			assert.Equal(x, want[1:2], ids(x.get("/interrupts?chat_id="+chat), "interrupts", "id"))
 			x.get("/interrupts?status=decided").names("status")
 		}},
-		{Name: "files/announced, sent, read", Tell: func(x *Teller) {
+		{Name: "files/announced, sent, read", Run: func(x *Actor) {
 			a := x.post("/files", object{"name": "big.bin", "content_type": "text/plain"}).is(201)
 			up := a.at("upload").(object)
 			x.get("/files/"+a.text("file_id")).problem(404, "not_found")
@@ -193,14 +193,14 @@ func runScenarios() []Story {
 			assert.Equal(x, "text/plain", got.header.Get("Content-Type"))
 			assert.Equal(x, 5.0, x.get("/files/"+a.text("file_id"), "Accept", "application/json").number("size"))
 		}},
-		{Name: "meta/health and documents need no key", Tell: func(x *Teller) {
+		{Name: "meta/health and documents need no key", Run: func(x *Actor) {
 			nobody := x.with("")
 			assert.Equal(x, "ok", nobody.get("/healthz").is(200).text("status"))
 			document := nobody.get("/openapi.json").is(200)
 			assert.Equal(x, "3.1.0", document.text("openapi"))
 			assert.Contains(x, nobody.get("/openapi.yaml").is(200).raw, "openapi: 3.1.0")
 		}},
-		{Name: "meta/me", Tell: func(x *Teller) {
+		{Name: "meta/me", Run: func(x *Actor) {
 			x.hold()
 			me := x.get("/me").is(200)
 			assert.Equal(x, x.User, me.text("user", "user_id"))
@@ -209,7 +209,7 @@ func runScenarios() []Story {
 			assert.Equal(x, 1.0, me.number("activity", "active_runs_of_user"))
 			assert.Equal(x, 20.0, me.number("limits", "active_runs_of_user"))
 		}},
-		{Name: "analytics/usage: the ledger has one entry for every ended run", Tell: func(x *Teller) {
+		{Name: "analytics/usage: the ledger has one entry for every ended run", Run: func(x *Actor) {
 			done := x.chat("message", "one two").is(200).text("run_id")
 			failed := x.chat("message", "/fail x").is(500).text("run_id")
 			cancelled := x.begin("message", "/sleep 20s")
@@ -244,15 +244,15 @@ func ids(a reply, list, member string) []string {
 // A scenario for each row of the transition table.
 func transitionScenarios() []Story {
 	return []Story{
-		{Name: "transition/none to queued: a message is accepted", Tell: func(x *Teller) {
+		{Name: "transition/none to queued: a message is accepted", Run: func(x *Actor) {
 			assert.Equal(x, "queued", x.chat("message", "x", "wait", "false").is(202).text("status"))
 		}},
-		{Name: "transition/queued to running: a worker starts", Tell: func(x *Teller) {
+		{Name: "transition/queued to running: a worker starts", Run: func(x *Actor) {
 			run := x.hold()
 			assert.NotNil(x, x.await(run, "running").at("started_at"))
 		}},
 		{Name: "transition/queued to failed, not started within the deadline; queued to cancelled, at once",
-			Settings: "stuck", Tell: func(x *Teller) {
+			Settings: "stuck", Run: func(x *Actor) {
 				x.await(x.hold(), "running")
 				x.await(x.hold(), "running") // both workers are busy now
 				run := x.begin("message", "x")
@@ -262,45 +262,45 @@ func transitionScenarios() []Story {
 				assert.Equal(x, "cancelled", cancelled.text("status"))
 				assert.Equal(x, "no more", cancelled.text("cancel_reason"))
 			}},
-		{Name: "transition/running to completed: saved, billed once", Tell: func(x *Teller) {
+		{Name: "transition/running to completed: saved, billed once", Run: func(x *Actor) {
 			run := x.chat("message", "x").is(200).text("run_id")
 			assert.Equal(x, []string{run}, ids(x.get("/analytics/usage"), "entries", "run_id"))
 		}},
-		{Name: "transition/running to failed: the error is recorded", Tell: func(x *Teller) {
+		{Name: "transition/running to failed: the error is recorded", Run: func(x *Actor) {
 			run := x.begin("message", "/fail because")
 			assert.Equal(x, "because", x.await(run, "failed").text("error"))
 		}},
-		{Name: "transition/running to awaiting_input: interrupts are there", Tell: func(x *Teller) {
+		{Name: "transition/running to awaiting_input: interrupts are there", Run: func(x *Actor) {
 			run := x.begin("message", "/ask Which?")
 			paused := x.await(run, "awaiting_input")
 			assert.Len(x, paused.list("interrupts"), 1)
 			assert.NotNil(x, paused.at("expires_at"))
 			assert.NotNil(x, paused.at("paused_at"))
 		}},
-		{Name: "transition/awaiting_input to queued: resumed", Tell: func(x *Teller) {
+		{Name: "transition/awaiting_input to queued: resumed", Run: func(x *Actor) {
 			a := x.chat("agent_id", x.careful(), "message", tool("echo", object{"text": "t"})).is(202)
 			v := x.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).is(200)
 			assert.Equal(x, "queued", v.text("status"))
 			assert.Empty(x, v.list("interrupts"))
 			assert.Equal(x, "echo → t", x.await(a.text("run_id"), "completed").text("result", "answer"))
 		}},
-		{Name: "transition/awaiting_input: a message answers the clarification", Tell: func(x *Teller) {
+		{Name: "transition/awaiting_input: a message answers the clarification", Run: func(x *Actor) {
 			a := x.chat("message", "/ask Which?", "chat_id", "c").is(202)
 			b := x.chat("message", "that one", "chat_id", "c").is(200)
 			assert.Equal(x, a.text("run_id"), b.text("run_id"))
 			assert.Equal(x, "Answer: that one", b.text("answer"))
 		}},
 		{Name: "transition/awaiting_input to cancelled: undecided until it expires", Settings: "hasty",
-			Tell: func(x *Teller) {
+			Run: func(x *Actor) {
 				a := x.chat("message", "/ask Which?").is(202)
 				v := x.await(a.text("run_id"), "cancelled")
 				assert.Empty(x, v.list("interrupts"))
 			}},
-		{Name: "transition/awaiting_input to cancelled: at once", Tell: func(x *Teller) {
+		{Name: "transition/awaiting_input to cancelled: at once", Run: func(x *Actor) {
 			a := x.chat("message", "/ask Which?").is(202)
 			assert.Equal(x, "cancelled", x.post("/runs/"+a.text("run_id")+"/cancel", nil).is(200).text("status"))
 		}},
-		{Name: "transition/running to cancelled: told, and settles shortly after", Tell: func(x *Teller) {
+		{Name: "transition/running to cancelled: told, and settles shortly after", Run: func(x *Actor) {
 			run := x.begin("message", "/sleep 20s")
 			x.await(run, "running")
 			v := x.post("/runs/"+run+"/cancel", nil).is(200)
@@ -309,12 +309,12 @@ func transitionScenarios() []Story {
 			x.await(run, "cancelled")
 			assert.Less(x, time.Since(began), 5*time.Second)
 		}},
-		{Name: "transition/terminal: cancel returns it unchanged", Tell: func(x *Teller) {
+		{Name: "transition/terminal: cancel returns it unchanged", Run: func(x *Actor) {
 			run := x.chat("message", "x").is(200).text("run_id")
 			before := x.get("/runs/" + run).is(200)
 			assert.Equal(x, before.body, x.post("/runs/"+run+"/cancel", object{}).is(200).body)
 		}},
-		{Name: "transition/parked messages start as turns of their own, in order", Tell: func(x *Teller) {
+		{Name: "transition/parked messages start as turns of their own, in order", Run: func(x *Actor) {
 			for _, end := range []string{"/sleep 6s", "/sleep 6s\n/fail x", "/sleep 20s"} {
 				chat := "c" + fmt.Sprint(len(end))
 				run := x.begin("message", end, "chat_id", chat)
@@ -340,7 +340,7 @@ func transitionScenarios() []Story {
 // The rows of the tables of errors.
 func errorScenarios() []Story {
 	return []Story{
-		{Name: "error/400: the chat form", Tell: func(x *Teller) {
+		{Name: "error/400: the chat form", Run: func(x *Actor) {
 			for _, c := range []struct{ field, part, value string }{
 				{"agent_id", "agent_id", "nonsense"}, {"streaming", "streaming", "maybe"}, {"wait", "wait", "2"},
 				{"on_conflict", "on_conflict", "queue"},
@@ -369,7 +369,7 @@ func errorScenarios() []Story {
 			x.do(x.request("POST", "/chat", nil, "Content-Type", "multipart/form-data")).names("multipart/form-data")
 			assert.Empty(x, x.get("/runs").list("runs"))
 		}},
-		{Name: "error/400: JSON bodies", Tell: func(x *Teller) {
+		{Name: "error/400: JSON bodies", Run: func(x *Actor) {
 			a := x.chat("agent_id", x.careful(), "message", tool("echo", object{"text": "t"})).is(202)
 			resume := "/runs/" + a.text("run_id") + "/resume"
 			x.post(resume, object{}).names("decisions")
@@ -398,7 +398,7 @@ func errorScenarios() []Story {
 			x.post("/users", object{"email": "a@b.c", "organization_id": ""}).names("organization_id")
 			x.post("/api-keys", object{"name": "k", "level": "god"}).names("level")
 		}},
-		{Name: "error/400: callback_url", Tell: func(x *Teller) {
+		{Name: "error/400: callback_url", Run: func(x *Actor) {
 			for _, u := range []string{"http://example.com/", "example.com", "/relative", "ftp://example.com/",
 				"https://", "%%%"} {
 				x.chat("message", "x", "callback_url", u).problem(400, "callback_url_not_https")
@@ -410,7 +410,7 @@ func errorScenarios() []Story {
 			}
 			assert.Empty(x, x.get("/runs").list("runs"))
 		}},
-		{Name: "error/401: no key, bad keys", Tell: func(x *Teller) {
+		{Name: "error/401: no key, bad keys", Run: func(x *Actor) {
 			x.with("").get("/runs").problem(401, "missing_api_key")
 			altered := x.Key[:20] + map[bool]string{true: "B", false: "A"}[x.Key[20] == 'A'] + x.Key[21:]
 			for _, key := range []string{"nonsense", "ap_", altered, x.Key + "x", x.Key[:len(x.Key)-1]} {
@@ -421,7 +421,7 @@ func errorScenarios() []Story {
 			x.with("").chat("message", "x").problem(401, "missing_api_key")
 			x.with("").get("/nowhere").problem(401, "missing_api_key")
 		}},
-		{Name: "error/403: levels", Tell: func(x *Teller) {
+		{Name: "error/403: levels", Run: func(x *Actor) {
 			run := x.chat("message", "x").is(200).text("run_id")
 			reader := x.colleague("member", "read")
 			reader.get("/runs/" + run).is(200)
@@ -443,8 +443,8 @@ func errorScenarios() []Story {
 				"insufficient_permission")
 			x.post("/api-keys", object{"name": "k", "level": "operator"}).problem(403, "insufficient_permission")
 		}},
-		{Name: "error/403 and 404: what is outside, and what is not there", Tell: func(x *Teller) {
-			y := newTeller(x.T, x.world, x.receiver)
+		{Name: "error/403 and 404: what is outside, and what is not there", Run: func(x *Actor) {
+			y := newActor(x.T, x.world, x.receiver)
 			a := y.chat("message", "/ask Which?").is(202)
 			run, chat := a.text("run_id"), a.text("chat_id")
 			never := "0123456789abcdef01234567"
@@ -472,14 +472,14 @@ func errorScenarios() []Story {
 			x.get("/nowhere").problem(404, "not_found")
 			assert.Equal(x, "awaiting_input", y.get("/runs/"+run).text("status"))
 		}},
-		{Name: "error/409: a busy chat names its run", Tell: func(x *Teller) {
+		{Name: "error/409: a busy chat names its run", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy").text("active_run_id"))
 			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c", "on_conflict", "reject").problem(409,
 				"chat_busy").text("active_run_id"))
 			x.chat("message", "x", "chat_id", "d").is(200)
 		}},
-		{Name: "error/409: a resume that does not match", Tell: func(x *Teller) {
+		{Name: "error/409: a resume that does not match", Run: func(x *Actor) {
 			a := x.chat("agent_id", x.careful(), "message",
 				tool("echo", object{"text": "1"})+"\n"+tool("echo", object{"text": "2"})).is(202)
 			resume := "/runs/" + a.text("run_id") + "/resume"
@@ -503,23 +503,23 @@ func errorScenarios() []Story {
 			assert.Equal(x, x.User, second.text("last_decision", "decided_by"))
 			assert.NotEmpty(x, second.text("last_decision", "at"))
 		}},
-		{Name: "error/409: a followup to an ended run", Tell: func(x *Teller) {
+		{Name: "error/409: a followup to an ended run", Run: func(x *Actor) {
 			run := x.chat("message", "x").is(200).text("run_id")
 			x.post("/runs/"+run+"/followups", object{"message": "x"}).problem(409, "run_not_active")
 		}},
-		{Name: "error/412: a stale If-Match", Tell: func(x *Teller) {
+		{Name: "error/412: a stale If-Match", Run: func(x *Actor) {
 			a := x.get("/agents/" + x.Agent).is(200)
 			tag := a.header.Get("ETag")
 			x.patch("/agents/"+x.Agent, object{"name": "one"}, "If-Match", tag).is(200)
 			x.patch("/agents/"+x.Agent, object{"name": "two"}, "If-Match", tag).problem(412, "precondition_failed")
 			assert.Equal(x, "one", x.get("/agents/"+x.Agent).text("name"))
 		}},
-		{Name: "error/413: a body over the limit", Settings: "hasty", Tell: func(x *Teller) {
+		{Name: "error/413: a body over the limit", Settings: "hasty", Run: func(x *Actor) {
 			x.chat("message", "x", "f", "file:"+strings.Repeat("x", 2<<20)).problem(413, "payload_too_large")
 			x.post("/agents", object{"name": "a", "description": strings.Repeat("x", 2<<20)}).problem(413,
 				"payload_too_large")
 		}},
-		{Name: "error/429: the rate limit", Settings: "strict", Tell: func(x *Teller) {
+		{Name: "error/429: the rate limit", Settings: "strict", Run: func(x *Actor) {
 			limited := false
 			for n := 0; n < 100 && !limited; n++ {
 				a := x.get("/me")
@@ -540,7 +540,7 @@ func errorScenarios() []Story {
 // The rows of the table of limits.
 func limitScenarios() []Story {
 	return []Story{
-		{Name: "limit/five parked messages, the sixth is refused", Tell: func(x *Teller) {
+		{Name: "limit/five parked messages, the sixth is refused", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			for range 5 {
 				x.chat("message", "m", "chat_id", "c", "on_conflict", "enqueue").is(202)
@@ -549,7 +549,7 @@ func limitScenarios() []Story {
 				"parked_queue_full").text("active_run_id"))
 			x.post("/runs/"+run+"/followups", object{"message": "m"}).problem(409, "parked_queue_full")
 		}},
-		{Name: "limit/active runs of a user", Tell: func(x *Teller) {
+		{Name: "limit/active runs of a user", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 2}).is(200)
 			one := x.hold()
 			x.hold()
@@ -560,26 +560,26 @@ func limitScenarios() []Story {
 			x.stop(one)
 			x.chat("message", "x").is(200)
 		}},
-		{Name: "limit/active runs of an organization", Tell: func(x *Teller) {
+		{Name: "limit/active runs of an organization", Run: func(x *Actor) {
 			x.patch("/organization", object{"caps": object{"organization": 2}}).is(200)
 			x.hold()
 			x.colleague("member", "run").hold()
 			x.chat("message", "x").problem(429, "organization_concurrency_cap")
 		}},
-		{Name: "limit/pauses do not count", Tell: func(x *Teller) {
+		{Name: "limit/pauses do not count", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			for range 3 {
 				x.chat("message", "/ask Which?").is(202)
 			}
 			x.chat("message", "x").is(200)
 		}},
-		{Name: "limit/one active run per chat", Tell: func(x *Teller) {
+		{Name: "limit/one active run per chat", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy")
 			x.stop(run)
 			x.chat("message", "x", "chat_id", "c").is(200)
 		}},
-		{Name: "limit/ten files, the eleventh is refused", Tell: func(x *Teller) {
+		{Name: "limit/ten files, the eleventh is refused", Run: func(x *Actor) {
 			var ten []string
 			for range 10 {
 				ten = append(ten, "f", "file:x")
@@ -587,7 +587,7 @@ func limitScenarios() []Story {
 			x.chat(ten...).is(200)
 			x.chat(append(ten, "f", "file:x")...).names("files")
 		}},
-		{Name: "limit/a message of 256 KiB", Tell: func(x *Teller) {
+		{Name: "limit/a message of 256 KiB", Run: func(x *Actor) {
 			message := strings.Repeat("word ", 256<<10/5)
 			a := x.chat("message", message).is(200)
 			assert.Len(x, a.text("answer"), len("You said: ")+len(message))

@@ -20,14 +20,14 @@ type event struct {
 
 // streaming is an open stream.
 type streaming struct {
-	x        *Teller
+	x        *Actor
 	header   http.Header
 	response *http.Response
 	scanner  *bufio.Scanner
 	sse      bool
 }
 
-func (x *Teller) stream(r *http.Request) *streaming {
+func (x *Actor) stream(r *http.Request) *streaming {
 	x.Helper()
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(x, err)
@@ -39,7 +39,7 @@ func (x *Teller) stream(r *http.Request) *streaming {
 	return s
 }
 
-func (x *Teller) follow(run string, header ...string) *streaming {
+func (x *Actor) follow(run string, header ...string) *streaming {
 	x.Helper()
 	return x.stream(x.request(http.MethodGet, "/runs/"+run+"/stream", nil, header...))
 }
@@ -119,7 +119,7 @@ func names(events []event) []string {
 
 func streamScenarios() []Story {
 	return []Story{
-		{Name: "stream/sse: init, what happens, done", Tell: func(x *Teller) {
+		{Name: "stream/sse: init, what happens, done", Run: func(x *Actor) {
 			run := x.begin("message", "go\n/sleep 100ms\n/stream 20 5ms\n"+tool("echo", object{"text": "t"}))
 			s := x.follow(run)
 			assert.Equal(x, run, s.header.Get("X-Agent-Run-Id"))
@@ -132,7 +132,7 @@ func streamScenarios() []Story {
 			assert.True(x, slices.Contains(names(events), "step") || len(before) > 0, events)
 			assert.Equal(x, events[len(events)-1].body["run"].(object)["result"].(object)["answer"], joined(events))
 		}},
-		{Name: "stream/sse: stays open through a pause and ends after it", Tell: func(x *Teller) {
+		{Name: "stream/sse: stays open through a pause and ends after it", Run: func(x *Actor) {
 			a := x.chat("message", "/ask Where?\n/sleep 2s").is(202) // a reader may miss a status that lasts no time
 			s := x.follow(a.text("run_id"))
 			first, _ := s.next()
@@ -145,19 +145,19 @@ func streamScenarios() []Story {
 			assert.Contains(x, []string{"status", "init"}, events[1].name)
 			assert.Equal(x, "Answer: here", joined(events))
 		}},
-		{Name: "stream/sse: of a run that has ended: init, done, end", Tell: func(x *Teller) {
+		{Name: "stream/sse: of a run that has ended: init, done, end", Run: func(x *Actor) {
 			a := x.chat("message", "x").is(200)
 			events := x.follow(a.text("run_id")).rest()
 			assert.Equal(x, []string{"init", "done"}, names(events))
 			assert.Equal(x, "You said: x", joined(events))
 		}},
-		{Name: "stream/sse: Last-Event-ID is tolerated and is no cursor", Tell: func(x *Teller) {
+		{Name: "stream/sse: Last-Event-ID is tolerated and is no cursor", Run: func(x *Actor) {
 			a := x.chat("message", "x").is(200)
 			for _, id := range []string{"1", "garbage", "-5", strings.Repeat("9", 400)} {
 				assert.Equal(x, []string{"init", "done"}, names(x.follow(a.text("run_id"), "Last-Event-ID", id).rest()))
 			}
 		}},
-		{Name: "stream/sse: heartbeats are comments", Settings: "hasty", Tell: func(x *Teller) {
+		{Name: "stream/sse: heartbeats are comments", Settings: "hasty", Run: func(x *Actor) {
 			agent := x.post("/agents",
 				object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
 			run := x.begin("agent_id", agent, "message", "/sleep 30s")
@@ -173,7 +173,7 @@ func streamScenarios() []Story {
 			x.post("/runs/"+run+"/cancel", nil).is(200)
 			s.until("done")
 		}},
-		{Name: "stream/ndjson: heartbeats are lines", Settings: "hasty", Tell: func(x *Teller) {
+		{Name: "stream/ndjson: heartbeats are lines", Settings: "hasty", Run: func(x *Actor) {
 			agent := x.post("/agents",
 				object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
 			s := x.stream(x.chatRequest("agent_id", agent, "message", "/sleep 30s", "streaming", "true"))
@@ -181,7 +181,7 @@ func streamScenarios() []Story {
 			x.post("/runs/"+s.header.Get("X-Agent-Run-Id")+"/cancel", nil).is(200)
 			assert.Equal(x, "cancelled", s.until("done").body["run"].(object)["status"])
 		}},
-		{Name: "stream/ndjson: a pause ends it with a status line", Tell: func(x *Teller) {
+		{Name: "stream/ndjson: a pause ends it with a status line", Run: func(x *Actor) {
 			events := x.stream(x.chatRequest("message", "first\n/ask Where?", "streaming", "true")).rest()
 			last := events[len(events)-1]
 			assert.Equal(x, "status", last.name)
@@ -189,7 +189,7 @@ func streamScenarios() []Story {
 			assert.Len(x, last.body["interrupts"], 1)
 			assert.Equal(x, "You said: first", joined(events))
 		}},
-		{Name: "stream/several readers, early and late, all see the whole", Tell: func(x *Teller) {
+		{Name: "stream/several readers, early and late, all see the whole", Run: func(x *Actor) {
 			run := x.begin("message", "many\n/stream 100 5ms")
 			early := x.follow(run)
 			early.until("delta")
@@ -202,7 +202,7 @@ func streamScenarios() []Story {
 				}
 			}
 		}},
-		{Name: "stream/whoever comes or comes back has all so far in one init", Tell: func(x *Teller) {
+		{Name: "stream/whoever comes or comes back has all so far in one init", Run: func(x *Actor) {
 			run := x.begin("message", "many\n/stream 5000 10ms")
 			early, shown := x.follow(run), ""
 			for range 3 {
@@ -229,7 +229,7 @@ func streamScenarios() []Story {
 			}
 			x.stop(run)
 		}},
-		{Name: "stream/parked messages are told of", Tell: func(x *Teller) {
+		{Name: "stream/parked messages are told of", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			s := x.follow(run)
 			s.until("init")
@@ -239,7 +239,7 @@ func streamScenarios() []Story {
 			s.until("done")
 			x.awaitTurn(parked, "completed")
 		}},
-		{Name: "stream/a run token reads, streams, resumes and cancels its run alone", Tell: func(x *Teller) {
+		{Name: "stream/a run token reads, streams, resumes and cancels its run alone", Run: func(x *Actor) {
 			a := x.chat("message", "/ask Where?").is(202)
 			other := x.chat("message", "x").is(200).text("run_id")
 			run := a.text("run_id")

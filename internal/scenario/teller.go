@@ -38,7 +38,7 @@ type Harness interface {
 type Story struct {
 	Name     string
 	Settings string // name of the world that it needs; empty: the default one
-	Tell     func(*Teller)
+	Run      func(*Actor)
 }
 
 // worlds are the settings of the worlds that scenarios need.
@@ -66,7 +66,7 @@ func Run(t *testing.T, h Harness) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
-					s.Tell(newTeller(t, world, receiver))
+					s.Run(newActor(t, world, receiver))
 				})
 			}
 		})
@@ -89,7 +89,7 @@ func (r *receiver) settings(more map[string]string) map[string]string {
 func Visit(t *testing.T, w World) {
 	for _, s := range slices.Concat(chatScenarios(), streamScenarios()) {
 		if s.Settings == "" {
-			t.Run(s.Name, func(t *testing.T) { s.Tell(newTeller(t, w, nil)) })
+			t.Run(s.Name, func(t *testing.T) { s.Run(newActor(t, w, nil)) })
 		}
 	}
 }
@@ -109,8 +109,8 @@ func Stories() []Story {
 	return all
 }
 
-// Teller runs one scenario: a client with its own organization, admin key and demo agent.
-type Teller struct {
+// Actor runs one scenario: a client with its own organization, admin key and demo agent.
+type Actor struct {
 	*testing.T
 	world    World
 	receiver *receiver
@@ -118,16 +118,16 @@ type Teller struct {
 	Organization, User, Agent, Key string
 }
 
-func newTeller(t *testing.T, w World, r *receiver) *Teller {
-	x := &Teller{T: t, world: w, receiver: r, Key: w.Key}
+func newActor(t *testing.T, w World, r *receiver) *Actor {
+	x := &Actor{T: t, world: w, receiver: r, Key: w.Key}
 	x.Organization = x.post("/organizations", object{"name": t.Name()}).is(201).text("organization_id")
 	return x.inside(x.Organization)
 }
 
 // inside is a client with a new user, admin key and agent in an organization; nil means the scope without
 // organization.
-func (x *Teller) inside(organization any) *Teller {
-	y := &Teller{T: x.T, world: x.world, receiver: x.receiver, Key: x.world.Key}
+func (x *Actor) inside(organization any) *Actor {
+	y := &Actor{T: x.T, world: x.world, receiver: x.receiver, Key: x.world.Key}
 	y.Organization, _ = organization.(string)
 	y.User = y.post("/users",
 		object{"email": "a@example.com", "role": "admin", "organization_id": organization}).is(201).text("user_id")
@@ -138,14 +138,14 @@ func (x *Teller) inside(organization any) *Teller {
 }
 
 // with is the same client with another key.
-func (x *Teller) with(key string) *Teller {
+func (x *Actor) with(key string) *Actor {
 	y := *x
 	y.Key = key
 	return &y
 }
 
 // colleague is another user of the same organization, with a key of a level.
-func (x *Teller) colleague(role, level string) *Teller {
+func (x *Actor) colleague(role, level string) *Actor {
 	y := *x
 	y.User = x.post("/users", object{"email": freshEmail(), "role": role}).is(201).text("user_id")
 	y.Key = x.post("/api-keys", object{"name": "k", "user_id": y.User, "level": level}).is(201).text("key")
@@ -161,14 +161,14 @@ type object = map[string]any
 
 // reply is a response, read completely.
 type reply struct {
-	x      *Teller
+	x      *Actor
 	status int
 	header http.Header
 	raw    string
 	body   object
 }
 
-func (x *Teller) request(method, path string, body io.Reader, header ...string) *http.Request {
+func (x *Actor) request(method, path string, body io.Reader, header ...string) *http.Request {
 	x.Helper()
 	r, err := http.NewRequestWithContext(x.Context(), method, x.world.URL+path, body)
 	require.NoError(x, err)
@@ -181,7 +181,7 @@ func (x *Teller) request(method, path string, body io.Reader, header ...string) 
 	return r
 }
 
-func (x *Teller) do(r *http.Request) reply {
+func (x *Actor) do(r *http.Request) reply {
 	x.Helper()
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(x, err)
@@ -195,7 +195,7 @@ func (x *Teller) do(r *http.Request) reply {
 
 // gone says whether a path is not found any more. The body is not read: it may be cut off while the object is
 // deleted.
-func (x *Teller) gone(path string) bool {
+func (x *Actor) gone(path string) bool {
 	x.Helper()
 	response, err := http.DefaultClient.Do(x.request(http.MethodGet, path, nil))
 	require.NoError(x, err)
@@ -203,12 +203,12 @@ func (x *Teller) gone(path string) bool {
 	return response.StatusCode == http.StatusNotFound
 }
 
-func (x *Teller) get(path string, header ...string) reply {
+func (x *Actor) get(path string, header ...string) reply {
 	x.Helper()
 	return x.do(x.request(http.MethodGet, path, nil, header...))
 }
 
-func (x *Teller) send(method, path string, body any, header ...string) reply {
+func (x *Actor) send(method, path string, body any, header ...string) reply {
 	x.Helper()
 	var reader io.Reader
 	if body != nil {
@@ -220,17 +220,17 @@ func (x *Teller) send(method, path string, body any, header ...string) reply {
 	return x.do(x.request(method, path, reader, header...))
 }
 
-func (x *Teller) post(path string, body any, header ...string) reply {
+func (x *Actor) post(path string, body any, header ...string) reply {
 	x.Helper()
 	return x.send(http.MethodPost, path, body, header...)
 }
 
-func (x *Teller) patch(path string, body any, header ...string) reply {
+func (x *Actor) patch(path string, body any, header ...string) reply {
 	x.Helper()
 	return x.send(http.MethodPatch, path, body, header...)
 }
 
-func (x *Teller) delete(path string) reply {
+func (x *Actor) delete(path string) reply {
 	x.Helper()
 	return x.send(http.MethodDelete, path, nil)
 }
@@ -251,7 +251,7 @@ func form(pairs ...string) (body *bytes.Buffer, contentType string) {
 	return body, w.FormDataContentType()
 }
 
-func (x *Teller) chatRequest(pairs ...string) *http.Request {
+func (x *Actor) chatRequest(pairs ...string) *http.Request {
 	x.Helper()
 	named := false
 	for i := 0; i < len(pairs); i += 2 {
@@ -265,19 +265,19 @@ func (x *Teller) chatRequest(pairs ...string) *http.Request {
 }
 
 // chat posts a message to the client's agent.
-func (x *Teller) chat(pairs ...string) reply {
+func (x *Actor) chat(pairs ...string) reply {
 	x.Helper()
 	return x.do(x.chatRequest(pairs...))
 }
 
 // begin starts a run and returns its id at once.
-func (x *Teller) begin(pairs ...string) string {
+func (x *Actor) begin(pairs ...string) string {
 	x.Helper()
 	return x.chat(append(pairs, "wait", "false")...).is(202).text("run_id")
 }
 
 // hold starts a run that continues until it is cancelled, at the latest at the end of the scenario.
-func (x *Teller) hold(pairs ...string) string {
+func (x *Actor) hold(pairs ...string) string {
 	x.Helper()
 	run := x.begin(append(pairs, "message", "/sleep 2m")...)
 	x.Cleanup(func() {
@@ -290,7 +290,7 @@ func (x *Teller) hold(pairs ...string) string {
 }
 
 // stop cancels a run and waits until it has ended.
-func (x *Teller) stop(run string) {
+func (x *Actor) stop(run string) {
 	x.Helper()
 	x.post("/runs/"+run+"/cancel", nil).is(200)
 	x.await(run, "cancelled")
@@ -370,7 +370,7 @@ func (a reply) list(path ...any) []any {
 const patience = time.Minute
 
 // await polls a run until it has a status.
-func (x *Teller) await(run, status string) reply {
+func (x *Actor) await(run, status string) reply {
 	x.Helper()
 	var last reply
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -389,7 +389,7 @@ func (x *Teller) await(run, status string) reply {
 
 // eventually repeats ok until it returns true, with growing intervals: frequent requests slow a deployment on one
 // machine.
-func (x *Teller) eventually(what string, ok func() bool) {
+func (x *Actor) eventually(what string, ok func() bool) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
 	defer cancel()
@@ -403,7 +403,7 @@ func (x *Teller) eventually(what string, ok func() bool) {
 }
 
 // awaitTurn is await for a parked message, whose run does not exist before it starts.
-func (x *Teller) awaitTurn(parked, status string) reply {
+func (x *Actor) awaitTurn(parked, status string) reply {
 	x.Helper()
 	x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })
 	return x.await(parked, status)
@@ -429,7 +429,7 @@ func tool(name string, arguments object) string {
 }
 
 // careful is an agent that needs approval for every tool call.
-func (x *Teller) careful() string {
+func (x *Actor) careful() string {
 	x.Helper()
 	return x.post("/agents", object{"name": "Careful", "approval": object{"mode": "always"}}).is(201).text("agent_id")
 }

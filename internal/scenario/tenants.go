@@ -9,7 +9,7 @@ import (
 // Organizations, users, keys, agents.
 func tenantScenarios() []Story {
 	return []Story{
-		{Name: "tenant/operators manage organizations", Tell: func(x *Teller) {
+		{Name: "tenant/operators manage organizations", Run: func(x *Actor) {
 			operator := x.with(x.world.Key)
 			a := operator.post("/organizations", object{"name": "acme", "caps": object{"user": 3}}).is(201)
 			id := a.text("organization_id")
@@ -22,14 +22,14 @@ func tenantScenarios() []Story {
 			assert.NotEmpty(x, ids(operator.get("/organizations?limit=100"), "organizations", "organization_id"))
 			x.inside(id).chat("message", "x").is(200)
 		}},
-		{Name: "tenant/a deleted organization's keys end at once", Tell: func(x *Teller) {
-			y := newTeller(x.T, x.world, x.receiver)
+		{Name: "tenant/a deleted organization's keys end at once", Run: func(x *Actor) {
+			y := newActor(x.T, x.world, x.receiver)
 			run := y.begin("message", "/sleep 20s")
 			x.with(x.world.Key).delete("/organizations/" + y.Organization).is(204)
 			y.get("/runs/"+run).problem(401, "invalid_api_key")
 			x.with(x.world.Key).get("/organizations/"+y.Organization).problem(404, "not_found")
 		}},
-		{Name: "tenant/the scope of none is a scope of its own", Tell: func(x *Teller) {
+		{Name: "tenant/the scope of none is a scope of its own", Run: func(x *Actor) {
 			operator := x.with(x.world.Key)
 			n := operator.inside(nil)
 			assert.Nil(x, n.get("/me").is(200).at("organization"))
@@ -41,7 +41,7 @@ func tenantScenarios() []Story {
 			n.get("/runs/"+mine).problem(403, "outside_organization")
 			n.chat("agent_id", x.Agent, "message", "x").problem(403, "outside_organization")
 		}},
-		{Name: "tenant/api keys: shown once, rotated, revoked, expired", Tell: func(x *Teller) {
+		{Name: "tenant/api keys: shown once, rotated, revoked, expired", Run: func(x *Actor) {
 			made := x.post("/api-keys", object{"name": "k", "level": "run"}).is(201)
 			assert.Regexp(x, `^ap_[0-9a-f]{8}_[0-9A-Za-z]{49}$`, made.text("key"))
 			id := made.text("api_key_id")
@@ -68,14 +68,14 @@ func tenantScenarios() []Story {
 			x.post("/api-keys", object{"name": "k", "expires_at": "2020-01-01T00:00:00Z"}).names("expires_at")
 			assert.Contains(x, ids(x.get("/api-keys"), "api_keys", "name"), "soon")
 		}},
-		{Name: "tenant/a level is capped by the owner's role, also later", Tell: func(x *Teller) {
+		{Name: "tenant/a level is capped by the owner's role, also later", Run: func(x *Actor) {
 			y := x.colleague("manager", "manage")
 			y.post("/agents", object{"name": "a"}).is(201)
 			x.patch("/users/"+y.User, object{"role": "member"}).is(200)
 			y.post("/agents", object{"name": "a"}).problem(403, "insufficient_permission")
 			y.chat("message", "x").is(200)
 		}},
-		{Name: "tenant/users: create, list, change, delete", Tell: func(x *Teller) {
+		{Name: "tenant/users: create, list, change, delete", Run: func(x *Actor) {
 			a := x.post("/users", object{"email": "c@example.com", "name": "C", "role": "manager",
 				"concurrency_cap": 2}).is(201)
 			id := a.text("user_id")
@@ -87,7 +87,7 @@ func tenantScenarios() []Story {
 			x.delete("/users/" + id).is(204)
 			x.get("/users/"+id).problem(404, "not_found")
 		}},
-		{Name: "tenant/deleting a user ends its keys and runs and leaves the chat", Tell: func(x *Teller) {
+		{Name: "tenant/deleting a user ends its keys and runs and leaves the chat", Run: func(x *Actor) {
 			y := x.colleague("member", "run")
 			done := y.chat("message", "one", "chat_id", "c").is(200).text("run_id")
 			run := y.begin("message", "/sleep 20s", "chat_id", "c")
@@ -102,7 +102,7 @@ func tenantScenarios() []Story {
 			})
 			assert.Equal(x, "You said: after", x.chat("message", "after", "chat_id", "c").is(200).text("answer"))
 		}},
-		{Name: "tenant/agents: create, list, change, versions, delete", Tell: func(x *Teller) {
+		{Name: "tenant/agents: create, list, change, versions, delete", Run: func(x *Actor) {
 			a := x.post("/agents", object{"name": "A", "instructions": "be kind", "unknown": true}).is(201)
 			id := a.text("agent_id")
 			assert.Equal(x, 1.0, a.number("version"))
@@ -118,7 +118,7 @@ func tenantScenarios() []Story {
 			x.get("/agents/"+id).problem(404, "not_found")
 			x.chat("agent_id", id, "message", "x").problem(404, "not_found")
 		}},
-		{Name: "tenant/an agent that is deleted meanwhile fails the parked turn", Tell: func(x *Teller) {
+		{Name: "tenant/an agent that is deleted meanwhile fails the parked turn", Run: func(x *Actor) {
 			id := x.post("/agents", object{"name": "A"}).is(201).text("agent_id")
 			run := x.hold("chat_id", "c")
 			parked := x.chat("agent_id", id, "message", "x", "chat_id", "c", "on_conflict",
@@ -127,14 +127,14 @@ func tenantScenarios() []Story {
 			x.stop(run)
 			assert.Contains(x, x.awaitTurn(parked, "failed").text("error"), "agent")
 		}},
-		{Name: "tenant/the organization's own settings", Tell: func(x *Teller) {
+		{Name: "tenant/the organization's own settings", Run: func(x *Actor) {
 			o := x.patch("/organization", object{"name": "new name", "run_retention_days": 30}).is(200)
 			assert.Equal(x, 30.0, o.number("run_retention_days"))
 			assert.Equal(x, "new name", x.get("/organization").is(200).text("name"))
 			assert.Nil(x, x.patch("/organization", object{"run_retention_days": nil}).is(200).at("run_retention_days"))
 			x.patch("/organization", object{"caps": object{"user": 0}}).names("caps.user")
 		}},
-		{Name: "tenant/the built-in toolkit and the models", Tell: func(x *Teller) {
+		{Name: "tenant/the built-in toolkit and the models", Run: func(x *Actor) {
 			kit := x.get("/toolkits").is(200)
 			assert.Equal(x, "builtin", kit.text("toolkits", 0, "kind"))
 			assert.Equal(x, []string{"echo", "calculate", "current_time"},

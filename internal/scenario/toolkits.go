@@ -98,7 +98,7 @@ func (t *tools) serve(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 // serveTools starts a tool server and returns it with its address.
-func (x *Teller) serveTools() (*tools, string) {
+func (x *Actor) serveTools() (*tools, string) {
 	t := &tools{calls: map[string]int{}, together: make(chan struct{}), document: object{
 		"openapi": "3.0.3", "info": object{"title": "Weather",
 			"version": "1"}, "servers": []object{{"url": "."}}, "paths": object{
@@ -114,7 +114,7 @@ func (x *Teller) serveTools() (*tools, string) {
 	return t, x.receiver.url + "/tools/" + x.Organization
 }
 
-func (x *Teller) weather() (t *tools, toolkit, agent string) {
+func (x *Actor) weather() (t *tools, toolkit, agent string) {
 	x.Helper()
 	t, address := x.serveTools()
 	toolkit = x.post("/toolkits", object{
@@ -138,7 +138,7 @@ func toolNames(r reply) (all, enabled []string) {
 // Toolkits: tools of other servers.
 func toolkitScenarios() []Story {
 	return []Story{
-		{Name: "toolkit/an agent calls the operations of an OpenAPI document", Tell: func(x *Teller) {
+		{Name: "toolkit/an agent calls the operations of an OpenAPI document", Run: func(x *Actor) {
 			server, toolkit, agent := x.weather()
 			done := x.chat("agent_id", agent, "message", tool("get_weather", object{"city": "Oslo"})).is(200)
 			assert.Equal(x, "get_weather → the weather in Oslo is fine", done.text("answer"))
@@ -162,7 +162,7 @@ func toolkitScenarios() []Story {
 				object{"arguments": object{}}).is(200).text("error"), "the server answered 500: out of order")
 			x.post("/toolkits/"+toolkit+"/tools/nothing/try", object{"arguments": object{}}).problem(404, "not_found")
 		}},
-		{Name: "toolkit/ten calls at once are made at once", Tell: func(x *Teller) {
+		{Name: "toolkit/ten calls at once are made at once", Run: func(x *Actor) {
 			server, _, agent := x.weather()
 			var lines []string
 			for n := range crowd {
@@ -173,25 +173,25 @@ func toolkitScenarios() []Story {
 				"none is answered before all have come")
 			assert.Equal(x, crowd, server.count("meet"))
 		}},
-		{Name: "toolkit/a tool that hangs costs its time, and one that fails is told", Tell: func(x *Teller) {
+		{Name: "toolkit/a tool that hangs costs its time, and one that fails is told", Run: func(x *Actor) {
 			_, toolkit, agent := x.weather()
 			x.patch("/toolkits/"+toolkit+"/tools/hang", object{"timeout_ms": 300}).is(200)
 			done := x.chat("agent_id", agent, "message", "/tool hang {}\n/tool broken {}").is(200)
 			assert.Contains(x, done.text("answer"), "hang → error: the ")
 			assert.Contains(x, done.text("answer"), "broken → error: the server answered 500: out of order")
 		}},
-		{Name: "toolkit/a long result is a file of the run", Tell: func(x *Teller) {
+		{Name: "toolkit/a long result is a file of the run", Run: func(x *Actor) {
 			_, _, agent := x.weather()
 			done := x.chat("agent_id", agent, "message", "/tool report {}").is(200)
 			assert.Contains(x, done.text("answer"), "[cut: the result has 420000 bytes")
 			file := done.text("files", 0, "file_id")
 			whole := x.get("/files/" + file).is(200)
 			assert.Len(x, whole.raw, 420_000)
-			newTeller(x.T, x.world, x.receiver).get("/files/"+file).problem(403, "outside_organization")
+			newActor(x.T, x.world, x.receiver).get("/files/"+file).problem(403, "outside_organization")
 			x.delete("/chats/" + done.text("chat_id")).is(204)
 			x.eventually("the file's end", func() bool { return x.gone("/files/" + file) })
 		}},
-		{Name: "toolkit/a picture that a tool gives is a file of the run", Tell: func(x *Teller) {
+		{Name: "toolkit/a picture that a tool gives is a file of the run", Run: func(x *Actor) {
 			_, _, agent := x.weather()
 			done := x.chat("agent_id", agent, "message", "/tool map {}").is(200)
 			assert.Equal(x, "map → [9 bytes of image/png; the user has them as the file map-1.png]",
@@ -200,7 +200,7 @@ func toolkitScenarios() []Story {
 			assert.Equal(x, "\x89PNG\r\n\x1a\n\x00", file.raw)
 			assert.Equal(x, "image/png", file.header.Get("Content-Type"))
 		}},
-		{Name: "toolkit/the rules of a tool", Tell: func(x *Teller) {
+		{Name: "toolkit/the rules of a tool", Run: func(x *Actor) {
 			server, toolkit, agent := x.weather()
 			rules := "/toolkits/" + toolkit + "/tools/"
 			x.patch(rules+"get_weather",
@@ -248,7 +248,7 @@ func toolkitScenarios() []Story {
 			x.patch(rules+"get_weather", object{"timeout_ms": 0}).problem(400, "invalid_request")
 			x.patch(rules+"nothing", object{"enabled": true}).problem(404, "not_found")
 		}},
-		{Name: "toolkit/rules that many change at once are all kept", Tell: func(x *Teller) {
+		{Name: "toolkit/rules that many change at once are all kept", Run: func(x *Actor) {
 			_, toolkit, _ := x.weather()
 			all, _ := toolNames(x.get("/toolkits/" + toolkit + "/tools").is(200))
 			var changing sync.WaitGroup
@@ -263,7 +263,7 @@ func toolkitScenarios() []Story {
 				assert.EqualValues(x, 1000+n, one.(object)["timeout_ms"])
 			}
 		}},
-		{Name: "toolkit/a refresh shows the difference and enables nothing", Tell: func(x *Teller) {
+		{Name: "toolkit/a refresh shows the difference and enables nothing", Run: func(x *Actor) {
 			server, toolkit, agent := x.weather()
 			server.set("/tides", "get", operation("get_tides", "harbour"))
 			server.set("/weather", "get", operation("get_weather", "place"))
@@ -282,7 +282,7 @@ func toolkitScenarios() []Story {
 			d = x.post("/toolkits/"+toolkit+"/refresh", nil).is(200)
 			assert.Equal(x, object{"added": []any{}, "removed": []any{}, "changed": []any{}}, d.body)
 		}},
-		{Name: "toolkit/credentials stay at the server they were given for", Tell: func(x *Teller) {
+		{Name: "toolkit/credentials stay at the server they were given for", Run: func(x *Actor) {
 			server, toolkit, agent := x.weather()
 			at := "/toolkits/" + toolkit
 			read := x.get(at).is(200)
@@ -348,7 +348,7 @@ func toolkitScenarios() []Story {
 				assert.Equal(x, 400, x.post("/agents/import", document).status, secret)
 			}
 		}},
-		{Name: "toolkit/arguments that do not fit are told, and not for ever", Tell: func(x *Teller) {
+		{Name: "toolkit/arguments that do not fit are told, and not for ever", Run: func(x *Actor) {
 			server, _, agent := x.weather()
 			once := x.chat("agent_id", agent, "message", tool("get_weather", object{"town": "Oslo"})).is(200)
 			assert.Contains(x, once.text("answer"), "the arguments do not fit: missing property 'city'")
@@ -360,7 +360,7 @@ func toolkitScenarios() []Story {
 				"get_weather 3 times one after another with arguments that do not fit")
 			assert.Zero(x, server.count("weather"))
 		}},
-		{Name: "toolkit/parameters that are too much work are told", Tell: func(x *Teller) {
+		{Name: "toolkit/parameters that are too much work are told", Run: func(x *Actor) {
 			_, address := x.serveTools()
 			levels := object{"l0": object{"type": "string"}}
 			for n := range 40 {
@@ -378,7 +378,7 @@ func toolkitScenarios() []Story {
 				"too much work")
 			x.post("/agents", object{"name": "a", "output_schema": object{"$ref": "#"}}).problem(400, "invalid_request")
 		}},
-		{Name: "toolkit/an agent that goes in circles is ended", Tell: func(x *Teller) {
+		{Name: "toolkit/an agent that goes in circles is ended", Run: func(x *Actor) {
 			var lines []string
 			for range 14 {
 				lines = append(lines, tool("echo", object{"text": "a"}), "/stream 1 1ms")
@@ -386,7 +386,7 @@ func toolkitScenarios() []Story {
 			assert.Contains(x, x.chat("message", strings.Join(lines, "\n")).is(500).text("message"),
 				"called echo with the same arguments 10 times")
 		}},
-		{Name: "toolkit/an agent's tokens and answers are bounded by what it says", Tell: func(x *Teller) {
+		{Name: "toolkit/an agent's tokens and answers are bounded by what it says", Run: func(x *Actor) {
 			small := x.post("/agents",
 				object{"name": "Small", "limits": object{"max_tokens": 5}}).is(201).text("agent_id")
 			message := "one two three four five\n" + tool("echo", object{"text": "a"})
@@ -398,7 +398,7 @@ func toolkitScenarios() []Story {
 			x.post("/agents", object{"name": "Wrong", "output_schema": object{"type": "colour"}}).problem(400,
 				"invalid_request")
 		}},
-		{Name: "toolkit/what cannot be", Tell: func(x *Teller) {
+		{Name: "toolkit/what cannot be", Run: func(x *Actor) {
 			_, address := x.serveTools()
 			good := object{"kind": "openapi", "name": "n", "url": address + "/openapi.json",
 				"credentials": object{"type": "bearer", "token": toolToken}}
@@ -437,9 +437,9 @@ func toolkitScenarios() []Story {
 			x.post("/agents", object{"name": "a", "toolkit_ids": []string{"0123456789abcdef01234567"}}).problem(400,
 				"invalid_request")
 		}},
-		{Name: "toolkit/each organization has its own", Tell: func(x *Teller) {
+		{Name: "toolkit/each organization has its own", Run: func(x *Actor) {
 			_, toolkit, _ := x.weather()
-			other := newTeller(x.T, x.world, x.receiver)
+			other := newActor(x.T, x.world, x.receiver)
 			other.get("/toolkits/"+toolkit).problem(403, "outside_organization")
 			other.patch("/toolkits/"+toolkit, object{"name": "mine"}).problem(403, "outside_organization")
 			other.delete("/toolkits/"+toolkit).problem(403, "outside_organization")
@@ -456,7 +456,7 @@ func toolkitScenarios() []Story {
 			x.delete("/toolkits/" + toolkit).is(204)
 			x.get("/toolkits/"+toolkit).problem(404, "not_found")
 		}},
-		{Name: "toolkit/a page has no more toolkits than were asked for", Tell: func(x *Teller) {
+		{Name: "toolkit/a page has no more toolkits than were asked for", Run: func(x *Actor) {
 			var all []string
 			for n := range 3 {
 				_, address := x.serveTools()
@@ -489,10 +489,10 @@ func toolkitScenarios() []Story {
 				assert.Equal(x, []string{builtin.text("toolkits", 0, "toolkit_id"), all[2], all[1], all[0]}, seen,
 					"limit %d", limit)
 			}
-			other := newTeller(x.T, x.world, x.receiver)
+			other := newActor(x.T, x.world, x.receiver)
 			assert.Nil(x, other.get("/toolkits?limit=1").is(200).at("next_cursor"), "there is no other")
 		}},
-		{Name: "toolkit/what a server adds takes no approval off another one's tool", Tell: func(x *Teller) {
+		{Name: "toolkit/what a server adds takes no approval off another one's tool", Run: func(x *Actor) {
 			server, hostile, _ := x.weather()
 			address := x.receiver.url + "/tools/" + x.Organization
 			bank := x.post("/toolkits", object{
@@ -531,7 +531,7 @@ func toolkitScenarios() []Story {
 			asks("pay_treasury")
 			assert.Zero(x, server.count("pay"))
 		}},
-		{Name: "toolkit/what a server says back has no credentials", Tell: func(x *Teller) {
+		{Name: "toolkit/what a server says back has no credentials", Run: func(x *Actor) {
 			_, address := x.serveTools()
 			toolkit := x.post("/toolkits", object{
 				"kind": "http", "name": "one", "url": address + "/weather",
@@ -546,7 +546,7 @@ func toolkitScenarios() []Story {
 				assert.Contains(x, told.raw, "?city=[credentials]")
 			}
 		}},
-		{Name: "toolkit/a single request", Tell: func(x *Teller) {
+		{Name: "toolkit/a single request", Run: func(x *Actor) {
 			_, address := x.serveTools()
 			toolkit := x.post("/toolkits", object{
 				"kind": "http", "name": "one", "url": address + "/weather",

@@ -16,7 +16,7 @@ func hexMAC(secret string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(m.Sum(nil))
 }
 
-func (x *Teller) delivery(run string) reply {
+func (x *Actor) delivery(run string) reply {
 	x.Helper()
 	return x.get("/webhooks/deliveries?run_id=" + run).is(200)
 }
@@ -24,7 +24,7 @@ func (x *Teller) delivery(run string) reply {
 // Webhook deliveries.
 func webhookScenarios() []Story {
 	return []Story{
-		{Name: "webhook/a terminal push for each way to end", Tell: func(x *Teller) {
+		{Name: "webhook/a terminal push for each way to end", Run: func(x *Actor) {
 			for n, c := range []struct{ message, status string }{{"x", "completed"}, {"/fail y", "failed"},
 				{"/sleep 20s", "cancelled"}} {
 				run := x.begin("message", c.message, "callback_url", x.address("ok"), "metadata", `{"k":"v"}`)
@@ -48,11 +48,11 @@ func webhookScenarios() []Story {
 				}
 			}
 		}},
-		{Name: "webhook/timed_out is pushed", Settings: "hasty", Tell: func(x *Teller) {
+		{Name: "webhook/timed_out is pushed", Settings: "hasty", Run: func(x *Actor) {
 			x.begin("message", "/sleep 20s", "callback_url", x.address("ok"))
 			assert.Equal(x, "timed_out", x.awaitPushes("ok", 1)[0].body["status"])
 		}},
-		{Name: "webhook/a push for each pause, and one for the end", Tell: func(x *Teller) {
+		{Name: "webhook/a push for each pause, and one for the end", Run: func(x *Actor) {
 			a := x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "callback_url", x.address("ok"), "chat_id",
 				"c").is(202)
 			x.chat("message", "first", "chat_id", "c").is(202)
@@ -74,7 +74,7 @@ func webhookScenarios() []Story {
 				return len(d.list("deliveries")) == 3
 			})
 		}},
-		{Name: "webhook/signatures: the specified one and the Standard Webhooks trio", Tell: func(x *Teller) {
+		{Name: "webhook/signatures: the specified one and the Standard Webhooks trio", Run: func(x *Actor) {
 			x.begin("message", "x", "callback_url", x.address("ok"))
 			p := x.awaitPushes("ok", 1)[0]
 			assert.Equal(x, hexMAC("a plain secret", p.raw), p.header.Get("X-Agent-Signature"))
@@ -104,7 +104,7 @@ func webhookScenarios() []Story {
 			assert.Equal(x, hexMAC(third, p.raw), p.header.Get("X-Agent-Signature"))
 			assert.Error(x, verify(second, p))
 		}},
-		{Name: "webhook/5xx is tried again with the same id and bytes", Tell: func(x *Teller) {
+		{Name: "webhook/5xx is tried again with the same id and bytes", Run: func(x *Actor) {
 			run := x.begin("message", "x", "callback_url", x.address("flaky"))
 			pushes := x.awaitPushes("flaky", 2)
 			assert.Equal(x, pushes[0].header.Get("Webhook-Id"), pushes[1].header.Get("Webhook-Id"))
@@ -116,11 +116,11 @@ func webhookScenarios() []Story {
 			assert.Equal(x, 503.0, d.number("deliveries", 0, "attempts", 0, "status"))
 			assert.Equal(x, "thank you", d.text("deliveries", 0, "attempts", 1, "response_excerpt"))
 		}},
-		{Name: "webhook/a broken connection is tried again", Tell: func(x *Teller) {
+		{Name: "webhook/a broken connection is tried again", Run: func(x *Actor) {
 			x.begin("message", "x", "callback_url", x.address("reset"))
 			x.awaitPushes("reset", 2)
 		}},
-		{Name: "webhook/4xx and redirects end it, redelivery is another try", Tell: func(x *Teller) {
+		{Name: "webhook/4xx and redirects end it, redelivery is another try", Run: func(x *Actor) {
 			for _, behaviour := range []string{"gone", "redirect"} {
 				run := x.begin("message", "x", "callback_url", x.address(behaviour))
 				x.eventually("failed", func() bool {
@@ -135,7 +135,7 @@ func webhookScenarios() []Story {
 					func() bool { return len(x.delivery(run).list("deliveries", 0, "attempts")) == 2 })
 			}
 		}},
-		{Name: "webhook/redelivery of a delivered one needs force", Tell: func(x *Teller) {
+		{Name: "webhook/redelivery of a delivered one needs force", Run: func(x *Actor) {
 			run := x.begin("message", "x", "callback_url", x.address("ok"))
 			x.awaitPushes("ok", 1)
 			x.eventually("delivered",
@@ -146,7 +146,7 @@ func webhookScenarios() []Story {
 			x.awaitPushes("ok", 2)
 			x.post("/webhooks/deliveries/0123456789abcdef01234567/redeliver", nil).problem(404, "not_found")
 		}},
-		{Name: "webhook/a name that leads inside is refused at the dial", Tell: func(x *Teller) {
+		{Name: "webhook/a name that leads inside is refused at the dial", Run: func(x *Actor) {
 			run := x.begin("message", "x", "callback_url", "https://localhost:1/")
 			x.await(run, "completed")
 			x.eventually("failed", func() bool {
@@ -155,7 +155,7 @@ func webhookScenarios() []Story {
 			})
 			assert.Len(x, x.delivery(run).list("deliveries", 0, "attempts"), 1)
 		}},
-		{Name: "webhook/a test push", Tell: func(x *Teller) {
+		{Name: "webhook/a test push", Run: func(x *Actor) {
 			assert.Equal(x, 200.0,
 				x.post("/webhooks/test", object{"callback_url": x.address("ok")}).is(200).number("status"))
 			assert.Len(x, x.pushes("ok"), 1)

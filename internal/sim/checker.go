@@ -30,7 +30,7 @@ type checker struct {
 	runs   map[string]record.Run
 	slots  map[table.Key]string
 	ledger map[string]record.Entry
-	hooks  map[table.Key]record.Hook
+	hooks  map[table.Key]record.Delivery
 	due    map[table.Key]time.Time
 
 	runningMS map[string]int64     // time observed as running
@@ -63,7 +63,7 @@ type checker struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		world: w, runs: map[string]record.Run{}, slots: map[table.Key]string{}, ledger: map[string]record.Entry{},
-		hooks: map[table.Key]record.Hook{},
+		hooks: map[table.Key]record.Delivery{},
 		due:   map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{},
 		entered:  map[string]int{},
 		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, going: map[string]bool{},
@@ -356,20 +356,20 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		delete(c.hooks, key)
 	case kind == "hook":
 		before, there := c.hooks[key]
-		if there && before.Body != a.Hooks[0].Body {
+		if there && before.Body != a.Deliveries[0].Body {
 			c.violated(7, "the body of %s changed", key)
 		}
-		if !there && item.Due.Before(a.Hooks[0].NextAttempt.Add(lifecycle.DispatchGrace)) {
+		if !there && item.Due.Before(a.Deliveries[0].NextAttempt.Add(lifecycle.DispatchGrace)) {
 			c.violated(7, "the new delivery %s is due before its own nudge had time to come", key)
 		}
-		c.hooks[key] = a.Hooks[0]
-		if h := a.Hooks[0]; h.State == record.HookFailed && h.Tries < 8 && len(h.Attempts) > 0 {
+		c.hooks[key] = a.Deliveries[0]
+		if h := a.Deliveries[0]; h.State == record.DeliveryFailed && h.Tries < 8 && len(h.Attempts) > 0 {
 			if last := h.Attempts[len(h.Attempts)-1].Status; last == 0 || last >= 500 {
 				c.violated(7, "delivery %s was given up after %d tries, the last with %d", h.DeliveryID, h.Tries, last)
 			}
 		}
-		if a.Hooks[0].State == record.HookDelivered {
-			c.delivered[a.Hooks[0].DeliveryID] = true
+		if a.Deliveries[0].State == record.DeliveryDelivered {
+			c.delivered[a.Deliveries[0].DeliveryID] = true
 		}
 	}
 }
@@ -417,7 +417,7 @@ func (c *checker) head(id string, r record.Run) {
 	if before.Status != r.Status && !legal(before.Status, r.Status) {
 		c.violated(2, "run %s went from %s to %s", id, before.Status, r.Status)
 	}
-	if before.Status != r.Status && r.Status.Rests() {
+	if before.Status != r.Status && r.Status.Settled() {
 		c.accounted(r)
 	}
 	if before.Status.Active() && r.Status.Terminal() {
@@ -440,7 +440,7 @@ func (c *checker) head(id string, r record.Run) {
 		now.Sub(before.QueuedAt) < startDeadline-c.world.skew {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
-	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.Rests() {
+	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.Settled() {
 		c.entered[id]++
 	}
 	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") &&
@@ -462,8 +462,8 @@ func (c *checker) head(id string, r record.Run) {
 }
 
 func legal(from, to lifecycle.Status) bool {
-	return slices.ContainsFunc(lifecycle.Moves(),
-		func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
+	return slices.ContainsFunc(lifecycle.Transitions(),
+		func(m lifecycle.Transition) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
 }
 
 // standing checks the invariants that hold after every commit.
@@ -592,7 +592,7 @@ func (c *checker) final() {
 		for key, h := range c.hooks {
 			if key.Part == "hook/"+id {
 				rows++
-				if h.State == record.HookPending {
+				if h.State == record.DeliveryPending {
 					c.violated(7, "delivery %s is still pending", key)
 				}
 			}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 )
 
@@ -509,42 +509,42 @@ func (c *client) watch(a *actor) {
 			return
 		}
 		right, ended := d.tenants.RightTo(p, e.Value.Agent), false
-		var last feed.Event
-		err = d.feed.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e feed.Event) error {
+		var last stream.Event
+		err = d.feed.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e stream.Event) error {
 			if c.powers != nil {
 				if ended = !right.Lasts(ctx); ended {
-					return feed.ErrStop
+					return stream.ErrStop
 				}
 				if may, certain := c.powers.certain(c.who.Organization.ID, t, n, c.now.Add(-c.streamsOn())); certain &&
 					!may {
 					c.checker.violated(22, "user %s is still shown run %s", c.who.User.ID, run)
 				}
 			}
-			if first && e.Event != feed.Init {
+			if first && e.Event != stream.Init {
 				c.checker.violated(11, "the stream of %s began with %s", run, e.Event)
 			}
 			first = false
 			switch e.Event {
-			case feed.Init:
+			case stream.Init:
 				text = *e.Text
 				clear(steps)
 				for _, step := range *e.Steps {
 					c.tell(steps, run, step)
 				}
-			case feed.Delta:
+			case stream.Delta:
 				text += *e.Text
-			case feed.StepEvent:
+			case stream.StepEvent:
 				c.tell(steps, run, *e.Step)
 			}
 			last = e
 			// A process that was suspended may send a heartbeat before it checks.
 			r, slack := c.checker.runs[run], 2*time.Minute+c.skew
-			if e.Event == feed.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack &&
+			if e.Event == stream.Heartbeat && r.Status.Terminal() && c.now.Sub(r.FinishedAt) > slack &&
 				c.now.Sub(d.frozen) > slack {
 				c.checker.violated(11, "the stream of %s goes on though it ended at %s", run, r.FinishedAt)
 			}
 			if c.now.Sub(began) > 10*time.Minute {
-				return feed.ErrStop
+				return stream.ErrStop
 			}
 			return nil
 		})
@@ -555,10 +555,10 @@ func (c *client) watch(a *actor) {
 		var result struct {
 			Answer string `json:"answer"`
 		}
-		if last.Event == feed.Done {
+		if last.Event == stream.Done {
 			_ = json.Unmarshal(last.Run.Result, &result)
 		}
-		if last.Event == feed.Done && last.Run.Status == string(lifecycle.Completed) && text != result.Answer {
+		if last.Event == stream.Done && last.Run.Status == string(lifecycle.Completed) && text != result.Answer {
 			c.checker.violated(11, "the stream of %s joined to %q, and the result is %s", run, text, last.Run.Result)
 		}
 		if ended {
@@ -568,7 +568,7 @@ func (c *client) watch(a *actor) {
 			}
 			return
 		}
-		if last.Event != feed.Done && c.now.Sub(began) <= 10*time.Minute {
+		if last.Event != stream.Done && c.now.Sub(began) <= 10*time.Minute {
 			c.checker.violated(11, "the stream of %s ended with %s", run, last.Event)
 		}
 	})

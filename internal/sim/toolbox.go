@@ -78,7 +78,7 @@ func (t *toolbox) call(ctx context.Context, d tool.Definition, i tool.Invocation
 	if behaviour == 3 {
 		return tool.Result{}, tool.Fail("the server answered 500") // after its effect
 	}
-	done := tool.Said("done")
+	done := tool.TextResult("done")
 	if behaviour > 8 && !t.world.quiet {
 		done.Files = []tool.File{{Name: "made.txt", ContentType: "text/plain", Data: []byte("made")}}
 	}

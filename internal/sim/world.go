@@ -17,15 +17,14 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
-	"agentplatform/internal/move"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/cachetable"
@@ -35,6 +34,7 @@ import (
 	"agentplatform/internal/tool"
 	"agentplatform/internal/tool/builtintool"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/webhook"
 	"agentplatform/internal/worker"
 )
@@ -97,8 +97,8 @@ type deployment struct {
 	sweeper  *sweep.Sweeper
 	sender   *webhook.Sender
 	remover  *removal.Remover
-	feed     *feed.Feed
-	shell    *move.Shell
+	feed     *stream.Hub
+	shell    *transition.Executor
 	files    *files.Files
 	tenants  *tenant.Tenants
 	toolkits *toolkit.Toolkits
@@ -264,16 +264,16 @@ func (w *world) deploy(name string) {
 		Before: func(faulttable.Call) faulttable.Fault { return w.feedFault(p) },
 		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
 	}
-	d.feed = feed.New(frames, feed.Polling{Host: m, Every: time.Second}, m)
-	d.shell = &move.Shell{
-		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Bell: feed.Polling{}, Host: m, Log: log,
+	d.feed = stream.New(frames, stream.Polling{Host: m, Every: time.Second}, m)
+	d.shell = &transition.Executor{
+		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Notifier: stream.Polling{}, Host: m, Log: log,
 		Caps: tenants.Caps, StartDeadline: startDeadline,
 	}
-	d.intake = &intake.Intake{Shell: d.shell, Store: d.store, Tenants: tenants, Host: m}
+	d.intake = &intake.Intake{Executor: d.shell, Store: d.store, Tenants: tenants, Host: m}
 	box := &toolbox{builtintool.New(m), w, p, m}
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
-		Shell: d.shell, Store: d.store, Known: known, Feed: d.feed, Host: m, Log: log, Lease: lease,
+		Executor: d.shell, Store: d.store, Known: known, Hub: d.feed, Host: m, Log: log, Lease: lease,
 		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
@@ -283,9 +283,9 @@ func (w *world) deploy(name string) {
 	if w.server != nil {
 		d.worker.Tools = opener{d.toolkits, w.server}
 	}
-	d.sweeper = &sweep.Sweeper{Shell: d.shell, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
+	d.sweeper = &sweep.Sweeper{Executor: d.shell, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
-	d.remover = &removal.Remover{Shell: d.shell, Store: d.store, Host: m}
+	d.remover = &removal.Remover{Executor: d.shell, Store: d.store, Host: m}
 	for n := range 3 {
 		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })
 	}

@@ -17,19 +17,19 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
 )
 
 // Sweeper reconciles due items.
 type Sweeper struct {
-	Shell *move.Shell
-	Store *record.Store
-	Queue queue.Queue
-	Host  host.Host
-	Log   *slog.Logger
+	Executor *transition.Executor
+	Store    *record.Store
+	Queue    queue.Queue
+	Host     host.Host
+	Log      *slog.Logger
 }
 
 const (
@@ -80,7 +80,7 @@ func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 				return err
 			}
 			died := host.Catch(func() {
-				if err := s.look(ctx, e); err != nil {
+				if err := s.reconcile(ctx, e); err != nil {
 					s.Log.Warn("a look failed", "item", e.Kind+"/"+e.ID, "error", err)
 				}
 			})
@@ -94,12 +94,12 @@ func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 	}
 }
 
-func (s *Sweeper) look(ctx context.Context, due record.DueItem) error {
+func (s *Sweeper) reconcile(ctx context.Context, due record.DueItem) error {
 	switch due.Kind {
 	case "run":
 		return s.run(ctx, due.ID)
 	case "hook":
-		return s.hook(ctx, due.ID, due.Place)
+		return s.delivery(ctx, due.ID, due.Place)
 	case "job":
 		return s.job(ctx, due.ID)
 	case "file":
@@ -118,7 +118,7 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 		return err // retried by the next sweep
 	}
 	now := s.Host.Now()
-	todo := lifecycle.Look(e.Value.Run, now, s.Shell.Boot)
+	todo := lifecycle.Next(e.Value.Run, now, s.Executor.ProcessID)
 	event := todo.Event
 	if event == nil && !todo.Execute && e.Value.Due.After(now) {
 		return nil // not due yet; only Adopt reads it this early
@@ -134,7 +134,7 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 		event = lifecycle.Postpone{Due: next}
 	}
 	// One try: if another process was faster, it has reconciled the run.
-	_, _, err = s.Shell.Make(ctx, e, s.Store.Begin(s.Host.NewID()), move.Change{Event: event})
+	_, _, err = s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
 	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
 	}
@@ -158,21 +158,21 @@ func (s *Sweeper) nudge(ctx context.Context, kind events.NudgeKind, id, group st
 	return again
 }
 
-func (s *Sweeper) hook(ctx context.Context, run, place string) error {
-	_, sequence, ok := record.ParseHookID(run + "/" + place)
+func (s *Sweeper) delivery(ctx context.Context, run, place string) error {
+	_, sequence, ok := record.ParseDeliveryID(run + "/" + place)
 	if !ok {
 		return nil
 	}
-	e, found, err := s.Store.Hook(ctx, run, sequence)
+	e, found, err := s.Store.DeliveryAt(ctx, run, sequence)
 	now := s.Host.Now()
-	if err != nil || !found || e.Value.NextAttempt.After(now) || e.Value.Claimed(now, s.Shell.Boot) {
+	if err != nil || !found || e.Value.NextAttempt.After(now) || e.Value.Claimed(now, s.Executor.ProcessID) {
 		return err // not due: called by Adopt, or the index lags
 	}
 	wait := s.nudge(ctx, events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization)
 	if wait == again { // the queue is behind: further nudges would make that worse
 		wait = min(max(again, now.Sub(e.Value.NextAttempt)), longest)
 	}
-	e.Value.LookAt = now.Add(wait)
+	e.Value.CheckAt = now.Add(wait)
 	tx := s.Store.Begin(s.Host.NewID())
 	tx.PutHook(e)
 	return ignoreStale(tx.Commit(ctx))
@@ -196,7 +196,7 @@ func (s *Sweeper) file(ctx context.Context, id string) error {
 		return nil // removed, has a holder, or not due yet
 	}
 	at := s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, record.FileNudge(id), e.Value.Organization))
-	return ignoreStale(s.Store.LookAgainAtFile(ctx, e, at))
+	return ignoreStale(s.Store.RecheckFile(ctx, e, at))
 }
 
 func ignoreStale(err error) error {

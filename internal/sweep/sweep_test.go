@@ -15,12 +15,12 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/transition"
 )
 
 // bad is a table in which one partition cannot be read.
@@ -61,12 +61,12 @@ func TestFailingItemDoesNotStopTheSweep(t *testing.T) {
 			store := record.New(items, &memblob.Store{}, h)
 			var log bytes.Buffer
 			l := slog.New(slog.NewTextHandler(&log, nil))
-			s := &sweep.Sweeper{Shell: &move.Shell{Store: store, Host: h, Log: l}, Store: store, Queue: found,
+			s := &sweep.Sweeper{Executor: &transition.Executor{Store: store, Host: h, Log: l}, Store: store, Queue: found,
 				Host: h, Log: l}
 			var ids []string
 			for range 20 {
 				var r record.Run
-				r.RunID, r.Organization, r.Status = h.NewID(), record.Nobody, lifecycle.Queued
+				r.RunID, r.Organization, r.Status = h.NewID(), record.NoOrganization, lifecycle.Queued
 				r.Due, r.StartBy = h.Now().Add(-time.Minute), h.Now().Add(time.Hour)
 				tx := store.Begin(r.RunID)
 				tx.PutRun(record.Fresh(r))

@@ -65,7 +65,7 @@ type Item struct {
 	Key
 	Owner   string    // the organization that owns it, "-" for none; never empty
 	Version int64     // 1 after a put with Absent, plus 1 with each VersionIs, 0 after an unconditional put
-	Move    string    // write id: the transition that wrote it
+	WriteID string    // write id: the transition that wrote it
 	Schema  int       // version of the body's schema
 	Due     time.Time // when it must be reconciled; zero: never
 	Expires time.Time // from then on it counts as absent, and is removed later; zero: never
@@ -248,7 +248,7 @@ func AsRefused(err error) (*Refused, bool) {
 
 // Size is the size of an item for the limits in bytes: its names, its body, and 64.
 func (i Item) Size() int {
-	n := len(i.Part) + len(i.Sort) + len(i.Owner) + len(i.Move) + len(i.Body) + 64
+	n := len(i.Part) + len(i.Sort) + len(i.Owner) + len(i.WriteID) + len(i.Body) + 64
 	for _, l := range i.Lists {
 		n += len(l.Part) + len(l.Sort)
 	}

@@ -133,7 +133,7 @@ func (t *Tenants) sender(ctx context.Context, organization, user, key string) (P
 	case !isGone(err):
 		return p, err
 	}
-	p.User.GroupIDs, err = record.There[record.Group](ctx, t.known, scope, p.User.GroupIDs)
+	p.User.GroupIDs, err = record.Existing[record.Group](ctx, t.known, scope, p.User.GroupIDs)
 	return p, err
 }
 

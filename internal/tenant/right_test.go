@@ -253,7 +253,7 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 	ofUser, ofAll, err := w.Caps(t.Context(), w.name, person.User.ID)
 	require.NoError(t, err)
 	assert.Equal(t, []int{2, 50}, []int{ofUser, ofAll})
-	ofUser, ofAll, err = w.Caps(t.Context(), record.Nobody, "somebody who has gone")
+	ofUser, ofAll, err = w.Caps(t.Context(), record.NoOrganization, "somebody who has gone")
 	require.NoError(t, err)
 	assert.Equal(t, []int{5, record.Uncapped}, []int{ofUser, ofAll})
 
@@ -395,7 +395,7 @@ func TestEmailAddressIsUniqueInItsOrganization(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, taken("b@example.com"))
 	for range 2 {
-		_, err := w.CreateUser(ctx, operator, record.Nobody, tenant.UserEdit{Email: to("x@example.com")})
+		_, err := w.CreateUser(ctx, operator, record.NoOrganization, tenant.UserEdit{Email: to("x@example.com")})
 		assert.NoError(t, err, "those who belong to none have theirs as they like")
 	}
 	other, err := w.CreateOrganization(ctx, tenant.OrganizationEdit{Name: to("other")})

@@ -110,7 +110,7 @@ func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text 
 		return p, hide(err)
 	}
 	p.User = user.Value
-	if p.User.GroupIDs, err = record.There[record.Group](
+	if p.User.GroupIDs, err = record.Existing[record.Group](
 		ctx, s, record.Of(p.Key.Organization), p.User.GroupIDs,
 	); err != nil {
 		return p, err
@@ -177,8 +177,8 @@ func (t *Tenants) Organization(ctx context.Context, id string) (record.Organizat
 }
 
 func organization(ctx context.Context, s record.Reader, id string) (record.Organization, error) {
-	if id == record.Nobody {
-		return record.Organization{ID: record.Nobody}, nil
+	if id == record.NoOrganization {
+		return record.Organization{ID: record.NoOrganization}, nil
 	}
 	e, err := record.Resource[record.Organization](ctx, s, record.System(), id)
 	return e.Value, err
@@ -197,7 +197,7 @@ func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, 
 		return 0, 0, err
 	}
 	ofUser, ofOrganization = t.CapsOf(o, u.Value)
-	if organization == record.Nobody {
+	if organization == record.NoOrganization {
 		ofOrganization = record.Uncapped
 	}
 	return ofUser, ofOrganization, nil

@@ -35,7 +35,7 @@ func TestStoredDataYieldsNoRunToken(t *testing.T) {
 	require.NoError(t, err)
 	old := table.Key{Part: "deployment", Sort: "secret"}
 	require.NoError(t, w.items.Commit(t.Context(), "old", table.Put(table.Item{
-		Key: old, Owner: "-", Move: "old", Schema: 1, Body: body,
+		Key: old, Owner: "-", WriteID: "old", Schema: 1, Body: body,
 	}, table.Absent())))
 	claims := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
 		`{"run":"a run","key":%q,"end":4102444800}`, p.Key.ID))

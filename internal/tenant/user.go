@@ -102,7 +102,7 @@ func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after 
 		return nil
 	}
 	wanted := "" // the id of the row of after's address
-	if after.Email != "" && after.Organization != record.Nobody {
+	if after.Email != "" && after.Organization != record.NoOrganization {
 		address := compared(after.Email)
 		wanted = record.EmailID(after.Organization, address)
 		rows, err := t.emails(ctx, after)

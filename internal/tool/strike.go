@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Struck replaces credentials in a text.
-const Struck = "[credentials]"
+// Redacted replaces credentials in a text.
+const Redacted = "[credentials]"
 
 // leastSecret is the shortest secret that is removed, in bytes: a shorter one would occur in every text.
 const leastSecret = 4
@@ -29,7 +29,7 @@ func (c Credentials) Strike() func(text string) string {
 	}
 	pairs := make([]string, 0, 2*len(forms))
 	for _, form := range forms {
-		pairs = append(pairs, form, Struck)
+		pairs = append(pairs, form, Redacted)
 	}
 	replacer := strings.NewReplacer(pairs...)
 	return func(text string) string {
@@ -38,7 +38,7 @@ func (c Credentials) Strike() func(text string) string {
 			for _, form := range forms {
 				for n := min(len(form), len(rest)); n >= leastSecret; n-- {
 					if strings.HasSuffix(rest, form[:n]) {
-						return rest[:len(rest)-n] + Struck + "…"
+						return rest[:len(rest)-n] + Redacted + "…"
 					}
 				}
 			}

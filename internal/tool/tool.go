@@ -136,8 +136,8 @@ type File struct {
 	Data        []byte
 }
 
-// Said is a result of text only.
-func Said(text string) Result { return Result{Text: text} }
+// TextResult is a result of text only.
+func TextResult(text string) Result { return Result{Text: text} }
 
 // String is the result as text that mentions the files.
 func (r Result) String() string {
@@ -151,8 +151,8 @@ func (r Result) String() string {
 	return strings.Join(parts, "\n")
 }
 
-// Shelf is an optional interface of a kind: it lists what an endpoint offers beside tools.
-type Shelf interface {
+// Browser is an optional interface of a kind: it lists what an endpoint offers beside tools.
+type Browser interface {
 	Browse(ctx context.Context, e Endpoint) (Offerings, error)
 }
 
@@ -245,8 +245,8 @@ func isLonger(longer, name string) bool {
 	return strings.HasPrefix(longer, name+"_") || (len(name) > MaxName/2 && strings.HasPrefix(longer, name[:MaxName/2]))
 }
 
-// Taken are the names of the agent loop's own tools: no toolkit's tool is offered under one of them.
-var Taken = []string{"ask_user", "search"}
+// ReservedNames are the names of the agent loop's own tools: no toolkit's tool is offered under one of them.
+var ReservedNames = []string{"ask_user", "search"}
 
 // Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.
 type Approval struct {
@@ -255,10 +255,10 @@ type Approval struct {
 	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is present
 }
 
-// Asks says whether a call with these arguments, in their normal form, needs approval, and why. Arguments that
+// Required says whether a call with these arguments, in their normal form, needs approval, and why. Arguments that
 // cannot be read need approval. Members match regardless of case, as some servers ignore it. For a value that is
 // no text, the pattern is matched against its JSON and against each string and number in it.
-func (a Approval) Asks(arguments json.RawMessage) (why string, asks bool) {
+func (a Approval) Required(arguments json.RawMessage) (why string, asks bool) {
 	switch a.Mode {
 	case "", "never":
 		return "", false

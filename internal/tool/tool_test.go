@@ -40,7 +40,7 @@ func TestACallNeedsApprovalByModeAndPattern(t *testing.T) {
 		"such a pattern, without the member": {when("to", "("), `{}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			why, asks := c.rule.Asks(json.RawMessage(c.arguments))
+			why, asks := c.rule.Required(json.RawMessage(c.arguments))
 			assert.Equal(t, c.asks, asks)
 			assert.Equal(t, asks, why != "")
 		})

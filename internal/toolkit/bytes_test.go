@@ -14,7 +14,6 @@ import (
 
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
-	"agentplatform/internal/move"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/table"
@@ -22,6 +21,7 @@ import (
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/transition"
 )
 
 // documents is a kind whose tools are in the toolkit's document.
@@ -100,9 +100,9 @@ func (e *estate) named(t *testing.T) []string {
 func (e *estate) settle(t *testing.T) {
 	e.clock.by += time.Hour
 	remover := &removal.Remover{
-		Store: e.Store,
-		Host:  e.clock,
-		Shell: &move.Shell{Store: e.Store, Host: e.clock, Log: slog.New(slog.DiscardHandler)},
+		Store:    e.Store,
+		Host:     e.clock,
+		Executor: &transition.Executor{Store: e.Store, Host: e.clock, Log: slog.New(slog.DiscardHandler)},
 	}
 	for shard := range table.DueShards {
 		due, err := e.Store.Due(t.Context(), shard, e.clock.Now(), 100)

@@ -176,7 +176,7 @@ func TestCredentialsAreSentOnlyToTheirServer(t *testing.T) {
 
 				moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{URL: at(kind, other, nil).URL})
 				require.NoError(t, err)
-				assert.Empty(t, moved.Value.Lets, "who moves a toolkit sees that its credentials are gone")
+				assert.Empty(t, moved.Value.CredentialsType, "who moves a toolkit sees that its credentials are gone")
 				assert.Empty(t, enabled(t, s, e.Value.ID), "and decides anew what of it may be called")
 				useAll(t, s, e.Value.ID)
 				requests, words := other.seen()
@@ -199,7 +199,7 @@ func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
 			secret := schemes["bearer"]
 			moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{URL: at(kind, other, nil).URL, Credentials: &secret})
 			require.NoError(t, err)
-			assert.Equal(t, "bearer", moved.Value.Lets)
+			assert.Equal(t, "bearer", moved.Value.CredentialsType)
 			assert.Equal(t, []string{other.URL}, moved.Value.Origins)
 			useAll(t, s, e.Value.ID)
 			_, words := other.seen()
@@ -208,7 +208,7 @@ func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
 			assert.Empty(t, words)
 			renamed, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{Name: text("renamed"), URL: at(kind, other, nil).URL})
 			require.NoError(t, err)
-			assert.Equal(t, "bearer", renamed.Value.Lets, "what stays where it is keeps them")
+			assert.Equal(t, "bearer", renamed.Value.CredentialsType, "what stays where it is keeps them")
 		})
 	}
 }
@@ -222,7 +222,7 @@ func TestChangedBaseURLRemovesCredentials(t *testing.T) {
 	require.NoError(t, err)
 	moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{BaseURL: text(other.URL + "/v1")})
 	require.NoError(t, err)
-	assert.Empty(t, moved.Value.Lets)
+	assert.Empty(t, moved.Value.CredentialsType)
 	useAll(t, s, e.Value.ID)
 	requests, words := other.seen()
 	assert.NotZero(t, requests)

@@ -46,7 +46,7 @@ func (k discreet) Call(
 // Browse lists what an endpoint offers besides tools. Its errors are those of the kind, and one for a kind that is no
 // tool.Shelf.
 func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
-	shelf, ok := k.Kind.(tool.Shelf)
+	shelf, ok := k.Kind.(tool.Browser)
 	if !ok {
 		return tool.Offerings{}, errors.New("toolkit: the kind has no shelf")
 	}

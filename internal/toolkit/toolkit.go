@@ -261,7 +261,7 @@ func places(t record.Toolkit) (list []string) {
 // give stores credentials in a toolkit, for the servers that its owner names; nil or an empty type removes them. When
 // the owner names no server but has given the document, they are for the servers of the document's tools.
 func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
-	t.Credentials, t.Lets, t.Origins = "", "", nil
+	t.Credentials, t.CredentialsType, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 	if err != nil {
 		return err
 	}
-	t.Lets, t.Origins = bound.Type, bound.Origins
+	t.CredentialsType, t.Origins = bound.Type, bound.Origins
 	t.Credentials, err = s.Sealer.Seal(ctx, sealedFor(*t), string(plain))
 	return err
 }
@@ -296,7 +296,7 @@ const strays = "it leads to a server that the toolkit's credentials were not giv
 func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l list) error {
 	for i := range l.Tools {
 		at, one := l.Tools[i].Origin(), &l.Tools[i]
-		switch stray := t.Lets != "" && at != "" && !slices.Contains(t.Origins, at); {
+		switch stray := t.CredentialsType != "" && at != "" && !slices.Contains(t.Origins, at); {
 		case stray && one.Problem == "":
 			one.Enabled, one.Problem = false, strays
 		case !stray && one.Problem == strays:

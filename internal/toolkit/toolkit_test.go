@@ -39,7 +39,7 @@ func (k *kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 
 func (k *kind) Call(_ context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	k.let = e.Credentials
-	return tool.Said(d.Name + " as " + i.Name), nil
+	return tool.TextResult(d.Name + " as " + i.Name), nil
 }
 
 func sealer(t *testing.T, first byte) seal.Sealer {

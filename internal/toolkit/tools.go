@@ -187,7 +187,7 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	if err != nil {
 		return tool.Offerings{}, err
 	}
-	if _, ok := s.Kinds[e.Value.Kind].(tool.Shelf); !ok {
+	if _, ok := s.Kinds[e.Value.Kind].(tool.Browser); !ok {
 		return tool.Offerings{}, nil
 	}
 	endpoint, err := s.endpoint(ctx, e.Value)
@@ -241,7 +241,7 @@ func (s *Toolkits) Try(
 			return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
 		}
 	}
-	if _, asks := tools[at].Approval.Asks(arguments); asks {
+	if _, asks := tools[at].Approval.Required(arguments); asks {
 		if err := approve(); err != nil {
 			return Attempt{}, err
 		}
@@ -281,7 +281,7 @@ func (t Tool) limit() time.Duration {
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	var offers []tool.Offer
 	names := map[string]bool{}
-	for _, name := range tool.Taken {
+	for _, name := range tool.ReservedNames {
 		names[name] = true
 	}
 	for _, id := range ids {

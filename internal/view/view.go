@@ -159,8 +159,8 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 			return nil, err
 		}
 		message := p.Input.Message
-		if p.Ticket.Agent != r.Agent {
-			other, err := s.StandingAgent(ctx, record.Of(r.Organization), p.Ticket.Agent)
+		if p.Spec.Agent != r.Agent {
+			other, err := s.StandingAgent(ctx, record.Of(r.Organization), p.Spec.Agent)
 			if err != nil && !problem.Is(err, "not_found") {
 				return nil, err
 			}

@@ -16,13 +16,13 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/webhook"
 )
 
@@ -35,7 +35,7 @@ type stage struct {
 	store   *record.Store
 	sender  *webhook.Sender
 	sweeper *sweep.Sweeper
-	hook    record.Hook
+	hook    record.Delivery
 	tried   []bool
 	fails   func() bool // says whether a call of the store or blob store fails; nil: none
 }
@@ -168,9 +168,9 @@ func newStage(t *testing.T) *stage {
 		Tried: func(delivered bool) { s.tried = append(s.tried, delivered) },
 	}
 	s.sweeper = &sweep.Sweeper{
-		Shell: &move.Shell{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c, Log: log,
+		Executor: &transition.Executor{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c, Log: log,
 	}
-	s.due(t, record.Hook{Organization: record.Nobody, CallbackURL: "https://example.com/", Body: "{}"})
+	s.due(t, record.Delivery{Organization: record.NoOrganization, CallbackURL: "https://example.com/", Body: "{}"})
 	return s
 }
 
@@ -183,11 +183,11 @@ func (s *stage) plain(faulttable.Call) faulttable.Fault {
 }
 
 // due stores a delivery that has been due for a second, of its own run.
-func (s *stage) due(t *testing.T, h record.Hook) {
+func (s *stage) due(t *testing.T, h record.Delivery) {
 	t.Helper()
 	var run record.Run
 	run.RunID, run.Organization, run.Status = s.clock.NewID(), h.Organization, lifecycle.AwaitingInput
-	h.RunID, h.Sequence, h.State, h.NextAttempt = run.RunID, 1, record.HookPending, s.clock.now.Add(-time.Second)
+	h.RunID, h.Sequence, h.State, h.NextAttempt = run.RunID, 1, record.DeliveryPending, s.clock.now.Add(-time.Second)
 	h.DeliveryID = record.DeliveryID(h.RunID, h.Sequence)
 	tx := s.store.Begin("made")
 	tx.PutRun(record.Fresh(run))
@@ -196,9 +196,9 @@ func (s *stage) due(t *testing.T, h record.Hook) {
 	s.hook = h
 }
 
-func (s *stage) now(t *testing.T) record.Hook {
+func (s *stage) now(t *testing.T) record.Delivery {
 	t.Helper()
-	e, found, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+	e, found, err := s.store.DeliveryAt(t.Context(), s.hook.RunID, 1)
 	require.NoError(t, err)
 	require.True(t, found)
 	return e.Value
@@ -213,9 +213,9 @@ func (s *stage) handle(t *testing.T) time.Duration {
 }
 
 // edit writes the delivery as another writer would.
-func (s *stage) edit(t *testing.T, change func(h *record.Hook)) {
+func (s *stage) edit(t *testing.T, change func(h *record.Delivery)) {
 	t.Helper()
-	e, _, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+	e, _, err := s.store.DeliveryAt(t.Context(), s.hook.RunID, 1)
 	require.NoError(t, err)
 	change(&e.Value)
 	tx := record.New(s.items.Inner, blobs{&memblob.Store{}, s}, s.clock).Begin("rival")

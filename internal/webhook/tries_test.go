@@ -30,7 +30,7 @@ func TestDeliveryIsTriedEightTimesWithBackOff(t *testing.T) {
 			}
 			assert.Equal(t, want, s.handle(t), try)
 			h := s.now(t)
-			assert.Equal(t, []any{record.HookPending, s.clock.now.Add(want)}, []any{h.State, h.NextAttempt})
+			assert.Equal(t, []any{record.DeliveryPending, s.clock.now.Add(want)}, []any{h.State, h.NextAttempt})
 			assert.Len(t, h.Attempts, try)
 			s.clock.now = s.clock.now.Add(time.Second / 20)
 			assert.Equal(t, want-time.Second/20, s.handle(t), "it is not due yet")
@@ -40,7 +40,7 @@ func TestDeliveryIsTriedEightTimesWithBackOff(t *testing.T) {
 		h := s.now(t)
 		assert.Equal(
 			t,
-			[]any{record.HookFailed, time.Time{}, 8, 8},
+			[]any{record.DeliveryFailed, time.Time{}, 8, 8},
 			[]any{h.State, h.NextAttempt, len(h.Attempts), s.posts},
 		)
 		assert.Zero(t, s.handle(t))
@@ -63,7 +63,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	} {
 		s := newStage(t)
 		s.clock.now = now
-		s.edit(t, func(h *record.Hook) { h.NextAttempt = now })
+		s.edit(t, func(h *record.Delivery) { h.NextAttempt = now })
 		s.status, s.header = http.StatusTooManyRequests, http.Header{"Retry-After": {wish}}
 		assert.Equal(t, want, s.handle(t), wish)
 	}
@@ -82,17 +82,17 @@ func TestTryDueMeanwhileIsMadeSoon(t *testing.T) {
 // Redelivery is for failed deliveries, and for others when forced. It is one try with the same bytes and id, whatever
 // its outcome; a pending delivery goes on as before.
 func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
-	for _, state := range []record.HookState{record.HookPending, record.HookDelivered, record.HookFailed} {
+	for _, state := range []record.DeliveryState{record.DeliveryPending, record.DeliveryDelivered, record.DeliveryFailed} {
 		for _, force := range []bool{false, true} {
 			for _, status := range []int{200, 400, 503} {
 				s := newStage(t)
-				s.edit(t, func(h *record.Hook) {
-					h.State, h.NextAttempt = state, map[bool]time.Time{true: h.NextAttempt}[state == record.HookPending]
+				s.edit(t, func(h *record.Delivery) {
+					h.State, h.NextAttempt = state, map[bool]time.Time{true: h.NextAttempt}[state == record.DeliveryPending]
 					h.Tries = 3
 				})
 				before := s.now(t)
-				h, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, force)
-				if !force && state != record.HookFailed {
+				h, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, force)
+				if !force && state != record.DeliveryFailed {
 					p, ok := problem.As(err)
 					require.True(t, ok, "%s: %v", state, err)
 					assert.Equal(
@@ -110,14 +110,14 @@ func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
 				again := s.handle(t)
 				assert.Equal(t, []string{s.hook.DeliveryID, "{}"}, []string{s.request.Header.Get("Webhook-Id"), s.body})
 				h = s.now(t)
-				want := map[int]record.HookState{200: record.HookDelivered, 400: state, 503: state}[status]
-				if state == record.HookPending && status == 400 {
-					want = record.HookFailed
+				want := map[int]record.DeliveryState{200: record.DeliveryDelivered, 400: state, 503: state}[status]
+				if state == record.DeliveryPending && status == 400 {
+					want = record.DeliveryFailed
 				}
 				assert.Equal(t, want, h.State, "%s, then %d", state, status)
 				assert.Len(t, h.Attempts, 1)
 				assert.False(t, h.Redeliver)
-				assert.Equal(t, h.State == record.HookPending, again > 0, "%s, then %d", state, status)
+				assert.Equal(t, h.State == record.DeliveryPending, again > 0, "%s, then %d", state, status)
 			}
 		}
 	}
@@ -134,12 +134,12 @@ func TestRefusedRedeliveryChangesNothing(t *testing.T) {
 	s := newStage(t)
 	before := s.now(t)
 	ask := func() error {
-		_, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+		_, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 		return err
 	}
 	_, err := s.sender.Redeliver(t.Context(), record.Of("o"), s.hook.DeliveryID, true)
 	assert.Equal(t, "outside_organization", code(err))
-	_, err = s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.clock.NewID(), true)
+	_, err = s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.clock.NewID(), true)
 	assert.Equal(t, "not_found", code(err))
 	for fails := range 3 { // it is listed, read and written
 		calls := 0
@@ -151,13 +151,13 @@ func TestRefusedRedeliveryChangesNothing(t *testing.T) {
 	}
 	s.items.Before = func(c faulttable.Call) faulttable.Fault {
 		if c.Commit {
-			s.edit(t, func(h *record.Hook) { h.Tries++ })
+			s.edit(t, func(h *record.Delivery) { h.Tries++ })
 		}
 		return faulttable.None
 	}
 	assert.Equal(t, "unavailable", code(ask()), "somebody else is always faster")
 	assert.False(t, s.now(t).Redeliver)
-	s.items.Overtake(func() { s.edit(t, func(h *record.Hook) { h.Tries++ }) })
+	s.items.Overtake(func() { s.edit(t, func(h *record.Delivery) { h.Tries++ }) })
 	require.NoError(t, ask(), "once is nothing")
 	assert.True(t, s.now(t).Redeliver)
 }
@@ -167,7 +167,7 @@ func TestLastFiftyTriesAreKept(t *testing.T) {
 	s := newStage(t)
 	for n := range 52 {
 		s.answer = string(rune('A' + n))
-		_, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+		_, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 		require.NoError(t, err)
 		s.handle(t)
 		tries := s.now(t).Attempts
@@ -189,7 +189,7 @@ func TestFailedCallLosesNoDelivery(t *testing.T) {
 		require.NoError(t, err)
 		s.due(
 			t,
-			record.Hook{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte, 10_000))},
+			record.Delivery{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte, 10_000))},
 		)
 		calls, failed := 0, 0
 		s.fails = func() bool {
@@ -212,7 +212,7 @@ func TestFailedCallLosesNoDelivery(t *testing.T) {
 		}
 		s.clock.now = s.clock.now.Add(30 * time.Second)
 		s.handle(t)
-		assert.Equal(t, record.HookDelivered, s.now(t).State, "call %d", fails)
+		assert.Equal(t, record.DeliveryDelivered, s.now(t).State, "call %d", fails)
 	}
 }
 
@@ -225,9 +225,11 @@ func TestClaimedDeliveryIsLeftAlone(t *testing.T) {
 		posts    int
 	}{{"", "", 1, 0}, {"", "", 0, 1}, {"b", "b", 1, 0}, {"b", "a", 1, 1}, {"b", "b", 0, 1}} {
 		s := newStage(t)
-		s.sender.Boot = c.boot
-		s.edit(t, func(h *record.Hook) { h.Claim, h.Boot, h.ClaimUntil = "another", c.by, s.clock.now.Add(c.left) })
-		s.meanwhile = func() { assert.Equal(t, c.boot, s.now(t).Boot) }
+		s.sender.ProcessID = c.boot
+		s.edit(t, func(h *record.Delivery) {
+			h.Claim, h.ProcessID, h.ClaimUntil = "another", c.by, s.clock.now.Add(c.left)
+		})
+		s.meanwhile = func() { assert.Equal(t, c.boot, s.now(t).ProcessID) }
 		assert.Zero(t, s.handle(t))
 		assert.Equal(t, c.posts, s.posts, c)
 	}
@@ -257,15 +259,15 @@ func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *stage)
 		wrong     error
-		state     record.HookState // "": it does not exist
+		state     record.DeliveryState // "": it does not exist
 	}{
-		"whoever asked has gone": {func(*stage) {}, nil, record.HookDelivered},
+		"whoever asked has gone": {func(*stage) {}, nil, record.DeliveryDelivered},
 		"once another was faster": {func(s *stage) {
-			s.items.Overtake(func() { s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now }) })
-		}, nil, record.HookDelivered},
+			s.items.Overtake(func() { s.edit(t, func(h *record.Delivery) { h.CheckAt = s.clock.now }) })
+		}, nil, record.DeliveryDelivered},
 		"another was faster, and a look fails once": {func(s *stage) {
 			s.items.Overtake(func() {
-				s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now })
+				s.edit(t, func(h *record.Delivery) { h.CheckAt = s.clock.now })
 				s.items.Before = func(c faulttable.Call) faulttable.Fault {
 					if c.Commit {
 						return faulttable.None
@@ -274,32 +276,32 @@ func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 					return faulttable.Down
 				}
 			})
-		}, nil, record.HookDelivered},
+		}, nil, record.DeliveryDelivered},
 		"another is always faster": {func(s *stage) {
 			s.items.Before = func(c faulttable.Call) faulttable.Fault {
 				if c.Commit {
-					s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now })
+					s.edit(t, func(h *record.Delivery) { h.CheckAt = s.clock.now })
 				}
 				return faulttable.None
 			}
-		}, lost, record.HookPending},
+		}, lost, record.DeliveryPending},
 		"it has gone": {func(s *stage) {
-			require.NoError(t, s.store.EraseHooks(t.Context(), s.hook.RunID, "gone"))
+			require.NoError(t, s.store.EraseDeliveries(t.Context(), s.hook.RunID, "gone"))
 		}, nil, ""},
 		"it is another's": {func(s *stage) {
-			s.edit(t, func(h *record.Hook) { h.Claim = "another" })
-		}, nil, record.HookPending},
+			s.edit(t, func(h *record.Delivery) { h.Claim = "another" })
+		}, nil, record.DeliveryPending},
 		"nothing can be written": {func(s *stage) {
 			s.fails = func() bool { return true }
-		}, lost, record.HookPending},
+		}, lost, record.DeliveryPending},
 		"another was faster, and nothing can be read": {func(s *stage) {
 			s.items.Overtake(func() {
-				s.edit(t, func(h *record.Hook) { h.LookAt = s.clock.now })
+				s.edit(t, func(h *record.Delivery) { h.CheckAt = s.clock.now })
 				s.items.Before = s.plain
 				s.fails = func() bool { return true }
 			})
 			s.fails = nil
-		}, lost, record.HookPending},
+		}, lost, record.DeliveryPending},
 	} {
 		s := newStage(t)
 		gone, cancel := context.WithCancel(t.Context())
@@ -312,18 +314,18 @@ func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 		assert.Equal(t, c.wrong != nil, err != nil, "%s: %v", name, err)
 		assert.Zero(t, again, name)
 		assert.Equal(t, 1, s.posts, name)
-		e, found, err := s.store.Hook(t.Context(), s.hook.RunID, 1)
+		e, found, err := s.store.DeliveryAt(t.Context(), s.hook.RunID, 1)
 		require.NoError(t, err)
 		assert.Equal(t, c.state != "", found, name)
 		assert.Equal(t, c.state, e.Value.State, name)
-		assert.Equal(t, map[bool]int{true: 1}[c.state == record.HookDelivered], len(e.Value.Attempts), name)
+		assert.Equal(t, map[bool]int{true: 1}[c.state == record.DeliveryDelivered], len(e.Value.Attempts), name)
 	}
 }
 
 // A delivery in a state of a newer version is left alone.
 func TestDeliveryOfNewerVersionIsLeftAlone(t *testing.T) {
 	s := newStage(t)
-	items, err := s.items.Inner.Get(t.Context(), record.HookKey(s.hook.RunID, 1))
+	items, err := s.items.Inner.Get(t.Context(), record.DeliveryKey(s.hook.RunID, 1))
 	require.NoError(t, err)
 	newer := *items[0]
 	newer.Schema++
@@ -331,6 +333,6 @@ func TestDeliveryOfNewerVersionIsLeftAlone(t *testing.T) {
 	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.ErrorContains(t, err, "newer schema")
 	assert.Zero(t, s.posts)
-	_, err = s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+	_, err = s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 	require.ErrorContains(t, err, "newer schema")
 }

@@ -30,7 +30,7 @@ func TestTryPostsTheSameBytesUnderTheSameID(t *testing.T) {
 	for _, size := range []int{1, 10_000} {
 		s := newStage(t)
 		body := `{"x":"` + strings.Repeat("x", size) + `"}`
-		s.due(t, record.Hook{Organization: record.Nobody, CallbackURL: "https://example.com/hook?a=b", Body: body})
+		s.due(t, record.Delivery{Organization: record.NoOrganization, CallbackURL: "https://example.com/hook?a=b", Body: body})
 		for _, status := range []int{500, 200} {
 			s.status = status
 			posts, closed := s.posts, s.closed
@@ -75,7 +75,7 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 	} {
 		s := newStage(t)
 		s.sender.Secret = c.deployment
-		owner := record.Nobody
+		owner := record.NoOrganization
 		if !c.nobody {
 			o := record.Organization{ID: s.clock.NewID(), PreviousUntil: s.clock.now.Add(c.overlap)}
 			owner = o.ID
@@ -88,7 +88,7 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 			_, err := record.Create(t.Context(), s.store, o, "made")
 			require.NoError(t, err)
 		}
-		s.due(t, record.Hook{Organization: owner, CallbackURL: "https://example.com/", Body: "{}"})
+		s.due(t, record.Delivery{Organization: owner, CallbackURL: "https://example.com/", Body: "{}"})
 		s.handle(t)
 		require.Equal(t, 1, s.posts, name)
 		header := s.request.Header
@@ -137,7 +137,7 @@ func TestUnsignablePostIsRetried(t *testing.T) {
 		}
 		_, err := record.Create(t.Context(), s.store, o, "made")
 		require.NoError(t, err)
-		h := record.Hook{Organization: o.ID, CallbackURL: "https://" + c.host + "example.com/", Body: "{}"}
+		h := record.Delivery{Organization: o.ID, CallbackURL: "https://" + c.host + "example.com/", Body: "{}"}
 		if c.large {
 			h.Body = strings.Repeat("x", 10_000)
 		}
@@ -148,16 +148,16 @@ func TestUnsignablePostIsRetried(t *testing.T) {
 		assert.Positive(t, s.handle(t), name)
 		assert.Zero(t, s.posts, name)
 		after := s.now(t)
-		assert.Equal(t, []record.HookAttempt{{At: s.clock.now, Error: c.error}}, after.Attempts, name)
-		assert.Equal(t, record.HookPending, after.State, name)
+		assert.Equal(t, []record.DeliveryAttempt{{At: s.clock.now, Error: c.error}}, after.Attempts, name)
+		assert.Equal(t, record.DeliveryPending, after.State, name)
 	}
 }
 
 // 2xx ends a delivery; 5xx, 429 and a failed connection are retried; anything else ends it as failed. Each try is kept
 // with its time, its latency and the beginning of the answer.
 func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
-	const delivered, failed, pending = record.HookDelivered, record.HookFailed, record.HookPending
-	for status, state := range map[int]record.HookState{
+	const delivered, failed, pending = record.DeliveryDelivered, record.DeliveryFailed, record.DeliveryPending
+	for status, state := range map[int]record.DeliveryState{
 		101: failed, 199: failed, 200: delivered, 204: delivered, 299: delivered, 300: failed, 308: failed, 400: failed,
 		428: failed, 429: pending, 430: failed, 499: failed, 500: pending, 501: pending, 503: pending, 599: pending,
 	} {
@@ -167,14 +167,14 @@ func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 		s.meanwhile = func() {
 			h := s.now(t)
 			assert.NotEmpty(t, h.Claim)
-			assert.Equal(t, []time.Time{s.clock.now.Add(30 * time.Second), {}}, []time.Time{h.ClaimUntil, h.LookAt})
+			assert.Equal(t, []time.Time{s.clock.now.Add(30 * time.Second), {}}, []time.Time{h.ClaimUntil, h.CheckAt})
 			s.clock.now, s.clock.elapsed = s.clock.now.Add(time.Second), 1234*time.Millisecond
 		}
 		again := s.handle(t)
 		h := s.now(t)
 		assert.Equal(t, state, h.State, status)
-		try := record.HookAttempt{At: began, Status: status, LatencyMS: 1234, ResponseExcerpt: "thanks"}
-		assert.Equal(t, []record.HookAttempt{try}, h.Attempts)
+		try := record.DeliveryAttempt{At: began, Status: status, LatencyMS: 1234, ResponseExcerpt: "thanks"}
+		assert.Equal(t, []record.DeliveryAttempt{try}, h.Attempts)
 		assert.Equal(t, []any{"", time.Time{}, 1}, []any{h.Claim, h.ClaimUntil, h.Tries})
 		assert.Equal(t, state == pending, again > 0)
 		assert.Equal(t, state == pending, !h.NextAttempt.IsZero())
@@ -182,7 +182,7 @@ func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 	}
 	for _, c := range []struct {
 		err   error
-		state record.HookState
+		state record.DeliveryState
 		words string
 	}{
 		{fmt.Errorf("dial: %w", egress.ErrForbidden), failed, "this address may not be reached"},
@@ -195,7 +195,7 @@ func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 		again := s.handle(t)
 		h := s.now(t)
 		assert.Equal(t, []any{c.state, c.state == pending}, []any{h.State, again > 0}, "%v", c.err)
-		assert.Equal(t, []record.HookAttempt{{At: s.clock.now, Error: c.words}}, h.Attempts)
+		assert.Equal(t, []record.DeliveryAttempt{{At: s.clock.now, Error: c.words}}, h.Attempts)
 	}
 }
 
@@ -244,9 +244,9 @@ func TestProbePostsATestEventAndStoresNothing(t *testing.T) {
 	s := newStage(t)
 	s.status, s.answer = http.StatusTeapot, "short and stout"
 	before := s.now(t)
-	attempt, err := s.sender.Probe(t.Context(), record.Nobody, "https://example.com/test")
+	attempt, err := s.sender.Probe(t.Context(), record.NoOrganization, "https://example.com/test")
 	require.NoError(t, err)
-	want := record.HookAttempt{At: s.clock.now, Status: http.StatusTeapot, ResponseExcerpt: "short and stout"}
+	want := record.DeliveryAttempt{At: s.clock.now, Status: http.StatusTeapot, ResponseExcerpt: "short and stout"}
 	assert.Equal(t, want, attempt)
 	assert.Equal(t, "https://example.com/test", s.request.URL.String())
 	id := s.request.Header.Get("Webhook-Id")
@@ -261,10 +261,10 @@ func TestProbePostsATestEventAndStoresNothing(t *testing.T) {
 	require.Error(t, s.request.Context().Err(), "what was begun for it has ended")
 	assert.Equal(t, before, s.now(t))
 	s.err = egress.ErrForbidden
-	attempt, err = s.sender.Probe(t.Context(), record.Nobody, "https://example.com/test")
+	attempt, err = s.sender.Probe(t.Context(), record.NoOrganization, "https://example.com/test")
 	require.NoError(t, err)
 	assert.Equal(t, "this address may not be reached", attempt.Error)
-	attempt, err = s.sender.Probe(t.Context(), record.Nobody, "https://exa mple.com/")
+	attempt, err = s.sender.Probe(t.Context(), record.NoOrganization, "https://exa mple.com/")
 	require.NoError(t, err)
 	assert.Equal(t, "the request failed", attempt.Error)
 }

@@ -47,7 +47,7 @@ const (
 	maxURL       = 2048
 	settleTries  = 4
 	maxAttempts  = 50                    // kept in the item, redeliveries included
-	overtaken    = 50 * time.Millisecond // the wait after a conflict with another writer
+	conflict     = 50 * time.Millisecond // the wait after a conflict with another writer
 )
 
 // Post makes the HTTP call; it is an *http.Client, or one of tests and the simulator.
@@ -63,8 +63,8 @@ type Sender struct {
 	Log    *slog.Logger
 	Secret string // for organizations without one of their own
 	Sealer seal.Sealer
-	// Boot is the process id where only one process runs: claims of other process ids are void then. Else it is empty.
-	Boot string
+	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is empty.
+	ProcessID string
 	// Tried is called after every try. It may be nil.
 	Tried func(delivered bool)
 }
@@ -110,31 +110,31 @@ func validPort(port string) bool {
 // An error is one of the store, or that the delivery changed on every attempt to store the outcome; the sweeper comes
 // back when the claim ends. A failed post is an outcome, not an error.
 func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, err error) {
-	run, sequence, ok := record.ParseHookID(id)
+	run, sequence, ok := record.ParseDeliveryID(id)
 	if !ok {
 		return 0, nil
 	}
-	e, found, err := s.Store.Hook(ctx, run, sequence)
+	e, found, err := s.Store.DeliveryAt(ctx, run, sequence)
 	if err != nil || !found {
 		return 0, err
 	}
 	now, began := s.Host.Now(), s.Host.Elapsed()
 	h := e.Value
-	if h.State != record.HookPending && !h.Redeliver {
+	if h.State != record.DeliveryPending && !h.Redeliver {
 		return 0, nil
 	}
 	if h.NextAttempt.After(now) {
 		return h.NextAttempt.Sub(now), nil
 	}
-	if h.Claimed(now, s.Boot) {
+	if h.Claimed(now, s.ProcessID) {
 		return 0, nil // by another sender; if that is lost, the sweeper comes when its claim ends
 	}
 	claim := s.Host.NewID()
-	h.Claim, h.Boot, h.ClaimUntil, h.LookAt = claim, s.Boot, now.Add(claimTime), time.Time{}
+	h.Claim, h.ProcessID, h.ClaimUntil, h.CheckAt = claim, s.ProcessID, now.Add(claimTime), time.Time{}
 	claimed, err := s.save(ctx, e, h, claim)
 	if errors.Is(err, record.ErrStale) {
 		// Another sender has claimed it, or the sweeper has moved its due time on and relies on this call.
-		return overtaken, nil
+		return conflict, nil
 	}
 	if err != nil {
 		return 0, err
@@ -153,13 +153,13 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // counts as a failed try
 		s.Log.Error("a webhook's try panicked",
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
-		o = outcome{HookAttempt: record.HookAttempt{At: now, Error: "the delivery failed inside the service"}}
+		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the delivery failed inside the service"}}
 	}
 	return s.settle(ctx, claimed, o)
 }
 
 // gone says whether the run of a delivery has been deleted.
-func (s *Sender) gone(ctx context.Context, h record.Hook) (bool, error) {
+func (s *Sender) gone(ctx context.Context, h record.Delivery) (bool, error) {
 	_, err := s.Store.LiveRun(ctx, record.System(), h.RunID)
 	if problem.Is(err, "not_found") {
 		return true, nil
@@ -168,8 +168,8 @@ func (s *Sender) gone(ctx context.Context, h record.Hook) (bool, error) {
 }
 
 func (s *Sender) save(
-	ctx context.Context, e record.HookEntity, h record.Hook, writeID string,
-) (record.HookEntity, error) {
+	ctx context.Context, e record.DeliveryEntity, h record.Delivery, writeID string,
+) (record.DeliveryEntity, error) {
 	e.Value = h
 	tx := s.Store.Begin(writeID)
 	return tx.PutHook(e), tx.Commit(ctx)
@@ -177,7 +177,7 @@ func (s *Sender) save(
 
 // outcome is the result of a try.
 type outcome struct {
-	record.HookAttempt
+	record.DeliveryAttempt
 
 	retryAfter time.Duration // as the receiver asked for; 0 or less: not at all
 	final      bool          // further tries would not help
@@ -187,7 +187,7 @@ func (o outcome) delivered() bool { return o.Status >= 200 && o.Status < 300 }
 
 // settle stores the outcome of the try of a claimed delivery. A redelivery that was asked for during the try is kept,
 // and so is the outcome.
-func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcome) (again time.Duration, err error) {
+func (s *Sender) settle(ctx context.Context, claimed record.DeliveryEntity, o outcome) (again time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if s.Tried != nil {
 		s.Tried(o.delivered())
@@ -211,7 +211,7 @@ func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcom
 		if !errors.Is(err, record.ErrStale) {
 			return 0, err
 		}
-		fresh, found, err := s.Store.Hook(ctx, e.Value.RunID, e.Value.Sequence)
+		fresh, found, err := s.Store.DeliveryAt(ctx, e.Value.RunID, e.Value.Sequence)
 		if err != nil || !found || fresh.Value.Claim != claimed.Value.Claim {
 			return 0, err // deleted, or claimed by another sender by now
 		}
@@ -221,18 +221,18 @@ func (s *Sender) settle(ctx context.Context, claimed record.HookEntity, o outcom
 }
 
 // after returns a claimed delivery as it is after a try.
-func (s *Sender) after(h record.Hook, o outcome) record.Hook {
-	h.Attempts = append(h.Attempts, o.HookAttempt)
+func (s *Sender) after(h record.Delivery, o outcome) record.Delivery {
+	h.Attempts = append(h.Attempts, o.DeliveryAttempt)
 	h.Attempts = h.Attempts[max(0, len(h.Attempts)-maxAttempts):]
-	redelivery := h.Redeliver && h.State != record.HookPending
-	h.Claim, h.Boot, h.ClaimUntil, h.Redeliver, h.NextAttempt = "", "", time.Time{}, false, time.Time{}
+	redelivery := h.Redeliver && h.State != record.DeliveryPending
+	h.Claim, h.ProcessID, h.ClaimUntil, h.Redeliver, h.NextAttempt = "", "", time.Time{}, false, time.Time{}
 	h.Tries++
 	switch {
 	case o.delivered():
-		h.State = record.HookDelivered
+		h.State = record.DeliveryDelivered
 	case redelivery: // of one try, which was made
 	case o.final || h.Tries >= maxTries:
-		h.State = record.HookFailed
+		h.State = record.DeliveryFailed
 	default:
 		h.NextAttempt = s.Host.Now().Add(s.backOff(h.Tries, o.retryAfter))
 	}
@@ -249,11 +249,11 @@ func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
 }
 
 // try posts once.
-func (s *Sender) try(ctx context.Context, h record.Hook) (o outcome) {
+func (s *Sender) try(ctx context.Context, h record.Delivery) (o outcome) {
 	began := s.Host.Elapsed()
 	o.At = s.Host.Now()
 	defer func() { o.LatencyMS = (s.Host.Elapsed() - began).Milliseconds() }()
-	body, err := s.Store.HookBody(ctx, h)
+	body, err := s.Store.DeliveryBody(ctx, h)
 	if err != nil {
 		o.Error = "the body could not be read"
 		return o
@@ -288,7 +288,7 @@ func parseRetryAfter(v string, now time.Time) time.Duration {
 	return 0
 }
 
-func (s *Sender) post(ctx context.Context, h record.Hook, body []byte, secrets secretPair) (*http.Response, error) {
+func (s *Sender) post(ctx context.Context, h record.Delivery, body []byte, secrets secretPair) (*http.Response, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, tryTime)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.CallbackURL, bytes.NewReader(body))
 	if err != nil {
@@ -326,7 +326,7 @@ type secretPair struct{ current, previous string }
 
 func (s *Sender) secrets(ctx context.Context, organization string) (secretPair, error) {
 	var p secretPair
-	if organization != record.Nobody {
+	if organization != record.NoOrganization {
 		e, err := record.Resource[record.Organization](ctx, s.Store, record.System(), organization)
 		if err != nil {
 			return p, err
@@ -403,14 +403,14 @@ func trioKey(secret string) []byte {
 // not failed. It returns a problem of kind NotFound or Forbidden, of kind Conflict with the delivery's state when it
 // has not failed and force is not set, and of kind Unavailable when the delivery kept changing. Who asked is
 // written to the audit log.
-func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Hook, error) {
+func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Delivery, error) {
 	for range 8 {
 		e, err := s.Store.Delivery(ctx, scope, id)
 		if err != nil {
-			return record.Hook{}, err
+			return record.Delivery{}, err
 		}
 		h := e.Value
-		if h.State != record.HookFailed && !force {
+		if h.State != record.DeliveryFailed && !force {
 			return h, problem.New(problem.Conflict, "conflict",
 				"the delivery is %s; only failed ones are delivered again, unless force is true", h.State).
 				With("state", h.State)
@@ -424,21 +424,21 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 			return after.Value, err
 		}
 	}
-	return record.Hook{}, problem.Retry(errors.New("the delivery kept changing"))
+	return record.Delivery{}, problem.Retry(errors.New("the delivery kept changing"))
 }
 
 // Probe posts a test event to an address at once and returns the outcome, also of a post that failed. Nothing is
 // stored. The error is that of encoding the event.
-func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.HookAttempt, error) {
+func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error) {
 	id := s.Host.NewID()
 	body, err := json.Marshal(events.Webhook{
 		Version: 1, Event: events.WebhookTest, DeliveryID: id, Interrupts: json.RawMessage("[]"),
 		Result: json.RawMessage("null"), Metadata: map[string]string{}, OccurredAt: events.Time(s.Host.Now()),
 	})
 	if err != nil {
-		return record.HookAttempt{}, err
+		return record.DeliveryAttempt{}, err
 	}
-	return s.try(ctx, record.Hook{
+	return s.try(ctx, record.Delivery{
 		DeliveryID: id, Organization: organization, CallbackURL: callback, Body: string(body),
-	}).HookAttempt, nil
+	}).DeliveryAttempt, nil
 }

@@ -16,7 +16,7 @@ func TestSweepLeavesClaimedDeliveryAlone(t *testing.T) {
 	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.NoError(t, err)
 	assert.Zero(t, again)
-	assert.Equal(t, record.HookDelivered, s.now(t).State)
+	assert.Equal(t, record.DeliveryDelivered, s.now(t).State)
 	assert.Len(t, s.now(t).Attempts, 1)
 }
 
@@ -31,29 +31,29 @@ func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	assert.LessOrEqual(t, again, time.Second)
 	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.NoError(t, err)
-	assert.Equal(t, record.HookDelivered, s.now(t).State)
+	assert.Equal(t, record.DeliveryDelivered, s.now(t).State)
 }
 
 func TestWakeUpMessagesOfAWaitingDeliveryBackOff(t *testing.T) {
 	s := newStage(t)
-	s.edit(t, func(h *record.Hook) { h.NextAttempt = s.clock.now.Add(-10 * time.Minute) })
+	s.edit(t, func(h *record.Delivery) { h.NextAttempt = s.clock.now.Add(-10 * time.Minute) })
 	require.NoError(t, s.sweeper.Sweep(t.Context()))
-	assert.WithinDuration(t, s.clock.now.Add(10*time.Minute), s.now(t).LookAt, time.Minute)
+	assert.WithinDuration(t, s.clock.now.Add(10*time.Minute), s.now(t).CheckAt, time.Minute)
 	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.NoError(t, err)
-	assert.Zero(t, s.now(t).LookAt, "a try that fails is looked at when the next is due")
+	assert.Zero(t, s.now(t).CheckAt, "a try that fails is looked at when the next is due")
 }
 
 func TestRedeliveryDuringATryKeepsItsOutcome(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() {
 		s.meanwhile = nil
-		_, err := s.sender.Redeliver(t.Context(), record.Of(record.Nobody), s.hook.DeliveryID, true)
+		_, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 		require.NoError(t, err)
 	}
 	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
 	require.NoError(t, err)
-	assert.Equal(t, record.HookDelivered, s.now(t).State)
+	assert.Equal(t, record.DeliveryDelivered, s.now(t).State)
 	assert.Len(t, s.now(t).Attempts, 1)
 	assert.True(t, s.now(t).Redeliver, "the try that was asked for is still to come")
 
@@ -71,7 +71,7 @@ func TestPanicIsAFailedTry(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, again, "it is tried again with back-off")
 	h := s.now(t)
-	assert.Equal(t, record.HookPending, h.State)
+	assert.Equal(t, record.DeliveryPending, h.State)
 	require.Len(t, h.Attempts, 1)
 	assert.Equal(t, "the delivery failed inside the service", h.Attempts[0].Error)
 	assert.Empty(t, h.Claim, "and the claim is given back")

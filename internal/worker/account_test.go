@@ -44,7 +44,7 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				return tool.Result{Text: "drawn", Files: []tool.File{cat}}, nil
 			}),
-			offer("look", func(context.Context) (tool.Result, error) { return tool.Said("seen"), nil }),
+			offer("look", func(context.Context) (tool.Result, error) { return tool.TextResult("seen"), nil }),
 			offer("bad", func(context.Context) (tool.Result, error) { return tool.Result{}, tool.Fail("no luck") }),
 			offer("act", func(context.Context) (tool.Result, error) { panic("it was refused") }),
 		}

@@ -36,14 +36,14 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	previous := ""
 	for i, turn := range turns {
-		ticket := lifecycle.Ticket{
+		ticket := lifecycle.RunSpec{
 			RunID:        fmt.Sprintf("run%03d", i),
 			Organization: "o",
 			User:         "u",
 			Agent:        "a",
 			Chat:         "c",
 		}
-		place := lifecycle.Place{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
+		place := lifecycle.ChatPosition{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
 		r := record.Run{Run: lifecycle.Accept(ticket, place, machine.Now(), machine.Now())}
 		r.Status, r.Removed = turn.status, turn.removed
 		if !turn.removed {

@@ -12,18 +12,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
 )
 
 // bells runs a test with the notifier of one process, and with polling.
 func bells(t *testing.T, test func(s *stage)) {
-	for name, bell := range map[string]func(host.Host) feed.Bell{"local bell": local, "polling": polling} {
+	for name, bell := range map[string]func(host.Host) stream.Notifier{"local bell": local, "polling": polling} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newStage(t, bell)) })
 		})
@@ -197,7 +197,7 @@ func TestCallsFinishedBeforeAHandOverAreNotRepeated(t *testing.T) {
 		for name, takes := range map[string]time.Duration{"quick": 0, "steady": drain - time.Second} {
 			o := offer(name, func(ctx context.Context) (tool.Result, error) {
 				made.Add(1)
-				return tool.Said("fine"), s.host.Sleep(ctx, takes)
+				return tool.TextResult("fine"), s.host.Sleep(ctx, takes)
 			})
 			o.RetrySafe = false
 			s.tools = append(s.tools, o)

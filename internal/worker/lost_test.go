@@ -24,7 +24,7 @@ func takeovers() map[string]func(s *stage, run string) {
 	return map[string]func(s *stage, run string){
 		"another worker": func(s *stage, run string) {
 			// as if the lease had lapsed
-			s.move(run, lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
+			s.move(run, lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
 			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
 		"its end":     func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
@@ -121,7 +121,7 @@ func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
 				made := false
 				s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 					made = true
-					return tool.Said("fine"), nil
+					return tool.TextResult("fine"), nil
 				})}
 				run := s.post()
 				require.NoError(t, s.worker.Handle(t.Context(), run))
@@ -146,9 +146,9 @@ func TestLeaseIsRenewedAfterEachThirdOfIt(t *testing.T) {
 		}
 		run := s.post()
 		s.tools = []tool.Offer{offer("slow", func(ctx context.Context) (tool.Result, error) {
-			return tool.Said("fine"), s.host.Sleep(ctx, 35*time.Second)
+			return tool.TextResult("fine"), s.host.Sleep(ctx, 35*time.Second)
 		}), offer("quick", func(ctx context.Context) (tool.Result, error) {
-			return tool.Said("fine"), s.host.Sleep(ctx, 14*time.Second)
+			return tool.TextResult("fine"), s.host.Sleep(ctx, 14*time.Second)
 		})}
 		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 			if len(s.asked) == 1 {
@@ -228,7 +228,7 @@ func TestHandOverJournalsNewSteps(t *testing.T) {
 		made := 0
 		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 			made++
-			return tool.Said("fine"), nil
+			return tool.TextResult("fine"), nil
 		})}
 		run := s.post()
 		require.NoError(t, s.worker.Handle(s.context, run))

@@ -122,7 +122,7 @@ func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (rec
 		if !errors.Is(err, record.ErrStale) { // a heartbeat may have changed the run
 			return record.FileRef{}, err
 		}
-		if err := a.Shell.Pause(ctx, try); err != nil {
+		if err := a.Executor.Pause(ctx, try); err != nil {
 			return record.FileRef{}, err
 		}
 	}

@@ -84,5 +84,5 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	notes := record.FileRef{FileID: "1", Name: "notes.md", ContentType: "text/markdown", Size: 23}
 	_, err = message(t.Context(), store, "o", record.Input{Files: []record.FileRef{notes}})
 	require.Error(t, err, "half a file is not shown for a whole one")
-	assert.Contains(t, m.Whole(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
+	assert.Contains(t, m.FullText(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
 }

@@ -23,7 +23,7 @@ func places() map[string]func(s *stage, bad func() bool) {
 			panic("oops")
 		}
 	}
-	fine := func() (tool.Result, error) { return tool.Said("fine"), nil }
+	fine := func() (tool.Result, error) { return tool.TextResult("fine"), nil }
 	return map[string]func(s *stage, bad func() bool){
 		"the model": func(s *stage, bad func() bool) {
 			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {

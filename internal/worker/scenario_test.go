@@ -176,7 +176,7 @@ func TestRunReachesTheSameEndWhicheverStoreCallFails(t *testing.T) {
 						)
 						require.Equal(t, r.Status == lifecycle.Running, r.Hops == 1, "call %d: and handed over", fails)
 					}
-					for !s.run(run).Status.Rests() {
+					for !s.run(run).Status.Settled() {
 						time.Sleep(s.worker.Lease)
 						require.NoError(t, s.worker.Handle(t.Context(), run))
 					}
@@ -229,7 +229,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 				if name == "another worker" {
 					s.move(
 						run,
-						lifecycle.Beat{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}},
+						lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}},
 					) // as if the lease had lapsed
 				}
 				act(s, run)
@@ -372,7 +372,7 @@ func cancels(reply model.Reply) func(s *stage) string {
 
 // fine is a tool that returns "fine".
 func fine(name string) tool.Offer {
-	return offer(name, func(context.Context) (tool.Result, error) { return tool.Said("fine"), nil })
+	return offer(name, func(context.Context) (tool.Result, error) { return tool.TextResult("fine"), nil })
 }
 
 type talk = func(context.Context, model.Request, func(string)) (model.Reply, error)

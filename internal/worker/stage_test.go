@@ -17,18 +17,18 @@ import (
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/dispatch"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
-	"agentplatform/internal/move"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/worker"
 )
 
@@ -45,7 +45,7 @@ type stage struct {
 	store  *record.Store
 	table  *hooked // of runs
 	frames *hooked // the table of the feed
-	feed   *feed.Feed
+	feed   *stream.Hub
 	intake *intake.Intake
 	worker *worker.Worker
 	who    tenant.Principal
@@ -161,7 +161,7 @@ func (s *stage) Converse(ctx context.Context, r model.Request, emit func(string)
 
 func (s *stage) Open(context.Context, string, []string) ([]tool.Offer, error) { return s.tools, nil }
 
-func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
+func newStage(t *testing.T, bell func(host.Host) stream.Notifier) *stage {
 	h := &clocks{Host: host.System()}
 	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
@@ -179,13 +179,13 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 	require.NoError(t, err)
 	s.agent = a.Value.ID
 	b := bell(h)
-	s.feed = feed.New(s.frames, b, h)
+	s.feed = stream.New(s.frames, b, h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
-	shell := &move.Shell{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Bell: b, Host: h, Log: log,
+	shell := &transition.Executor{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Notifier: b, Host: h, Log: log,
 		Caps: tenants.Caps, StartDeadline: time.Hour}
-	s.intake = &intake.Intake{Shell: shell, Store: s.store, Tenants: tenants, Host: h}
+	s.intake = &intake.Intake{Executor: shell, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{
-		Shell: shell, Store: s.store, Known: s.store.Known(), Feed: s.feed, Host: h, Log: log, Lease: lease,
+		Executor: shell, Store: s.store, Known: s.store.Known(), Hub: s.feed, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
 		MayReach: tenants.SenderMayReach,
@@ -193,20 +193,22 @@ func newStage(t *testing.T, bell func(host.Host) feed.Bell) *stage {
 	return s
 }
 
-func local(host.Host) feed.Bell { return feed.NewLocalBell() }
+func local(host.Host) stream.Notifier { return stream.NewLocalNotifier() }
 
-func polling(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} }
+func polling(h host.Host) stream.Notifier {
+	return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+}
 
 // mute is a notifier without notifications: a worker learns of the changes of others by its own writes only.
-func mute(host.Host) feed.Bell { return silence{} }
+func mute(host.Host) stream.Notifier { return silence{} }
 
 type silence struct{}
 
-func (silence) Ring(string)                      {}
-func (silence) Listen(...string) feed.Listener   { return silence{} }
-func (silence) Pace(time.Duration) time.Duration { return time.Hour }
-func (silence) Gather() time.Duration            { return 0 }
-func (silence) Close()                           {}
+func (silence) Notify(string)                           {}
+func (silence) Subscribe(...string) stream.Subscription { return silence{} }
+func (silence) Pace(time.Duration) time.Duration        { return time.Hour }
+func (silence) Gather() time.Duration                   { return 0 }
+func (silence) Close()                                  {}
 func (silence) Wait(ctx context.Context, _ time.Duration) (bool, error) {
 	hang(ctx)
 	return false, ctx.Err()
@@ -247,8 +249,8 @@ func (s *stage) file(name, content string) record.FileRef {
 // move applies an event of another process.
 func (s *stage) move(run string, e lifecycle.Event) {
 	s.Helper()
-	_, _, err := s.worker.Shell.Do(s.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
-		return move.Change{Event: e}, nil
+	_, _, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+		return transition.Change{Event: e}, nil
 	})
 	require.NoError(s, err)
 }

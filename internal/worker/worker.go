@@ -20,24 +20,24 @@ import (
 	"time"
 
 	"agentplatform/internal/agent"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/view"
 )
 
 // Worker executes runs. Its methods are safe for concurrent use.
 type Worker struct {
-	Shell *move.Shell
-	Store *record.Store
+	Executor *transition.Executor
+	Store    *record.Store
 	// Known reads from the same store, or from one whose answers may be some seconds old: versions of agents come from it.
 	Known record.Known
-	Feed  *feed.Feed
+	Hub   *stream.Hub
 	Loop  *agent.Loop
 	Tools Tools
 	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may reach an
@@ -83,11 +83,11 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	todo := lifecycle.Look(e.Value.Run, w.Host.Now(), w.Shell.Boot)
+	todo := lifecycle.Next(e.Value.Run, w.Host.Now(), w.Executor.ProcessID)
 	switch {
 	case todo.Event != nil:
-		_, _, err = w.Shell.From(ctx, e, func(record.Run, *record.Tx) (move.Change, error) {
-			return move.Change{Event: todo.Event}, nil
+		_, _, err = w.Executor.From(ctx, e, func(record.Run, *record.Tx) (transition.Change, error) {
+			return transition.Change{Event: todo.Event}, nil
 		})
 		return ignoreRefusal(err)
 	case todo.Execute:
@@ -112,14 +112,14 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 		return nil // the process stops: the sweeper of the next one sends another nudge
 	}
 	a := &attempt{Worker: w, holder: w.Host.NewID()}
-	claimed, _, err := w.Shell.From(ctx, e, func(r record.Run, _ *record.Tx) (move.Change, error) {
+	claimed, _, err := w.Executor.From(ctx, e, func(r record.Run, _ *record.Tx) (transition.Change, error) {
 		if a.holds(r) {
-			return move.Change{}, errLost // our claim was committed, but its response was lost
+			return transition.Change{}, errLost // our claim was committed, but its response was lost
 		}
 		a.renewed = w.Host.Elapsed()
 		now := w.Host.Now()
 		a.leaseEnd = now.Add(w.trusted())
-		return move.Change{Event: lifecycle.Claim{Holder: a.holder, Boot: w.Shell.Boot, Until: now.Add(w.Lease)}}, nil
+		return transition.Change{Event: lifecycle.Claim{Holder: a.holder, ProcessID: w.Executor.ProcessID, Until: now.Add(w.Lease)}}, nil
 	})
 	if errors.Is(err, errLost) {
 		claimed, err = w.Store.Run(ctx, record.System(), e.Value.ID())
@@ -179,7 +179,7 @@ func (a *attempt) run(ctx context.Context) (err error) {
 	if died != nil {
 		log.Error("the attempt panicked", "panic", died.Value, "stack", string(died.Stack))
 		err = a.report(reporting,
-			func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Crash{Work: w}} })
+			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Crash{Work: w}} })
 	}
 	if errors.Is(err, errLost) {
 		log.Info("another took the run over, or it ended")
@@ -206,7 +206,7 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	limited, cancel := a.Host.WithTimeout(work, run.ActiveLimit()-a.base)
 	defer cancel()
 
-	sub := a.Feed.Bell().Listen(a.id) // before the work begins
+	sub := a.Hub.Notifier().Subscribe(a.id) // before the work begins
 	defer sub.Close()
 	defer func() {
 		stop(nil)
@@ -234,7 +234,7 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 	switch {
 	case p.timedOut:
 		return a.report(ctx,
-			func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.TimeOut{Work: w}} })
+			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.TimeOut{Work: w}} })
 	case p.err == nil:
 		return a.settle(ctx, p.Result)
 	case record.Unstorable(p.err):
@@ -253,7 +253,7 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 
 // cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
 func (a *attempt) cancelled(ctx context.Context) error {
-	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Fail{Work: w}} })
+	return a.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Fail{Work: w}} })
 }
 
 // handOver gives the run up and journals the steps that are not journalled yet, so that they are not repeated.
@@ -268,7 +268,7 @@ func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 			return err
 		}
 	}
-	return a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.HandOver{Work: w}} })
+	return a.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.HandOver{Work: w}} })
 }
 
 // work prepares the agent's task and executes it. Its live output is sent until stopped ends.
@@ -277,9 +277,9 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if err != nil || failure != "" {
 		return agent.Result{Failure: failure}, err
 	}
-	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, Go: a.mayGo,
+	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, CheckLease: a.mayGo,
 		Log: a.Log.With("run_id", a.id)}
-	t.Over = func(ctx context.Context, tokens int64) (string, error) {
+	t.BudgetExceeded = func(ctx context.Context, tokens int64) (string, error) {
 		return a.Store.Overspent(ctx, run.Budgets, tokens)
 	}
 	if t.Tools, err = a.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
@@ -301,12 +301,12 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		if t.Pauses, t.Decided, err = a.Store.Pauses(ctx, a.id); err != nil {
 			return agent.Result{}, err
 		}
-		t.Came = map[string]model.Message{}
+		t.AttachedFiles = map[string]model.Message{}
 		for id, d := range t.Decided {
 			if len(d.Files) == 0 {
 				continue
 			}
-			if t.Came[id], err = message(ctx, a.Store, run.Organization, record.Input{Files: d.Files}); err != nil {
+			if t.AttachedFiles[id], err = message(ctx, a.Store, run.Organization, record.Input{Files: d.Files}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -315,9 +315,9 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		return agent.Result{}, err
 	}
 	said, _ := view.Progress(t.Steps)
-	live := a.Feed.Writer(a.id, a.number, said, run.Watched)
+	live := a.Hub.Writer(a.id, a.number, said, run.Watched)
 	a.background(func() { live.Run(stopped, a.Tick) })
-	t.Live = live
+	t.Output = live
 	return a.Loop.Work(ctx, t)
 }
 
@@ -389,21 +389,21 @@ func (a *attempt) lost() error {
 
 // report commits an event of the worker, which renews the lease. It returns errLost if the run is gone or another
 // attempt holds it, a lifecycle refusal, or an error of the store.
-func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) move.Change) error {
-	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work, _ *record.Tx) (move.Change, error) { return change(w), nil })
+func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) transition.Change) error {
+	return a.reportBy(ctx, a.Executor, func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) { return change(w), nil })
 }
 
 // reportBy is report with a change that may fail, and with the shell to use. change is called again for each retry.
 func (a *attempt) reportBy(
-	ctx context.Context, shell *move.Shell, change func(lifecycle.Work, *record.Tx) (move.Change, error),
+	ctx context.Context, shell *transition.Executor, change func(lifecycle.Work, *record.Tx) (transition.Change, error),
 ) error {
 	var began time.Duration
 	var trusted time.Time
-	e, _, err := shell.From(ctx, a.current(), func(r record.Run, tx *record.Tx) (move.Change, error) {
+	e, _, err := shell.From(ctx, a.current(), func(r record.Run, tx *record.Tx) (transition.Change, error) {
 		now := a.Host.Now()
 		began, trusted = a.Host.Elapsed(), now.Add(a.trusted())
 		if !a.holds(r) {
-			return move.Change{}, errLost
+			return transition.Change{}, errLost
 		}
 		a.mu.Lock()
 		w := lifecycle.Work{Attempt: a.number, Active: a.active(), Usage: a.usage, Steps: a.steps,
@@ -429,7 +429,9 @@ func (a *attempt) reportBy(
 func (a *attempt) journal(ctx context.Context, steps []record.Step) error {
 	a.count(steps)
 	err := a.report(ctx,
-		func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })
+		func(w lifecycle.Work) transition.Change {
+			return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}
+		})
 	a.unsure = a.unsure || err != nil
 	if err == nil && a.current().Value.CancelRequested {
 		a.stop(errCancel)
@@ -475,12 +477,12 @@ func (a *attempt) settle(ctx context.Context, r agent.Result) error {
 func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts,
 		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
-	return a.reportBy(ctx, a.Shell, func(w lifecycle.Work, tx *record.Tx) (move.Change, error) {
+	return a.reportBy(ctx, a.Executor, func(w lifecycle.Work, tx *record.Tx) (transition.Change, error) {
 		e := lifecycle.Pause{Work: w}
 		for _, i := range r.Interrupts {
 			e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
 		}
-		c := move.Change{Steps: r.Last, Interrupts: r.Interrupts}
+		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
 		if approval {
 			run := a.current().Value
 			last, err := a.Store.LastAgent(ctx, record.Of(run.Organization), run.Agent)
@@ -500,7 +502,7 @@ func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 
 // withoutLast omits a last step that can be restored from the completed run.
 func withoutLast(steps []record.Step) []record.Step {
-	if n := len(steps); n > 0 && steps[n-1].Told() {
+	if n := len(steps); n > 0 && steps[n-1].Reconstructible() {
 		return steps[:n-1]
 	}
 	return steps
@@ -508,22 +510,22 @@ func withoutLast(steps []record.Step) []record.Step {
 
 // unstorable fails the run because its result can never be stored.
 func (a *attempt) unstorable(ctx context.Context) error {
-	return a.report(ctx, func(w lifecycle.Work) move.Change {
-		return move.Change{Event: lifecycle.Fail{Work: w,
+	return a.report(ctx, func(w lifecycle.Work) transition.Change {
+		return transition.Change{Event: lifecycle.Fail{Work: w,
 			Error: "what the agent made is too large, or cannot be stored"}}
 	})
 }
 
-func (a *attempt) ending(r agent.Result) func(lifecycle.Work) move.Change {
+func (a *attempt) ending(r agent.Result) func(lifecycle.Work) transition.Change {
 	switch {
 	case r.Answer != nil:
-		return func(w lifecycle.Work) move.Change {
-			return move.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
+		return func(w lifecycle.Work) transition.Change {
+			return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
 				Result: a.result(w, *r.Answer, r.All)}
 		}
 	default:
-		return func(w lifecycle.Work) move.Change {
-			return move.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure}, Steps: r.Last}
+		return func(w lifecycle.Work) transition.Change {
+			return transition.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure}, Steps: r.Last}
 		}
 	}
 }
@@ -596,12 +598,12 @@ func (a *attempt) keepLease(ctx context.Context) {
 }
 
 func (a *attempt) renew(ctx context.Context, within time.Duration) error {
-	shell := *a.Shell
+	shell := *a.Executor
 	shell.Store = a.Store.Within(within)
 	ctx, cancel := a.Host.WithTimeout(ctx, within)
 	defer cancel()
-	err := a.reportBy(ctx, &shell, func(w lifecycle.Work, _ *record.Tx) (move.Change, error) {
-		return move.Change{Event: lifecycle.Beat{Work: w}}, nil
+	err := a.reportBy(ctx, &shell, func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
+		return transition.Change{Event: lifecycle.Renew{Work: w}}, nil
 	})
 	if err != nil {
 		return err
@@ -617,7 +619,7 @@ func (a *attempt) leaseLeft() time.Duration {
 }
 
 // watchCancel polls the run every Tick, and at each notification, and cancels the work if it was lost or cancelled.
-func (a *attempt) watchCancel(ctx context.Context, sub feed.Listener) {
+func (a *attempt) watchCancel(ctx context.Context, sub stream.Subscription) {
 	for {
 		if _, err := sub.Wait(ctx, a.Tick); err != nil {
 			return

@@ -66,7 +66,7 @@ func TestMutantsOfTheFixtureAreMadeAndKilled(t *testing.T) {
 
 // Near killers are the tests of packages that depend on a package, not its own, and not the long ones.
 func TestDependantsAreTheTestsOfImportingPackages(t *testing.T) {
-	near, err := dependants(t.Context(), []listed{{ImportPath: "agentplatform/internal/move"}})
+	near, err := dependants(t.Context(), []listed{{ImportPath: "agentplatform/internal/transition"}})
 	require.NoError(t, err)
 	var names []string
 	for _, k := range near {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/a2aface"
+	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/files"
@@ -43,16 +43,16 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, MaxBody: s.MaxBody, MaxStream: maxStream,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, PublicURL: s.PublicURL,
 		},
-		Intake: &intake.Intake{Shell: p.Shell, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
+		Intake: &intake.Intake{Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
 		Files:  &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
 		Webhooks: &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
 			Sealer: p.Sealer,
 		},
-		Store: p.Store, Feed: p.Feed, Models: p.Models, Toolkits: p.Toolkits,
+		Store: p.Store, Feed: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
-		Redelivered: func(ctx context.Context, h record.Hook) {
+		Redelivered: func(ctx context.Context, h record.Delivery) {
 			nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
 		},
 	}
@@ -64,8 +64,8 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 
 // A2A adds the endpoints of the Agent2Agent protocol.
 func A2A(c *service.Config) {
-	c.A2A = &a2aface.Face{
-		Intake: c.Intake, Store: c.Store, Feed: c.Feed, Log: c.Log, Window: c.ObserveWindow,
+	c.A2A = &a2aserver.Server{
+		Intake: c.Intake, Store: c.Store, Hub: c.Feed, Log: c.Log, Window: c.ObserveWindow,
 		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 	}
 }

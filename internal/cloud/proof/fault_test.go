@@ -163,7 +163,7 @@ func (b *bench) processes(ctx context.Context) (wait func()) {
 	run(events.NudgeRun, 12,
 		func(ctx context.Context, id string) (time.Duration, error) { return 0, b.worker.Handle(ctx, id) })
 	run(events.NudgeWebhook, 4, b.sender.Handle)
-	sweeper := &sweep.Sweeper{Shell: b.Shell, Store: b.Store, Queue: b.Queues, Host: b.Host, Log: b.Log}
+	sweeper := &sweep.Sweeper{Executor: b.Executor, Store: b.Store, Queue: b.Queues, Host: b.Host, Log: b.Log}
 	working.Go(func() {
 		for b.Host.Sleep(ctx, time.Second) == nil {
 			_ = sweeper.Sweep(ctx) // the next sweep retries
@@ -293,7 +293,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 		assert.Empty(t, chat.ActiveRun, "chat %s is free", chat.ID)
 	}
 	rows := map[string]int{}
-	for _, h := range all.Hooks {
+	for _, h := range all.Deliveries {
 		rows[h.RunID]++
 		assert.Equal(t, 1, rows[h.RunID], "one delivery for each ended run")
 	}

@@ -44,7 +44,7 @@ func Routes(s *httpapi.Server, c Config) {
 
 // own is the principal's organisation; there is none in the scope of none.
 func own(p tenant.Principal) (string, error) {
-	if p.Organization.ID == record.Nobody {
+	if p.Organization.ID == record.NoOrganization {
 		return "", problem.New(problem.NotFound, "not_found", "this key belongs to no organization")
 	}
 	return p.Organization.ID, nil
@@ -86,7 +86,7 @@ func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string
 	case named != nil && *named == "":
 		return "", problem.InvalidField("body.organization_id", "must be an identifier, or null for none")
 	}
-	wanted := record.Nobody
+	wanted := record.NoOrganization
 	if !null {
 		wanted = *named
 		if !host.ValidID(wanted) {
@@ -101,7 +101,7 @@ func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string
 	if !p.Level.Covers(tenant.LevelOperator) {
 		return "", problem.Outside("organization")
 	}
-	if wanted == record.Nobody {
+	if wanted == record.NoOrganization {
 		return wanted, nil
 	}
 	_, err := h.Tenants.ReadOrganization(ctx, wanted)

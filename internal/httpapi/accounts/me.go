@@ -43,7 +43,7 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 		return nil, err
 	}
 	m.Level, m.APIKey, m.User = string(p.Level), viewKey(p.Key, used[0]), viewUser(p.User)
-	if p.Organization.ID != record.Nobody {
+	if p.Organization.ID != record.NoOrganization {
 		o := h.viewOrganization(p.Organization)
 		m.Organization.Value = &o
 	}

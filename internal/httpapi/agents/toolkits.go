@@ -151,7 +151,7 @@ func viewToolkit(t record.Toolkit) toolkitView {
 		BaseURL:         optional(t.BaseURL),
 		Request:         t.Request,
 		Command:         t.Command,
-		CredentialsType: optional(t.Lets),
+		CredentialsType: optional(t.CredentialsType),
 		Origins:         append([]string{}, t.Origins...),
 		ToolCount:       t.ToolCount,
 	}

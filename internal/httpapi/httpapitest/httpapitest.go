@@ -20,23 +20,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/a2aface"
+	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/intake"
-	"agentplatform/internal/mcpface"
+	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/model/modellist"
-	"agentplatform/internal/move"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
 	"agentplatform/internal/seal/keyseal"
 	"agentplatform/internal/setting"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
@@ -44,6 +43,7 @@ import (
 	"agentplatform/internal/tool"
 	"agentplatform/internal/tool/builtintool"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/webhook"
 )
 
@@ -51,11 +51,11 @@ import (
 type API struct {
 	*httpapi.Server
 
-	Key     string        // of the operator
-	Agent   string        // the first one
-	Shell   *move.Shell   // by which runs go on
-	Items   *Table        // of everything but streams
-	Written *bytes.Buffer // the log, from warnings up
+	Key     string               // of the operator
+	Agent   string               // the first one
+	Shell   *transition.Executor // by which runs go on
+	Items   *Table               // of everything but streams
+	Written *bytes.Buffer        // the log, from warnings up
 }
 
 // New makes the API, with the changes of its configuration that a test needs.
@@ -74,23 +74,23 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 	require.NoError(t, err)
 	q := localqueue.New()
 	t.Cleanup(q.Close)
-	bell := feed.NewLocalBell()
+	bell := stream.NewLocalNotifier()
 	var written bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	shell := &move.Shell{
-		Store: store, Queue: q, Timer: localtimer.New(q), Bell: bell, Host: machine, Log: log, Caps: tenants.Caps,
-		StartDeadline: time.Hour, Boot: "b",
+	shell := &transition.Executor{
+		Store: store, Queue: q, Timer: localtimer.New(q), Notifier: bell, Host: machine, Log: log, Caps: tenants.Caps,
+		StartDeadline: time.Hour, ProcessID: "b",
 	}
-	in := &intake.Intake{Shell: shell, Store: store, Tenants: tenants, Host: machine}
-	live := feed.New(memtable.New(machine.Now), bell, machine)
+	in := &intake.Intake{Executor: shell, Store: store, Tenants: tenants, Host: machine}
+	live := stream.New(memtable.New(machine.Now), bell, machine)
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: prometheus.NewRegistry(), MaxBody: 1 << 20,
 			PublicURL: "http://localhost",
 		},
 		Intake: in, Store: store, Feed: live, Files: &files.Files{Store: store, Log: log},
-		MCP:      (&mcpface.Face{Intake: in, Store: store, Feed: live, Log: log}).For,
-		A2A:      &a2aface.Face{Intake: in, Store: store, Feed: live, Log: log},
+		MCP:      (&mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log}).For,
+		A2A:      &a2aserver.Server{Intake: in, Store: store, Hub: live, Log: log},
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
 		Models:   &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},
 		Toolkits: &toolkit.Toolkits{

@@ -7,10 +7,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/a2aface"
-	"agentplatform/internal/feed"
+	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 )
 
@@ -53,7 +53,7 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	}
 	err := h.Hold(w, r, c)
 	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid {
-		return httpapi.WriteJSON(w, http.StatusOK, a2aface.Malformed(p.Message)) // as the protocol has it
+		return httpapi.WriteJSON(w, http.StatusOK, a2aserver.Malformed(p.Message)) // as the protocol has it
 	}
 	if err != nil {
 		return err
@@ -75,17 +75,17 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 }
 
 // follow answers with a stream of the reply's run. The connection ends without a last word: the client subscribes anew.
-func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, reply a2aface.Reply) error {
+func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, reply a2aserver.Reply) error {
 	run, err := h.Intake.Run(ctx, c.Principal, c.Run)
 	if err != nil {
 		return err
 	}
 	follow := func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Feed.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e feed.Event) error {
+		return h.Feed.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
 			if !out.MayGoOn() {
-				return feed.ErrStop
+				return stream.ErrStop
 			}
-			if e.Event == feed.Heartbeat {
+			if e.Event == stream.Heartbeat {
 				return out.Heartbeat()
 			}
 			messages, last := reply.Translate(e)
@@ -95,7 +95,7 @@ func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi
 				}
 			}
 			if last {
-				return feed.ErrStop
+				return stream.ErrStop
 			}
 			return nil
 		})

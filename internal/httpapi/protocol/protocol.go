@@ -1,7 +1,7 @@
 // Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol and
 // the Agent2Agent protocol.
 //
-// What such a client says is understood by mcpface and a2aface; here is who may say it, and how answers travel. It
+// What such a client says is understood by mcpserver and a2aserver; here is who may say it, and how answers travel. It
 // imports the framework above it and no other area.
 package protocol
 
@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/a2aface"
-	"agentplatform/internal/feed"
+	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 )
 
@@ -23,11 +23,11 @@ type Config struct {
 	// none.
 	MCP func(tenant.Principal) http.Handler
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
-	A2A *a2aface.Face
+	A2A *a2aserver.Server
 
 	Intake    *intake.Intake
 	Store     *record.Store
-	Feed      *feed.Feed
+	Feed      *stream.Hub
 	Heartbeat time.Duration // of streams
 }
 

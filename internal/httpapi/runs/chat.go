@@ -154,8 +154,8 @@ func (h *handlers) settled(
 	ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration,
 ) error {
 	r := posted.Run
-	if window > 0 && !r.Status.Rests() {
-		e, err := h.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.Rests() })
+	if window > 0 && !r.Status.Settled() {
+		e, err := h.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.Settled() })
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (h *handlers) settled(
 	}
 }
 
-// wait is feed.Until, cut short when the server stops, for one who may still read the run when it is over.
+// wait is stream.Until, cut short when the server stops, for one who may still read the run when it is over.
 func (h *handlers) wait(
 	ctx context.Context, p tenant.Principal, run string, d time.Duration, enough func(record.Run) bool,
 ) (record.RunEntity, error) {

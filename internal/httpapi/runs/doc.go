@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"agentplatform/internal/egress"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 )
 
 // Config is what the area's operations use.
@@ -21,7 +21,7 @@ type Config struct {
 	Intake        *intake.Intake
 	Store         *record.Store
 	Files         *files.Files
-	Feed          *feed.Feed
+	Feed          *stream.Hub
 	Callbacks     egress.Policy // where pushes may go
 	ObserveWindow time.Duration // how long an answer waits for the run to end
 	Heartbeat     time.Duration // of streams

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
 )
 
 // completed is a run that has ended with a long answer.
@@ -25,12 +25,12 @@ func completed(t *testing.T, e httpapitest.API, chat string, size int) string {
 	t.Helper()
 	run := e.Begin(t, "chat_id", chat).RunID
 	result := json.RawMessage(fmt.Sprintf(`{"answer":%q}`, strings.Repeat("x", size)))
-	for _, c := range []move.Change{
+	for _, c := range []transition.Change{
 		{Event: lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}},
 		{Event: lifecycle.Complete{Work: lifecycle.Work{Attempt: 1}}, Result: result},
 	} {
 		_, _, err := e.Shell.Do(t.Context(), record.System(), run,
-			func(record.Run, *record.Tx) (move.Change, error) { return c, nil })
+			func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 		require.NoError(t, err)
 	}
 	return run

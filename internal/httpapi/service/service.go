@@ -9,9 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/a2aface"
+	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/egress"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/files"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/accounts"
@@ -25,6 +24,7 @@ import (
 	"agentplatform/internal/intake"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/toolkit"
 	"agentplatform/internal/webhook"
@@ -37,7 +37,7 @@ type Config struct {
 	Intake   *intake.Intake
 	Store    *record.Store
 	Files    *files.Files
-	Feed     *feed.Feed
+	Feed     *stream.Hub
 	Webhooks *webhook.Sender
 	Models   *provider.Set
 	Toolkits *toolkit.Toolkits
@@ -50,11 +50,11 @@ type Config struct {
 	// none.
 	MCP func(tenant.Principal) http.Handler
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
-	A2A *a2aface.Face
+	A2A *a2aserver.Server
 	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper. It may be nil.
 	Began func(ctx context.Context, job, organization string)
 	// Redelivered is told of deliveries to be tried again at once. It may be nil.
-	Redelivered func(ctx context.Context, h record.Hook)
+	Redelivered func(ctx context.Context, h record.Delivery)
 }
 
 // New makes the server of the API.
@@ -64,7 +64,7 @@ func New(c Config) *httpapi.Server {
 			c.Began(context.WithoutCancel(ctx), job, organization)
 		}
 	}
-	redelivered := func(ctx context.Context, h record.Hook) {
+	redelivered := func(ctx context.Context, h record.Delivery) {
 		if c.Redelivered != nil {
 			c.Redelivered(context.WithoutCancel(ctx), h)
 		}

@@ -26,7 +26,7 @@ type Config struct {
 	Sender    *webhook.Sender
 	Callbacks egress.Policy // where pushes may go
 	// Redelivered is told of deliveries to be tried again at once.
-	Redelivered func(ctx context.Context, h record.Hook)
+	Redelivered func(ctx context.Context, h record.Delivery)
 }
 
 // handlers are the operations of the area.
@@ -71,7 +71,7 @@ type deliveryView struct {
 	CallbackURL   string        `json:"callback_url"`
 }
 
-func viewAttempt(a record.HookAttempt) attemptView {
+func viewAttempt(a record.DeliveryAttempt) attemptView {
 	v := attemptView{At: events.Time(a.At), LatencyMS: a.LatencyMS}
 	if a.Status != 0 {
 		v.Status, v.ResponseExcerpt = &a.Status, &a.ResponseExcerpt
@@ -82,7 +82,7 @@ func viewAttempt(a record.HookAttempt) attemptView {
 	return v
 }
 
-func viewDelivery(d record.Hook) deliveryView {
+func viewDelivery(d record.Delivery) deliveryView {
 	v := deliveryView{
 		DeliveryID:    d.DeliveryID,
 		RunID:         d.RunID,
@@ -114,7 +114,7 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 		return nil, err
 	}
 	list := deliveryList{Deliveries: []deliveryView{}}
-	keep := func(d record.Hook) bool { return in.State == "" || string(d.State) == in.State }
+	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
 	if in.RunID != "" {
 		if _, err := h.Intake.Run(ctx, p, in.RunID); problem.Is(err, "insufficient_permission") {
 			return nil, err
@@ -154,8 +154,8 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 
 // deliveriesFor leaves out the deliveries of runs that the principal may have nothing to do with.
 func (h *handlers) deliveriesFor(
-	ctx context.Context, p tenant.Principal, rows []record.HookEntity,
-) ([]record.HookEntity, error) {
+	ctx context.Context, p tenant.Principal, rows []record.DeliveryEntity,
+) ([]record.DeliveryEntity, error) {
 	ids := make([]string, 0, len(rows))
 	for _, e := range rows {
 		ids = append(ids, e.Value.RunID)
@@ -174,7 +174,7 @@ func (h *handlers) deliveriesFor(
 	for _, e := range runs {
 		delete(hidden, e.Value.ID())
 	}
-	return slices.DeleteFunc(rows, func(e record.HookEntity) bool { return hidden[e.Value.RunID] }), nil
+	return slices.DeleteFunc(rows, func(e record.DeliveryEntity) bool { return hidden[e.Value.RunID] }), nil
 }
 
 func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct {

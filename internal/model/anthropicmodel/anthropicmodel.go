@@ -271,7 +271,7 @@ func messages(conversation []model.Message) []message {
 	list := []message{}
 	for _, m := range conversation {
 		var blocks []block
-		if text := m.Whole(); text != "" { // the API refuses empty blocks
+		if text := m.FullText(); text != "" { // the API refuses empty blocks
 			blocks = append(blocks, block{Type: "text", Text: text})
 		}
 		for _, i := range m.Images {
@@ -285,7 +285,7 @@ func messages(conversation []model.Message) []message {
 		for _, r := range m.Results {
 			failed := r.Outcome == model.Failed
 			result := block{Type: "tool_result", CallID: r.CallID, IsError: &failed}
-			if text := r.Tell(); text != "" { // a text block must not be empty
+			if text := r.ForModel(); text != "" { // a text block must not be empty
 				result.Content = []block{{Type: "text", Text: text}}
 			}
 			blocks = append(blocks, result)

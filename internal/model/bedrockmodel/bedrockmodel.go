@@ -124,7 +124,7 @@ func messages(conversation []model.Message) []types.Message {
 }
 
 func blocksOf(m model.Message) (blocks []types.ContentBlock) {
-	if text := m.Whole(); strings.TrimSpace(text) != "" { // the API refuses blank blocks
+	if text := m.FullText(); strings.TrimSpace(text) != "" { // the API refuses blank blocks
 		blocks = append(blocks, &types.ContentBlockMemberText{Value: text})
 	}
 	for _, i := range m.Images {
@@ -145,7 +145,7 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 		}
 		blocks = append(blocks, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{
 			ToolUseId: aws.String(r.CallID), Status: status,
-			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: cmp.Or(r.Tell(),
+			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: cmp.Or(r.ForModel(),
 				"(nothing)")}},
 		}})
 	}
@@ -239,7 +239,7 @@ func failure(err error) error {
 	for _, part := range signed.FindAllStringSubmatch(asked.Header.Get("Authorization"), -1) {
 		sent.Add("Signed", part[1])
 	}
-	return model.Discreet(failed, asked.URL.String(), sent)
+	return model.Redact(failed, asked.URL.String(), sent)
 }
 
 // signed matches the parts of a signature that identify us: the access key id and the signature itself. The other

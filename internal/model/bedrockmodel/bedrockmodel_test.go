@@ -85,7 +85,7 @@ func TestBedrocksErrorTextShowsNoCredentials(t *testing.T) {
 			assert.NotContains(t, err.Error(), part, kind)
 		}
 		for _, part := range []string{token, token[:20], "AKIDOURS"} {
-			assert.NotContains(t, model.Whole(err), part, kind)
+			assert.NotContains(t, model.Unredacted(err), part, kind)
 		}
 	}
 }

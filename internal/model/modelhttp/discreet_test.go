@@ -61,7 +61,7 @@ func TestAProvidersErrorTextShowsNoCredentialsOrAddresses(t *testing.T) {
 				})
 				assert.ErrorContains(t, err, "the model's provider", form)
 				assert.NotEmpty(t, model.KindOf(err))
-				for _, text := range []string{err.Error(), model.Whole(err)} {
+				for _, text := range []string{err.Error(), model.Unredacted(err)} {
 					bare := strings.ToLower(strings.Map(func(r rune) rune {
 						if strings.ContainsRune(" -_/+=%.", r) {
 							return -1
@@ -98,5 +98,5 @@ func TestTextWithoutCredentialsIsKept(t *testing.T) {
 	p = &provider{status: 400, body: strings.NewReader(`{"error":"` + strings.Repeat("long ", 10_000) + `10.0.0.7"}`)}
 	err = stream(t, p, nil)
 	assert.Less(t, len(err.Error()), 1100, "what is shown is short")
-	assert.Greater(t, len(model.Whole(err)), 50_000, "the log has it all")
+	assert.Greater(t, len(model.Unredacted(err)), 50_000, "the log has it all")
 }

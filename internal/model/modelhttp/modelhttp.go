@@ -53,7 +53,7 @@ func Join(base, path string) string {
 func (e Endpoint) Stream(
 	ctx context.Context, request any, event func(data []byte) (goOn bool, err error),
 ) (_ http.Header, err error) {
-	defer func() { err = e.Discreet(err) }()
+	defer func() { err = e.Redact(err) }()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, model.Fail(model.BadRequest, "the request cannot be written: %w", err)
@@ -93,9 +93,9 @@ func (e Endpoint) Stream(
 	}
 }
 
-// Discreet is [model.Discreet] for this endpoint: it removes the endpoint's credentials and addresses from a
+// Redact is [model.Discreet] for this endpoint: it removes the endpoint's credentials and addresses from a
 // failure's text.
-func (e Endpoint) Discreet(err error) error { return model.Discreet(err, e.URL, e.Header) }
+func (e Endpoint) Redact(err error) error { return model.Redact(err, e.URL, e.Header) }
 
 // finish reads what follows the last event, if it has arrived already: only then is the connection reused.
 func finish(body io.ReadCloser) {

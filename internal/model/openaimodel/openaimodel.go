@@ -140,7 +140,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return model.Reply{}, err
 	}
 	reply, err := said.reply(header)
-	return reply, m.endpoint.Discreet(err)
+	return reply, m.endpoint.Redact(err)
 }
 
 // received accumulates what a stream has sent so far.
@@ -263,7 +263,7 @@ func messages(r model.Request) []message {
 			list = append(list, assistant(m))
 		case model.Tool:
 			for _, result := range m.Results {
-				list = append(list, message{Role: "tool", Content: result.Tell(), CallID: result.CallID})
+				list = append(list, message{Role: "tool", Content: result.ForModel(), CallID: result.CallID})
 			}
 		}
 	}
@@ -272,9 +272,9 @@ func messages(r model.Request) []message {
 
 func content(m model.Message) any {
 	if len(m.Images) == 0 {
-		return m.Whole()
+		return m.FullText()
 	}
-	parts := []part{{Type: "text", Text: m.Whole()}}
+	parts := []part{{Type: "text", Text: m.FullText()}}
 	for _, i := range m.Images {
 		parts = append(parts, part{Type: "image_url",
 			Image: &image{"data:" + i.ContentType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}})

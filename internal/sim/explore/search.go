@@ -138,8 +138,8 @@ func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
 }
 
 func legal(from, to lifecycle.Status) bool {
-	return slices.ContainsFunc(lifecycle.Moves(),
-		func(m lifecycle.Move) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
+	return slices.ContainsFunc(lifecycle.Transitions(),
+		func(m lifecycle.Transition) bool { return slices.Contains(m.From, from) && slices.Contains(m.To, to) })
 }
 
 // checkTable checks the invariants that hold after every commit.

@@ -134,7 +134,7 @@ func (s seen) hash(seed maphash.Seed) uint64 {
 func hashItem(seed maphash.Seed, i *table.Item) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for _, s := range []string{i.Part, i.Sort, i.Owner, i.Move} {
+	for _, s := range []string{i.Part, i.Sort, i.Owner, i.WriteID} {
 		_, _ = h.WriteString(s)
 		_ = h.WriteByte(0)
 	}

@@ -10,20 +10,20 @@ import (
 
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/worker"
 )
 
@@ -100,17 +100,17 @@ func (w *world) deploy(t *tape) *deployment {
 	d := &deployment{store: record.New(t, w.blobs, t)}
 	log := slog.New(slog.DiscardHandler)
 	tenants := w.tenants(d.store, t)
-	shell := &move.Shell{Store: d.store, Queue: t, Timer: t, Bell: feed.Polling{}, Host: t, Log: log,
+	shell := &transition.Executor{Store: d.store, Queue: t, Timer: t, Notifier: stream.Polling{}, Host: t, Log: log,
 		Caps: tenants.Caps, StartDeadline: startDeadline}
-	d.intake = &intake.Intake{Shell: shell, Store: d.store, Tenants: tenants, Host: t}
+	d.intake = &intake.Intake{Executor: shell, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
-		Shell: shell, Store: d.store, Known: d.store.Known(), Feed: feed.New(nil, feed.Polling{Host: t, Every: time.Second}, t),
+		Executor: shell, Store: d.store, Known: d.store.Known(), Hub: stream.New(nil, stream.Polling{Host: t, Every: time.Second}, t),
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},
 		MayReach: tenants.SenderMayReach,
 	}
-	d.sweeper = &sweep.Sweeper{Shell: shell, Store: d.store, Queue: t, Host: t, Log: log}
+	d.sweeper = &sweep.Sweeper{Executor: shell, Store: d.store, Queue: t, Host: t, Log: log}
 	return d
 }
 

@@ -79,7 +79,7 @@ const (
 	lifecycleEvent = "internal/lifecycle/event.go"
 	lifecycleMove  = "internal/lifecycle/move.go"
 	lifecycleRun   = "internal/lifecycle/run.go"
-	moveMove       = "internal/move/move.go"
+	moveMove       = "internal/transition/transition.go"
 	intakeIntake   = "internal/intake/intake.go"
 	workerWorker   = "internal/worker/worker.go"
 	agentCalls     = "internal/agent/calls.go"
@@ -95,8 +95,8 @@ const (
 	recordFile     = "internal/record/file.go"
 	recordSlot     = "internal/record/slot.go"
 	recordLedger   = "internal/record/ledger.go"
-	feedFollow     = "internal/feed/follow.go"
-	feedProgress   = "internal/feed/progress.go"
+	feedFollow     = "internal/stream/follow.go"
+	feedProgress   = "internal/stream/progress.go"
 )
 
 // Bugs is the catalogue.
@@ -131,7 +131,7 @@ func Bugs() []Bug {
 		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
 		one("a claim to have used less than nothing counts", agentReply, `if claim < int64(size+longToken-1)/longToken || claim >`, `if claim >`),
 		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
-		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx,\n		func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) move.Change { return move.Change{Event: lifecycle.Step{Work: w}} })"),
+		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx,\n		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Step{Work: w}} })"),
 
 		// Clocks that are set.
 		one("active time is measured by the wall clock", workerWorker, "	a.claimed = a.Host.Elapsed()\n", "	a.claimed = time.Duration(a.Host.Now().UnixNano())\n").and(workerWorker, `return a.base + a.Host.Elapsed() - a.claimed`, `return a.base + time.Duration(a.Host.Now().UnixNano()) - a.claimed`),
@@ -183,7 +183,7 @@ func Bugs() []Bug {
 		one("the door lets one too many in", recordSlot, `d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "")`, `d.Cap == Uncapped || d.Active <= d.Cap`),
 		one("resumed work does not count at the door", recordSlot, "		case strings.HasPrefix(row, \"over/\"):\n			d.Active++\n", "		case strings.HasPrefix(row, \"over/\"):\n"),
 		one("a parked turn inherits the slots of a paused run", moveMove, `paused := o.Before.Status == lifecycle.AwaitingInput`, `paused := false`),
-		one("a parked turn inherits the slots of another user", moveMove, `if paused || parked.Ticket.User != o.Before.User {`, `if paused {`),
+		one("a parked turn inherits the slots of another user", moveMove, `if paused || parked.Spec.User != o.Before.User {`, `if paused {`),
 
 		// Parked messages.
 		one("parked messages are forgotten at a promotion", lifecycleMove, `Parked: slices.Clone(o.After.Parked[1:]),
@@ -218,7 +218,7 @@ func Bugs() []Bug {
 		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
 		one("a parked message's key is not kept", intakeIntake, `r.idempotency(ctx, tx, kept)`, `r.idempotency(ctx, r.Store.Begin(r.runID), kept)`),
 		one("an answer's key is not kept", intakeIntake, `r.idempotency(ctx, tx, record.Idempotency{Outcome: record.AnsweredPause`, `r.idempotency(ctx, r.Store.Begin(r.runID), record.Idempotency{Outcome: record.AnsweredPause`),
-		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n", "	if user, _, err := r.Shell.Doors(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Admits() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n"),
+		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n", "	if user, _, err := r.Executor.Admissions(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Allows() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
 
@@ -230,10 +230,10 @@ func Bugs() []Bug {
 		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
 
 		// Pushes.
-		one("only the first pause is pushed", lifecycleMove, `if r.Callback && s.Rests() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
+		one("only the first pause is pushed", lifecycleMove, `if r.Callback && s.Settled() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
 		one("a delivery's row is not in the commit", moveMove, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
-		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.HookPending && !h.Redeliver {`, `if h.State == record.HookFailed && !h.Redeliver {`),
-		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.Boot) {`, `if false {`),
+		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.DeliveryPending && !h.Redeliver {`, `if h.State == record.DeliveryFailed && !h.Redeliver {`),
+		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.ProcessID) {`, `if false {`),
 		one("a try outlives its claim", webhookWebhook, "s.Host.WithTimeout(ctx, left)", "s.Host.WithTimeout(ctx, time.Hour)"),
 		one("each try has other bytes", webhookWebhook, `http.MethodPost, h.CallbackURL, bytes.NewReader(body))`, `http.MethodPost, h.CallbackURL, bytes.NewReader(append(bytes.TrimSuffix(body, []byte("}")), []byte(fmt.Sprintf(",\"try\":%d}", h.Tries))...)))`),
 		one("a delivery is given up after two tries", webhookWebhook, `case o.final || h.Tries >= maxTries:`, `case o.final || h.Tries >= 2:`),

@@ -73,7 +73,7 @@ func appendItem(b []byte, i *table.Item) []byte {
 	b = appendTime(b, i.Due)
 	b = appendTime(b, i.Expires)
 	b = appendString(b, i.Owner)
-	b = appendString(b, i.Move)
+	b = appendString(b, i.WriteID)
 	b = binary.AppendUvarint(b, uint64(len(i.Lists)))
 	for _, l := range i.Lists {
 		b = appendString(b, string(l.Index))
@@ -102,7 +102,7 @@ func decodeItem(key table.Key, b []byte) (*table.Item, error) {
 		return nil, fmt.Errorf("%w: unknown layout: %s", errCorrupt, key)
 	}
 	i := &table.Item{Key: key, Version: d.varint(), Schema: int(d.varint()), Due: d.time(), Expires: d.time(),
-		Owner: d.string(), Move: d.string()}
+		Owner: d.string(), WriteID: d.string()}
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {
 		d.bad = true

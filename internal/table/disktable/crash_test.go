@@ -94,7 +94,7 @@ func BenchmarkOpenAMillionRuns(b *testing.B) {
 				for i := range 100 {
 					id := fmt.Sprintf("%024x", n*100+i)
 					ops = append(ops, table.Put(table.Item{
-						Key: table.Key{Part: "run/" + id, Sort: "head"}, Owner: "o", Move: id, Body: body,
+						Key: table.Key{Part: "run/" + id, Sort: "head"}, Owner: "o", WriteID: id, Body: body,
 						Lists: []table.Listing{{Index: table.ByOwner, Part: "runs/o", Sort: id}},
 					}, table.Absent()))
 				}

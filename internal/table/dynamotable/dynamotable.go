@@ -394,8 +394,8 @@ func guardOf(c table.Condition, expired *table.Item) guard {
 	case expired != nil:
 		return guard{
 			aws.String("#version = :version AND #move = :move AND #expires = :expires"),
-			map[string]string{"#version": versionAttribute, "#move": moveAttribute, "#expires": expiresAttribute},
-			map[string]types.AttributeValue{":version": number(expired.Version), ":move": text(expired.Move),
+			map[string]string{"#version": versionAttribute, "#move": writeIDAttribute, "#expires": expiresAttribute},
+			map[string]types.AttributeValue{":version": number(expired.Version), ":move": text(expired.WriteID),
 				":expires": text(timeText(expired.Expires))},
 		}
 	default:

@@ -22,7 +22,7 @@ const (
 	sortAttribute     = "sk"
 	ownerAttribute    = "owner"
 	versionAttribute  = "version"
-	moveAttribute     = "move"
+	writeIDAttribute  = "move"
 	schemaAttribute   = "schema"
 	bodyAttribute     = "body"
 	dueShardAttribute = "due_shard"
@@ -90,7 +90,7 @@ func KeyOf(k table.Key) map[string]types.AttributeValue {
 // encode makes the attributes of an item in this version.
 func encode(i table.Item, version int64) (map[string]types.AttributeValue, error) {
 	a := KeyOf(i.Key)
-	a[ownerAttribute], a[moveAttribute] = text(i.Owner), text(i.Move)
+	a[ownerAttribute], a[writeIDAttribute] = text(i.Owner), text(i.WriteID)
 	a[versionAttribute], a[schemaAttribute] = number(version), number(int64(i.Schema))
 	if !i.Due.IsZero() {
 		a[dueShardAttribute], a[dueAttribute] = text(shardName(i.Shard())), text(timeText(i.Due))
@@ -124,7 +124,7 @@ func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 	bad := func(what string, err error) error {
 		return fmt.Errorf("dynamotable: the %s of %s: %w", what, i.Key, err)
 	}
-	i.Owner, i.Move = textOf(a[ownerAttribute]), textOf(a[moveAttribute])
+	i.Owner, i.WriteID = textOf(a[ownerAttribute]), textOf(a[writeIDAttribute])
 	var err error
 	if i.Version, err = numberOf(a[versionAttribute]); err != nil {
 		return nil, bad(versionAttribute, err)

@@ -45,7 +45,7 @@ func TestEachFaultHasItsEffect(t *testing.T) {
 	} {
 		fault := c.fault
 		d := with(func() faulttable.Fault { return fault })
-		i := table.Item{Key: table.Key{Part: "p", Sort: "s"}, Owner: "-", Move: "m", Body: []byte(`{}`)}
+		i := table.Item{Key: table.Key{Part: "p", Sort: "s"}, Owner: "-", WriteID: "m", Body: []byte(`{}`)}
 		err := d.Commit(t.Context(), "t", table.Put(i, table.Absent()))
 		switch {
 		case c.fine:
@@ -53,7 +53,7 @@ func TestEachFaultHasItsEffect(t *testing.T) {
 		case c.refused:
 			r, ok := table.AsRefused(err)
 			require.True(t, ok, c.fault)
-			assert.Equal(t, "m", r.Conflicts[0].Current.Move)
+			assert.Equal(t, "m", r.Conflicts[0].Current.WriteID)
 		default:
 			assert.True(t, table.IsKind(err, c.kind), c.fault)
 		}

@@ -14,10 +14,10 @@ func ExampleTable_Commit() {
 	ctx := context.Background()
 	t := memtable.New(time.Now)
 	run := table.Key{Part: "run/1", Sort: "head"}
-	item := table.Item{Key: run, Owner: "org-1", Move: "write-1", Body: []byte(`{"status":"queued"}`)}
+	item := table.Item{Key: run, Owner: "org-1", WriteID: "write-1", Body: []byte(`{"status":"queued"}`)}
 	fmt.Println(t.Commit(ctx, "write-1", table.Put(item, table.Absent())))
 
-	lock := table.Item{Key: table.Key{Part: "chat/1", Sort: "lock"}, Owner: "org-1", Move: "write-2",
+	lock := table.Item{Key: table.Key{Part: "chat/1", Sort: "lock"}, Owner: "org-1", WriteID: "write-2",
 		Body: []byte(`{}`)}
 	err := t.Commit(ctx, "write-2", table.Put(lock, table.Absent()), table.Check(run, table.VersionIs(7)))
 	refused, ok := table.AsRefused(err)

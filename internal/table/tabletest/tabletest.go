@@ -95,7 +95,7 @@ func (b bench) eventually(want []string, got func() []string) {
 func key(part, sort string) table.Key { return table.Key{Part: part, Sort: sort} }
 
 func item(part, sort string) table.Item {
-	return table.Item{Key: key(part, sort), Owner: "org", Move: "move", Schema: 1, Body: []byte(`{"a":1}`)}
+	return table.Item{Key: key(part, sort), Owner: "org", WriteID: "move", Schema: 1, Body: []byte(`{"a":1}`)}
 }
 
 func getMissing(b *testing.T, x bench) { assert.Nil(b, x.get(key("p", "s"))) }
@@ -113,7 +113,7 @@ func getOrder(t *testing.T, b bench) {
 func putKeepsAll(t *testing.T, b bench) {
 	due := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	want := table.Item{
-		Key: key("run/1", "head"), Owner: "-", Move: "m1", Schema: 7, Due: due, Expires: due.AddDate(90, 0, 0),
+		Key: key("run/1", "head"), Owner: "-", WriteID: "m1", Schema: 7, Due: due, Expires: due.AddDate(90, 0, 0),
 		Lists: []table.Listing{{Index: table.ByOwner, Part: "runs/-", Sort: "0001"},
 			{Index: table.ByChat, Part: "c", Sort: "2"}},
 		Body: []byte(`{"text":"ein Täxt \u0000 \"quoted\"","n":12345678901,"deep":{"list":[1,null,true,1.5]}}`),
@@ -196,7 +196,7 @@ func commitRefusal(t *testing.T, b bench) {
 	require.Len(t, r.Conflicts, 2)
 	assert.Equal(t, 1, r.Conflicts[0].Op)
 	require.NotNil(t, r.Conflicts[0].Current)
-	assert.Equal(t, "move", r.Conflicts[0].Current.Move)
+	assert.Equal(t, "move", r.Conflicts[0].Current.WriteID)
 	assert.EqualValues(t, 1, r.Conflicts[0].Current.Version)
 	assert.Equal(t, table.Conflict{Op: 2}, r.Conflicts[1])
 }

@@ -49,7 +49,7 @@ func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error)
 // exist.
 func (t *Kind) Call(_ context.Context, _ tool.Endpoint, _ tool.Definition, i tool.Invocation) (tool.Result, error) {
 	text, err := t.call(i)
-	return tool.Said(text), err
+	return tool.TextResult(text), err
 }
 
 func (t *Kind) call(i tool.Invocation) (string, error) {

@@ -152,7 +152,7 @@ func Do(
 // resultOf is a response as text, or as a file where it is no text.
 func resultOf(kind string, body []byte) tool.Result {
 	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) {
-		return tool.Said(string(body))
+		return tool.TextResult(string(body))
 	}
 	media, _, err := mime.ParseMediaType(kind)
 	if err != nil {

@@ -1,4 +1,4 @@
-package feed
+package stream
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 // output in the background while the run has readers. What cannot be stored is stored later, joined with later
 // output, so that the memory used is bounded by the text itself.
 type Writer struct {
-	feed    *Feed
+	hub     *Hub
 	run     string
 	attempt int
 	base    int // bytes of text that the journal had when the attempt began; readers get them from there
@@ -69,8 +69,8 @@ type placed struct {
 
 // Writer makes the writer of an attempt. text is what earlier attempts have journalled; watched says that the run has
 // readers from the start.
-func (f *Feed) Writer(run string, attempt int, text string, watched bool) *Writer {
-	w := &Writer{feed: f, run: run, attempt: attempt, base: len(text), watched: watched, since: f.host.Elapsed()}
+func (f *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
+	w := &Writer{hub: f, run: run, attempt: attempt, base: len(text), watched: watched, since: f.host.Elapsed()}
 	w.text.WriteString(text)
 	w.frames.from, w.frames.reach = len(text), len(text)
 	return w
@@ -144,19 +144,19 @@ func (w *Writer) wakeUp() {
 // Run stores the output for readers, and polls every so often whether there are any, until ctx ends; then it stores
 // the rest. Each call of the feed's table takes at most callTime.
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
-	sub := w.feed.bell.Listen(w.run)
+	sub := w.hub.notifier.Subscribe(w.run)
 	defer sub.Close()
-	if w.feed.bell.Gather() == 0 && ctx.Err() == nil { // a poll is cheap here; later readers cause a notification
+	if w.hub.notifier.Gather() == 0 && ctx.Err() == nil { // a poll is cheap here; later readers cause a notification
 		w.poll(ctx)
 	}
-	looked := w.feed.host.Elapsed()
+	looked := w.hub.host.Elapsed()
 	for ctx.Err() == nil {
 		early, cancel, wait := w.nextWait(ctx, looked+every)
 		rung, _ := sub.Wait(early, wait)
 		cancel()
-		if now := w.feed.host.Elapsed(); ctx.Err() == nil && (rung || now-looked >= every) {
+		if now := w.hub.host.Elapsed(); ctx.Err() == nil && (rung || now-looked >= every) {
 			w.poll(ctx)
-			looked = w.feed.host.Elapsed()
+			looked = w.hub.host.Elapsed()
 		}
 		w.flush(ctx)
 	}
@@ -171,7 +171,7 @@ func (w *Writer) nextWait(ctx context.Context,
 	defer w.mu.Unlock()
 	early, cancel := context.WithCancel(ctx)
 	w.wake = cancel
-	now := w.feed.host.Elapsed()
+	now := w.hub.host.Elapsed()
 	wait := poll - now
 	switch {
 	case w.ready(now):
@@ -189,13 +189,13 @@ func (w *Writer) ready(now time.Duration) bool {
 
 // poll checks whether the run has readers. If it is the first one, the text since the journal is stored for it.
 func (w *Writer) poll(ctx context.Context) {
-	watched, asks, err := w.feed.watched(ctx, w.run)
+	watched, asks, err := w.hub.watched(ctx, w.run)
 	if err != nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f, now := &w.frames, w.feed.host.Elapsed()
+	f, now := &w.frames, w.hub.host.Elapsed()
 	if watched && (!w.watched || now-w.since >= refreshed) {
 		f.from, w.since, w.tail = min(w.base, w.text.Len()), now, tail{}
 		f.steps = append(slices.DeleteFunc(slices.Clone(w.open), func(s placed) bool {
@@ -205,7 +205,7 @@ func (w *Writer) poll(ctx context.Context) {
 	if !watched {
 		f.steps = nil
 	}
-	if w.watched = watched; asks != w.answers && w.feed.bell.Gather() == 0 { // with polling, no reader waits for it
+	if w.watched = watched; asks != w.answers && w.hub.notifier.Gather() == 0 { // with polling, no reader waits for it
 		w.asks = asks
 	}
 }
@@ -217,7 +217,7 @@ func (w *Writer) flush(ctx context.Context) {
 		if len(list) == 0 {
 			return
 		}
-		err := w.feed.append(context.WithoutCancel(ctx), w.run, list...)
+		err := w.hub.append(context.WithoutCancel(ctx), w.run, list...)
 		if w.stored(sending, err); err != nil {
 			return
 		}
@@ -230,7 +230,7 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wake = nil
-	if !w.waiting() || !atOnce && !w.ready(w.feed.host.Elapsed()) {
+	if !w.waiting() || !atOnce && !w.ready(w.hub.host.Elapsed()) {
 		return sending, nil
 	}
 	f, text := &w.frames, w.text.String()
@@ -244,7 +244,7 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 		for len(list) < framesAtOnce && (from < to || kind == events.FrameText) {
 			t := w.tail
 			if grows := kind == events.FrameDelta && t.seq == w.seq && t.seq > 0 && t.to == from &&
-				t.to-t.from < full && len(list) == 0 && w.feed.bell.Gather() == 0; grows {
+				t.to-t.from < full && len(list) == 0 && w.hub.notifier.Gather() == 0; grows {
 				w.seq--
 			} else {
 				t = tail{kind: kind, from: from}
@@ -296,7 +296,7 @@ func cut(text string, n int) string {
 func (w *Writer) stored(sent frames, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	pause := w.feed.bell.Gather()
+	pause := w.hub.notifier.Gather()
 	if w.failed = err != nil; w.failed {
 		pause = max(pause, callTime)
 		w.tail, w.answers = tail{}, "" // it is unknown what is stored
@@ -309,5 +309,5 @@ func (w *Writer) stored(sent frames, err error) {
 		f.steps = f.steps[max(0, len(f.steps)-waitingSteps):]
 		f.back = f.back || sent.back
 	}
-	w.due = w.feed.host.Elapsed() + pause
+	w.due = w.hub.host.Elapsed() + pause
 }

@@ -1,4 +1,4 @@
-package feed_test
+package stream_test
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 )
@@ -32,7 +32,7 @@ type bench struct {
 
 	reads  *reads
 	stores *stores
-	feed   *feed.Feed
+	feed   *stream.Hub
 	store  *record.Store
 	entry  record.RunEntity
 	host   host.Host
@@ -108,17 +108,17 @@ func (s *stores) Commit(ctx context.Context, token string, ops ...table.Op) erro
 	return s.Table.Commit(ctx, token, ops...)
 }
 
-func newBench(t testing.TB, bell func(host.Host) feed.Bell) *bench {
+func newBench(t testing.TB, bell func(host.Host) stream.Notifier) *bench {
 	h := host.System()
 	counted := &reads{Table: memtable.New(h.Now)}
 	store := record.New(counted, &memblob.Store{}, h)
 	now := h.Now()
 	run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
-		lifecycle.Ticket{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000},
-		lifecycle.Place{Turn: 1}, now, now.Add(time.Minute))}
+		lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000},
+		lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
 	stored := &stores{Table: memtable.New(h.Now)}
-	b := &bench{TB: t, reads: counted, stores: stored, feed: feed.New(stored, bell(h), h), store: store, host: h}
+	b := &bench{TB: t, reads: counted, stores: stored, feed: stream.New(stored, bell(h), h), store: store, host: h}
 	b.T, _ = t.(*testing.T)
 	b.entry = record.Fresh(run)
 	b.save(func(*record.Run) {})
@@ -131,15 +131,15 @@ func (b *bench) save(change func(*record.Run)) {
 	tx := b.store.Begin(b.host.NewID())
 	b.entry = tx.PutRun(b.entry)
 	require.NoError(b, tx.Commit(b.Context()))
-	b.feed.Bell().Ring(b.entry.Value.ID())
+	b.feed.Notifier().Notify(b.entry.Value.ID())
 }
 
-func (b *bench) follow(ctx context.Context) <-chan feed.Event {
-	out := make(chan feed.Event, 1000)
+func (b *bench) follow(ctx context.Context) <-chan stream.Event {
+	out := make(chan stream.Event, 1000)
 	go func() {
 		defer close(out)
 		err := b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
-			func(e feed.Event) error {
+			func(e stream.Event) error {
 				out <- e
 				return nil
 			})
@@ -151,37 +151,37 @@ func (b *bench) follow(ctx context.Context) <-chan feed.Event {
 }
 
 // writer makes a writer whose attempt is watched from its start, and runs it in the background.
-func (b *bench) writer(ctx context.Context, attempt int, text string) *feed.Writer {
+func (b *bench) writer(ctx context.Context, attempt int, text string) *stream.Writer {
 	w := b.watched(attempt, text)
 	go w.Run(ctx, time.Second)
 	return w
 }
 
-func (b *bench) watched(attempt int, text string) *feed.Writer {
+func (b *bench) watched(attempt int, text string) *stream.Writer {
 	b.Helper()
 	require.NoError(b, b.feed.Watch(b.Context(), b.entry.Value.ID()))
 	return b.feed.Writer(b.entry.Value.ID(), attempt, text, true)
 }
 
 // next returns the next event that is no heartbeat.
-func next(t *testing.T, c <-chan feed.Event, name string) feed.Event {
+func next(t *testing.T, c <-chan stream.Event, name string) stream.Event {
 	t.Helper()
 	for e := range c {
-		if e.Event == feed.Heartbeat {
+		if e.Event == stream.Heartbeat {
 			continue
 		}
 		require.Equal(t, name, e.Event)
 		return e
 	}
 	require.Fail(t, "the stream ended before "+name)
-	return feed.Event{}
+	return stream.Event{}
 }
 
 // both runs a test with notifications and with polling, in virtual time.
 func both(t *testing.T, test func(b *bench)) {
-	for name, bell := range map[string]func(host.Host) feed.Bell{
-		"local notifier": func(host.Host) feed.Bell { return feed.NewLocalBell() },
-		"polling":        func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} },
+	for name, bell := range map[string]func(host.Host) stream.Notifier{
+		"local notifier": func(host.Host) stream.Notifier { return stream.NewLocalNotifier() },
+		"polling":        func(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newBench(t, bell)) })
@@ -193,7 +193,7 @@ func TestDeltasArriveInOrderWhileWatched(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		assert.Empty(b, *next(b.T, out, feed.Init).Text)
+		assert.Empty(b, *next(b.T, out, stream.Init).Text)
 		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
 		w.Append(ctx, "unseen") // there is no reader yet
 		go w.Run(ctx, time.Second)
@@ -204,9 +204,9 @@ func TestDeltasArriveInOrderWhileWatched(t *testing.T) {
 		text := ""
 		for text != "unseen one two" {
 			switch e := <-out; e.Event {
-			case feed.Delta:
+			case stream.Delta:
 				text += *e.Text
-			case feed.StepEvent:
+			case stream.StepEvent:
 				assert.Equal(b, "t", e.Step.Name)
 				assert.Equal(b, "unseen one", text)
 			}
@@ -222,14 +222,14 @@ func TestReplacedTextIsSentAsANewInit(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		w.Append(ctx, "wrong")
-		assert.Equal(b, "wrong", *next(b.T, out, feed.Delta).Text)
+		assert.Equal(b, "wrong", *next(b.T, out, stream.Delta).Text)
 		w.Replace(ctx, "")
-		assert.Empty(b, *next(b.T, out, feed.Init).Text)
+		assert.Empty(b, *next(b.T, out, stream.Init).Text)
 		w.Append(ctx, "right")
-		assert.Equal(b, "right", *next(b.T, out, feed.Delta).Text)
+		assert.Equal(b, "right", *next(b.T, out, stream.Delta).Text)
 		cancel()
 		for range out {
 		}
@@ -240,15 +240,15 @@ func TestNewAttemptRestartsTheStreamAndTheOldOneIsIgnored(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		old := b.writer(ctx, 1, "")
 		old.Append(ctx, "old")
-		assert.Equal(b, "old", *next(b.T, out, feed.Delta).Text)
+		assert.Equal(b, "old", *next(b.T, out, stream.Delta).Text)
 		b.save(func(r *record.Run) { r.Attempt = 2 })
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		old.Append(ctx, " zombie")
 		b.writer(ctx, 2, "").Append(ctx, "new")
-		assert.Equal(b, "new", *next(b.T, out, feed.Delta).Text)
+		assert.Equal(b, "new", *next(b.T, out, stream.Delta).Text)
 		cancel()
 		for range out {
 		}
@@ -261,8 +261,8 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 		out := b.follow(ctx)
 		<-out
 		began := time.Now()
-		assert.Equal(b, feed.Heartbeat, (<-out).Event)
-		assert.Equal(b, feed.Heartbeat, (<-out).Event)
+		assert.Equal(b, stream.Heartbeat, (<-out).Event)
+		assert.Equal(b, stream.Heartbeat, (<-out).Event)
 		assert.InDelta(b, 30, time.Since(began).Seconds(), 1)
 		cancel()
 		for range out {
@@ -272,13 +272,13 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 
 func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} })
+		b := newBench(t, func(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} })
 		ctx, cancel := context.WithCancel(t.Context())
 		const readers = 100
-		streams := make([]<-chan feed.Event, readers)
+		streams := make([]<-chan stream.Event, readers)
 		for i := range streams {
 			streams[i] = b.follow(ctx)
-			next(t, streams[i], feed.Init)
+			next(t, streams[i], stream.Init)
 		}
 		within := func(d time.Duration) int64 {
 			synctest.Wait()
@@ -295,7 +295,7 @@ func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 
 		b.writer(ctx, 1, "").Append(ctx, "again")
 		for _, s := range streams {
-			assert.Equal(t, "again", *next(t, s, feed.Delta).Text)
+			assert.Equal(t, "again", *next(t, s, stream.Delta).Text)
 		}
 		assert.InDelta(t, 40, within(10*time.Second), 2, "fast again")
 		cancel()
@@ -308,12 +308,12 @@ func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 
 func TestNotificationCausesOneReadForAllReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		ctx, cancel := context.WithCancel(t.Context())
-		streams := make([]<-chan feed.Event, 100)
+		streams := make([]<-chan stream.Event, 100)
 		for i := range streams {
 			streams[i] = b.follow(ctx)
-			next(t, streams[i], feed.Init)
+			next(t, streams[i], stream.Init)
 		}
 		w := b.writer(ctx, 1, "")
 		synctest.Wait()
@@ -323,7 +323,7 @@ func TestNotificationCausesOneReadForAllReaders(t *testing.T) {
 		synctest.Wait() // one of them reads; the others have been notified meanwhile
 		close(b.reads.gate)
 		for _, s := range streams {
-			assert.Equal(t, "news", *next(t, s, feed.Delta).Text)
+			assert.Equal(t, "news", *next(t, s, stream.Delta).Text)
 		}
 		synctest.Wait()
 		assert.EqualValues(t, 2, b.reads.n.Load()-before,
@@ -338,7 +338,7 @@ func TestNotificationCausesOneReadForAllReaders(t *testing.T) {
 
 func TestPanickingReadBlocksNoOtherReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		ctx, cancel := context.WithCancel(t.Context())
 		b.reads.gate = make(chan struct{})
 		b.reads.bad.Store(true)
@@ -346,14 +346,14 @@ func TestPanickingReadBlocksNoOtherReader(t *testing.T) {
 		go func() {
 			defer func() { failed <- recover() }()
 			_ = b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
-				func(feed.Event) error { return nil })
+				func(stream.Event) error { return nil })
 		}()
 		synctest.Wait()
 		out := b.follow(ctx)
 		synctest.Wait() // it waits for the first reader's read
 		close(b.reads.gate)
 		assert.NotNil(t, <-failed)
-		next(t, out, feed.Init)
+		next(t, out, stream.Init)
 		cancel()
 		for range out {
 		}
@@ -362,7 +362,7 @@ func TestPanickingReadBlocksNoOtherReader(t *testing.T) {
 
 func TestStalledReadersShareOneCopyOfTheText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		w := b.writer(t.Context(), 1, "")
 		heap := func() int {
 			synctest.Wait()
@@ -378,10 +378,10 @@ func TestStalledReadersShareOneCopyOfTheText(t *testing.T) {
 		for range readers {
 			reading.Go(func() {
 				assert.NoError(t, b.feed.Follow(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(),
-					15*time.Second, func(e feed.Event) error {
-						if e.Event == feed.Delta {
+					15*time.Second, func(e stream.Event) error {
+						if e.Event == stream.Delta {
 							<-goOn
-							return feed.ErrStop
+							return stream.ErrStop
 						}
 						return nil
 					}))
@@ -403,9 +403,9 @@ func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
-			func(feed.Event) error {
+			func(stream.Event) error {
 				b.Error("it saw the run")
 				return nil
 			})
@@ -418,21 +418,21 @@ func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 
 func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} })
+		b := newBench(t, func(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		out := b.follow(ctx)
-		next(t, out, feed.Init)
+		next(t, out, stream.Init)
 		go func() {
 			for ctx.Err() == nil {
 				err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
-					func(feed.Event) error { return nil })
+					func(stream.Event) error { return nil })
 				assert.Error(t, err)
 				_ = b.host.Sleep(ctx, 100*time.Millisecond)
 			}
 		}()
 		b.writer(ctx, 1, "").Append(ctx, "news")
 		began := time.Now()
-		assert.Equal(t, "news", *next(t, out, feed.Delta).Text)
+		assert.Equal(t, "news", *next(t, out, stream.Delta).Text)
 		assert.Less(t, time.Since(began), time.Second)
 		cancel()
 		for range out {
@@ -441,19 +441,19 @@ func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 }
 
 func TestClosedListenersAreForgotten(t *testing.T) {
-	b := feed.NewLocalBell()
-	one, two := b.Listen("a", "b"), b.Listen("a")
-	b.Ring("a")
-	b.Ring("a")
-	for _, l := range []feed.Listener{one, two} {
+	b := stream.NewLocalNotifier()
+	one, two := b.Subscribe("a", "b"), b.Subscribe("a")
+	b.Notify("a")
+	b.Notify("a")
+	for _, l := range []stream.Subscription{one, two} {
 		rung, err := l.Wait(t.Context(), time.Hour)
 		require.NoError(t, err)
 		require.True(t, rung, "a ring between looks is not lost")
 	}
 	one.Close()
-	b.Ring("b")
+	b.Notify("b")
 	two.Close()
-	b.Ring("a")
+	b.Notify("a")
 }
 
 func TestHangingTableHoldsUpNoStream(t *testing.T) {
@@ -462,9 +462,9 @@ func TestHangingTableHoldsUpNoStream(t *testing.T) {
 		b.stores.trouble.Store(2)
 		began := time.Now()
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		b.save(func(r *record.Run) { r.Attempt = 2 })
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		assert.LessOrEqual(b, time.Since(began), 10*time.Second)
 		cancel()
 		for range out {

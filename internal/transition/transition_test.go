@@ -1,4 +1,4 @@
-package move_test
+package transition_test
 
 import (
 	"context"
@@ -10,22 +10,22 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
 )
 
 // push returns the webhook body of the status that a run has entered, after checking what holds for all of them.
 func (w *world) push(r record.Run) events.Webhook {
 	w.t.Helper()
-	h, found, err := w.Store.Hook(w.t.Context(), r.ID(), r.Transition)
+	h, found, err := w.Store.DeliveryAt(w.t.Context(), r.ID(), r.Transition)
 	require.NoError(w.t, err)
 	require.True(w.t, found)
 	var body events.Webhook
 	require.NoError(w.t, json.Unmarshal([]byte(h.Value.Body), &body))
-	assert.Equal(w.t, record.Hook{
+	assert.Equal(w.t, record.Delivery{
 		DeliveryID: body.DeliveryID, Organization: "o", RunID: r.ID(), Sequence: r.Transition, Event: body.Event,
 		Status: string(r.Status), CallbackURL: "https://example.com/hook", Body: h.Value.Body,
-		State: record.HookPending, NextAttempt: w.Host.Now(), LookAt: w.Host.Now().Add(lifecycle.DispatchGrace),
+		State: record.DeliveryPending, NextAttempt: w.Host.Now(), CheckAt: w.Host.Now().Add(lifecycle.DispatchGrace),
 	}, h.Value, "it is due at once, and a nudge is on its way")
 	assert.Equal(w.t, events.Webhook{
 		Version: 1, Event: body.Event, DeliveryID: record.DeliveryID(r.ID(), r.Transition), RunID: r.ID(), ChatID: "c",
@@ -44,11 +44,11 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	assert.Equal(t, events.WebhookAwaitingInput, body.Event)
 	assert.JSONEq(t, `[{"id":"i","kind":"","prompt":"which?","created_at":""}]`, string(body.Interrupts))
 	assert.Nil(t, body.UsageStatus)
-	slots, err := w.Slots(t.Context(), w.run(run).Ticket)
+	slots, err := w.Slots(t.Context(), w.run(run).RunSpec)
 	require.NoError(t, err)
 	w.do(run, plainly(w.answering(slots)))
 	w.claim(run)
-	failed := w.do(run, plainly(move.Change{Event: lifecycle.Fail{Work: lifecycle.Work{Attempt: 2}, Error: "broken"}}))
+	failed := w.do(run, plainly(transition.Change{Event: lifecycle.Fail{Work: lifecycle.Work{Attempt: 2}, Error: "broken"}}))
 	body = w.push(failed)
 	assert.Equal(t, events.WebhookTerminal, body.Event)
 	assert.Equal(t, "broken", *body.Error)
@@ -59,7 +59,7 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	w = newWorld(t)
 	run = w.accept("u")
 	w.claim(run)
-	body = w.push(w.do(run, plainly(move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})))
+	body = w.push(w.do(run, plainly(transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})))
 	assert.Equal(t, events.WebhookTerminal, body.Event)
 	assert.Nil(t, body.Error)
 	assert.JSONEq(t, "[]", string(body.Interrupts))
@@ -72,8 +72,8 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	in.Metadata = nil
 	require.NoError(t, w.begin(t.Context(), ticket, in))
 	w.claim(ticket.RunID)
-	w.do(ticket.RunID, plainly(move.Change{Event: lifecycle.Complete{Work: work}}))
-	h, _, err := w.Store.Hook(t.Context(), ticket.RunID, 3)
+	w.do(ticket.RunID, plainly(transition.Change{Event: lifecycle.Complete{Work: work}}))
+	h, _, err := w.Store.DeliveryAt(t.Context(), ticket.RunID, 3)
 	require.NoError(t, err)
 	assert.Contains(t, h.Value.Body, `"metadata":{}`)
 }
@@ -96,7 +96,7 @@ func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 				ticket.Chat = "elsewhere"
 				require.NoError(t, w.begin(t.Context(), ticket, record.Input{Message: "x"}))
 				before := w.run(run)
-				w.do(run, plainly(move.Change{Event: lifecycle.Remove{KeepParked: true}}))
+				w.do(run, plainly(transition.Change{Event: lifecycle.Remove{KeepParked: true}}))
 				after := w.run(next)
 				assert.Equal(t, []any{lifecycle.Queued, 2, run}, []any{after.Status, after.Turn, after.Previous})
 				over := "over/" + next
@@ -133,16 +133,16 @@ func TestSlotsAreFoundWithTheCaps(t *testing.T) {
 		assert.Equal(t, []string{"o", "u"}, []string{organization, user})
 		return 1, 2, nil
 	}
-	user, organization, err := w.Doors(t.Context(), "o", "u")
+	user, organization, err := w.Admissions(t.Context(), "o", "u")
 	require.NoError(t, err)
-	assert.Equal(t, record.Door{Free: "0", Cap: 1}, user)
-	assert.Equal(t, []any{2, 0, true}, []any{organization.Cap, organization.Active, organization.Admits()})
+	assert.Equal(t, record.Admission{Free: "0", Cap: 1}, user)
+	assert.Equal(t, []any{2, 0, true}, []any{organization.Cap, organization.Active, organization.Allows()})
 	w.accept("u")
-	user, organization, err = w.Doors(t.Context(), "o", "u")
+	user, organization, err = w.Admissions(t.Context(), "o", "u")
 	require.NoError(t, err)
-	assert.Equal(t, record.Door{Active: 1, Cap: 1}, user)
-	assert.Equal(t, []any{1, true}, []any{organization.Active, organization.Admits()})
-	slots, err := w.Slots(t.Context(), lifecycle.Ticket{RunID: "r", Organization: "o", User: "u"})
+	assert.Equal(t, record.Admission{Active: 1, Cap: 1}, user)
+	assert.Equal(t, []any{1, true}, []any{organization.Active, organization.Allows()})
+	slots, err := w.Slots(t.Context(), lifecycle.RunSpec{RunID: "r", Organization: "o", User: "u"})
 	require.NoError(t, err)
 	assert.Equal(t, lifecycle.Slots{User: "over/r", Organization: organization.Free}, slots)
 }

@@ -1,4 +1,4 @@
-// Package feed streams the live output of a run from its worker to the readers: frames in a short-lived table, and
+// Package stream streams the live output of a run from its worker to the readers: frames in a short-lived table, and
 // notifications.
 //
 // Frames are stored only while a run has readers. A reader announces itself with a watch row; the worker reads it,
@@ -12,7 +12,7 @@
 //
 // The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view and
 // host.
-package feed
+package stream
 
 import (
 	"context"
@@ -37,23 +37,23 @@ const (
 // lost.
 const callTime = time.Second
 
-// Feed gives access to the frames of all runs. It is safe for concurrent use.
-type Feed struct {
-	table table.Table
-	bell  Bell
-	host  host.Host
+// Hub gives access to the frames of all runs. It is safe for concurrent use.
+type Hub struct {
+	table    table.Table
+	notifier Notifier
+	host     host.Host
 
 	mu     sync.Mutex
 	groups map[place]*group
 }
 
 // New makes a feed over its own table.
-func New(t table.Table, b Bell, h host.Host) *Feed {
-	return &Feed{table: t, bell: b, host: h, groups: map[place]*group{}}
+func New(t table.Table, b Notifier, h host.Host) *Hub {
+	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{}}
 }
 
-// Bell returns the notifier of the feed.
-func (f *Feed) Bell() Bell { return f.bell }
+// Notifier returns the notifier of the feed.
+func (f *Hub) Notifier() Notifier { return f.notifier }
 
 func framesPart(run string) string { return "run/" + run }
 
@@ -65,25 +65,25 @@ type watching struct {
 }
 
 // watch stores the watch row of a run for watchLife and notifies its worker.
-func (f *Feed) watch(ctx context.Context, run, asks string) error {
+func (f *Hub) watch(ctx context.Context, run, asks string) error {
 	body, err := json.Marshal(watching{asks})
 	if err != nil {
 		return err
 	}
 	item := table.Item{
-		Key: watchKey(run), Owner: record.Nobody, Move: "watch", Expires: f.host.Now().Add(watchLife), Body: body,
+		Key: watchKey(run), Owner: record.NoOrganization, WriteID: "watch", Expires: f.host.Now().Add(watchLife), Body: body,
 	}
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	if err := f.table.Commit(ctx, "watch", table.Put(item, table.Always())); err != nil {
 		return err
 	}
-	f.bell.Ring(run)
+	f.notifier.Notify(run)
 	return nil
 }
 
 // watched reports whether a run has readers, and the id that they want to be acknowledged.
-func (f *Feed) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
+func (f *Hub) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	items, err := f.table.Get(ctx, watchKey(run))
@@ -96,7 +96,7 @@ func (f *Feed) watched(ctx context.Context, run string) (watched bool, asks stri
 
 func frameSort(attempt int, seq int64) string { return fmt.Sprintf("f/%06d/%012d", attempt, seq) }
 
-func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) error {
+func (f *Hub) append(ctx context.Context, run string, frames ...events.Frame) error {
 	ops := make([]table.Op, 0, len(frames))
 	expires := f.host.Now().Add(frameLife)
 	for _, frame := range frames {
@@ -105,8 +105,8 @@ func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) e
 			return err
 		}
 		ops = append(ops, table.Put(table.Item{
-			Key: table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)}, Owner: record.Nobody,
-			Move:    "frame",
+			Key: table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)}, Owner: record.NoOrganization,
+			WriteID: "frame",
 			Expires: expires, Body: body,
 		}, table.Always()))
 	}
@@ -115,7 +115,7 @@ func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) e
 	if err := f.table.Commit(ctx, "frame", ops...); err != nil {
 		return err
 	}
-	f.bell.Ring(framesPart(run))
+	f.notifier.Notify(framesPart(run))
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (f *Feed) append(ctx context.Context, run string, frames ...events.Frame) e
 const pageOfFrames = 200
 
 // frames reads frames of an attempt after a sequence number, and reports whether there are more.
-func (f *Feed) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
+func (f *Hub) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	items, err := f.table.Query(ctx, table.Range{

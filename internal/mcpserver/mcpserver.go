@@ -1,4 +1,4 @@
-// Package mcpface serves clients that speak the Model Context Protocol: each agent of an organization is a tool,
+// Package mcpserver serves clients that speak the Model Context Protocol: each agent of an organization is a tool,
 // and calling it sends a message to the agent, which starts a run like any other.
 //
 // A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result
@@ -6,7 +6,7 @@
 //
 // The package must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names,
 // problem, host and the protocol's library.
-package mcpface
+package mcpserver
 
 import (
 	"bufio"
@@ -25,22 +25,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/view"
 )
 
-// Face is the use case.
-type Face struct {
+// Server is the use case.
+type Server struct {
 	Intake *intake.Intake
 	Store  *record.Store
-	Feed   *feed.Feed
+	Hub    *stream.Hub
 	Log    *slog.Logger
 	Window time.Duration // how long a call waits for its run
 }
@@ -52,7 +52,7 @@ const (
 )
 
 // For makes the handler of a principal's requests.
-func (f *Face) For(p tenant.Principal) http.Handler {
+func (f *Server) For(p tenant.Principal) http.Handler {
 	return single(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		s, err := f.server(r.Context(), p)
 		if err != nil {
@@ -93,7 +93,7 @@ func single(next http.Handler) http.Handler {
 
 // guarded converts panics to errors: the library handles requests in goroutines of its own, where a panic would
 // end the process.
-func (f *Face) guarded(next mcp.MethodHandler) mcp.MethodHandler {
+func (f *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		if died := host.Catch(func() { result, err = next(ctx, method, r) }); died != nil {
 			f.Log.Error("a request panicked", "method", method, "panic", died.Value, "stack", string(died.Stack))
@@ -136,7 +136,7 @@ type result struct {
 	Error      string `json:"error,omitempty"`
 }
 
-func (f *Face) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
+func (f *Server) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
 	agents, err := f.offered(ctx, p)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ const getRun = "get_run"
 
 // offered are the agents that a principal may use, the oldest ones where there are too many, in the order in which
 // they got their names. So a new or renamed agent never takes a tool name that clients know.
-func (f *Face) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
+func (f *Server) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
 	var agents []record.Agent
 	after := ""
 	for range maxLooked / maxAgents {
@@ -244,11 +244,11 @@ func failed(text string) (*mcp.CallToolResult, *result, error) {
 }
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
-func (f *Face) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *result, error) {
+func (f *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *result, error) {
 	if _, err := f.Intake.Run(ctx, p, run); err != nil {
 		return refused(err)
 	}
-	e, err := f.Feed.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool { return r.Status.Rests() })
+	e, err := f.Hub.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool { return r.Status.Settled() })
 	if err == nil {
 		_, err = f.Intake.Tenants.Still(ctx, p, e.Value.Agent)
 	}

@@ -1,4 +1,4 @@
-package feed_test
+package stream_test
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 )
 
 func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 	both(t, func(b *bench) {
 		first, leave := context.WithCancel(b.Context())
 		out := b.follow(first)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		ctx, cancel := context.WithCancel(b.Context())
 		w := b.writer(ctx, 1, "")
 		said := ""
@@ -43,14 +43,14 @@ func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 			time.Sleep(time.Second)
 			again, leaveAgain := context.WithCancel(b.Context())
 			leave, out = leaveAgain, b.follow(again)
-			init := next(b.T, out, feed.Init)
+			init := next(b.T, out, stream.Init)
 			assert.Equal(b, said, *init.Text)
 			require.Len(b, *init.Steps, 2)
 			assert.Equal(b, "finished", (*init.Steps)[0].State)
 			assert.Equal(b, "started", (*init.Steps)[1].State)
 			w.Append(ctx, "more ")
 			said += "more "
-			assert.Equal(b, "more ", *next(b.T, out, feed.Delta).Text, "nothing that an init holds is sent again")
+			assert.Equal(b, "more ", *next(b.T, out, stream.Delta).Text, "nothing that an init holds is sent again")
 		}
 		leave()
 		cancel()
@@ -61,7 +61,7 @@ func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 
 func TestFirstReaderGetsTextThatIsNotJournalledYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		ctx, cancel := context.WithCancel(t.Context())
 		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
 		go w.Run(ctx, time.Second)
@@ -72,7 +72,7 @@ func TestFirstReaderGetsTextThatIsNotJournalledYet(t *testing.T) {
 		for range 2 {
 			reading, leave := context.WithCancel(t.Context())
 			out := b.follow(reading)
-			init := next(t, out, feed.Init)
+			init := next(t, out, stream.Init)
 			assert.Equal(t, "said to nobody", *init.Text)
 			assert.Len(t, *init.Steps, 1)
 			leave()
@@ -87,7 +87,7 @@ func TestFirstReaderGetsTextThatIsNotJournalledYet(t *testing.T) {
 		b.save(func(r *record.Run) { r.Attempt = 2 }) // the worker is lost
 		reading, leave := context.WithCancel(t.Context())
 		out := b.follow(reading)
-		assert.Empty(t, *next(t, out, feed.Init).Text)
+		assert.Empty(t, *next(t, out, stream.Init).Text)
 		assert.Equal(t, 250*time.Millisecond, time.Since(began), "nobody waits for long for one that is not")
 		leave()
 		for range out {
@@ -100,12 +100,12 @@ func TestReaderFarBehindGetsANewInit(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
 		out := b.follow(ctx)
-		next(t, out, feed.Init)
+		next(t, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		w.Append(ctx, strings.Repeat("x", 300<<10))
-		assert.Len(t, *next(t, out, feed.Init).Text, 300<<10)
+		assert.Len(t, *next(t, out, stream.Init).Text, 300<<10)
 		w.Append(ctx, "!")
-		assert.Equal(t, "!", *next(t, out, feed.Delta).Text)
+		assert.Equal(t, "!", *next(t, out, stream.Delta).Text)
 		cancel()
 		for range out {
 		}
@@ -114,12 +114,12 @@ func TestReaderFarBehindGetsANewInit(t *testing.T) {
 
 func TestLeavingReaderDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		ctx, cancel := context.WithCancel(t.Context())
 		first, leave := context.WithCancel(t.Context())
 		goes, stays := b.follow(first), b.follow(ctx)
-		next(t, goes, feed.Init)
-		next(t, stays, feed.Init)
+		next(t, goes, stream.Init)
+		next(t, stays, stream.Init)
 		w := b.writer(ctx, 1, "")
 		synctest.Wait()
 		b.stores.trouble.Store(3) // reads of frames hang until their reader leaves
@@ -130,7 +130,7 @@ func TestLeavingReaderDelaysNoOther(t *testing.T) {
 		leave()
 		for range goes {
 		}
-		assert.Equal(t, "news", *next(t, stays, feed.Delta).Text)
+		assert.Equal(t, "news", *next(t, stays, stream.Delta).Text)
 		assert.LessOrEqual(t, time.Since(began), 2*time.Second)
 		cancel()
 		for range stays {
@@ -139,7 +139,7 @@ func TestLeavingReaderDelaysNoOther(t *testing.T) {
 }
 
 // pieces streams a text of a fixed length in n deltas to one reader.
-func pieces(t testing.TB, b *bench, n int) (w *feed.Writer, said string) {
+func pieces(t testing.TB, b *bench, n int) (w *stream.Writer, said string) {
 	t.Helper()
 	const length = 100_000
 	ctx, leave := context.WithCancel(b.Context())
@@ -163,15 +163,15 @@ func TestCostOfReconnectingDoesNotGrowWithTheDeltas(t *testing.T) {
 	costs := map[int]int64{}
 	for _, n := range []int{100, 10_000} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+			b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 			stop, cancel := context.WithCancel(t.Context())
 			w, said := pieces(t, b, n)
 			before := b.stores.rows.Load()
 			ctx, leave := context.WithCancel(stop)
 			out := b.follow(ctx)
-			assert.Equal(t, said, *next(t, out, feed.Init).Text)
+			assert.Equal(t, said, *next(t, out, stream.Init).Text)
 			w.Append(ctx, "!")
-			assert.Equal(t, "!", *next(t, out, feed.Delta).Text)
+			assert.Equal(t, "!", *next(t, out, stream.Delta).Text)
 			costs[n] = b.stores.rows.Load() - before
 			leave()
 			for range out {
@@ -186,19 +186,19 @@ func TestConcurrentReadersShareOneSnapshot(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		b.writer(ctx, 1, "").Append(ctx, "said")
-		next(b.T, out, feed.Delta)
+		next(b.T, out, stream.Delta)
 		synctest.Wait()
 		const readers = 1000
 		before := b.reads.queries.Load()
-		streams := []<-chan feed.Event{out}
+		streams := []<-chan stream.Event{out}
 		var text *byte
 		for range readers {
 			streams = append(streams, b.follow(ctx))
 		}
 		for _, s := range streams[1:] {
-			said := *next(b.T, s, feed.Init).Text
+			said := *next(b.T, s, stream.Init).Text
 			assert.Equal(b, "said", said)
 			if text == nil {
 				text = unsafe.StringData(said)
@@ -218,14 +218,14 @@ func TestConcurrentReadersShareOneSnapshot(t *testing.T) {
 func BenchmarkReconnect(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint("pieces=", n), func(b *testing.B) {
-			p := newBench(b, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+			p := newBench(b, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 			pieces(b, p, n)
 			b.ReportAllocs()
 			for b.Loop() {
 				err := p.feed.Follow(b.Context(), p.store, record.Of("o"), p.entry.Value.ID(), time.Minute,
-					func(e feed.Event) error {
+					func(e stream.Event) error {
 						require.Len(b, *e.Text, 100_000)
-						return feed.ErrStop
+						return stream.ErrStop
 					})
 				require.NoError(b, err)
 			}

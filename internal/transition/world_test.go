@@ -1,4 +1,4 @@
-package move_test
+package transition_test
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/transition"
 )
 
 // world is an executor over a store whose calls may fail, with all that it sends.
 type world struct {
-	*move.Shell
+	*transition.Executor
 
 	t      *testing.T
 	clock  *clock
@@ -86,7 +86,7 @@ func (o *outbox) At(ctx context.Context, name string, at time.Time, m queue.Mess
 
 func (o *outbox) Stop(ctx context.Context, name string) error { return o.take(ctx, "stop %s", name) }
 
-func (o *outbox) Ring(run string) { o.said = append(o.said, "ring "+run) }
+func (o *outbox) Notify(run string) { o.said = append(o.said, "ring "+run) }
 
 // blobs is a blob store that fails when the world says so.
 type blobs struct {
@@ -107,11 +107,11 @@ func newWorld(t *testing.T) *world {
 	c.now = c.Host.Now()
 	w := &world{t: t, clock: c, blobs: &memblob.Store{}, outbox: &outbox{}, log: &strings.Builder{}, cap: 3}
 	w.items = &faulttable.Table{Inner: memtable.New(c.Now), Before: w.plain}
-	w.Shell = &move.Shell{
+	w.Executor = &transition.Executor{
 		Store: record.New(w.items, blobs{w.blobs, w}, c), Host: c, StartDeadline: time.Minute,
 		Log:   slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Queue: w.outbox, Timer: w.outbox, Bell: w.outbox,
-		Moved: func(o lifecycle.Outcome) { w.moved = append(w.moved, o) },
+		Queue: w.outbox, Timer: w.outbox, Notifier: w.outbox,
+		OnTransition: func(o lifecycle.Outcome) { w.moved = append(w.moved, o) },
 		Caps: func(context.Context, string, string) (int, int, error) {
 			if w.fails != nil && w.fails() {
 				return 0, 0, problem.Retry(errors.New("broken"))
@@ -150,8 +150,8 @@ func (w *world) forget() {
 	w.log.Reset()
 }
 
-func (w *world) ticket(user string) lifecycle.Ticket {
-	return lifecycle.Ticket{
+func (w *world) ticket(user string) lifecycle.RunSpec {
+	return lifecycle.RunSpec{
 		RunID: w.Host.NewID(), Organization: "o", User: user, Agent: "a", Chat: "c", OwnChatID: true, Callback: true,
 		Budgets: []lifecycle.Budget{{Name: "user/" + user + "/2026-01", MaxTokens: 100}},
 	}
@@ -171,7 +171,7 @@ func input(size int) record.Input {
 }
 
 // begin accepts a message, as a client's request does.
-func (w *world) begin(ctx context.Context, t lifecycle.Ticket, in record.Input) error {
+func (w *world) begin(ctx context.Context, t lifecycle.RunSpec, in record.Input) error {
 	slots, err := w.Slots(ctx, t)
 	if err != nil {
 		return err
@@ -179,8 +179,8 @@ func (w *world) begin(ctx context.Context, t lifecycle.Ticket, in record.Input) 
 	chat := record.Fresh(lifecycle.Chat{
 		ID: t.Chat, OwnID: t.OwnChatID, Organization: t.Organization, User: t.User, CreatedAt: w.Host.Now(),
 	})
-	_, err = w.Accept(ctx, w.Store.Begin(t.RunID), move.Acceptance{
-		Ticket: t, Input: in, Slots: slots, Chat: chat,
+	_, err = w.Accept(ctx, w.Store.Begin(t.RunID), transition.Acceptance{
+		Spec: t, Input: in, Slots: slots, Chat: chat,
 		Idempotency: &record.Idempotency{Outcome: record.StartedRun, RunID: t.RunID},
 	})
 	return err
@@ -199,34 +199,34 @@ func (w *world) park(user, on string) string {
 	w.t.Helper()
 	t := w.ticket(user)
 	t.Waited = true
-	w.do(on, func(_ record.Run, tx *record.Tx) (move.Change, error) {
+	w.do(on, func(_ record.Run, tx *record.Tx) (transition.Change, error) {
 		tx.PutInput(w.t.Context(), t, input(1), w.Host.Now())
-		return move.Change{Event: lifecycle.Park{ID: t.RunID}}, nil
+		return transition.Change{Event: lifecycle.Park{ID: t.RunID}}, nil
 	})
 	return t.RunID
 }
 
-func (w *world) do(run string, decide func(r record.Run, tx *record.Tx) (move.Change, error)) record.Run {
+func (w *world) do(run string, decide func(r record.Run, tx *record.Tx) (transition.Change, error)) record.Run {
 	w.t.Helper()
 	after, _, err := w.Do(w.t.Context(), record.System(), run, decide)
 	require.NoError(w.t, err)
 	return after
 }
 
-func plainly(c move.Change) func(record.Run, *record.Tx) (move.Change, error) {
-	return func(record.Run, *record.Tx) (move.Change, error) { return c, nil }
+func plainly(c transition.Change) func(record.Run, *record.Tx) (transition.Change, error) {
+	return func(record.Run, *record.Tx) (transition.Change, error) { return c, nil }
 }
 
 func (w *world) claim(run string) record.Run {
 	w.t.Helper()
-	return w.do(run, plainly(move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}))
+	return w.do(run, plainly(transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}))
 }
 
 var work = lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}
 
 // asking is a transition that pauses a run with a question.
-func (w *world) asking() move.Change {
-	return move.Change{
+func (w *world) asking() transition.Change {
+	return transition.Change{
 		Event: lifecycle.Pause{
 			Work: work, Interrupts: []lifecycle.Pending{{ID: "i", Kind: lifecycle.Clarification}},
 			ExpiresAt: w.Host.Now().Add(time.Hour),
@@ -242,8 +242,8 @@ func (w *world) ask(run string) record.Run {
 }
 
 // answering is the transition that ends that pause.
-func (w *world) answering(slots lifecycle.Slots) move.Change {
-	return move.Change{
+func (w *world) answering(slots lifecycle.Slots) transition.Change {
+	return transition.Change{
 		Event: lifecycle.Resume{
 			Decisions: []lifecycle.Decision{{InterruptID: "i", Verb: lifecycle.Answer}}, By: "u", Slots: slots,
 			StartBy: w.Host.Now().Add(time.Hour),
@@ -268,7 +268,7 @@ func (w *world) run(id string) record.Run {
 
 func (w *world) chat(r record.Run) record.ChatEntity {
 	w.t.Helper()
-	e, found, err := w.Store.ChatOf(w.t.Context(), r.Ticket)
+	e, found, err := w.Store.ChatOf(w.t.Context(), r.RunSpec)
 	require.NoError(w.t, err)
 	require.True(w.t, found)
 	return e
@@ -290,19 +290,19 @@ type operation struct {
 
 // operations are all kinds of transitions, each prepared in its own world.
 func operations() map[string]func(w *world) operation {
-	made := func(w *world, run string, decide func(ctx context.Context) (move.Change, error)) operation {
+	made := func(w *world, run string, decide func(ctx context.Context) (transition.Change, error)) operation {
 		return operation{run: run, do: func(ctx context.Context) error {
 			_, _, err := w.Do(
 				ctx,
 				record.System(),
 				run,
-				func(record.Run, *record.Tx) (move.Change, error) { return decide(ctx) },
+				func(record.Run, *record.Tx) (transition.Change, error) { return decide(ctx) },
 			)
 			return err
 		}}
 	}
-	change := func(w *world, run string, c move.Change) operation {
-		return made(w, run, func(context.Context) (move.Change, error) { return c, nil })
+	change := func(w *world, run string, c transition.Change) operation {
+		return made(w, run, func(context.Context) (transition.Change, error) { return c, nil })
 	}
 	begun := func(w *world, in record.Input) operation {
 		t := w.ticket("u")
@@ -315,7 +315,7 @@ func operations() map[string]func(w *world) operation {
 		"a long step": func(w *world) operation {
 			run := w.accept("u")
 			w.claim(run)
-			return change(w, run, move.Change{
+			return change(w, run, transition.Change{
 				Event: lifecycle.Step{
 					Work: work,
 				},
@@ -336,8 +336,8 @@ func operations() map[string]func(w *world) operation {
 		},
 		"a decision": func(w *world) operation {
 			run := w.ask(w.accept("u"))
-			return made(w, run.ID(), func(ctx context.Context) (move.Change, error) {
-				slots, err := w.Slots(ctx, run.Ticket)
+			return made(w, run.ID(), func(ctx context.Context) (transition.Change, error) {
+				slots, err := w.Slots(ctx, run.RunSpec)
 				c := w.answering(slots)
 				c.Decisions.List[0].Message = strings.Repeat("x", 10_000)
 				return c, err
@@ -346,18 +346,18 @@ func operations() map[string]func(w *world) operation {
 		"an end": func(w *world) operation {
 			run := w.accept("u")
 			w.claim(run)
-			return change(w, run, move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})
+			return change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})
 		},
 		"an end with a long result": func(w *world) operation {
 			run := w.accept("u")
 			w.claim(run)
-			return change(w, run, move.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)})
+			return change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)})
 		},
 		"an end on which another's message waits": func(w *world) operation {
 			run := w.accept("u")
 			next := w.park("another", run)
 			w.claim(run)
-			o := change(w, run, move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})
+			o := change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})
 			o.next = next
 			return o
 		},
@@ -365,7 +365,7 @@ func operations() map[string]func(w *world) operation {
 			run := w.accept("u")
 			next := w.park("u", run)
 			w.ask(run)
-			o := change(w, run, move.Change{Event: lifecycle.Cancel{}})
+			o := change(w, run, transition.Change{Event: lifecycle.Cancel{}})
 			o.next = next
 			return o
 		},
@@ -374,7 +374,7 @@ func operations() map[string]func(w *world) operation {
 			return change(
 				w,
 				run,
-				move.Change{Event: lifecycle.Remove{}, Chat: func(c *lifecycle.Chat) { c.Deleted = true }},
+				transition.Change{Event: lifecycle.Remove{}, Chat: func(c *lifecycle.Chat) { c.Deleted = true }},
 			)
 		},
 	}

@@ -1,4 +1,4 @@
-package feed
+package stream
 
 import (
 	"context"
@@ -9,21 +9,21 @@ import (
 	"agentplatform/internal/host"
 )
 
-// Bell notifies those who wait for changes of a run or of its frames. A notification means only that something may
+// Notifier notifies those who wait for changes of a run or of its frames. A notification means only that something may
 // have changed; it may be lost.
-type Bell interface {
-	// Ring notifies the subscriptions to a name: a run's id, or the partition of its frames.
-	Ring(what string)
-	// Listen subscribes to any of the names. The caller must close the subscription.
-	Listen(what ...string) Listener
+type Notifier interface {
+	// Notify notifies the subscriptions to a name: a run's id, or the partition of its frames.
+	Notify(what string)
+	// Subscribe subscribes to any of the names. The caller must close the subscription.
+	Subscribe(what ...string) Subscription
 	// Pace is how long to wait before polling without a notification, if nothing was new for the time quiet.
 	Pace(quiet time.Duration) time.Duration
 	// Gather is how long frames are held back after one was stored.
 	Gather() time.Duration
 }
 
-// Listener is a subscription to notifications.
-type Listener interface {
+// Subscription is a subscription to notifications.
+type Subscription interface {
 	// Wait returns true if there was a notification since the last Wait (or since Listen), false after d, and ctx's
 	// error if that ends first.
 	Wait(ctx context.Context, d time.Duration) (rung bool, err error)
@@ -31,17 +31,19 @@ type Listener interface {
 	Close()
 }
 
-// LocalBell notifies within one process.
-type LocalBell struct {
+// LocalNotifier notifies within one process.
+type LocalNotifier struct {
 	mu        sync.Mutex
-	listeners map[string][]*localListener
+	listeners map[string][]*localSubscription
 }
 
-// NewLocalBell makes a notifier without subscriptions.
-func NewLocalBell() *LocalBell { return &LocalBell{listeners: map[string][]*localListener{}} }
+// NewLocalNotifier makes a notifier without subscriptions.
+func NewLocalNotifier() *LocalNotifier {
+	return &LocalNotifier{listeners: map[string][]*localSubscription{}}
+}
 
-// Ring notifies the subscriptions.
-func (b *LocalBell) Ring(what string) {
+// Notify notifies the subscriptions.
+func (b *LocalNotifier) Notify(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range b.listeners[what] {
@@ -52,9 +54,9 @@ func (b *LocalBell) Ring(what string) {
 	}
 }
 
-// Listen subscribes to notifications.
-func (b *LocalBell) Listen(what ...string) Listener {
-	l := &localListener{bell: b, what: what, rung: make(chan struct{}, 1)}
+// Subscribe subscribes to notifications.
+func (b *LocalNotifier) Subscribe(what ...string) Subscription {
+	l := &localSubscription{notifier: b, what: what, rung: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range what {
@@ -64,18 +66,18 @@ func (b *LocalBell) Listen(what ...string) Listener {
 }
 
 // Pace is half the life of a watch row: every change in this process notifies, so that polling is hardly needed.
-func (b *LocalBell) Pace(time.Duration) time.Duration { return watchLife / 2 }
+func (b *LocalNotifier) Pace(time.Duration) time.Duration { return watchLife / 2 }
 
 // Gather is 0: a frame is cheap here, and is read at once.
-func (b *LocalBell) Gather() time.Duration { return 0 }
+func (b *LocalNotifier) Gather() time.Duration { return 0 }
 
-type localListener struct {
-	bell *LocalBell
-	what []string
-	rung chan struct{}
+type localSubscription struct {
+	notifier *LocalNotifier
+	what     []string
+	rung     chan struct{}
 }
 
-func (l *localListener) Wait(ctx context.Context, d time.Duration) (bool, error) {
+func (l *localSubscription) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -88,12 +90,12 @@ func (l *localListener) Wait(ctx context.Context, d time.Duration) (bool, error)
 	}
 }
 
-func (l *localListener) Close() {
-	b := l.bell
+func (l *localSubscription) Close() {
+	b := l.notifier
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range l.what {
-		left := slices.DeleteFunc(b.listeners[w], func(other *localListener) bool { return other == l })
+		left := slices.DeleteFunc(b.listeners[w], func(other *localSubscription) bool { return other == l })
 		if len(left) == 0 {
 			delete(b.listeners, w)
 		} else {
@@ -109,11 +111,11 @@ type Polling struct {
 	Every time.Duration // the shortest interval
 }
 
-// Ring does nothing.
-func (Polling) Ring(string) {}
+// Notify does nothing.
+func (Polling) Notify(string) {}
 
-// Listen returns a subscription that only waits.
-func (p Polling) Listen(...string) Listener { return p }
+// Subscribe returns a subscription that only waits.
+func (p Polling) Subscribe(...string) Subscription { return p }
 
 // Pace is Every for the first 30 s without changes, twice that up to 3 min, and eight times after that, such as for a
 // run that waits for a human.

@@ -1,4 +1,4 @@
-// Package move makes transitions of runs, the imperative shell around the pure lifecycle: load, decide, commit
+// Package transition makes transitions of runs, the imperative shell around the pure lifecycle: load, decide, commit
 // everything at once, then send what may be lost.
 //
 // All that a transition writes (run, chat, slots, journal, ledger, webhook delivery, the next parked message's run) is
@@ -7,7 +7,7 @@
 //
 // It must not know HTTP, models or tools. It imports lifecycle, record, events, problem, host and the queue and timer
 // ports.
-package move
+package transition
 
 import (
 	"context"
@@ -28,28 +28,28 @@ import (
 	"agentplatform/internal/timer"
 )
 
-// Bell notifies those who wait for a run in this process that it has changed.
-type Bell interface {
-	Ring(run string)
+// Notifier notifies those who wait for a run in this process that it has changed.
+type Notifier interface {
+	Notify(run string)
 }
 
 // Caps returns the caps on concurrent runs of a user and of its organization.
 type Caps func(ctx context.Context, organization, user string) (ofUser, ofOrganization int, err error)
 
-// Shell makes transitions. It is safe for concurrent use.
-type Shell struct {
+// Executor makes transitions. It is safe for concurrent use.
+type Executor struct {
 	Store         *record.Store
 	Queue         queue.Queue
 	Timer         timer.Timer
-	Bell          Bell
+	Notifier      Notifier
 	Host          host.Host
 	Log           *slog.Logger
 	Caps          Caps
 	StartDeadline time.Duration
-	// Boot is the process id where only one process runs: leases of other process ids are void then. Else it is empty.
-	Boot string
-	// Moved is called after every transition. It may be nil.
-	Moved func(lifecycle.Outcome)
+	// ProcessID is the process id where only one process runs: leases of other process ids are void then. Else it is empty.
+	ProcessID string
+	// OnTransition is called after every transition. It may be nil.
+	OnTransition func(lifecycle.Outcome)
 }
 
 // Change is a transition to make, with what is stored beside the run because of it. The decide function adds anything
@@ -74,7 +74,7 @@ const attempts = 24
 // It returns what reading the run in the scope returns (a problem of kind NotFound or Forbidden), what decide returns,
 // lifecycle.ErrRefused when the transition is not allowed, a problem of kind Unavailable after 24 conflicts, the
 // context's error when it ends between two tries, and what [record.Tx.Commit] returns besides record.ErrStale.
-func (m *Shell) Do(
+func (m *Executor) Do(
 	ctx context.Context, scope record.Scope, id string,
 	decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.Run, lifecycle.Outcome, error) {
@@ -87,7 +87,7 @@ func (m *Shell) Do(
 }
 
 // From is Do for a run that the caller has already read.
-func (m *Shell) From(
+func (m *Executor) From(
 	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.RunEntity, lifecycle.Outcome, error) {
 	writeID := m.Host.NewID()
@@ -100,7 +100,7 @@ func (m *Shell) From(
 		if err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
-		after, o, err := m.Make(ctx, e, tx, c)
+		after, o, err := m.Apply(ctx, e, tx, c)
 		if !errors.Is(err, record.ErrStale) {
 			return after, o, err
 		}
@@ -120,14 +120,14 @@ func (m *Shell) From(
 
 // Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
 // the context's error.
-func (m *Shell) Pause(ctx context.Context, try int) error {
+func (m *Executor) Pause(ctx context.Context, try int) error {
 	return m.Host.Sleep(ctx, host.Jitter(m.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
-// Make makes one transition of a run as it was read: it adds the transition to the unit of work and commits that. It
+// Apply makes one transition of a run as it was read: it adds the transition to the unit of work and commits that. It
 // returns lifecycle.ErrRefused when the transition is not allowed, record.ErrStale when the run, its chat or a slot has
 // changed, or what [record.Tx.Commit] returns.
-func (m *Shell) Make(
+func (m *Executor) Apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change,
 ) (record.RunEntity, lifecycle.Outcome, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, m.Host.Now())
@@ -167,7 +167,7 @@ func (m *Shell) Make(
 }
 
 // beside writes what is stored beside the run's head.
-func (m *Shell) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
+func (m *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
 	for _, step := range c.Steps {
 		tx.PutStep(ctx, *after, step)
 	}
@@ -194,15 +194,15 @@ func (m *Shell) beside(ctx context.Context, tx *record.Tx, after *record.Run, o 
 }
 
 // announce writes the webhook delivery of a status, its body with its final bytes.
-func (m *Shell) announce(ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change) error {
+func (m *Executor) announce(ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change) error {
 	in, err := m.Store.Input(ctx, r)
 	if err != nil {
 		return err
 	}
-	h := record.Hook{
+	h := record.Delivery{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
 		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
-		State: record.HookPending, NextAttempt: m.Host.Now(), LookAt: m.Host.Now().Add(lifecycle.DispatchGrace),
+		State: record.DeliveryPending, NextAttempt: m.Host.Now(), CheckAt: m.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
 		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,
@@ -236,10 +236,10 @@ func (m *Shell) announce(ctx context.Context, tx *record.Tx, r record.Run, a lif
 }
 
 // leaveChat hands the chat of an ended run to the first parked message, or frees it.
-func (m *Shell) leaveChat(
+func (m *Executor) leaveChat(
 	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, edit func(*lifecycle.Chat),
 ) (promoted *record.Run, err error) {
-	chat, found, err := m.Store.ChatOf(ctx, o.Before.Ticket)
+	chat, found, err := m.Store.ChatOf(ctx, o.Before.RunSpec)
 	if err != nil {
 		return nil, err
 	}
@@ -264,15 +264,15 @@ func (m *Shell) leaveChat(
 
 // promote makes a run of the first parked message. The run takes over the slots of the run before it; where those are
 // of another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
-func (m *Shell) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time) (*record.Run, error) {
+func (m *Executor) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time) (*record.Run, error) {
 	parked, err := m.Store.StillParked(ctx, o.Promote)
 	if err != nil {
 		return nil, err
 	}
 	slots := o.Before.Slots
 	paused := o.Before.Status == lifecycle.AwaitingInput
-	if paused || parked.Ticket.User != o.Before.User {
-		fresh, err := m.Slots(ctx, parked.Ticket)
+	if paused || parked.Spec.User != o.Before.User {
+		fresh, err := m.Slots(ctx, parked.Spec)
 		if err != nil {
 			return nil, err
 		}
@@ -281,34 +281,34 @@ func (m *Shell) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome,
 			slots.Organization = fresh.Organization
 		}
 	}
-	r := record.Run{Run: lifecycle.Accept(parked.Ticket, o.Inherit(slots), now, now.Add(m.StartDeadline))}
+	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots), now, now.Add(m.StartDeadline))}
 	tx.PutRun(record.Fresh(r))
 	return &r, nil
 }
 
 // Slots finds slots for accepted work: free numbers, or overflow slots where there are none. The errors are those of
 // Doors.
-func (m *Shell) Slots(ctx context.Context, t lifecycle.Ticket) (lifecycle.Slots, error) {
-	user, organization, err := m.Doors(ctx, t.Organization, t.User)
-	return lifecycle.Slots{User: user.Row(t.RunID), Organization: organization.Row(t.RunID)}, err
+func (m *Executor) Slots(ctx context.Context, t lifecycle.RunSpec) (lifecycle.Slots, error) {
+	user, organization, err := m.Admissions(ctx, t.Organization, t.User)
+	return lifecycle.Slots{User: user.Slot(t.RunID), Organization: organization.Slot(t.RunID)}, err
 }
 
-// Doors reads the slots of a user and of its organization. The errors are those of Caps and of the store.
-func (m *Shell) Doors(ctx context.Context, organization, user string) (ofUser, ofOrganization record.Door, err error) {
+// Admissions reads the slots of a user and of its organization. The errors are those of Caps and of the store.
+func (m *Executor) Admissions(ctx context.Context, organization, user string) (ofUser, ofOrganization record.Admission, err error) {
 	userCap, organizationCap, err := m.Caps(ctx, organization, user)
 	if err != nil {
 		return ofUser, ofOrganization, err
 	}
-	if ofUser, err = m.Store.UserDoor(ctx, organization, user, userCap); err != nil {
+	if ofUser, err = m.Store.UserAdmission(ctx, organization, user, userCap); err != nil {
 		return ofUser, ofOrganization, err
 	}
-	ofOrganization, err = m.Store.OrganizationDoor(ctx, organization, organizationCap)
+	ofOrganization, err = m.Store.OrganizationAdmission(ctx, organization, organizationCap)
 	return ofUser, ofOrganization, err
 }
 
 // Acceptance is a new run to store.
 type Acceptance struct {
-	Ticket      lifecycle.Ticket
+	Spec        lifecycle.RunSpec
 	Input       record.Input
 	Chat        record.ChatEntity // as it was read; a fresh one for a new chat
 	Slots       lifecycle.Slots
@@ -319,15 +319,15 @@ type Acceptance struct {
 // Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work and
 // commits that. It returns record.ErrStale when one of them has changed since it was read, or what [record.Tx.Commit]
 // returns.
-func (m *Shell) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
+func (m *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
 	now := m.Host.Now()
 	place := a.Chat.Value.Next()
 	place.Slots = a.Slots
-	r := record.Run{Run: lifecycle.Accept(a.Ticket, place, now, now.Add(m.StartDeadline))}
+	r := record.Run{Run: lifecycle.Accept(a.Spec, place, now, now.Add(m.StartDeadline))}
 	if record.FitsHead(a.Input) {
 		r.Input = &a.Input
 	} else {
-		tx.PutInput(ctx, a.Ticket, a.Input, now)
+		tx.PutInput(ctx, a.Spec, a.Input, now)
 	}
 	a.Chat.Value = a.Chat.Value.Begin(r.Run, now)
 	tx.PutChat(a.Chat)
@@ -344,11 +344,11 @@ func (m *Shell) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record
 }
 
 // follow sends what a commit has made due. All of it may be lost: the due index has it, too.
-func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
+func (m *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
-	if m.Moved != nil {
-		m.Moved(o)
+	if m.OnTransition != nil {
+		m.OnTransition(o)
 	}
 	if r.Status != o.Before.Status {
 		m.Log.Debug("run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
@@ -362,7 +362,7 @@ func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *recor
 		m.send(ctx, events.NudgeRun, id, r.Organization)
 	}
 	if o.Announce != nil {
-		m.send(ctx, events.NudgeWebhook, record.Hook{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(),
+		m.send(ctx, events.NudgeWebhook, record.Delivery{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(),
 			r.Organization)
 	}
 	if o.Disarm != nil {
@@ -376,16 +376,16 @@ func (m *Shell) follow(ctx context.Context, o lifecycle.Outcome, promoted *recor
 			m.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
 		}
 	}
-	m.Bell.Ring(r.ID())
+	m.Notifier.Notify(r.ID())
 	if promoted != nil {
-		m.Bell.Ring(promoted.ID())
-		if m.Moved != nil {
-			m.Moved(lifecycle.Outcome{After: promoted.Run})
+		m.Notifier.Notify(promoted.ID())
+		if m.OnTransition != nil {
+			m.OnTransition(lifecycle.Outcome{After: promoted.Run})
 		}
 	}
 }
 
-func (m *Shell) send(ctx context.Context, kind events.NudgeKind, id, group string) {
+func (m *Executor) send(ctx context.Context, kind events.NudgeKind, id, group string) {
 	err := m.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 	if err != nil {
 		run, _, _ := strings.Cut(id, "/")

@@ -1,4 +1,4 @@
-package move_test
+package transition_test
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/transition"
 )
 
 // What a transition has made due is sent after its commit, once, also when the caller's context has ended; a queue or
@@ -50,7 +50,7 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 				before := w.status(o.run)
 				w.outbox.broken = broken
 				if !listened {
-					w.Moved = nil
+					w.OnTransition = nil
 				}
 				gone, cancel := context.WithCancel(t.Context())
 				cancel()
@@ -107,7 +107,7 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 
 		w.claim(run.ID())
 		steps := []record.Step{{Index: 1, Text: strings.Repeat("x", size)}, {Index: 2, Text: "y"}}
-		w.do(run.ID(), plainly(move.Change{Event: lifecycle.Step{Work: work}, Steps: steps}))
+		w.do(run.ID(), plainly(transition.Change{Event: lifecycle.Step{Work: work}, Steps: steps}))
 		journal, err := w.Store.Journal(t.Context(), run.ID())
 		require.NoError(t, err)
 		assert.Equal(t, steps, journal)
@@ -123,7 +123,7 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.Interrupts, asked)
 
-		slots, err := w.Slots(t.Context(), run.Ticket)
+		slots, err := w.Slots(t.Context(), run.RunSpec)
 		require.NoError(t, err)
 		c = w.answering(slots)
 		by := record.By(t.Context(), record.Author{Organization: "o", UserID: "u", APIKeyID: "k", Operation: "resume"})
@@ -141,7 +141,7 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		w.claim(run.ID())
 		last := work
 		last.Attempt = 2
-		ended := w.do(run.ID(), plainly(move.Change{Event: lifecycle.Complete{Work: last}, Result: said(size)}))
+		ended := w.do(run.ID(), plainly(transition.Change{Event: lifecycle.Complete{Work: last}, Result: said(size)}))
 		assert.Equal(t, ended, w.run(run.ID()))
 		output, err := w.Store.Output(t.Context(), ended)
 		require.NoError(t, err)
@@ -163,16 +163,16 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 // A run that is not completed has no result, though its worker may have brought one; one that was cancelled before it
 // paused has no interrupts.
 func TestCancelledRunHasNoResultOrInterrupts(t *testing.T) {
-	for name, change := range map[string]func(w *world) move.Change{
-		"a result": func(*world) move.Change {
-			return move.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)}
+	for name, change := range map[string]func(w *world) transition.Change{
+		"a result": func(*world) transition.Change {
+			return transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)}
 		},
 		"a question": (*world).asking,
 	} {
 		w := newWorld(t)
 		run := w.accept("u")
 		w.claim(run)
-		w.do(run, plainly(move.Change{Event: lifecycle.Cancel{}}))
+		w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
 		after := w.do(run, plainly(change(w)))
 		assert.Equal(t, []any{lifecycle.Cancelled, false}, []any{after.Status, after.Outside}, name)
 		output, err := w.Store.Output(t.Context(), after)
@@ -199,7 +199,7 @@ func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 			before := w.run(run)
 			w.clock.now = w.clock.now.Add(time.Second)
 			edit := func(c *lifecycle.Chat) { c.Title = "edited" }
-			after := w.do(run, plainly(move.Change{Event: lifecycle.Remove{KeepParked: !dropped}, Chat: edit}))
+			after := w.do(run, plainly(transition.Change{Event: lifecycle.Remove{KeepParked: !dropped}, Chat: edit}))
 			assert.Equal(t, after, w.run(run))
 			chat := w.chat(after).Value
 			assert.Equal(t, []any{"edited", w.Host.Now()}, []any{chat.Title, chat.UpdatedAt})
@@ -234,36 +234,36 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 	asking := func(w *world) string { return w.ask(w.accept("u")).ID() }
 	for name, c := range map[string]struct {
 		ready  func(w *world) string
-		change func(w *world, c *move.Change)
+		change func(w *world, c *transition.Change)
 	}{
-		"a step": {running, func(_ *world, c *move.Change) {
+		"a step": {running, func(_ *world, c *transition.Change) {
 			c.Event, c.Steps = lifecycle.Step{Work: work}, []record.Step{{Index: 1, Arguments: broken}}
 		}},
-		"a question": {running, func(w *world, c *move.Change) {
+		"a question": {running, func(w *world, c *transition.Change) {
 			*c = w.asking()
 			c.Interrupts[0].Tool = &events.InterruptTool{Arguments: broken}
 		}},
-		"a decision": {asking, func(w *world, c *move.Change) {
+		"a decision": {asking, func(w *world, c *transition.Change) {
 			*c = w.answering(lifecycle.Slots{})
 			c.Decisions.List[0].Arguments = broken
 		}},
-		"who decided": {asking, func(w *world, c *move.Change) {
+		"who decided": {asking, func(w *world, c *transition.Change) {
 			*c = w.answering(lifecycle.Slots{})
 			c.Decisions.By = text
 		}},
-		"a result": {running, func(_ *world, c *move.Change) {
+		"a result": {running, func(_ *world, c *transition.Change) {
 			c.Event, c.Result = lifecycle.Complete{Work: work}, twice
 		}},
-		"a long result": {running, func(_ *world, c *move.Change) {
+		"a long result": {running, func(_ *world, c *transition.Change) {
 			c.Event, c.Result = lifecycle.Complete{Work: work}, append(said(10_000), broken...)
 		}},
-		"a chat": {running, func(_ *world, c *move.Change) {
+		"a chat": {running, func(_ *world, c *transition.Change) {
 			c.Event, c.Chat = lifecycle.Complete{Work: work}, func(c *lifecycle.Chat) { c.Title = text }
 		}},
 	} {
 		w := newWorld(t)
 		run := c.ready(w)
-		var change move.Change
+		var change transition.Change
 		c.change(w, &change)
 		before := w.stored()
 		by := record.By(t.Context(), record.Author{Organization: "o", UserID: "u", APIKeyID: "k", Operation: "resume"})
@@ -271,10 +271,10 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 		require.ErrorIs(t, err, record.ErrUnstorable, "%s: so to try again is of no use", name)
 		assert.Equal(t, before, w.stored(), name)
 	}
-	for name, spoil := range map[string]func(a *move.Acceptance){
-		"a new run":  func(a *move.Acceptance) { a.Ticket.APIKey = text },
-		"a new chat": func(a *move.Acceptance) { a.Chat.Value.Title = text },
-		"a key's outcome": func(a *move.Acceptance) {
+	for name, spoil := range map[string]func(a *transition.Acceptance){
+		"a new run":  func(a *transition.Acceptance) { a.Spec.APIKey = text },
+		"a new chat": func(a *transition.Acceptance) { a.Chat.Value.Title = text },
+		"a key's outcome": func(a *transition.Acceptance) {
 			a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: text}
 		},
 	} {
@@ -282,8 +282,8 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 		ticket := w.ticket("u")
 		slots, err := w.Slots(t.Context(), ticket)
 		require.NoError(t, err)
-		a := move.Acceptance{
-			Ticket: ticket, Input: input(1), Slots: slots,
+		a := transition.Acceptance{
+			Spec: ticket, Input: input(1), Slots: slots,
 			Chat: record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: "o", User: "u"}),
 		}
 		spoil(&a)

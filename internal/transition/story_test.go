@@ -1,4 +1,4 @@
-package move_test
+package transition_test
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/move"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/transition"
 )
 
 // Whichever call fails for good: the transition returns an error, and nothing is written.
@@ -80,7 +80,7 @@ func TestImpossibleTransitionIsRefused(t *testing.T) {
 	run := w.accept("u")
 	before := w.stored()
 	w.forget()
-	end := move.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // the run has not begun
+	end := transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // the run has not begun
 	_, o, err := w.Do(t.Context(), record.System(), run, plainly(end))
 	require.ErrorIs(t, err, lifecycle.ErrRefused)
 	assert.Equal(t, lifecycle.Outcome{}, o)
@@ -94,9 +94,9 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	run := w.accept("u")
 	var seen, names []string
 	w.items.Overtake(func() { w.touch(run, "by a rival") })
-	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, tx *record.Tx) (move.Change, error) {
+	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, tx *record.Tx) (transition.Change, error) {
 		seen, names = append(seen, r.CancelReason), append(names, tx.WriteID())
-		return move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
+		return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"", "by a rival"}, seen)
@@ -138,11 +138,11 @@ func TestEndlessConflictsGiveUp(t *testing.T) {
 			return faulttable.None
 		}
 		decided := 0
-		_, _, err := w.Do(ctx, record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
+		_, _, err := w.Do(ctx, record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
 			if decided++; decided > 1 && c.refused {
-				return move.Change{}, refusal
+				return transition.Change{}, refusal
 			}
-			return move.Change{Event: lifecycle.Postpone{Due: w.Host.Now()}}, nil
+			return transition.Change{Event: lifecycle.Postpone{Due: w.Host.Now()}}, nil
 		})
 		cancel()
 		assert.Equal(t, c.decided, decided, name)
@@ -169,9 +169,9 @@ func TestDoneTransitionIsNotMadeAgain(t *testing.T) {
 	run := w.accept("u")
 	w.Store = record.New(&mute{Table: w.items}, w.blobs, w.Host)
 	decided := 0
-	after, o, err := w.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (move.Change, error) {
+	after, o, err := w.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
 		decided++
-		return move.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
+		return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, decided)
@@ -182,7 +182,7 @@ func TestDoneTransitionIsNotMadeAgain(t *testing.T) {
 
 // A run that does not hold its chat does not hand it on: the chat has changed since.
 func TestRunWithoutItsChatLeavesItAlone(t *testing.T) {
-	end := move.Change{Event: lifecycle.Remove{}}
+	end := transition.Change{Event: lifecycle.Remove{}}
 	for name, lose := range map[string]func(w *world, chat record.ChatEntity){
 		"it is another's": func(w *world, chat record.ChatEntity) {
 			chat.Value.ActiveRun = "another"
@@ -202,7 +202,7 @@ func TestRunWithoutItsChatLeavesItAlone(t *testing.T) {
 		before := w.stored()
 		e, err := w.Store.Run(t.Context(), record.System(), run)
 		require.NoError(t, err)
-		_, _, err = w.Make(t.Context(), e, w.Store.Begin("move"), end)
+		_, _, err = w.Apply(t.Context(), e, w.Store.Begin("move"), end)
 		require.ErrorIs(t, err, record.ErrStale, name)
 		assert.Equal(t, before, w.stored(), name)
 	}

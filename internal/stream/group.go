@@ -1,4 +1,4 @@
-package feed
+package stream
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // group is the readers of one run in this process. They share the result of each read, so that a run is read once at
 // a time however many readers it has, and its text is held once.
 type group struct {
-	feed    *Feed
+	hub     *Hub
 	store   *record.Store
 	place   place
 	readers int    // guarded by the feed's mutex
@@ -56,12 +56,12 @@ type snapshot struct {
 }
 
 // join adds the caller to the readers of a run. The caller must call leave when done.
-func (f *Feed) join(s *record.Store, at place) *group {
+func (f *Hub) join(s *record.Store, at place) *group {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g := f.groups[at]
 	if g == nil {
-		g = &group{feed: f, store: s, place: at, changed: f.host.Elapsed(), asks: f.host.NewID()}
+		g = &group{hub: f, store: s, place: at, changed: f.host.Elapsed(), asks: f.host.NewID()}
 		f.groups[at] = g
 	}
 	g.readers++
@@ -69,10 +69,10 @@ func (f *Feed) join(s *record.Store, at place) *group {
 }
 
 func (g *group) leave() {
-	g.feed.mu.Lock()
-	defer g.feed.mu.Unlock()
+	g.hub.mu.Lock()
+	defer g.hub.mu.Unlock()
 	if g.readers--; g.readers == 0 {
-		delete(g.feed.groups, g.place)
+		delete(g.hub.groups, g.place)
 	}
 }
 
@@ -80,11 +80,11 @@ func (g *group) leave() {
 func (g *group) pace() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.paceAt(g.feed.host.Elapsed())
+	return g.paceAt(g.hub.host.Elapsed())
 }
 
 func (g *group) paceAt(now time.Duration) time.Duration {
-	pace := g.feed.bell.Pace(now - g.changed)
+	pace := g.hub.notifier.Pace(now - g.changed)
 	if g.known.partial { // stored frames cause no further notification
 		pace = min(pace, callTime)
 	}
@@ -93,7 +93,7 @@ func (g *group) paceAt(now time.Duration) time.Duration {
 
 // keepWatch renews the run's watch row when half of its life is over, while the run can produce output.
 func (g *group) keepWatch(ctx context.Context) {
-	now := g.feed.host.Now()
+	now := g.hub.host.Now()
 	g.mu.Lock()
 	fresh := now.Sub(g.watched) < watchLife/2 || g.known.run.Value.Status.Terminal()
 	before := g.watched
@@ -101,7 +101,7 @@ func (g *group) keepWatch(ctx context.Context) {
 		g.watched = now
 	}
 	g.mu.Unlock()
-	if fresh || g.feed.watch(ctx, g.place.run, g.asks) == nil {
+	if fresh || g.hub.watch(ctx, g.place.run, g.asks) == nil {
 		return
 	}
 	g.mu.Lock()
@@ -142,7 +142,7 @@ func (g *group) current(ctx context.Context, must bool) (state, error) {
 func (g *group) latest(ctx context.Context, must bool, asked int) (known state, more func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.feed.host.Elapsed()
+	now := g.hub.host.Elapsed()
 	switch {
 	case g.told > asked || problem.Is(g.failed, "not_found"):
 		return g.known, nil, g.failed
@@ -152,7 +152,7 @@ func (g *group) latest(ctx context.Context, must bool, asked int) (known state, 
 		g.begun++
 		known := g.known
 		var open func()
-		open, g.wait = g.feed.host.Gate()
+		open, g.wait = g.hub.host.Gate()
 		return state{}, func() { g.readNow(ctx, known, open) }, nil
 	}
 	return state{}, g.wait, nil
@@ -172,7 +172,7 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.told, g.failed, g.looked = g.begun, err, g.feed.host.Elapsed()
+	g.told, g.failed, g.looked = g.begun, err, g.hub.host.Elapsed()
 	if err != nil {
 		return
 	}
@@ -210,7 +210,7 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 	case again:
 		s.restart(said, calls)
 	}
-	s.progress, s.partial = g.feed.readFrames(ctx, r, s.progress)
+	s.progress, s.partial = g.hub.readFrames(ctx, r, s.progress)
 	if settled {
 		s.settle(said, calls, r.Status == lifecycle.Completed)
 	}
@@ -222,7 +222,7 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 
 // readFrames adds the new frames of the run's attempt. partial means that some could not be read; they are read
 // later, or the journal has their content.
-func (f *Feed) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
+func (f *Hub) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
 	for after := max(p.seq-1, 0); ; after = p.seq { // the last frame may have grown
 		frames, more, err := f.frames(ctx, r.ID(), r.Attempt, after)
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package a2aface serves clients that speak the Agent2Agent protocol over JSON-RPC: a task is a run, a context is
+// Package a2aserver serves clients that speak the Agent2Agent protocol over JSON-RPC: a task is a run, a context is
 // a chat, `input-required` is a pause. Both versions of the protocol in use, 0.3 and 1.0, are served at one
 // address; the name of the method identifies the version.
 //
@@ -8,7 +8,7 @@
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant,
 // lifecycle, host and problem.
-package a2aface
+package a2aserver
 
 import (
 	"context"
@@ -21,22 +21,22 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"agentplatform/events"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/strictjson"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/view"
 )
 
-// Face is the use case.
-type Face struct {
+// Server is the use case.
+type Server struct {
 	Intake *intake.Intake
 	Store  *record.Store
-	Feed   *feed.Feed
+	Hub    *stream.Hub
 	Log    *slog.Logger
 	Window time.Duration // how long a message waits for its run
 	URL    string        // the address of the API: the part before /a2a/ and /files/
@@ -47,7 +47,7 @@ type Reply struct {
 	Message any
 	Run     string // to follow; empty: there is only the message
 	// Translate returns the messages for an event of the run, and whether that event was the last.
-	Translate func(e feed.Event) (messages []any, last bool)
+	Translate func(e stream.Event) (messages []any, last bool)
 }
 
 // request is a JSON-RPC request.
@@ -64,7 +64,7 @@ var methods = map[string]struct {
 	dialect dialect
 }{
 	"message/send": {send, v03}, "SendMessage": {send, v10},
-	"message/stream": {stream, v03}, "SendStreamingMessage": {stream, v10},
+	"message/stream": {eventStream, v03}, "SendStreamingMessage": {eventStream, v10},
 	"tasks/get": {get, v03}, "GetTask": {get, v10},
 	"tasks/cancel": {cancel, v03}, "CancelTask": {cancel, v10},
 	"tasks/resubscribe": {resubscribe, v03}, "SubscribeToTask": {resubscribe, v10},
@@ -76,7 +76,7 @@ var methods = map[string]struct {
 
 const (
 	send        = "send"
-	stream      = "stream"
+	eventStream = "stream"
 	get         = "get"
 	cancel      = "cancel"
 	resubscribe = "resubscribe"
@@ -85,7 +85,7 @@ const (
 
 // call is one request being handled.
 type call struct {
-	*Face
+	*Server
 
 	who   tenant.Principal
 	agent record.Agent
@@ -96,13 +96,13 @@ type call struct {
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
 // Forbidden, Limited or Unavailable: the agent does not exist or may not be used, or a limit is reached. Errors
 // that the protocol has a code for are in the reply.
-func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
+func (f *Server) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
 	a, err := f.agent(ctx, p, agent)
 	if err != nil {
 		return Reply{}, err
 	}
 	var r request
-	c := &call{Face: f, who: p, agent: a, id: json.RawMessage("null")}
+	c := &call{Server: f, who: p, agent: a, id: json.RawMessage("null")}
 	var wrong *jsonv2.SemanticError
 	err = strictjson.Unmarshal(body, &r)
 	if errors.As(err, &wrong) { // batches above all: the protocol has none
@@ -134,7 +134,7 @@ func (f *Face) Call(ctx context.Context, p tenant.Principal, agent string, body 
 	return c.fault(f.faultOf(err)), nil
 }
 
-func (f *Face) agent(ctx context.Context, p tenant.Principal, id string) (record.Agent, error) {
+func (f *Server) agent(ctx context.Context, p tenant.Principal, id string) (record.Agent, error) {
 	if !host.ValidID(id) {
 		return record.Agent{}, problem.Missing("agent " + id)
 	}
@@ -149,12 +149,12 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 	switch what {
 	case push:
 		return Reply{}, &fault{pushNotSupported, "tasks are not pushed; POST /chat takes a callback_url"}
-	case send, stream:
+	case send, eventStream:
 		var in sendParams
 		if err := strictjson.Unmarshal(params, &in); err != nil {
 			return Reply{}, &fault{invalidParams, err.Error()}
 		}
-		return c.send(ctx, in, what == stream)
+		return c.send(ctx, in, what == eventStream)
 	}
 	var in taskParams
 	if err := strictjson.Unmarshal(params, &in); err != nil {
@@ -212,8 +212,8 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if in.Configuration.immediately() {
 		window = 0
 	}
-	e, err := c.Feed.Until(ctx, c.Store, c.who.Scope(), run, window,
-		func(r record.Run) bool { return r.Status.Rests() })
+	e, err := c.Hub.Until(ctx, c.Store, c.who.Scope(), run, window,
+		func(r record.Run) bool { return r.Status.Settled() })
 	if err == nil {
 		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
 	}
@@ -293,9 +293,9 @@ func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, 
 func (c *call) follow(run string) Reply {
 	text := false // whether any part of the answer has been sent
 	var shown view.Run
-	return Reply{Run: run, Translate: func(e feed.Event) ([]any, bool) {
+	return Reply{Run: run, Translate: func(e stream.Event) ([]any, bool) {
 		switch e.Event {
-		case feed.Init:
+		case stream.Init:
 			first := shown.RunID == ""
 			shown = *e.Run
 			var list []any
@@ -312,14 +312,14 @@ func (c *call) follow(run string) Reply {
 				return append(list, c.status(shown)), true
 			}
 			return list, false
-		case feed.Delta:
+		case stream.Delta:
 			begun := text
 			text = true
 			return []any{c.piece(shown, *e.Text, begun)}, false
-		case feed.Status:
+		case stream.Status:
 			shown.Status, shown.Interrupts, shown.UpdatedAt = e.Status, *e.Interrupts, events.Time(c.Intake.Host.Now())
 			return []any{c.status(shown)}, e.Status == string(lifecycle.AwaitingInput)
-		case feed.Done:
+		case stream.Done:
 			var list []any
 			if rest := c.otherParts(*e.Run); len(rest) > 0 {
 				list = append(list, c.artifact(*e.Run, rest, text, true))

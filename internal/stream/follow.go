@@ -1,4 +1,4 @@
-package feed
+package stream
 
 import (
 	"context"
@@ -43,7 +43,7 @@ var ErrStop = errors.New("feed: enough")
 
 // follower sends the stream of one run to one reader.
 type follower struct {
-	feed  *Feed
+	hub   *Hub
 	group *group
 	run   string
 	sink  func(Event) error
@@ -62,9 +62,9 @@ type follower struct {
 //
 // It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.
-func (f *Feed) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
+func (f *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
-	w := &follower{feed: f, run: run, sink: sink, idle: idle}
+	w := &follower{hub: f, run: run, sink: sink, idle: idle}
 	err := w.follow(ctx, s, scope)
 	if errors.Is(err, ErrStop) {
 		return nil
@@ -74,16 +74,16 @@ func (f *Feed) Follow(ctx context.Context, s *record.Store, scope record.Scope, 
 
 func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Scope) error {
 	// Subscribe before the first read: a change after that read causes a notification.
-	sub := w.feed.bell.Listen(w.run, framesPart(w.run))
+	sub := w.hub.notifier.Subscribe(w.run, framesPart(w.run))
 	defer sub.Close()
-	w.group = w.feed.join(s, place{scope, w.run})
+	w.group = w.hub.join(s, place{scope, w.run})
 	defer w.group.leave()
 	w.group.keepWatch(ctx)
 	looked, err := w.greet(ctx, sub)
 	if err != nil {
 		return err
 	}
-	last := w.feed.host.Elapsed()
+	last := w.hub.host.Elapsed()
 	must := !looked // later: there was a notification
 	for {
 		before := w.seq
@@ -91,7 +91,7 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 		if err != nil || ended {
 			return err
 		}
-		now := w.feed.host.Elapsed()
+		now := w.hub.host.Elapsed()
 		switch {
 		case w.seq != before:
 			last = now
@@ -116,13 +116,13 @@ const greetTimeout = 250 * time.Millisecond
 
 // greet waits for the worker's acknowledgement if notifications reach it at once, and reports whether it has read the
 // run. With polling it does not wait: deltas bring what is missing.
-func (w *follower) greet(ctx context.Context, sub Listener) (looked bool, err error) {
-	if w.feed.bell.Gather() > 0 {
+func (w *follower) greet(ctx context.Context, sub Subscription) (looked bool, err error) {
+	if w.hub.notifier.Gather() > 0 {
 		return false, nil
 	}
-	for began := w.feed.host.Elapsed(); ; {
+	for began := w.hub.host.Elapsed(); ; {
 		now, err := w.group.current(ctx, true)
-		left := greetTimeout - (w.feed.host.Elapsed() - began)
+		left := greetTimeout - (w.hub.host.Elapsed() - began)
 		if err != nil || now.run.Value.Status != lifecycle.Running || now.asked == w.group.asks || left <= 0 {
 			return err == nil, nil // the next read returns the error
 		}
@@ -234,10 +234,10 @@ func (w *follower) sendStatus(now state, before record.Run) error {
 
 // Until waits until enough returns true for a run, or for d, and returns the run as it is then. The error is ctx's,
 // or that of the store (not found, if there is no such run in the scope).
-func (f *Feed) Until(
+func (f *Hub) Until(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool,
 ) (record.RunEntity, error) {
-	sub := f.bell.Listen(run)
+	sub := f.notifier.Subscribe(run)
 	defer sub.Close()
 	began := f.host.Elapsed()
 	for {
@@ -250,7 +250,7 @@ func (f *Feed) Until(
 			return e, nil
 		}
 		elapsed := d - left
-		if _, err := sub.Wait(ctx, min(left, f.bell.Pace(elapsed))); err != nil {
+		if _, err := sub.Wait(ctx, min(left, f.notifier.Pace(elapsed))); err != nil {
 			return e, err
 		}
 	}

@@ -1,4 +1,4 @@
-package a2aface
+package a2aserver
 
 import (
 	"context"
@@ -170,7 +170,7 @@ func (c *call) status(v view.Run) any {
 	e := object{"taskId": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
 	if c.dialect == v03 {
 		e["kind"] = "status-update"
-		e["final"] = lifecycle.Status(v.Status).Rests()
+		e["final"] = lifecycle.Status(v.Status).Settled()
 	}
 	return c.event("statusUpdate", e)
 }
@@ -230,7 +230,7 @@ var protocolNames = strings.NewReplacer("chat_id: ", "message.contextId: ", "ide
 	"message: ", "message.parts: ")
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
-func (f *Face) faultOf(err error) *fault {
+func (f *Server) faultOf(err error) *fault {
 	var known *fault
 	if errors.As(err, &known) {
 		return known
@@ -254,7 +254,7 @@ func (f *Face) faultOf(err error) *fault {
 
 // Card is an agent's card for clients, in both versions at once: each reads its own members. Errors: a problem of
 // kind NotFound or Forbidden, and those of the store.
-func (f *Face) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
+func (f *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
 	a, err := f.agent(ctx, p, id)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package mcpface_test
+package mcpserver_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
-	"agentplatform/internal/mcpface"
+	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
@@ -35,7 +35,7 @@ func (h *ticking) Now() time.Time {
 }
 
 // newFace is a server without a feed: waiting for a run panics.
-func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
+func newFace(t *testing.T) (face *mcpserver.Server, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
 	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
 	tenants = tenant.New(store, store.Known(), h, tenant.Defaults{
@@ -46,12 +46,12 @@ func newFace(t *testing.T) (face *mcpface.Face, tenants *tenant.Tenants, p tenan
 	p, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
-	return &mcpface.Face{Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),
+	return &mcpserver.Server{Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Window: time.Second}, tenants, p, log
 }
 
 // ask sends a body, as a client of the given protocol version where there is one.
-func ask(face *mcpface.Face, p tenant.Principal, body, version string) *httptest.ResponseRecorder {
+func ask(face *mcpserver.Server, p tenant.Principal, body, version string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -61,7 +61,7 @@ func ask(face *mcpface.Face, p tenant.Principal, body, version string) *httptest
 	return serve(face, p, r)
 }
 
-func serve(face *mcpface.Face, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
+func serve(face *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	face.For(p).ServeHTTP(w, r)
 	return w
@@ -76,7 +76,7 @@ func TestAPanicInAToolIsAFailedCall(t *testing.T) {
 	w := ask(face, p, getRun, "")
 	assert.Contains(t, w.Body.String(), "something went wrong on our side")
 	assert.NotContains(t, w.Body.String(), "goroutine", "the stack is for the log")
-	assert.Contains(t, log.String(), "mcpface.go")
+	assert.Contains(t, log.String(), "mcpserver.go")
 }
 
 // One request is one call in every version of the protocol: it counts once against the rate limit.

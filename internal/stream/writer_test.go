@@ -1,4 +1,4 @@
-package feed_test
+package stream_test
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/feed"
 	"agentplatform/internal/host"
+	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 )
 
-func slow(h host.Host) feed.Bell { return feed.Polling{Host: h, Every: 250 * time.Millisecond} }
+func slow(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} }
 
 func TestTenThousandDeltasMakeFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
 		out := b.follow(ctx)
-		next(t, out, feed.Init)
+		next(t, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		var said strings.Builder
 		for n := range 10_000 { // in ten seconds, about five bytes each
@@ -37,7 +37,7 @@ func TestTenThousandDeltasMakeFewWrites(t *testing.T) {
 		}
 		text := ""
 		for text != said.String() {
-			text += *next(t, out, feed.Delta).Text
+			text += *next(t, out, stream.Delta).Text
 			require.True(t, strings.HasPrefix(said.String(), text))
 		}
 		assert.LessOrEqual(t, b.stores.commits.Load(), int64(40+said.Len()/1024+2),
@@ -67,7 +67,7 @@ func TestHangingTableDelaysNoWriterAndLosesNoText(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		b.stores.trouble.Store(2)
 		began := time.Now()
@@ -83,9 +83,9 @@ func TestHangingTableDelaysNoWriterAndLosesNoText(t *testing.T) {
 		text := ""
 		for !strings.HasSuffix(text, "c") {
 			switch e := <-out; e.Event {
-			case feed.Delta:
+			case stream.Delta:
 				text += *e.Text
-			case feed.StepEvent:
+			case stream.StepEvent:
 				assert.Equal(b, "a"+strings.Repeat("b", 1000), text)
 			}
 		}
@@ -130,16 +130,16 @@ func TestLongTextIsSplitIntoFramesOfWholeCharacters(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
 		out := b.follow(ctx)
-		next(t, out, feed.Init)
+		next(t, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		said := strings.Repeat("ein Ü und ein €. ", 60_000) // about a megabyte
 		w.Append(ctx, said)
 		text := ""
 		for len(text) < len(said) {
 			switch e := <-out; e.Event {
-			case feed.Init: // the reader was too far behind
+			case stream.Init: // the reader was too far behind
 				text = *e.Text
-			case feed.Delta:
+			case stream.Delta:
 				text += *e.Text
 			}
 		}
@@ -170,11 +170,11 @@ func TestReadersSeeTheWholeTextDespiteFailuresAndReplacements(t *testing.T) {
 				whole := ""
 				for e := range out {
 					switch e.Event {
-					case feed.Init:
+					case stream.Init:
 						shown = *e.Text
-					case feed.Delta:
+					case stream.Delta:
 						shown += *e.Text
-					case feed.StepEvent:
+					case stream.StepEvent:
 						if before, _ := at.Load(e.Step.Index); before != shown {
 							b.Errorf("seed %d: step %d was shown behind %q", seed, e.Step.Index, shown)
 						}
@@ -250,15 +250,15 @@ func framesOf(run string) table.Range {
 
 func TestLastFrameGrowsUntilItIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(host.Host) feed.Bell { return feed.NewLocalBell() })
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		ctx, cancel := context.WithCancel(t.Context())
 		out := b.follow(ctx)
-		next(t, out, feed.Init)
+		next(t, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		text := ""
 		for range 5000 {
 			w.Append(ctx, "x")
-			text += *next(t, out, feed.Delta).Text
+			text += *next(t, out, stream.Delta).Text
 		}
 		assert.Len(t, text, 5000)
 		assert.GreaterOrEqual(t, b.stores.ops.Load(), int64(5000))
@@ -275,13 +275,13 @@ func TestFinishedStepIsNotShownAsStartedLater(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
-		next(b.T, out, feed.Init)
+		next(b.T, out, stream.Init)
 		w := b.writer(ctx, 1, "")
 		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "finished"})
-		assert.Equal(b, "finished", next(b.T, out, feed.StepEvent).Step.State)
+		assert.Equal(b, "finished", next(b.T, out, stream.StepEvent).Step.State)
 		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
 		w.Append(ctx, "on")
-		assert.Equal(b, "on", *next(b.T, out, feed.Delta).Text)
+		assert.Equal(b, "on", *next(b.T, out, stream.Delta).Text)
 		cancel()
 		for range out {
 		}
