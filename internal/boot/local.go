@@ -70,7 +70,7 @@ type Local struct {
 	table   *disktable.Table
 	queues  queues
 	timer   *localtimer.Timer
-	edge    *httpapi.Server
+	server  *httpapi.Server
 	served  chan error
 	stop    context.CancelFunc // ends the background work
 	working sync.WaitGroup
@@ -187,7 +187,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	sweeper := &sweep.Sweeper{Executor: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{Executor: shell, Store: store, Host: machine}
 	face := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
-	l.edge = service.New(service.Config{
+	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
@@ -197,7 +197,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 			Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow,
 			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
 		},
-		Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Feed: live, Webhooks: hooks,
+		Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Webhooks: hooks,
 		Models: known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
@@ -326,7 +326,7 @@ func (l *Local) sweep(ctx context.Context, sweep func(context.Context) error) {
 
 func (l *Local) serve(listener net.Listener) {
 	l.URL = "http://" + listener.Addr().String() + httpapi.Base
-	l.Server = l.edge.HTTP()
+	l.Server = l.server.HTTP()
 	go func() { l.served <- l.Server.Serve(listener) }()
 }
 
@@ -351,7 +351,7 @@ func (l *Local) Stop() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.edge.Stop()
+		l.server.Stop()
 	}()
 	err := l.Server.Shutdown(ctx)
 	if err != nil {

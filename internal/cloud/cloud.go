@@ -176,7 +176,7 @@ func New(
 		},
 	}
 	bell := stream.Polling{Host: machine, Every: pollEvery}
-	p.Hub = stream.New(dynamotable.New(db, c.FeedTable, machine.Now), bell, machine)
+	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), bell, machine)
 	p.Executor = &transition.Executor{
 		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Notifier: bell,
 		Host: machine, Log: log,

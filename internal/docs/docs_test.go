@@ -24,12 +24,6 @@ import (
 
 const root = "../.."
 
-// coming are names that the documentation uses before the tree has them. One that is there must leave this list.
-var coming = []string{
-	"internal/transition", "internal/stream", "internal/mcpserver", "internal/a2aserver",
-	"make check", "make fmt", "make cover", "make prove", "make release",
-}
-
 // tree is what there is to name.
 type tree struct {
 	paths    map[string]bool            // files and folders, from the root
@@ -213,11 +207,6 @@ func TestDocsNameOnlyWhatExists(t *testing.T) {
 	w := read(t)
 	require.NotEmpty(t, w.routes)
 	require.Greater(t, len(w.targets), 20)
-	for _, name := range coming {
-		target, isTarget := strings.CutPrefix(name, "make ")
-		assert.False(t, isTarget && w.targets[target] || w.paths[name],
-			"%s is there: take it from the list of what is coming", name)
-	}
 	for _, name := range slices.Sorted(maps.Keys(w.pages)) {
 		t.Run(name, func(t *testing.T) {
 			page := checked{t, w, path.Dir(name)}
@@ -247,11 +236,6 @@ type checked struct {
 // exists says whether there is such a path: seen from the root, from the page, or from the folder of packages.
 func (p checked) exists(name string) bool {
 	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, "/..."), "./"), "/")
-	for _, c := range coming {
-		if name == c || strings.HasPrefix(name, c+"/") || "internal/"+name == c {
-			return true
-		}
-	}
 	for _, base := range []string{".", p.folder, "internal"} {
 		pattern := path.Join(base, name)
 		for at := range p.paths {
@@ -294,7 +278,7 @@ func (p checked) span(s string) {
 // command checks what a command line names.
 func (p checked) command(line string) {
 	for _, m := range made.FindAllStringSubmatch(line, -1) {
-		assert.True(p, p.targets[m[1]] || slices.Contains(coming, "make "+m[1]), "make has no target %s", m[1])
+		assert.True(p, p.targets[m[1]], "make has no target %s", m[1])
 	}
 	for _, m := range goRun.FindAllStringSubmatch(line, -1) {
 		assert.True(p, p.exists(m[1]), "there is no %s", m[1])
@@ -316,7 +300,7 @@ func (p checked) goTest(words []string) {
 	for i := 0; i+1 < len(words); i++ {
 		pattern := strings.Trim(words[i+1], `'"`)
 		selects := slices.Contains([]string{"-run", "-bench", "-fuzz"}, words[i])
-		if !selects || pattern == "-" || slices.ContainsFunc(folders, p.isComing) {
+		if !selects || pattern == "-" {
 			continue
 		}
 		for alternative := range strings.SplitSeq(pattern, "|") {
@@ -339,8 +323,6 @@ func (p checked) hasFile(name string) bool {
 	}
 	return false
 }
-
-func (p checked) isComing(folder string) bool { return slices.Contains(coming, folder) }
 
 // hasTest says whether a folder (with /...: or one below it; ".": any) has a test of a name.
 func (p checked) hasTest(folder string, is func(string) bool) bool {

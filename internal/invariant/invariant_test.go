@@ -42,7 +42,7 @@ func furnished(t *testing.T) *memtable.Table {
 	tx.MoveSlots(stored.Run, taken)
 	tx.PutCharge(stored.Run, lifecycle.Charge{Billed: true})
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
-	tx.PutHook(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
+	tx.PutDelivery(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
 	tx.Hold(ctx, "o", "a", "r", []record.FileRef{{FileID: "f"}})
 	record.PutResource(tx, record.Fresh(record.User{ID: "u", Organization: "o"}))
 	tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}))

@@ -47,8 +47,8 @@ type Server struct {
 
 // How many agents are offered as tools, and how many are read to find those that the principal may use.
 const (
-	maxAgents = 100
-	maxLooked = 10 * maxAgents
+	maxAgents  = 100
+	maxScanned = 10 * maxAgents
 )
 
 // For makes the handler of a principal's requests.
@@ -178,7 +178,7 @@ const getRun = "get_run"
 func (f *Server) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
 	var agents []record.Agent
 	after := ""
-	for range maxLooked / maxAgents {
+	for range maxScanned / maxAgents {
 		page, err := record.OldestResources[record.Agent](ctx, f.Store, p.Scope(), after, maxAgents)
 		if err != nil {
 			return nil, err

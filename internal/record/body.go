@@ -66,7 +66,7 @@ const (
 )
 
 // lookAgain adds that job, for a run for which a worker or a webhook sender may still write.
-func (tx *Tx) lookAgain(ctx context.Context, r Run) {
+func (tx *Tx) recheck(ctx context.Context, r Run) {
 	if tx.err != nil || r.Attempt == 0 && !r.Callback {
 		return
 	}

@@ -522,7 +522,7 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
-	tx.lookAgain(ctx, r)
+	tx.recheck(ctx, r)
 	if !keepLinks {
 		tx.delete(RunKey(r.ID()), table.VersionIs(e.version))
 		return tx.Commit(ctx)

@@ -150,7 +150,7 @@ func runOperations() map[string]runOp {
 			tx.PutDecisions(w.ctx(), w.head.Value, 3, record.Decisions{By: runLarge})
 		}),
 		"a new delivery": one(func(w *runWorld, tx *record.Tx) {
-			tx.NewHook(w.ctx(), record.Delivery{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge})
+			tx.NewDelivery(w.ctx(), record.Delivery{RunID: w.id, Organization: "o", Sequence: 3, Body: runLarge})
 		}),
 		"a chat's end": taking(write(func(w *runWorld, tx *record.Tx) error {
 			e, err := w.Chat(w.ctx(), scope, "c")

@@ -32,7 +32,7 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 		"no message": func(tx *record.Tx) { tx.DropParked(w.ctx(), parked) },
 		"a step":     func(tx *record.Tx) { tx.PutStep(w.ctx(), r, record.Step{Index: 9, Output: runLarge}) },
 		"a delivery": func(tx *record.Tx) {
-			tx.NewHook(w.ctx(), record.Delivery{RunID: w.id, Sequence: 9, Body: runLarge})
+			tx.NewDelivery(w.ctx(), record.Delivery{RunID: w.id, Sequence: 9, Body: runLarge})
 		},
 		"files":        func(tx *record.Tx) { tx.Hold(w.ctx(), "o", "a", w.id, []record.FileRef{{FileID: "f3"}}) },
 		"files let go": func(tx *record.Tx) { record.Release(tx, w.ctx(), w.id, "f1") },

@@ -242,7 +242,7 @@ func runFurnished(t *testing.T) *runWorld {
 	w.must("head", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
 	for n, body := range []string{"small", runLarge} {
 		w.must("hook", func(tx *record.Tx) {
-			tx.NewHook(t.Context(), record.Delivery{
+			tx.NewDelivery(t.Context(), record.Delivery{
 				DeliveryID: record.DeliveryID(w.id, n+1), Organization: "o", RunID: w.id, Sequence: n + 1, Body: body,
 				State: record.DeliveryPending,
 			})
@@ -251,7 +251,7 @@ func runFurnished(t *testing.T) *runWorld {
 	other := w.host.NewID()
 	w.foreign = record.DeliveryID(other, 1)
 	foreign := record.Delivery{DeliveryID: w.foreign, Organization: "another", RunID: other, Sequence: 1}
-	w.must("hook", func(tx *record.Tx) { tx.NewHook(t.Context(), foreign) })
+	w.must("hook", func(tx *record.Tx) { tx.NewDelivery(t.Context(), foreign) })
 	w.must("group", func(tx *record.Tx) {
 		record.PutResource(tx, record.Fresh(record.Group{ID: "g", Organization: "o", Name: "before"}))
 	})

@@ -65,7 +65,7 @@ type Settings struct {
 // Cloud names the AWS resources of a deployment for its functions. The infrastructure sets all of them.
 type Cloud struct {
 	CoreTable    string `env:"CORE_TABLE,required,notEmpty" help:"the table that holds everything but streams"`
-	FeedTable    string `env:"FEED_TABLE,required,notEmpty" help:"the table of stream frames"`
+	StreamTable  string `env:"FEED_TABLE,required,notEmpty" help:"the table of stream frames"`
 	Bucket       string `env:"BUCKET,required,notEmpty" help:"the bucket of large values and files"`
 	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" help:"the queue of runs to look at"`
 	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" help:"the queue of webhooks to send"`

@@ -510,7 +510,7 @@ func (c *client) watch(a *actor) {
 		}
 		right, ended := d.tenants.RightTo(p, e.Value.Agent), false
 		var last stream.Event
-		err = d.feed.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e stream.Event) error {
+		err = d.hub.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e stream.Event) error {
 			if c.powers != nil {
 				if ended = !right.Lasts(ctx); ended {
 					return stream.ErrStop

@@ -97,8 +97,8 @@ type deployment struct {
 	sweeper  *sweep.Sweeper
 	sender   *webhook.Sender
 	remover  *removal.Remover
-	feed     *stream.Hub
-	shell    *transition.Executor
+	hub      *stream.Hub
+	executor *transition.Executor
 	files    *files.Files
 	tenants  *tenant.Tenants
 	toolkits *toolkit.Toolkits
@@ -264,16 +264,16 @@ func (w *world) deploy(name string) {
 		Before: func(faulttable.Call) faulttable.Fault { return w.feedFault(p) },
 		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
 	}
-	d.feed = stream.New(frames, stream.Polling{Host: m, Every: time.Second}, m)
-	d.shell = &transition.Executor{
+	d.hub = stream.New(frames, stream.Polling{Host: m, Every: time.Second}, m)
+	d.executor = &transition.Executor{
 		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Notifier: stream.Polling{}, Host: m, Log: log,
 		Caps: tenants.Caps, StartDeadline: startDeadline,
 	}
-	d.intake = &intake.Intake{Executor: d.shell, Store: d.store, Tenants: tenants, Host: m}
+	d.intake = &intake.Intake{Executor: d.executor, Store: d.store, Tenants: tenants, Host: m}
 	box := &toolbox{builtintool.New(m), w, p, m}
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
-		Executor: d.shell, Store: d.store, Known: known, Hub: d.feed, Host: m, Log: log, Lease: lease,
+		Executor: d.executor, Store: d.store, Known: known, Hub: d.hub, Host: m, Log: log, Lease: lease,
 		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
@@ -283,9 +283,9 @@ func (w *world) deploy(name string) {
 	if w.server != nil {
 		d.worker.Tools = opener{d.toolkits, w.server}
 	}
-	d.sweeper = &sweep.Sweeper{Executor: d.shell, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
+	d.sweeper = &sweep.Sweeper{Executor: d.executor, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
-	d.remover = &removal.Remover{Executor: d.shell, Store: d.store, Host: m}
+	d.remover = &removal.Remover{Executor: d.executor, Store: d.store, Host: m}
 	for n := range 3 {
 		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })
 	}

@@ -21,16 +21,16 @@ type group struct {
 	readers int    // guarded by the feed's mutex
 	asks    string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
 
-	mu      sync.Mutex
-	wait    func()        // waits for the read under way; nil if there is none
-	begun   int           // number of reads begun
-	told    int           // number of the last read with a result
-	failed  error         // the error of that read; not_found is final
-	looked  time.Duration // when that read ended
-	changed time.Duration // when a read last found something new
-	known   state
-	first   snapshot
-	watched time.Time
+	mu       sync.Mutex
+	wait     func()        // waits for the read under way; nil if there is none
+	begun    int           // number of reads begun
+	lastRead int           // number of the last read with a result
+	failed   error         // the error of that read; not_found is final
+	polledAt time.Duration // when that read ended
+	changed  time.Duration // when a read last found something new
+	known    state
+	first    snapshot
+	watched  time.Time
 }
 
 // place is a run as seen in a scope. Readers of different scopes share nothing, not even a refusal.
@@ -144,9 +144,9 @@ func (g *group) latest(ctx context.Context, must bool, asked int) (known state, 
 	defer g.mu.Unlock()
 	now := g.hub.host.Elapsed()
 	switch {
-	case g.told > asked || problem.Is(g.failed, "not_found"):
+	case g.lastRead > asked || problem.Is(g.failed, "not_found"):
 		return g.known, nil, g.failed
-	case !must && (g.wait != nil || now-g.looked < g.paceAt(now)):
+	case !must && (g.wait != nil || now-g.polledAt < g.paceAt(now)):
 		return g.known, nil, nil
 	case g.wait == nil:
 		g.begun++
@@ -172,12 +172,12 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.told, g.failed, g.looked = g.begun, err, g.hub.host.Elapsed()
+	g.lastRead, g.failed, g.polledAt = g.begun, err, g.hub.host.Elapsed()
 	if err != nil {
 		return
 	}
 	if known.run.Version() != fresh.run.Version() || known.seq != fresh.seq || len(known.text) != len(fresh.text) {
-		g.changed = g.looked
+		g.changed = g.polledAt
 	}
 	g.known = fresh
 }

@@ -174,7 +174,7 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) error {
 	}
 	e.Value.CheckAt = now.Add(wait)
 	tx := s.Store.Begin(s.Host.NewID())
-	tx.PutHook(e)
+	tx.PutDelivery(e)
 	return ignoreStale(tx.Commit(ctx))
 }
 

@@ -10,7 +10,7 @@ import (
 
 // lookAgain is after how long a stream's right is checked again without a notification: other processes change rights,
 // too.
-const lookAgain = 20 * time.Second
+const checkEvery = 20 * time.Second
 
 // Right is a reader's right to a stream. It is checked again when rights have changed in this process, when it expires,
 // and every lookAgain.
@@ -45,7 +45,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 		r.ended = true
 		return false
 	}
-	r.seen, r.next = n, now+lookAgain // also where the store cannot be reached
+	r.seen, r.next = n, now+checkEvery // also where the store cannot be reached
 	if !ends.IsZero() {
 		r.next = min(r.next, now+max(0, ends.Sub(r.tenants.host.Now())))
 	}

@@ -231,7 +231,7 @@ func (m *Executor) announce(ctx context.Context, tx *record.Tx, r record.Run, a 
 		return err
 	}
 	h.Body = string(final)
-	tx.NewHook(ctx, h)
+	tx.NewDelivery(ctx, h)
 	return nil
 }
 

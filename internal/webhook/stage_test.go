@@ -191,7 +191,7 @@ func (s *stage) due(t *testing.T, h record.Delivery) {
 	h.DeliveryID = record.DeliveryID(h.RunID, h.Sequence)
 	tx := s.store.Begin("made")
 	tx.PutRun(record.Fresh(run))
-	tx.NewHook(t.Context(), h)
+	tx.NewDelivery(t.Context(), h)
 	require.NoError(t, tx.Commit(t.Context()))
 	s.hook = h
 }
@@ -219,6 +219,6 @@ func (s *stage) edit(t *testing.T, change func(h *record.Delivery)) {
 	require.NoError(t, err)
 	change(&e.Value)
 	tx := record.New(s.items.Inner, blobs{&memblob.Store{}, s}, s.clock).Begin("rival")
-	tx.PutHook(e)
+	tx.PutDelivery(e)
 	require.NoError(t, tx.Commit(t.Context()))
 }

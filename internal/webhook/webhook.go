@@ -139,7 +139,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	if gone, err := s.gone(ctx, h); err != nil || gone {
+	if gone, err := s.isOrphan(ctx, h); err != nil || gone {
 		return 0, err // no webhook after deletion; the removal deletes the item
 	}
 	// Never past the claim, by either clock: from then on another sender may deliver.
@@ -159,7 +159,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 }
 
 // gone says whether the run of a delivery has been deleted.
-func (s *Sender) gone(ctx context.Context, h record.Delivery) (bool, error) {
+func (s *Sender) isOrphan(ctx context.Context, h record.Delivery) (bool, error) {
 	_, err := s.Store.LiveRun(ctx, record.System(), h.RunID)
 	if problem.Is(err, "not_found") {
 		return true, nil
@@ -172,7 +172,7 @@ func (s *Sender) save(
 ) (record.DeliveryEntity, error) {
 	e.Value = h
 	tx := s.Store.Begin(writeID)
-	return tx.PutHook(e), tx.Commit(ctx)
+	return tx.PutDelivery(e), tx.Commit(ctx)
 }
 
 // outcome is the result of a try.

@@ -49,7 +49,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
 			Sealer: p.Sealer,
 		},
-		Store: p.Store, Feed: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
+		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Delivery) {
@@ -65,7 +65,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 // A2A adds the endpoints of the Agent2Agent protocol.
 func A2A(c *service.Config) {
 	c.A2A = &a2aserver.Server{
-		Intake: c.Intake, Store: c.Store, Hub: c.Feed, Log: c.Log, Window: c.ObserveWindow,
+		Intake: c.Intake, Store: c.Store, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
 		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 	}
 }

@@ -51,11 +51,11 @@ import (
 type API struct {
 	*httpapi.Server
 
-	Key     string               // of the operator
-	Agent   string               // the first one
-	Shell   *transition.Executor // by which runs go on
-	Items   *Table               // of everything but streams
-	Written *bytes.Buffer        // the log, from warnings up
+	Key      string               // of the operator
+	Agent    string               // the first one
+	Executor *transition.Executor // by which runs go on
+	Items    *Table               // of everything but streams
+	Written  *bytes.Buffer        // the log, from warnings up
 }
 
 // New makes the API, with the changes of its configuration that a test needs.
@@ -88,7 +88,7 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 			Tenants: tenants, Host: machine, Log: log, Metrics: prometheus.NewRegistry(), MaxBody: 1 << 20,
 			PublicURL: "http://localhost",
 		},
-		Intake: in, Store: store, Feed: live, Files: &files.Files{Store: store, Log: log},
+		Intake: in, Store: store, Hub: live, Files: &files.Files{Store: store, Log: log},
 		MCP:      (&mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log}).For,
 		A2A:      &a2aserver.Server{Intake: in, Store: store, Hub: live, Log: log},
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer},
@@ -103,7 +103,7 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 		set(&c)
 	}
 	return API{
-		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Shell: shell, Items: items, Written: &written,
+		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Executor: shell, Items: items, Written: &written,
 	}
 }
 

@@ -81,7 +81,7 @@ func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi
 		return err
 	}
 	follow := func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Feed.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
+		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
 			if !out.MayGoOn() {
 				return stream.ErrStop
 			}

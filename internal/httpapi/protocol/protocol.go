@@ -27,7 +27,7 @@ type Config struct {
 
 	Intake    *intake.Intake
 	Store     *record.Store
-	Feed      *stream.Hub
+	Hub       *stream.Hub
 	Heartbeat time.Duration // of streams
 }
 

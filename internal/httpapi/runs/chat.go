@@ -185,7 +185,7 @@ func (h *handlers) wait(
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.Stopping(), cancel)()
-	e, err := h.Feed.Until(waiting, h.Store, p.Scope(), run, d, enough)
+	e, err := h.Hub.Until(waiting, h.Store, p.Scope(), run, d, enough)
 	if err != nil && h.Stopping().Err() != nil && errors.Is(err, context.Canceled) {
 		e, err = h.Store.LiveRun(ctx, p.Scope(), run)
 	}

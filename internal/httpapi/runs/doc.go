@@ -21,7 +21,7 @@ type Config struct {
 	Intake        *intake.Intake
 	Store         *record.Store
 	Files         *files.Files
-	Feed          *stream.Hub
+	Hub           *stream.Hub
 	Callbacks     egress.Policy // where pushes may go
 	ObserveWindow time.Duration // how long an answer waits for the run to end
 	Heartbeat     time.Duration // of streams

@@ -79,7 +79,7 @@ func (h *handlers) follow(
 	}
 	answer.Agent = run.Value.Agent
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Feed.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
+		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
 			if !out.MayGoOn() {
 				return stream.ErrStop
 			}

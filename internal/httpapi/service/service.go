@@ -37,7 +37,7 @@ type Config struct {
 	Intake   *intake.Intake
 	Store    *record.Store
 	Files    *files.Files
-	Feed     *stream.Hub
+	Hub      *stream.Hub
 	Webhooks *webhook.Sender
 	Models   *provider.Set
 	Toolkits *toolkit.Toolkits
@@ -71,7 +71,7 @@ func New(c Config) *httpapi.Server {
 	}
 	return httpapi.New(c.Config, func(s *httpapi.Server) {
 		runs.Routes(s, runs.Config{
-			Intake: c.Intake, Store: c.Store, Files: c.Files, Feed: c.Feed, Callbacks: c.Callbacks,
+			Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Callbacks: c.Callbacks,
 			ObserveWindow: c.ObserveWindow, Heartbeat: c.Heartbeat, Began: began,
 		})
 		accounts.Routes(s, accounts.Config{Store: c.Store, Began: began})
@@ -82,7 +82,7 @@ func New(c Config) *httpapi.Server {
 		})
 		reports.Routes(s, c.Store)
 		protocol.Routes(s, protocol.Config{
-			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Feed: c.Feed, Heartbeat: c.Heartbeat,
+			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat,
 		})
 		meta.Routes(s, c.Pprof)
 	})

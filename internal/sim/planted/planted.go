@@ -76,27 +76,27 @@ func (b Bug) Overlay(root, dir string) (list string, err error) {
 }
 
 const (
-	lifecycleEvent = "internal/lifecycle/event.go"
-	lifecycleMove  = "internal/lifecycle/move.go"
-	lifecycleRun   = "internal/lifecycle/run.go"
-	moveMove       = "internal/transition/transition.go"
-	intakeIntake   = "internal/intake/intake.go"
-	workerWorker   = "internal/worker/worker.go"
-	agentCalls     = "internal/agent/calls.go"
-	agentReply     = "internal/agent/reply.go"
-	toolkitTools   = "internal/toolkit/tools.go"
-	tenantTenants  = "internal/tenant/tenants.go"
-	tenantAccess   = "internal/tenant/access.go"
-	webhookWebhook = "internal/webhook/webhook.go"
-	sweepSweep     = "internal/sweep/sweep.go"
-	recordStore    = "internal/record/store.go"
-	recordTx       = "internal/record/tx.go"
-	recordRun      = "internal/record/run.go"
-	recordFile     = "internal/record/file.go"
-	recordSlot     = "internal/record/slot.go"
-	recordLedger   = "internal/record/ledger.go"
-	feedFollow     = "internal/stream/follow.go"
-	feedProgress   = "internal/stream/progress.go"
+	lifecycleEvent       = "internal/lifecycle/event.go"
+	lifecycleTransition  = "internal/lifecycle/transition.go"
+	lifecycleRun         = "internal/lifecycle/run.go"
+	transitionTransition = "internal/transition/transition.go"
+	intakeIntake         = "internal/intake/intake.go"
+	workerWorker         = "internal/worker/worker.go"
+	agentCalls           = "internal/agent/calls.go"
+	agentReply           = "internal/agent/reply.go"
+	toolkitTools         = "internal/toolkit/tools.go"
+	tenantTenants        = "internal/tenant/tenants.go"
+	tenantAccess         = "internal/tenant/access.go"
+	webhookWebhook       = "internal/webhook/webhook.go"
+	sweepSweep           = "internal/sweep/sweep.go"
+	recordStore          = "internal/record/store.go"
+	recordTx             = "internal/record/tx.go"
+	recordRun            = "internal/record/run.go"
+	recordFile           = "internal/record/file.go"
+	recordSlot           = "internal/record/slot.go"
+	recordLedger         = "internal/record/ledger.go"
+	streamFollow         = "internal/stream/follow.go"
+	streamProgress       = "internal/stream/progress.go"
 )
 
 // Bugs is the catalogue.
@@ -115,7 +115,7 @@ func Bugs() []Bug {
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
 		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
-			"	s.tell(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
+			"	s.showSteps(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
 
 		// Owners who use the same names.
@@ -131,7 +131,7 @@ func Bugs() []Bug {
 		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
 		one("a claim to have used less than nothing counts", agentReply, `if claim < int64(size+longToken-1)/longToken || claim >`, `if claim >`),
 		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
-		one("steps are not journalled", workerWorker, "	a.count(steps)\n	err := a.report(ctx,\n		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps} })", "	a.count(steps)\n	err := a.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Step{Work: w}} })"),
+		one("steps are not journalled", workerWorker, "return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}", "return transition.Change{Event: lifecycle.Step{Work: w}}"),
 
 		// Clocks that are set.
 		one("active time is measured by the wall clock", workerWorker, "	a.claimed = a.Host.Elapsed()\n", "	a.claimed = time.Duration(a.Host.Now().UnixNano())\n").and(workerWorker, `return a.base + a.Host.Elapsed() - a.claimed`, `return a.base + time.Duration(a.Host.Now().UnixNano()) - a.claimed`),
@@ -164,33 +164,33 @@ func Bugs() []Bug {
 		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
 		one("a pause wins over a cancel", lifecycleEvent, "	if r.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.enter(AwaitingInput, now)", "	o.enter(AwaitingInput, now)").explored(),
 		one("a cancelled run without a worker is executed again", lifecycleEvent, "	case r.CancelRequested:\n		return &ending{Cancelled, \"\"}\n", ""),
-		one("a failed run keeps its chat", moveMove, `if o.After.Status.Terminal() || c.Chat != nil {`, `if (o.After.Status.Terminal() && o.After.Status != lifecycle.Failed) || c.Chat != nil {`),
+		one("a failed run keeps its chat", transitionTransition, `if o.After.Status.Terminal() || c.Chat != nil {`, `if (o.After.Status.Terminal() && o.After.Status != lifecycle.Failed) || c.Chat != nil {`),
 		one("a queued run fails before its deadline", lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if !now.Add(9 * time.Minute).Before(r.StartBy) {\n			r.StartBy = now\n			return PendingWork{Event: Unstartable{}}\n		}\n		if !now.Before(r.StartBy) {"),
-		one("the old start deadline holds for a resumed run", lifecycleEvent, "	r.StartBy = time.Time{} // the start deadline no longer applies\n", "").and(lifecycleMove, "r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}", "r.Slots, r.QueuedAt, r.PausedAt = slots, now, time.Time{}").and(lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n		return o.refuse(TooEarly)\n	}\n	r.Error", "	r := &o.After\n	r.Error"),
+		one("the old start deadline holds for a resumed run", lifecycleEvent, "	r.StartBy = time.Time{} // the start deadline no longer applies\n", "").and(lifecycleTransition, "r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}", "r.Slots, r.QueuedAt, r.PausedAt = slots, now, time.Time{}").and(lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n		return o.refuse(TooEarly)\n	}\n	r.Error", "	r := &o.After\n	r.Error"),
 
 		// Billing.
 		one("active time counts the pauses", workerWorker, `func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }`, `func (a *attempt) active() time.Duration { return a.Host.Now().Sub(a.entity.Value.CreatedAt) }`),
 		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
-		one("failed runs are billed", lifecycleMove, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
-		one("cancelled runs have no ledger entry", moveMove, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
-		one("budgets do not count what failed runs used", moveMove, "		tx.SpendTokens(ctx, after.Run, *o.Charge)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run, *o.Charge)\n		}\n"),
-		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return move", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return move"),
+		one("failed runs are billed", lifecycleTransition, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
+		one("cancelled runs have no ledger entry", transitionTransition, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
+		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run, *o.Charge)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run, *o.Charge)\n		}\n"),
+		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
 
 		// Slots and caps.
 		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),
 		one("a pause holds its slots", lifecycleEvent, "	r.Slots = Slots{User: row, Organization: row}\n", "	_ = row\n"),
-		one("a resumed run holds no slots", lifecycleMove, `r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}`, `r.QueuedAt, r.StartBy, r.PausedAt = now, startBy, time.Time{}`),
-		one("the door lets one too many in", recordSlot, `d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "")`, `d.Cap == Uncapped || d.Active <= d.Cap`),
-		one("resumed work does not count at the door", recordSlot, "		case strings.HasPrefix(row, \"over/\"):\n			d.Active++\n", "		case strings.HasPrefix(row, \"over/\"):\n"),
-		one("a parked turn inherits the slots of a paused run", moveMove, `paused := o.Before.Status == lifecycle.AwaitingInput`, `paused := false`),
-		one("a parked turn inherits the slots of another user", moveMove, `if paused || parked.Spec.User != o.Before.User {`, `if paused {`),
+		one("a resumed run holds no slots", lifecycleTransition, `r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}`, `r.QueuedAt, r.StartBy, r.PausedAt = now, startBy, time.Time{}`),
+		one("admission lets one too many in", recordSlot, `d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "")`, `d.Cap == Uncapped || d.Active <= d.Cap`),
+		one("resumed work does not count for admission", recordSlot, "		case strings.HasPrefix(row, \"over/\"):\n			d.Active++\n", "		case strings.HasPrefix(row, \"over/\"):\n"),
+		one("a parked turn inherits the slots of a paused run", transitionTransition, `paused := o.Before.Status == lifecycle.AwaitingInput`, `paused := false`),
+		one("a parked turn inherits the slots of another user", transitionTransition, `if paused || parked.Spec.User != o.Before.User {`, `if paused {`),
 
 		// Parked messages.
-		one("parked messages are forgotten at a promotion", lifecycleMove, `Parked: slices.Clone(o.After.Parked[1:]),
+		one("parked messages are forgotten at a promotion", lifecycleTransition, `Parked: slices.Clone(o.After.Parked[1:]),
 		Slots: slots}`, `Slots: slots}`),
-		one("parked messages change their order", lifecycleMove, "	r := o.Before\n	return Place{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return Place{"),
+		one("parked messages change their order", lifecycleTransition, "	r := o.Before\n	return ChatPosition{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return ChatPosition{"),
 		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
-		one("a cancelled run promotes nobody", lifecycleMove, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
+		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
 		one("a message that is taken back hides its run", recordRun, "	if problem.Is(err, \"not_found\") {\n		return p, fmt.Errorf(\"%w: %w\", ErrStale, err)\n	}\n", "").explored(),
 		one("a message waits on a run that asks for it", intakeIntake, "		if run.Answerable() && !r.followsUp {\n", "		if false {\n").explored(),
 		one("a withdrawal takes the first message", lifecycleEvent, `slices.Delete(o.After.Parked, at, at+1)`, `slices.Delete(o.After.Parked, 0, 1)`),
@@ -209,29 +209,29 @@ func Bugs() []Bug {
 		one("a file's bytes go while it can be reached", recordFile, "	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {\n		if !f.Removed && wanted(*f) {", "	if err := s.dropBlobs(ctx, fileBlobs(id)); err != nil {\n		return err\n	}\n	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {\n		if !f.Removed && wanted(*f) {"),
 		one("a file that goes can still be taken", recordFile, `if err == nil && (e.Value.Removed || !e.Value.Uploaded) {`, `if err == nil && !e.Value.Uploaded {`).and(recordFile, "	if err == nil && e.Value.Removed {\n", "	if false {\n"),
 		one("a file that nobody uses stays", recordFile, `CreatedAt: now, Due: now.Add(UnusedLife),`, `CreatedAt: now,`),
-		one("a parked message does not hold its files", intakeIntake, "r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {\n			return move", "r.hold(ctx, r.Store.Begin(r.runID), r.agent.ID, r.runID); err != nil {\n			return move"),
-		one("parked messages that go with their chat leave their files", moveMove, "			after.Dropped = o.Before.Parked\n", "			after.Dropped = nil\n"),
+		one("a parked message does not hold its files", intakeIntake, "r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {\n			return transition", "r.hold(ctx, r.Store.Begin(r.runID), r.agent.ID, r.runID); err != nil {\n			return transition"),
+		one("parked messages that go with their chat leave their files", transitionTransition, "			after.Dropped = o.Before.Parked\n", "			after.Dropped = nil\n"),
 		one("a message taken back leaves its files", recordRun, "	tx.releases(ctx, id)\n", ""),
 		one("a message that is refused leaves its body", recordRun, `err == nil && len(b) > inlineLimit {`, `err == nil && len(b) > documentLimit {`),
 
 		// Idempotency.
-		one("a run's key is not kept", moveMove, `if a.Idempotency != nil {`, `if false {`),
+		one("a run's key is not kept", transitionTransition, `if a.Idempotency != nil {`, `if false {`),
 		one("a parked message's key is not kept", intakeIntake, `r.idempotency(ctx, tx, kept)`, `r.idempotency(ctx, r.Store.Begin(r.runID), kept)`),
-		one("an answer's key is not kept", intakeIntake, `r.idempotency(ctx, tx, record.Idempotency{Outcome: record.AnsweredPause`, `r.idempotency(ctx, r.Store.Begin(r.runID), record.Idempotency{Outcome: record.AnsweredPause`),
+		one("an answer's key is not kept", intakeIntake, "r.idempotency(ctx, tx, record.Idempotency{\n			Outcome: record.AnsweredPause", "r.idempotency(ctx, r.Store.Begin(r.runID), record.Idempotency{\n			Outcome: record.AnsweredPause"),
 		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n", "	if user, _, err := r.Executor.Admissions(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Allows() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
 
 		// Commits.
 		one("what a later version wrote is dropped", "internal/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
-		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.Move == writeID {`, `if c.Current != nil && c.Current.Move == writeID+"?" {`),
-		one("a move is two commits", moveMove, "	written = tx.PutRun(written)\n", "	head := m.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
+		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
+		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := m.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
 		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
 
 		// Pushes.
-		one("only the first pause is pushed", lifecycleMove, `if r.Callback && s.Settled() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
-		one("a delivery's row is not in the commit", moveMove, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
+		one("only the first pause is pushed", lifecycleTransition, `if r.Callback && s.Settled() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
+		one("a delivery's row is not in the commit", transitionTransition, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.DeliveryPending && !h.Redeliver {`, `if h.State == record.DeliveryFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.ProcessID) {`, `if false {`),
 		one("a try outlives its claim", webhookWebhook, "s.Host.WithTimeout(ctx, left)", "s.Host.WithTimeout(ctx, time.Hour)"),
@@ -240,9 +240,9 @@ func Bugs() []Bug {
 		one("what was removed is pushed", webhookWebhook, "	if problem.Is(err, \"not_found\") {\n		return true, nil\n	}\n	return false, err\n", "	if problem.Is(err, \"not_found\") {\n		return false, nil\n	}\n	return false, err\n"),
 
 		// Streams.
-		one("a stream of an ended run does not end", feedFollow, "	if now.run.Value.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &now.view})\n	}\n	return false, nil", "	return false, nil"),
-		one("a stream leaves out what no frame brought", feedProgress, "		p.more(said, 0)\n	case completed", "	case completed"),
-		one("a stream tells what its init has told", feedProgress, "	if !slices.ContainsFunc(p.steps,\n		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
+		one("a stream of an ended run does not end", streamFollow, "	if now.run.Value.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &now.view})\n	}\n	return false, nil", "	return false, nil"),
+		one("a stream leaves out what no frame brought", streamProgress, "		p.more(said, 0)\n	case completed", "	case completed"),
+		one("a stream tells what its init has told", streamProgress, "	if !slices.ContainsFunc(p.steps,\n		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
 	}
 }
 

@@ -106,8 +106,8 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 	names := []string{
 		"a lease that is alive protects nobody", "reports of an attempt that is gone are taken",
 		"a run is written whatever it has become meanwhile",
-		"a late answer wins over a cancel", "a cancelled run promotes nobody", "the door lets one too many in",
-		"a refusal does not look for the key again", "a move is two commits",
+		"a late answer wins over a cancel", "a cancelled run promotes nobody", "admission lets one too many in",
+		"a refusal does not look for the key again", "a transition is two commits",
 	}
 	for _, b := range planted.Bugs() {
 		if !slices.Contains(names, b.Name) && !b.Explored {

@@ -83,17 +83,17 @@ func (h Delivery) Claimed(now time.Time, boot string) bool {
 }
 
 // NewHook writes a new delivery; the body goes to the blob store when it is over 8 KiB.
-func (tx *Tx) NewHook(ctx context.Context, h Delivery) {
+func (tx *Tx) NewDelivery(ctx context.Context, h Delivery) {
 	if len(h.Body) > inlineLimit && tx.err == nil {
 		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, tx.writeID)
 		tx.fail(tx.store.putBlob(ctx, h.BodyBlob, []byte(h.Body)))
 		h.Body = ""
 	}
-	tx.PutHook(Fresh(h))
+	tx.PutDelivery(Fresh(h))
 }
 
 // PutHook writes a delivery and returns it as it is after the commit.
-func (tx *Tx) PutHook(e DeliveryEntity) DeliveryEntity {
+func (tx *Tx) PutDelivery(e DeliveryEntity) DeliveryEntity {
 	h := e.Value
 	item := table.Item{
 		Key: DeliveryKey(h.RunID, h.Sequence), Owner: h.Organization,

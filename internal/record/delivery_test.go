@@ -19,7 +19,7 @@ func TestDeliveryIsReadAsWritten(t *testing.T) {
 		w := runBlank(t)
 		h := runFill[record.Delivery](t)
 		h.DeliveryID, h.BodyBlob, h.Body = record.DeliveryID(w.host.NewID(), h.Sequence), "", strings.Repeat("x", n)
-		w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), h) })
+		w.must("m", func(tx *record.Tx) { tx.NewDelivery(w.ctx(), h) })
 		e, found, err := w.DeliveryAt(w.ctx(), h.RunID, h.Sequence)
 		require.NoError(t, err)
 		assert.True(t, found)
@@ -56,7 +56,7 @@ func TestPendingDeliveryIsDue(t *testing.T) {
 			{record.DeliveryDelivered, true, true}, {record.DeliveryFailed, true, true},
 		} {
 			h.State, h.Redeliver = c.state, c.again
-			op, err := opOf(runBlank(t).Store, "m", func(tx *record.Tx) { tx.PutHook(record.Fresh(h)) })
+			op, err := opOf(runBlank(t).Store, "m", func(tx *record.Tx) { tx.PutDelivery(record.Fresh(h)) })
 			require.NoError(t, err)
 			if c.due {
 				assert.Equal(t, at(9), op.Item.Due)
@@ -112,7 +112,7 @@ func TestDeliveriesAreSeenWithinTheScope(t *testing.T) {
 	for _, run := range runs {
 		for n := range 3 {
 			w.must("m", func(tx *record.Tx) {
-				tx.NewHook(w.ctx(), record.Delivery{
+				tx.NewDelivery(w.ctx(), record.Delivery{
 					DeliveryID: record.DeliveryID(
 						run,
 						n+1,
@@ -160,7 +160,7 @@ func TestDeliveriesAreSeenWithinTheScope(t *testing.T) {
 		assert.Equal(t, "not_found", runCode(err))
 	}
 	late := record.Delivery{DeliveryID: record.DeliveryID(runs[1], 99), RunID: runs[1], Sequence: 99, Organization: "o"}
-	w.must("m", func(tx *record.Tx) { tx.NewHook(w.ctx(), late) })
+	w.must("m", func(tx *record.Tx) { tx.NewDelivery(w.ctx(), late) })
 	_, err := w.Delivery(w.ctx(), record.Of("p"), late.DeliveryID)
 	assert.Equal(t, "outside_organization", runCode(err))
 	w.items.Inner = &runLag{Table: w.memory, at: record.DeliveryKey(runs[0], 1)} // still listed, but deleted
@@ -175,11 +175,11 @@ func TestDeliveriesOfARunAreDeleted(t *testing.T) {
 		run := w.host.NewID()
 		for i := range n {
 			w.must("m", func(tx *record.Tx) {
-				tx.NewHook(w.ctx(), record.Delivery{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)})
+				tx.NewDelivery(w.ctx(), record.Delivery{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)})
 			})
 		}
 		w.must("m", func(tx *record.Tx) {
-			tx.NewHook(w.ctx(), record.Delivery{RunID: run, Sequence: n, Organization: "o", Body: runLarge})
+			tx.NewDelivery(w.ctx(), record.Delivery{RunID: run, Sequence: n, Organization: "o", Body: runLarge})
 		})
 		before := len(w.blobs.Keys())
 		require.NoError(t, w.EraseDeliveries(w.ctx(), run, "n"))

@@ -20,7 +20,7 @@ func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definit
 	for i := range found {
 		found[i].Description = strike(found[i].Description)
 	}
-	return found, told(err, strike)
+	return found, withoutCredentials(err, strike)
 }
 
 // Call calls a tool. Its errors are those of the kind.
@@ -40,7 +40,7 @@ func (k discreet) Call(
 			Data:        []byte(strike(string(f.Data))),
 		}
 	}
-	return r, told(err, strike)
+	return r, withoutCredentials(err, strike)
 }
 
 // Browse lists what an endpoint offers besides tools. Its errors are those of the kind, and one for a kind that is no
@@ -68,11 +68,11 @@ func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, 
 			p.Arguments[n] = strike(p.Arguments[n])
 		}
 	}
-	return found, told(err, strike)
+	return found, withoutCredentials(err, strike)
 }
 
 // told returns an error without credentials in its text.
-func told(err error, strike func(string) string) error {
+func withoutCredentials(err error, strike func(string) string) error {
 	if err == nil {
 		return nil
 	}
