@@ -74,7 +74,8 @@ func built(t *testing.T, flags ...string) *program {
 func trusting(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&block), 0o600))
 	return "WEBHOOK_CA_FILE=" + file
 }
 
@@ -82,7 +83,8 @@ var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
 
 func (p *program) start() {
 	p.command = exec.Command(p.binary)
-	p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "USER_CAP=100000", "ORGANIZATION_CAP=100000", "RATE_LIMIT=10000000", "RATE_BURST=1000000", "LEASE=2s", "LOG_LEVEL=error")
+	p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "USER_CAP=100000",
+		"ORGANIZATION_CAP=100000", "RATE_LIMIT=10000000", "RATE_BURST=1000000", "LEASE=2s", "LOG_LEVEL=error")
 	p.command.Env = append(p.command.Env, p.environ...)
 	out, err := p.command.StdoutPipe()
 	require.NoError(p.t, err)
@@ -115,7 +117,9 @@ func (p *program) stop() {
 	assert.Less(p.t, time.Since(began), 10*time.Second)
 }
 
-func (p *program) call(ctx context.Context, method, path, contentType string, body io.Reader) (int, map[string]any, error) {
+func (p *program) call(
+	ctx context.Context, method, path, contentType string, body io.Reader,
+) (int, map[string]any, error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
 	if err != nil {
 		return 0, nil, err
@@ -158,9 +162,12 @@ func (p *program) make(path, body string) map[string]any {
 
 // organization makes one with a cap, and returns a client who administrates it, and an agent of it.
 func (p *program) organization(limit int) (theirs *program, agent string) {
-	home := p.make("/organizations", fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`, limit, limit))["organization_id"]
-	user := p.make("/users", fmt.Sprintf(`{"email":"a@example.com","role":"admin","organization_id":%q}`, home))["user_id"]
-	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`, user, home))["key"]
+	home := p.make("/organizations", fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`,
+		limit, limit))["organization_id"]
+	user := p.make("/users", fmt.Sprintf(`{"email":"a@example.com","role":"admin","organization_id":%q}`,
+		home))["user_id"]
+	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"admin","organization_id":%q}`,
+		user, home))["key"]
 	theirs = &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 	return theirs, fmt.Sprint(theirs.make("/agents", `{"name":"a"}`)["agent_id"])
 }

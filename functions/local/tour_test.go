@@ -135,8 +135,8 @@ func (p *program) await(run, status string) object {
 }
 
 // TestTheTour is the tour of docs/models-and-tools.md with servers that others wrote: an agent whose model is an
-// OpenAI-compatible endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls, pauses
-// for an approval and ends, having made each call once.
+// OpenAI-compatible endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls,
+// pauses for an approval and ends, having made each call once.
 func TestTheTour(t *testing.T) {
 	p := built(t)
 	models := peertest.Models(t,

@@ -63,10 +63,11 @@ type Task struct {
 	// Keep stores as a file of the run what is too large for the journal. A key always names the same content, so a
 	// repeated call stores nothing new.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
-	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used; empty for none. It may be nil.
+	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used; empty for none. It
+	// may be nil.
 	BudgetExceeded func(ctx context.Context, tokens int64) (string, error)
-	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error that ends
-	// the loop.
+	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error
+	// that ends the loop.
 	CheckLease func() error
 	// Log gets details that must not be shown to users or to the model. It may be nil.
 	Log *slog.Logger
@@ -107,8 +108,8 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	if len(t.Agent.Spec.OutputSchema) > 0 && string(t.Agent.Spec.OutputSchema) != "null" {
 		wanted, err := schema.Compile(t.Agent.Spec.OutputSchema)
 		if err != nil {
-			return Result{Failure: "the agent's output_schema cannot be read: " + err.Error()},
-				nil //nolint:nilerr // a failed run, not a failed loop
+			failure := "the agent's output_schema cannot be read: " + err.Error()
+			return Result{Failure: failure}, nil //nolint:nilerr // a failed run, not a failed loop
 		}
 		s.wanted = &wanted
 	}

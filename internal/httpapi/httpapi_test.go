@@ -20,7 +20,7 @@ import (
 func TestAClientThatHangsUpIsNoError(t *testing.T) {
 	e := httpapitest.New(t)
 	var log bytes.Buffer
-	e.Server.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	e.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	contentType, form := e.Form("message", "hello", "wait", "false")
 	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", bytes.NewReader(form))
 	r.Header.Set("Content-Type", contentType)

@@ -84,7 +84,7 @@ type seats struct {
 	of  map[string]int
 }
 
-// seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
+// Seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
 // is another answer when there is none.
 func (s *Server) Seat(c *Call) error {
 	key := c.Principal.Key.ID

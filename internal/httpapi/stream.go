@@ -57,7 +57,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		mayGoOn:    func() bool { return right.Lasts(following) },
 	}
 	w.WriteHeader(http.StatusOK)
-	out.put(nil) // the headers, before the first event
+	_ = out.put(nil) // the headers, before the first event; a failure shows at the next
 	if !out.MayGoOn() {
 		return nil
 	}

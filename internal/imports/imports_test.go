@@ -136,7 +136,8 @@ var allowed = []struct {
 		"internal/record internal/strictjson internal/tenant internal/view", "a face knows runs as clients do"},
 	{
 		"internal/httpapi",
-		"events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record internal/strictjson internal/tenant",
+		"events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record " +
+			"internal/strictjson internal/tenant",
 		"the framework knows how requests are read and answered, not what any operation does",
 	},
 	{
@@ -146,7 +147,8 @@ var allowed = []struct {
 	},
 	{
 		"internal/httpapi/agents",
-		"events internal/egress internal/httpapi internal/problem internal/provider internal/record internal/tenant internal/tool internal/toolkit internal/webhook",
+		"events internal/egress internal/httpapi internal/problem internal/provider internal/record " +
+			"internal/tenant internal/tool internal/toolkit internal/webhook",
 		"the operations of an area use its use cases",
 	},
 	{
@@ -158,21 +160,26 @@ var allowed = []struct {
 		"is about the service, not about what it is for"},
 	{
 		"internal/httpapi/protocol",
-		"internal/a2aserver internal/stream internal/httpapi internal/intake internal/problem internal/record internal/tenant",
+		"internal/a2aserver internal/stream internal/httpapi internal/intake internal/problem " +
+			"internal/record internal/tenant",
 		"the operations of an area use its use cases",
 	},
 	{"internal/httpapi/reports", "events internal/httpapi internal/record internal/tenant", "only reads"},
 	{
 		"internal/httpapi/runs",
-		"events internal/egress internal/stream internal/files internal/host internal/httpapi internal/intake internal/lifecycle internal/problem internal/record internal/tenant internal/view internal/webhook",
+		"events internal/egress internal/stream internal/files internal/host internal/httpapi " +
+			"internal/intake internal/lifecycle internal/problem internal/record internal/tenant " +
+			"internal/view internal/webhook",
 		"the operations of an area use its use cases",
 	},
 	{
 		"internal/httpapi/webhooks",
-		"events internal/egress internal/host internal/httpapi internal/intake internal/problem internal/record internal/tenant internal/webhook",
+		"events internal/egress internal/host internal/httpapi internal/intake internal/problem " +
+			"internal/record internal/tenant internal/webhook",
 		"the operations of an area use its use cases",
 	},
-	{"internal/removal", "internal/host internal/lifecycle internal/transition internal/problem internal/record", "a use case imports no other"},
+	{"internal/removal", "internal/host internal/lifecycle internal/transition internal/problem internal/record",
+		"a use case imports no other"},
 	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
 	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue",
@@ -180,7 +187,8 @@ var allowed = []struct {
 	{"infra/stage", "", "values alone, checked before anything is made"},
 	{"internal/logline", "", "knows lines, not what they say"},
 	{"internal/version", "", "knows a build, not what it does"},
-	{"functions/local", "internal/boot internal/logline internal/setting internal/version", "a main makes a value, runs and stops it"},
+	{"functions/local", "internal/boot internal/logline internal/setting internal/version",
+		"a main makes a value, runs and stops it"},
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
@@ -201,8 +209,8 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// Only these import the port to the store: others say what they do by the methods of record.Tx, and know neither keys nor
-// conditions nor how a repetition finds its own writes.
+// Only these import the port to the store: others say what they do by the methods of record.Tx, and know neither keys
+// nor conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
 	"internal/record":              "it alone knows what is stored, and how",
 	"internal/stream":              "streams have a table of their own, whose entries live for minutes",
@@ -222,7 +230,8 @@ func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
 	all := packages(t)
 	for name, p := range all {
 		if slices.Contains(ours(p.Imports), "internal/table") {
-			assert.Contains(t, onTheTable, name, "%s imports the port to the store: its use cases write by record.Tx", name)
+			assert.Contains(t, onTheTable, name,
+				"%s imports the port to the store: its use cases write by record.Tx", name)
 		}
 	}
 	for name, reason := range onTheTable {
@@ -241,7 +250,8 @@ func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 			switch {
 			case !strings.HasPrefix(i, framework+"/"):
 			case i == service:
-				assert.True(t, name == helpers || name != framework && !isPart, "%s imports %s, which is the whole", name, i)
+				assert.True(t, name == helpers || name != framework && !isPart, "%s imports %s, which is the whole",
+					name, i)
 			default:
 				assert.Equal(t, service, name, "%s imports the area %s", name, i)
 			}

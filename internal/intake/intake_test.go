@@ -172,7 +172,8 @@ func TestConflictIsRetriedAfterAPause(t *testing.T) {
 		fought := &contested{Table: items}
 		store = record.New(fought, &memblob.Store{}, h)
 		in := &intake.Intake{
-			Executor: &transition.Executor{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store, Host: h,
+			Executor: &transition.Executor{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store,
+			Host:    h,
 			Tenants: tenant.New(store, store.Known(), h, defaults, nil),
 		}
 		began := time.Now()

@@ -50,7 +50,8 @@ func touch(w *world, op table.Op) int {
 	}
 	item := *items[0]
 	item.WriteID = w.Host.NewID()
-	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), item.WriteID, table.Put(item, table.VersionIs(item.Version))))
+	require.NoError(w.t, w.items.Inner.Commit(w.t.Context(), item.WriteID,
+		table.Put(item, table.VersionIs(item.Version))))
 	return 1
 }
 

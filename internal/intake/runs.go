@@ -174,10 +174,11 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), func(_ record.Run, tx *record.Tx) (transition.Change, error) {
+		withdraw := func(_ record.Run, tx *record.Tx) (transition.Change, error) {
 			tx.DropParked(ctx, p)
 			return transition.Change{Event: lifecycle.Withdraw{ID: parked}}, nil
-		})
+		}
+		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), withdraw)
 		if !errors.Is(err, lifecycle.ErrRefused) {
 			return err
 		}

@@ -52,7 +52,8 @@ func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	}
 	w.move(
 		run,
-		transition.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}},
+		transition.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending,
+			ExpiresAt: w.Host.Now().Add(time.Hour)}},
 	)
 }
 

@@ -1,9 +1,9 @@
 // Package invariant reads stored items for those who check invariants: the simulation, the exploration of small worlds,
-// the proofs on AWS. It reads them by itself, as they stand in the table, so that a mistake of the program's own reading
-// does not hide what it has written.
+// the proofs on AWS. It reads them by itself, as they stand in the table, so that a mistake of the program's own
+// reading does not hide what it has written.
 //
-// Nothing that is shipped imports it. It must not know use cases; it imports lifecycle, record (for its types alone) and
-// the table port.
+// Nothing that is shipped imports it. It must not know use cases; it imports lifecycle, record (for its types alone)
+// and the table port.
 package invariant
 
 import (
@@ -34,7 +34,8 @@ type Audit struct {
 // NewAudit makes an empty audit.
 func NewAudit() *Audit {
 	return &Audit{
-		Runs: map[string]record.Run{}, Slots: map[table.Key]string{}, Ledger: map[string][]record.Entry{}, Counts: map[table.Key]int64{},
+		Runs: map[string]record.Run{}, Slots: map[table.Key]string{}, Ledger: map[string][]record.Entry{},
+		Counts:  map[table.Key]int64{},
 		Decided: map[string][]string{},
 	}
 }

@@ -35,7 +35,9 @@ func furnished(t *testing.T) *memtable.Table {
 	tx.PutStep(ctx, stored, record.Step{Index: 1, Text: "small"})
 	tx.PutStep(ctx, stored, record.Step{Index: 2, Text: strings.Repeat("x", 9<<10)})
 	tx.PutDecisions(ctx, stored, 1, record.Decisions{List: []record.Decision{{InterruptID: "h"}}})
-	tx.PutDecisions(ctx, stored, 2, record.Decisions{List: []record.Decision{{InterruptID: "i"}, {InterruptID: "j", Decision: "approve"}}})
+	tx.PutDecisions(ctx, stored, 2, record.Decisions{
+		List: []record.Decision{{InterruptID: "i"}, {InterruptID: "j", Decision: "approve"}},
+	})
 	tx.PutChat(record.Fresh(lifecycle.Chat{ID: "c", Organization: "o", Title: "t"}))
 	taken := stored.Run
 	taken.Slots = lifecycle.Slots{User: "0000", Organization: "0001"}

@@ -44,10 +44,11 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		event  Event
 		change []change
 	}{
-		"the first claim": {Queued, nothing, Claim{Holder: "w2", ProcessID: "b", Until: startBy}, []change{func(r *Run) {
-			r.Status, r.Transition, r.Attempt, r.StartedAt, r.StartBy = Running, 2, 1, now, time.Time{}
-			r.Lease = Lease{Holder: "w2", ProcessID: "b", Until: startBy}
-		}}},
+		"the first claim": {Queued, nothing, Claim{Holder: "w2", ProcessID: "b", Until: startBy},
+			[]change{func(r *Run) {
+				r.Status, r.Transition, r.Attempt, r.StartedAt, r.StartBy = Running, 2, 1, now, time.Time{}
+				r.Lease = Lease{Holder: "w2", ProcessID: "b", Until: startBy}
+			}}},
 		"the claim of a lost worker's run": {Running, lapsed, Claim{Holder: "w2", Until: startBy},
 			[]change{func(r *Run) {
 				r.Attempt, r.Crashes, r.Lease = 2, 1, Lease{Holder: "w2", Until: startBy}

@@ -34,7 +34,8 @@ func ExampleApply() {
 // What a run needs depends on its state and the time only: a worker, an event, or nothing until a later time.
 func ExampleNext() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	run := lifecycle.Accept(lifecycle.RunSpec{RunID: "run-1"}, lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))
+	run := lifecycle.Accept(lifecycle.RunSpec{RunID: "run-1"}, lifecycle.ChatPosition{Turn: 1}, now,
+		now.Add(time.Minute))
 
 	early := lifecycle.Next(run, now, "")
 	fmt.Println(early.Execute, early.Event)

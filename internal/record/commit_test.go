@@ -53,7 +53,8 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		"refused by us": {
 			&table.Refused{Conflicts: []table.Conflict{{}, {Current: &table.Item{WriteID: "m"}}}}, 1, 1, "done",
 		},
-		"refused, theirs": {&table.Refused{Conflicts: []table.Conflict{{Current: &table.Item{WriteID: "n"}}}}, 1, 1, ""},
+		"refused, theirs": {&table.Refused{Conflicts: []table.Conflict{{Current: &table.Item{WriteID: "n"}}}}, 1, 1,
+			""},
 	} {
 		w := runBlank(t)
 		f := &runFails{err: c.err}
@@ -161,7 +162,8 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	for _, c := range []struct {
 		scope record.Scope
 		sees  string
-	}{{record.Of("o"), "o"}, {record.Of(record.NoOrganization), record.NoOrganization}, {record.Of("p"), ""}, {record.Of(""), ""}} {
+	}{{record.Of("o"), "o"}, {record.Of(record.NoOrganization), record.NoOrganization}, {record.Of("p"), ""},
+		{record.Of(""), ""}} {
 		for _, owner := range []string{"o", record.NoOrganization} {
 			e, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "of "+owner)
 			if c.sees != owner {

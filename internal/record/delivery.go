@@ -77,12 +77,12 @@ func shifted(id string, by uint64) string {
 func (h Delivery) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
 // Claimed says whether a sender has claimed the delivery. Where only one process runs, boot is its process id, and
-// claims of others are void; else boot is empty.
-func (h Delivery) Claimed(now time.Time, boot string) bool {
-	return h.Claim != "" && h.ClaimUntil.After(now) && (boot == "" || h.ProcessID == boot)
+// claims of others are void; else processID is empty.
+func (h Delivery) Claimed(now time.Time, processID string) bool {
+	return h.Claim != "" && h.ClaimUntil.After(now) && (processID == "" || h.ProcessID == processID)
 }
 
-// NewHook writes a new delivery; the body goes to the blob store when it is over 8 KiB.
+// NewDelivery writes a new delivery; the body goes to the blob store when it is over 8 KiB.
 func (tx *Tx) NewDelivery(ctx context.Context, h Delivery) {
 	if len(h.Body) > inlineLimit && tx.err == nil {
 		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, tx.writeID)
@@ -92,7 +92,7 @@ func (tx *Tx) NewDelivery(ctx context.Context, h Delivery) {
 	tx.PutDelivery(Fresh(h))
 }
 
-// PutHook writes a delivery and returns it as it is after the commit.
+// PutDelivery writes a delivery and returns it as it is after the commit.
 func (tx *Tx) PutDelivery(e DeliveryEntity) DeliveryEntity {
 	h := e.Value
 	item := table.Item{

@@ -52,7 +52,8 @@ func TestPendingDeliveryIsDue(t *testing.T) {
 			again bool
 			due   bool
 		}{
-			{record.DeliveryPending, false, true}, {record.DeliveryDelivered, false, false}, {record.DeliveryFailed, false, false},
+			{record.DeliveryPending, false, true}, {record.DeliveryDelivered, false, false},
+			{record.DeliveryFailed, false, false},
 			{record.DeliveryDelivered, true, true}, {record.DeliveryFailed, true, true},
 		} {
 			h.State, h.Redeliver = c.state, c.again
@@ -79,7 +80,8 @@ func TestClaimHoldsUntilItEnds(t *testing.T) {
 		"somebody":                    {record.Delivery{Claim: "s", ProcessID: "b", ClaimUntil: now.Add(1)}, "", true},
 		"somebody whose time is over": {record.Delivery{Claim: "s", ClaimUntil: now}, "", false},
 		"we":                          {record.Delivery{Claim: "s", ProcessID: "b", ClaimUntil: now.Add(1)}, "b", true},
-		"who was here before":         {record.Delivery{Claim: "s", ProcessID: "a", ClaimUntil: now.Add(1)}, "b", false},
+		"who was here before": {record.Delivery{Claim: "s", ProcessID: "a", ClaimUntil: now.Add(1)}, "b",
+			false},
 	} {
 		assert.Equal(t, c.want, c.h.Claimed(now, c.boot), name)
 	}
@@ -175,7 +177,8 @@ func TestDeliveriesOfARunAreDeleted(t *testing.T) {
 		run := w.host.NewID()
 		for i := range n {
 			w.must("m", func(tx *record.Tx) {
-				tx.NewDelivery(w.ctx(), record.Delivery{RunID: run, Sequence: i, Organization: "o", Body: fmt.Sprint(i)})
+				tx.NewDelivery(w.ctx(), record.Delivery{RunID: run, Sequence: i, Organization: "o",
+					Body: fmt.Sprint(i)})
 			})
 		}
 		w.must("m", func(tx *record.Tx) {

@@ -405,8 +405,8 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	return append(steps, last), nil
 }
 
-// Reconstructible says whether the last step of a completed run can be rebuilt from the run, so that it need not be in the
-// journal.
+// Reconstructible says whether the last step of a completed run can be rebuilt from the run, so that it need not be
+// in the journal.
 func (step Step) Reconstructible() bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
 		step.LeftOut == 0
@@ -622,8 +622,8 @@ func (tx *Tx) dropNames(ctx context.Context, run string, names ...string) {
 	}
 }
 
-// ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when it is
-// malformed.
+// ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when
+// it is malformed.
 func ParseDeliveryID(id string) (run string, sequence int, ok bool) {
 	run, n, ok := strings.Cut(id, "/")
 	if !ok {

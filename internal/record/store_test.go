@@ -109,8 +109,10 @@ func runOperations() map[string]runOp {
 			}
 			return text(w.DeliveryBody(w.ctx(), e.Value))
 		}),
-		"a user's door":     look(func(w *runWorld) (any, error) { return w.UserAdmission(w.ctx(), "o", "u", 2) }),
-		"a wide door":       look(func(w *runWorld) (any, error) { return w.OrganizationAdmission(w.ctx(), "o", 1000) }),
+		"the admission of a user": look(func(w *runWorld) (any, error) { return w.UserAdmission(w.ctx(), "o", "u", 2) }),
+		"a wide admission": look(func(w *runWorld) (any, error) {
+			return w.OrganizationAdmission(w.ctx(), "o", 1000)
+		}),
 		"active runs":       look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
 		"how many count":    look(func(w *runWorld) (any, error) { return w.CountingRuns(w.ctx(), "o") }),
 		"how many are hers": look(func(w *runWorld) (any, error) { return w.CountingRunsOfUser(w.ctx(), "o", "u") }),

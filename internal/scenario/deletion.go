@@ -141,7 +141,8 @@ func (g *garden) converse(y *Actor) (chats []string) {
 // provide makes an agent and a toolkit that contain words.
 func (g *garden) provide() (agent, toolkit string) {
 	document := func(word string) string {
-		return `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"` + g.receiver.url + `"}],"paths":{"/x":{"get":{"operationId":"x",
+		return `{"openapi":"3.0.3","info":{"title":"t","version":"1"},"servers":[{"url":"` + g.receiver.url +
+			`"}],"paths":{"/x":{"get":{"operationId":"x",
 			"summary":"` + word + `","responses":{"200":{"description":"ok"}}}}}}`
 	}
 	toolkit = g.post("/toolkits",

@@ -71,7 +71,8 @@ func (f *Hub) watch(ctx context.Context, run, asks string) error {
 		return err
 	}
 	item := table.Item{
-		Key: watchKey(run), Owner: record.NoOrganization, WriteID: "watch", Expires: f.host.Now().Add(watchLife), Body: body,
+		Key: watchKey(run), Owner: record.NoOrganization, WriteID: "watch", Expires: f.host.Now().Add(watchLife),
+		Body: body,
 	}
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -105,7 +106,8 @@ func (f *Hub) append(ctx context.Context, run string, frames ...events.Frame) er
 			return err
 		}
 		ops = append(ops, table.Put(table.Item{
-			Key: table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)}, Owner: record.NoOrganization,
+			Key:     table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)},
+			Owner:   record.NoOrganization,
 			WriteID: "frame",
 			Expires: expires, Body: body,
 		}, table.Always()))

@@ -181,7 +181,9 @@ func next(t *testing.T, c <-chan stream.Event, name string) stream.Event {
 func both(t *testing.T, test func(b *bench)) {
 	for name, bell := range map[string]func(host.Host) stream.Notifier{
 		"local notifier": func(host.Host) stream.Notifier { return stream.NewLocalNotifier() },
-		"polling":        func(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} },
+		"polling": func(h host.Host) stream.Notifier {
+			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newBench(t, bell)) })
@@ -272,7 +274,9 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 
 func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} })
+		b := newBench(t, func(h host.Host) stream.Notifier {
+			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		const readers = 100
 		streams := make([]<-chan stream.Event, readers)
@@ -418,7 +422,9 @@ func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 
 func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} })
+		b := newBench(t, func(h host.Host) stream.Notifier {
+			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		out := b.follow(ctx)
 		next(t, out, stream.Init)

@@ -81,11 +81,12 @@ func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
 			}
 			died := host.Catch(func() {
 				if err := s.reconcile(ctx, e); err != nil {
-					s.Log.Warn("a look failed", "item", e.Kind+"/"+e.ID, "error", err)
+					s.Log.Warn("an item could not be reconciled", "item", e.Kind+"/"+e.ID, "error", err)
 				}
 			})
 			if died != nil { // one bad item keeps nobody from looking at the others
-				s.Log.Error("a look panicked", "item", e.Kind+"/"+e.ID, "panic", died.Value, "stack", string(died.Stack))
+				s.Log.Error("reconciling an item panicked", "item", e.Kind+"/"+e.ID, "panic", died.Value, "stack",
+					string(died.Stack))
 			}
 		}
 		if !fresh || len(due) < size {

@@ -61,8 +61,9 @@ func TestFailingItemDoesNotStopTheSweep(t *testing.T) {
 			store := record.New(items, &memblob.Store{}, h)
 			var log bytes.Buffer
 			l := slog.New(slog.NewTextHandler(&log, nil))
-			s := &sweep.Sweeper{Executor: &transition.Executor{Store: store, Host: h, Log: l}, Store: store, Queue: found,
-				Host: h, Log: l}
+			s := &sweep.Sweeper{Executor: &transition.Executor{Store: store, Host: h, Log: l}, Store: store,
+				Queue: found,
+				Host:  h, Log: l}
 			var ids []string
 			for range 20 {
 				var r record.Run

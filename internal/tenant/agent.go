@@ -255,8 +255,8 @@ func (t *Tenants) DuplicateAgent(
 	return t.createAgent(ctx, of.Organization, &of.Spec, spec, true)
 }
 
-// NoteExport writes into the audit log that the principal has exported an agent, if the request has an author. Its errors
-// are those of the store.
+// NoteExport writes into the audit log that the principal has exported an agent, if the request has an author. Its
+// errors are those of the store.
 func (t *Tenants) NoteExport(ctx context.Context, p Principal, agent string) error {
 	return t.store.NoteDeed(ctx, p.Organization.ID, "agent", agent)
 }

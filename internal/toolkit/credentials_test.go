@@ -47,7 +47,8 @@ func newSite(t *testing.T) *site {
 		m := mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		mcp.AddTool(m, &mcp.Tool{Name: "act", Description: s.about, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: s.about == "acts"}},
+		mcp.AddTool(m, &mcp.Tool{Name: "act", Description: s.about,
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: s.about == "acts"}},
 			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "acted"}}}, nil, nil
 			})
@@ -174,7 +175,8 @@ func TestCredentialsAreSentOnlyToTheirServer(t *testing.T) {
 				require.NotEmpty(t, words, "at home they let in")
 				require.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
 
-				moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{URL: at(kind, other, nil).URL})
+				moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0,
+					toolkit.Draft{URL: at(kind, other, nil).URL})
 				require.NoError(t, err)
 				assert.Empty(t, moved.Value.CredentialsType, "who moves a toolkit sees that its credentials are gone")
 				assert.Empty(t, enabled(t, s, e.Value.ID), "and decides anew what of it may be called")
@@ -197,7 +199,8 @@ func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
 			e, err := s.Create(t.Context(), "o", at(kind, home, nil))
 			require.NoError(t, err)
 			secret := schemes["bearer"]
-			moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{URL: at(kind, other, nil).URL, Credentials: &secret})
+			moved, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0,
+				toolkit.Draft{URL: at(kind, other, nil).URL, Credentials: &secret})
 			require.NoError(t, err)
 			assert.Equal(t, "bearer", moved.Value.CredentialsType)
 			assert.Equal(t, []string{other.URL}, moved.Value.Origins)
@@ -206,7 +209,8 @@ func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
 			assert.NotEmpty(t, words)
 			_, words = home.seen()
 			assert.Empty(t, words)
-			renamed, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{Name: text("renamed"), URL: at(kind, other, nil).URL})
+			renamed, err := s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, toolkit.Draft{Name: text("renamed"),
+				URL: at(kind, other, nil).URL})
 			require.NoError(t, err)
 			assert.Equal(t, "bearer", renamed.Value.CredentialsType, "what stays where it is keeps them")
 		})
@@ -324,7 +328,8 @@ func TestUploadedDocumentNamesTheServers(t *testing.T) {
 	home.says(home.URL, "get", "/act")
 	s := reach(t, home)
 	secret := schemes["bearer"]
-	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"), Document: []byte(home.document), Credentials: &secret})
+	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"),
+		Document: []byte(home.document), Credentials: &secret})
 	require.NoError(t, err)
 	assert.Equal(t, []string{home.URL}, e.Value.Origins)
 	assert.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
@@ -354,7 +359,8 @@ func TestChangedToolIsDisabledUntilEnabled(t *testing.T) {
 			home.says("/", "get", "/act")
 			e, err := s.Create(t.Context(), "o", at(kind, home, nil))
 			require.NoError(t, err)
-			_, err = s.SetRules(t.Context(), scope, e.Value.ID, "act", toolkit.Rules{RetrySafe: &no, Approval: &tool.Approval{Mode: "always"}})
+			_, err = s.SetRules(t.Context(), scope, e.Value.ID, "act", toolkit.Rules{RetrySafe: &no,
+				Approval: &tool.Approval{Mode: "always"}})
 			require.NoError(t, err)
 			d, err := s.Refresh(t.Context(), scope, e.Value.ID)
 			require.NoError(t, err)

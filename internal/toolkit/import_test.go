@@ -25,18 +25,29 @@ func TestAnImportedToolIsCheckedAsACreatedOne(t *testing.T) {
 		spoil func(*toolkit.Tool)
 		field string
 	}{
-		"too long a time":         {func(t *toolkit.Tool) { t.TimeoutMS = 1_000_000_000_000 }, ".timeout_ms"},
-		"a time before":           {func(t *toolkit.Tool) { t.TimeoutMS = -1 }, ".timeout_ms"},
-		"no mode":                 {func(t *toolkit.Tool) { t.Approval.Mode = "bogus" }, ".approval"},
-		"no pattern":              {func(t *toolkit.Tool) { t.Approval = tool.Approval{Mode: "when", Argument: "a", Pattern: "("} }, ".approval"},
-		"no pattern, and unused":  {func(t *toolkit.Tool) { t.Approval.Pattern = "(" }, ".approval"},
-		"a long pattern":          {func(t *toolkit.Tool) { t.Approval.Pattern = strings.Repeat("a", 1_500_000) }, ".approval"},
-		"no argument":             {func(t *toolkit.Tool) { t.Approval.Mode = "when" }, ".approval"},
-		"a long argument":         {func(t *toolkit.Tool) { t.Approval.Argument = strings.Repeat("a", 1_500_000) }, ".approval"},
-		"a long description":      {func(t *toolkit.Tool) { t.Description = strings.Repeat("a", 3_000_000) }, ""},
-		"a long problem":          {func(t *toolkit.Tool) { t.Problem = strings.Repeat("a", 3_000_000) }, ".enabled"},
-		"a large binding":         {func(t *toolkit.Tool) { t.Binding = []byte(`"` + strings.Repeat("a", 3_000_000) + `"`) }, ""},
-		"large parameters":        {func(t *toolkit.Tool) { t.Parameters = []byte(`"` + strings.Repeat("a", 3_000_000) + `"`) }, ""},
+		"too long a time": {func(t *toolkit.Tool) { t.TimeoutMS = 1_000_000_000_000 }, ".timeout_ms"},
+		"a time before":   {func(t *toolkit.Tool) { t.TimeoutMS = -1 }, ".timeout_ms"},
+		"no mode":         {func(t *toolkit.Tool) { t.Approval.Mode = "bogus" }, ".approval"},
+		"no pattern": {func(t *toolkit.Tool) {
+			t.Approval = tool.Approval{Mode: "when", Argument: "a",
+				Pattern: "("}
+		}, ".approval"},
+		"no pattern, and unused": {func(t *toolkit.Tool) { t.Approval.Pattern = "(" }, ".approval"},
+		"a long pattern": {func(t *toolkit.Tool) { t.Approval.Pattern = strings.Repeat("a", 1_500_000) },
+			".approval"},
+		"no argument": {func(t *toolkit.Tool) { t.Approval.Mode = "when" }, ".approval"},
+		"a long argument": {func(t *toolkit.Tool) { t.Approval.Argument = strings.Repeat("a", 1_500_000) },
+			".approval"},
+		"a long description": {func(t *toolkit.Tool) { t.Description = strings.Repeat("a", 3_000_000) }, ""},
+		"a long problem":     {func(t *toolkit.Tool) { t.Problem = strings.Repeat("a", 3_000_000) }, ".enabled"},
+		"a large binding": {func(t *toolkit.Tool) {
+			t.Binding = []byte(`"` + strings.Repeat("a",
+				3_000_000) + `"`)
+		}, ""},
+		"large parameters": {func(t *toolkit.Tool) {
+			t.Parameters = []byte(`"` + strings.Repeat("a",
+				3_000_000) + `"`)
+		}, ""},
 		"the name of another":     {func(t *toolkit.Tool) { t.Name = "first" }, ".enabled"},
 		"on, though it cannot be": {func(t *toolkit.Tool) { t.Problem = "it does harm" }, ".enabled"},
 	} {

@@ -31,7 +31,9 @@ type Portable struct {
 // Export returns an agent's toolkits in portable form, and the keys that replace their ids; the built-in toolkit has
 // its name as key. Toolkits that no longer exist and those that are a command of this machine are left out. It returns
 // a problem of kind Forbidden for another organization's toolkit, and of kind Unavailable when one kept changing.
-func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string) (list []Portable, keys []string, err error) {
+func (s *Toolkits) Export(
+	ctx context.Context, scope record.Scope, ids []string,
+) (list []Portable, keys []string, err error) {
 	list, keys = []Portable{}, []string{}
 	for _, id := range ids {
 		if id == record.BuiltinToolkit(scope.Organization()) {
@@ -48,7 +50,8 @@ func (s *Toolkits) Export(ctx context.Context, scope record.Scope, ids []string)
 		if len(t.Command) > 0 {
 			continue // a program of this machine cannot be exported
 		}
-		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Tools: tools}
+		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request,
+			Tools: tools}
 		p.Document, err = s.document(ctx, t)
 		if errors.Is(err, record.ErrStale) {
 			err = problem.Retry(err)
@@ -94,7 +97,8 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	}
 	for i, key := range keys {
 		if _, there := named[key]; !there && key != Builtin {
-			return nil, problem.InvalidField(fmt.Sprintf("body.agent.toolkit_ids[%d]", i), "the document has no toolkit with the key %q", key)
+			return nil, problem.InvalidField(fmt.Sprintf("body.agent.toolkit_ids[%d]", i),
+				"the document has no toolkit with the key %q", key)
 		}
 	}
 	ids := []string{}
@@ -118,7 +122,8 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
-	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}); err != nil {
+	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL,
+		Document: []byte(p.Document)}); err != nil {
 		return err
 	}
 	if p.Document != "" && p.Kind != "openapi" {
@@ -201,7 +206,8 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			return "", err
 		}
 		for _, e := range page.Rows {
-			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL && sameJSON(t.Request, p.Request) {
+			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL &&
+				sameJSON(t.Request, p.Request) {
 				document, err := s.document(ctx, t)
 				if err == nil && (p.Document == "" || document == p.Document) {
 					return t.ID, nil
@@ -217,13 +223,15 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 	}
 	now := s.Host.Now()
 	t := record.Toolkit{
-		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL, BaseURL: p.BaseURL, Request: p.Request,
+		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL,
+		BaseURL: p.BaseURL, Request: p.Request,
 		CreatedAt: now, UpdatedAt: now,
 	}
 	tools := slices.Clone(p.Tools)
 	for i := range tools {
 		if !p.leads(tools[i]) {
-			tools[i].Enabled, tools[i].Problem = false, "it was imported and leads elsewhere than its toolkit: refresh the toolkit"
+			tools[i].Enabled, tools[i].Problem = false,
+				"it was imported and leads elsewhere than its toolkit: refresh the toolkit"
 		}
 	}
 	tx := s.Store.Begin(t.ID)

@@ -15,7 +15,8 @@ import (
 // exported is the export of a toolkit with an uploaded OpenAPI document, as another deployment reads it.
 func exported(t *testing.T, s *toolkit.Toolkits, from *site) []toolkit.Portable {
 	t.Helper()
-	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"), Document: []byte(from.document)})
+	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"),
+		Document: []byte(from.document)})
 	require.NoError(t, err)
 	list, keys, err := s.Export(t.Context(), record.Of("o"), []string{e.Value.ID})
 	require.NoError(t, err)

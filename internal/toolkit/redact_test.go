@@ -25,9 +25,12 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 	const word = `Qs+/E"c<r&é t=x`
 	header := word[:len(word)-2] + "xyz" // any character that is valid in a header
 	for name, c := range map[string]tool.Credentials{
-		"query": {Type: "query", Name: "api_key", Value: word}, "header": {Type: "header", Name: "X-Word", Value: "Bearer abcdefg12345"},
-		"another header": {Type: "header", Name: "X-Word", Value: header}, "bearer": {Type: "bearer", Token: "QSECRETQSECRET"},
-		"basic": {Type: "basic", Username: "somebody", Password: "p/a+ss:word"}, "basic without a password": {Type: "basic", Username: "sk_live_1?a"},
+		"query": {Type: "query", Name: "api_key", Value: word}, "header": {Type: "header", Name: "X-Word",
+			Value: "Bearer abcdefg12345"},
+		"another header": {Type: "header", Name: "X-Word", Value: header}, "bearer": {Type: "bearer",
+			Token: "QSECRETQSECRET"},
+		"basic":                    {Type: "basic", Username: "somebody", Password: "p/a+ss:word"},
+		"basic without a password": {Type: "basic", Username: "sk_live_1?a"},
 	} {
 		for _, status := range []int{200, 500} {
 			t.Run(fmt.Sprintf("%s/%d", name, status), func(t *testing.T) {
@@ -76,7 +79,8 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 						continue
 					}
 					inJSON, _ := json.Marshal(secret)
-					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(inJSON), `"`)} {
+					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret),
+						strings.Trim(string(inJSON), `"`)} {
 						assert.NotContains(t, said, form)
 					}
 				}
@@ -146,7 +150,8 @@ func TestNoFieldOfAKindLeaksCredentials(t *testing.T) {
 	require.Len(t, result.Files, 1)
 	told(result.Text, result.Files[0].Name, result.Files[0].ContentType, string(result.Files[0].Data))
 
-	for _, failure := range []error{tool.Fail("%s", says), tool.Fail("%s", tool.Clip(says, len(says)-3)), fmt.Errorf("within: %w", errors.New(says))} {
+	for _, failure := range []error{tool.Fail("%s", says), tool.Fail("%s", tool.Clip(says, len(says)-3)),
+		fmt.Errorf("within: %w", errors.New(says))} {
 		s.Kinds["mcp"] = telling{err: failure}
 		_, err = call()
 		told(err)

@@ -107,7 +107,8 @@ func (s *Toolkits) check(place string, d Draft) error {
 		}
 	}
 	if d.Command != nil && !s.allows(d.Command) {
-		return problem.InvalidField(place+".command", "this deployment does not allow this command: TOOL_COMMANDS names those that it does")
+		return problem.InvalidField(place+".command",
+			"this deployment does not allow this command: TOOL_COMMANDS names those that it does")
 	}
 	if len(d.Document) > tool.MaxDocument {
 		return problem.InvalidField(place+".document", "must have at most %d MiB", tool.MaxDocument>>20)
@@ -120,7 +121,8 @@ func (s *Toolkits) check(place string, d Draft) error {
 
 // allows says whether a toolkit may run a command.
 func (s *Toolkits) allows(command []string) bool {
-	return len(command) > 0 && slices.ContainsFunc(s.Commands, func(one []string) bool { return slices.Equal(one, command) })
+	return len(command) > 0 && slices.ContainsFunc(s.Commands,
+		func(one []string) bool { return slices.Equal(one, command) })
 }
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
@@ -135,7 +137,8 @@ func checkCredentials(c *tool.Credentials) error {
 	bad := func(field, message string) error {
 		return problem.InvalidField("body.credentials."+field, "%s", message)
 	}
-	for field, v := range map[string]string{"token": c.Token, "name": c.Name, "value": c.Value, "username": c.Username, "password": c.Password} {
+	for field, v := range map[string]string{"token": c.Token, "name": c.Name, "value": c.Value,
+		"username": c.Username, "password": c.Password} {
 		if len(v) > 8192 {
 			return bad(field, "must have at most 8192 characters")
 		}
@@ -169,7 +172,9 @@ func checkCredentials(c *tool.Credentials) error {
 // Create creates a toolkit with the tools that its endpoint offers, all of them enabled, or those of Draft.Enabled. It
 // returns a problem of kind Invalid that names the field, also with the code url_forbidden, and also when the endpoint
 // offers no usable tools.
-func (s *Toolkits) Create(ctx context.Context, organization string, d Draft) (made record.Entity[record.Toolkit], err error) {
+func (s *Toolkits) Create(
+	ctx context.Context, organization string, d Draft,
+) (made record.Entity[record.Toolkit], err error) {
 	var none record.Entity[record.Toolkit]
 	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
 		return none, problem.InvalidField("body.kind", "must be openapi, mcp or http")
@@ -270,7 +275,8 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 	if len(bound.Origins) == 0 && t.Document != "" {
 		for _, one := range tools {
 			at := one.Origin()
-			if known := one.Problem == "" || one.Problem == strays; known && at != "" && !slices.Contains(bound.Origins, at) {
+			if known := one.Problem == "" || one.Problem == strays; known && at != "" &&
+				!slices.Contains(bound.Origins, at) {
 				bound.Origins = append(bound.Origins, at)
 			}
 		}
@@ -288,7 +294,8 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
 
 // strays is the problem of a tool whose server may not get the credentials.
-const strays = "it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
+const strays = "" +
+	"it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
 	"give the credentials with it, and refresh the toolkit"
 
 // keep stores the list of tools and disables those on servers that the credentials are not for: a document may say
@@ -317,7 +324,8 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l
 // seal.ErrNotOurs.
 func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoint, error) {
 	if len(t.Command) > 0 && !s.allows(t.Command) {
-		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict", "this deployment does not allow the toolkit's command any more")
+		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict",
+			"this deployment does not allow the toolkit's command any more")
 	}
 	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command}
 	if t.Document != "" {
@@ -422,7 +430,8 @@ func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (
 }
 
 func (s *Toolkits) builtin(organization string) record.Toolkit {
-	return record.Toolkit{ID: record.BuiltinToolkit(organization), Organization: organization, Kind: Builtin, Name: Builtin}
+	return record.Toolkit{ID: record.BuiltinToolkit(organization), Organization: organization, Kind: Builtin,
+		Name: Builtin}
 }
 
 // Offered reads a toolkit and its tools, strongly. It returns a problem of kind NotFound or Forbidden.
@@ -431,7 +440,9 @@ func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (
 }
 
 // offered reads from a store, and from the one that is never old once that has told of a list that is gone.
-func (s *Toolkits) offered(ctx context.Context, from record.Reader, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
+func (s *Toolkits) offered(
+	ctx context.Context, from record.Reader, scope record.Scope, id string,
+) (record.Toolkit, []Tool, error) {
 	if id == record.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
 		tools, err := s.tools(ctx, t)
@@ -492,7 +503,8 @@ func fixed(organization, id string) error {
 
 // change edits a toolkit and removes the blobs that it no longer names.
 func (s *Toolkits) change(
-	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*record.Toolkit, *record.Tx) error,
+	ctx context.Context, scope record.Scope, id string, match record.Match,
+	edit func(*record.Toolkit, *record.Tx) error,
 ) (record.Entity[record.Toolkit], error) {
 	if err := fixed(scope.Organization(), id); err != nil {
 		return record.Entity[record.Toolkit]{}, err
@@ -515,7 +527,9 @@ func (s *Toolkits) change(
 // credentials that do not fit a new address are disabled and removed. It returns a problem of kind NotFound, Forbidden,
 // of kind Conflict for the built-in toolkit, of kind PreconditionFailed when match is not the resource's version, and
 // of kind Invalid that names the field.
-func (s *Toolkits) Edit(ctx context.Context, scope record.Scope, id string, match record.Match, d Draft) (record.Entity[record.Toolkit], error) {
+func (s *Toolkits) Edit(
+	ctx context.Context, scope record.Scope, id string, match record.Match, d Draft,
+) (record.Entity[record.Toolkit], error) {
 	if err := s.check("body", d); err != nil {
 		return record.Entity[record.Toolkit]{}, err
 	}

@@ -56,7 +56,8 @@ func newToolkits(t *testing.T, k *kind) *toolkit.Toolkits {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	return &toolkit.Toolkits{
-		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve", "tools"}, {"python3", "serve.py", "a", "b"}},
+		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve",
+			"tools"}, {"python3", "serve.py", "a", "b"}},
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{names: []string{"echo"}}, "mcp": k},
 	}
 }
@@ -89,7 +90,8 @@ func opened(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]func() 
 func TestToolsWithTheSameNameGetDistinctOnes(t *testing.T) {
 	k := &kind{names: []string{"echo", "find"}}
 	s := newToolkits(t, k)
-	one, two := made(t, s, toolkit.Draft{Name: text("First one"), URL: text("https://a.example.com")}), made(t, s, toolkit.Draft{Name: text("Second"), URL: text("https://b.example.com")})
+	one, two := made(t, s, toolkit.Draft{Name: text("First one"), URL: text("https://a.example.com")}), made(t, s,
+		toolkit.Draft{Name: text("Second"), URL: text("https://b.example.com")})
 	calls := opened(t, s, record.BuiltinToolkit("o"), one.ID, two.ID, "0123456789abcdef01234567")
 	var names []string
 	for name, call := range calls {
@@ -140,7 +142,8 @@ func TestFingerprintChangesWithTheAddress(t *testing.T) {
 
 func TestUnopenableToolkitFailsItsCallsOnly(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
-	sealed := made(t, s, toolkit.Draft{Name: text("sealed"), URL: text("https://a.example.com"), Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
+	sealed := made(t, s, toolkit.Draft{Name: text("sealed"), URL: text("https://a.example.com"),
+		Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
 	program := made(t, s, toolkit.Draft{Name: text("program"), Command: []string{"serve", "tools"}})
 	s.Sealer, s.Commands = sealer(t, 2), nil
 	for id, says := range map[string]string{sealed.ID: "must be set again", program.ID: "does not allow"} {
@@ -153,7 +156,8 @@ func TestUnopenableToolkitFailsItsCallsOnly(t *testing.T) {
 
 func TestUnlistedCommandIsRefused(t *testing.T) {
 	s := newToolkits(t, &kind{names: []string{"act"}})
-	for _, command := range [][]string{{}, {"serve"}, {"serve tools"}, {"serve", "tools", "--more"}, {"sh", "-c", "serve tools"}, {"python3", "serve.py", "a b"}, {"python3 serve.py", "a", "b"}} {
+	for _, command := range [][]string{{}, {"serve"}, {"serve tools"}, {"serve", "tools", "--more"}, {"sh", "-c",
+		"serve tools"}, {"python3", "serve.py", "a b"}, {"python3 serve.py", "a", "b"}} {
 		_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "mcp", Name: text("n"), Command: command})
 		assert.ErrorContains(t, err, "does not allow this command", command)
 	}

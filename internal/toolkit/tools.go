@@ -199,7 +199,8 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	found, err := s.kind(e.Value.Kind).Browse(ctx, endpoint)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
-		return found, problem.New(problem.Conflict, "conflict", "the toolkit's server cannot be asked: %s", refused.Message)
+		return found, problem.New(problem.Conflict, "conflict", "the toolkit's server cannot be asked: %s",
+			refused.Message)
 	}
 	return found, err
 }
@@ -307,7 +308,8 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 			if !one.Enabled {
 				continue
 			}
-			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Fingerprint: fingerprint(t, one), Approval: one.Approval, Timeout: one.limit()}
+			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Fingerprint: fingerprint(t, one),
+				Approval: one.Approval, Timeout: one.limit()}
 			o.Own, o.Name, o.RetrySafe = one.Name, free(names, one.Name, t.Name), one.RetrySafe
 			kind := s.kind(t.Kind)
 			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {

@@ -94,7 +94,8 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	run := w.accept("u")
 	var seen, names []string
 	w.items.Overtake(func() { w.touch(run, "by a rival") })
-	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, tx *record.Tx) (transition.Change, error) {
+	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, tx *record.Tx) (transition.Change,
+		error) {
 		seen, names = append(seen, r.CancelReason), append(names, tx.WriteID())
 		return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	})

@@ -46,7 +46,8 @@ type Executor struct {
 	Log           *slog.Logger
 	Caps          Caps
 	StartDeadline time.Duration
-	// ProcessID is the process id where only one process runs: leases of other process ids are void then. Else it is empty.
+	// ProcessID is the process id where only one process runs: leases of other process ids are void then. Else it is
+	// empty.
 	ProcessID string
 	// OnTransition is called after every transition. It may be nil.
 	OnTransition func(lifecycle.Outcome)
@@ -194,7 +195,9 @@ func (m *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 }
 
 // announce writes the webhook delivery of a status, its body with its final bytes.
-func (m *Executor) announce(ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change) error {
+func (m *Executor) announce(
+	ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change,
+) error {
 	in, err := m.Store.Input(ctx, r)
 	if err != nil {
 		return err
@@ -264,7 +267,9 @@ func (m *Executor) leaveChat(
 
 // promote makes a run of the first parked message. The run takes over the slots of the run before it; where those are
 // of another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
-func (m *Executor) promote(ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time) (*record.Run, error) {
+func (m *Executor) promote(
+	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time,
+) (*record.Run, error) {
 	parked, err := m.Store.StillParked(ctx, o.Promote)
 	if err != nil {
 		return nil, err
@@ -294,7 +299,9 @@ func (m *Executor) Slots(ctx context.Context, t lifecycle.RunSpec) (lifecycle.Sl
 }
 
 // Admissions reads the slots of a user and of its organization. The errors are those of Caps and of the store.
-func (m *Executor) Admissions(ctx context.Context, organization, user string) (ofUser, ofOrganization record.Admission, err error) {
+func (m *Executor) Admissions(
+	ctx context.Context, organization, user string,
+) (ofUser, ofOrganization record.Admission, err error) {
 	userCap, organizationCap, err := m.Caps(ctx, organization, user)
 	if err != nil {
 		return ofUser, ofOrganization, err

@@ -48,7 +48,8 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	require.NoError(t, err)
 	w.do(run, plainly(w.answering(slots)))
 	w.claim(run)
-	failed := w.do(run, plainly(transition.Change{Event: lifecycle.Fail{Work: lifecycle.Work{Attempt: 2}, Error: "broken"}}))
+	failed := w.do(run, plainly(transition.Change{Event: lifecycle.Fail{Work: lifecycle.Work{Attempt: 2},
+		Error: "broken"}}))
 	body = w.push(failed)
 	assert.Equal(t, events.WebhookTerminal, body.Event)
 	assert.Equal(t, "broken", *body.Error)

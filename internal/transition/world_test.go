@@ -219,7 +219,8 @@ func plainly(c transition.Change) func(record.Run, *record.Tx) (transition.Chang
 
 func (w *world) claim(run string) record.Run {
 	w.t.Helper()
-	return w.do(run, plainly(transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}))
+	return w.do(run, plainly(transition.Change{Event: lifecycle.Claim{Holder: "w",
+		Until: w.Host.Now().Add(time.Hour)}}))
 }
 
 var work = lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}

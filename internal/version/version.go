@@ -8,7 +8,10 @@ import "runtime/debug"
 // Version and Commit are set by the linker in released builds, with two flags -X in the -ldflags of go build:
 //
 //	-X agentplatform/internal/version.Version=v1.2.3 -X agentplatform/internal/version.Commit=0123abc
-var Version, Commit string
+var (
+	Version string
+	Commit  string
+)
 
 // Unknown is the commit of a build that neither the linker nor the go command has told its commit.
 const Unknown = "unknown"

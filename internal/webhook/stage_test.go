@@ -168,7 +168,8 @@ func newStage(t *testing.T) *stage {
 		Tried: func(delivered bool) { s.tried = append(s.tried, delivered) },
 	}
 	s.sweeper = &sweep.Sweeper{
-		Executor: &transition.Executor{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c, Log: log,
+		Executor: &transition.Executor{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c,
+		Log: log,
 	}
 	s.due(t, record.Delivery{Organization: record.NoOrganization, CallbackURL: "https://example.com/", Body: "{}"})
 	return s

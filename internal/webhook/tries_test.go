@@ -82,12 +82,14 @@ func TestTryDueMeanwhileIsMadeSoon(t *testing.T) {
 // Redelivery is for failed deliveries, and for others when forced. It is one try with the same bytes and id, whatever
 // its outcome; a pending delivery goes on as before.
 func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
-	for _, state := range []record.DeliveryState{record.DeliveryPending, record.DeliveryDelivered, record.DeliveryFailed} {
+	for _, state := range []record.DeliveryState{record.DeliveryPending, record.DeliveryDelivered,
+		record.DeliveryFailed} {
 		for _, force := range []bool{false, true} {
 			for _, status := range []int{200, 400, 503} {
 				s := newStage(t)
 				s.edit(t, func(h *record.Delivery) {
-					h.State, h.NextAttempt = state, map[bool]time.Time{true: h.NextAttempt}[state == record.DeliveryPending]
+					h.State, h.NextAttempt = state,
+						map[bool]time.Time{true: h.NextAttempt}[state == record.DeliveryPending]
 					h.Tries = 3
 				})
 				before := s.now(t)
@@ -189,7 +191,8 @@ func TestFailedCallLosesNoDelivery(t *testing.T) {
 		require.NoError(t, err)
 		s.due(
 			t,
-			record.Delivery{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte, 10_000))},
+			record.Delivery{Organization: o.ID, CallbackURL: "https://example.com/", Body: string(make([]byte,
+				10_000))},
 		)
 		calls, failed := 0, 0
 		s.fails = func() bool {

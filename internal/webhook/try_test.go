@@ -30,7 +30,8 @@ func TestTryPostsTheSameBytesUnderTheSameID(t *testing.T) {
 	for _, size := range []int{1, 10_000} {
 		s := newStage(t)
 		body := `{"x":"` + strings.Repeat("x", size) + `"}`
-		s.due(t, record.Delivery{Organization: record.NoOrganization, CallbackURL: "https://example.com/hook?a=b", Body: body})
+		s.due(t, record.Delivery{Organization: record.NoOrganization, CallbackURL: "https://example.com/hook?a=b",
+			Body: body})
 		for _, status := range []int{500, 200} {
 			s.status = status
 			posts, closed := s.posts, s.closed

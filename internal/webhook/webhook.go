@@ -63,7 +63,8 @@ type Sender struct {
 	Log    *slog.Logger
 	Secret string // for organizations without one of their own
 	Sealer seal.Sealer
-	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is empty.
+	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
+	// empty.
 	ProcessID string
 	// Tried is called after every try. It may be nil.
 	Tried func(delivered bool)
@@ -187,7 +188,9 @@ func (o outcome) delivered() bool { return o.Status >= 200 && o.Status < 300 }
 
 // settle stores the outcome of the try of a claimed delivery. A redelivery that was asked for during the try is kept,
 // and so is the outcome.
-func (s *Sender) settle(ctx context.Context, claimed record.DeliveryEntity, o outcome) (again time.Duration, err error) {
+func (s *Sender) settle(
+	ctx context.Context, claimed record.DeliveryEntity, o outcome,
+) (again time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if s.Tried != nil {
 		s.Tried(o.delivered())

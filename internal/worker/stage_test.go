@@ -249,7 +249,8 @@ func (s *stage) file(name, content string) record.FileRef {
 // move applies an event of another process.
 func (s *stage) move(run string, e lifecycle.Event) {
 	s.Helper()
-	_, _, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+	_, _, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run,
+		*record.Tx) (transition.Change, error) {
 		return transition.Change{Event: e}, nil
 	})
 	require.NoError(s, err)

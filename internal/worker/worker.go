@@ -35,7 +35,8 @@ import (
 type Worker struct {
 	Executor *transition.Executor
 	Store    *record.Store
-	// Known reads from the same store, or from one whose answers may be some seconds old: versions of agents come from it.
+	// Known reads from the same store, or from one whose answers may be some seconds old: versions of agents come
+	// from it.
 	Known record.Known
 	Hub   *stream.Hub
 	Loop  *agent.Loop
@@ -119,7 +120,8 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 		a.renewed = w.Host.Elapsed()
 		now := w.Host.Now()
 		a.leaseEnd = now.Add(w.trusted())
-		return transition.Change{Event: lifecycle.Claim{Holder: a.holder, ProcessID: w.Executor.ProcessID, Until: now.Add(w.Lease)}}, nil
+		return transition.Change{Event: lifecycle.Claim{Holder: a.holder, ProcessID: w.Executor.ProcessID,
+			Until: now.Add(w.Lease)}}, nil
 	})
 	if errors.Is(err, errLost) {
 		claimed, err = w.Store.Run(ctx, record.System(), e.Value.ID())
@@ -253,7 +255,8 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 
 // cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
 func (a *attempt) cancelled(ctx context.Context) error {
-	return a.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Fail{Work: w}} })
+	return a.report(ctx,
+		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Fail{Work: w}} })
 }
 
 // handOver gives the run up and journals the steps that are not journalled yet, so that they are not repeated.
@@ -268,7 +271,8 @@ func (a *attempt) handOver(ctx context.Context, last []record.Step) error {
 			return err
 		}
 	}
-	return a.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.HandOver{Work: w}} })
+	return a.report(ctx,
+		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.HandOver{Work: w}} })
 }
 
 // work prepares the agent's task and executes it. Its live output is sent until stopped ends.
@@ -277,8 +281,9 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if err != nil || failure != "" {
 		return agent.Result{Failure: failure}, err
 	}
-	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile, CheckLease: a.mayGo,
-		Log: a.Log.With("run_id", a.id)}
+	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile,
+		CheckLease: a.mayGo,
+		Log:        a.Log.With("run_id", a.id)}
 	t.BudgetExceeded = func(ctx context.Context, tokens int64) (string, error) {
 		return a.Store.Overspent(ctx, run.Budgets, tokens)
 	}
@@ -306,7 +311,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			if len(d.Files) == 0 {
 				continue
 			}
-			if t.AttachedFiles[id], err = message(ctx, a.Store, run.Organization, record.Input{Files: d.Files}); err != nil {
+			if t.AttachedFiles[id], err = message(ctx, a.Store, run.Organization,
+				record.Input{Files: d.Files}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -390,7 +396,10 @@ func (a *attempt) lost() error {
 // report commits an event of the worker, which renews the lease. It returns errLost if the run is gone or another
 // attempt holds it, a lifecycle refusal, or an error of the store.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) transition.Change) error {
-	return a.reportBy(ctx, a.Executor, func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) { return change(w), nil })
+	return a.reportBy(ctx, a.Executor, func(w lifecycle.Work, _ *record.Tx) (transition.Change,
+		error) {
+		return change(w), nil
+	})
 }
 
 // reportBy is report with a change that may fail, and with the shell to use. change is called again for each retry.

@@ -35,7 +35,8 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		return nil, err
 	}
 	return &worker.Worker{
-		Executor: p.Executor, Store: p.Store, Known: p.Known, Hub: p.Hub, Host: p.Host, Log: p.Log, Lease: p.Settings.Lease,
+		Executor: p.Executor, Store: p.Store, Known: p.Known, Hub: p.Hub, Host: p.Host, Log: p.Log,
+		Lease:       p.Settings.Lease,
 		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach,

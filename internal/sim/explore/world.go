@@ -104,7 +104,8 @@ func (w *world) deploy(t *tape) *deployment {
 		Caps: tenants.Caps, StartDeadline: startDeadline}
 	d.intake = &intake.Intake{Executor: shell, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
-		Executor: shell, Store: d.store, Known: d.store.Known(), Hub: stream.New(nil, stream.Polling{Host: t, Every: time.Second}, t),
+		Executor: shell, Store: d.store, Known: d.store.Known(),
+		Hub:  stream.New(nil, stream.Polling{Host: t, Every: time.Second}, t),
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},

@@ -30,7 +30,8 @@ func Make(t *toolkit.Toolkits, s setting.Settings) error {
 		t.Commands = append(t.Commands, strings.Fields(line))
 	}
 	t.Kinds = map[string]tool.Kind{
-		toolkit.Builtin: builtintool.New(t.Host), "openapi": &openapitool.Kind{Client: client}, "mcp": &mcptool.Kind{Client: client},
+		toolkit.Builtin: builtintool.New(t.Host), "openapi": &openapitool.Kind{Client: client},
+		"mcp":  &mcptool.Kind{Client: client},
 		"http": &httptool.Kind{Client: client},
 	}
 	return nil
