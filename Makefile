@@ -33,7 +33,7 @@ REQUESTS ?= 25000
 # Sizes of what is no proof of the list.
 SOAK ?= 1h
 PAIRS ?= 7
-PACKAGES ?= lifecycle intake tenant removal record worker agent webhook move
+PACKAGES ?= lifecycle intake tenant removal record worker agent webhook transition
 SAMPLE ?= 60
 SEED ?= 1
 # Further flags, like -killers own, or -results FILE to go on with later.

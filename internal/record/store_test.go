@@ -109,7 +109,7 @@ func runOperations() map[string]runOp {
 			}
 			return text(w.DeliveryBody(w.ctx(), e.Value))
 		}),
-		"the admission of a user": look(func(w *runWorld) (any, error) { return w.UserAdmission(w.ctx(), "o", "u", 2) }),
+		"a user's admission": look(func(w *runWorld) (any, error) { return w.UserAdmission(w.ctx(), "o", "u", 2) }),
 		"a wide admission": look(func(w *runWorld) (any, error) {
 			return w.OrganizationAdmission(w.ctx(), "o", 1000)
 		}),

@@ -6,7 +6,7 @@ import "errors"
 // ErrGone is an error, not a function.
 var ErrGone = errors.New("gone")
 
-// Notifier has one method that says which errors it returns and one that does not.
+// Bell has one method that says which errors it returns and one that does not.
 type Bell interface {
 	// Ring rings.
 	Ring() error
