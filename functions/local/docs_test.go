@@ -90,12 +90,12 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	pasted := strings.ReplaceAll(script.String(), "http://127.0.0.1:8080/api/v1", p.url)
-	shell := exec.CommandContext(ctx, "bash", "-c", pasted)
-	shell.Dir = at
-	shell.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	executor := exec.CommandContext(ctx, "bash", "-c", pasted)
+	executor.Dir = at
+	executor.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out, complaints bytes.Buffer
-	shell.Stdout, shell.Stderr = &out, &complaints
-	require.NoError(t, shell.Run(), complaints.String())
+	executor.Stdout, executor.Stderr = &out, &complaints
+	require.NoError(t, executor.Run(), complaints.String())
 	said := strings.Split(out.String(), "\x01") // output, status, output, status …
 	require.Len(t, said, 2*len(run)+1, "a command ended the shell: %s", out.String())
 	for i, c := range run {

@@ -11,14 +11,14 @@ import (
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		shell := *p.Executor
-		shell.OnTransition = func(o lifecycle.Outcome) {
+		executor := *p.Executor
+		executor.OnTransition = func(o lifecycle.Outcome) {
 			p.Metrics.Transition(o)
 			if o.Before.Status == lifecycle.AwaitingInput && o.After.Status.Terminal() {
 				p.Metrics.Count(cloud.PausesLate) // the pause's own timer should have ended it
 			}
 		}
-		sweeper := &sweep.Sweeper{Executor: &shell, Store: p.Store, Queue: p.Queues, Host: p.Host, Log: p.Log}
+		sweeper := &sweep.Sweeper{Executor: &executor, Store: p.Store, Queue: p.Queues, Host: p.Host, Log: p.Log}
 		return sweeper.Sweep, nil
 	})
 }

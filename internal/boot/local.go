@@ -163,15 +163,15 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	meter := newMeter(registry)
 
-	bell := stream.NewLocalNotifier()
-	live := stream.New(memtable.New(machine.Now), bell, machine)
-	shell := &transition.Executor{
-		Store: store, Queue: l.queues, Timer: l.timer, Notifier: bell, Host: machine, Log: log, Caps: tenants.Caps,
+	notifier := stream.NewLocalNotifier()
+	live := stream.New(memtable.New(machine.Now), notifier, machine)
+	executor := &transition.Executor{
+		Store: store, Queue: l.queues, Timer: l.timer, Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
 		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
 	}
-	in := &intake.Intake{Executor: shell, Store: store, Tenants: tenants, Host: machine}
+	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
 	work := &worker.Worker{
-		Executor: shell, Store: store, Known: store.Known(), Hub: live, Host: machine, Log: log, Lease: s.Lease,
+		Executor: executor, Store: store, Known: store.Known(), Hub: live, Host: machine, Log: log, Lease: s.Lease,
 		PauseExpiry: s.PauseExpiry, Tick: pollEvery,
 		Drain: drainTime,
 		Loop: &agent.Loop{
@@ -182,17 +182,17 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	hooks := &webhook.Sender{
 		Sealer: sealer,
 		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
-		ProcessID: shell.ProcessID, Tried: meter.tried,
+		ProcessID: executor.ProcessID, Tried: meter.tried,
 	}
-	sweeper := &sweep.Sweeper{Executor: shell, Store: store, Queue: l.queues, Host: machine, Log: log}
-	remover := &removal.Remover{Executor: shell, Store: store, Host: machine}
-	face := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
+	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
+	remover := &removal.Remover{Executor: executor, Store: store, Host: machine}
+	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
-		MCP: face.For,
+		MCP: server.For,
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow,
 			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,

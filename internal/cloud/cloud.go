@@ -175,10 +175,10 @@ func New(
 			events.NudgeJob:     sqsqueue.New(queues, c.JobQueue),
 		},
 	}
-	bell := stream.Polling{Host: machine, Every: pollEvery}
-	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), bell, machine)
+	notifier := stream.Polling{Host: machine, Every: pollEvery}
+	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), notifier, machine)
 	p.Executor = &transition.Executor{
-		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Notifier: bell,
+		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Notifier: notifier,
 		Host: machine, Log: log,
 		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, OnTransition: p.Metrics.Transition,
 	}

@@ -501,8 +501,8 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 		if err := r.spend(ctx, tx); err != nil {
 			return transition.Change{}, err
 		}
-		ticket := r.spec(lifecycle.Chat{ID: e.Value.Chat, OwnID: e.Value.OwnChatID})
-		ticket.Waited, ticket.Watched = true, false
+		spec := r.spec(lifecycle.Chat{ID: e.Value.Chat, OwnID: e.Value.OwnChatID})
+		spec.Waited, spec.Watched = true, false
 		kept := record.Idempotency{Outcome: record.ParkedMessage, RunID: run.ID(), Parked: r.runID}
 		if err := r.idempotency(ctx, tx, kept); err != nil {
 			return transition.Change{}, err
@@ -510,7 +510,7 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 		if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
 			return transition.Change{}, err
 		}
-		tx.PutInput(ctx, ticket, input, now)
+		tx.PutInput(ctx, spec, input, now)
 		return transition.Change{Event: lifecycle.Park{ID: r.runID}}, nil
 	})
 	switch {

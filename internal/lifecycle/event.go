@@ -459,7 +459,7 @@ type PendingWork struct {
 }
 
 // Next returns what a run needs now. boot is the id of the only living process, or empty (see [Lease.Lapsed]).
-func Next(r Run, now time.Time, boot string) PendingWork {
+func Next(r Run, now time.Time, processID string) PendingWork {
 	switch r.Status {
 	case Queued:
 		if !now.Before(r.StartBy) {
@@ -467,11 +467,11 @@ func Next(r Run, now time.Time, boot string) PendingWork {
 		}
 		return PendingWork{Execute: true, Again: r.StartBy}
 	case Running:
-		if !r.Lease.Lapsed(now, boot) {
+		if !r.Lease.Lapsed(now, processID) {
 			return PendingWork{Again: r.Lease.Until}
 		}
 		if mustEnd(r) != nil {
-			return PendingWork{Event: Recover{ProcessID: boot}}
+			return PendingWork{Event: Recover{ProcessID: processID}}
 		}
 		return PendingWork{Execute: true, Again: now.Add(DispatchGrace)}
 	case AwaitingInput:

@@ -11,8 +11,8 @@ import (
 // A run is accepted, claimed by a worker and completed. A second worker's claim is refused while the lease is valid.
 func ExampleApply() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	ticket := lifecycle.RunSpec{RunID: "run-1", Chat: "chat-1", LimitMS: 60_000, Callback: true}
-	run := lifecycle.Accept(ticket, lifecycle.ChatPosition{Turn: 1}, now, now.Add(10*time.Minute))
+	spec := lifecycle.RunSpec{RunID: "run-1", Chat: "chat-1", LimitMS: 60_000, Callback: true}
+	run := lifecycle.Accept(spec, lifecycle.ChatPosition{Turn: 1}, now, now.Add(10*time.Minute))
 	fmt.Println(run.Status)
 
 	claimed, err := lifecycle.Apply(run, lifecycle.Claim{Holder: "worker-1", Until: now.Add(30 * time.Second)}, now)

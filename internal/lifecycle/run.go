@@ -131,8 +131,8 @@ type Lease struct {
 
 // Lapsed reports whether the lease no longer protects its holder. If boot is not empty, it is the id of the only
 // living process, so that the leases of all other processes are void.
-func (l Lease) Lapsed(now time.Time, boot string) bool {
-	return l.Holder == "" || !l.Until.After(now) || (boot != "" && l.ProcessID != boot)
+func (l Lease) Lapsed(now time.Time, processID string) bool {
+	return l.Holder == "" || !l.Until.After(now) || (processID != "" && l.ProcessID != processID)
 }
 
 // Slots names the rows that a run holds in the slot partitions of its user and of its organization.

@@ -35,7 +35,7 @@ func (h *ticking) Now() time.Time {
 }
 
 // newFace is a server without a feed: waiting for a run panics.
-func newFace(t *testing.T) (face *mcpserver.Server, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
+func newServer(t *testing.T) (server *mcpserver.Server, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
 	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
 	tenants = tenant.New(store, store.Known(), h, tenant.Defaults{
@@ -51,19 +51,19 @@ func newFace(t *testing.T) (face *mcpserver.Server, tenants *tenant.Tenants, p t
 }
 
 // ask sends a body, as a client of the given protocol version where there is one.
-func ask(face *mcpserver.Server, p tenant.Principal, body, version string) *httptest.ResponseRecorder {
+func ask(server *mcpserver.Server, p tenant.Principal, body, version string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if version != "" {
 		r.Header.Set("Mcp-Protocol-Version", version)
 	}
-	return serve(face, p, r)
+	return serve(server, p, r)
 }
 
-func serve(face *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
+func serve(server *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	face.For(p).ServeHTTP(w, r)
+	server.For(p).ServeHTTP(w, r)
 	return w
 }
 
@@ -72,8 +72,8 @@ const getRun = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 
 // The library calls tools in goroutines of its own, where an unrecovered panic would end the process.
 func TestAPanicInAToolIsAFailedCall(t *testing.T) {
-	face, _, p, log := newFace(t)
-	w := ask(face, p, getRun, "")
+	server, _, p, log := newServer(t)
+	w := ask(server, p, getRun, "")
 	assert.Contains(t, w.Body.String(), "something went wrong on our side")
 	assert.NotContains(t, w.Body.String(), "goroutine", "the stack is for the log")
 	assert.Contains(t, log.String(), "mcpserver.go")
@@ -86,8 +86,8 @@ func TestABatchIsRefused(t *testing.T) {
 			"[" + getRun + "]", " \t\r\n[" + getRun + "," + getRun + "]", "[]",
 			`[{"jsonrpc":"2.0","method":"notifications/initialized"}]`,
 		} {
-			face, _, p, log := newFace(t)
-			w := ask(face, p, body, version)
+			server, _, p, log := newServer(t)
+			w := ask(server, p, body, version)
 			assert.Equal(t, http.StatusBadRequest, w.Code, "%s: %s", version, body)
 			assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
 			assert.JSONEq(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`+
@@ -101,7 +101,7 @@ func TestABatchIsRefused(t *testing.T) {
 // No state is kept between requests, so nothing is ever sent to a subscriber: a subscription would hold a
 // connection for nothing, even after its key has expired.
 func TestSubscriptionsAreRefused(t *testing.T) {
-	face, _, p, _ := newFace(t)
+	server, _, p, _ := newServer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
@@ -112,13 +112,13 @@ func TestSubscriptionsAreRefused(t *testing.T) {
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Mcp-Method", "subscriptions/listen")
 	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
-	assert.Contains(t, serve(face, p, r).Body.String(), "-32601")
+	assert.Contains(t, serve(server, p, r).Body.String(), "-32601")
 	assert.NoError(t, ctx.Err(), "it is answered at once")
 }
 
 // A tool name stays with the agent that had it first: a client that knows it continues to reach the same agent.
 func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
-	face, tenants, p, _ := newFace(t)
+	server, tenants, p, _ := newServer(t)
 	make := func(name string) string {
 		spec := tenants.DefaultSpec(p.Organization.ID)
 		spec.Name = name
@@ -145,7 +145,7 @@ func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
 				} `json:"tools"`
 			} `json:"result"`
 		}
-		require.NoError(t, json.Unmarshal(ask(face, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+		require.NoError(t, json.Unmarshal(ask(server, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 			"").Body.Bytes(), &said))
 		agents := map[string]string{}
 		for _, one := range said.Result.Tools {

@@ -43,11 +43,11 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 			return n
 		}
 		for step := range 3*limit + 60 {
-			door, err := s.UserAdmission(t.Context(), "o", "u", limit)
+			admission, err := s.UserAdmission(t.Context(), "o", "u", limit)
 			require.NoError(t, err)
 			whole, err := s.OrganizationAdmission(t.Context(), "o", limit)
 			require.NoError(t, err)
-			for _, d := range []record.Admission{door, whole} {
+			for _, d := range []record.Admission{admission, whole} {
 				assert.Equal(t, counting() < limit, d.Allows(), "%d of %d", counting(), limit)
 				assert.Equal(t, limit, d.Cap)
 				if limit <= 128 {
@@ -79,12 +79,12 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 			switch what := r.IntN(8); {
 			case at < 0 || what < 4: // a run comes, in an overflow slot if necessary
 				next := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}}
-				next.Slots = user(door.Slot(next.RunID))
+				next.Slots = user(admission.Slot(next.RunID))
 				require.NoError(t, write(lifecycle.Run{RunSpec: next.RunSpec}, next))
 				other := lifecycle.Run{
 					RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots,
 				}
-				if door.Free != "" {
+				if admission.Free != "" {
 					require.ErrorIs(t, write(lifecycle.Run{RunSpec: other.RunSpec}, other), record.ErrStale,
 						"a row is one run's")
 				}
@@ -104,7 +104,7 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 					RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots,
 				}
 				if active[at].Slots.User == lifecycle.PausedSlot(active[at].RunID) {
-					next.Slots = user(door.Slot(next.RunID))
+					next.Slots = user(admission.Slot(next.RunID))
 				}
 				require.NoError(t, write(active[at], next))
 				active[at] = next

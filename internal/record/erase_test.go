@@ -226,9 +226,9 @@ func TestWithdrawalOfChangedMessageIsStale(t *testing.T) {
 		require.ErrorIs(t, commitOps(w.ctx(), w.Store, "m", ops...), record.ErrStale, what)
 	}
 	w := runBlank(t) // nor one without a key
-	ticket := lifecycle.RunSpec{RunID: "r", Organization: "o"}
+	spec := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	ops, err := opsOf(w.Store, "m",
-		func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now) })
+		func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, record.Input{Message: "m"}, w.host.now) })
 	require.NoError(t, err)
 	w.commit(ops...)
 	p, err := w.Parked(w.ctx(), "r")
@@ -274,9 +274,9 @@ func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 		require.NoError(t, w.EraseParked(w.ctx(), w.parked[at]))
 	}
 	w := runBlank(t)
-	ticket := lifecycle.RunSpec{RunID: "r", Organization: "o"}
+	spec := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) {
-		tx.PutInput(w.ctx(), ticket, record.Input{Message: "no key, no file"}, w.host.now)
+		tx.PutInput(w.ctx(), spec, record.Input{Message: "no key, no file"}, w.host.now)
 	})
 	require.NoError(t, err)
 	require.Len(t, ops, 1)
@@ -292,12 +292,12 @@ func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 // The job that deletes the large body of a message, unless the message is committed, is stored before the body; for
 // small ones there is none. While a body is being deleted, none is stored under the same id.
 func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
-	ticket := lifecycle.RunSpec{RunID: "r", Organization: "o"}
+	spec := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	inline, outside := 0, 0
 	for n := 8100; n < 8<<10; n++ { // around the limit, which includes what is stored with the message
 		w := runBlank(t)
 		_, err := opsOf(w.Store, "m", func(tx *record.Tx) {
-			tx.PutInput(w.ctx(), ticket, record.Input{Message: strings.Repeat("x", n-150)}, w.host.now)
+			tx.PutInput(w.ctx(), spec, record.Input{Message: strings.Repeat("x", n-150)}, w.host.now)
 		})
 		require.NoError(t, err)
 		_, announced := w.body("r")
@@ -319,7 +319,7 @@ func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	}
 	large := record.Input{Message: runLarge}
 	// and the process crashes
-	_, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) })
+	_, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, large, w.host.now) })
 	require.NoError(t, err)
 	assert.True(t, announcedFirst)
 	job, _ := w.body("r")
@@ -328,7 +328,7 @@ func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	}, job)
 	w.host.now = w.host.now.Add(5 * time.Second)
 	// another try moves the job's due time
-	ops, err := opsOf(w.Store, "n", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) })
+	ops, err := opsOf(w.Store, "n", func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, large, w.host.now) })
 	require.NoError(t, err)
 	job, _ = w.body("r")
 	assert.Equal(t, w.host.now.Add(10*time.Second), job.Due)
@@ -342,7 +342,7 @@ func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	w = runBlank(t)
 	removing := record.Job{ID: record.DerivedID("body", "r"), Organization: "o", Cursor: record.BodiesRemoved}
 	w.must("m", func(tx *record.Tx) { tx.PutJob(record.Fresh(removing)) })
-	_, err = opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, large, w.host.now) })
+	_, err = opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, large, w.host.now) })
 	assert.Equal(t, "unavailable", runCode(err))
 	assert.Empty(t, w.blobs.Keys())
 }

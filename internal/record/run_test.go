@@ -78,14 +78,14 @@ func TestRunIsReadAsWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "another", op), record.ErrStale, "a pause has one winner")
 
-	ticket, input, at := runFill[lifecycle.RunSpec](t), runFill[record.Input](t), w.host.now
-	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), ticket, input, at) })
+	spec, input, at := runFill[lifecycle.RunSpec](t), runFill[record.Input](t), w.host.now
+	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, input, at) })
 	require.NoError(t, err)
 	w.commit(ops...)
-	p, err := w.Parked(w.ctx(), ticket.RunID)
+	p, err := w.Parked(w.ctx(), spec.RunID)
 	require.NoError(t, err)
-	assert.Equal(t, []any{ticket, input, at}, []any{p.Spec, p.Input, p.At})
-	still, err := w.StillParked(w.ctx(), ticket.RunID)
+	assert.Equal(t, []any{spec, input, at}, []any{p.Spec, p.Input, p.At})
+	still, err := w.StillParked(w.ctx(), spec.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, p, still)
 	_, err = w.Parked(w.ctx(), "none")

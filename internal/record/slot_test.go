@@ -51,9 +51,9 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u")
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
-		door, err := w.UserAdmission(w.ctx(), "o", "u", 128)
+		admission, err := w.UserAdmission(w.ctx(), "o", "u", 128)
 		require.NoError(t, err)
-		assert.Equal(t, counting, door.Active)
+		assert.Equal(t, counting, admission.Active)
 		other, err := w.UserAdmission(w.ctx(), "o", "another", 128)
 		require.NoError(t, err)
 		assert.Zero(t, other.Active)
@@ -92,20 +92,20 @@ func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 			c.draws = c.draws[1:]
 			return next
 		}
-		door, err := w.OrganizationAdmission(w.ctx(), "o", limit)
+		admission, err := w.OrganizationAdmission(w.ctx(), "o", limit)
 		require.NoError(t, err)
-		assert.Equal(t, record.Admission{Active: c.active, Free: c.free, Cap: limit}, door, name)
-		assert.True(t, door.Allows())
-		assert.Equal(t, c.free, door.Slot("another"))
+		assert.Equal(t, record.Admission{Active: c.active, Free: c.free, Cap: limit}, admission, name)
+		assert.True(t, admission.Allows())
+		assert.Equal(t, c.free, admission.Slot("another"))
 		assert.Empty(t, c.draws, name)
 	}
 	for limit, counted := range map[int]bool{1: true, 128: true, 129: false} {
 		w := runBlank(t)
 		w.host.draw = func(int64) int64 { return 0 }
 		w.take("r", "77")
-		door, err := w.OrganizationAdmission(w.ctx(), "o", limit)
+		admission, err := w.OrganizationAdmission(w.ctx(), "o", limit)
 		require.NoError(t, err)
-		assert.Equal(t, counted, door.Active == 1, "a partition of a small cap is read whole: %d", limit)
+		assert.Equal(t, counted, admission.Active == 1, "a partition of a small cap is read whole: %d", limit)
 	}
 }
 

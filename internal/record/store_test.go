@@ -25,7 +25,7 @@ type runOp struct {
 }
 
 func runOperations() map[string]runOp {
-	scope, ticket := record.Of("o"), lifecycle.RunSpec{RunID: "new", Organization: "o"}
+	scope, spec := record.Of("o"), lifecycle.RunSpec{RunID: "new", Organization: "o"}
 	look := func(do func(w *runWorld) (any, error)) runOp { return runOp{do: do} }
 	write := func(do func(w *runWorld, tx *record.Tx) error) runOp {
 		return look(func(w *runWorld) (any, error) {
@@ -121,10 +121,10 @@ func runOperations() map[string]runOp {
 		}),
 
 		"a message": one(func(w *runWorld, tx *record.Tx) {
-			tx.PutInput(w.ctx(), ticket, record.Input{Message: "m"}, w.host.now)
+			tx.PutInput(w.ctx(), spec, record.Input{Message: "m"}, w.host.now)
 		}),
 		"a large message": long(one(func(w *runWorld, tx *record.Tx) {
-			tx.PutInput(w.ctx(), ticket, record.Input{Message: runLarge}, w.host.now)
+			tx.PutInput(w.ctx(), spec, record.Input{Message: runLarge}, w.host.now)
 		})),
 		"a message taken back": taking(write(func(w *runWorld, tx *record.Tx) error {
 			p, err := w.StillParked(w.ctx(), w.waiting)
@@ -138,7 +138,7 @@ func runOperations() map[string]runOp {
 			return nil, w.EraseParked(w.ctx(), w.parked[0])
 		})),
 		"a new result": one(func(w *runWorld, tx *record.Tx) {
-			r := record.Run{Run: lifecycle.Run{RunSpec: ticket}}
+			r := record.Run{Run: lifecycle.Run{RunSpec: spec}}
 			tx.SetOutput(w.ctx(), &r, runOutput)
 			tx.PutRun(record.Fresh(r))
 		}),

@@ -323,9 +323,9 @@ func (w *runWorld) message(id, key, text string) {
 	w.t.Helper()
 	name := record.IdempotencyName("o", "u", key)
 	w.named(name, record.Idempotency{Outcome: record.ParkedMessage, Parked: id})
-	ticket := lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Chat: "c"}
+	spec := lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Chat: "c"}
 	ops, err := opsOf(w.Store, "input", func(tx *record.Tx) {
-		tx.PutInput(w.t.Context(), ticket, record.Input{Message: text, Idempotency: name}, w.host.now)
+		tx.PutInput(w.t.Context(), spec, record.Input{Message: text, Idempotency: name}, w.host.now)
 	})
 	require.NoError(w.t, err)
 	w.commit(ops...)

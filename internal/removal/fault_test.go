@@ -108,7 +108,7 @@ var moreRemovals = map[string]removalOf{
 		return record.FileNudge(e.ours.a.unheld.ID), nil
 	}, func(e *estate) { assert.False(e, e.hasFile(e.ours.a.unheld)) }},
 	"the body of a message that is no run": {func(e *estate) (string, error) {
-		ticket := lifecycle.RunSpec{
+		spec := lifecycle.RunSpec{
 			RunID:        e.NewID(),
 			Organization: e.ours.organization,
 			User:         "u",
@@ -116,9 +116,9 @@ var moreRemovals = map[string]removalOf{
 			Chat:         "c",
 		}
 		tx := e.store.Begin("move")
-		tx.PutInput(e.Context(), ticket, record.Input{Message: strings.Repeat("long ", 5000)}, e.Now())
+		tx.PutInput(e.Context(), spec, record.Input{Message: strings.Repeat("long ", 5000)}, e.Now())
 		e.ahead += time.Minute
-		return record.DerivedID("body", ticket.RunID), tx.Err()
+		return record.DerivedID("body", spec.RunID), tx.Err()
 	}, func(e *estate) {
 		assert.False(e, e.hasBlobs("documents/"))
 	}},
@@ -171,7 +171,7 @@ func (e *estate) hasBlobs(below string) bool {
 // accept starts a run of a member in its own chat, also when the member has been deleted.
 func (e *estate) accept(m *member) (run string) {
 	id := e.NewID()
-	ticket := lifecycle.RunSpec{
+	spec := lifecycle.RunSpec{
 		RunID:        id,
 		Organization: m.Organization.ID,
 		User:         m.User.ID,
@@ -183,10 +183,10 @@ func (e *estate) accept(m *member) (run string) {
 		LimitMS:      1000,
 	}
 	chat := lifecycle.Chat{
-		ID: ticket.Chat, OwnID: true, Organization: ticket.Organization, User: ticket.User, CreatedAt: e.Now(),
+		ID: spec.Chat, OwnID: true, Organization: spec.Organization, User: spec.User, CreatedAt: e.Now(),
 	}
 	_, err := e.shell.Accept(e.Context(), e.store.Begin(id), transition.Acceptance{
-		Spec: ticket, Input: record.Input{Message: "late"}, Chat: record.Fresh(chat),
+		Spec: spec, Input: record.Input{Message: "late"}, Chat: record.Fresh(chat),
 		Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id},
 	})
 	require.NoError(e, err)

@@ -102,22 +102,22 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	for _, f := range files {
 		input.Files = append(input.Files, f.Ref())
 	}
-	ticket := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
-	tx := o.store.Begin(ticket.RunID)
-	tx.Hold(o.Context(), "o", ticket.Agent, ticket.RunID, input.Files)
+	spec := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
+	tx := o.store.Begin(spec.RunID)
+	tx.Hold(o.Context(), "o", spec.Agent, spec.RunID, input.Files)
 	_, err := o.shell.Accept(o.Context(), tx, transition.Acceptance{
-		Spec: ticket, Input: input,
+		Spec: spec, Input: input,
 		Chat:  record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
-		Slots: lifecycle.Slots{User: "over/" + ticket.RunID, Organization: "over/" + ticket.RunID},
+		Slots: lifecycle.Slots{User: "over/" + spec.RunID, Organization: "over/" + spec.RunID},
 	})
 	require.NoError(o, err)
-	_, _, err = o.shell.Do(o.Context(), record.System(), ticket.RunID, func(
+	_, _, err = o.shell.Do(o.Context(), record.System(), spec.RunID, func(
 		record.Run, *record.Tx,
 	) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Remove{}}, nil
 	})
 	require.NoError(o, err)
-	e, err := o.store.Run(o.Context(), record.System(), ticket.RunID)
+	e, err := o.store.Run(o.Context(), record.System(), spec.RunID)
 	require.NoError(o, err)
 	return e
 }
@@ -222,10 +222,10 @@ func TestBytesSentDirectlyAfterRemovalAreDeleted(t *testing.T) {
 // The large body of a message that became no run is deleted, unless the write that makes it a run comes first.
 func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o := newOffice(t)
-	ticket := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
+	spec := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
 	put := func(writeID string) *record.Tx {
 		tx := o.store.Begin(writeID)
-		tx.PutInput(t.Context(), ticket, record.Input{Message: strings.Repeat("long ", 5000)}, o.Now())
+		tx.PutInput(t.Context(), spec, record.Input{Message: strings.Repeat("long ", 5000)}, o.Now())
 		require.NoError(t, tx.Err())
 		return tx
 	}
@@ -235,7 +235,7 @@ func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o.settle()
 	assert.Empty(t, o.blobs.Keys())
 	require.ErrorIs(t, late.Commit(t.Context()), record.ErrStale, "its body is gone")
-	_, err := o.blobs.Put(t.Context(), "documents/run/"+ticket.RunID+"/input/move",
+	_, err := o.blobs.Put(t.Context(), "documents/run/"+spec.RunID+"/input/move",
 		strings.NewReader("of a process that stood still"), 100)
 	require.NoError(t, err)
 	o.ahead = time.Hour + 2*time.Minute
@@ -245,7 +245,7 @@ func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o.ahead = 3 * time.Hour
 	o.settle()
 	assert.NotEmpty(t, o.blobs.Keys())
-	require.NoError(t, o.store.EraseParked(t.Context(), ticket.RunID))
+	require.NoError(t, o.store.EraseParked(t.Context(), spec.RunID))
 	o.settle()
 	assert.Empty(t, o.blobs.Keys())
 }
@@ -255,29 +255,29 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 	for name, links := range map[string]bool{"with its chat": false, "with its user": true} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			ticket := lifecycle.RunSpec{
+			spec := lifecycle.RunSpec{
 				RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true, LimitMS: 1000,
 			}
 			run := record.Run{
-				Run:   lifecycle.Accept(ticket, lifecycle.ChatPosition{Turn: 1}, o.Now(), o.Now().Add(time.Minute)),
+				Run:   lifecycle.Accept(spec, lifecycle.ChatPosition{Turn: 1}, o.Now(), o.Now().Add(time.Minute)),
 				Input: &record.Input{Message: "m"},
 			}
 			run.Status, run.Attempt = lifecycle.Completed, 1
 			tx := o.store.Begin("made")
 			tx.PutRun(record.Fresh(run))
 			require.NoError(t, tx.Commit(t.Context()))
-			e, err := o.store.Run(t.Context(), record.System(), ticket.RunID)
+			e, err := o.store.Run(t.Context(), record.System(), spec.RunID)
 			require.NoError(t, err)
 			require.NoError(t, o.store.EraseRun(t.Context(), e, "gone", links))
 			for _, place := range []string{
-				"documents/run/" + ticket.RunID + "/step/000001/late", "documents/hook/" + ticket.RunID + "/1/late",
+				"documents/run/" + spec.RunID + "/step/000001/late", "documents/hook/" + spec.RunID + "/1/late",
 			} {
 				_, err := o.blobs.Put(t.Context(), place, strings.NewReader("late"), 100)
 				require.NoError(t, err)
 			}
 			o.settle()
 			// a duplicate wake-up message
-			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", ticket.RunID))
+			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", spec.RunID))
 			require.NoError(t, err)
 			assert.Len(t, o.blobs.Keys(), 2, "not yet")
 			o.ahead = time.Hour + time.Minute

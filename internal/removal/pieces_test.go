@@ -319,8 +319,8 @@ func count[T record.Resourceful](o *office) int {
 
 // old stores a run of that age that has ended then or, with the zero time, is active.
 func (o *office) old(id string, created, finished time.Time) {
-	ticket := lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
-	r := record.Run{Run: lifecycle.Accept(ticket, lifecycle.ChatPosition{Turn: 1}, created, created),
+	spec := lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
+	r := record.Run{Run: lifecycle.Accept(spec, lifecycle.ChatPosition{Turn: 1}, created, created),
 		Input: &record.Input{}}
 	if r.Status = lifecycle.Running; !finished.IsZero() {
 		r.Status, r.FinishedAt = lifecycle.Completed, finished

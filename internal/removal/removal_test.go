@@ -31,9 +31,9 @@ func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
 	items := &faulttable.Table{Inner: memtable.New(machine.Now)}
 	store := record.New(items, &memblob.Store{}, machine)
-	shell := &transition.Executor{Store: store, Host: machine, Log: log}
-	remover := &removal.Remover{Executor: shell, Store: store, Host: machine}
-	sweeper := &sweep.Sweeper{Executor: shell, Store: store, Queue: noQueue{}, Host: machine, Log: log}
+	executor := &transition.Executor{Store: store, Host: machine, Log: log}
+	remover := &removal.Remover{Executor: executor, Store: store, Host: machine}
+	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: noQueue{}, Host: machine, Log: log}
 	job := record.Job{
 		ID: machine.NewID(), Organization: "o", Kind: record.RemoveChat, Subject: "chat",
 		Due: machine.Now().Add(-time.Second),

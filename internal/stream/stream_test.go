@@ -108,7 +108,7 @@ func (s *stores) Commit(ctx context.Context, token string, ops ...table.Op) erro
 	return s.Table.Commit(ctx, token, ops...)
 }
 
-func newBench(t testing.TB, bell func(host.Host) stream.Notifier) *bench {
+func newBench(t testing.TB, notifier func(host.Host) stream.Notifier) *bench {
 	h := host.System()
 	counted := &reads{Table: memtable.New(h.Now)}
 	store := record.New(counted, &memblob.Store{}, h)
@@ -118,7 +118,7 @@ func newBench(t testing.TB, bell func(host.Host) stream.Notifier) *bench {
 		lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
 	stored := &stores{Table: memtable.New(h.Now)}
-	b := &bench{TB: t, reads: counted, stores: stored, feed: stream.New(stored, bell(h), h), store: store, host: h}
+	b := &bench{TB: t, reads: counted, stores: stored, feed: stream.New(stored, notifier(h), h), store: store, host: h}
 	b.T, _ = t.(*testing.T)
 	b.entry = record.Fresh(run)
 	b.save(func(*record.Run) {})
@@ -179,14 +179,14 @@ func next(t *testing.T, c <-chan stream.Event, name string) stream.Event {
 
 // both runs a test with notifications and with polling, in virtual time.
 func both(t *testing.T, test func(b *bench)) {
-	for name, bell := range map[string]func(host.Host) stream.Notifier{
+	for name, notifier := range map[string]func(host.Host) stream.Notifier{
 		"local notifier": func(host.Host) stream.Notifier { return stream.NewLocalNotifier() },
 		"polling": func(h host.Host) stream.Notifier {
 			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(newBench(t, bell)) })
+			synctest.Test(t, func(t *testing.T) { test(newBench(t, notifier)) })
 		})
 	}
 }

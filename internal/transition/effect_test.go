@@ -93,9 +93,9 @@ func (w *world) status(run string) lifecycle.Status {
 func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 	for _, size := range []int{1, 1000, 10_000} {
 		w := newWorld(t)
-		ticket, in := w.ticket("u"), input(size)
-		require.NoError(t, w.begin(t.Context(), ticket, in))
-		run := w.run(ticket.RunID)
+		spec, in := w.ticket("u"), input(size)
+		require.NoError(t, w.begin(t.Context(), spec, in))
+		run := w.run(spec.RunID)
 		found, err := w.Store.Input(t.Context(), run)
 		require.NoError(t, err)
 		assert.Equal(t, in, found)
@@ -279,15 +279,15 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 		},
 	} {
 		w := newWorld(t)
-		ticket := w.ticket("u")
-		slots, err := w.Slots(t.Context(), ticket)
+		spec := w.ticket("u")
+		slots, err := w.Slots(t.Context(), spec)
 		require.NoError(t, err)
 		a := transition.Acceptance{
-			Spec: ticket, Input: input(1), Slots: slots,
+			Spec: spec, Input: input(1), Slots: slots,
 			Chat: record.Fresh(lifecycle.Chat{ID: "c", OwnID: true, Organization: "o", User: "u"}),
 		}
 		spoil(&a)
-		_, err = w.Accept(t.Context(), w.Store.Begin(ticket.RunID), a)
+		_, err = w.Accept(t.Context(), w.Store.Begin(spec.RunID), a)
 		require.ErrorIs(t, err, record.ErrUnstorable, name)
 		assert.Empty(t, w.stored(), name)
 	}

@@ -69,12 +69,12 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	assert.Equal(t, "billed", *body.UsageStatus)
 
 	w = newWorld(t)
-	ticket, in := w.ticket("u"), input(1)
+	spec, in := w.ticket("u"), input(1)
 	in.Metadata = nil
-	require.NoError(t, w.begin(t.Context(), ticket, in))
-	w.claim(ticket.RunID)
-	w.do(ticket.RunID, plainly(transition.Change{Event: lifecycle.Complete{Work: work}}))
-	h, _, err := w.Store.DeliveryAt(t.Context(), ticket.RunID, 3)
+	require.NoError(t, w.begin(t.Context(), spec, in))
+	w.claim(spec.RunID)
+	w.do(spec.RunID, plainly(transition.Change{Event: lifecycle.Complete{Work: work}}))
+	h, _, err := w.Store.DeliveryAt(t.Context(), spec.RunID, 3)
 	require.NoError(t, err)
 	assert.Contains(t, h.Value.Body, `"metadata":{}`)
 }
@@ -93,9 +93,9 @@ func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 				if paused {
 					w.ask(run)
 				}
-				ticket := w.ticket("another")
-				ticket.Chat = "elsewhere"
-				require.NoError(t, w.begin(t.Context(), ticket, record.Input{Message: "x"}))
+				spec := w.ticket("another")
+				spec.Chat = "elsewhere"
+				require.NoError(t, w.begin(t.Context(), spec, record.Input{Message: "x"}))
 				before := w.run(run)
 				w.do(run, plainly(transition.Change{Event: lifecycle.Remove{KeepParked: true}}))
 				after := w.run(next)

@@ -221,7 +221,7 @@ func TestParkedMessageOfADeletedSenderFails(t *testing.T) {
 			s.send(intake.Message{Text: "first", ChatID: "c"})
 			parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
 			s.handle(t.Context(), <-s.nudges.sent)
-			s.move(parked, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
+			s.transition(parked, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
 			require.NoError(t, leave(s))
 			time.Sleep(lease)
 			s.handle(t.Context(), parked)

@@ -36,7 +36,7 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	previous := ""
 	for i, turn := range turns {
-		ticket := lifecycle.RunSpec{
+		spec := lifecycle.RunSpec{
 			RunID:        fmt.Sprintf("run%03d", i),
 			Organization: "o",
 			User:         "u",
@@ -44,12 +44,12 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 			Chat:         "c",
 		}
 		place := lifecycle.ChatPosition{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
-		r := record.Run{Run: lifecycle.Accept(ticket, place, machine.Now(), machine.Now())}
+		r := record.Run{Run: lifecycle.Accept(spec, place, machine.Now(), machine.Now())}
 		r.Status, r.Removed = turn.status, turn.removed
 		if !turn.removed {
 			r.Input = &record.Input{Message: turn.said}
 		}
-		tx := store.Begin(ticket.RunID)
+		tx := store.Begin(spec.RunID)
 		if turn.status == lifecycle.Completed && !turn.removed {
 			result, err := json.Marshal(Result{Answer: turn.answer})
 			require.NoError(t, err)
@@ -62,7 +62,7 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 		if !turn.gone {
 			require.NoError(t, tx.Commit(t.Context()))
 		}
-		previous = ticket.RunID
+		previous = spec.RunID
 	}
 	a := &attempt{Worker: &Worker{Store: store, MayReach: everyAgent}}
 	return a.history(t.Context(), record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})

@@ -23,9 +23,9 @@ import (
 
 // bells runs a test with the notifier of one process, and with polling.
 func bells(t *testing.T, test func(s *stage)) {
-	for name, bell := range map[string]func(host.Host) stream.Notifier{"local bell": local, "polling": polling} {
+	for name, notifier := range map[string]func(host.Host) stream.Notifier{"local bell": local, "polling": polling} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(newStage(t, bell)) })
+			synctest.Test(t, func(t *testing.T) { test(newStage(t, notifier)) })
 		})
 	}
 }

@@ -24,11 +24,11 @@ func takeovers() map[string]func(s *stage, run string) {
 	return map[string]func(s *stage, run string){
 		"another worker": func(s *stage, run string) {
 			// as if the lease had lapsed
-			s.move(run, lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
-			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
+			s.transition(run, lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
+			s.transition(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
-		"its end":     func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
-		"its removal": func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+		"its end":     func(s *stage, run string) { s.transition(run, lifecycle.Remove{}) },
+		"its removal": func(s *stage, run string) { s.transition(run, lifecycle.Remove{}); s.erase(run) },
 	}
 }
 
@@ -71,7 +71,7 @@ func TestRenewalSeesARequestedCancel(t *testing.T) {
 		s := newStage(t, mute)
 		run := s.post()
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
-			s.move(run, lifecycle.Cancel{})
+			s.transition(run, lifecycle.Cancel{})
 			hang(ctx)
 			return model.Reply{}, ctx.Err()
 		}
@@ -274,7 +274,7 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 		s := newStage(t, mute)
 		draws(s)
 		run := s.post()
-		s.overtake(itsRow, func() { s.move(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Minute)}) })
+		s.overtake(itsRow, func() { s.transition(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Minute)}) })
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		require.Len(t, s.result(run).Files, 1)
 		assert.Equal(t, "miaow", s.content(s.result(run).Files[0]))
@@ -287,7 +287,7 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 		s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
 			if commit && writes(ops, itsRow) && !writes(ops, "step/0") && !writes(ops, "status") {
 				tries++
-				s.move(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Duration(tries) * time.Minute)})
+				s.transition(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Duration(tries) * time.Minute)})
 			}
 		}
 		require.NoError(t, s.worker.Handle(t.Context(), run))
@@ -300,7 +300,7 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 		draws(s)
 		run := s.post()
 		s.overtake(itsRow, func() {
-			s.move(run, lifecycle.Cancel{})
+			s.transition(run, lifecycle.Cancel{})
 			synctest.Wait() // until the worker has read it
 		})
 		require.NoError(t, s.worker.Handle(t.Context(), run))

@@ -129,8 +129,8 @@ var scenarios = map[string]struct {
 	}, lifecycle.Failed},
 	"a run that was cancelled while its worker was gone": {func(s *stage) string {
 		run := s.post()
-		s.move(run, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
-		s.move(run, lifecycle.Cancel{})
+		s.transition(run, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
+		s.transition(run, lifecycle.Cancel{})
 		time.Sleep(lease)
 		return run
 	}, lifecycle.Cancelled},
@@ -196,11 +196,11 @@ func TestRunReachesTheSameEndWhicheverStoreCallFails(t *testing.T) {
 func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 	rivals := map[string]func(s *stage, run string){
 		"another worker": func(s *stage, run string) {
-			s.move(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(lease)})
+			s.transition(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(lease)})
 		},
-		"its end":          func(s *stage, run string) { s.move(run, lifecycle.Remove{}) },
-		"its cancellation": func(s *stage, run string) { s.move(run, lifecycle.Cancel{}) },
-		"its removal":      func(s *stage, run string) { s.move(run, lifecycle.Remove{}); s.erase(run) },
+		"its end":          func(s *stage, run string) { s.transition(run, lifecycle.Remove{}) },
+		"its cancellation": func(s *stage, run string) { s.transition(run, lifecycle.Cancel{}) },
+		"its removal":      func(s *stage, run string) { s.transition(run, lifecycle.Remove{}); s.erase(run) },
 	}
 	for name, act := range rivals {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 			run := s.post()
 			s.overtake(`"status":"completed"`, func() {
 				if name == "another worker" {
-					s.move(
+					s.transition(
 						run,
 						lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}},
 					) // as if the lease had lapsed
@@ -246,7 +246,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		run := s.post()
-		s.move(run, lifecycle.Remove{})
+		s.transition(run, lifecycle.Remove{})
 		s.erase(run)
 		require.NoError(t, s.worker.Handle(t.Context(), run), "a run that is gone asks for nothing")
 	})
@@ -263,7 +263,7 @@ func TestClaimWithALostResponseHolds(t *testing.T) {
 				return nil
 			}
 			s.table.after = nil
-			s.move(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Minute)})
+			s.transition(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Minute)})
 			return &table.Error{Kind: table.Unknown, Err: errors.New("cut")}
 		}
 		require.NoError(t, s.worker.Handle(t.Context(), run))
@@ -362,7 +362,7 @@ func cancels(reply model.Reply) func(s *stage) string {
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			fails := s.table.fails
 			s.table.fails = nil
-			s.move(run, lifecycle.Cancel{})
+			s.transition(run, lifecycle.Cancel{})
 			s.table.fails = fails
 			return reply, nil
 		}

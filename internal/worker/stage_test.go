@@ -161,7 +161,7 @@ func (s *stage) Converse(ctx context.Context, r model.Request, emit func(string)
 
 func (s *stage) Open(context.Context, string, []string) ([]tool.Offer, error) { return s.tools, nil }
 
-func newStage(t *testing.T, bell func(host.Host) stream.Notifier) *stage {
+func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	h := &clocks{Host: host.System()}
 	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
@@ -178,14 +178,14 @@ func newStage(t *testing.T, bell func(host.Host) stream.Notifier) *stage {
 	a, err := tenants.CreateAgent(t.Context(), s.who.Organization.ID, spec, true)
 	require.NoError(t, err)
 	s.agent = a.Value.ID
-	b := bell(h)
+	b := notifier(h)
 	s.feed = stream.New(s.frames, b, h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
-	shell := &transition.Executor{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Notifier: b, Host: h, Log: log,
+	executor := &transition.Executor{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Notifier: b, Host: h, Log: log,
 		Caps: tenants.Caps, StartDeadline: time.Hour}
-	s.intake = &intake.Intake{Executor: shell, Store: s.store, Tenants: tenants, Host: h}
+	s.intake = &intake.Intake{Executor: executor, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{
-		Executor: shell, Store: s.store, Known: s.store.Known(), Hub: s.feed, Host: h, Log: log, Lease: lease,
+		Executor: executor, Store: s.store, Known: s.store.Known(), Hub: s.feed, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
 		MayReach: tenants.SenderMayReach,
@@ -247,7 +247,7 @@ func (s *stage) file(name, content string) record.FileRef {
 }
 
 // move applies an event of another process.
-func (s *stage) move(run string, e lifecycle.Event) {
+func (s *stage) transition(run string, e lifecycle.Event) {
 	s.Helper()
 	_, _, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run,
 		*record.Tx) (transition.Change, error) {

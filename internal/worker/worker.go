@@ -404,11 +404,11 @@ func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) transi
 
 // reportBy is report with a change that may fail, and with the shell to use. change is called again for each retry.
 func (a *attempt) reportBy(
-	ctx context.Context, shell *transition.Executor, change func(lifecycle.Work, *record.Tx) (transition.Change, error),
+	ctx context.Context, executor *transition.Executor, change func(lifecycle.Work, *record.Tx) (transition.Change, error),
 ) error {
 	var began time.Duration
 	var trusted time.Time
-	e, _, err := shell.From(ctx, a.current(), func(r record.Run, tx *record.Tx) (transition.Change, error) {
+	e, _, err := executor.From(ctx, a.current(), func(r record.Run, tx *record.Tx) (transition.Change, error) {
 		now := a.Host.Now()
 		began, trusted = a.Host.Elapsed(), now.Add(a.trusted())
 		if !a.holds(r) {
@@ -607,11 +607,11 @@ func (a *attempt) keepLease(ctx context.Context) {
 }
 
 func (a *attempt) renew(ctx context.Context, within time.Duration) error {
-	shell := *a.Executor
-	shell.Store = a.Store.Within(within)
+	executor := *a.Executor
+	executor.Store = a.Store.Within(within)
 	ctx, cancel := a.Host.WithTimeout(ctx, within)
 	defer cancel()
-	err := a.reportBy(ctx, &shell, func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
+	err := a.reportBy(ctx, &executor, func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Renew{Work: w}}, nil
 	})
 	if err != nil {

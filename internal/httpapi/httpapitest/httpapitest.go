@@ -74,15 +74,15 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 	require.NoError(t, err)
 	q := localqueue.New()
 	t.Cleanup(q.Close)
-	bell := stream.NewLocalNotifier()
+	notifier := stream.NewLocalNotifier()
 	var written bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	shell := &transition.Executor{
-		Store: store, Queue: q, Timer: localtimer.New(q), Notifier: bell, Host: machine, Log: log, Caps: tenants.Caps,
+	executor := &transition.Executor{
+		Store: store, Queue: q, Timer: localtimer.New(q), Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
 		StartDeadline: time.Hour, ProcessID: "b",
 	}
-	in := &intake.Intake{Executor: shell, Store: store, Tenants: tenants, Host: machine}
-	live := stream.New(memtable.New(machine.Now), bell, machine)
+	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
+	live := stream.New(memtable.New(machine.Now), notifier, machine)
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: prometheus.NewRegistry(), MaxBody: 1 << 20,
@@ -103,7 +103,7 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 		set(&c)
 	}
 	return API{
-		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Executor: shell, Items: items, Written: &written,
+		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Executor: executor, Items: items, Written: &written,
 	}
 }
 

@@ -100,18 +100,18 @@ func (w *world) deploy(t *tape) *deployment {
 	d := &deployment{store: record.New(t, w.blobs, t)}
 	log := slog.New(slog.DiscardHandler)
 	tenants := w.tenants(d.store, t)
-	shell := &transition.Executor{Store: d.store, Queue: t, Timer: t, Notifier: stream.Polling{}, Host: t, Log: log,
+	executor := &transition.Executor{Store: d.store, Queue: t, Timer: t, Notifier: stream.Polling{}, Host: t, Log: log,
 		Caps: tenants.Caps, StartDeadline: startDeadline}
-	d.intake = &intake.Intake{Executor: shell, Store: d.store, Tenants: tenants, Host: t}
+	d.intake = &intake.Intake{Executor: executor, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
-		Executor: shell, Store: d.store, Known: d.store.Known(),
+		Executor: executor, Store: d.store, Known: d.store.Known(),
 		Hub:  stream.New(nil, stream.Polling{Host: t, Every: time.Second}, t),
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},
 		MayReach: tenants.SenderMayReach,
 	}
-	d.sweeper = &sweep.Sweeper{Executor: shell, Store: d.store, Queue: t, Host: t, Log: log}
+	d.sweeper = &sweep.Sweeper{Executor: executor, Store: d.store, Queue: t, Host: t, Log: log}
 	return d
 }
 
