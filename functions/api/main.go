@@ -23,7 +23,8 @@ func main() {
 			return nil, err
 		}
 		server, err := edge.New(p, 0, edge.A2A, func(c *service.Config) {
-			server := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log, Window: c.ObserveWindow}
+			server := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log,
+				Window: c.ObserveWindow}
 			c.MCP = server.For
 		})
 		if err != nil {

@@ -6,7 +6,7 @@
 // answered by a text (a question) or by a data part like the body of a resume request (approvals). No state is
 // kept between requests.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, feed, view, record, tenant,
+// The package must not know HTTP, nor how runs are executed. It imports intake, stream, view, record, tenant,
 // lifecycle, host and problem.
 package a2aserver
 

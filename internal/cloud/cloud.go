@@ -178,8 +178,9 @@ func New(
 	notifier := stream.Polling{Host: machine, Every: pollEvery}
 	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), notifier, machine)
 	p.Executor = &transition.Executor{
-		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine), Notifier: notifier,
-		Host: machine, Log: log,
+		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine),
+		Notifier: notifier,
+		Host:     machine, Log: log,
 		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, OnTransition: p.Metrics.Transition,
 	}
 	return p, nil

@@ -74,7 +74,7 @@ func childMain(grammar string) {
 }
 
 // readInChild reads a file in a child process when it is its group's turn. The error is a [Fault], or, if the content
-// was not judged: that of ctx, of fetching the file, or of starting the child.
+// was not decided: that of ctx, of fetching the file, or of starting the child.
 func readInChild(ctx context.Context, group, grammar string, open Open) (string, error) {
 	leave, err := reading.take(ctx, group)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/httpapi/httpapitest"
 )
 
-// An alarm counts what is logged as an error: a client that hangs up must not ring it.
+// An alarm counts what is logged as an error: a client that hangs up must not raise it.
 func TestAClientThatHangsUpIsNoError(t *testing.T) {
 	e := httpapitest.New(t)
 	var log bytes.Buffer

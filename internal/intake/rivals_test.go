@@ -73,7 +73,7 @@ func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 	}
 	rivals := map[string]func(w *world, active record.Run){
 		"its end": func(w *world, active record.Run) {
-			w.move(active.ID(), transition.Change{Event: lifecycle.Remove{KeepParked: true}})
+			w.transition(active.ID(), transition.Change{Event: lifecycle.Remove{KeepParked: true}})
 		},
 		"a question": func(w *world, active record.Run) {
 			if active.Status == lifecycle.Queued && active.Attempt == 0 {

@@ -77,7 +77,7 @@ func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 				assert.Equal(t, first.Run.ID(), second.Run.ID(), name)
 				assert.Equal(t, first.Parked, second.Parked, name)
 				if run := w.run(first.Run.ID()); run.Status == lifecycle.Queued && first.Parked == nil {
-					w.move(run.ID(),
+					w.transition(run.ID(),
 						transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 				}
 			}
@@ -163,7 +163,7 @@ func TestMessageAnswersOnlyASingleQuestion(t *testing.T) {
 			require.True(t, found)
 			assert.Equal(t, "the answer", d.List[0].Message)
 		}
-		w.move(run, transition.Change{Event: lifecycle.Remove{KeepParked: true}})
+		w.transition(run, transition.Change{Event: lifecycle.Remove{KeepParked: true}})
 		_, err = w.Followup(t.Context(), w.who, run, "too late", "")
 		assert.Equal(t, "run_not_active", code(err), name)
 	}
@@ -338,7 +338,7 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 	}
 	w.who.Organization.Budget = nil
 	w.claim(first.ID())
-	w.move(first.ID(), transition.Change{
+	w.transition(first.ID(), transition.Change{
 		Event: lifecycle.Complete{
 			Work: lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}},
 		},
@@ -479,7 +479,7 @@ func TestDeletedChatStoresAJob(t *testing.T) {
 		run := w.post(intake.Message{Text: "x", ChatID: "c", CallbackURL: "https://example.com/hook"}).Run
 		w.post(intake.Message{Text: "parked", ChatID: "c", Enqueue: true})
 		if idle {
-			w.move(run.ID(), transition.Change{Event: lifecycle.Remove{}})
+			w.transition(run.ID(), transition.Change{Event: lifecycle.Remove{}})
 		}
 		id, err := w.DeleteChat(t.Context(), w.who, "c")
 		require.NoError(t, err)

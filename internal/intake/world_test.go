@@ -25,8 +25,8 @@ func (w *world) post(m intake.Message) intake.Posted {
 	return posted
 }
 
-// move makes a transition of a worker.
-func (w *world) move(run string, c transition.Change) {
+// transition makes a transition of a worker.
+func (w *world) transition(run string, c transition.Change) {
 	w.t.Helper()
 	_, _, err := w.Executor.Do(
 		w.t.Context(),
@@ -40,7 +40,7 @@ func (w *world) move(run string, c transition.Change) {
 var work = lifecycle.Work{Attempt: 1}
 
 func (w *world) claim(run string) {
-	w.move(run, transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
+	w.transition(run, transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 }
 
 // ask pauses a run for humans.
@@ -50,7 +50,7 @@ func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	for i, k := range kinds {
 		pending = append(pending, lifecycle.Pending{ID: string(rune('i' + i)), Kind: k})
 	}
-	w.move(
+	w.transition(
 		run,
 		transition.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending,
 			ExpiresAt: w.Host.Now().Add(time.Hour)}},
@@ -59,7 +59,7 @@ func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 
 func (w *world) complete(run string) {
 	w.claim(run)
-	w.move(run, transition.Change{Event: lifecycle.Complete{Work: work}})
+	w.transition(run, transition.Change{Event: lifecycle.Complete{Work: work}})
 }
 
 // stored returns the versions of all items.

@@ -458,7 +458,7 @@ type PendingWork struct {
 	Again   time.Time // when to reconcile the run again; zero if it has ended
 }
 
-// Next returns what a run needs now. boot is the id of the only living process, or empty (see [Lease.Lapsed]).
+// Next returns what a run needs now. processID is the id of the only living process, or empty (see [Lease.Lapsed]).
 func Next(r Run, now time.Time, processID string) PendingWork {
 	switch r.Status {
 	case Queued:

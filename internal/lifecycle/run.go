@@ -129,7 +129,7 @@ type Lease struct {
 	Until     time.Time `json:"until"`
 }
 
-// Lapsed reports whether the lease no longer protects its holder. If boot is not empty, it is the id of the only
+// Lapsed reports whether the lease no longer protects its holder. If processID is not empty, it is the id of the only
 // living process, so that the leases of all other processes are void.
 func (l Lease) Lapsed(now time.Time, processID string) bool {
 	return l.Holder == "" || !l.Until.After(now) || (processID != "" && l.ProcessID != processID)
@@ -187,7 +187,7 @@ type ChatPosition struct {
 	Slots    Slots
 }
 
-// Accept makes the queued run of a ticket at a position of its chat. It must start by startBy.
+// Accept makes the queued run of a specification at a position of its chat. It must start by startBy.
 func Accept(t RunSpec, p ChatPosition, now, startBy time.Time) Run {
 	return Run{
 		RunSpec: t, Epoch: p.Epoch, Turn: p.Turn, Previous: p.Previous, Parked: p.Parked, Slots: p.Slots,

@@ -4,7 +4,7 @@
 // A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result
 // has its id, and the tool get_run waits again. No state is kept between requests.
 //
-// The package must not know how runs are executed. It imports intake, feed, view, record, tenant, tool for names,
+// The package must not know how runs are executed. It imports intake, stream, view, record, tenant, tool for names,
 // problem, host and the protocol's library.
 package mcpserver
 

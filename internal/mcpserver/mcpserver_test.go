@@ -34,8 +34,10 @@ func (h *ticking) Now() time.Time {
 	return h.Host.Now().Add(time.Duration(h.looks.Add(1)) * time.Millisecond)
 }
 
-// newFace is a server without a feed: waiting for a run panics.
-func newServer(t *testing.T) (server *mcpserver.Server, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
+// newServer is a server without streams: waiting for a run panics.
+func newServer(
+	t *testing.T,
+) (server *mcpserver.Server, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
 	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
 	tenants = tenant.New(store, store.Known(), h, tenant.Defaults{

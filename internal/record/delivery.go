@@ -76,7 +76,7 @@ func shifted(id string, by uint64) string {
 // NudgeID is the id of a wake-up message about the delivery: <run id>/<sequence>.
 func (h Delivery) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
-// Claimed says whether a sender has claimed the delivery. Where only one process runs, boot is its process id, and
+// Claimed says whether a sender has claimed the delivery. Where only one process runs, processID is its id, and
 // claims of others are void; else processID is empty.
 func (h Delivery) Claimed(now time.Time, processID string) bool {
 	return h.Claim != "" && h.ClaimUntil.After(now) && (processID == "" || h.ProcessID == processID)

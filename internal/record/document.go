@@ -92,7 +92,7 @@ func (s *Store) getBlob(ctx context.Context, key string) (b []byte, err error) {
 	return nil, err
 }
 
-// Input is what a request brought besides its ticket.
+// Input is what a request brought besides its specification.
 type Input struct {
 	Message     string            `json:"message,omitempty"`
 	Files       []FileRef         `json:"files,omitempty"`

@@ -136,9 +136,9 @@ const DueShards = table.DueShards
 
 // DueItem names an item that is due.
 type DueItem struct {
-	Kind  string // run, hook, job, file, or one of a newer version
-	ID    string // of a hook: the run's id
-	Place string // among the items of the id: a hook's sequence number
+	Kind  string // run, hook (a webhook delivery), job, file, or one of a newer version
+	ID    string // of a delivery: the run's id
+	Place string // among the items of the id: a delivery's sequence number
 }
 
 // Due lists at most limit items of a shard that were due before until, the oldest first.

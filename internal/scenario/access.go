@@ -494,7 +494,7 @@ func rightScenarios() (stories []Story) {
 	}})
 }
 
-// keyID is the id of the teller's key.
+// keyID is the id of the actor's key.
 func (x *Actor) keyID(admin *Actor) string {
 	x.Helper()
 	for _, k := range admin.get("/api-keys?limit=100").is(200).list("api_keys") {

@@ -145,7 +145,7 @@ const secretWord = "swordfish"
 // thing is an object: values for the placeholders of paths and bodies.
 type thing map[string]string
 
-// make makes an object of a kind with the teller's own key.
+// make makes an object of a kind with the actor's own key.
 func (x *Actor) make(kind string) thing {
 	x.Helper()
 	switch kind {

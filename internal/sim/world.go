@@ -64,14 +64,14 @@ type world struct {
 	blobs  *memblob.Store
 	frames *memtable.Table
 	quiet  bool // faults have ended
-	// models misbehave and panic, users leave, the feed hangs: in every other world, as less gets done there
-	strange   bool
-	queueDown bool
-	feedBack  time.Time // until then the feed hangs
-	queue     *bag
-	checker   *checker
-	pushes    map[string][]received
-	effects   map[string]int // unsafe tool calls by key
+	// models misbehave and panic, users leave, the streams' table hangs: in every other world, as less gets done there
+	strange     bool
+	queueDown   bool
+	streamsBack time.Time // until then the streams' table hangs
+	queue       *bag
+	checker     *checker
+	pushes      map[string][]received
+	effects     map[string]int // unsafe tool calls by key
 
 	processes []*deployment
 	people    []tenant.Principal
@@ -261,7 +261,7 @@ func (w *world) deploy(name string) {
 	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
 	frames := &faulttable.Table{
 		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // no caller waits that long: it hangs
-		Before: func(faulttable.Call) faulttable.Fault { return w.feedFault(p) },
+		Before: func(faulttable.Call) faulttable.Fault { return w.streamFault(p) },
 		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
 	}
 	d.hub = stream.New(frames, stream.Polling{Host: m, Every: time.Second}, m)
@@ -412,21 +412,21 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 	return f
 }
 
-// feedFault makes the feed hang for minutes, for all readers and writers, or fail once. Only writers of frames and
-// checks for readers are affected here: for readers, the text that they have in the end is checked.
-func (w *world) feedFault(p *process) faulttable.Fault {
+// streamFault makes the streams' table hang for minutes, for all readers and writers, or fail once. Only writers of
+// frames and checks for readers are affected here: for readers, the text that they have in the end is checked.
+func (w *world) streamFault(p *process) faulttable.Fault {
 	if p.dead {
 		die()
 	}
 	if !w.quiet && w.strange && w.chance.Float64() < w.rate/20 {
 		w.count("feed hangs")
 		w.note("feed hangs", 0)
-		w.feedBack = w.now.Add(time.Duration(w.chance.Int64N(int64(3 * lease))))
+		w.streamsBack = w.now.Add(time.Duration(w.chance.Int64N(int64(3 * lease))))
 	}
 	switch {
 	case w.quiet:
 		return faulttable.None
-	case w.feedBack.After(w.now):
+	case w.streamsBack.After(w.now):
 		return faulttable.Slow
 	case w.maybe("feed down"):
 		return faulttable.Down

@@ -18,7 +18,7 @@ type group struct {
 	hub     *Hub
 	store   *record.Store
 	place   place
-	readers int    // guarded by the feed's mutex
+	readers int    // guarded by the hub's mutex
 	asks    string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
 
 	mu       sync.Mutex

@@ -39,7 +39,7 @@ func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 			leave()
 			for range out {
 			}
-			require.Zero(b, b.feed.Groups())
+			require.Zero(b, b.hub.Groups())
 			time.Sleep(time.Second)
 			again, leaveAgain := context.WithCancel(b.Context())
 			leave, out = leaveAgain, b.follow(again)
@@ -63,7 +63,7 @@ func TestFirstReaderGetsTextThatIsNotJournalledYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 		ctx, cancel := context.WithCancel(t.Context())
-		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
+		w := b.hub.Writer(b.entry.Value.ID(), 1, "", false)
 		go w.Run(ctx, time.Second)
 		w.Append(ctx, "said to nobody")
 		w.Step(ctx, events.StepEvent{Index: 1, Kind: "tool", Name: "t", State: "started"})
@@ -222,7 +222,7 @@ func BenchmarkReconnect(b *testing.B) {
 			pieces(b, p, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				err := p.feed.Follow(b.Context(), p.store, record.Of("o"), p.entry.Value.ID(), time.Minute,
+				err := p.hub.Follow(b.Context(), p.store, record.Of("o"), p.entry.Value.ID(), time.Minute,
 					func(e stream.Event) error {
 						require.Len(b, *e.Text, 100_000)
 						return stream.ErrStop

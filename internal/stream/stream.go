@@ -7,7 +7,7 @@
 //
 // The readers of a run in one process form a group: one of them reads the tables for all, the text so far is held
 // once, and each reader is sent the difference to what it was sent before, at its own pace. A slow reader never slows
-// a run and needs no buffer. The work itself never waits for the feed: its output is collected and stored in the
+// a run and needs no buffer. The work itself never waits for the streams: its output is collected and stored in the
 // background.
 //
 // The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view and
@@ -27,13 +27,13 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Lifetimes of the rows of the feed.
+// Lifetimes of the rows of the streams.
 const (
 	watchLife = time.Minute // a watch row; renewed at half of it
 	frameLife = 5 * time.Minute
 )
 
-// callTime bounds each call of the feed's table, so that neither work nor streams wait longer for data that may be
+// callTime bounds each call of the hub's table, so that neither work nor streams wait longer for data that may be
 // lost.
 const callTime = time.Second
 
@@ -47,12 +47,12 @@ type Hub struct {
 	groups map[place]*group
 }
 
-// New makes a feed over its own table.
+// New makes a hub over its own table.
 func New(t table.Table, b Notifier, h host.Host) *Hub {
 	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{}}
 }
 
-// Notifier returns the notifier of the feed.
+// Notifier returns the notifier of the hub.
 func (f *Hub) Notifier() Notifier { return f.notifier }
 
 func framesPart(run string) string { return "run/" + run }

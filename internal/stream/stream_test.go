@@ -25,14 +25,14 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// bench is a feed and a store with one running run.
+// bench is a hub and a store with one running run.
 type bench struct {
 	testing.TB
 	T *testing.T // nil in a benchmark
 
 	reads  *reads
 	stores *stores
-	feed   *stream.Hub
+	hub    *stream.Hub
 	store  *record.Store
 	entry  record.RunEntity
 	host   host.Host
@@ -63,7 +63,7 @@ func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return r.Table.Get(ctx, keys...)
 }
 
-// stores is the feed's table: it counts the writes, and fails or hangs if configured.
+// stores is the hub's table: it counts the writes, and fails or hangs if configured.
 type stores struct {
 	table.Table
 	commits atomic.Int64
@@ -118,7 +118,7 @@ func newBench(t testing.TB, notifier func(host.Host) stream.Notifier) *bench {
 		lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
 	stored := &stores{Table: memtable.New(h.Now)}
-	b := &bench{TB: t, reads: counted, stores: stored, feed: stream.New(stored, notifier(h), h), store: store, host: h}
+	b := &bench{TB: t, reads: counted, stores: stored, hub: stream.New(stored, notifier(h), h), store: store, host: h}
 	b.T, _ = t.(*testing.T)
 	b.entry = record.Fresh(run)
 	b.save(func(*record.Run) {})
@@ -131,14 +131,14 @@ func (b *bench) save(change func(*record.Run)) {
 	tx := b.store.Begin(b.host.NewID())
 	b.entry = tx.PutRun(b.entry)
 	require.NoError(b, tx.Commit(b.Context()))
-	b.feed.Notifier().Notify(b.entry.Value.ID())
+	b.hub.Notifier().Notify(b.entry.Value.ID())
 }
 
 func (b *bench) follow(ctx context.Context) <-chan stream.Event {
 	out := make(chan stream.Event, 1000)
 	go func() {
 		defer close(out)
-		err := b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
+		err := b.hub.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
 			func(e stream.Event) error {
 				out <- e
 				return nil
@@ -159,8 +159,8 @@ func (b *bench) writer(ctx context.Context, attempt int, text string) *stream.Wr
 
 func (b *bench) watched(attempt int, text string) *stream.Writer {
 	b.Helper()
-	require.NoError(b, b.feed.Watch(b.Context(), b.entry.Value.ID()))
-	return b.feed.Writer(b.entry.Value.ID(), attempt, text, true)
+	require.NoError(b, b.hub.Watch(b.Context(), b.entry.Value.ID()))
+	return b.hub.Writer(b.entry.Value.ID(), attempt, text, true)
 }
 
 // next returns the next event that is no heartbeat.
@@ -196,7 +196,7 @@ func TestDeltasArriveInOrderWhileWatched(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
 		assert.Empty(b, *next(b.T, out, stream.Init).Text)
-		w := b.feed.Writer(b.entry.Value.ID(), 1, "", false)
+		w := b.hub.Writer(b.entry.Value.ID(), 1, "", false)
 		w.Append(ctx, "unseen") // there is no reader yet
 		go w.Run(ctx, time.Second)
 		time.Sleep(time.Second)
@@ -349,7 +349,7 @@ func TestPanickingReadBlocksNoOtherReader(t *testing.T) {
 		failed := make(chan any)
 		go func() {
 			defer func() { failed <- recover() }()
-			_ = b.feed.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
+			_ = b.hub.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
 				func(stream.Event) error { return nil })
 		}()
 		synctest.Wait()
@@ -381,7 +381,7 @@ func TestStalledReadersShareOneCopyOfTheText(t *testing.T) {
 		before := heap()
 		for range readers {
 			reading.Go(func() {
-				assert.NoError(t, b.feed.Follow(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(),
+				assert.NoError(t, b.hub.Follow(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(),
 					15*time.Second, func(e stream.Event) error {
 						if e.Event == stream.Delta {
 							<-goOn
@@ -408,7 +408,7 @@ func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
 		next(b.T, out, stream.Init)
-		err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
+		err := b.hub.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
 			func(stream.Event) error {
 				b.Error("it saw the run")
 				return nil
@@ -430,7 +430,7 @@ func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 		next(t, out, stream.Init)
 		go func() {
 			for ctx.Err() == nil {
-				err := b.feed.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
+				err := b.hub.Follow(ctx, b.store, record.Of("other"), b.entry.Value.ID(), 15*time.Second,
 					func(stream.Event) error { return nil })
 				assert.Error(t, err)
 				_ = b.host.Sleep(ctx, 100*time.Millisecond)

@@ -142,7 +142,7 @@ func (w *Writer) wakeUp() {
 }
 
 // Run stores the output for readers, and polls every so often whether there are any, until ctx ends; then it stores
-// the rest. Each call of the feed's table takes at most callTime.
+// the rest. Each call of the hub's table takes at most callTime.
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	sub := w.hub.notifier.Subscribe(w.run)
 	defer sub.Close()

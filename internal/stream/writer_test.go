@@ -158,7 +158,7 @@ func TestReadersSeeTheWholeTextDespiteFailuresAndReplacements(t *testing.T) {
 		both(t, func(b *bench) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			ctx, cancel := context.WithCancel(b.Context())
-			w := b.feed.Writer(b.entry.Value.ID(), 1, "", r.IntN(2) == 0)
+			w := b.hub.Writer(b.entry.Value.ID(), 1, "", r.IntN(2) == 0)
 			go w.Run(ctx, time.Second)
 			out := b.follow(ctx)
 			text, kept := "", ""

@@ -5,7 +5,7 @@
 // a worker or a sender it sends a nudge, and postpones the item's due time, so that items at the front do not starve
 // the others.
 //
-// It imports move, record, lifecycle, queue, problem, events, table and host.
+// It imports transition, record, lifecycle, queue, problem, events and host.
 package sweep
 
 import (

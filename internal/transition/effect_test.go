@@ -76,7 +76,8 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 				for _, m := range w.moved {
 					told = append(told, m.After.ID())
 				}
-				assert.Equal(t, strings.Fields(o.run+" "+o.next), told, "%s: who counts moves is told of all", name)
+				assert.Equal(t, strings.Fields(o.run+" "+o.next), told,
+					"%s: the counter of transitions is called for each", name)
 				assert.Equal(t, after.Status, w.moved[0].After.Status, name)
 			}
 		}

@@ -292,7 +292,7 @@ func (m *Executor) promote(
 }
 
 // Slots finds slots for accepted work: free numbers, or overflow slots where there are none. The errors are those of
-// Doors.
+// [Executor.Admissions].
 func (m *Executor) Slots(ctx context.Context, t lifecycle.RunSpec) (lifecycle.Slots, error) {
 	user, organization, err := m.Admissions(ctx, t.Organization, t.User)
 	return lifecycle.Slots{User: user.Slot(t.RunID), Organization: organization.Slot(t.RunID)}, err

@@ -21,8 +21,8 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// bells runs a test with the notifier of one process, and with polling.
-func bells(t *testing.T, test func(s *stage)) {
+// notifiers runs a test with the notifier of one process, and with polling.
+func notifiers(t *testing.T, test func(s *stage)) {
 	for name, notifier := range map[string]func(host.Host) stream.Notifier{"local bell": local, "polling": polling} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newStage(t, notifier)) })
@@ -36,7 +36,7 @@ func renews(ops []table.Op) bool {
 
 func TestHangingFeedDoesNotLoseTheLease(t *testing.T) {
 	for _, watched := range []bool{false, true} {
-		bells(t, func(s *stage) {
+		notifiers(t, func(s *stage) {
 			slow(s)
 			s.frames.before = func(ctx context.Context, _ bool, _ []table.Op) { hang(ctx) }
 			id := s.post()
@@ -62,7 +62,7 @@ func TestHangingFeedDoesNotLoseTheLease(t *testing.T) {
 }
 
 func TestHangingCancelPollDoesNotLoseTheLease(t *testing.T) {
-	bells(t, func(s *stage) {
+	notifiers(t, func(s *stage) {
 		slow(s)
 		s.table.before = func(ctx context.Context, commit bool, _ []table.Op) {
 			if !commit && s.beating.Load() {
@@ -77,7 +77,7 @@ func TestHangingCancelPollDoesNotLoseTheLease(t *testing.T) {
 }
 
 func TestHangingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
-	bells(t, func(s *stage) {
+	notifiers(t, func(s *stage) {
 		slow(s)
 		renewals := 0
 		s.table.before = func(ctx context.Context, commit bool, ops []table.Op) {
@@ -96,7 +96,7 @@ func TestHangingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 }
 
 func TestWorkEndsIfTheLeaseCannotBeRenewed(t *testing.T) {
-	bells(t, func(s *stage) {
+	notifiers(t, func(s *stage) {
 		var stopped time.Duration
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			began := time.Now()
@@ -118,7 +118,7 @@ func TestWorkEndsIfTheLeaseCannotBeRenewed(t *testing.T) {
 }
 
 func TestCancelEndsARunningCallAtOnce(t *testing.T) {
-	bells(t, func(s *stage) {
+	notifiers(t, func(s *stage) {
 		s.worker.Drain = drain
 		var why error
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {

@@ -44,7 +44,7 @@ type stage struct {
 	host   *clocks
 	store  *record.Store
 	table  *hooked // of runs
-	frames *hooked // the table of the feed
+	frames *hooked // the table of the streams
 	feed   *stream.Hub
 	intake *intake.Intake
 	worker *worker.Worker
@@ -246,7 +246,7 @@ func (s *stage) file(name, content string) record.FileRef {
 	return f.Ref()
 }
 
-// move applies an event of another process.
+// transition applies an event of another process.
 func (s *stage) transition(run string, e lifecycle.Event) {
 	s.Helper()
 	_, _, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run,

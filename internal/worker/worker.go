@@ -4,8 +4,8 @@
 // number of the attempt. The worker stops calling models and tools when its lease may have ended by either of its own
 // clocks.
 //
-// It imports move, record, lifecycle, agent, feed, view, extract, problem and host, and the ports model, tool, blob
-// and table.
+// It imports transition, record, lifecycle, agent, stream, view, extract, problem and host, and the ports model,
+// tool, blob and table.
 package worker
 
 import (
@@ -402,9 +402,10 @@ func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) transi
 	})
 }
 
-// reportBy is report with a change that may fail, and with the shell to use. change is called again for each retry.
+// reportBy is report with a change that may fail, and with the executor to use. change is called again for each retry.
 func (a *attempt) reportBy(
-	ctx context.Context, executor *transition.Executor, change func(lifecycle.Work, *record.Tx) (transition.Change, error),
+	ctx context.Context, executor *transition.Executor, change func(lifecycle.Work, *record.Tx) (transition.Change,
+		error),
 ) error {
 	var began time.Duration
 	var trusted time.Time

@@ -78,7 +78,8 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 	var written bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	executor := &transition.Executor{
-		Store: store, Queue: q, Timer: localtimer.New(q), Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
+		Store: store, Queue: q, Timer: localtimer.New(q), Notifier: notifier, Host: machine, Log: log,
+		Caps:          tenants.Caps,
 		StartDeadline: time.Hour, ProcessID: "b",
 	}
 	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
@@ -103,7 +104,8 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 		set(&c)
 	}
 	return API{
-		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Executor: executor, Items: items, Written: &written,
+		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Executor: executor, Items: items,
+		Written: &written,
 	}
 }
 
