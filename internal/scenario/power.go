@@ -181,7 +181,7 @@ func powerScenarios() []Story {
 	}
 }
 
-// boss is an operator whose user belongs to a actor's organization.
+// boss is an operator whose user belongs to an actor's organization.
 type boss struct {
 	*Actor
 
