@@ -63,13 +63,13 @@ help: ## print this help
 
 ##@ Work
 
-run: ## serve the API on this machine (settings: see README)
+run: ## serve the API on this machine (settings: docs/settings.md)
 	$(GO) run $(TAGS) ./functions/local
 
 check: ## before every commit: format, vet, linters and fast tests of what differs from main; all, where nothing does
 	@wrong=$$(gofmt -l $(SOURCES)); [ -z "$$wrong" ] || { echo "make fmt formats these:"; echo "$$wrong"; exit 1; }
 	$(GO) vet $(TAGS) ./...
-	$(TOOLS) golangci-lint run $$(scripts/changed.sh)
+	$(TOOLS) golangci-lint run --allow-parallel-runners $$(scripts/changed.sh)
 	$(TEST) -short $$(scripts/changed.sh)
 
 fmt: ## format the Go files
@@ -150,7 +150,7 @@ requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have 
 	$(GO) test -tags peers,pebblegozstd -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
 
 lint: ## run the linters
-	$(TOOLS) golangci-lint run ./...
+	$(TOOLS) golangci-lint run --allow-parallel-runners ./...
 
 vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
 	$(TOOLS) govulncheck ./...

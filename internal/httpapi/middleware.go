@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -120,7 +121,13 @@ func ofTheAPI(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, Base+"/") || r.URL.Path == Base
 }
 
+// pattern is the route of a request; empty for none. A path with an empty or a relative part has none: the mux would
+// answer with a redirect in HTML.
 func (s *Server) pattern(r *http.Request) string {
+	asked := r.URL.EscapedPath()
+	if clean := path.Clean(asked); clean != asked && clean+"/" != asked {
+		return ""
+	}
 	_, pattern := s.mux.Handler(r)
 	return pattern
 }

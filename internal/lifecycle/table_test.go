@@ -244,7 +244,7 @@ func TestImpossibleTransitionsAreRefusedWithTheirReason(t *testing.T) {
 	}
 }
 
-// The hazards of HAZARDS section 1 that concern the core only.
+// Hazards that concern the core only.
 func TestHazard05StaleExpiryTimer(t *testing.T) {
 	r := sample(AwaitingInput)
 	r.Pause, r.ExpiresAt = 2, now.Add(71*time.Hour)

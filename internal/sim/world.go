@@ -384,6 +384,7 @@ func (w *world) port(p *process, what string) {
 		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 {
 			still = lease - time.Duration(w.chance.Int64N(int64(w.skew)))
 		}
+		w.say("freeze for %s", still)
 		p.frozen = w.now.Add(still)
 	}
 	w.yield(a)
@@ -409,6 +410,9 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 	f := all[1+w.chance.IntN(len(all)-1)]
 	w.count("table " + f.String())
 	w.note(f.String(), len(c.Ops))
+	if !c.Commit {
+		w.say("the fault is that of a read, which fails")
+	}
 	return f
 }
 

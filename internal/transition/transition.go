@@ -358,8 +358,12 @@ func (m *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		m.OnTransition(o)
 	}
 	if r.Status != o.Before.Status {
-		m.Log.Debug("run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
-			"organization_id", r.Organization)
+		level := slog.LevelDebug
+		if r.Status == lifecycle.TimedOut || r.Status == lifecycle.Failed {
+			level = slog.LevelInfo // its error is told to its client alone: it may have the client's words
+		}
+		m.Log.Log(ctx, level, "run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
+			"active_ms", r.ActiveMS, "limit_ms", r.LimitMS, "organization_id", r.Organization)
 	}
 	if o.Nudge {
 		id := r.ID()

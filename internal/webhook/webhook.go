@@ -36,7 +36,7 @@ import (
 	"agentplatform/internal/seal"
 )
 
-// The rules of delivery (API.md, Webhooks).
+// The rules of delivery (docs/guarantees.md).
 const (
 	maxTries     = 8
 	firstRetry   = 5 * time.Second
@@ -66,7 +66,7 @@ type Sender struct {
 	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
 	// empty.
 	ProcessID string
-	// Tried is called after every try. It may be nil.
+	// Tried is called after every try of a delivery. It may be nil.
 	Tried func(delivered bool)
 }
 
@@ -159,7 +159,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	return s.settle(ctx, claimed, o)
 }
 
-// gone says whether the run of a delivery has been deleted.
+// isOrphan says whether the run of a delivery has been deleted.
 func (s *Sender) isOrphan(ctx context.Context, h record.Delivery) (bool, error) {
 	_, err := s.Store.LiveRun(ctx, record.System(), h.RunID)
 	if problem.Is(err, "not_found") {

@@ -53,3 +53,14 @@ func TestEveryRouteNeedsAKeyButTheOpenOnes(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, w.Code, p)
 	}
 }
+
+func TestPathThatIsNotCleanIsNotFound(t *testing.T) {
+	e := httpapitest.New(t)
+	for _, path := range []string{"/runs//steps", "/runs/./steps", "/runs/x/../y", "//runs", "/agents//"} {
+		w := e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+path, nil))
+		httpapitest.Sane(t, w)
+		assert.Equal(t, http.StatusNotFound, w.Code, path)
+	}
+	w := e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/chats/a%2F%2Fb", nil))
+	assert.Contains(t, w.Body.String(), "a//b", "an id with slashes is a name like any other")
+}
