@@ -116,7 +116,7 @@ func (m *Executor) From(
 		}
 	}
 	return e, lifecycle.Outcome{},
-		problem.Retry(fmt.Errorf("run %s changed %d times while it was being moved", e.Value.ID(), attempts))
+		problem.Retry(fmt.Errorf("run %s changed %d times during one transition", e.Value.ID(), attempts))
 }
 
 // Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
