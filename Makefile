@@ -207,7 +207,8 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 ##@ Upkeep
 
 golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, settings table)
-	$(TEST) ./internal/lifecycle ./internal/httpapi/service ./internal/setting -update
+	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage' ./internal/lifecycle \
+	  ./internal/httpapi/service ./internal/setting -update
 
 record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
 	$(GO) test -tags peers,pebblegozstd -count 1 -run TestContract ./internal/model/openaimodel ./internal/model/anthropicmodel ./internal/model/bedrockmodel -record

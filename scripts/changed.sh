@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the packages that differ from where this branch left main, as folders for the go command, and with them the
-# rules of imports. It prints ./... where main is not known, where nothing differs, and where a change of the modules or
+# Prints the packages that differ from where this branch left main, as folders for the go command, and with them those
+# that check the whole: the rules of imports, the document of the API, the names in the pages. It prints ./... where main is not known, where nothing differs, and where a change of the modules or
 # of the linters' rules concerns every package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ files=$(git diff --name-only "$base"; git ls-files --others --exclude-standard)
 [ -n "$files" ] || everything
 if grep -qE '^(go\.mod|go\.sum|\.golangci\.yml)$' <<<"$files"; then everything; fi
 
-folders=./internal/imports
+folders=$'./internal/imports\n./internal/httpapi/service\n./internal/docs'
 while read -r file; do
   # testdata and the like belong to the package above; a package may have no file that is built without a tag.
   folder=$(dirname "$file")

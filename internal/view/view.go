@@ -32,7 +32,7 @@ type Run struct {
 	Result          json.RawMessage    `json:"result"`
 	Usage           Usage              `json:"usage"`
 	Parked          []Parked           `json:"parked"`
-	Attempt         int                `json:"attempt"`
+	Attempt         int                `json:"attempt" doc:"how often a worker has claimed the run; 0 before the first"`
 	CreatedAt       string             `json:"created_at"`
 	QueuedAt        *string            `json:"queued_at"`
 	StartedAt       *string            `json:"started_at"`
