@@ -100,7 +100,7 @@ const (
 	callTime        = 10 * time.Minute
 )
 
-// Work executes the loop. The error is that of ctx, of [Task.Journal], of [Task.Go] or of [Task.Over]; the run then
+// Work executes the loop. The error is that of ctx, of [Task.Journal], of [Task.CheckLease] or of [Task.BudgetExceeded]; the run then
 // has not ended, and the Result has only its steps. Every other failure, of the model too, is a Result with a
 // Failure.
 func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
@@ -305,7 +305,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 
 // converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and
 // said the number of bytes of text that were streamed for it. failure is why the run must fail; err is that of ctx or
-// of Go.
+// of CheckLease.
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {

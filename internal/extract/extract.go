@@ -29,7 +29,7 @@ const (
 	maxUnpacked = 64 << 20 // bytes that a document unpacks to
 	maxDepth    = 500      // of elements within elements
 	maxFile     = 20 << 20 // bytes of a file that are read
-	cutNote     = "\n[cut: the text is cutNote]"
+	cutNote     = "\n[cut: the text is longer]"
 )
 
 // ErrKind is returned for kinds of files whose text is not read.

@@ -176,7 +176,7 @@ func TestPDFTextIsRead(t *testing.T) {
 	})))
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(got), extract.MaxText+100)
-	assert.Contains(t, got, "[cut: the text is cutNote]")
+	assert.Contains(t, got, "[cut: the text is longer]")
 }
 
 // Each PDF makes its reader use too much memory or time: the child process ends, not this one.

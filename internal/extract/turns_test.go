@@ -34,7 +34,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 	assert.False(t, isIn(much[1]))
 	third, again := turns.join("third"), turns.join("little")
 	turns.leave("much")
-	assert.False(t, isIn(third), "there are ninety-nine, but it was the turn of the group that waited for cutNote")
+	assert.False(t, isIn(third), "there are ninety-nine, but it was the turn of the group that waited for longer")
 	assert.True(t, isIn(much[1]))
 	turns.leave("much")
 	assert.True(t, isIn(third), "a group that has had its turn stands behind the others")

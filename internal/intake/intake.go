@@ -110,7 +110,7 @@ func (in *Intake) pause(ctx context.Context, try int) error {
 }
 
 // errAgain says that what a decision was based on has changed.
-var errAgain = errors.New("intake: judge the message again")
+var errAgain = errors.New("intake: decide about the message again")
 
 type request struct {
 	*Intake

@@ -371,7 +371,7 @@ func TestDiagramFollowsTheTable(t *testing.T) {
 			fmt.Fprintf(&b, "    %s --> [*]\n", s)
 		}
 	}
-	b.WriteString("```\n\n| move | from | to | when |\n|---|---|---|---|\n")
+	b.WriteString("```\n\n| transition | from | to | when |\n|---|---|---|---|\n")
 	join := func(list []Status) string {
 		var s []string
 		for _, x := range list {

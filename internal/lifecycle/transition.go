@@ -97,7 +97,7 @@ type PauseTimer struct {
 }
 
 // ErrRefused matches every [Refusal].
-var ErrRefused = errors.New("the move is not possible")
+var ErrRefused = errors.New("the transition is not possible")
 
 // Refusal is the error of a transition that is not possible. Nothing has changed.
 type Refusal struct {
@@ -152,7 +152,7 @@ func (o *Outcome) refuse(reason Reason) error {
 func Apply(r Run, e Event, now time.Time) (Outcome, error) {
 	m, ok := transitions[e.Transition()]
 	if !ok {
-		panic("lifecycle: no such move: " + e.Transition())
+		panic("lifecycle: no such transition: " + e.Transition())
 	}
 	o := Outcome{Before: r, After: r}
 	if !slices.Contains(m.From, r.Status) {

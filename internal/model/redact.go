@@ -14,7 +14,7 @@ import (
 // Redact returns a failure whose text may be shown to whoever waits for the run: providers repeat parts of
 // requests in their messages and name addresses of our network. From the text it removes every credential that was
 // sent in the header or in the address, in whatever encoding it is repeated, and every network address. It removes
-// too much rather than too little. The log gets the text with addresses but without credentials; see [Whole]. The
+// too much rather than too little. The log gets the text with addresses but without credentials; see [Unredacted]. The
 // result has the kind and the wait of err. An error that is no [Error] is returned as it is.
 func Redact(err error, address string, sent http.Header) error {
 	var e *Error

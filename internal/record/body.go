@@ -65,7 +65,7 @@ const (
 	BodiesRemoved = "removed"
 )
 
-// lookAgain adds that job, for a run for which a worker or a webhook sender may still write.
+// recheck adds that job, for a run for which a worker or a webhook sender may still write.
 func (tx *Tx) recheck(ctx context.Context, r Run) {
 	if tx.err != nil || r.Attempt == 0 && !r.Callback {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentplatform/internal/problem"
@@ -205,4 +206,15 @@ func (s *Store) EraseDeliveries(ctx context.Context, run, writeID string) error 
 			return err
 		}
 	}
+}
+
+// ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when
+// it is malformed.
+func ParseDeliveryID(id string) (run string, sequence int, ok bool) {
+	run, n, ok := strings.Cut(id, "/")
+	if !ok {
+		return "", 0, false
+	}
+	sequence, err := strconv.Atoi(n)
+	return run, sequence, err == nil
 }

@@ -621,14 +621,3 @@ func (tx *Tx) dropNames(ctx context.Context, run string, names ...string) {
 		}
 	}
 }
-
-// ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when
-// it is malformed.
-func ParseDeliveryID(id string) (run string, sequence int, ok bool) {
-	run, n, ok := strings.Cut(id, "/")
-	if !ok {
-		return "", 0, false
-	}
-	sequence, err := strconv.Atoi(n)
-	return run, sequence, err == nil
-}

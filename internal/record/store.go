@@ -21,7 +21,7 @@ type Scope struct {
 	all          bool
 }
 
-// Of is the scope of one organization, or of [Nobody].
+// Of is the scope of one organization, or of [NoOrganization].
 func Of(organization string) Scope { return Scope{organization: organization} }
 
 // System is the scope of the platform's own workers, which see everything.

@@ -11,8 +11,9 @@ import (
 )
 
 // Tx is a unit of work: writes that [Tx.Commit] makes together, or not at all. Its methods are named after what they
-// write. Most only collect writes; those that take a context read first, or put a large value into the blob store,
-// which nothing names before the commit. It is not safe for concurrent use.
+// write. Most only collect writes; some of those that take a context read first, or put a large value into the blob
+// store, which nothing names before the commit: the job that removes it, should there be no commit, is committed at
+// once. It is not safe for concurrent use.
 //
 // The first error is kept: after it further calls do nothing, and Commit returns it.
 type Tx struct {
@@ -23,8 +24,8 @@ type Tx struct {
 }
 
 // Begin begins a unit of work. Every item that it writes carries the write id, by which a repetition recognises its own
-// commit: so the id belongs to this unit of work, and to those that are decided again in its place after a conflict,
-// and to nothing else.
+// commit: so the id belongs to this unit of work, to those that are decided again in its place after a conflict, and
+// besides at most to commits that only delete.
 func (s *Store) Begin(writeID string) *Tx { return &Tx{store: s, writeID: writeID} }
 
 // WriteID is the id in all items that the unit of work writes.

@@ -39,7 +39,7 @@ const (
 )
 
 // ErrStop is returned by a sink to end a stream without an error.
-var ErrStop = errors.New("feed: enough")
+var ErrStop = errors.New("stream: enough")
 
 // follower sends the stream of one run to one reader.
 type follower struct {

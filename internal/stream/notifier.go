@@ -24,7 +24,7 @@ type Notifier interface {
 
 // Subscription is a subscription to notifications.
 type Subscription interface {
-	// Wait returns true if there was a notification since the last Wait (or since Listen), false after d, and ctx's
+	// Wait returns true if there was a notification since the last Wait (or since Subscribe), false after d, and ctx's
 	// error if that ends first.
 	Wait(ctx context.Context, d time.Duration) (rung bool, err error)
 	// Close ends the subscription.

@@ -139,7 +139,7 @@ func (f *Hub) frames(ctx context.Context, run string, attempt int, after int64) 
 	for _, item := range items {
 		var frame events.Frame
 		if err := json.Unmarshal(item.Body, &frame); err != nil {
-			return nil, false, fmt.Errorf("feed: %s: %w", item.Key, err)
+			return nil, false, fmt.Errorf("stream: %s: %w", item.Key, err)
 		}
 		list = append(list, frame)
 	}

@@ -65,7 +65,7 @@ type Item struct {
 	Key
 	Owner   string    // the organization that owns it, "-" for none; never empty
 	Version int64     // 1 after a put with Absent, plus 1 with each VersionIs, 0 after an unconditional put
-	WriteID string    // write id: the transition that wrote it
+	WriteID string    // id of the commit that wrote it
 	Schema  int       // version of the body's schema
 	Due     time.Time // when it must be reconciled; zero: never
 	Expires time.Time // from then on it counts as absent, and is removed later; zero: never

@@ -8,12 +8,12 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// lookAgain is after how long a stream's right is checked again without a notification: other processes change rights,
+// checkEvery is after how long a stream's right is checked again without a notification: other processes change rights,
 // too.
 const checkEvery = 20 * time.Second
 
 // Right is a reader's right to a stream. It is checked again when rights have changed in this process, when it expires,
-// and every lookAgain.
+// and every checkEvery.
 type Right struct {
 	tenants   *Tenants
 	principal Principal

@@ -5,7 +5,7 @@
 // clocks.
 //
 // It imports transition, record, lifecycle, agent, stream, view, extract, problem and host, and the ports model,
-// tool, blob and table.
+// tool and blob.
 package worker
 
 import (

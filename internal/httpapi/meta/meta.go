@@ -20,12 +20,13 @@ type health struct {
 
 // Routes adds the area's operations to a server, with profiles of the process if pprof says so.
 func Routes(s *httpapi.Server, pprof bool) {
+	up := health{Status: "ok"}
+	up.Version, up.Commit = version.Read()
 	httpapi.Register(s, httpapi.Operation{
 		Method: "GET", Path: "/healthz", Open: true,
 		ID: "health", Tag: "meta", Summary: "Whether the service is up",
 	}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
-		v, commit := version.Read()
-		return &httpapi.Answer[health]{Body: health{Status: "ok", Version: v, Commit: commit}}, nil
+		return &httpapi.Answer[health]{Body: up}, nil
 	})
 	docsRoutes(s)
 	operatorRoutes(s, pprof)

@@ -14,7 +14,7 @@ import (
 // mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may.
 func (h *handlers) mcpRoutes() {
 	h.Describe(huma.Operation{
-		Method: http.MethodPost, Path: "/mcp", OperationID: "mcp", Tags: []string{"faces"},
+		Method: http.MethodPost, Path: "/mcp", OperationID: "mcp", Tags: []string{"protocols"},
 		Summary:     "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol, without sessions. Needs level `run`.",
 		Responses:   map[string]*huma.Response{"200": {Description: "A JSON-RPC answer"}},

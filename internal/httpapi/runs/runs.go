@@ -30,7 +30,7 @@ func (h *handlers) runRoutes() {
 	}, h.listRuns)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/runs/cancel", Level: tenant.LevelRun,
-		ID: "cancel-runs", Tag: "runs", Summary: "Cancel all active runs that Match",
+		ID: "cancel-runs", Tag: "runs", Summary: "Cancel all active runs that match",
 	}, h.cancelMany)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/runs/{run_id}", Level: tenant.LevelRead, OfRun: true,

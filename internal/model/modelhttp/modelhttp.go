@@ -93,7 +93,7 @@ func (e Endpoint) Stream(
 	}
 }
 
-// Redact is [model.Discreet] for this endpoint: it removes the endpoint's credentials and addresses from a
+// Redact is [model.Redact] for this endpoint: it removes the endpoint's credentials and addresses from a
 // failure's text.
 func (e Endpoint) Redact(err error) error { return model.Redact(err, e.URL, e.Header) }
 

@@ -94,7 +94,7 @@ const (
 	recordRun            = "internal/record/run.go"
 	recordFile           = "internal/record/file.go"
 	recordSlot           = "internal/record/slot.go"
-	recordLedger         = "internal/record/ledger.go"
+	recordIdempotency    = "internal/record/idempotency.go"
 	streamFollow         = "internal/stream/follow.go"
 	streamProgress       = "internal/stream/progress.go"
 )
@@ -119,8 +119,8 @@ func Bugs() []Bug {
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
 
 		// Owners who use the same names.
-		one("a key is everybody's in its organization", recordLedger, `return organization + "/" + user + "/" + hex`, `return organization + "/" + hex`),
-		one("a key is everybody's", recordLedger, `return organization + "/" + user + "/" + hex`, `return hex`),
+		one("a key is everybody's in its organization", recordIdempotency, `return organization + "/" + user + "/" + hex`, `return organization + "/" + hex`),
+		one("a key is everybody's", recordIdempotency, `return organization + "/" + user + "/" + hex`, `return hex`),
 
 		// Models that lie.
 		one("a call goes by the id that the model gave it", agentReply, `call := record.Call{ID: strconv.Itoa(n), Name`, `_ = strconv.Itoa(n)

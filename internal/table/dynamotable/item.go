@@ -22,7 +22,7 @@ const (
 	sortAttribute     = "sk"
 	ownerAttribute    = "owner"
 	versionAttribute  = "version"
-	writeIDAttribute  = "move"
+	writeIDAttribute  = "move" // stored items have this name
 	schemaAttribute   = "schema"
 	bodyAttribute     = "body"
 	dueShardAttribute = "due_shard"

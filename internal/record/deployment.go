@@ -1,0 +1,53 @@
+package record
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// deployment says when the deployment began.
+type deployment struct {
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "began"} }
+
+// oldSecretKey is where versions before stored run tokens keep the secret that signs them, and when the deployment
+// began. The item is deleted: such a version, when it runs again, makes a new one.
+func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
+
+// EnsureDeployment stores, the first time, when the deployment began, and deletes the secret that once signed run
+// tokens. The errors are those of a read and of [Tx.Commit]; where the begin is stored already, a failed write is no
+// error.
+func (s *Store) EnsureDeployment(ctx context.Context) error {
+	for range 3 {
+		items, err := s.read(ctx, deploymentKey(), oldSecretKey())
+		if err != nil {
+			return err
+		}
+		began, old := Fresh(deployment{CreatedAt: s.host.Now()}), items[1]
+		tx := s.Begin(s.host.NewID())
+		if old != nil {
+			e, err := decode[deployment](old)
+			if err != nil {
+				return err
+			}
+			began.Value = e.Value
+			tx.delete(oldSecretKey(), table.VersionIs(old.Version))
+		}
+		if items[0] == nil {
+			put(tx, began, table.Item{Key: deploymentKey(), Owner: NoOrganization})
+		}
+		err = tx.Commit(ctx)
+		if items[0] != nil {
+			return nil //nolint:nilerr // not every process may write; another one deletes it
+		}
+		if !isStale(err) {
+			return err
+		}
+	}
+	return problem.Retry(nil)
+}

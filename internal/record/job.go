@@ -1,0 +1,61 @@
+package record
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/table"
+)
+
+// Job is work that goes on after the request that stored it: it is due until it is done.
+type Job struct {
+	ID           string    `json:"job_id"`
+	Organization string    `json:"organization_id"`
+	Kind         JobKind   `json:"kind"`
+	Subject      string    `json:"subject"` // the id of a chat, a user, a run, ..., or a blob's key
+	OwnID        bool      `json:"own_id,omitzero"`
+	Epoch        int       `json:"epoch,omitzero"` // of the deleted chat
+	Cursor       string    `json:"cursor,omitzero"`
+	Due          time.Time `json:"-"`
+}
+
+// JobKind says what a job does.
+type JobKind string
+
+// The kinds of job.
+const (
+	RemoveChat         JobKind = "remove_chat"
+	RemoveUser         JobKind = "remove_user"
+	RemoveOrganization JobKind = "remove_organization"
+	RemoveGroup        JobKind = "remove_group"
+	RemoveToolkit      JobKind = "remove_toolkit"
+	RemoveBlob         JobKind = "remove_blob" // of a toolkit that does not name it, or no longer
+	RemoveBody         JobKind = "remove_body" // of a message that became no run, or of a deleted run
+	Retention          JobKind = "retention"   // due every day
+)
+
+// JobEntity is a job with what is needed to write it again.
+type JobEntity = Entity[Job]
+
+func jobKey(id string) table.Key { return table.Key{Part: "job/" + id, Sort: headSort} }
+
+// PutJob writes a job and returns it as it is after the commit.
+func (tx *Tx) PutJob(e JobEntity) JobEntity {
+	return put(tx, e, table.Item{Key: jobKey(e.Value.ID), Owner: e.Value.Organization, Due: e.Value.Due})
+}
+
+// DeleteJob ends a job on condition that it is as it was read.
+func (tx *Tx) DeleteJob(e JobEntity) {
+	tx.delete(jobKey(e.Value.ID), table.VersionIs(e.version))
+}
+
+// Job reads a job; found is false when it is done.
+func (s *Store) Job(ctx context.Context, id string) (e JobEntity, found bool, err error) {
+	items, err := s.read(ctx, jobKey(id))
+	if err != nil || items[0] == nil {
+		return e, false, err
+	}
+	e, err = decode[Job](items[0])
+	e.Value.Due = items[0].Due
+	return e, err == nil, err
+}

@@ -1,0 +1,39 @@
+package record
+
+import (
+	"time"
+)
+
+// Organization is a tenant.
+type Organization struct {
+	ID        string `json:"organization_id"`
+	Name      string `json:"name"`
+	UserCap   int    `json:"user_cap,omitzero"`         // 0: the deployment's default
+	Cap       int    `json:"organization_cap,omitzero"` // 0: the deployment's default
+	RateLimit int    `json:"rate_limit,omitzero"`       // requests per minute and key; 0: the deployment's default
+	RateBurst int    `json:"rate_burst,omitzero"`
+
+	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
+
+	RetentionDays int     `json:"run_retention_days,omitzero"` // 0: runs are kept
+	Budget        *Budget `json:"budget,omitzero"`
+
+	// Sealed for the organization.
+	Secret         string    `json:"webhook_secret,omitzero"`
+	PreviousSecret string    `json:"previous_webhook_secret,omitzero"`
+	PreviousUntil  time.Time `json:"previous_until,omitzero"` // until then both secrets are in use
+
+	Deleted   bool      `json:"deleted,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+func (o Organization) placed() (string, string, string) { return "organization", o.ID, o.ID }
+
+// Limits are an organization's limits; 0 is not set.
+type Limits struct {
+	UserCap   int `json:"user_cap,omitzero"`
+	Cap       int `json:"organization_cap,omitzero"`
+	RateLimit int `json:"rate_limit,omitzero"`
+	RateBurst int `json:"rate_burst,omitzero"`
+}
