@@ -100,9 +100,9 @@ const (
 	callTime        = 10 * time.Minute
 )
 
-// Work executes the loop. The error is that of ctx, of [Task.Journal], of [Task.CheckLease] or of [Task.BudgetExceeded]; the run then
-// has not ended, and the Result has only its steps. Every other failure, of the model too, is a Result with a
-// Failure.
+// Work executes the loop. The error is that of ctx, of [Task.Journal], of [Task.CheckLease] or of
+// [Task.BudgetExceeded]; the run then has not ended, and the Result has only its steps. Every other failure, of the
+// model too, is a Result with a Failure.
 func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	s := &session{Loop: l, Task: t, steps: slices.Clone(t.Steps)}
 	if len(t.Agent.Spec.OutputSchema) > 0 && string(t.Agent.Spec.OutputSchema) != "null" {

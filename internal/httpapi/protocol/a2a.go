@@ -27,7 +27,8 @@ func (h *handlers) a2aRoutes() {
 		Responses: map[string]*huma.Response{"200": {Description: "A JSON-RPC answer, or a stream of them"}},
 	})
 	h.Describe(huma.Operation{
-		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Tags: []string{"protocols"}, Parameters: parameters,
+		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Tags: []string{"protocols"},
+		Parameters:  parameters,
 		Summary:     "An agent's A2A card",
 		Description: "Needs level `read`.",
 		Responses:   map[string]*huma.Response{"200": {Description: "The card, for clients of both versions"}},
