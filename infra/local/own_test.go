@@ -307,8 +307,8 @@ func TestALostNudgeIsFoundByTheSweeper(t *testing.T) {
 }
 
 func aStreamComesLineByLine(t *testing.T, w world) {
-	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t), "message", "one\n/sleep 3s\ntwo",
-		"streaming", "true"))
+	response, err := http.DefaultClient.Do(w.chatRequest(t, "agent_id", w.agent(t),
+		"message", "count\n/stream 40 250ms", "streaming", "true"))
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	require.Equal(t, "application/x-ndjson", response.Header.Get("Content-Type"))
