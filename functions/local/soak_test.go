@@ -119,10 +119,8 @@ func (w *workers) one(ctx context.Context) {
 	case 2, 3:
 		form = append(form, "chat_id", fmt.Sprint("chat-", rand.IntN(50)), "on_conflict", "enqueue", "wait", "false")
 	}
-	v := w.until(ctx, func(ctx context.Context, p *program) (int, map[string]any,
-		error) {
-		return p.post(ctx, form...)
-	})
+	post := func(ctx context.Context, p *program) (int, map[string]any, error) { return p.post(ctx, form...) }
+	v := w.until(ctx, post)
 	run, _ := v["run_id"].(string)
 	if run == "" {
 		return // five are parked

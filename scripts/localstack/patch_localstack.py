@@ -70,6 +70,8 @@ P = [
     # CloudFormation repeated a CreateFunction that had taken over a minute on a busy machine, and found it made
     ("aws/connect.py", "else Config()\n", "else Config(read_timeout=600)\n"),
     ("services/lambda_/event_source_mapping/pollers/sqs_poller.py", "WaitTimeSeconds=min(self.maximum_batching_window, DEFAULT_MAX_WAIT_TIME_SECONDS)", "WaitTimeSeconds=20"),
+    # a full garbage collection of the gigabyte that it holds stopped everything for a second, several times a minute
+    ("runtime/main.py", "        runtime.run()\n", "        import gc; gc.freeze(); gc.set_threshold(100_000, 20, 100)\n        runtime.run()\n"),
     # a third of the time of the one thread that serves all requests went into parsing the same few content types
     ("../twisted/web/http.py", "def _parseContentType(line: bytes) -> bytes:\n", "@__import__(\"functools\").lru_cache(maxsize=256)\ndef _parseContentType(line: bytes) -> bytes:\n"),
 ]
