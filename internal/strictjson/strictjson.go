@@ -11,12 +11,15 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -177,8 +180,72 @@ func fault(err error) error {
 	return fmt.Errorf("%s %s (at byte %d)", place, what, at.ByteOffset)
 }
 
+// TypeError says that a value has another type than what it is read into, without a word of Go.
+type TypeError struct {
+	Place  string // of the value, as of [Place]; empty for the text's own
+	Wanted string // what it must be, like "must be a string"
+}
+
+func (e *TypeError) Error() string {
+	return cmp.Or(strings.TrimPrefix(e.Place, "."), "it") + " " + e.Wanted
+}
+
 // Unmarshal decodes JSON of a client into a structure. Names of members are case-sensitive: the standard library
 // accepts "Level" for "level", so that two parsers could disagree which of two is meant. Unknown members are ignored.
-// A duplicate member or invalid syntax is an error; the error is a [jsonv2.SemanticError] if a value has the wrong
-// type.
-func Unmarshal(raw []byte, into any) error { return jsonv2.Unmarshal(raw, into) }
+// A duplicate member or invalid syntax is an error; the error is a [*TypeError] if a value has the wrong type. It is in
+// words for the sender.
+func Unmarshal(raw []byte, into any) error {
+	err := jsonv2.Unmarshal(raw, into)
+	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		return &TypeError{Place(wrong.JSONPointer), wanted(wrong.GoType)}
+	}
+	if err != nil {
+		return fault(err)
+	}
+	return nil
+}
+
+// Place is a place in a JSON text as errors name it: .model.name, .tools[3]. The names in it are the sender's.
+func Place(p jsontext.Pointer) string {
+	var b strings.Builder
+	for name := range p.Tokens() {
+		if name != "" && strings.Trim(name, "0123456789") == "" {
+			b.WriteString("[" + name + "]")
+		} else {
+			b.WriteString("." + name)
+		}
+		if b.Len() > maxPlace {
+			return strings.ToValidUTF8(b.String()[:maxPlace], "") + "…"
+		}
+	}
+	return b.String()
+}
+
+// wanted says what a value must be, in the words of JSON.
+func wanted(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "must be a time, like 2026-01-31T12:00:00Z"
+	case t == nil, reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return "has a wrong type"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "must be a string"
+	case reflect.Bool:
+		return "must be true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "must be a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "must be a number"
+	case reflect.Slice, reflect.Array:
+		return "must be a list"
+	case reflect.Struct, reflect.Map:
+		return "must be an object"
+	}
+	return "has a wrong type"
+}

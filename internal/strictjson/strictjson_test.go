@@ -1,10 +1,13 @@
 package strictjson_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/big"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,6 +85,64 @@ func TestWithinRefusesOnlyWhatExceedsALimit(t *testing.T) {
 			require.ErrorContains(t, err, want, in)
 		}
 	}
+}
+
+// everything has a member of each kind that clients' JSON is read into.
+type everything struct {
+	Text   string            `json:"text"`
+	Yes    bool              `json:"yes"`
+	Whole  int               `json:"whole"`
+	Long   *int64            `json:"long"`
+	Number float64           `json:"number"`
+	List   []everything      `json:"list"`
+	Names  map[string]string `json:"names"`
+	Raw    json.RawMessage   `json:"raw"`
+	At     time.Time         `json:"at"`
+	Few    uint8             `json:"few"`
+}
+
+// A sender is told where its value is wrong and what it must be, without a word of Go.
+func TestAWrongTypeIsToldInWordsOfJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`7`:                       "it must be an object",
+		`{"text":7}`:              "text must be a string",
+		`{"yes":"x"}`:             "yes must be true or false",
+		`{"whole":1.5}`:           "whole must be a whole number",
+		`{"long":"x"}`:            "long must be a whole number",
+		`{"number":[]}`:           "number must be a number",
+		`{"list":{}}`:             "list must be a list",
+		`{"list":[{},{"yes":1}]}`: "list[1].yes must be true or false",
+		`{"names":{"a.b":1}}`:     "names.a.b must be a string",
+		`{"text":"a"`:             "the JSON is cut off",
+		`{"a":1,"a":2}`:           "/a stands twice (at byte 7)",
+	} {
+		require.EqualError(t, strictjson.Unmarshal([]byte(text), new(everything)), want, text)
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	for _, s := range []string{
+		`{"list":[{"list":7}]}`, `{"names":{"Go":1}}`, `[`, "{\"\xff\":1}", `{"text":"\ud800"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		err := strictjson.Unmarshal(raw, new(everything))
+		if err == nil {
+			return
+		}
+		text := err.Error()
+		assert.Less(t, len(text), 400)
+		assert.True(t, utf8.ValidString(text), "%q", text)
+		if bytes.ContainsRune(raw, '\\') { // names may have any letters
+			return
+		}
+		for _, word := range []string{"json:", "jsontext", "unmarshal", "struct", "RawMessage"} {
+			if !bytes.Contains(raw, []byte(word)) {
+				assert.NotContains(t, text, word)
+			}
+		}
+	})
 }
 
 func FuzzValue(f *testing.F) {
