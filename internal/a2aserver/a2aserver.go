@@ -14,13 +14,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -53,7 +56,6 @@ type Reply struct {
 // request is a JSON-RPC request.
 type request struct {
 	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
 	Method  string          `json:"method"`
 	Params  json.RawMessage `json:"params"`
 }
@@ -88,32 +90,23 @@ type call struct {
 	*Server
 
 	who   tenant.Principal
-	agent record.Agent
+	agent catalog.Agent
 	id    json.RawMessage
 	dialect
 }
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
-// Forbidden, Limited or Unavailable: the agent does not exist or may not be used, or a limit is reached. Errors
-// that the protocol has a code for are in the reply.
-func (f *Server) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
-	a, err := f.agent(ctx, p, agent)
+// Unauthenticated, Forbidden, Limited or Unavailable: the agent does not exist or may not be used, the key has ended
+// meanwhile, or a limit is reached. Errors that the protocol has a code for are in the reply.
+func (s *Server) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
+	a, err := s.agent(ctx, p, agent)
 	if err != nil {
 		return Reply{}, err
 	}
-	var r request
-	c := &call{Server: f, who: p, agent: a, id: json.RawMessage("null")}
-	var wrong *jsonv2.SemanticError
-	err = strictjson.Unmarshal(body, &r)
-	if errors.As(err, &wrong) { // batches above all: the protocol has none
-		return c.fault(&fault{invalidRequest, "a request is one object, with a method: batches are not taken"}), nil
-	}
-	if err != nil {
-		// the client gets it as the response
-		return c.fault(&fault{parseError, "the body is not JSON"}), nil //nolint:nilerr // the client is told
-	}
-	if len(r.ID) > 0 {
-		c.id = r.ID
+	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null")}
+	r, refused := c.read(body)
+	if refused != nil {
+		return c.fault(refused), nil
 	}
 	if r.JSONRPC != "2.0" {
 		return c.fault(&fault{invalidRequest, `jsonrpc must be "2.0"`}), nil
@@ -127,18 +120,59 @@ func (f *Server) Call(ctx context.Context, p tenant.Principal, agent string, bod
 	if err == nil {
 		return reply, nil
 	}
-	if ours, ok := problem.As(err); ok &&
-		(ours.Kind == problem.Forbidden || ours.Kind == problem.Limited || ours.Kind == problem.Unavailable) {
+	if ours, ok := problem.As(err); ok && slices.Contains(ofHTTP, ours.Kind) {
 		return Reply{}, err
 	}
-	return c.fault(f.faultOf(err)), nil
+	return c.fault(s.faultOf(err)), nil
 }
 
-func (f *Server) agent(ctx context.Context, p tenant.Principal, id string) (record.Agent, error) {
-	if !host.ValidID(id) {
-		return record.Agent{}, problem.Missing("agent " + id)
+// ofHTTP are the kinds of problem that are the answer to the HTTP request, without a word of the protocol.
+var ofHTTP = []problem.Kind{problem.Unauthenticated, problem.Forbidden, problem.Limited, problem.Unavailable}
+
+// read reads a request, and notes its id for the reply, also to a request that is refused.
+func (c *call) read(body []byte) (r request, refused *fault) {
+	var named struct {
+		ID json.RawMessage `json:"id"`
 	}
-	e, err := record.Resource[record.Agent](ctx, f.Store, p.Scope(), id)
+	err := strictjson.Unmarshal(body, &named)
+	if errors.As(err, new(*strictjson.TypeError)) { // batches above all: the protocol has none
+		return r, &fault{invalidRequest, "a request is one object: batches are not taken"}
+	}
+	if err != nil {
+		return r, &fault{parseError, "the body is not JSON"}
+	}
+	switch jsontext.Value(named.ID).Kind() {
+	case '{', '[', 't', 'f':
+		return r, &fault{invalidRequest, "id must be a string, a number or null"}
+	case '"', '0':
+		c.id = named.ID
+	}
+	if err := strictjson.Unmarshal(body, &r); err != nil {
+		return r, &fault{invalidRequest, err.Error()}
+	}
+	return r, nil
+}
+
+// readParams reads the parameters of a method. It returns a fault.
+func readParams(params json.RawMessage, into any) error {
+	if len(params) == 0 {
+		return &fault{invalidParams, "params must be an object"}
+	}
+	err := strictjson.Unmarshal(params, into)
+	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		return &fault{invalidParams, "params" + wrong.Place + " " + wrong.Wanted}
+	}
+	if err != nil {
+		return &fault{invalidParams, "params: " + err.Error()}
+	}
+	return nil
+}
+
+func (s *Server) agent(ctx context.Context, p tenant.Principal, id string) (catalog.Agent, error) {
+	if !host.ValidID(id) {
+		return catalog.Agent{}, problem.Missing("agent " + id)
+	}
+	e, err := record.Resource[catalog.Agent](ctx, s.Store, p.Scope(), id)
 	if err == nil {
 		err = p.MayUse(e.Value)
 	}
@@ -151,14 +185,14 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 		return Reply{}, &fault{pushNotSupported, "tasks are not pushed; POST /chat takes a callback_url"}
 	case send, eventStream:
 		var in sendParams
-		if err := strictjson.Unmarshal(params, &in); err != nil {
-			return Reply{}, &fault{invalidParams, err.Error()}
+		if err := readParams(params, &in); err != nil {
+			return Reply{}, err
 		}
 		return c.send(ctx, in, what == eventStream)
 	}
 	var in taskParams
-	if err := strictjson.Unmarshal(params, &in); err != nil {
-		return Reply{}, &fault{invalidParams, err.Error()}
+	if err := readParams(params, &in); err != nil {
+		return Reply{}, err
 	}
 	e, err := c.run(ctx, in.ID)
 	if err != nil {
@@ -213,7 +247,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 		window = 0
 	}
 	e, err := c.Hub.Until(ctx, c.Store, c.who.Scope(), run, window,
-		func(r record.Run) bool { return r.Status.Settled() })
+		func(r record.Run) bool { return r.Status.EndedOrWaiting() })
 	if err == nil {
 		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
 	}
@@ -228,11 +262,18 @@ func (c *call) startRun(ctx context.Context, m message, text string, streamed bo
 	if text == "" {
 		return "", &fault{invalidParams, "message.parts must have a text or data"}
 	}
+	if len(m.MessageID) > maxMessageID {
+		return "", &fault{invalidParams,
+			fmt.Sprintf("message.messageId must have at most %d printable ASCII characters", maxMessageID)}
+	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent.ID, Text: text, ChatID: m.ContextID, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
 	})
 	return posted.Run.ID(), err
 }
+
+// maxMessageID is how long a message's id may be: what an idempotency key has beside the agent's id.
+const maxMessageID = intake.MaxKey - len("a2a/0123456789abcdef01234567/")
 
 // key is a message's idempotency key; empty for a message without id.
 func key(agent, message string) string {

@@ -170,7 +170,7 @@ func (c *call) status(v view.Run) any {
 	e := object{"taskId": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
 	if c.dialect == v03 {
 		e["kind"] = "status-update"
-		e["final"] = lifecycle.Status(v.Status).Settled()
+		e["final"] = lifecycle.Status(v.Status).EndedOrWaiting()
 	}
 	return c.event("statusUpdate", e)
 }
@@ -230,14 +230,14 @@ var protocolNames = strings.NewReplacer("chat_id: ", "message.contextId: ", "ide
 	"message: ", "message.parts: ")
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
-func (f *Server) faultOf(err error) *fault {
+func (s *Server) faultOf(err error) *fault {
 	var known *fault
 	if errors.As(err, &known) {
 		return known
 	}
 	p, ok := problem.As(err)
 	if !ok {
-		f.Log.Error("a request through A2A could not be carried out", "error", err)
+		s.Log.Error("a request through A2A could not be carried out", "error", err)
 		return &fault{internalError, "something went wrong on our side"}
 	}
 	switch p.Kind {
@@ -254,12 +254,12 @@ func (f *Server) faultOf(err error) *fault {
 
 // Card is an agent's card for clients, in both versions at once: each reads its own members. Errors: a problem of
 // kind NotFound or Forbidden, and those of the store.
-func (f *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
-	a, err := f.agent(ctx, p, id)
+func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
+	a, err := s.agent(ctx, p, id)
 	if err != nil {
 		return nil, err
 	}
-	at := f.URL + "/a2a/" + a.ID
+	at := s.URL + "/a2a/" + a.ID
 	modes := []string{"text/plain", "application/json"}
 	description := a.Spec.Description
 	if description == "" {

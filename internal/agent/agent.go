@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -48,7 +49,7 @@ type Output interface {
 type Task struct {
 	Run           string
 	Attempt       int
-	Agent         record.Agent
+	Agent         catalog.Agent
 	Message       model.Message   // the user's message
 	Tools         []tool.Offer    // the tools that the agent may call
 	History       []model.Message // the conversation before this run

@@ -17,6 +17,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/agent"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -72,7 +73,7 @@ func newStage(m model.Model, change func(*agent.Task)) *stage {
 	s := &stage{Loop: &agent.Loop{Models: map[string]model.Model{"m": m}, Host: host.System()}}
 	s.task = agent.Task{
 		Run: "run", Attempt: 1,
-		Agent:   record.Agent{Spec: record.AgentSpec{Model: record.AgentModel{Provider: "m", Name: "n"}}},
+		Agent:   catalog.Agent{Spec: catalog.AgentSpec{Model: catalog.AgentModel{Provider: "m", Name: "n"}}},
 		Message: model.Message{Role: model.User, Text: "do it"}, Decided: map[string]record.Decision{},
 		Output: silent{}, CheckLease: func() error { return nil },
 		Keep: func(_ context.Context, key string, f tool.File) (record.FileRef, error) {
@@ -275,10 +276,10 @@ func TestFailureNamesTheLimitThatWasReached(t *testing.T) {
 			return reply, err
 		}
 	}
-	for want, change := range map[string]func(*record.AgentLimits){
-		"10 times one after another": func(*record.AgentLimits) {},
-		"(limits.max_steps)":         func(l *record.AgentLimits) { l.MaxSteps = new(int); *l.MaxSteps = 5 },
-		"used 300 tokens, its agent may use 250 (limits.max_tokens)": func(l *record.AgentLimits) {
+	for want, change := range map[string]func(*catalog.AgentLimits){
+		"10 times one after another": func(*catalog.AgentLimits) {},
+		"(limits.max_steps)":         func(l *catalog.AgentLimits) { l.MaxSteps = new(int); *l.MaxSteps = 5 },
+		"used 300 tokens, its agent may use 250 (limits.max_tokens)": func(l *catalog.AgentLimits) {
 			l.MaxTokens = new(int)
 			*l.MaxTokens = 250
 		},

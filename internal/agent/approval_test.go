@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/agent"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/model"
-	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
 )
 
@@ -19,7 +19,7 @@ func TestApprovalHoldsUnderEitherNameOfATool(t *testing.T) {
 		var made []string
 		m := &script{says: []turn{calls("a", "pay_bank", `{}`), says("done")}}
 		s := newStage(m, func(task *agent.Task) {
-			task.Agent.Spec.Approval = record.AgentApproval{Mode: "tools", Tools: []string{listed}}
+			task.Agent.Spec.Approval = catalog.AgentApproval{Mode: "tools", Tools: []string{listed}}
 			task.Tools = []tool.Offer{
 				{
 					Spec: tool.Spec{Name: "pay_bank", RetrySafe: true},

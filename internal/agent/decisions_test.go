@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/agent"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
@@ -148,11 +149,11 @@ func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 	when := func(pattern string) tool.Approval {
 		return tool.Approval{Mode: "when", Argument: "n", Pattern: pattern}
 	}
-	of := func(mode string, tools ...string) record.AgentApproval {
-		return record.AgentApproval{Mode: mode, Tools: tools}
+	of := func(mode string, tools ...string) catalog.AgentApproval {
+		return catalog.AgentApproval{Mode: mode, Tools: tools}
 	}
 	for name, c := range map[string]struct {
-		agent record.AgentApproval
+		agent catalog.AgentApproval
 		tool  tool.Approval
 		asks  string // empty: the call is made
 	}{

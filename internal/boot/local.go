@@ -25,6 +25,7 @@ import (
 	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/dirblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/files"
@@ -238,7 +239,7 @@ func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *te
 		l.log.Warn("the key in the file is not good any more", "file", file, "reason", bad)
 		return nil
 	}
-	page, err := record.Resources[record.Agent](ctx, store, p.Scope(), "", 100)
+	page, err := record.Resources[catalog.Agent](ctx, store, p.Scope(), "", 100)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 			problem.TooLarge, "payload_too_large", "the request's body has more than %d bytes", tooLarge.Limit,
 		)
 	}
-	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
+	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
 		err = problem.Retry(err) // somebody was faster every time
 	}
 	p, ok := problem.As(err)
@@ -122,21 +122,6 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 	}
 	return a
 }
-
-// WriteJSON writes an answer of JSON. Its error is that the body cannot be written as JSON.
-func WriteJSON(w http.ResponseWriter, status int, body any) error {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, err = w.Write(append(b, '\n'))
-	return IgnoreGone(err)
-}
-
-// IgnoreGone drops the error of a write to a client that has gone: there is nobody to tell. It returns nil.
-func IgnoreGone(error) error { return nil }
 
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"reflect"
+	"net/http"
 	"strings"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"agentplatform/internal/problem"
@@ -42,7 +41,7 @@ func CheckJSON(at string, body []byte) error {
 		case d.StackDepth() == 0 && values > 0 && token.Kind() != '}' && token.Kind() != ']':
 			return problem.InvalidField(at, "must be one JSON value, with nothing after it")
 		case d.StackDepth() > maxDepth:
-			at = location(at, d.StackPointer())
+			at = Short(at + strictjson.Place(d.StackPointer()))
 			return problem.InvalidField(at, "must not have values nested more than %d deep", maxDepth)
 		case values > maxValues:
 			return problem.InvalidField(at, "must have at most %d values", maxValues)
@@ -56,7 +55,7 @@ func notJSON(at string, d *jsontext.Decoder, err error) error {
 	if errors.As(err, &syntax) {
 		where, what = syntax.JSONPointer, syntax.Err
 	}
-	at = location(at, where)
+	at = Short(at + strictjson.Place(where))
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return problem.InvalidField(at, "must not be there twice")
@@ -68,20 +67,6 @@ func notJSON(at string, d *jsontext.Decoder, err error) error {
 
 // maxLocation bounds what is said of where a fault is: the names in it are the client's.
 const maxLocation = 256
-
-// location is a place in JSON as errors name it: body.model.name, body.tools[3].
-func location(at string, p jsontext.Pointer) string {
-	var b strings.Builder
-	b.WriteString(at)
-	for name := range p.Tokens() {
-		if name != "" && strings.Trim(name, "0123456789") == "" {
-			b.WriteString("[" + name + "]")
-		} else {
-			b.WriteString("." + name)
-		}
-	}
-	return Short(b.String())
-}
 
 // Short is a text of a client's, made short enough to be said in an answer.
 func Short(s string) string {
@@ -95,37 +80,26 @@ func Short(s string) string {
 // is an invalid field, named by its place.
 func Decode(at string, body []byte, into any) error {
 	err := strictjson.Unmarshal(body, into)
-	var wrong *jsonv2.SemanticError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong):
-		return problem.InvalidField(location(at, wrong.JSONPointer), "%s", wanted(wrong.GoType))
+	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		return problem.InvalidField(Short(at+wrong.Place), "%s", wrong.Wanted)
 	}
-	return problem.InvalidField(at, "is not valid JSON: %s", Short(err.Error()))
+	if err != nil {
+		return problem.InvalidField(at, "is not valid JSON: %s", Short(err.Error()))
+	}
+	return nil
 }
 
-// wanted says what a value must be, in the words of JSON.
-func wanted(t reflect.Type) string {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// WriteJSON writes an answer of JSON. Its error is that the body cannot be written as JSON.
+func WriteJSON(w http.ResponseWriter, status int, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
 	}
-	if t == nil || t == reflect.TypeFor[json.RawMessage]() {
-		return "has a wrong type"
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return "must be a string"
-	case reflect.Bool:
-		return "must be true or false"
-	case reflect.Int, reflect.Int64:
-		return "must be a whole number"
-	case reflect.Float64:
-		return "must be a number"
-	case reflect.Slice, reflect.Array:
-		return "must be a list"
-	case reflect.Struct, reflect.Map:
-		return "must be an object"
-	}
-	return "has a wrong type"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(append(b, '\n'))
+	return IgnoreGone(err)
 }
+
+// IgnoreGone drops the error of a write to a client that has gone: there is nobody to tell. It returns nil.
+func IgnoreGone(error) error { return nil }

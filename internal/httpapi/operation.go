@@ -55,12 +55,21 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 }
 
 // Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
-// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level, or
-// by the run's token where the path has {run_id}; an error of its becomes an answer.
-func (s *Server) Handle(
-	method, path string, level tenant.Level, handle func(http.ResponseWriter, *http.Request, *Call) error,
-) {
-	ofRun := strings.Contains(path, "{run_id}")
+// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level; an
+// error of its becomes an answer.
+func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
+	s.handle(method, path, level, false, handle)
+}
+
+// HandleRun is Handle for what is done to one run, {run_id} in the path: the run's token may use it, too.
+func (s *Server) HandleRun(method, path string, level tenant.Level, handle Handler) {
+	s.handle(method, path, level, true, handle)
+}
+
+// Handler reads a request's body and writes its answer by itself.
+type Handler func(http.ResponseWriter, *http.Request, *Call) error
+
+func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, handle Handler) {
 	s.mux.HandleFunc(strings.TrimSpace(method+" "+Base+path), func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
 		err := c.may(level, ofRun, r.PathValue("run_id"))

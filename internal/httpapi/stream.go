@@ -21,7 +21,7 @@ type Stream struct {
 	ContentType string
 	Agent       string // whose run it is: the stream ends when its reader may reach the agent no more
 	Bounded     bool   // it ends before the function would be ended whose answer it is
-	// Follow writes what happens, until its context ends or the reader may read no more; see [Sink.MayGoOn].
+	// Follow writes what happens, until its context ends or the sink takes no more.
 	Follow func(ctx context.Context, out *Sink) error
 	// Farewell writes the last words of a stream that the server ends. It may be nil.
 	Farewell func(out *Sink)
@@ -51,14 +51,10 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	right := s.Tenants.RightTo(c.Principal, stream.Agent)
-	out := &Sink{
-		w:          w,
-		controller: http.NewResponseController(w),
-		mayGoOn:    func() bool { return right.Lasts(following) },
-	}
+	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
-	_ = out.put(nil) // the headers, before the first event; a failure shows at the next
-	if !out.MayGoOn() {
+	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
+	if out.may = func() bool { return right.Lasts(following) }; !out.may() {
 		return nil
 	}
 	var watching sync.WaitGroup
@@ -128,16 +124,15 @@ func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Ri
 	}
 }
 
-// Sink is the writing end of a stream.
+// Sink is the writing end of a stream. It takes nothing more when the client is gone or its right has ended.
 type Sink struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
-	mayGoOn    func() bool
+	may        func() bool // whether the reader may still read the run, asked before each write; nil: it may
 	failed     error
 }
 
-// MayGoOn says whether the reader may still read the run. It is asked before each event is written.
-func (o *Sink) MayGoOn() bool { return o.mayGoOn() }
+var errRightEnded = errors.New("httpapi: the right to the stream has ended")
 
 // Heartbeat writes a comment of Server-Sent Events, which keeps the connection alive. It returns why nothing can be
 // written to the client any more, as the others do, for good.
@@ -168,6 +163,9 @@ func (o *Sink) json(before []byte, v any, after []byte) error {
 
 // put writes and flushes; the reader has its time to take it, as of every answer.
 func (o *Sink) put(pieces ...[]byte) error {
+	if o.failed == nil && o.may != nil && !o.may() {
+		o.failed = errRightEnded
+	}
 	for _, b := range pieces {
 		if o.failed == nil && len(b) > 0 {
 			_, o.failed = o.w.Write(b)

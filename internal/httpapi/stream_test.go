@@ -12,6 +12,7 @@ import (
 
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 )
 
@@ -88,7 +89,6 @@ func TestAStopEndsStreams(t *testing.T) {
 
 func TestWhatIsWrittenToAStream(t *testing.T) {
 	e := streaming(t, func(*httpapi.Config) {}, func(_ context.Context, out *httpapi.Sink) error {
-		assert.True(t, out.MayGoOn())
 		value := map[string]string{"a": "b\n"}
 		return errors.Join(
 			out.Retry(), out.Heartbeat(), out.Event("init", 7, value), out.Data(value), out.Line(value),
@@ -107,4 +107,30 @@ func TestAStreamThatBreaksOffIsLogged(t *testing.T) {
 	})
 	assert.Empty(t, get(e, "/stream").Body.String())
 	assert.Contains(t, e.Written.String(), "a stream failed")
+}
+
+// Whatever an operation streams, nothing of it is written once the reader's right has ended.
+func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
+	var e httpapitest.API
+	e = small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
+		stream := func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+			follow := func(ctx context.Context, out *httpapi.Sink) error {
+				assert.NoError(t, out.Line("before"))
+				tenants := e.Tenants
+				if err := tenants.RevokeKey(ctx, tenant.Platform(), record.System(), c.Principal.Key.ID); err != nil {
+					return err
+				}
+				tenants.Change(c.Principal)
+				for i, err := range []error{
+					out.Line("after"), out.Data("after"), out.Event("after", 1, "after"), out.Heartbeat(), out.Retry(),
+				} {
+					assert.Error(t, err, "write %d", i)
+				}
+				return nil
+			}
+			return s.Stream(r.Context(), w, c, httpapi.Stream{Follow: follow})
+		}
+		s.Handle("GET", "/stream", tenant.LevelRead, stream)
+	})
+	assert.Equal(t, "\"before\"\n", get(e, "/stream").Body.String())
 }

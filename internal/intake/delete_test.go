@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
-	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestChatWithForeignParkedMessageIsNotDeleted(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	group := w.group()
-	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
+	closed := w.closed(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
 	open := w.post(intake.Message{Text: "open", ChatID: "c"})
 	parked, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "secret", ChatID: "c", Enqueue: true})
 	require.NoError(t, err)

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -122,7 +123,7 @@ type request struct {
 	followsUp bool               // the message is for after the run and never answers its question
 	record    string             // name of the idempotency record; empty without a key
 	stale     record.Idempotency // a record whose run has been deleted since
-	agent     record.Agent
+	agent     catalog.Agent
 	budgets   []lifecycle.Budget // that the run's tokens count against
 }
 
@@ -340,7 +341,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 		a.Stale = r.stale
 	}
 	run, err := r.Executor.Accept(ctx, tx, a)
-	if errors.Is(err, record.ErrStale) {
+	if errors.Is(err, record.ErrConflict) {
 		return Posted{}, errAgain
 	}
 	return Posted{Run: run}, err
@@ -516,7 +517,7 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 	switch {
 	case problem.Is(err, "budget_exhausted"), errors.Is(err, errNoFile):
 		return r.refused(ctx, err)
-	case errors.Is(err, record.ErrStale):
+	case errors.Is(err, record.ErrConflict):
 		return Posted{}, errAgain
 	case lifecycle.RefusedFor(err, lifecycle.ParkedFull):
 		return r.refused(ctx, parkedFull(e.Value.ID()))
@@ -588,7 +589,8 @@ func (r *request) followup(ctx context.Context, run string) (Posted, error) {
 	if err != nil {
 		return Posted{}, err
 	}
-	if r.agent, err = r.Store.AgentVersion(ctx, r.who.Scope(), e.Value.Agent, e.Value.AgentVersion); err != nil {
+	r.agent, err = record.Version[catalog.Agent](ctx, r.Store, r.who.Scope(), e.Value.Agent, e.Value.AgentVersion)
+	if err != nil {
 		return Posted{}, err
 	}
 	r.agent.Spec.Budget = standing.Spec.Budget

@@ -11,11 +11,11 @@ import (
 const (
 	MaxMessage = 256 << 10 // bytes of a message, or of what is said with a decision
 	MaxFiles   = 10
+	MaxKey     = 255 // characters of an idempotency key
 
 	maxChatID       = 128
 	maxTitle        = 200 // characters, as below
-	maxKey          = 255
-	maxMetadata     = 16 // members
+	maxMetadata     = 16  // members
 	maxMetadataName = 64
 	maxMetadataText = 1024
 	maxReason       = 1000
@@ -36,8 +36,8 @@ func (m Message) check(prefix string) error {
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)
 	}
-	if len(m.Key) > maxKey || strings.ContainsFunc(m.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return problem.InvalidField(prefix+"idempotency_key", "must have 1 to %d printable ASCII characters", maxKey)
+	if len(m.Key) > MaxKey || strings.ContainsFunc(m.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return problem.InvalidField(prefix+"idempotency_key", "must have 1 to %d printable ASCII characters", MaxKey)
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id strin
 			return "", err
 		}
 		job, err = in.deleteChat(ctx, who, chat)
-		if !errors.Is(err, record.ErrStale) && !errors.Is(err, lifecycle.ErrRefused) {
+		if !errors.Is(err, record.ErrConflict) && !errors.Is(err, lifecycle.ErrRefused) {
 			return job, err
 		}
 		if err := in.pause(ctx, try); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -210,7 +211,7 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t)
 	group := w.group()
-	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
+	closed := w.closed(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
 	open := w.post(intake.Message{Text: "open", ChatID: "c"}).Run
 	w.complete(open.ID())
 	secret, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "secret", ChatID: "c"})
@@ -396,7 +397,7 @@ func TestRunTakesFieldsFromMessageAndAgent(t *testing.T) {
 func TestLostRightIsRefusedEverywhere(t *testing.T) {
 	w := newWorld(t)
 	ctx, group := t.Context(), w.group()
-	closed := w.closed(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
+	closed := w.closed(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
 	w.who.Level, w.who.User.GroupIDs = tenant.LevelRun, []string{group}
 	m := intake.Message{AgentID: closed, Text: "secret", ChatID: "c", Key: "k"}
 	first, err := w.Post(ctx, w.who, m)
@@ -421,7 +422,7 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 		for _, approver := range []bool{false, true} {
 			w := newWorld(t)
 			group := w.group()
-			agent := w.closed(func(s *record.AgentSpec) { s.ApproverGroupIDs = []string{group} })
+			agent := w.closed(func(s *catalog.AgentSpec) { s.ApproverGroupIDs = []string{group} })
 			w.who.Level = tenant.LevelRun
 			posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: agent, Text: "x"})
 			require.NoError(t, err)
@@ -447,13 +448,13 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 func TestFollowupTakesAgentFromItsRun(t *testing.T) {
 	w := newWorld(t)
 	n := int64(2)
-	agent := w.closed(func(s *record.AgentSpec) { s.CallbackURL = "https://example.com/hook" })
+	agent := w.closed(func(s *catalog.AgentSpec) { s.CallbackURL = "https://example.com/hook" })
 	posted, err := w.Post(t.Context(), w.who, intake.Message{AgentID: agent, Text: "x", ChatID: "c"})
 	require.NoError(t, err)
 	assert.True(t, posted.Run.Callback)
 	_, err = w.Tenants.EditAgent(t.Context(), w.who, agent, 0, true, true, func(
-		s record.AgentSpec,
-	) (record.AgentSpec, error) {
+		s catalog.AgentSpec,
+	) (catalog.AgentSpec, error) {
 		s.Budget = &record.Budget{Period: "day", MaxRuns: &n, MaxTokens: &n}
 		return s, nil
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -77,7 +78,7 @@ func (w *world) group() string {
 }
 
 // closed creates an agent that names a group, or whose approvers are a group.
-func (w *world) closed(change func(s *record.AgentSpec)) string {
+func (w *world) closed(change func(s *catalog.AgentSpec)) string {
 	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
 	spec.Name = "closed"
 	change(&spec)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
@@ -46,7 +47,7 @@ func furnished(t *testing.T) *memtable.Table {
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
 	tx.PutDelivery(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
 	tx.Hold(ctx, "o", "a", "r", []record.FileRef{{FileID: "f"}})
-	record.PutResource(tx, record.Fresh(record.User{ID: "u", Organization: "o"}))
+	record.PutResource(tx, record.Fresh(catalog.User{ID: "u", Organization: "o"}))
 	tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}))
 	require.NoError(t, tx.Commit(ctx))
 	return items

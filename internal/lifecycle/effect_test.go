@@ -209,7 +209,7 @@ func TestStatusPredicatesFitEachStatus(t *testing.T) {
 	}
 	got := map[Status]meaning{}
 	for _, s := range Statuses() {
-		got[s] = meaning{s.Active(), s.Counts(), s.Settled(), s.Terminal()}
+		got[s] = meaning{s.Active(), s.Counts(), s.EndedOrWaiting(), s.Terminal()}
 	}
 	assert.Equal(t, want, got)
 	r := sample(Queued)

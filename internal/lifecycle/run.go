@@ -30,8 +30,8 @@ func (s Status) Active() bool { return s == Queued || s == Running || s == Await
 // Terminal reports whether the run has ended. The empty status is not terminal.
 func (s Status) Terminal() bool { return s != "" && !s.Active() }
 
-// Settled reports whether the run is settled: it has ended or waits for a human, so no worker acts on it.
-func (s Status) Settled() bool { return s == AwaitingInput || s.Terminal() }
+// EndedOrWaiting reports whether the run has ended or waits for a human, so that no worker acts on it.
+func (s Status) EndedOrWaiting() bool { return s == AwaitingInput || s.Terminal() }
 
 // Counts reports whether the run counts against the concurrency caps of its user and its organization.
 func (s Status) Counts() bool { return s == Queued || s == Running }

@@ -188,7 +188,7 @@ func (o *Outcome) enter(s Status, now time.Time) {
 		}
 		r.Interrupts, r.ExpiresAt = nil, time.Time{}
 	}
-	if r.Callback && s.Settled() {
+	if r.Callback && s.EndedOrWaiting() {
 		o.Announce = &Announcement{Status: s, Sequence: r.Transition}
 	}
 	if s.Terminal() {

@@ -25,6 +25,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -52,14 +53,14 @@ const (
 )
 
 // For makes the handler of a principal's requests.
-func (f *Server) For(p tenant.Principal) http.Handler {
+func (s *Server) For(p tenant.Principal) http.Handler {
 	return single(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		s, err := f.server(r.Context(), p)
+		offer, err := s.server(r.Context(), p)
 		if err != nil {
-			f.Log.Error("the agents cannot be offered as tools", "error", err)
+			s.Log.Error("the agents cannot be offered as tools", "error", err)
 			return nil
 		}
-		return s
+		return offer
 	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 }
 
@@ -93,10 +94,10 @@ func single(next http.Handler) http.Handler {
 
 // guarded converts panics to errors: the library handles requests in goroutines of its own, where a panic would
 // end the process.
-func (f *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		if died := host.Catch(func() { result, err = next(ctx, method, r) }); died != nil {
-			f.Log.Error("a request panicked", "method", method, "panic", died.Value, "stack", string(died.Stack))
+			s.Log.Error("a request panicked", "method", method, "panic", died.Value, "stack", string(died.Stack))
 			return nil, errors.New("something went wrong on our side")
 		}
 		return result, err
@@ -136,50 +137,50 @@ type result struct {
 	Error      string `json:"error,omitempty"`
 }
 
-func (f *Server) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
-	agents, err := f.offered(ctx, p)
+func (s *Server) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
+	agents, err := s.offered(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
+	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, " +
 			"is followed up with get_run.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	s.AddReceivingMiddleware(f.guarded, unheard)
+	offer.AddReceivingMiddleware(s.guarded, unheard)
 	names := map[string]bool{getRun: true}
 	for _, agent := range agents {
-		mcp.AddTool(s, &mcp.Tool{
+		mcp.AddTool(offer, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
 			Meta: mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, _ *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, *result, error) {
-			posted, err := f.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
+			posted, err := s.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
 			if err != nil {
 				return refused(err)
 			}
-			return f.wait(ctx, p, posted.Run.ID())
+			return s.wait(ctx, p, posted.Run.ID())
 		})
 	}
-	mcp.AddTool(s, &mcp.Tool{Name: getRun,
+	mcp.AddTool(offer, &mcp.Tool{Name: getRun,
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, *result, error) {
 			if !host.ValidID(in.RunID) {
 				return refused(problem.Missing("the run"))
 			}
-			return f.wait(ctx, p, in.RunID)
+			return s.wait(ctx, p, in.RunID)
 		})
-	return s, nil
+	return offer, nil
 }
 
 const getRun = "get_run"
 
 // offered are the agents that a principal may use, the oldest ones where there are too many, in the order in which
 // they got their names. So a new or renamed agent never takes a tool name that clients know.
-func (f *Server) offered(ctx context.Context, p tenant.Principal) ([]record.Agent, error) {
-	var agents []record.Agent
+func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Agent, error) {
+	var agents []catalog.Agent
 	after := ""
 	for range maxScanned / maxAgents {
-		page, err := record.OldestResources[record.Agent](ctx, f.Store, p.Scope(), after, maxAgents)
+		page, err := record.OldestResources[catalog.Agent](ctx, s.Store, p.Scope(), after, maxAgents)
 		if err != nil {
 			return nil, err
 		}
@@ -192,19 +193,19 @@ func (f *Server) offered(ctx context.Context, p tenant.Principal) ([]record.Agen
 			break
 		}
 	}
-	named := func(a record.Agent) time.Time {
+	named := func(a catalog.Agent) time.Time {
 		if a.NamedAt.IsZero() {
 			return a.CreatedAt
 		}
 		return a.NamedAt
 	}
-	slices.SortStableFunc(agents, func(a, b record.Agent) int { return named(a).Compare(named(b)) })
+	slices.SortStableFunc(agents, func(a, b catalog.Agent) int { return named(a).Compare(named(b)) })
 	return agents, nil
 }
 
 // unique is an agent's tool name. Of agents with the same name, later ones get a part of their ids as a suffix,
 // and a number where that name is taken, too.
-func unique(taken map[string]bool, a record.Agent) string {
+func unique(taken map[string]bool, a catalog.Agent) string {
 	name := tool.Name(a.Spec.Name)
 	for n := 1; taken[name]; n++ {
 		suffix := "_" + a.ID[len(a.ID)-8:]
@@ -218,7 +219,7 @@ func unique(taken map[string]bool, a record.Agent) string {
 	return name
 }
 
-func describe(a record.Agent) string {
+func describe(a catalog.Agent) string {
 	if a.Spec.Description != "" {
 		return a.Spec.Description
 	}
@@ -244,18 +245,19 @@ func failed(text string) (*mcp.CallToolResult, *result, error) {
 }
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
-func (f *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *result, error) {
-	if _, err := f.Intake.Run(ctx, p, run); err != nil {
+func (s *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *result, error) {
+	if _, err := s.Intake.Run(ctx, p, run); err != nil {
 		return refused(err)
 	}
-	e, err := f.Hub.Until(ctx, f.Store, p.Scope(), run, f.Window, func(r record.Run) bool { return r.Status.Settled() })
+	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), run, s.Window,
+		func(r record.Run) bool { return r.Status.EndedOrWaiting() })
 	if err == nil {
-		_, err = f.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
 	}
 	if err != nil {
 		return refused(err)
 	}
-	v, err := view.Of(ctx, f.Store, e)
+	v, err := view.Of(ctx, s.Store, e)
 	if err != nil {
 		return refused(err)
 	}

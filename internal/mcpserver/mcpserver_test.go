@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/record"
@@ -130,7 +131,7 @@ func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
 	}
 	rename := func(agent, name string) {
 		_, err := tenants.EditAgent(t.Context(), p, agent, 0, true, true,
-			func(s record.AgentSpec) (record.AgentSpec, error) {
+			func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 				s.Name = name
 				return s, nil
 			})

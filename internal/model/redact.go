@@ -22,19 +22,19 @@ func Redact(err error, address string, sent http.Header) error {
 		return err
 	}
 	words := err.Error()
-	whole := secretsOf(address, sent).strike(words[:min(len(words), maxWhole)])
+	whole := secretsOf(address, sent).redact(words[:min(len(words), maxWhole)])
 	shown := whole
 	if at, err := url.Parse(address); err == nil && strings.ContainsAny(at.Hostname(), ".-0123456789") {
-		shown = regexp.MustCompile(`(?i)`+regexp.QuoteMeta(at.Hostname())).ReplaceAllString(shown, struck)
+		shown = regexp.MustCompile(`(?i)`+regexp.QuoteMeta(at.Hostname())).ReplaceAllString(shown, redacted)
 	}
 	for _, kind := range addresses {
-		shown = kind.ReplaceAllString(shown, struck)
+		shown = kind.ReplaceAllString(shown, redacted)
 	}
 	shown = hexAndColons.ReplaceAllStringFunc(shown, func(text string) string {
 		if _, err := netip.ParseAddr(text); err != nil {
 			return text
 		}
-		return struck
+		return redacted
 	})
 	if len(shown) > maxShown {
 		shown = shown[:maxShown] + "…"
@@ -59,7 +59,7 @@ func Unredacted(err error) string {
 const (
 	maxWhole = 64 << 10 // bytes of a failure in the log
 	maxShown = 1 << 10  // bytes of it for everybody else
-	struck   = "[…]"
+	redacted = "[…]"
 )
 
 // addresses matches network addresses and host names; an IPv6 address is parsed to avoid false matches.
@@ -152,15 +152,15 @@ func bare(text string) (letters string, at []int) {
 	return b.String(), at
 }
 
-// strike replaces the secret parts of a text.
-func (s secrets) strike(text string) string {
+// redact replaces the secret parts of a text.
+func (s secrets) redact(text string) string {
 	letters, at := bare(text)
 	var out strings.Builder
 	kept, end := 0, 0 // text before kept is written to out; letters before end are removed
 	hide := func(from, to int) {
 		if from >= end {
 			out.WriteString(text[kept:at[from]])
-			out.WriteString(struck)
+			out.WriteString(redacted)
 		}
 		end = max(end, to)
 		kept = at[end-1] + 1

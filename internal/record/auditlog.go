@@ -26,7 +26,8 @@ type AuditEntry struct {
 	Decisions    []AuditDecision `json:"decisions,omitzero"`
 }
 
-func (e AuditEntry) placed() (string, string, string) { return "audit", e.ID, e.Organization }
+// Placed implements [Resourceful].
+func (e AuditEntry) Placed() (string, string, string) { return "audit", e.ID, e.Organization }
 
 // AuditDecision is what was decided about one interrupt.
 type AuditDecision struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 )
@@ -37,16 +38,16 @@ func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 	const id = "text"
 	e := newEstate(t)
 	removal, err := opOf(e.Store, "m", func(tx *record.Tx) {
-		record.DeleteResource(tx, record.Fresh(record.Group{ID: id, Organization: "o"}))
+		record.DeleteResource(tx, record.Fresh(catalog.Group{ID: id, Organization: "o"}))
 	})
 	require.NoError(t, err)
 	removal.If = table.Always()
 	look := table.Check(table.Key{Part: "user/x", Sort: "head"}, table.Absent())
-	agent, kit := record.Agent{ID: id, Organization: "o"}, record.Toolkit{ID: id, Organization: "o"}
-	user, key := record.User{ID: id, Organization: "o"}, record.APIKey{ID: id, Organization: "o"}
-	group, file := record.Group{ID: id, Organization: "o"}, record.File{ID: id, Organization: "o"}
+	agent, kit := catalog.Agent{ID: id, Organization: "o"}, catalog.Toolkit{ID: id, Organization: "o"}
+	user, key := catalog.User{ID: id, Organization: "o"}, catalog.APIKey{ID: id, Organization: "o"}
+	group, file := catalog.Group{ID: id, Organization: "o"}, record.File{ID: id, Organization: "o"}
 	version, err := opOf(e.Store, "m",
-		func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "x", Organization: "o"}) })
+		func(tx *record.Tx) { record.PutVersion(tx, catalog.Agent{ID: "x", Organization: "o"}, 0) })
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		kind string // "": no entry
@@ -59,7 +60,7 @@ func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 		"a group":          {"group", []table.Op{estatePut(t, group)}},
 		"a group, removed": {"group", []table.Op{removal}},
 		"a file":           {"", []table.Op{estatePut(t, file)}},
-		"an address":       {"", []table.Op{estatePut(t, record.Email{Organization: "o"})}},
+		"an address":       {"", []table.Op{estatePut(t, catalog.Email{Organization: "o"})}},
 		"a version":        {"", []table.Op{version}},
 		"a look":           {"", []table.Op{look}},
 		"a group, behind what does not count": {"group", []table.Op{
@@ -84,7 +85,7 @@ func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 		}
 	}
 	e = newEstate(t)
-	require.NoError(t, commitOps(e.by(t.Context()), e.Store, "m", estatePut(t, record.Organization{ID: id})))
+	require.NoError(t, commitOps(e.by(t.Context()), e.Store, "m", estatePut(t, catalog.Organization{ID: id})))
 	assert.Equal(t, []record.AuditEntry{e.wanted("m", "organization", id)}, e.entries(e.organization), "its maker's")
 }
 
@@ -99,7 +100,7 @@ func TestAuditEntryNamesChangedMembers(t *testing.T) {
 	e := newEstate(t)
 	ctx := e.by(t.Context())
 	n := int64(3)
-	_, err := record.Change(ctx, e.Store, e.scope(), e.agent, 0, func(a *record.Agent, _ *record.Tx) error {
+	_, err := record.Change(ctx, e.Store, e.scope(), e.agent, 0, func(a *catalog.Agent, _ *record.Tx) error {
 		a.Version, a.UpdatedAt = 3, e.now
 		a.Spec.Name, a.Spec.Budget = "new", &record.Budget{Period: "day", MaxRuns: &n}
 		a.Spec.OutputSchema = json.RawMessage("{}")
@@ -110,19 +111,19 @@ func TestAuditEntryNamesChangedMembers(t *testing.T) {
 	require.Len(t, entries, 1)
 	assert.Equal(t, []string{"budget", "name", "output_schema", "version"}, entries[0].Changed)
 
-	edit := func(u record.User) {
-		_, err := record.Change(ctx, e.Store, e.scope(), e.user, 0, func(v *record.User, _ *record.Tx) error {
+	edit := func(u catalog.User) {
+		_, err := record.Change(ctx, e.Store, e.scope(), e.user, 0, func(v *catalog.User, _ *record.Tx) error {
 			u.ID, u.Organization, u.UpdatedAt = v.ID, v.Organization, v.UpdatedAt.AddDate(1, 0, 0)
 			*v = u
 			return nil
 		})
 		require.NoError(t, err)
 	}
-	edit(record.User{Name: "u", Cap: 3})
+	edit(catalog.User{Name: "u", Cap: 3})
 	assert.Equal(t, []string{"concurrency_cap"}, e.entries(e.organization)[0].Changed, "what was not there")
-	edit(record.User{Name: "u"})
+	edit(catalog.User{Name: "u"})
 	assert.Equal(t, []string{"concurrency_cap"}, e.entries(e.organization)[0].Changed, "what is no longer there")
-	edit(record.User{Name: "u"})
+	edit(catalog.User{Name: "u"})
 	assert.Empty(t, e.entries(e.organization)[0].Changed)
 }
 

@@ -23,14 +23,14 @@ func (m Match) Check(version int64) error {
 const changeTries = 16
 
 // Change edits a resource, again with what is stored then when another write comes first. The edit may add writes to
-// the unit of work, and may return [ErrStale] itself. It returns the resource as it then is.
+// the unit of work, and may return [ErrConflict] itself. It returns the resource as it then is.
 //
 // The errors are those of [Resource], [Match.Check], edit and [Tx.Commit], with a problem of kind Unavailable in place
-// of ErrStale after 16 tries, and the context's error when it ends between two tries.
+// of ErrConflict after 16 tries, and the context's error when it ends between two tries.
 func Change[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, match Match, edit func(v *T, tx *Tx) error,
 ) (Entity[T], error) {
-	return whileStale(ctx, s, func() (Entity[T], error) {
+	return despiteConflicts(ctx, s, func() (Entity[T], error) {
 		e, err := Resource[T](ctx, s, scope, id)
 		if err == nil {
 			err = match.Check(e.Version())
@@ -48,7 +48,7 @@ func Change[T Resourceful](
 	})
 }
 
-// Create writes a new resource in its own commit. Its errors are those of [Tx.Commit]; [ErrStale] when the resource
+// Create writes a new resource in its own commit. Its errors are those of [Tx.Commit]; [ErrConflict] when the resource
 // exists.
 func Create[T Resourceful](ctx context.Context, s *Store, v T, writeID string) (Entity[T], error) {
 	tx := s.Begin(writeID)
@@ -60,7 +60,7 @@ func Create[T Resourceful](ctx context.Context, s *Store, v T, writeID string) (
 func Remove[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, more func(e Entity[T], tx *Tx) error,
 ) (Entity[T], error) {
-	return whileStale(ctx, s, func() (Entity[T], error) {
+	return despiteConflicts(ctx, s, func() (Entity[T], error) {
 		e, err := Resource[T](ctx, s, scope, id)
 		if err != nil {
 			return e, err
@@ -76,11 +76,11 @@ func Remove[T Resourceful](
 	})
 }
 
-// whileStale repeats an edit while it meets conflicts.
-func whileStale[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
+// despiteConflicts repeats an edit while it meets conflicts.
+func despiteConflicts[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
 	for try := range changeTries {
 		v, err := edit()
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, ErrConflict) {
 			return v, err
 		}
 		if err := s.host.Sleep(ctx, s.backOff(min(try, 6))); err != nil {

@@ -8,21 +8,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
 )
 
-func (w *runWorld) group() record.Entity[record.Group] {
+func (w *runWorld) group() record.Entity[catalog.Group] {
 	w.t.Helper()
-	e, err := record.Resource[record.Group](w.ctx(), w.Store, record.System(), "g")
+	e, err := record.Resource[catalog.Group](w.ctx(), w.Store, record.System(), "g")
 	require.NoError(w.t, err)
 	return e
 }
 
 // rename is an edit that counts its calls.
-func (w *runWorld) rename(made *int) func(*record.Group, *record.Tx) error {
-	return func(g *record.Group, _ *record.Tx) error {
+func (w *runWorld) rename(made *int) func(*catalog.Group, *record.Tx) error {
+	return func(g *catalog.Group, _ *record.Tx) error {
 		*made++
 		g.Name += " edited"
 		return nil
@@ -78,11 +79,11 @@ func TestRefusedEditChangesNothing(t *testing.T) {
 		"of another's":       {record.Of("p"), "g", 0, nil, "outside_organization"},
 		"of nothing":         {record.Of("o"), "h", 0, nil, "not_found"},
 		"that says no":       {record.Of("o"), "g", 0, no, ""},
-		"that always tires":  {record.Of("o"), "g", 0, record.ErrStale, "unavailable"},
+		"that always tires":  {record.Of("o"), "g", 0, record.ErrConflict, "unavailable"},
 	} {
 		w := newRunWorld(t)
 		before, _ := w.stored()
-		edit := func(g *record.Group, _ *record.Tx) error {
+		edit := func(g *catalog.Group, _ *record.Tx) error {
 			g.Name = "x"
 			return c.says
 		}
@@ -104,29 +105,29 @@ func TestRefusedEditChangesNothing(t *testing.T) {
 func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 	w := runBlank(t)
 	other := func(tx *record.Tx, id string) {
-		record.PutResource(tx, record.Fresh(record.Group{ID: id, Organization: "o"}))
+		record.PutResource(tx, record.Fresh(catalog.Group{ID: id, Organization: "o"}))
 	}
 	there := func(id string) bool {
 		return w.places()[table.Key{Part: "group/" + id, Sort: "head"}]
 	}
 	tx := w.Begin("m")
 	other(tx, "one")
-	e := record.PutResource(tx, record.Fresh(record.Group{ID: "g", Organization: "o", Name: "n"}))
+	e := record.PutResource(tx, record.Fresh(catalog.Group{ID: "g", Organization: "o", Name: "n"}))
 	require.NoError(t, tx.Commit(w.ctx()))
 	assert.Equal(t, w.group(), e)
 	assert.True(t, there("one"))
-	_, err := record.Create(w.ctx(), w.Store, record.Group{ID: "g", Organization: "o"}, "n")
-	require.ErrorIs(t, err, record.ErrStale)
+	_, err := record.Create(w.ctx(), w.Store, catalog.Group{ID: "g", Organization: "o"}, "n")
+	require.ErrorIs(t, err, record.ErrConflict)
 	assert.Equal(t, "n", w.group().Value.Name)
 
-	two := func(_ *record.Group, tx *record.Tx) error { other(tx, "two"); return nil }
+	two := func(_ *catalog.Group, tx *record.Tx) error { other(tx, "two"); return nil }
 	_, err = record.Change(w.ctx(), w.Store, record.Of("o"), "g", 0, two)
 	require.NoError(t, err)
 	assert.True(t, there("two"))
 	no := errors.New("no")
-	for name, more := range map[string]func(record.Entity[record.Group], *record.Tx) error{
-		"that says no": func(record.Entity[record.Group], *record.Tx) error { return no },
-		"that cannot be": func(_ record.Entity[record.Group], tx *record.Tx) error {
+	for name, more := range map[string]func(record.Entity[catalog.Group], *record.Tx) error{
+		"that says no": func(record.Entity[catalog.Group], *record.Tx) error { return no },
+		"that cannot be": func(_ record.Entity[catalog.Group], tx *record.Tx) error {
 			other(tx, "one") // it exists
 			return nil
 		},
@@ -136,9 +137,9 @@ func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 		assert.Equal(t, name == "that says no", errors.Is(err, no))
 		assert.True(t, there("g"), name)
 	}
-	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("p"), "g", nil)
+	_, err = record.Remove[catalog.Group](w.ctx(), w.Store, record.Of("p"), "g", nil)
 	assert.Equal(t, "outside_organization", runCode(err))
-	further := func(e record.Entity[record.Group], tx *record.Tx) error {
+	further := func(e record.Entity[catalog.Group], tx *record.Tx) error {
 		other(tx, "after "+e.Value.ID)
 		return nil
 	}
@@ -147,9 +148,9 @@ func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 	assert.Equal(t, "n", gone.Value.Name)
 	assert.True(t, there("after g"))
 	assert.False(t, there("g"))
-	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("o"), "g", nil)
+	_, err = record.Remove[catalog.Group](w.ctx(), w.Store, record.Of("o"), "g", nil)
 	assert.Equal(t, "not_found", runCode(err))
-	_, err = record.Remove[record.Group](w.ctx(), w.Store, record.Of("o"), "one", nil)
+	_, err = record.Remove[catalog.Group](w.ctx(), w.Store, record.Of("o"), "one", nil)
 	require.NoError(t, err)
 }
 
@@ -158,10 +159,10 @@ func TestWaitForRetryEndsWithTheContext(t *testing.T) {
 	w := newRunWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx())
 	tries := 0
-	_, err := record.Change(ctx, w.Store, record.Of("o"), "g", 0, func(*record.Group, *record.Tx) error {
+	_, err := record.Change(ctx, w.Store, record.Of("o"), "g", 0, func(*catalog.Group, *record.Tx) error {
 		tries++
 		cancel()
-		return record.ErrStale
+		return record.ErrConflict
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 1, tries)

@@ -39,8 +39,8 @@ func TestChatIsReadAsWritten(t *testing.T) {
 		deleted := e
 		deleted.Value.Deleted = true
 		w.must("n", func(tx *record.Tx) { tx.PutChat(deleted) })
-		require.ErrorIs(t, committed(w.ctx(), w.Store, "x", func(tx *record.Tx) { tx.DeleteChat(e) }), record.ErrStale,
-			"it is not as it was read")
+		err = committed(w.ctx(), w.Store, "x", func(tx *record.Tx) { tx.DeleteChat(e) })
+		require.ErrorIs(t, err, record.ErrConflict, "it is not as it was read")
 		e, found, err = w.FindChat(w.ctx(), record.Of(c.Organization), c.ID)
 		require.NoError(t, err)
 		assert.True(t, found, "it counts the epochs")

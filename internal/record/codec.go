@@ -92,6 +92,4 @@ func blind[T any](v T, item table.Item) (table.Op, error) {
 	return op, err
 }
 
-func versionSort(n int) string { return fmt.Sprintf("version/%08d", n) }
-
-func isStale(err error) bool { return errors.Is(err, ErrStale) }
+func isConflict(err error) bool { return errors.Is(err, ErrConflict) }

@@ -54,6 +54,6 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, _ = decode[Delivery](item)
 		_, _ = decode[document](item)
-		_, _ = decode[APIKey](item)
+		_, _ = decode[AuditEntry](item)
 	})
 }

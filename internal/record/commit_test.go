@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
@@ -74,7 +75,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		require.ErrorIs(t, err, c.err, name)
 		assert.Equal(t, c.code, runCode(err), "%s: %v", name, err)
 		_, refused := table.AsRefused(c.err)
-		assert.Equal(t, refused, errors.Is(err, record.ErrStale), name)
+		assert.Equal(t, refused, errors.Is(err, record.ErrConflict), name)
 		if c.writes == 1 {
 			assert.Empty(t, w.host.slept, name)
 			continue
@@ -156,7 +157,7 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	w := runBlank(t)
 	for _, owner := range []string{"o", record.NoOrganization} {
 		w.must("m", func(tx *record.Tx) {
-			record.PutResource(tx, record.Fresh(record.Group{ID: "of " + owner, Organization: owner}))
+			record.PutResource(tx, record.Fresh(catalog.Group{ID: "of " + owner, Organization: owner}))
 		})
 	}
 	for _, c := range []struct {
@@ -165,7 +166,7 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	}{{record.Of("o"), "o"}, {record.Of(record.NoOrganization), record.NoOrganization}, {record.Of("p"), ""},
 		{record.Of(""), ""}} {
 		for _, owner := range []string{"o", record.NoOrganization} {
-			e, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "of "+owner)
+			e, err := record.Resource[catalog.Group](w.ctx(), w.Store, c.scope, "of "+owner)
 			if c.sees != owner {
 				assert.Equal(t, "outside_organization", runCode(err))
 				assert.Empty(t, e.Value.ID)
@@ -175,11 +176,11 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 			assert.Equal(t, owner, e.Value.Organization)
 			assert.Equal(t, owner, c.scope.Organization())
 		}
-		_, err := record.Resource[record.Group](w.ctx(), w.Store, c.scope, "none")
+		_, err := record.Resource[catalog.Group](w.ctx(), w.Store, c.scope, "none")
 		assert.Equal(t, "not_found", runCode(err))
 	}
 	for _, owner := range []string{"o", record.NoOrganization} {
-		_, err := record.Resource[record.Group](w.ctx(), w.Store, record.System(), "of "+owner)
+		_, err := record.Resource[catalog.Group](w.ctx(), w.Store, record.System(), "of "+owner)
 		require.NoError(t, err)
 	}
 	assert.Same(t, w.blobs, w.Blobs())

@@ -85,7 +85,7 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 					RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: next.Slots,
 				}
 				if admission.Free != "" {
-					require.ErrorIs(t, write(lifecycle.Run{RunSpec: other.RunSpec}, other), record.ErrStale,
+					require.ErrorIs(t, write(lifecycle.Run{RunSpec: other.RunSpec}, other), record.ErrConflict,
 						"a row is one run's")
 				}
 				active = append(active, next)
@@ -168,7 +168,7 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 		}
 		one, two := count(), count()
 		require.NoError(t, commitOps(t.Context(), s, one.Item.WriteID, one))
-		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.WriteID, two), record.ErrStale,
+		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.WriteID, two), record.ErrConflict,
 			"else one too many would be accepted")
 		run := lifecycle.Run{
 			RunSpec: lifecycle.RunSpec{
@@ -187,7 +187,7 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 		}
 		first, second := spend(), spend()
 		require.NoError(t, commitOps(t.Context(), s, first[0].Item.WriteID, first...))
-		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.WriteID, second...), record.ErrStale,
+		require.ErrorIs(t, commitOps(t.Context(), s, second[0].Item.WriteID, second...), record.ErrConflict,
 			"else tokens would be lost")
 	}
 	for used, want := range map[int64]string{

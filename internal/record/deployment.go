@@ -45,7 +45,7 @@ func (s *Store) EnsureDeployment(ctx context.Context) error {
 		if items[0] != nil {
 			return nil //nolint:nilerr // not every process may write; another one deletes it
 		}
-		if !isStale(err) {
+		if !isConflict(err) {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 )
 
@@ -30,7 +31,7 @@ func TestAmbiguousJSONIsNotStored(t *testing.T) {
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.SetOutput(w.ctx(), &r, json.RawMessage(`"`+runLarge)) })
 	require.Error(t, err)
 	assert.Empty(t, ops)
-	agent := record.Agent{ID: "a", Organization: "o"}
+	agent := catalog.Agent{ID: "a", Organization: "o"}
 	_, err = record.Create(w.ctx(), w.Store, agent, "m")
 	require.NoError(t, err)
 	_, err = record.Change(
@@ -39,7 +40,7 @@ func TestAmbiguousJSONIsNotStored(t *testing.T) {
 		record.Of("o"),
 		"a",
 		0,
-		func(a *record.Agent, _ *record.Tx) error {
+		func(a *catalog.Agent, _ *record.Tx) error {
 			a.Spec.OutputSchema = twice
 			return nil
 		},
@@ -57,7 +58,7 @@ func TestEntityIsWrittenOnlyOverTheVersionRead(t *testing.T) {
 	w := newRunWorld(t)
 	first := w.group()
 	assert.EqualValues(t, 1, first.Version())
-	assert.Zero(t, record.Fresh(record.Group{}).Version())
+	assert.Zero(t, record.Fresh(catalog.Group{}).Version())
 	first.Value.Name = "two"
 	tx := w.Begin("two")
 	second := record.PutResource(tx, first)
@@ -65,14 +66,14 @@ func TestEntityIsWrittenOnlyOverTheVersionRead(t *testing.T) {
 	assert.Equal(t, w.group(), second)
 	assert.True(t, second.WrittenBy("two"))
 	assert.False(t, second.WrittenBy("group"))
-	for name, e := range map[string]record.Entity[record.Group]{
+	for name, e := range map[string]record.Entity[catalog.Group]{
 		"an old one": first, "a new one": record.Fresh(first.Value),
 	} {
 		err := committed(w.ctx(), w.Store, "three", func(tx *record.Tx) { record.PutResource(tx, e) })
-		require.ErrorIs(t, err, record.ErrStale, name)
+		require.ErrorIs(t, err, record.ErrConflict, name)
 	}
 	require.NoError(t, committed(w.ctx(), w.Store, "three", func(tx *record.Tx) { record.PutResource(tx, second) }))
 	assert.EqualValues(t, 3, w.group().Version())
 	require.ErrorIs(t, committed(w.ctx(), w.Store, "four", func(tx *record.Tx) { record.Unchanged(tx, second) }),
-		record.ErrStale)
+		record.ErrConflict)
 }

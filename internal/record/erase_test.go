@@ -179,7 +179,7 @@ func TestRemovalKeepsWhatWasWrittenAnew(t *testing.T) {
 				continue
 			}
 			if err != nil {
-				require.ErrorIs(t, err, record.ErrStale, "%s: commit %d", what, at)
+				require.ErrorIs(t, err, record.ErrConflict, "%s: commit %d", what, at)
 			}
 			for _, key := range keys {
 				assert.True(t, w.known(key), "%s before commit %d: %s", what, at, key)
@@ -204,7 +204,7 @@ func TestRemovalKeepsWhatWasWrittenAnew(t *testing.T) {
 			err := w.EraseRun(w.ctx(), w.head, "n", keep)
 			_, there := w.Run(w.ctx(), record.Of("o"), w.id)
 			if met {
-				require.ErrorIs(t, err, record.ErrStale, "before commit %d", at)
+				require.ErrorIs(t, err, record.ErrConflict, "before commit %d", at)
 				require.NoError(t, there)
 			}
 		}
@@ -223,7 +223,7 @@ func TestWithdrawalOfChangedMessageIsStale(t *testing.T) {
 		ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.DropParked(w.ctx(), p) })
 		require.NoError(t, err)
 		between(w)
-		require.ErrorIs(t, commitOps(w.ctx(), w.Store, "m", ops...), record.ErrStale, what)
+		require.ErrorIs(t, commitOps(w.ctx(), w.Store, "m", ops...), record.ErrConflict, what)
 	}
 	w := runBlank(t) // nor one without a key
 	spec := lifecycle.RunSpec{RunID: "r", Organization: "o"}
@@ -236,7 +236,7 @@ func TestWithdrawalOfChangedMessageIsStale(t *testing.T) {
 	ops, err = opsOf(w.Store, "n", func(tx *record.Tx) { tx.DropParked(w.ctx(), p) })
 	require.NoError(t, err)
 	require.NoError(t, w.EraseParked(w.ctx(), "r"))
-	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "n", ops...), record.ErrStale)
+	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "n", ops...), record.ErrConflict)
 }
 
 // A run without an attempt and without a callback needs no second deletion of its blobs.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -33,12 +34,12 @@ func estateOperations() map[string]estateOperation {
 	}
 	return map[string]estateOperation{
 		"a look at a resource": reads(func(ctx context.Context, e *estate) error {
-			_, err := record.Resource[record.User](ctx, e.Store, e.scope(), e.user)
+			_, err := record.Resource[catalog.User](ctx, e.Store, e.scope(), e.user)
 			return err
 		}),
 		"a look at which resources there are": {unread: []string{"agent/AGENT head"}, ready: func(e *estate) do {
 			return func(ctx context.Context) error {
-				_, err := record.Existing[record.Agent](ctx, e.Store, e.scope(), []string{e.agent})
+				_, err := record.Existing[catalog.Agent](ctx, e.Store, e.scope(), []string{e.agent})
 				return err
 			}
 		}},
@@ -47,27 +48,27 @@ func estateOperations() map[string]estateOperation {
 			return err
 		}),
 		"a look at keys' uses": reads(func(ctx context.Context, e *estate) error {
-			_, err := e.KeyUses(ctx, e.key)
+			_, err := record.LastUses[catalog.APIKey](ctx, e.Store, e.key)
 			return err
 		}),
 		"a look at an agent's version": reads(func(ctx context.Context, e *estate) error {
-			_, err := e.AgentVersion(ctx, e.scope(), e.agent, 1)
+			_, err := record.Version[catalog.Agent](ctx, e.Store, e.scope(), e.agent, 1)
 			return err
 		}),
 		"a look at an agent": reads(func(ctx context.Context, e *estate) error {
-			_, err := e.StandingAgent(ctx, e.scope(), e.agent)
+			_, err := record.Standing[catalog.Agent](ctx, e.Store, e.scope(), e.agent)
 			return err
 		}),
 		"a look at a removed agent": reads(func(ctx context.Context, e *estate) error {
-			_, err := e.StandingAgent(ctx, e.scope(), e.gone)
+			_, err := record.Standing[catalog.Agent](ctx, e.Store, e.scope(), e.gone)
 			return err
 		}).leaving("agent/GONE version/00000001"),
 		"a list of versions": reads(func(ctx context.Context, e *estate) error {
-			_, err := e.AgentVersions(ctx, e.agent, "", 9)
+			_, err := record.Versions[catalog.Agent](ctx, e.Store, e.agent, "", 9)
 			return err
 		}),
 		"the removal of versions": {steps: true, ready: func(e *estate) do {
-			return func(ctx context.Context) error { return e.EraseAgentVersions(ctx, e.agent) }
+			return func(ctx context.Context) error { return record.EraseVersions[catalog.Agent](ctx, e.Store, e.agent) }
 		}, writes: []string{"!-agent/AGENT version/00000001", "!-agent/AGENT version/00000002"},
 			unread: []string{"agent/AGENT version/00000001", "agent/AGENT version/00000002"}},
 		"a look at a job": {ready: func(e *estate) do {
@@ -144,24 +145,26 @@ func estateOperations() map[string]estateOperation {
 			return estateErr(e.OpenFile(ctx, e.scope(), e.plain))
 		}),
 		"a value of a toolkit": reads(func(ctx context.Context, e *estate) error {
-			return estateErr(e.ToolkitBlob(ctx, e.list))
+			return estateErr(e.Blob(ctx, e.list))
 		}),
 		"a value that a toolkit names no more": reads(func(ctx context.Context, e *estate) error {
-			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropToolkitBlob(e.kit(), e.list) })
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropBlob(e.kit(), e.list) })
 		}).writing("+job/* head"),
 		"a value that nothing names": reads(
-			func(ctx context.Context, e *estate) error { return e.RemoveBlob(ctx, e.list) },
+			func(ctx context.Context, e *estate) error { return e.EraseBlob(ctx, e.list) },
 		),
 		"a toolkit's last values": reads(
-			func(ctx context.Context, e *estate) error { return e.DropToolkit(ctx, e.toolkit) },
+			func(ctx context.Context, e *estate) error {
+				return record.EraseBlobs[catalog.Toolkit](ctx, e.Store, e.toolkit)
+			},
 		),
 		"a toolkit's removal": {steps: true, ready: func(e *estate) do {
 			return func(ctx context.Context) error {
-				return e.EraseToolkit(ctx, e.kit(), "m")
+				return record.EraseResource(ctx, e.Store, e.kit(), "m")
 			}
 		}, writes: []string{"!-toolkit/TOOLKIT head"}},
 		"a change by somebody": reads(func(ctx context.Context, e *estate) error {
-			rename := func(u *record.User, _ *record.Tx) error {
+			rename := func(u *catalog.User, _ *record.Tx) error {
 				u.Name = "new"
 				return nil
 			}
@@ -365,7 +368,7 @@ func TestUndecodableItemIsAnError(t *testing.T) {
 	}
 }
 
-// When another writer changes what an operation has read, the operation reads again or returns ErrStale.
+// When another writer changes what an operation has read, the operation reads again or returns ErrConflict.
 func TestConcurrentChangeIsNoticed(t *testing.T) {
 	for name, o := range estateOperations() {
 		for _, line := range o.writes {
@@ -387,7 +390,7 @@ func TestConcurrentChangeIsNoticed(t *testing.T) {
 			err := do(t.Context())
 			require.Positive(t, calls, "%s: %s", name, line)
 			if again := len(e.written()) > len(o.writes) || !o.steps && e.calls > calls; !again {
-				assert.ErrorIs(t, err, record.ErrStale, "%s: %s", name, line)
+				assert.ErrorIs(t, err, record.ErrConflict, "%s: %s", name, line)
 			}
 		}
 	}
@@ -404,10 +407,10 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 	for name, write := range map[string]func() ([]table.Op, error){
 		"a resource": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m",
-				func(tx *record.Tx) { record.PutResource(tx, record.Fresh(record.User{Name: bad})) })
+				func(tx *record.Tx) { record.PutResource(tx, record.Fresh(catalog.User{Name: bad})) })
 		},
 		"a version": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: bad}) })
+			return opsOf(e.Store, "m", func(tx *record.Tx) { record.PutVersion(tx, catalog.Agent{ID: bad}, 0) })
 		},
 		"a job": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutJob(record.Fresh(record.Job{Subject: bad})) })
@@ -429,7 +432,8 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(file, r) })
 		},
 		"a removal's job": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.BeginToolkitRemoval(record.Toolkit{ID: bad}) })
+			kit := catalog.Toolkit{ID: bad}
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.DropBlobs(kit, record.RemoveToolkit) })
 		},
 		"a deed": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.AuditDeed(ctx, e.organization, "agent", bad) })
@@ -441,7 +445,7 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 		},
 		"a change's author": func() ([]table.Op, error) {
 			ctx := record.By(ctx, record.Author{Operation: bad})
-			return nil, estateErr(record.Create(ctx, e.Store, record.Group{ID: "g", Organization: "o"}, "m"))
+			return nil, estateErr(record.Create(ctx, e.Store, catalog.Group{ID: "g", Organization: "o"}, "m"))
 		},
 		"a hold by an agent": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m",

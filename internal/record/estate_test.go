@@ -16,6 +16,7 @@ import (
 
 	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
@@ -92,30 +93,30 @@ func newEstate(t *testing.T) *estate {
 		e.names = append(e.names, *name.id, name.name)
 	}
 	e.must("seed", func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(record.Organization{ID: e.organization, Name: "o"}))
+		record.PutResource(tx, record.Fresh(catalog.Organization{ID: e.organization, Name: "o"}))
 	})
 	e.must("seed", func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(record.User{ID: e.user, Organization: e.organization, Name: "u"}))
+		record.PutResource(tx, record.Fresh(catalog.User{ID: e.user, Organization: e.organization, Name: "u"}))
 	})
 	e.must("seed", func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(record.Group{ID: e.group, Organization: e.organization, Name: "g"}))
+		record.PutResource(tx, record.Fresh(catalog.Group{ID: e.group, Organization: e.organization, Name: "g"}))
 	})
 	e.must("seed", func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(record.APIKey{ID: e.key, Organization: e.organization}))
+		record.PutResource(tx, record.Fresh(catalog.APIKey{ID: e.key, Organization: e.organization}))
 	})
-	e.NoteKeyUse(ctx, record.APIKey{ID: e.key, Organization: e.organization}, e.now)
+	e.NoteUse(ctx, catalog.APIKey{ID: e.key, Organization: e.organization}, e.now)
 	for v := range 2 {
 		for _, id := range []string{e.agent, e.gone} {
 			e.must("seed", func(tx *record.Tx) {
-				tx.PutAgentVersion(record.Agent{ID: id, Organization: e.organization, Version: v + 1})
+				record.PutVersion(tx, catalog.Agent{ID: id, Organization: e.organization, Version: v + 1}, v+1)
 			})
 		}
 	}
 	e.must("seed", func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(record.Agent{ID: e.agent, Organization: e.organization, Version: 2}))
+		record.PutResource(tx, record.Fresh(catalog.Agent{ID: e.agent, Organization: e.organization, Version: 2}))
 	})
 	tx := e.Begin("seed")
-	list := tx.PutToolkitBlob(ctx, e.kit(), "tools", []byte("[]"))
+	list := tx.PutBlob(ctx, e.kit(), "tools", []byte("[]"))
 	require.NoError(t, tx.Err())
 	e.list = list
 	record.PutResource(tx, record.Fresh(e.kit()))
@@ -142,8 +143,8 @@ func (e *estate) must(writeID string, do func(tx *record.Tx)) {
 	require.NoError(e, committed(e.Context(), e.Store, writeID, do))
 }
 
-func (e *estate) kit() record.Toolkit {
-	return record.Toolkit{ID: e.toolkit, Organization: e.organization, Tools: e.list}
+func (e *estate) kit() catalog.Toolkit {
+	return catalog.Toolkit{ID: e.toolkit, Organization: e.organization, Tools: e.list}
 }
 
 func (e *estate) scope() record.Scope { return record.Of(e.organization) }

@@ -38,7 +38,8 @@ type File struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-func (f File) placed() (string, string, string) { return "file", f.ID, f.Organization }
+// Placed implements [Resourceful].
+func (f File) Placed() (string, string, string) { return "file", f.ID, f.Organization }
 
 func (f File) due() time.Time { return f.Due }
 
@@ -308,7 +309,7 @@ func (s *Store) releaseAll(ctx context.Context, run string) error {
 			return err
 		}
 		for _, item := range items {
-			_, err := whileStale(ctx, s, func() (struct{}, error) {
+			_, err := despiteConflicts(ctx, s, func() (struct{}, error) {
 				tx := s.Begin(s.host.NewID())
 				tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
 				return struct{}{}, tx.Commit(ctx)

@@ -271,7 +271,7 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 	ops, err := opsOf(e.Store, "m",
 		func(tx *record.Tx) { tx.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r) })
 	require.NoError(t, err)
-	require.ErrorIs(t, commitOps(ctx, e.Store, "m", ops...), record.ErrStale, "the run is not there")
+	require.ErrorIs(t, commitOps(ctx, e.Store, "m", ops...), record.ErrConflict, "the run is not there")
 }
 
 // A hold counts once, removes the file's due time and notes the run's agent: at most 64, each once, unless earlier ones

@@ -29,7 +29,7 @@ const (
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
 	RemoveToolkit      JobKind = "remove_toolkit"
-	RemoveBlob         JobKind = "remove_blob" // of a toolkit that does not name it, or no longer
+	RemoveBlob         JobKind = "remove_blob" // of a resource that does not name it, or no longer
 	RemoveBody         JobKind = "remove_body" // of a message that became no run, or of a deleted run
 	Retention          JobKind = "retention"   // due every day
 )

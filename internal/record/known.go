@@ -4,10 +4,6 @@ import "context"
 
 // Reader is what resources are read from: a [Store], which reads strongly, or a [Known].
 type Reader interface {
-	// StandingAgent reads an agent as it is now or, when it was deleted, in its newest version: see
-	// [Store.StandingAgent].
-	StandingAgent(ctx context.Context, scope Scope, id string) (Agent, error)
-
 	reads() *Store
 }
 
@@ -21,16 +17,6 @@ type Known struct{ store *Store }
 func (s *Store) Known() Known { return Known{s} }
 
 func (k Known) reads() *Store { return k.store }
-
-// StandingAgent is [Store.StandingAgent] as of some seconds ago, with the same errors.
-func (k Known) StandingAgent(ctx context.Context, scope Scope, id string) (Agent, error) {
-	return k.store.StandingAgent(ctx, scope, id)
-}
-
-// AgentVersion is [Store.AgentVersion] as of some seconds ago, with the same errors.
-func (k Known) AgentVersion(ctx context.Context, scope Scope, id string, version int) (Agent, error) {
-	return k.store.AgentVersion(ctx, scope, id, version)
-}
 
 // RunToken is [Store.RunToken] as of some seconds ago, with the same errors.
 func (k Known) RunToken(ctx context.Context, hash string) (RunToken, error) {

@@ -106,7 +106,7 @@ func TestIdempotencyNameHasOneOutcome(t *testing.T) {
 	for n, outcome := range outcomes {
 		i := record.Idempotency{Outcome: outcome, RunID: fmt.Sprint("r", n), Parked: fmt.Sprint("p", n)}
 		require.NoError(t, put(fmt.Sprint("m", n), i, before))
-		require.ErrorIs(t, put("again", i, before), record.ErrStale)
+		require.ErrorIs(t, put("again", i, before), record.ErrConflict)
 		read, found, err := e.Idempotency(ctx, name)
 		require.NoError(t, err)
 		assert.True(t, found)

@@ -2,6 +2,8 @@ package record
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"agentplatform/internal/table"
@@ -9,8 +11,8 @@ import (
 
 // Resourceful is a thing with its own id that is listed by its organization: an agent, a user, a key.
 type Resourceful interface {
-	// placed returns the kind, the id and the owner of the resource.
-	placed() (kind, id, owner string)
+	// Placed returns the kind, the id and the owner of the resource.
+	Placed() (kind, id, owner string)
 }
 
 // headSort is the sort key of a thing itself, among the items that are kept with it.
@@ -20,14 +22,20 @@ func resourceKey(kind, id string) table.Key { return table.Key{Part: kind + "/" 
 
 // IDOf is the id of a resource.
 func IDOf[T Resourceful](v T) string {
-	_, id, _ := v.placed()
+	_, id, _ := v.Placed()
 	return id
+}
+
+// DerivedID is the id of something of which every organization has one.
+func DerivedID(what, organization string) string {
+	sum := sha256.Sum256([]byte(what + "/" + organization))
+	return hex.EncodeToString(sum[:12])
 }
 
 // Resource reads a resource within the scope. It returns a problem of kind NotFound or Forbidden.
 func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (Entity[T], error) {
 	var none T
-	kind, _, _ := none.placed()
+	kind, _, _ := none.Placed()
 	item, err := s.reads().get(ctx, scope, kind+" "+id, resourceKey(kind, id))
 	if err != nil {
 		return Entity[T]{}, err
@@ -41,7 +49,7 @@ func Existing[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []s
 		return nil, nil
 	}
 	var none T
-	kind, _, _ := none.placed()
+	kind, _, _ := none.Placed()
 	keys := make([]table.Key, 0, len(ids))
 	for _, id := range ids {
 		keys = append(keys, resourceKey(kind, id))
@@ -61,7 +69,7 @@ func Existing[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []s
 
 // PutResource writes a resource and returns it as it is after the commit.
 func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
-	kind, id, owner := e.Value.placed()
+	kind, id, owner := e.Value.Placed()
 	item := table.Item{
 		Key: resourceKey(kind, id), Owner: owner,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: listPart(kind, owner), Sort: id}},
@@ -87,13 +95,13 @@ func DeleteResource[T Resourceful](tx *Tx, e Entity[T]) {
 
 // Unchanged makes the commit require that a resource is still as it was read.
 func Unchanged[T Resourceful](tx *Tx, e Entity[T]) {
-	kind, id, _ := e.Value.placed()
+	kind, id, _ := e.Value.Placed()
 	tx.add(table.Check(resourceKey(kind, id), table.VersionIs(e.version)))
 }
 
 // deleteResource names the owner, which the audit log needs.
 func deleteResource[T Resourceful](tx *Tx, v T, cond table.Condition) {
-	kind, id, owner := v.placed()
+	kind, id, owner := v.Placed()
 	op := table.Delete(resourceKey(kind, id), cond)
 	op.Item.Owner = owner
 	tx.add(op)
@@ -104,7 +112,7 @@ func Resources[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, after string, limit int,
 ) (Page[Entity[T]], error) {
 	var none T
-	kind, _, _ := none.placed()
+	kind, _, _ := none.Placed()
 	return listed[T](ctx, s, scope, listPart(kind, scope.organization), after, limit)
 }
 
@@ -113,6 +121,6 @@ func OldestResources[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, after string, limit int,
 ) (Page[Entity[T]], error) {
 	var none T
-	kind, _, _ := none.placed()
+	kind, _, _ := none.Placed()
 	return listedIn[T](ctx, s, scope, table.Range{Part: listPart(kind, scope.organization), After: after, Limit: limit})
 }

@@ -1,8 +1,6 @@
 package record_test
 
 import (
-	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -65,7 +64,7 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	assert.Equal(t, calls, e.calls, "nothing is asked of nobody")
 
 	_, err = record.Create(ctx, e.Store, v, "again")
-	require.ErrorIs(t, err, record.ErrStale, "an id is one thing's")
+	require.ErrorIs(t, err, record.ErrConflict, "an id is one thing's")
 	require.NoError(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }))
 	_, err = record.Change(ctx, e.Store, scope, id, 0, func(v *T, _ *record.Tx) error {
 		edit(v)
@@ -76,23 +75,23 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	require.NoError(t, err)
 	assert.Equal(t, other, changed.Value)
 	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }),
-		record.ErrStale)
+		record.ErrConflict)
 	require.ErrorIs(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, read) }),
-		record.ErrStale)
+		record.ErrConflict)
 	require.NoError(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, changed) }))
 	assert.Equal(t, before, len(e.stored()))
 }
 
 func TestResourceOfEachKindIsReadAsWritten(t *testing.T) {
-	estateKeeps(t, "organization", func(o *record.Organization) { o.Budget = nil })
-	estateKeeps(t, "user", func(u *record.User) { u.Cap = 99 })
-	estateKeeps(t, "group", func(g *record.Group) { g.Budget = nil })
-	estateKeeps(t, "api_key", func(k *record.APIKey) { k.Hash = "" })
-	estateKeeps(t, "key_pointer", func(p *record.KeyPointer) { p.KeyID = "" })
-	estateKeeps(t, "email", func(e *record.Email) { e.UserID = "" })
-	estateKeeps(t, "agent", func(a *record.Agent) { a.Spec.CanAsk = false })
-	estateKeeps(t, "removed_agent", func(*record.RemovedAgent) {})
-	estateKeeps(t, "toolkit", func(k *record.Toolkit) { k.Origins = nil })
+	estateKeeps(t, "organization", func(o *catalog.Organization) { o.Budget = nil })
+	estateKeeps(t, "user", func(u *catalog.User) { u.Cap = 99 })
+	estateKeeps(t, "group", func(g *catalog.Group) { g.Budget = nil })
+	estateKeeps(t, "api_key", func(k *catalog.APIKey) { k.Hash = "" })
+	estateKeeps(t, "key_pointer", func(p *catalog.KeyPointer) { p.KeyID = "" })
+	estateKeeps(t, "email", func(e *catalog.Email) { e.UserID = "" })
+	estateKeeps(t, "agent", func(a *catalog.Agent) { a.Spec.CanAsk = false })
+	estateKeeps(t, "removed_agent", func(*catalog.RemovedAgent) {})
+	estateKeeps(t, "toolkit", func(k *catalog.Toolkit) { k.Origins = nil })
 	estateKeeps(t, "file", func(f *record.File) { f.Holds = 0 })
 	estateKeeps(t, "audit", func(a *record.AuditEntry) { a.Changed = nil })
 }
@@ -103,17 +102,17 @@ func TestResourcesAreListedInTheirOrganization(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	want := []string{e.user}
 	for range 4 {
-		u := record.User{ID: e.NewID(), Organization: e.organization}
+		u := catalog.User{ID: e.NewID(), Organization: e.organization}
 		want = append([]string{u.ID}, want...)
 		e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(u)) })
 		e.must("seed", func(tx *record.Tx) {
-			record.PutResource(tx, record.Fresh(record.User{ID: e.NewID(), Organization: "another"}))
+			record.PutResource(tx, record.Fresh(catalog.User{ID: e.NewID(), Organization: "another"}))
 		})
 	}
 	for limit := 1; limit < 7; limit++ {
 		var got []string
 		for after, pages := "", 1; pages < 10; pages++ {
-			page, err := record.Resources[record.User](ctx, e.Store, e.scope(), after, limit)
+			page, err := record.Resources[catalog.User](ctx, e.Store, e.scope(), after, limit)
 			require.NoError(t, err)
 			for _, u := range page.Rows {
 				got = append(got, u.Value.ID)
@@ -125,8 +124,8 @@ func TestResourcesAreListedInTheirOrganization(t *testing.T) {
 		}
 		assert.Equal(t, want, got, "in pages of %d", limit)
 	}
-	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(record.Organization{ID: "another"})) })
-	all, err := record.Resources[record.Organization](ctx, e.Store, record.System(), "", 9)
+	e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(catalog.Organization{ID: "another"})) })
+	all, err := record.Resources[catalog.Organization](ctx, e.Store, record.System(), "", 9)
 	require.NoError(t, err)
 	assert.Len(t, all.Rows, 2)
 }
@@ -144,132 +143,6 @@ func TestOnlyFilesAreDue(t *testing.T) {
 			return d != record.DueItem{Kind: "file", ID: f.ID, Place: "head"}
 		}), want)
 	}
-}
-
-// An address has one reservation in an organization, however its letters are written.
-func TestEmailIDIgnoresCase(t *testing.T) {
-	assert.Equal(t, record.EmailID("o", "Ann@Example.com"), record.EmailID("o", "ann@example.COM"))
-	assert.NotEqual(t, record.EmailID("o", "ann@example.com"), record.EmailID("o", "ann@example.org"))
-	assert.NotEqual(t, record.EmailID("o", "ann@example.com"), record.EmailID("p", "ann@example.com"))
-}
-
-// New runs use the published version; when none was published, the newest.
-func TestCurrentVersionIsThePublishedOrNewest(t *testing.T) {
-	for published, want := range []int{3, 1, 2, 3} {
-		assert.Equal(t, want, record.Agent{Version: 3, Published: published}.Current())
-	}
-}
-
-// An agent's versions are listed newest first, also when it was deleted, within its organization.
-func TestDeletedAgentKeepsItsVersions(t *testing.T) {
-	ctx, e := t.Context(), newEstate(t)
-	a := estateFilled[record.Agent]()
-	a.Organization = e.organization
-	for v := 1; v <= 4; v++ {
-		a.Version, a.Spec.Name = v, fmt.Sprint("version ", v)
-		e.must("seed", func(tx *record.Tx) { tx.PutAgentVersion(a) })
-	}
-	for v := 1; v <= 4; v++ {
-		got, err := e.AgentVersion(ctx, e.scope(), a.ID, v)
-		require.NoError(t, err)
-		a.Version, a.Spec.Name = v, fmt.Sprint("version ", v)
-		assert.Equal(t, a, got)
-	}
-	_, err := e.AgentVersion(ctx, e.scope(), a.ID, 5)
-	assert.True(t, problem.Is(err, "not_found"), "%v", err)
-	_, err = e.AgentVersion(ctx, record.Of("another"), a.ID, 4)
-	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
-	op, err := opOf(e.Store, "again", func(tx *record.Tx) { tx.PutAgentVersion(a) })
-	require.NoError(t, err)
-	require.ErrorIs(t, commitOps(ctx, e.Store, "again", op), record.ErrStale, "a version is written once")
-
-	for limit := 1; limit < 6; limit++ {
-		var got []int
-		for after, pages := "", 1; pages < 10; pages++ {
-			page, err := e.AgentVersions(ctx, a.ID, after, limit)
-			require.NoError(t, err)
-			for _, v := range page.Rows {
-				got = append(got, v.Version)
-			}
-			if after = page.Next; after == "" {
-				assert.Equal(t, (4+limit-1)/limit, pages, "in pages of %d", limit)
-				break
-			}
-		}
-		assert.Equal(t, []int{4, 3, 2, 1}, got, "in pages of %d", limit)
-	}
-
-	type look = func(context.Context, record.Scope, string) (record.Agent, error)
-	for _, look := range []look{e.LastAgent, e.StandingAgent} {
-		last, err := look(ctx, e.scope(), a.ID)
-		require.NoError(t, err)
-		assert.Equal(t, a, last, "it is gone, and stood so")
-		_, err = look(ctx, record.Of("another"), a.ID)
-		assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
-		_, err = look(ctx, e.scope(), "nothing")
-		assert.True(t, problem.Is(err, "not_found"), "%v", err)
-	}
-	_, err = e.StandingAgent(ctx, record.Of("another"), e.agent)
-	assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
-	standing, err := e.StandingAgent(ctx, e.scope(), e.agent)
-	require.NoError(t, err)
-	assert.Equal(t, e.agent, standing.ID)
-
-	require.NoError(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }))
-	a.Version = 3
-	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { tx.StillLast(a) }), record.ErrStale,
-		"a version has come since")
-}
-
-// All versions of an agent are deleted, however many there are; those of others stay.
-func TestAllVersionsOfAnAgentAreDeleted(t *testing.T) {
-	for _, n := range []int{1, table.MaxOps, table.MaxOps + 1} {
-		e := newEstate(t)
-		before := e.stored()
-		for v := range n {
-			e.must("seed",
-				func(tx *record.Tx) { tx.PutAgentVersion(record.Agent{ID: "a", Organization: "o", Version: v + 1}) })
-		}
-		require.NoError(t, e.EraseAgentVersions(t.Context(), "a"))
-		assert.Equal(t, before, e.stored(), "%d versions", n)
-	}
-}
-
-// The last use of a key is read as written, zero for an unused key; it is written without a condition.
-func TestKeyUseIsWrittenUnconditionally(t *testing.T) {
-	ctx, e := t.Context(), newEstate(t)
-	ids, want := []string{"never"}, []time.Time{{}}
-	for n := range table.MaxGetKeys + 1 {
-		k, at := record.APIKey{ID: fmt.Sprint("k", n), Organization: "o"}, e.now.Add(time.Duration(n)*time.Second)
-		e.NoteKeyUse(ctx, k, at.Add(-time.Minute))
-		e.NoteKeyUse(ctx, k, at)
-		ids, want = append(ids, k.ID), append(want, at)
-	}
-	at, err := e.KeyUses(ctx, ids...)
-	require.NoError(t, err)
-	assert.Equal(t, want, at)
-	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DeleteKeyUse("k0") }))
-	at, err = e.KeyUses(ctx, "k0", "k1")
-	require.NoError(t, err)
-	assert.Equal(t, []time.Time{{}, want[2]}, at)
-}
-
-// Writing the use of a key takes a second at most, whatever its outcome, also when the caller's context has ended.
-func TestKeyUseIsTriedOnce(t *testing.T) {
-	e := newEstate(t)
-	away, cancel := context.WithCancel(t.Context())
-	cancel()
-	k := record.APIKey{ID: "k", Organization: "o"}
-	e.NoteKeyUse(away, k, e.now)
-	assert.Equal(t, []time.Duration{time.Second}, e.waits)
-	at, err := e.KeyUses(t.Context(), "k")
-	require.NoError(t, err)
-	assert.Equal(t, []time.Time{e.now}, at)
-	e.calls, e.failAt = 0, 1
-	e.NoteKeyUse(t.Context(), k, e.now.Add(time.Second))
-	assert.Equal(t, 1, e.calls)
-	e.NoteKeyUse(t.Context(), k, time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))
-	assert.Equal(t, 1, e.calls, "that has no stored form")
 }
 
 // A job is due until it is done, and ends once.
@@ -294,7 +167,7 @@ func TestJobIsDueUntilDone(t *testing.T) {
 	next := read
 	next.Value.Cursor, next.Value.Due = "further", job.Due.Add(time.Hour)
 	e.must("further", func(tx *record.Tx) { tx.PutJob(next) })
-	require.ErrorIs(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.DeleteJob(read) }), record.ErrStale,
+	require.ErrorIs(t, committed(ctx, e.Store, "done", func(tx *record.Tx) { tx.DeleteJob(read) }), record.ErrConflict,
 		"it has gone on since")
 	read, _, err = e.Job(ctx, job.ID)
 	require.NoError(t, err)
@@ -303,22 +176,6 @@ func TestJobIsDueUntilDone(t *testing.T) {
 	_, found, err = e.Job(ctx, job.ID)
 	require.NoError(t, err)
 	assert.False(t, found)
-}
-
-// A run token is found by the hash of its text until it expires.
-func TestRunTokenIsFoundUntilItExpires(t *testing.T) {
-	ctx, e := t.Context(), newEstate(t)
-	token := estateFilled[record.RunToken]()
-	token.End = e.now.Add(time.Hour)
-	e.must("seed", func(tx *record.Tx) { tx.PutRunToken("hash", token) })
-	read, err := e.RunToken(ctx, "hash")
-	require.NoError(t, err)
-	assert.Equal(t, token, read)
-	_, err = e.RunToken(ctx, "another")
-	assert.True(t, problem.Is(err, "not_found"), "%v", err)
-	e.now = token.End
-	_, err = e.RunToken(ctx, "hash")
-	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }
 
 // A deployment began with its first version, also one that signed run tokens; the secret that signed them is deleted.

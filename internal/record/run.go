@@ -286,12 +286,12 @@ func (s *Store) Parked(ctx context.Context, id string) (Parked, error) {
 	}, err
 }
 
-// StillParked reads a message that a run names as parked. It returns [ErrStale] when the message was withdrawn, or has
-// become a run, since the run was read.
+// StillParked reads a message that a run names as parked. It returns [ErrConflict] when the message was withdrawn, or
+// has become a run, since the run was read.
 func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	p, err := s.Parked(ctx, id)
 	if problem.Is(err, "not_found") {
-		return p, fmt.Errorf("%w: %w", ErrStale, err)
+		return p, fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	return p, err
 }
@@ -498,7 +498,7 @@ func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decis
 // recognises as its own: so a crash forgets none of them, and nothing is deleted that was written anew since. The head
 // is deleted last.
 //
-// The errors are those of a read, of the blob store and of [Tx.Commit]; [ErrStale] when the run has changed.
+// The errors are those of a read, of the blob store and of [Tx.Commit]; [ErrConflict] when the run has changed.
 func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepLinks bool) error {
 	r := e.Value
 	for _, id := range r.Dropped {

@@ -76,7 +76,7 @@ func TestRunIsReadAsWritten(t *testing.T) {
 	assert.False(t, found)
 	op, err := opOf(w.Store, "another", func(tx *record.Tx) { tx.PutDecisions(w.ctx(), r, 1, d) })
 	require.NoError(t, err)
-	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "another", op), record.ErrStale, "a pause has one winner")
+	require.ErrorIs(t, commitOps(w.ctx(), w.Store, "another", op), record.ErrConflict, "a pause has one winner")
 
 	spec, input, at := runFill[lifecycle.RunSpec](t), runFill[record.Input](t), w.host.now
 	ops, err := opsOf(w.Store, "m", func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, input, at) })
@@ -90,9 +90,9 @@ func TestRunIsReadAsWritten(t *testing.T) {
 	assert.Equal(t, p, still)
 	_, err = w.Parked(w.ctx(), "none")
 	assert.Equal(t, "not_found", runCode(err))
-	require.NotErrorIs(t, err, record.ErrStale)
+	require.NotErrorIs(t, err, record.ErrConflict)
 	_, err = w.StillParked(w.ctx(), "none")
-	require.ErrorIs(t, err, record.ErrStale, "the run that named it has changed since")
+	require.ErrorIs(t, err, record.ErrConflict, "the run that named it has changed since")
 }
 
 // A run is seen in its organization, and in its chat's epoch.

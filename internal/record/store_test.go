@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -166,21 +167,21 @@ func runOperations() map[string]runOp {
 				scope,
 				"g",
 				1,
-				func(g *record.Group, tx *record.Tx) error {
+				func(g *catalog.Group, tx *record.Tx) error {
 					g.Name = "after"
-					record.PutResource(tx, record.Fresh(record.Group{ID: "by the way", Organization: "o"}))
+					record.PutResource(tx, record.Fresh(catalog.Group{ID: "by the way", Organization: "o"}))
 					return nil
 				},
 			)
 			return e.Value, err
 		}),
 		"a creation": look(func(w *runWorld) (any, error) {
-			return record.Create(w.ctx(), w.Store, record.Group{ID: "new", Organization: "o"}, w.host.NewID())
+			return record.Create(w.ctx(), w.Store, catalog.Group{ID: "new", Organization: "o"}, w.host.NewID())
 		}),
 		"a removal": taking(look(func(w *runWorld) (any, error) {
-			type group = record.Entity[record.Group]
+			type group = record.Entity[catalog.Group]
 			return record.Remove(w.ctx(), w.Store, scope, "g", func(_ group, tx *record.Tx) error {
-				record.PutResource(tx, record.Fresh(record.Group{ID: "by the way", Organization: "o"}))
+				record.PutResource(tx, record.Fresh(catalog.Group{ID: "by the way", Organization: "o"}))
 				return nil
 			})
 		})),
@@ -216,7 +217,7 @@ func TestOneFailedCallChangesNoOutcome(t *testing.T) {
 					return faulttable.None
 				}
 				got, err := op.do(w)
-				gone := errors.Is(err, record.ErrStale) || runCode(err) == "not_found"
+				gone := errors.Is(err, record.ErrConflict) || runCode(err) == "not_found"
 				if op.takes && gone && (fault == faulttable.AppliedUnknown || fault == faulttable.RefusedByOwn) {
 					if op.long { // its job is done again, and does the rest
 						continue

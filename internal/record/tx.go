@@ -58,8 +58,8 @@ func put[T any](tx *Tx, e Entity[T], item table.Item) Entity[T] {
 
 func (tx *Tx) delete(key table.Key, cond table.Condition) { tx.add(table.Delete(key, cond)) }
 
-// ErrStale says that something has changed between reading and writing, a conflict: read again and decide again.
-var ErrStale = errors.New("record: what was read has changed")
+// ErrConflict says that something has changed between reading and writing, a conflict: read again and decide again.
+var ErrConflict = errors.New("record: what was read has changed")
 
 // commitTime bounds a commit with its repetitions.
 const commitTime = 20 * time.Second
@@ -68,8 +68,8 @@ const commitTime = 20 * time.Second
 // with the same operations; a refusal by an item with the own write id means that an earlier try was done. A unit of
 // work without writes succeeds at once.
 //
-// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; [ErrStale], wrapping
-// the refusal; a problem of kind Unavailable when nothing was done; an error that the item is too large, see
+// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; [ErrConflict], which
+// wraps the refusal; a problem of kind Unavailable when nothing was done; an error that the item is too large, see
 // [Unstorable]; and an error that is no problem when it is not known whether the writes were done.
 func (tx *Tx) Commit(ctx context.Context) error {
 	tx.audit(ctx)
@@ -90,7 +90,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 			if ownWrite(refused, tx.writeID) {
 				return nil
 			}
-			return fmt.Errorf("%w: %w", ErrStale, err)
+			return fmt.Errorf("%w: %w", ErrConflict, err)
 		}
 		var failure *table.Error
 		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {

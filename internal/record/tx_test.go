@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/faulttable"
@@ -42,7 +43,7 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 			}, lifecycle.Charge{})
 		},
 		"a toolkit's value": func(tx *record.Tx) {
-			tx.PutToolkitBlob(w.ctx(), record.Toolkit{ID: "k"}, "tools", []byte("[]"))
+			tx.PutBlob(w.ctx(), catalog.Toolkit{ID: "k"}, "tools", []byte("[]"))
 		},
 		"what has no form, either": func(tx *record.Tx) {
 			tx.PutStep(w.ctx(), r, record.Step{Arguments: json.RawMessage(`[`)})
@@ -84,25 +85,25 @@ func TestUnitOfWorkWritesWhatWasAdded(t *testing.T) {
 // Known reads return what the store has.
 func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 	w := runBlank(t)
-	agent := record.Agent{ID: "a", Organization: "o", Version: 1}
-	stored := func(a record.Agent) []any { return []any{a.ID, a.Organization, a.Version} }
+	agent := catalog.Agent{ID: "a", Organization: "o", Version: 1}
+	stored := func(a catalog.Agent) []any { return []any{a.ID, a.Organization, a.Version} }
 	token := record.RunToken{RunID: "r", Organization: "o", End: w.host.now.AddDate(0, 0, 1)}
 	w.must("m", func(tx *record.Tx) {
 		record.PutResource(tx, record.Fresh(agent))
-		tx.PutAgentVersion(agent)
+		record.PutVersion(tx, agent, agent.Version)
 		tx.PutRunToken("hash", token)
 	})
 	known := w.Known()
-	standing, err := known.StandingAgent(w.ctx(), record.Of("o"), "a")
+	standing, err := record.Standing[catalog.Agent](w.ctx(), known, record.Of("o"), "a")
 	require.NoError(t, err)
-	version, err := known.AgentVersion(w.ctx(), record.Of("o"), "a", 1)
+	version, err := record.Version[catalog.Agent](w.ctx(), known, record.Of("o"), "a", 1)
 	require.NoError(t, err)
-	resource, err := record.Resource[record.Agent](w.ctx(), known, record.Of("o"), "a")
+	resource, err := record.Resource[catalog.Agent](w.ctx(), known, record.Of("o"), "a")
 	require.NoError(t, err)
-	for _, a := range []record.Agent{standing, version, resource.Value} {
+	for _, a := range []catalog.Agent{standing, version, resource.Value} {
 		assert.Equal(t, stored(agent), stored(a))
 	}
-	there, err := record.Existing[record.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
+	there, err := record.Existing[catalog.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, there)
 	got, err := known.RunToken(w.ctx(), "hash")

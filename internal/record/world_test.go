@@ -14,6 +14,7 @@ import (
 
 	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -253,7 +254,7 @@ func runFurnished(t *testing.T) *runWorld {
 	foreign := record.Delivery{DeliveryID: w.foreign, Organization: "another", RunID: other, Sequence: 1}
 	w.must("hook", func(tx *record.Tx) { tx.NewDelivery(t.Context(), foreign) })
 	w.must("group", func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(record.Group{ID: "g", Organization: "o", Name: "before"}))
+		record.PutResource(tx, record.Fresh(catalog.Group{ID: "g", Organization: "o", Name: "before"}))
 	})
 	slots, err := opsOf(w.Store, "slots", func(tx *record.Tx) {
 		tx.MoveSlots(lifecycle.Run{}, lifecycle.Run{

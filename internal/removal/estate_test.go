@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -77,21 +78,21 @@ func must[T any](e *estate) func(T, error) T {
 func (e *estate) household(name string) *household {
 	ctx := e.Context()
 	h := &household{}
-	o := must[record.Entity[record.Organization]](e)(e.tenants.CreateOrganization(ctx,
+	o := must[record.Entity[catalog.Organization]](e)(e.tenants.CreateOrganization(ctx,
 		tenant.OrganizationEdit{Name: &name}))
 	h.organization = o.Value.ID
-	h.group = must[record.Entity[record.Group]](e)(e.tenants.CreateGroup(ctx, h.organization,
+	h.group = must[record.Entity[catalog.Group]](e)(e.tenants.CreateGroup(ctx, h.organization,
 		tenant.GroupEdit{Name: &name})).Value.ID
-	k := record.Toolkit{ID: e.NewID(), Organization: h.organization}
-	h.toolkit = must[record.Entity[record.Toolkit]](e)(record.Create(ctx, e.store, k, k.ID)).Value.ID
+	k := catalog.Toolkit{ID: e.NewID(), Organization: h.organization}
+	h.toolkit = must[record.Entity[catalog.Toolkit]](e)(record.Create(ctx, e.store, k, k.ID)).Value.ID
 	spec := e.tenants.DefaultSpec(h.organization)
 	spec.Name, spec.GroupIDs = "agent", []string{h.group}
-	h.agent = must[record.Entity[record.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
-	gone := must[record.Entity[record.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
+	h.agent = must[record.Entity[catalog.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
+	gone := must[record.Entity[catalog.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
 	for _, m := range []*member{&h.a, &h.b} {
 		email, role := name+string(rune('a'+len(h.a.key)%25))+"@example.com", string(tenant.Admin)
 		groups := []string{h.group}
-		user := must[record.Entity[record.User]](e)(e.tenants.CreateUser(ctx, tenant.Platform(), h.organization,
+		user := must[record.Entity[catalog.User]](e)(e.tenants.CreateUser(ctx, tenant.Platform(), h.organization,
 			tenant.UserEdit{Email: &email, Role: &role, GroupIDs: &groups})).Value.ID
 		_, text, err := e.tenants.CreateKey(ctx, tenant.Platform(), record.Of(h.organization),
 			tenant.NewKey{Name: "k", UserID: user, Level: tenant.LevelAdmin})
@@ -104,7 +105,7 @@ func (e *estate) household(name string) *household {
 		groups []string
 	}{{&h.c, []string{h.group}}, {&h.d, []string{}}} {
 		email, role := name+e.NewID()+"@example.com", string(tenant.Member)
-		*of.user = must[record.Entity[record.User]](e)(e.tenants.CreateUser(ctx, tenant.Platform(), h.organization,
+		*of.user = must[record.Entity[catalog.User]](e)(e.tenants.CreateUser(ctx, tenant.Platform(), h.organization,
 			tenant.UserEdit{Email: &email, Role: &role, GroupIDs: &of.groups})).Value.ID
 	}
 	require.NoError(e, e.tenants.RemoveAgent(ctx, h.a.Principal, gone))
@@ -194,8 +195,9 @@ func (e *estate) good(key string) bool {
 	return err == nil
 }
 
-func (e *estate) user(id string) record.Entity[record.User] {
-	return must[record.Entity[record.User]](e)(record.Resource[record.User](e.Context(), e.store, record.System(), id))
+func (e *estate) user(id string) record.Entity[catalog.User] {
+	read := must[record.Entity[catalog.User]](e)
+	return read(record.Resource[catalog.User](e.Context(), e.store, record.System(), id))
 }
 
 func (e *estate) title(m member) string {
@@ -231,8 +233,8 @@ var removals = map[string]removalOf{
 				e.hasFile(a.unheld), e.hasFile(a.held), e.hasFile(b.unheld), e.hasFile(b.held), e.hasFile(e.ours.lent),
 			})
 		assert.Equal(e, []string{"", "the title"}, []string{e.title(a), e.title(b)})
-		keys := must[record.Page[record.Entity[record.APIKey]]](e)(record.Resources[record.APIKey](e.Context(), e.store,
-			a.Scope(), "", 10))
+		list := must[record.Page[record.Entity[catalog.APIKey]]](e)
+		keys := list(record.Resources[catalog.APIKey](e.Context(), e.store, a.Scope(), "", 10))
 		assert.Len(e, keys.Rows, 1)
 	}},
 	"a group": {func(e *estate) (string, error) {
@@ -244,7 +246,7 @@ var removals = map[string]removalOf{
 			}
 			assert.EqualValues(e, 1, e.user(h.d).Version(), "who was in no group is not written")
 		}
-		agent := must[record.Entity[record.Agent]](e)(record.Resource[record.Agent](e.Context(), e.store,
+		agent := must[record.Entity[catalog.Agent]](e)(record.Resource[catalog.Agent](e.Context(), e.store,
 			e.ours.a.Scope(), e.ours.agent))
 		assert.Equal(e, []string{e.ours.group}, agent.Value.Spec.GroupIDs, "an agent stays closed")
 	}},
@@ -275,7 +277,7 @@ var removals = map[string]removalOf{
 			assert.False(e, e.hasFile(m.held))
 		}
 		assert.Len(e, e.blobs.Keys(), 5, "hers")
-		o, err := record.Resource[record.Organization](e.Context(), e.store, record.System(), e.ours.organization)
+		o, err := record.Resource[catalog.Organization](e.Context(), e.store, record.System(), e.ours.organization)
 		require.NoError(e, err)
 		assert.Empty(e, o.Value.Name)
 		assert.True(e, o.Value.Deleted)

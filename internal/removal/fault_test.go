@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -123,19 +124,19 @@ var moreRemovals = map[string]removalOf{
 		assert.False(e, e.hasBlobs("documents/"))
 	}},
 	"what a toolkit kept": {func(e *estate) (string, error) {
-		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
+		k := catalog.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
 		tx := e.store.Begin("begin")
-		tx.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
-		tx.BeginToolkitRemoval(k)
+		tx.PutBlob(e.Context(), k, "tools", []byte("{}"))
+		tx.DropBlobs(k, record.RemoveToolkit)
 		return record.DerivedID("toolkit", k.ID), tx.Commit(e.Context())
 	}, func(e *estate) {
 		assert.False(e, e.hasBlobs("toolkits/"))
 		assert.Zero(e, e.job(record.DerivedID("toolkit", e.ours.toolkit)), "the job is done")
 	}},
 	"a value that no toolkit came to name": {func(e *estate) (string, error) {
-		k := record.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
+		k := catalog.Toolkit{ID: e.ours.toolkit, Organization: e.ours.organization}
 		tx := e.store.Begin("begin")
-		key := tx.PutToolkitBlob(e.Context(), k, "tools", []byte("{}"))
+		key := tx.PutBlob(e.Context(), k, "tools", []byte("{}"))
 		e.ahead += 15 * time.Minute
 		return record.DerivedID("blob", key), tx.Err()
 	}, func(e *estate) { assert.False(e, e.hasBlobs("toolkits/")) }},

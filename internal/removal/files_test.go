@@ -13,6 +13,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -71,8 +72,8 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// settle sweeps and handles jobs until the sweeps ask for nothing.
-func (o *office) settle() {
+// drain sweeps and handles jobs until the sweeps ask for nothing.
+func (o *office) drain() {
 	sweeper := &sweep.Sweeper{Executor: o.shell, Store: o.store, Queue: o.sent, Host: o, Log: o.shell.Log}
 	for range 10 {
 		require.NoError(o, sweeper.Sweep(o.Context()))
@@ -141,10 +142,10 @@ func TestUnusedFileIsDeletedAfterADay(t *testing.T) {
 	_, err := record.Create(t.Context(), o.store, announced, announced.ID)
 	require.NoError(t, err)
 	o.ahead = 23 * time.Hour
-	o.settle()
+	o.drain()
 	assert.True(t, o.there(unused))
 	o.ahead = 25 * time.Hour
-	o.settle()
+	o.drain()
 	assert.False(t, o.there(unused))
 	assert.True(t, o.there(used))
 	_, err = record.Resource[record.File](t.Context(), o.store, record.System(), announced.ID)
@@ -155,7 +156,8 @@ func TestUnusedFileIsDeletedAfterADay(t *testing.T) {
 func TestFileIsDeletedWithTheLastRunThatHoldsIt(t *testing.T) {
 	o := newOffice(t)
 	tx := o.store.Begin("made")
-	record.PutResource(tx, record.Fresh(record.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}))
+	keeper := catalog.Organization{ID: "o", Name: "o", RetentionDays: 10, CreatedAt: o.Now()}
+	record.PutResource(tx, record.Fresh(keeper))
 	job := record.Job{
 		ID: o.NewID(), Organization: "o", Kind: record.Retention, Subject: "o", Due: o.Now().Add(24 * time.Hour),
 	}
@@ -167,11 +169,11 @@ func TestFileIsDeletedWithTheLastRunThatHoldsIt(t *testing.T) {
 	o.ahead = 9 * 24 * time.Hour
 	o.run("young", shared)
 	o.ahead = 11 * 24 * time.Hour
-	o.settle()
+	o.drain()
 	assert.False(t, o.there(alone))
 	assert.True(t, o.there(shared), "the younger chat uses it")
 	o.ahead = 21 * 24 * time.Hour
-	o.settle()
+	o.drain()
 	assert.False(t, o.there(shared))
 	assert.Empty(t, o.blobs.Keys())
 }
@@ -198,7 +200,7 @@ func TestDeletedRunHoldsNoFile(t *testing.T) {
 	tx := o.store.Begin("late")
 	tx.NewHeldFile(o.store.NewFile("o", "u", "made.txt", "text/plain"), run)
 	require.NoError(t, o.store.EraseRun(t.Context(), run, o.NewID(), false))
-	require.ErrorIs(t, tx.Commit(t.Context()), record.ErrStale)
+	require.ErrorIs(t, tx.Commit(t.Context()), record.ErrConflict)
 }
 
 // Bytes that a client may still send directly to the blob store are deleted once the presigned address has expired.
@@ -213,7 +215,7 @@ func TestBytesSentDirectlyAfterRemovalAreDeleted(t *testing.T) {
 	_, err = o.blobs.Put(t.Context(), f.Blob, strings.NewReader("late"), 100)
 	require.NoError(t, err)
 	o.ahead = time.Hour + time.Minute
-	o.settle()
+	o.drain()
 	assert.Empty(t, o.blobs.Keys())
 	_, err = record.Resource[record.File](t.Context(), o.store, record.System(), f.ID)
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
@@ -232,21 +234,21 @@ func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	late := put("move")
 	assert.NotEmpty(t, o.blobs.Keys())
 	o.ahead = time.Minute
-	o.settle()
+	o.drain()
 	assert.Empty(t, o.blobs.Keys())
-	require.ErrorIs(t, late.Commit(t.Context()), record.ErrStale, "its body is gone")
+	require.ErrorIs(t, late.Commit(t.Context()), record.ErrConflict, "its body is gone")
 	_, err := o.blobs.Put(t.Context(), "documents/run/"+spec.RunID+"/input/move",
 		strings.NewReader("of a process that stood still"), 100)
 	require.NoError(t, err)
 	o.ahead = time.Hour + 2*time.Minute
-	o.settle()
+	o.drain()
 	assert.Empty(t, o.blobs.Keys(), "the place is looked at once more")
 	require.NoError(t, put("again").Commit(t.Context()))
 	o.ahead = 3 * time.Hour
-	o.settle()
+	o.drain()
 	assert.NotEmpty(t, o.blobs.Keys())
 	require.NoError(t, o.store.EraseParked(t.Context(), spec.RunID))
-	o.settle()
+	o.drain()
 	assert.Empty(t, o.blobs.Keys())
 }
 
@@ -275,13 +277,13 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 				_, err := o.blobs.Put(t.Context(), place, strings.NewReader("late"), 100)
 				require.NoError(t, err)
 			}
-			o.settle()
+			o.drain()
 			// a duplicate wake-up message
 			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", spec.RunID))
 			require.NoError(t, err)
 			assert.Len(t, o.blobs.Keys(), 2, "not yet")
 			o.ahead = time.Hour + time.Minute
-			o.settle()
+			o.drain()
 			assert.Empty(t, o.blobs.Keys())
 		})
 	}

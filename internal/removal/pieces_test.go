@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 )
@@ -22,7 +23,7 @@ const piece = 500
 func TestLargeRemovalIsDoneInPieces(t *testing.T) {
 	o := newOffice(t)
 	for n := range piece + 1 {
-		put(o, record.User{ID: fmt.Sprintf("user%04d", n), Organization: "o", GroupIDs: []string{"g", "other"}})
+		put(o, catalog.User{ID: fmt.Sprintf("user%04d", n), Organization: "o", GroupIDs: []string{"g", "other"}})
 	}
 	job := o.begin(record.Job{Kind: record.RemoveGroup, Subject: "g"})
 	var pieces []time.Duration
@@ -33,7 +34,7 @@ func TestLargeRemovalIsDoneInPieces(t *testing.T) {
 	}
 	assert.Equal(t, []time.Duration{time.Millisecond, time.Minute, time.Millisecond, 0}, pieces)
 	for _, n := range []int{0, 1, piece - 1, piece} {
-		u, err := record.Resource[record.User](t.Context(), o.store, record.Of("o"), fmt.Sprintf("user%04d", n))
+		u, err := record.Resource[catalog.User](t.Context(), o.store, record.Of("o"), fmt.Sprintf("user%04d", n))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"other"}, u.Value.GroupIDs)
 	}
@@ -45,12 +46,12 @@ func TestMoreThanAPageOfEachKindIsDeleted(t *testing.T) {
 	const many = 51
 	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
 		o := newOffice(t)
-		put(o, record.Organization{ID: "o"})
+		put(o, catalog.Organization{ID: "o"})
 		for n := range many {
 			id := fmt.Sprintf("%s%04d", kind, n)
-			put(o, record.APIKey{ID: id, Public: id, Organization: "o", UserID: "u"})
-			put(o, record.KeyPointer{Public: id, Organization: "o", KeyID: id})
-			put(o, record.APIKey{ID: "a" + id, Public: "a" + id, Organization: "o", UserID: "another"})
+			put(o, catalog.APIKey{ID: id, Public: id, Organization: "o", UserID: "u"})
+			put(o, catalog.KeyPointer{Public: id, Organization: "o", KeyID: id})
+			put(o, catalog.APIKey{ID: "a" + id, Public: "a" + id, Organization: "o", UserID: "another"})
 			put(o, record.File{ID: id, Organization: "o", UserID: "u"})
 			chat := lifecycle.Chat{ID: id, Organization: "o", User: "u", Title: "mine"}
 			tx := o.store.Begin(id)
@@ -62,7 +63,7 @@ func TestMoreThanAPageOfEachKindIsDeleted(t *testing.T) {
 		assert.Equal(
 			t,
 			map[record.JobKind]int{record.RemoveUser: many}[kind],
-			count[record.APIKey](o),
+			count[catalog.APIKey](o),
 			"those of another",
 		)
 		assert.Zero(t, count[record.File](o), kind)
@@ -82,9 +83,9 @@ func TestMoreThanAPageOfEachKindIsDeleted(t *testing.T) {
 func TestCredentialsAreDeletedFirst(t *testing.T) {
 	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
 		o := newOffice(t)
-		put(o, record.APIKey{ID: "k", Public: "p", Organization: "o", UserID: "u"})
+		put(o, catalog.APIKey{ID: "k", Public: "p", Organization: "o", UserID: "u"})
 		o.handle(o.begin(record.Job{Kind: kind, Subject: subject}))
-		assert.Zero(t, count[record.APIKey](o), kind)
+		assert.Zero(t, count[catalog.APIKey](o), kind)
 	}
 }
 
@@ -94,7 +95,7 @@ func TestRetentionDeletesRunsThatAreTooOld(t *testing.T) {
 	for _, young := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice(t)
-			put(o, record.Organization{ID: "o", RetentionDays: 1})
+			put(o, catalog.Organization{ID: "o", RetentionDays: 1})
 			now := o.Now()
 			o.old("run0000", now.Add(-3*daily), now.Add(-2*daily))
 			for n := range piece - 1 {
@@ -126,7 +127,7 @@ const daily = 24 * time.Hour
 func TestRetentionRunsOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
-		put(o, record.Organization{ID: "o", RetentionDays: 1})
+		put(o, catalog.Organization{ID: "o", RetentionDays: 1})
 		job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
 		assert.Zero(t, o.handle(job))
 		o.old("run", o.Now().Add(-3*daily), o.Now().Add(-3*daily))
@@ -142,12 +143,12 @@ func TestRetentionRunsOnceADay(t *testing.T) {
 // The job of an organization without a retention is due again the next day; that of a deleted one ends.
 func TestRetentionJobEndsWithItsOrganization(t *testing.T) {
 	for name, c := range map[string]struct {
-		organization record.Organization
+		organization catalog.Organization
 		ends         bool
 	}{
-		"it keeps all":  {record.Organization{ID: "o"}, false},
-		"it is deleted": {record.Organization{ID: "o", RetentionDays: 1, Deleted: true}, true},
-		"it is gone":    {record.Organization{ID: "another"}, true},
+		"it keeps all":  {catalog.Organization{ID: "o"}, false},
+		"it is deleted": {catalog.Organization{ID: "o", RetentionDays: 1, Deleted: true}, true},
+		"it is gone":    {catalog.Organization{ID: "another"}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOffice(t)
@@ -229,14 +230,14 @@ func TestConflictRetriesThePiece(t *testing.T) {
 		require.Less(t, at, 100)
 		o := newOffice(t)
 		for _, id := range []string{"a", "b", "c", "d"} {
-			put(o, record.User{ID: id, Organization: "o", GroupIDs: []string{"g"}})
+			put(o, catalog.User{ID: id, Organization: "o", GroupIDs: []string{"g"}})
 		}
 		job := o.begin(record.Job{Kind: record.RemoveGroup, Subject: "g"})
 		calls := 0
 		o.items.before = func() error {
 			if calls++; calls > at {
 				o.items.before = nil
-				_, err := record.Remove[record.User](t.Context(), o.store, record.Of("o"), "b", nil)
+				_, err := record.Remove[catalog.User](t.Context(), o.store, record.Of("o"), "b", nil)
 				require.NoError(t, err)
 			}
 			return nil
@@ -244,7 +245,7 @@ func TestConflictRetriesThePiece(t *testing.T) {
 		assert.Equal(t, time.Minute, o.handle(job), "call %d", at)
 		done = o.items.before != nil
 		for _, id := range []string{"a", "c", "d"} {
-			u, err := record.Resource[record.User](t.Context(), o.store, record.Of("o"), id)
+			u, err := record.Resource[catalog.User](t.Context(), o.store, record.Of("o"), id)
 			require.NoError(t, err)
 			assert.Empty(t, u.Value.GroupIDs, "call %d", at)
 		}

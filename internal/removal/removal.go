@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -32,9 +33,9 @@ type Remover struct {
 const (
 	pageSize = 50
 	pages    = 10 // in one call of Handle
-	// settled is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
-	settled = time.Minute
-	daily   = 24 * time.Hour
+	// listingLag is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
+	listingLag = time.Minute
+	daily      = 24 * time.Hour
 	// conflict is the wait after a conflict with another writer.
 	conflict = 50 * time.Millisecond
 	// done, returned in place of a wait, says that a job has ended.
@@ -45,7 +46,7 @@ const (
 // returns the wait until the next call, 0 for none: the job has ended, does not exist or is not due, or the sweeper
 // will come back for it.
 //
-// An error is one of the store or of the blob store, and the job is as it was; conflicts (record.ErrStale,
+// An error is one of the store or of the blob store, and the job is as it was; conflicts (record.ErrConflict,
 // lifecycle.ErrRefused) are not errors here.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	if file, is := record.FileOfNudge(id); is {
@@ -72,9 +73,9 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	case record.RemoveGroup:
 		wait, err = r.group(ctx, &e.Value)
 	case record.RemoveToolkit:
-		wait, err = done, r.Store.DropToolkit(ctx, e.Value.Subject)
+		wait, err = done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, e.Value.Subject)
 	case record.RemoveBlob:
-		wait, err = done, r.Store.RemoveBlob(ctx, e.Value.Subject)
+		wait, err = done, r.Store.EraseBlob(ctx, e.Value.Subject)
 	case record.RemoveBody:
 		wait, err = r.body(ctx, &e.Value)
 	case record.Retention:
@@ -95,7 +96,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if err := tx.Commit(ctx); err != nil {
 		return kept(err)
 	}
-	if wait > settled {
+	if wait > listingLag {
 		return 0, nil // too long for a queue; the job is in the due index
 	}
 	return max(wait, time.Millisecond), nil
@@ -104,7 +105,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 // kept maps the error of a write of the job itself. A conflict is tried again soon: the other writer may be the
 // sweeper, which has moved the due time on and relies on this call.
 func kept(err error) (again time.Duration, _ error) {
-	if errors.Is(err, record.ErrStale) {
+	if errors.Is(err, record.ErrConflict) {
 		return conflict, nil
 	}
 	return 0, err
@@ -112,14 +113,14 @@ func kept(err error) (again time.Duration, _ error) {
 
 // ignore maps a conflict, which the next pass or piece resolves, to nil.
 func ignore(err error) error {
-	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
+	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
 	}
 	return err
 }
 
 // pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
-// pass that ends is followed by a second one after settled, for what a lagging listing did not show; the second one
+// pass that ends is followed by a second one after listingLag, for what a lagging listing did not show; the second one
 // ends the job.
 func (r *Remover) pass(
 	ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error),
@@ -139,7 +140,7 @@ func (r *Remover) pass(
 				return done, nil
 			}
 			j.Cursor = second
-			return settled, nil
+			return listingLag, nil
 		}
 		after = next
 	}
@@ -302,7 +303,7 @@ func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
 func (r *Remover) dropKeys(ctx context.Context, organization, user string) error {
 	after := ""
 	for {
-		page, err := record.Resources[record.APIKey](ctx, r.Store, record.Of(organization), after, pageSize)
+		page, err := record.Resources[catalog.APIKey](ctx, r.Store, record.Of(organization), after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -312,8 +313,8 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 			}
 			tx := r.Store.Begin(r.Host.NewID())
 			record.DeleteResource(tx, e)
-			tx.DeleteKeyUse(e.Value.ID)
-			pointer, err := record.Resource[record.KeyPointer](ctx, r.Store, record.System(), e.Value.Public)
+			tx.DeleteUse(e.Value)
+			pointer, err := record.Resource[catalog.KeyPointer](ctx, r.Store, record.System(), e.Value.Public)
 			switch {
 			case err == nil:
 				record.DeleteResource(tx, pointer)
@@ -380,17 +381,17 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
 	for _, drop := range []func(context.Context, record.Scope) error{
-		r.dropChats, dropAll[record.User](r), dropAll[record.Email](r), r.dropAgents, r.dropRemovedAgents,
-		r.dropToolkits, dropAll[record.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
+		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), r.dropAgents, r.dropRemovedAgents,
+		r.dropToolkits, dropAll[catalog.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
 			return err
 		}
 	}
 	_, err := record.Change(ctx, r.Store, record.System(), organization, 0, func(
-		o *record.Organization, _ *record.Tx,
+		o *catalog.Organization, _ *record.Tx,
 	) error {
-		*o = record.Organization{ID: o.ID, Deleted: true, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt}
+		*o = catalog.Organization{ID: o.ID, Deleted: true, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt}
 		return nil
 	})
 	if problem.Is(err, "not_found") {
@@ -400,8 +401,8 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 }
 
 func (r *Remover) dropAgents(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[record.Agent]) error {
-		if err := r.Store.EraseAgentVersions(ctx, e.Value.ID); err != nil {
+	return each(ctx, r, scope, func(e record.Entity[catalog.Agent]) error {
+		if err := record.EraseVersions[catalog.Agent](ctx, r.Store, e.Value.ID); err != nil {
 			return err
 		}
 		return drop(ctx, r, e)
@@ -409,8 +410,8 @@ func (r *Remover) dropAgents(ctx context.Context, scope record.Scope) error {
 }
 
 func (r *Remover) dropRemovedAgents(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[record.RemovedAgent]) error {
-		if err := r.Store.EraseAgentVersions(ctx, e.Value.ID); err != nil {
+	return each(ctx, r, scope, func(e record.Entity[catalog.RemovedAgent]) error {
+		if err := record.EraseVersions[catalog.Agent](ctx, r.Store, e.Value.ID); err != nil {
 			return err
 		}
 		return drop(ctx, r, e)
@@ -418,8 +419,8 @@ func (r *Remover) dropRemovedAgents(ctx context.Context, scope record.Scope) err
 }
 
 func (r *Remover) dropToolkits(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[record.Toolkit]) error {
-		return r.Store.EraseToolkit(ctx, e.Value, r.Host.NewID())
+	return each(ctx, r, scope, func(e record.Entity[catalog.Toolkit]) error {
+		return record.EraseResource(ctx, r.Store, e.Value, r.Host.NewID())
 	})
 }
 
@@ -489,7 +490,7 @@ func each[T record.Resourceful](
 func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	gone := func(id string) bool { return id == j.Subject }
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
-		return eachOf(ctx, r, record.Of(j.Organization), after, func(u *record.User) bool {
+		return eachOf(ctx, r, record.Of(j.Organization), after, func(u *catalog.User) bool {
 			before := len(u.GroupIDs)
 			u.GroupIDs = slices.DeleteFunc(slices.Clone(u.GroupIDs), gone)
 			return len(u.GroupIDs) < before
@@ -522,7 +523,7 @@ func eachOf[T record.Resourceful](
 
 // retention deletes, once a day, ended runs that are older than the organization keeps them.
 func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
-	o, err := record.Resource[record.Organization](ctx, r.Store, record.System(), j.Organization)
+	o, err := record.Resource[catalog.Organization](ctx, r.Store, record.System(), j.Organization)
 	switch {
 	case problem.Is(err, "not_found"), err == nil && o.Value.Deleted:
 		return done, nil

@@ -46,10 +46,9 @@ var worlds = map[string]map[string]string{
 	"": {"OBSERVE_WINDOW": "25s"},
 	"hasty": {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
 		"MAX_BODY": "1048576"},
-	"brief":  {"OBSERVE_WINDOW": "300ms"},
-	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // enough for a slow machine to start the two
-	"pushed": {"START_DEADLINE": "15s"},
-	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"}, // so low that even a slow machine exceeds it
+	"brief":  {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": "15s"}, // as below
+	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"},            // enough for a slow machine to start the two
+	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"},               // so low that even a slow machine exceeds it
 }
 
 // Run runs all scenarios in the worlds that a harness starts.

@@ -208,7 +208,7 @@ func hazardScenarios() []Story {
 			assert.IsIncreasing(x, sequence)
 			assert.Len(x, ids, 3)
 		}},
-		{Name: "hazard14/the observe window ends with any settle", Run: func(x *Actor) {
+		{Name: "hazard14/the observe window ends with any end or pause", Run: func(x *Actor) {
 			for message, status := range map[string]int{"x": 200, "/fail x": 500, "/ask Which?": 202,
 				"/sleep 100ms": 200} {
 				began := time.Now()
@@ -226,7 +226,7 @@ func hazardScenarios() []Story {
 			x.chat("message", "x", "chat_id", "own-name").is(200)
 			y.post("/runs/"+busy.text("run_id")+"/cancel", nil).is(200)
 		}},
-		{Name: "hazard10/a resumed run gets a fresh start deadline", Settings: "pushed", Run: func(x *Actor) {
+		{Name: "hazard10/a resumed run gets a fresh start deadline", Settings: "brief", Run: func(x *Actor) {
 			a := x.chat("message", "/ask Which?", "chat_id", "c")
 			run := a.text("run_id")
 			x.await(run, "awaiting_input")

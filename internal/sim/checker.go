@@ -417,7 +417,7 @@ func (c *checker) head(id string, r record.Run) {
 	if before.Status != r.Status && !legal(before.Status, r.Status) {
 		c.violated(2, "run %s went from %s to %s", id, before.Status, r.Status)
 	}
-	if before.Status != r.Status && r.Status.Settled() {
+	if before.Status != r.Status && r.Status.EndedOrWaiting() {
 		c.accounted(r)
 	}
 	if before.Status.Active() && r.Status.Terminal() {
@@ -440,7 +440,7 @@ func (c *checker) head(id string, r record.Run) {
 		now.Sub(before.QueuedAt) < startDeadline-c.world.skew {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
-	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.Settled() {
+	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.EndedOrWaiting() {
 		c.entered[id]++
 	}
 	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") &&

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
@@ -34,10 +35,10 @@ type text struct{ key, text, hash string }
 type rights struct {
 	since  time.Time
 	there  bool
-	users  map[string]record.User
-	keys   map[string]record.APIKey
+	users  map[string]catalog.User
+	keys   map[string]catalog.APIKey
 	groups map[string]bool
-	agents map[string]record.AgentSpec
+	agents map[string]catalog.AgentSpec
 }
 
 // remembered is how long a process with a cache may use outdated rights.
@@ -52,26 +53,26 @@ func newText(key, plain string) text {
 func (p *powers) look() {
 	store, ctx := p.checker.store(), context.Background()
 	for _, organization := range sortedKeys(p.groups) {
-		now := rights{since: p.now, users: map[string]record.User{}, keys: map[string]record.APIKey{},
-			groups: map[string]bool{}, agents: map[string]record.AgentSpec{}}
-		o, err := record.Resource[record.Organization](ctx, store, record.System(), organization)
+		now := rights{since: p.now, users: map[string]catalog.User{}, keys: map[string]catalog.APIKey{},
+			groups: map[string]bool{}, agents: map[string]catalog.AgentSpec{}}
+		o, err := record.Resource[catalog.Organization](ctx, store, record.System(), organization)
 		now.there = err == nil && !o.Value.Deleted
 		for _, one := range p.people {
-			if u, err := record.Resource[record.User](ctx, store, record.Of(organization), one.User.ID); err == nil {
+			if u, err := record.Resource[catalog.User](ctx, store, record.Of(organization), one.User.ID); err == nil {
 				u.Value.UpdatedAt, u.Value.OperatorKeys = time.Time{}, nil
 				now.users[one.User.ID] = u.Value
 			}
 		}
 		for _, id := range p.keys {
-			if k, err := record.Resource[record.APIKey](ctx, store, record.Of(organization), id); err == nil {
+			if k, err := record.Resource[catalog.APIKey](ctx, store, record.Of(organization), id); err == nil {
 				k.Value.UpdatedAt = time.Time{}
 				now.keys[id] = k.Value
 			}
 		}
-		_, err = record.Resource[record.Group](ctx, store, record.Of(organization), p.groups[organization])
+		_, err = record.Resource[catalog.Group](ctx, store, record.Of(organization), p.groups[organization])
 		now.groups[p.groups[organization]] = err == nil
 		for _, id := range p.agents {
-			if a, err := record.Resource[record.Agent](ctx, store, record.Of(organization), id); err == nil {
+			if a, err := record.Resource[catalog.Agent](ctx, store, record.Of(organization), id); err == nil {
 				now.agents[id] = a.Value.Spec
 			}
 		}
@@ -264,9 +265,9 @@ func (w *world) boss(organization string) {
 				of = append(of, group)
 			}
 			approvers := w.work.IntN(2) == 0
-			admin := tenant.Principal{Organization: record.Organization{ID: organization}, Level: tenant.LevelAdmin}
+			admin := tenant.Principal{Organization: catalog.Organization{ID: organization}, Level: tenant.LevelAdmin}
 			_, err := d.tenants.EditAgent(ctx, admin, c.any(agents), 0, true, true,
-				func(s record.AgentSpec) (record.AgentSpec, error) {
+				func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 					if approvers {
 						s.ApproverGroupIDs = of
 					} else {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
@@ -72,7 +73,7 @@ func (s *server) turn() {
 }
 
 // agree records what is enabled: the owner has seen it.
-func (s *server) agree(t record.Toolkit, list []toolkit.Tool) {
+func (s *server) agree(t catalog.Toolkit, list []toolkit.Tool) {
 	for _, one := range list {
 		s.agreed[what(tool.Origin(t.URL), one.Definition)] = true
 	}

@@ -423,8 +423,8 @@ func (w *world) streamFault(p *process) faulttable.Fault {
 		die()
 	}
 	if !w.quiet && w.strange && w.chance.Float64() < w.rate/20 {
-		w.count("feed hangs")
-		w.note("feed hangs", 0)
+		w.count("frames hang")
+		w.note("frames hang", 0)
 		w.streamsBack = w.now.Add(time.Duration(w.chance.Int64N(int64(3 * lease))))
 	}
 	switch {
@@ -432,7 +432,7 @@ func (w *world) streamFault(p *process) faulttable.Fault {
 		return faulttable.None
 	case w.streamsBack.After(w.now):
 		return faulttable.Slow
-	case w.maybe("feed down"):
+	case w.maybe("frames down"):
 		return faulttable.Down
 	default:
 		return faulttable.None

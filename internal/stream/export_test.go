@@ -3,11 +3,11 @@ package stream
 import "context"
 
 // Groups returns the number of runs with readers.
-func (f *Hub) Groups() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.groups)
+func (h *Hub) Groups() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.groups)
 }
 
 // Watch stores a watch row without an id to acknowledge.
-func (f *Hub) Watch(ctx context.Context, run string) error { return f.watch(ctx, run, "") }
+func (h *Hub) Watch(ctx context.Context, run string) error { return h.watch(ctx, run, "") }

@@ -62,9 +62,9 @@ type follower struct {
 //
 // It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.
-func (f *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
+func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
-	w := &follower{hub: f, run: run, sink: sink, idle: idle}
+	w := &follower{hub: h, run: run, sink: sink, idle: idle}
 	err := w.follow(ctx, s, scope)
 	if errors.Is(err, ErrStop) {
 		return nil
@@ -234,23 +234,23 @@ func (w *follower) sendStatus(now state, before record.Run) error {
 
 // Until waits until enough returns true for a run, or for d, and returns the run as it is then. The error is ctx's,
 // or that of the store (not found, if there is no such run in the scope).
-func (f *Hub) Until(
+func (h *Hub) Until(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool,
 ) (record.RunEntity, error) {
-	sub := f.notifier.Subscribe(run)
+	sub := h.notifier.Subscribe(run)
 	defer sub.Close()
-	began := f.host.Elapsed()
+	began := h.host.Elapsed()
 	for {
 		e, err := s.LiveRun(ctx, scope, run)
 		if err != nil {
 			return e, err
 		}
-		left := d - (f.host.Elapsed() - began)
+		left := d - (h.host.Elapsed() - began)
 		if enough(e.Value) || left <= 0 {
 			return e, nil
 		}
 		elapsed := d - left
-		if _, err := sub.Wait(ctx, min(left, f.notifier.Pace(elapsed))); err != nil {
+		if _, err := sub.Wait(ctx, min(left, h.notifier.Pace(elapsed))); err != nil {
 			return e, err
 		}
 	}

@@ -56,13 +56,13 @@ type snapshot struct {
 }
 
 // join adds the caller to the readers of a run. The caller must call leave when done.
-func (f *Hub) join(s *record.Store, at place) *group {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	g := f.groups[at]
+func (h *Hub) join(s *record.Store, at place) *group {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := h.groups[at]
 	if g == nil {
-		g = &group{hub: f, store: s, place: at, changed: f.host.Elapsed(), asks: f.host.NewID()}
-		f.groups[at] = g
+		g = &group{hub: h, store: s, place: at, changed: h.host.Elapsed(), asks: h.host.NewID()}
+		h.groups[at] = g
 	}
 	g.readers++
 	return g
@@ -193,11 +193,11 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 	s.run = e
 	r, was := e.Value, known.run.Value
 	news := was.ID() == "" || e.Version() != known.run.Version()
-	settled := news && (r.Status.Terminal() || r.Status == lifecycle.AwaitingInput)
+	endedOrWaiting := news && (r.Status.Terminal() || r.Status == lifecycle.AwaitingInput)
 	again := r.Attempt != was.Attempt && was.Attempt > 0
 	var said string
 	var calls []events.StepEvent
-	if was.ID() == "" || again || settled {
+	if was.ID() == "" || again || endedOrWaiting {
 		steps, err := g.store.Steps(ctx, r)
 		if err != nil {
 			return state{}, err
@@ -211,8 +211,8 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 		s.restart(said, calls)
 	}
 	s.progress, s.partial = g.hub.readFrames(ctx, r, s.progress)
-	if settled {
-		s.settle(said, calls, r.Status == lifecycle.Completed)
+	if endedOrWaiting {
+		s.catchUp(said, calls, r.Status == lifecycle.Completed)
 	}
 	if news {
 		s.view, err = view.Of(ctx, g.store, e)
@@ -222,9 +222,9 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 
 // readFrames adds the new frames of the run's attempt. partial means that some could not be read; they are read
 // later, or the journal has their content.
-func (f *Hub) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
+func (h *Hub) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
 	for after := max(p.seq-1, 0); ; after = p.seq { // the last frame may have grown
-		frames, more, err := f.frames(ctx, r.ID(), r.Attempt, after)
+		frames, more, err := h.frames(ctx, r.ID(), r.Attempt, after)
 		if err != nil {
 			return p, true
 		}

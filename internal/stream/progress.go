@@ -81,9 +81,9 @@ func (p *progress) step(e events.StepEvent) {
 
 const started = "started"
 
-// settle adds what no frame had, when the run has settled. said is the text of the journal; if the run completed, it
-// is the whole text.
-func (p *progress) settle(said string, calls []events.StepEvent, completed bool) {
+// catchUp adds what no frame had, when the run has ended or waits for a human. said is the text of the journal; if the
+// run completed, it is the whole text.
+func (p *progress) catchUp(said string, calls []events.StepEvent, completed bool) {
 	for _, call := range calls {
 		p.step(call)
 	}

@@ -106,7 +106,7 @@ func TestSnapshotIsUnchangedByLaterFrames(t *testing.T) {
 	g := &group{}
 	var s state
 	assert.Empty(t, g.snapshot(s).calls)
-	s.settle("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // no frame had it
+	s.catchUp("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // no frame had it
 	assert.Len(t, g.snapshot(s).calls, 1)
 	s.more("x", 0)
 	assert.Equal(t, "x", g.snapshot(s).text)
@@ -130,7 +130,7 @@ func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := since(c.shown, nil)
-			p.settle(c.said, []events.StepEvent{{Index: 1, State: "finished"}}, c.completed)
+			p.catchUp(c.said, []events.StepEvent{{Index: 1, State: "finished"}}, c.completed)
 			assert.Equal(t, c.want, string(p.text))
 			assert.Equal(t, c.cut, p.cut == 1)
 			assert.Len(t, p.steps, 1)

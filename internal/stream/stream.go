@@ -53,7 +53,7 @@ func New(t table.Table, b Notifier, h host.Host) *Hub {
 }
 
 // Notifier returns the notifier of the hub.
-func (f *Hub) Notifier() Notifier { return f.notifier }
+func (h *Hub) Notifier() Notifier { return h.notifier }
 
 func framesPart(run string) string { return "run/" + run }
 
@@ -65,29 +65,29 @@ type watching struct {
 }
 
 // watch stores the watch row of a run for watchLife and notifies its worker.
-func (f *Hub) watch(ctx context.Context, run, asks string) error {
+func (h *Hub) watch(ctx context.Context, run, asks string) error {
 	body, err := json.Marshal(watching{asks})
 	if err != nil {
 		return err
 	}
 	item := table.Item{
-		Key: watchKey(run), Owner: record.NoOrganization, WriteID: "watch", Expires: f.host.Now().Add(watchLife),
+		Key: watchKey(run), Owner: record.NoOrganization, WriteID: "watch", Expires: h.host.Now().Add(watchLife),
 		Body: body,
 	}
-	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
-	if err := f.table.Commit(ctx, "watch", table.Put(item, table.Always())); err != nil {
+	if err := h.table.Commit(ctx, "watch", table.Put(item, table.Always())); err != nil {
 		return err
 	}
-	f.notifier.Notify(run)
+	h.notifier.Notify(run)
 	return nil
 }
 
 // watched reports whether a run has readers, and the id that they want to be acknowledged.
-func (f *Hub) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
-	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+func (h *Hub) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
-	items, err := f.table.Get(ctx, watchKey(run))
+	items, err := h.table.Get(ctx, watchKey(run))
 	if err != nil || items[0] == nil {
 		return false, "", err
 	}
@@ -97,9 +97,9 @@ func (f *Hub) watched(ctx context.Context, run string) (watched bool, asks strin
 
 func frameSort(attempt int, seq int64) string { return fmt.Sprintf("f/%06d/%012d", attempt, seq) }
 
-func (f *Hub) append(ctx context.Context, run string, frames ...events.Frame) error {
+func (h *Hub) append(ctx context.Context, run string, frames ...events.Frame) error {
 	ops := make([]table.Op, 0, len(frames))
-	expires := f.host.Now().Add(frameLife)
+	expires := h.host.Now().Add(frameLife)
 	for _, frame := range frames {
 		body, err := json.Marshal(frame)
 		if err != nil {
@@ -112,12 +112,12 @@ func (f *Hub) append(ctx context.Context, run string, frames ...events.Frame) er
 			Expires: expires, Body: body,
 		}, table.Always()))
 	}
-	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
-	if err := f.table.Commit(ctx, "frame", ops...); err != nil {
+	if err := h.table.Commit(ctx, "frame", ops...); err != nil {
 		return err
 	}
-	f.notifier.Notify(framesPart(run))
+	h.notifier.Notify(framesPart(run))
 	return nil
 }
 
@@ -125,10 +125,10 @@ func (f *Hub) append(ctx context.Context, run string, frames ...events.Frame) er
 const pageOfFrames = 200
 
 // frames reads frames of an attempt after a sequence number, and reports whether there are more.
-func (f *Hub) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
-	ctx, cancel := f.host.WithTimeout(ctx, callTime)
+func (h *Hub) frames(ctx context.Context, run string, attempt int, after int64) ([]events.Frame, bool, error) {
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
-	items, err := f.table.Query(ctx, table.Range{
+	items, err := h.table.Query(ctx, table.Range{
 		Part: framesPart(run), Prefix: fmt.Sprintf("f/%06d/", attempt), After: frameSort(attempt, after),
 		Limit: pageOfFrames,
 	})

@@ -69,8 +69,8 @@ type placed struct {
 
 // Writer makes the writer of an attempt. text is what earlier attempts have journalled; watched says that the run has
 // readers from the start.
-func (f *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
-	w := &Writer{hub: f, run: run, attempt: attempt, base: len(text), watched: watched, since: f.host.Elapsed()}
+func (h *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
+	w := &Writer{hub: h, run: run, attempt: attempt, base: len(text), watched: watched, since: h.host.Elapsed()}
 	w.text.WriteString(text)
 	w.frames.from, w.frames.reach = len(text), len(text)
 	return w

@@ -116,7 +116,7 @@ func TestRemainingOutputIsStoredWhenTheAttemptEnds(t *testing.T) {
 			cancel()
 			began := time.Now()
 			<-ended
-			assert.LessOrEqual(b, time.Since(began), 2*time.Second, "whatever the feed does")
+			assert.LessOrEqual(b, time.Since(began), 2*time.Second, "whatever the hub does")
 			if trouble == 0 {
 				assert.EqualValues(b, 2, b.stores.ops.Load()-before)
 			}

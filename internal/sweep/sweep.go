@@ -136,7 +136,7 @@ func (s *Sweeper) run(ctx context.Context, id string) error {
 	}
 	// One try: if another process was faster, it has reconciled the run.
 	_, _, err = s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
-	if errors.Is(err, record.ErrStale) || errors.Is(err, lifecycle.ErrRefused) {
+	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
 	}
 	return err
@@ -176,7 +176,7 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) error {
 	e.Value.CheckAt = now.Add(wait)
 	tx := s.Store.Begin(s.Host.NewID())
 	tx.PutDelivery(e)
-	return ignoreStale(tx.Commit(ctx))
+	return ignoreConflict(tx.Commit(ctx))
 }
 
 func (s *Sweeper) job(ctx context.Context, id string) error {
@@ -187,7 +187,7 @@ func (s *Sweeper) job(ctx context.Context, id string) error {
 	e.Value.Due = s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, id, e.Value.Organization))
 	tx := s.Store.Begin(s.Host.NewID())
 	tx.PutJob(e)
-	return ignoreStale(tx.Commit(ctx))
+	return ignoreConflict(tx.Commit(ctx))
 }
 
 // file sends a nudge to remove a file that has no holders.
@@ -197,11 +197,11 @@ func (s *Sweeper) file(ctx context.Context, id string) error {
 		return nil // removed, has a holder, or not due yet
 	}
 	at := s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, record.FileNudge(id), e.Value.Organization))
-	return ignoreStale(s.Store.RecheckFile(ctx, e, at))
+	return ignoreConflict(s.Store.RecheckFile(ctx, e, at))
 }
 
-func ignoreStale(err error) error {
-	if errors.Is(err, record.ErrStale) {
+func ignoreConflict(err error) error {
+	if errors.Is(err, record.ErrConflict) {
 		return nil
 	}
 	return err

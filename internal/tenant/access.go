@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -18,7 +19,7 @@ func (p Principal) in(groups []string) bool {
 
 // MayUse returns nil when the principal may see an agent, start runs of it and, where its level allows that, change it.
 // Otherwise it returns a problem of kind Forbidden (insufficient_permission) with group_ids.
-func (p Principal) MayUse(a record.Agent) error {
+func (p Principal) MayUse(a catalog.Agent) error {
 	if len(a.Spec.GroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.GroupIDs) {
 		return nil
 	}
@@ -28,7 +29,7 @@ func (p Principal) MayUse(a record.Agent) error {
 
 // mayApprove returns nil when the principal may decide about tool calls of an agent: members of its approver groups and
 // admins may, and everybody where the agent names no approver groups. Otherwise: Forbidden (insufficient_permission).
-func (p Principal) mayApprove(a record.Agent) error {
+func (p Principal) mayApprove(a catalog.Agent) error {
 	if len(a.Spec.ApproverGroupIDs) == 0 || p.Level.Covers(LevelAdmin) || p.in(a.Spec.ApproverGroupIDs) {
 		return nil
 	}
@@ -51,7 +52,7 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, agents ...strin
 		return nil
 	}
 	for _, id := range agents {
-		a, err := s.StandingAgent(ctx, p.Scope(), id)
+		a, err := record.Standing[catalog.Agent](ctx, s, p.Scope(), id)
 		if err == nil {
 			err = p.MayUse(a)
 		}
@@ -117,8 +118,8 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 // no longer exists.
 func (t *Tenants) sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
-	p := Principal{Organization: record.Organization{ID: organization}}
-	u, err := record.Resource[record.User](ctx, t.known, scope, user)
+	p := Principal{Organization: catalog.Organization{ID: organization}}
+	u, err := record.Resource[catalog.User](ctx, t.known, scope, user)
 	if isGone(err) {
 		return p, nil
 	}
@@ -126,14 +127,14 @@ func (t *Tenants) sender(ctx context.Context, organization, user, key string) (P
 		return p, err
 	}
 	p.User = u.Value
-	k, err := record.Resource[record.APIKey](ctx, t.known, scope, key)
+	k, err := record.Resource[catalog.APIKey](ctx, t.known, scope, key)
 	switch {
 	case err == nil:
 		p.Level = lower(Level(k.Value.Level), Role(p.User.Role).Most())
 	case !isGone(err):
 		return p, err
 	}
-	p.User.GroupIDs, err = record.Existing[record.Group](ctx, t.known, scope, p.User.GroupIDs)
+	p.User.GroupIDs, err = record.Existing[catalog.Group](ctx, t.known, scope, p.User.GroupIDs)
 	return p, err
 }
 
@@ -154,14 +155,14 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, pau
 	if p.Level.Covers(LevelAdmin) {
 		return nil
 	}
-	now, err := t.store.StandingAgent(ctx, p.Scope(), agent)
+	now, err := record.Standing[catalog.Agent](ctx, t.store, p.Scope(), agent)
 	if err == nil {
 		err = p.mayApprove(now)
 	}
 	if err != nil || paused == 0 {
 		return err
 	}
-	then, err := t.store.AgentVersion(ctx, p.Scope(), agent, paused)
+	then, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), agent, paused)
 	if err != nil {
 		return err
 	}
@@ -170,6 +171,6 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, pau
 
 // Standing returns an agent as it is now or, when it was deleted, in its newest version. An edit of the last seconds
 // may be missing. It returns a problem of kind NotFound or Forbidden (outside_organization).
-func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (record.Agent, error) {
-	return t.known.StandingAgent(ctx, scope, id)
+func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (catalog.Agent, error) {
+	return record.Standing[catalog.Agent](ctx, t.known, scope, id)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -37,12 +38,12 @@ const (
 )
 
 // DefaultSpec is the spec of an agent for which a client has set nothing.
-func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
-	return record.AgentSpec{
-		Model:            record.AgentModel{Provider: "demo"},
-		ToolkitIDs:       []string{record.BuiltinToolkit(organization)},
+func (t *Tenants) DefaultSpec(organization string) catalog.AgentSpec {
+	return catalog.AgentSpec{
+		Model:            catalog.AgentModel{Provider: "demo"},
+		ToolkitIDs:       []string{catalog.BuiltinToolkit(organization)},
 		KnowledgeBaseIDs: []string{},
-		Approval:         record.AgentApproval{Mode: "never", Tools: []string{}},
+		Approval:         catalog.AgentApproval{Mode: "never", Tools: []string{}},
 		CanAsk:           true,
 		GroupIDs:         []string{},
 		ApproverGroupIDs: []string{},
@@ -52,7 +53,7 @@ func (t *Tenants) DefaultSpec(organization string) record.AgentSpec {
 // checkSpec returns a problem of kind Invalid that names the first wrong field of a spec, or what CheckModel returns.
 // before is the spec so far, nil for a new agent: a model that stays is not checked again.
 func (t *Tenants) checkSpec(
-	ctx context.Context, organization string, before, s *record.AgentSpec, skipCheck bool,
+	ctx context.Context, organization string, before, s *catalog.AgentSpec, skipCheck bool,
 ) error {
 	if err := checkBounds(s); err != nil {
 		return err
@@ -64,10 +65,10 @@ func (t *Tenants) checkSpec(
 		}
 	}
 	for i, id := range s.ToolkitIDs {
-		if id == record.BuiltinToolkit(organization) {
+		if id == catalog.BuiltinToolkit(organization) {
 			continue
 		}
-		if err := there[record.Toolkit](ctx, t.store, organization, id); isGone(err) {
+		if err := there[catalog.Toolkit](ctx, t.store, organization, id); isGone(err) {
 			return missing("body.toolkit_ids", i, "toolkit", id)
 		} else if err != nil {
 			return err
@@ -76,7 +77,7 @@ func (t *Tenants) checkSpec(
 	for i, id := range s.KnowledgeBaseIDs {
 		return missing("body.knowledge_base_ids", i, "knowledge base", id)
 	}
-	var kept record.AgentSpec
+	var kept catalog.AgentSpec
 	if before != nil {
 		kept = *before
 	}
@@ -118,7 +119,7 @@ func (t *Tenants) checkSpec(
 }
 
 // checkBounds checks lengths and ranges of a spec's fields; the error is a problem of kind Invalid.
-func checkBounds(s *record.AgentSpec) error {
+func checkBounds(s *catalog.AgentSpec) error {
 	if err := checkName(s.Name); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func checkBounds(s *record.AgentSpec) error {
 
 // checkWhole refuses a spec that is larger than can be stored, with a problem of kind Invalid that names the largest
 // member.
-func checkWhole(s *record.AgentSpec) error {
+func checkWhole(s *catalog.AgentSpec) error {
 	all, err := json.Marshal(s)
 	if err != nil {
 		return problem.InvalidField("body.output_schema", "must be a JSON schema")
@@ -224,7 +225,7 @@ func missing(member string, at int, what, id string) error {
 }
 
 // ActiveLimit is how much active time a run of the agent may use: the agent's own limit, else the deployment's.
-func (t *Tenants) ActiveLimit(a record.Agent) time.Duration {
+func (t *Tenants) ActiveLimit(a catalog.Agent) time.Duration {
 	if n := a.Spec.Limits.MaxActiveSeconds; n != nil {
 		return time.Duration(*n) * time.Second
 	}
@@ -234,7 +235,7 @@ func (t *Tenants) ActiveLimit(a record.Agent) time.Duration {
 // CheckAgent returns the error that [Tenants.CreateAgent] would return for the spec, and stores nothing: a problem of
 // kind Invalid that names the field, or what Defaults.CheckModel returns. skipCheck leaves out the call to the model's
 // provider.
-func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool) error {
+func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec catalog.AgentSpec, skipCheck bool) error {
 	return t.checkSpec(ctx, organization, nil, &spec, skipCheck)
 }
 
@@ -242,16 +243,16 @@ func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec reco
 // whether the model exists. It returns a problem of kind Invalid that names the field, or what Defaults.CheckModel
 // returns.
 func (t *Tenants) CreateAgent(
-	ctx context.Context, organization string, spec record.AgentSpec, skipCheck bool,
-) (record.Entity[record.Agent], error) {
+	ctx context.Context, organization string, spec catalog.AgentSpec, skipCheck bool,
+) (record.Entity[catalog.Agent], error) {
 	return t.createAgent(ctx, organization, nil, spec, skipCheck)
 }
 
 // DuplicateAgent creates an agent with the spec of another one, which the caller may have edited. Its model is not
 // checked again. It returns a problem of kind Invalid that names the field.
 func (t *Tenants) DuplicateAgent(
-	ctx context.Context, of record.Agent, spec record.AgentSpec,
-) (record.Entity[record.Agent], error) {
+	ctx context.Context, of catalog.Agent, spec catalog.AgentSpec,
+) (record.Entity[catalog.Agent], error) {
 	return t.createAgent(ctx, of.Organization, &of.Spec, spec, true)
 }
 
@@ -262,11 +263,11 @@ func (t *Tenants) NoteExport(ctx context.Context, p Principal, agent string) err
 }
 
 func (t *Tenants) createAgent(
-	ctx context.Context, organization string, before *record.AgentSpec, spec record.AgentSpec, skipCheck bool,
-) (record.Entity[record.Agent], error) {
-	a := record.Agent{ID: t.host.NewID(), Organization: organization, CreatedAt: t.host.Now()}
+	ctx context.Context, organization string, before *catalog.AgentSpec, spec catalog.AgentSpec, skipCheck bool,
+) (record.Entity[catalog.Agent], error) {
+	a := catalog.Agent{ID: t.host.NewID(), Organization: organization, CreatedAt: t.host.Now()}
 	if err := t.checkSpec(ctx, organization, before, &spec, skipCheck); err != nil {
-		return record.Entity[record.Agent]{}, err
+		return record.Entity[catalog.Agent]{}, err
 	}
 	tx := t.store.Begin(a.ID)
 	t.nextVersion(tx, &a, spec, true)
@@ -275,7 +276,7 @@ func (t *Tenants) createAgent(
 
 // nextVersion makes a spec the agent's next version and adds the write of the version's own row. Unless publish is set,
 // new runs go on to use the version that was published before.
-func (t *Tenants) nextVersion(tx *record.Tx, a *record.Agent, spec record.AgentSpec, publish bool) {
+func (t *Tenants) nextVersion(tx *record.Tx, a *catalog.Agent, spec catalog.AgentSpec, publish bool) {
 	published := a.Current()
 	if a.Version > 0 && spec.Name != a.Spec.Name {
 		a.NamedAt = t.host.Now()
@@ -285,13 +286,13 @@ func (t *Tenants) nextVersion(tx *record.Tx, a *record.Agent, spec record.AgentS
 	if a.Published = published; publish {
 		a.Published = a.Version
 	}
-	tx.PutAgentVersion(*a)
+	record.PutVersion(tx, *a, a.Version)
 }
 
 // Agent reads an agent in its newest version, strongly. It returns a problem of kind NotFound, or of kind Forbidden
 // when the agent belongs to another organization or the principal may not use it.
-func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Entity[record.Agent], error) {
-	e, err := record.Resource[record.Agent](ctx, t.store, p.Scope(), id)
+func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Entity[catalog.Agent], error) {
+	e, err := record.Resource[catalog.Agent](ctx, t.store, p.Scope(), id)
 	if err == nil {
 		err = p.MayUse(e.Value)
 	}
@@ -303,9 +304,9 @@ func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Ent
 //
 // It returns a problem of kind NotFound, of kind Forbidden when the agent belongs to another organization or the
 // principal may not use it, and of kind Invalid (agent_version) when there is no such version.
-func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version int) (record.Agent, error) {
+func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version int) (catalog.Agent, error) {
 	scope := p.Scope()
-	e, err := record.Resource[record.Agent](ctx, t.known, scope, id)
+	e, err := record.Resource[catalog.Agent](ctx, t.known, scope, id)
 	if err == nil {
 		err = p.MayUse(e.Value)
 	}
@@ -319,7 +320,7 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 	if wanted == e.Value.Version {
 		return e.Value, nil
 	}
-	a, err := t.known.AgentVersion(ctx, scope, id, wanted)
+	a, err := record.Version[catalog.Agent](ctx, t.known, scope, id, wanted)
 	a.Spec.Budget = e.Value.Spec.Budget // like the groups, the budget is that of the agent as it is now
 	if isGone(err) && version > 0 {
 		return a, problem.InvalidField("agent_version", "the agent has no version %d", version)
@@ -332,12 +333,12 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 // (body.version) when there is no such version.
 func (t *Tenants) PublishAgent(
 	ctx context.Context, p Principal, id string, match record.Match, version int,
-) (record.Entity[record.Agent], error) {
-	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, _ *record.Tx) error {
+) (record.Entity[catalog.Agent], error) {
+	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *catalog.Agent, _ *record.Tx) error {
 		if err := p.MayUse(*a); err != nil {
 			return err
 		}
-		if _, err := t.store.AgentVersion(ctx, p.Scope(), id, version); isGone(err) {
+		if _, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), id, version); isGone(err) {
 			return problem.InvalidField("body.version", "the agent has no version %d", version)
 		} else if err != nil {
 			return err
@@ -355,9 +356,9 @@ func (t *Tenants) PublishAgent(
 // not the resource's version, of kind Invalid that names the field, or what Defaults.CheckModel returns.
 func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
-	edit func(record.AgentSpec) (record.AgentSpec, error),
-) (record.Entity[record.Agent], error) {
-	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *record.Agent, tx *record.Tx) error {
+	edit func(catalog.AgentSpec) (catalog.AgentSpec, error),
+) (record.Entity[catalog.Agent], error) {
+	return record.Change(ctx, t.store, p.Scope(), id, match, func(a *catalog.Agent, tx *record.Tx) error {
 		if err := p.MayUse(*a); err != nil {
 			return err
 		}
@@ -376,11 +377,11 @@ func (t *Tenants) EditAgent(
 // RemoveAgent deletes an agent. Its versions stay as long as its organization does: runs that began with them need
 // them, also to say which groups may reach these runs. It returns a problem of kind NotFound or Forbidden.
 func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error {
-	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[record.Agent], tx *record.Tx) error {
+	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[catalog.Agent], tx *record.Tx) error {
 		if err := p.MayUse(e.Value); err != nil {
 			return err
 		}
-		record.PutResource(tx, record.Fresh(record.RemovedAgent{ID: id, Organization: e.Value.Organization}))
+		record.PutResource(tx, record.Fresh(catalog.RemovedAgent{ID: id, Organization: e.Value.Organization}))
 		return nil
 	})
 	return err

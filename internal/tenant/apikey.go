@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -25,8 +26,8 @@ type NewKey struct {
 // level is above that of by or above what the user's role allows, or when by may not manage the user.
 func (t *Tenants) CreateKey(
 	ctx context.Context, by Principal, scope record.Scope, k NewKey,
-) (record.Entity[record.APIKey], string, error) {
-	none := record.Entity[record.APIKey]{}
+) (record.Entity[catalog.APIKey], string, error) {
+	none := record.Entity[catalog.APIKey]{}
 	if err := checkName(k.Name); err != nil {
 		return none, "", err
 	}
@@ -43,7 +44,7 @@ func (t *Tenants) CreateKey(
 		return none, "", problem.InvalidField("body.user_id", "is the id of no user")
 	}
 	for range drawTries {
-		user, err := record.Resource[record.User](ctx, t.store, scope, k.UserID)
+		user, err := record.Resource[catalog.User](ctx, t.store, scope, k.UserID)
 		if problem.Is(err, "not_found") {
 			return none, "", problem.InvalidField("body.user_id", "user %s does not exist", k.UserID)
 		}
@@ -54,7 +55,7 @@ func (t *Tenants) CreateKey(
 			return none, "", err
 		}
 		e, text, err := t.createKey(ctx, user, k)
-		if !errors.Is(err, record.ErrStale) { // else the 8 digits are taken or the user has changed: again
+		if !errors.Is(err, record.ErrConflict) { // else the 8 digits are taken or the user has changed: again
 			return e, text, err
 		}
 	}
@@ -64,7 +65,7 @@ func (t *Tenants) CreateKey(
 // mayHaveKey returns nil when a principal may create a key of a level for a user, else a problem of kind Forbidden. An
 // admin may create keys for its own user even when other keys put that user above the admin: the new key never gets
 // more than its creator has.
-func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, level Level) error {
+func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, level Level) error {
 	if u.ID != by.User.ID {
 		if err := t.mayManageUser(ctx, by, &u); err != nil {
 			return err
@@ -81,18 +82,18 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u record.User, l
 const drawTries = 16
 
 // createKey creates a key on condition that the user has not changed since it was read, else the error is
-// record.ErrStale; the same when the drawn public part is taken.
+// record.ErrConflict; the same when the drawn public part is taken.
 func (t *Tenants) createKey(
-	ctx context.Context, user record.Entity[record.User], n NewKey,
-) (record.Entity[record.APIKey], string, error) {
-	none, now, u := record.Entity[record.APIKey]{}, t.host.Now(), user.Value
+	ctx context.Context, user record.Entity[catalog.User], n NewKey,
+) (record.Entity[catalog.APIKey], string, error) {
+	none, now, u := record.Entity[catalog.APIKey]{}, t.host.Now(), user.Value
 	var budget *record.Budget
 	if err := n.Budget.apply(&budget); err != nil {
 		return none, "", err
 	}
 	public := newPublic(t.host)
 	text := newKeyText(t.host, public)
-	k := record.APIKey{
+	k := catalog.APIKey{
 		ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name,
 		Level:  string(n.Level),
 		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now,
@@ -100,7 +101,8 @@ func (t *Tenants) createKey(
 	}
 	tx := t.store.Begin(k.ID)
 	e := record.PutResource(tx, record.Fresh(k)) // first: the audit log's entry is of the first resource
-	record.PutResource(tx, record.Fresh(record.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}))
+	pointer := catalog.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}
+	record.PutResource(tx, record.Fresh(pointer))
 	if n.Level != LevelOperator {
 		record.Unchanged(tx, user)
 	} else if err := t.holds(ctx, tx, user, 1); err != nil {
@@ -113,8 +115,8 @@ func (t *Tenants) createKey(
 // returns a problem of kind NotFound, or of kind Forbidden when by stands below the key's level.
 func (t *Tenants) RotateKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
-) (after record.Entity[record.APIKey], text string, err error) {
-	after, err = record.Change(ctx, t.store, scope, id, 0, func(k *record.APIKey, _ *record.Tx) error {
+) (after record.Entity[catalog.APIKey], text string, err error) {
+	after, err = record.Change(ctx, t.store, scope, id, 0, func(k *catalog.APIKey, _ *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
 			return err
 		}
@@ -135,8 +137,8 @@ func (t *Tenants) RotateKey(
 func (t *Tenants) EditKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string,
 	expiresAt **time.Time, budget BudgetEdit,
-) (record.Entity[record.APIKey], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(k *record.APIKey, _ *record.Tx) error {
+) (record.Entity[catalog.APIKey], error) {
+	return record.Change(ctx, t.store, scope, id, match, func(k *catalog.APIKey, _ *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
 			return err
 		}
@@ -160,13 +162,13 @@ func (t *Tenants) EditKey(
 // RevokeKey ends a key at once. It returns a problem of kind NotFound, or of kind Forbidden when by stands below the
 // key's level.
 func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scope, id string) error {
-	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.APIKey], tx *record.Tx) error {
+	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[catalog.APIKey], tx *record.Tx) error {
 		if err := by.MayManage("the key", Level(e.Value.Level)); err != nil {
 			return err
 		}
-		tx.DeleteKeyUse(e.Value.ID)
+		tx.DeleteUse(e.Value)
 		if Level(e.Value.Level) == LevelOperator {
-			user, err := record.Resource[record.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
+			user, err := record.Resource[catalog.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
 			if err == nil {
 				err = t.holds(ctx, tx, user, -1)
 			} else if isGone(err) {
@@ -176,7 +178,7 @@ func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scop
 				return err
 			}
 		}
-		pointer, err := record.Resource[record.KeyPointer](ctx, t.store, record.System(), e.Value.Public)
+		pointer, err := record.Resource[catalog.KeyPointer](ctx, t.store, record.System(), e.Value.Public)
 		if err == nil {
 			record.DeleteResource(tx, pointer)
 		} else if !isGone(err) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -23,7 +24,8 @@ const patience = 8
 // for lack of a right.
 func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 	for name, operation := range map[string]func(w *world, p tenant.Principal, key string) func(context.Context) error{
-		"authenticate": func(w *world, _ tenant.Principal, key string) func(context.Context) error {
+		"authenticate": func(w *world, p tenant.Principal, key string) func(context.Context) error {
+			w.member(p.User.ID)
 			return func(ctx context.Context) error { _, err := w.Authenticate(ctx, key); return err }
 		},
 		"authenticate a run's token": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
@@ -35,7 +37,7 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 			return func(ctx context.Context) error { _, _, err := w.RunToken(ctx, p, "a run", time.Hour); return err }
 		},
 		"still": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			agent := w.agent(func(*record.AgentSpec) {})
+			agent := w.agent(func(*catalog.AgentSpec) {})
 			return func(ctx context.Context) error { _, err := w.Still(ctx, p, agent); return err }
 		},
 		"caps": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
@@ -43,45 +45,63 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"limits": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			p.User.GroupIDs = []string{w.group()}
-			return func(ctx context.Context) error { _, err := w.Limits(ctx, p, record.Agent{}); return err }
+			return func(ctx context.Context) error { _, err := w.Limits(ctx, p, catalog.Agent{}); return err }
 		},
 		"read a file": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			f := record.File{Agents: []string{w.agent(func(*record.AgentSpec) {})}}
+			f := record.File{Agents: []string{w.agent(func(*catalog.AgentSpec) {})}}
 			return func(ctx context.Context) error { return w.MayReadFile(ctx, p, f) }
 		},
+		"say what is reachable": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent := w.agent(func(*catalog.AgentSpec) {})
+			return func(ctx context.Context) error { _, err := w.Reachable(ctx, p)(agent); return err }
+		},
+		"say what a sender reaches": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			agent, group := w.agent(func(*catalog.AgentSpec) {}), w.member(p.User.ID)
+			w.restrict(agent, group)
+			return func(ctx context.Context) error {
+				may, err := w.SenderMayReach(ctx, w.name, p.User.ID, p.Key.ID)(agent)
+				assert.Equal(w, err == nil, may)
+				return err
+			}
+		},
+		"note an export": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			by := record.Author{Organization: w.name, UserID: p.User.ID, APIKeyID: p.Key.ID, Operation: "exportAgent"}
+			return func(ctx context.Context) error { return w.NoteExport(record.By(ctx, by), p, "an agent") }
+		},
 		"approve": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			agent := w.agent(func(*record.AgentSpec) {})
+			agent := w.agent(func(*catalog.AgentSpec) {})
 			return func(ctx context.Context) error { return w.MayApprove(ctx, p, agent, 1) }
 		},
 		"run an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			agent := w.agent(func(*record.AgentSpec) {})
+			agent := w.agent(func(*catalog.AgentSpec) {})
 			w.edit(agent, false)
 			return func(ctx context.Context) error { _, err := w.Runnable(ctx, p, agent, 0); return err }
 		},
 		"publish an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			agent := w.agent(func(*record.AgentSpec) {})
+			agent := w.agent(func(*catalog.AgentSpec) {})
 			return func(ctx context.Context) error { _, err := w.PublishAgent(ctx, p, agent, 0, 1); return err }
 		},
 		"make an agent": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
 			g := []string{w.group()}
-			s := w.spec(func(s *record.AgentSpec) {
+			s := w.spec(func(s *catalog.AgentSpec) {
 				s.GroupIDs, s.ApproverGroupIDs, s.ToolkitIDs = g, g, []string{w.toolkit()}
 			})
 			return func(ctx context.Context) error { _, err := w.CreateAgent(ctx, w.name, s, true); return err }
 		},
 		"edit an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			agent := w.agent(func(*record.AgentSpec) {})
+			agent := w.agent(func(*catalog.AgentSpec) {})
 			return func(ctx context.Context) error {
-				_, err := w.EditAgent(ctx, p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
-					s.Name = "B"
-					return s, nil
-				})
+				_, err := w.EditAgent(ctx, p, agent, 0, true, true,
+					func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
+						s.Name = "B"
+						return s, nil
+					})
 				return err
 			}
 		},
 		"remove an agent": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
-			agent := w.agent(func(*record.AgentSpec) {})
-			by := tenant.Principal{Organization: record.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+			agent := w.agent(func(*catalog.AgentSpec) {})
+			by := tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
 			return func(ctx context.Context) error { return w.RemoveAgent(ctx, by, agent) }
 		},
 		"make a user": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
@@ -206,7 +226,7 @@ func (w *world) stored() map[table.Key]int64 {
 	return items
 }
 
-func (w *world) agent(change func(s *record.AgentSpec)) string {
+func (w *world) agent(change func(s *catalog.AgentSpec)) string {
 	a, err := w.CreateAgent(w.Context(), w.name, w.spec(change), true)
 	require.NoError(w, err)
 	return a.Value.ID
@@ -214,11 +234,12 @@ func (w *world) agent(change func(s *record.AgentSpec)) string {
 
 // edit makes an agent's next version.
 func (w *world) edit(agent string, publish bool) {
-	by := tenant.Principal{Organization: record.Organization{ID: w.name}, Level: tenant.LevelAdmin}
-	_, err := w.EditAgent(w.Context(), by, agent, 0, true, publish, func(s record.AgentSpec) (record.AgentSpec, error) {
-		s.Description += "."
-		return s, nil
-	})
+	by := tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+	_, err := w.EditAgent(w.Context(), by, agent, 0, true, publish,
+		func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
+			s.Description += "."
+			return s, nil
+		})
 	require.NoError(w, err)
 }
 
@@ -228,8 +249,16 @@ func (w *world) group() string {
 	return g.Value.ID
 }
 
+// member makes a user the only member of a new group.
+func (w *world) member(user string) (group string) {
+	group = w.group()
+	_, err := w.SetMember(w.Context(), tenant.Platform(), w.home, group, user, true)
+	require.NoError(w, err)
+	return group
+}
+
 func (w *world) toolkit() string {
-	k := record.Toolkit{ID: w.clock.NewID(), Organization: w.name}
+	k := catalog.Toolkit{ID: w.clock.NewID(), Organization: w.name}
 	_, err := record.Create(w.Context(), w.store, k, k.ID)
 	require.NoError(w, err)
 	return k.ID
@@ -237,7 +266,7 @@ func (w *world) toolkit() string {
 
 // earlier makes a user one of a store in which operator keys were not counted.
 func (w *world) earlier(user string) {
-	u, err := record.Resource[record.User](w.Context(), w.store, w.home, user)
+	u, err := record.Resource[catalog.User](w.Context(), w.store, w.home, user)
 	require.NoError(w, err)
 	u.Value.OperatorKeys = nil
 	tx := w.store.Begin("earlier")

@@ -3,13 +3,14 @@ package tenant
 import (
 	"context"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 )
 
 // First is what the first start of a deployment creates.
 type First struct {
-	Organization record.Organization
-	Agent        record.Agent
+	Organization catalog.Organization
+	Agent        catalog.Agent
 	Key          string // its text
 }
 

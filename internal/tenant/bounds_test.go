@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
@@ -31,7 +32,7 @@ func about(t *testing.T, err error) string {
 func to[T any](v T) *T { return &v }
 
 // spec returns a valid spec of an agent.
-func (w *world) spec(change func(s *record.AgentSpec)) record.AgentSpec {
+func (w *world) spec(change func(s *catalog.AgentSpec)) catalog.AgentSpec {
 	s := w.DefaultSpec(w.name)
 	s.Name = "A"
 	change(&s)
@@ -68,7 +69,7 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		_, err := w.EditGroup(ctx, w.home, groups[0], 0, e)
 		return err
 	}
-	agent := func(change func(s *record.AgentSpec)) error {
+	agent := func(change func(s *catalog.AgentSpec)) error {
 		return w.CheckAgent(ctx, w.name, w.spec(change), true)
 	}
 	none := -1 // no minimum
@@ -100,13 +101,13 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		}},
 		"body.group_ids": {none, 20, func(n int) error { return user(tenant.UserEdit{GroupIDs: to(groups[:n])}) }},
 		"body.group_ids ": {none, 20, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.GroupIDs = groups[:n] })
+			return agent(func(s *catalog.AgentSpec) { s.GroupIDs = groups[:n] })
 		}},
 		"body.name   ": {1, 200, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Name = *text(n) })
+			return agent(func(s *catalog.AgentSpec) { s.Name = *text(n) })
 		}},
 		"body.description ": {none, 10_000, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Description = *text(n) })
+			return agent(func(s *catalog.AgentSpec) { s.Description = *text(n) })
 		}},
 		"body.concurrency_cap": {0, 1_000_000, func(n int) error {
 			return user(tenant.UserEdit{Cap: &n})
@@ -121,42 +122,48 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 			return err
 		}},
 		"body.approver_group_ids": {none, 20, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.ApproverGroupIDs = groups[:n] })
+			return agent(func(s *catalog.AgentSpec) { s.ApproverGroupIDs = groups[:n] })
 		}},
 		"body.instructions": {none, 256 << 10, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Instructions = strings.Repeat("x", n) })
+			return agent(func(s *catalog.AgentSpec) { s.Instructions = strings.Repeat("x", n) })
+		}},
+		"body.model.provider": {none, 64, func(n int) error {
+			return agent(func(s *catalog.AgentSpec) { s.Model.Provider = *text(n) })
+		}},
+		"body.callback_url": {none, 2048, func(n int) error { // bytes
+			return agent(func(s *catalog.AgentSpec) { s.CallbackURL = "https://" + strings.Repeat("x", n-8) })
 		}},
 		"body.model.name": {none, 2048, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Model.Name = *text(n) })
+			return agent(func(s *catalog.AgentSpec) { s.Model.Name = *text(n) })
 		}},
 		"body.approval.tools": {none, 2000, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Approval.Tools = names(n) })
+			return agent(func(s *catalog.AgentSpec) { s.Approval.Tools = names(n) })
 		}},
 		"body.approval.tools[1]": {none, 200, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Approval.Tools = []string{"", *text(n)} })
+			return agent(func(s *catalog.AgentSpec) { s.Approval.Tools = []string{"", *text(n)} })
 		}},
 		"body.model.max_tokens": {1, none, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Model.MaxTokens = &n })
+			return agent(func(s *catalog.AgentSpec) { s.Model.MaxTokens = &n })
 		}},
 		"body.limits.max_tokens": {1, none, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Limits.MaxTokens = &n })
+			return agent(func(s *catalog.AgentSpec) { s.Limits.MaxTokens = &n })
 		}},
 		"body.limits.max_steps": {1, 1000, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Limits.MaxSteps = &n })
+			return agent(func(s *catalog.AgentSpec) { s.Limits.MaxSteps = &n })
 		}},
 		"body.limits.max_active_seconds": {10, 4 * 60 * 60, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Limits.MaxActiveSeconds = &n })
+			return agent(func(s *catalog.AgentSpec) { s.Limits.MaxActiveSeconds = &n })
 		}},
 		"body.toolkit_ids": {none, 100, func(n int) error {
-			return agent(func(s *record.AgentSpec) {
+			return agent(func(s *catalog.AgentSpec) {
 				s.ToolkitIDs = nil
 				for range n {
-					s.ToolkitIDs = append(s.ToolkitIDs, record.BuiltinToolkit(w.name))
+					s.ToolkitIDs = append(s.ToolkitIDs, catalog.BuiltinToolkit(w.name))
 				}
 			})
 		}},
 		"body.metadata": {none, 16, func(n int) error {
-			return agent(func(s *record.AgentSpec) {
+			return agent(func(s *catalog.AgentSpec) {
 				s.Metadata = map[string]string{}
 				for i := range n {
 					s.Metadata[fmt.Sprint(i)] = ""
@@ -164,18 +171,18 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 			})
 		}},
 		"body.metadata ": {none, 64, func(n int) error { // characters
-			return agent(func(s *record.AgentSpec) { s.Metadata = map[string]string{strings.Repeat("ü", n): ""} })
+			return agent(func(s *catalog.AgentSpec) { s.Metadata = map[string]string{strings.Repeat("ü", n): ""} })
 		}},
 		"body.metadata  ": {none, 1024, func(n int) error {
-			return agent(func(s *record.AgentSpec) { s.Metadata = map[string]string{"": strings.Repeat("ü", n)} })
+			return agent(func(s *catalog.AgentSpec) { s.Metadata = map[string]string{"": strings.Repeat("ü", n)} })
 		}},
 		"body.output_schema": {none, 64 << 10, func(n int) error {
-			return agent(func(s *record.AgentSpec) {
+			return agent(func(s *catalog.AgentSpec) {
 				s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("x", n-12))
 			})
 		}},
 		"body.budget.max_tokens": {1, none, func(n int) error {
-			return agent(func(s *record.AgentSpec) {
+			return agent(func(s *catalog.AgentSpec) {
 				s.Budget = &record.Budget{Period: "day", MaxTokens: to(int64(n))}
 			})
 		}},
@@ -194,7 +201,7 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		}
 	}
 	for degrees, ok := range map[float64]bool{-0.1: false, 0: true, 2: true, 2.1: false} {
-		err := agent(func(s *record.AgentSpec) { s.Model.Temperature = &degrees })
+		err := agent(func(s *catalog.AgentSpec) { s.Model.Temperature = &degrees })
 		assert.Equal(t, ok, about(t, err) != "body.model.temperature", degrees)
 	}
 }
@@ -214,14 +221,18 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		_, _, err := w.CreateKey(ctx, operator, w.home, k)
 		return err
 	}
-	agent := func(change func(s *record.AgentSpec)) error { return w.CheckAgent(ctx, w.name, w.spec(change), true) }
+	agent := func(change func(s *catalog.AgentSpec)) error { return w.CheckAgent(ctx, w.name, w.spec(change), true) }
 	budget := func(text string) error { return user(tenant.UserEdit{Budget: tenant.BudgetEdit(text)}) }
 	missing := []string{"0123456789abcdef01234567"}
+	foreign := w.another()
 	for name, c := range map[string]struct {
 		err   error
 		field string
 	}{
-		"no organization's name":    {second(w.CreateOrganization(ctx, tenant.OrganizationEdit{})), "body.name"},
+		"no organization's name": {second(w.CreateOrganization(ctx, tenant.OrganizationEdit{})), "body.name"},
+		"a nameless organization": {
+			second(w.CreateOrganization(ctx, tenant.OrganizationEdit{Name: to("")})), "body.name",
+		},
 		"no e-mail address":         {second(w.CreateUser(ctx, operator, w.name, tenant.UserEdit{})), "body.email"},
 		"not an address":            {user(tenant.UserEdit{Email: to("nobody")}), "body.email"},
 		"an address with a name":    {user(tenant.UserEdit{Email: to("A <a@example.com>")}), "body.email"},
@@ -230,28 +241,43 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 		"a group that is not there": {user(tenant.UserEdit{GroupIDs: &missing}), "body.group_ids[0]"},
 		"an unknown level":          {key(func(k *tenant.NewKey) { k.Level = "king" }), "body.level"},
 		"a key of nobody":           {key(func(k *tenant.NewKey) { k.UserID = missing[0] }), "body.user_id"},
-		"a key that has ended":      {key(func(k *tenant.NewKey) { k.ExpiresAt = w.clock.Now() }), "body.expires_at"},
-		"a key that will end":       {key(func(k *tenant.NewKey) { k.ExpiresAt = w.clock.Now().Add(time.Hour) }), ""},
-		"a toolkit that is not there": {
-			agent(func(s *record.AgentSpec) { s.ToolkitIDs = missing }), "body.toolkit_ids[0]",
+		"a key of no user's id":     {key(func(k *tenant.NewKey) { k.UserID = "nobody" }), "body.user_id"},
+		"a key's strange budget": {
+			key(func(k *tenant.NewKey) { k.Budget = tenant.BudgetEdit(`[]`) }), "body.budget",
 		},
-		"a knowledge base": {agent(func(s *record.AgentSpec) {
+		"a key that has ended": {key(func(k *tenant.NewKey) { k.ExpiresAt = w.clock.Now() }), "body.expires_at"},
+		"a key that will end":  {key(func(k *tenant.NewKey) { k.ExpiresAt = w.clock.Now().Add(time.Hour) }), ""},
+		"a toolkit that is not there": {
+			agent(func(s *catalog.AgentSpec) { s.ToolkitIDs = missing }), "body.toolkit_ids[0]",
+		},
+		"another organization's toolkit": {
+			agent(func(s *catalog.AgentSpec) { s.ToolkitIDs = []string{foreign.toolkit()} }), "body.toolkit_ids[0]",
+		},
+		"another organization's group": {
+			agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{foreign.group()} }), "body.group_ids[0]",
+		},
+		"a knowledge base": {agent(func(s *catalog.AgentSpec) {
 			s.KnowledgeBaseIDs = missing
 		}), "body.knowledge_base_ids[0]"},
-		"a missing group": {agent(func(s *record.AgentSpec) { s.GroupIDs = missing }), "body.group_ids[0]"},
-		"a missing approver": {agent(func(s *record.AgentSpec) {
+		"a missing group": {agent(func(s *catalog.AgentSpec) { s.GroupIDs = missing }), "body.group_ids[0]"},
+		"a missing approver": {agent(func(s *catalog.AgentSpec) {
 			s.ApproverGroupIDs = missing
 		}), "body.approver_group_ids[0]"},
-		"an unknown approval": {agent(func(s *record.AgentSpec) { s.Approval.Mode = "perhaps" }), "body.approval.mode"},
-		"approval of all":     {agent(func(s *record.AgentSpec) { s.Approval.Mode = "always" }), ""},
-		"no schema": {agent(func(s *record.AgentSpec) {
+		"an unknown approval": {agent(func(s *catalog.AgentSpec) {
+			s.Approval.Mode = "perhaps"
+		}), "body.approval.mode"},
+		"approval of all": {agent(func(s *catalog.AgentSpec) { s.Approval.Mode = "always" }), ""},
+		"no schema": {agent(func(s *catalog.AgentSpec) {
 			s.OutputSchema = json.RawMessage(`{"type":"king"}`)
 		}), "body.output_schema"},
-		"a schema": {agent(func(s *record.AgentSpec) {
+		"a schema": {agent(func(s *catalog.AgentSpec) {
 			s.OutputSchema = json.RawMessage(`{"type":"object"}`)
 		}), ""},
-		"no schema at all": {agent(func(s *record.AgentSpec) { s.OutputSchema = json.RawMessage(`null`) }), ""},
-		"a short no schema": {agent(func(s *record.AgentSpec) {
+		"an empty schema": {agent(func(s *catalog.AgentSpec) {
+			s.OutputSchema = json.RawMessage{}
+		}), "body.output_schema"},
+		"no schema at all": {agent(func(s *catalog.AgentSpec) { s.OutputSchema = json.RawMessage(`null`) }), ""},
+		"a short no schema": {agent(func(s *catalog.AgentSpec) {
 			s.OutputSchema = json.RawMessage(`1`)
 		}), "body.output_schema"},
 		"no budget's form":    {budget(`[]`), "body.budget"},
@@ -270,36 +296,36 @@ func TestAgentTooLargeToStoreIsRefused(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("x", 5<<20)
 	for name, c := range map[string]struct {
-		change func(s *record.AgentSpec)
+		change func(s *catalog.AgentSpec)
 		field  string
 	}{
 		"instructions of control characters": {
-			func(s *record.AgentSpec) { s.Instructions = strings.Repeat("\x01", 200_000) }, "body.instructions",
+			func(s *catalog.AgentSpec) { s.Instructions = strings.Repeat("\x01", 200_000) }, "body.instructions",
 		},
 		"instructions of signs": {
-			func(s *record.AgentSpec) { s.Instructions = strings.Repeat("<", 200_000) }, "body.instructions",
+			func(s *catalog.AgentSpec) { s.Instructions = strings.Repeat("<", 200_000) }, "body.instructions",
 		},
-		"names of signs": {func(s *record.AgentSpec) {
+		"names of signs": {func(s *catalog.AgentSpec) {
 			for range 2000 {
 				s.Approval.Tools = append(s.Approval.Tools, strings.Repeat("&", 64))
 			}
 		}, "body.approval"},
-		"two that are large": {func(s *record.AgentSpec) {
+		"two that are large": {func(s *catalog.AgentSpec) {
 			s.Instructions = strings.Repeat("x", 256<<10)
 			s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("<", 50_000))
 		}, "body.output_schema"},
-		"a provider":         {func(s *record.AgentSpec) { s.Model.Provider = long }, "body.model.provider"},
-		"an address":         {func(s *record.AgentSpec) { s.CallbackURL = "https://" + long }, "body.callback_url"},
-		"an approval's mode": {func(s *record.AgentSpec) { s.Approval.Mode = long }, "body.approval.mode"},
-		"a toolkit's id":     {func(s *record.AgentSpec) { s.ToolkitIDs = []string{long} }, "body.toolkit_ids[0]"},
-		"a group's id":       {func(s *record.AgentSpec) { s.GroupIDs = []string{long} }, "body.group_ids[0]"},
-		"a knowledge base's": {func(s *record.AgentSpec) {
+		"a provider":         {func(s *catalog.AgentSpec) { s.Model.Provider = long }, "body.model.provider"},
+		"an address":         {func(s *catalog.AgentSpec) { s.CallbackURL = "https://" + long }, "body.callback_url"},
+		"an approval's mode": {func(s *catalog.AgentSpec) { s.Approval.Mode = long }, "body.approval.mode"},
+		"a toolkit's id":     {func(s *catalog.AgentSpec) { s.ToolkitIDs = []string{long} }, "body.toolkit_ids[0]"},
+		"a group's id":       {func(s *catalog.AgentSpec) { s.GroupIDs = []string{long} }, "body.group_ids[0]"},
+		"a knowledge base's": {func(s *catalog.AgentSpec) {
 			s.KnowledgeBaseIDs = []string{long}
 		}, "body.knowledge_base_ids[0]"},
-		"a budget's period": {func(s *record.AgentSpec) {
+		"a budget's period": {func(s *catalog.AgentSpec) {
 			s.Budget = &record.Budget{Period: long}
 		}, "body.budget.period"},
-		"the largest there is": {func(s *record.AgentSpec) {
+		"the largest there is": {func(s *catalog.AgentSpec) {
 			s.Instructions, s.Description = strings.Repeat("x", 256<<10), strings.Repeat("ü", 10_000)
 			s.OutputSchema = fmt.Appendf(nil, `{"title":"%s"}`, strings.Repeat("x", 60_000))
 		}, ""},
@@ -310,6 +336,31 @@ func TestAgentTooLargeToStoreIsRefused(t *testing.T) {
 			assert.Less(t, len(err.Error()), 500, name)
 		}
 	}
+}
+
+// An agent may have as many bytes as the refusal of a larger one says, and not one more.
+func TestAgentOfTheMostBytesIsStoredAndOneMoreRefused(t *testing.T) {
+	const most = record.MaxItemBytes - 16<<10
+	w := newWorld(t)
+	size := func(s catalog.AgentSpec) int {
+		b, err := json.Marshal(s)
+		require.NoError(t, err)
+		return len(b)
+	}
+	const escaped = len(`\u003c`) // what a sign takes
+	spec := w.spec(func(*catalog.AgentSpec) {})
+	left := most - size(spec)
+	spec.Instructions = strings.Repeat("<", left/escaped) + strings.Repeat("x", left%escaped)
+	require.Equal(t, most, size(spec))
+	a, err := w.CreateAgent(t.Context(), w.name, spec, true)
+	require.NoError(t, err)
+	stored, err := record.Resource[catalog.Agent](t.Context(), w.store, w.home, a.Value.ID)
+	require.NoError(t, err)
+	assert.Equal(t, spec.Instructions, stored.Value.Spec.Instructions)
+	spec.Instructions += "x"
+	_, err = w.CreateAgent(t.Context(), w.name, spec, true)
+	assert.Equal(t, "body.instructions", about(t, err))
+	assert.ErrorContains(t, err, fmt.Sprint(most))
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -3,7 +3,9 @@ package tenant
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/strictjson"
@@ -22,7 +24,11 @@ func (e BudgetEdit) apply(b **record.Budget) error {
 		before := **b
 		after = &before
 	}
-	if err := strictjson.Unmarshal(e, &after); err != nil {
+	err := strictjson.Unmarshal(e, &after)
+	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		return problem.InvalidField("body.budget"+wrong.Place, "%s", wrong.Wanted)
+	}
+	if err != nil {
 		return problem.InvalidField("body.budget", "%s", err)
 	}
 	*b = after
@@ -48,7 +54,7 @@ func checkBudget(b *record.Budget) error {
 // Limits are the budgets that hold for a principal's run of an agent: those of organization, user, key, agent and the
 // user's groups. The agent is given as it is now. Groups may be some seconds old; one that no longer exists is left
 // out. The only errors are failures of the store.
-func (t *Tenants) Limits(ctx context.Context, p Principal, agent record.Agent) ([]record.Limit, error) {
+func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) ([]record.Limit, error) {
 	var list []record.Limit
 	add := func(kind, id string, b *record.Budget) {
 		if b != nil {
@@ -60,7 +66,7 @@ func (t *Tenants) Limits(ctx context.Context, p Principal, agent record.Agent) (
 	add("api_key", p.Key.ID, p.Key.Budget)
 	add("agent", agent.ID, agent.Spec.Budget)
 	for _, id := range p.User.GroupIDs {
-		g, err := record.Resource[record.Group](ctx, t.known, p.Scope(), id)
+		g, err := record.Resource[catalog.Group](ctx, t.known, p.Scope(), id)
 		if isGone(err) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
@@ -21,11 +22,12 @@ var alike = [][]string{
 	{"strasse@example.com", "straße@example.com", "STRASSE@example.com", "straẞe@example.com"},
 	{"kelvin@example.com", "\u212aelvin@example.com"},
 	{"office@example.com", "oﬃce@example.com"},
+	{"heart\u2764@example.com", "heart\u2764\ufe0f@example.com", "he\u034fart\u2764@example.com"},
 	{"\u01c6@example.com", "\u01c5@example.com", "\u01c4@example.com"},
 }
 
 func TestAddressesThatReadAlikeAreTheSame(t *testing.T) {
-	create := func(w *world, email string) (record.Entity[record.User], error) {
+	create := func(w *world, email string) (record.Entity[catalog.User], error) {
 		return w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
 	}
 	for _, group := range alike {
@@ -57,6 +59,34 @@ func TestAddressesThatReadAlikeAreTheSame(t *testing.T) {
 	}
 }
 
+// userOfEarlierVersion stores a user as versions did that compared letters' case alone.
+func (w *world) userOfEarlierVersion(email string) (id string) {
+	now := w.clock.Now()
+	u := catalog.User{
+		ID: w.clock.NewID(), Organization: w.name, Email: email, Role: "member", OperatorKeys: new(int), CreatedAt: now,
+		UpdatedAt: now,
+	}
+	tx := w.store.Begin(u.ID)
+	record.PutResource(tx,
+		record.Fresh(catalog.Email{Address: strings.ToLower(email), Organization: w.name, UserID: u.ID}))
+	record.PutResource(tx, record.Fresh(u))
+	require.NoError(w, tx.Commit(w.Context()))
+	return u.ID
+}
+
+// Two users whose addresses an earlier version held to be different keep them, and can be edited otherwise.
+func TestEditThatKeepsAnAddressLikeAnothersIsAccepted(t *testing.T) {
+	w := newWorld(t)
+	long, short := w.userOfEarlierVersion("ſ@example.com"), w.userOfEarlierVersion("s@example.com")
+	for _, id := range []string{long, short} {
+		u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, id, 0, tenant.UserEdit{Name: to("N")})
+		require.NoError(t, err)
+		assert.Equal(t, "N", u.Value.Name)
+	}
+	_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, long, 0, tenant.UserEdit{Email: to("S@example.com")})
+	assert.True(t, problem.Is(err, "conflict"), "another's: %v", err)
+}
+
 // Addresses that were stored under the form of earlier versions are still found.
 func TestAddressStoredByEarlierVersionIsFound(t *testing.T) {
 	const of, other, unlike = "ſ@example.com", "s@example.com", "t@example.com"
@@ -85,22 +115,7 @@ func TestAddressStoredByEarlierVersionIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			now := w.clock.Now()
-			u := record.User{
-				ID:           w.clock.NewID(),
-				Organization: w.name,
-				Email:        of,
-				Role:         "member",
-				OperatorKeys: new(int),
-				CreatedAt:    now,
-				UpdatedAt:    now,
-			}
-			tx := w.store.Begin(u.ID)
-			record.PutResource(tx,
-				record.Fresh(record.Email{Address: strings.ToLower(of), Organization: w.name, UserID: u.ID}))
-			record.PutResource(tx, record.Fresh(u))
-			require.NoError(t, tx.Commit(t.Context()))
-			free := then(w, u.ID)
+			free := then(w, w.userOfEarlierVersion(of))
 			email := of
 			_, err := w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
 			assert.Equal(t, free, err == nil, "%v", err)

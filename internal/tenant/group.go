@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -18,7 +19,7 @@ type GroupEdit struct {
 	Budget      BudgetEdit
 }
 
-func (e GroupEdit) apply(g *record.Group) error {
+func (e GroupEdit) apply(g *catalog.Group) error {
 	if e.Name != nil {
 		g.Name = *e.Name
 	}
@@ -44,7 +45,7 @@ func (t *Tenants) checkGroups(ctx context.Context, organization, member string, 
 		if slices.Contains(before, id) {
 			continue
 		}
-		if err := there[record.Group](ctx, t.store, organization, id); isGone(err) {
+		if err := there[catalog.Group](ctx, t.store, organization, id); isGone(err) {
 			return missing(member, i, "group", id)
 		} else if err != nil {
 			return err
@@ -56,11 +57,11 @@ func (t *Tenants) checkGroups(ctx context.Context, organization, member string, 
 // CreateGroup creates a group of an organization. It returns a problem of kind Invalid that names the field.
 func (t *Tenants) CreateGroup(
 	ctx context.Context, organization string, edit GroupEdit,
-) (record.Entity[record.Group], error) {
+) (record.Entity[catalog.Group], error) {
 	now := t.host.Now()
-	g := record.Group{ID: t.host.NewID(), Organization: organization, CreatedAt: now, UpdatedAt: now}
+	g := catalog.Group{ID: t.host.NewID(), Organization: organization, CreatedAt: now, UpdatedAt: now}
 	if err := edit.apply(&g); err != nil {
-		return record.Entity[record.Group]{}, err
+		return record.Entity[catalog.Group]{}, err
 	}
 	return record.Create(ctx, t.store, g, g.ID)
 }
@@ -69,8 +70,8 @@ func (t *Tenants) CreateGroup(
 // is not the resource's version, and of kind Invalid that names the field.
 func (t *Tenants) EditGroup(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit GroupEdit,
-) (record.Entity[record.Group], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(g *record.Group, _ *record.Tx) error {
+) (record.Entity[catalog.Group], error) {
+	return record.Change(ctx, t.store, scope, id, match, func(g *catalog.Group, _ *record.Tx) error {
 		g.UpdatedAt = t.host.Now()
 		return edit.apply(g)
 	})
@@ -80,7 +81,7 @@ func (t *Tenants) EditGroup(
 // the group go on to name it, where it admits nobody: what was for this group alone is closed to all but admins. It
 // returns a problem of kind NotFound or Forbidden.
 func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
-	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.Group], tx *record.Tx) error {
+	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[catalog.Group], tx *record.Tx) error {
 		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveGroup, id)
 		return nil
 	})
@@ -92,13 +93,13 @@ func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string
 // user; and of kind Invalid (body.user_id) when the user belongs to 20 groups already.
 func (t *Tenants) SetMember(
 	ctx context.Context, by Principal, scope record.Scope, group, user string, member bool,
-) (record.Entity[record.User], error) {
-	g, err := record.Resource[record.Group](ctx, t.store, scope, group)
+) (record.Entity[catalog.User], error) {
+	g, err := record.Resource[catalog.Group](ctx, t.store, scope, group)
 	if err != nil {
-		return record.Entity[record.User]{}, err
+		return record.Entity[catalog.User]{}, err
 	}
 	return record.Change(ctx, t.store, record.Of(g.Value.Organization), user, 0, func(
-		u *record.User, _ *record.Tx,
+		u *catalog.User, _ *record.Tx,
 	) error {
 		if err := t.mayManageUser(ctx, by, u); err != nil {
 			return err

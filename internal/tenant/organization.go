@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -41,7 +42,7 @@ type limit struct {
 	deployed    int  // the deployment's default; 0: none
 }
 
-func (t *Tenants) limits(e OrganizationEdit, o *record.Organization) []limit {
+func (t *Tenants) limits(e OrganizationEdit, o *catalog.Organization) []limit {
 	c, d := &o.Ceilings, t.defaults
 	return []limit{
 		{"caps.user", &o.UserCap, e.UserCap, &c.UserCap, e.Ceilings.UserCap, 1_000_000, d.UserCap},
@@ -84,7 +85,7 @@ func (l limit) apply(by Principal) error {
 	return nil
 }
 
-func (e OrganizationEdit) apply(o *record.Organization) error {
+func (e OrganizationEdit) apply(o *catalog.Organization) error {
 	if e.Name != nil {
 		if err := checkName(*e.Name); err != nil {
 			return err
@@ -110,7 +111,7 @@ func (e OrganizationEdit) apply(o *record.Organization) error {
 }
 
 // apply makes a principal's edit, and seals the secret that it brings.
-func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o *record.Organization) error {
+func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o *catalog.Organization) error {
 	for _, l := range t.limits(e, o) {
 		if err := l.apply(by); err != nil {
 			return err
@@ -128,21 +129,21 @@ func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o
 // kind Invalid that names the field, or what the sealer returns.
 func (t *Tenants) CreateOrganization(
 	ctx context.Context, e OrganizationEdit,
-) (record.Entity[record.Organization], error) {
+) (record.Entity[catalog.Organization], error) {
 	now := t.host.Now()
-	o := record.Organization{ID: t.host.NewID(), CreatedAt: now, UpdatedAt: now}
+	o := catalog.Organization{ID: t.host.NewID(), CreatedAt: now, UpdatedAt: now}
 	if e.Name == nil {
-		return record.Entity[record.Organization]{}, problem.InvalidField("body.name", "is required")
+		return record.Entity[catalog.Organization]{}, problem.InvalidField("body.name", "is required")
 	}
 	if err := t.apply(ctx, Platform(), e, &o); err != nil {
-		return record.Entity[record.Organization]{}, err
+		return record.Entity[catalog.Organization]{}, err
 	}
 	return t.createOrganization(ctx, o)
 }
 
 func (t *Tenants) createOrganization(
-	ctx context.Context, o record.Organization,
-) (record.Entity[record.Organization], error) {
+	ctx context.Context, o catalog.Organization,
+) (record.Entity[catalog.Organization], error) {
 	// Every organization has its daily retention job from the start: one read a day while nothing is to be deleted.
 	tx := t.store.Begin(o.ID)
 	tx.PutJob(record.Fresh(record.Job{
@@ -156,8 +157,8 @@ func retentionJob(organization string) string { return record.DerivedID("retenti
 
 // ReadOrganization reads an organization, strongly. It returns a problem of kind NotFound for one that does not exist
 // or is being deleted.
-func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entity[record.Organization], error) {
-	e, err := record.Resource[record.Organization](ctx, t.store, record.System(), id)
+func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entity[catalog.Organization], error) {
+	e, err := record.Resource[catalog.Organization](ctx, t.store, record.System(), id)
 	if err == nil && e.Value.Deleted {
 		err = problem.Missing("organization " + id)
 	}
@@ -169,17 +170,17 @@ func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entit
 // (insufficient_permission) when by is no operator and changes a ceiling, or what the sealer returns.
 func (t *Tenants) EditOrganization(
 	ctx context.Context, by Principal, id string, match record.Match, edit OrganizationEdit,
-) (record.Entity[record.Organization], error) {
-	return t.changeOrganization(ctx, id, match, func(o *record.Organization, _ *record.Tx) error {
+) (record.Entity[catalog.Organization], error) {
+	return t.changeOrganization(ctx, id, match, func(o *catalog.Organization, _ *record.Tx) error {
 		return t.apply(ctx, by, edit, o)
 	})
 }
 
 // changeOrganization edits an organization that is not being deleted.
 func (t *Tenants) changeOrganization(
-	ctx context.Context, id string, match record.Match, edit func(o *record.Organization, tx *record.Tx) error,
-) (record.Entity[record.Organization], error) {
-	return record.Change(ctx, t.store, record.System(), id, match, func(o *record.Organization, tx *record.Tx) error {
+	ctx context.Context, id string, match record.Match, edit func(o *catalog.Organization, tx *record.Tx) error,
+) (record.Entity[catalog.Organization], error) {
+	return record.Change(ctx, t.store, record.System(), id, match, func(o *catalog.Organization, tx *record.Tx) error {
 		if o.Deleted {
 			return problem.Missing("organization " + id)
 		}
@@ -202,7 +203,7 @@ func (t *Tenants) RotateWebhookSecret(
 	if err != nil {
 		return "", until, err
 	}
-	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, _ *record.Tx) error {
+	_, err = t.changeOrganization(ctx, id, 0, func(o *catalog.Organization, _ *record.Tx) error {
 		until = time.Time{}
 		o.PreviousSecret, o.PreviousUntil = "", time.Time{}
 		if o.Secret != "" && overlap > 0 {
@@ -218,7 +219,7 @@ func (t *Tenants) RotateWebhookSecret(
 // RemoveOrganization marks an organization as deleted, which refuses its keys at once, and stores a job, whose id is
 // returned, that deletes everything it owns in the background. It returns a problem of kind NotFound.
 func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string, err error) {
-	_, err = t.changeOrganization(ctx, id, 0, func(o *record.Organization, tx *record.Tx) error {
+	_, err = t.changeOrganization(ctx, id, 0, func(o *catalog.Organization, tx *record.Tx) error {
 		o.Deleted = true
 		job = t.beginRemoval(tx, id, record.RemoveOrganization, id)
 		return nil

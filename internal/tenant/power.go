@@ -3,6 +3,7 @@ package tenant
 import (
 	"context"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -30,7 +31,7 @@ func (p Principal) MayManage(what string, stands Level) error {
 
 // standing is the level at which a user stands: that of its role, or operator when it has an operator's key. No other
 // key is above its user's role. The user's item counts its operator keys.
-func standing(u record.User) Level {
+func standing(u catalog.User) Level {
 	if u.OperatorKeys != nil && *u.OperatorKeys > 0 {
 		return LevelOperator
 	}
@@ -38,7 +39,7 @@ func standing(u record.User) Level {
 }
 
 // mayManageUser is MayManage for a user that is about to be written. It completes the user's count of operator keys.
-func (t *Tenants) mayManageUser(ctx context.Context, p Principal, u *record.User) error {
+func (t *Tenants) mayManageUser(ctx context.Context, p Principal, u *catalog.User) error {
 	if err := t.countKeys(ctx, u); err != nil {
 		return err
 	}
@@ -47,13 +48,13 @@ func (t *Tenants) mayManageUser(ctx context.Context, p Principal, u *record.User
 
 // countKeys counts the operator keys of a user that was stored before they were counted. Keys created since then are
 // counted in the commit that creates them, so a listing that lags does no harm.
-func (t *Tenants) countKeys(ctx context.Context, u *record.User) error {
+func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	if u.OperatorKeys != nil {
 		return nil
 	}
 	n := 0
 	for after := ""; ; {
-		page, err := record.Resources[record.APIKey](ctx, t.store, record.Of(u.Organization), after, 100)
+		page, err := record.Resources[catalog.APIKey](ctx, t.store, record.Of(u.Organization), after, 100)
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (t *Tenants) countKeys(ctx context.Context, u *record.User) error {
 
 // holds adds more (1 or -1) to a user's count of operator keys; the write is part of the commit that creates or deletes
 // the key.
-func (t *Tenants) holds(ctx context.Context, tx *record.Tx, user record.Entity[record.User], more int) error {
+func (t *Tenants) holds(ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], more int) error {
 	if err := t.countKeys(ctx, &user.Value); err != nil {
 		return err
 	}

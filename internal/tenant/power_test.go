@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
 	"agentplatform/internal/table/faulttable"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
@@ -41,13 +43,16 @@ func TestMayManageNeedsAdminAndAtLeastTheSameLevel(t *testing.T) {
 	}
 }
 
-// machine is a host that does not wait and whose clock the test can put forward.
+// machine is a host that does not wait and whose clocks stand still until the test puts them forward.
 type machine struct {
 	host.Host
+	began time.Time
 	later time.Duration
 }
 
-func (m *machine) Now() time.Time { return m.Host.Now().Add(m.later) }
+func (m *machine) Now() time.Time { return m.began.Add(m.later) }
+
+func (m *machine) Elapsed() time.Duration { return m.later }
 
 func (*machine) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
@@ -85,7 +90,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, clock: &machine{Host: host.System()}}
+	w := &world{T: t, clock: &machine{Host: host.System(), began: host.System().Now()}}
 	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Host.Now)} // expired items stay readable for a while
 	w.store = record.New(w.items, &memblob.Store{}, w.clock)
 	w.Tenants = tenant.New(w.store, w.store.Known(), w.clock, tenant.Defaults{
@@ -96,6 +101,20 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.name, w.home = o.Value.ID, record.Of(o.Value.ID)
 	return w
+}
+
+// another is a second organization in the same store.
+func (w *world) another() *world {
+	o, err := w.CreateOrganization(w.Context(), tenant.OrganizationEdit{Name: to("another")})
+	require.NoError(w, err)
+	other := *w
+	other.name, other.home = o.Value.ID, record.Of(o.Value.ID)
+	return &other
+}
+
+// with is the use case on the same store, with other settings.
+func (w *world) with(d tenant.Defaults, sealer seal.Sealer) *tenant.Tenants {
+	return tenant.New(w.store, w.store.Known(), w.clock, d, sealer)
 }
 
 // person makes a user with a key of a level.
@@ -197,7 +216,7 @@ func TestUserPromotedDuringTheCheckIsNotManaged(t *testing.T) {
 		on, _ := w.person("b@example.com", tenant.Admin, tenant.LevelRead)
 		w.items.Overtake(func() { w.key(on.User.ID, tenant.LevelOperator) })
 		assert.True(t, forbidden(w.attempts(admin, on)[name]()), name)
-		_, err := record.Resource[record.User](t.Context(), w.store, w.home, on.User.ID)
+		_, err := record.Resource[catalog.User](t.Context(), w.store, w.home, on.User.ID)
 		require.NoError(t, err, name)
 	}
 }
@@ -209,7 +228,7 @@ func TestOperatorKeysOfEarlierStoresAreCounted(t *testing.T) {
 	boss, _ := w.person("b@example.com", tenant.Admin, tenant.LevelOperator)
 	second, _ := w.key(boss.User.ID, tenant.LevelOperator)
 	forget := func() {
-		user, err := record.Resource[record.User](t.Context(), w.store, w.home, boss.User.ID)
+		user, err := record.Resource[catalog.User](t.Context(), w.store, w.home, boss.User.ID)
 		require.NoError(t, err)
 		user.Value.OperatorKeys = nil
 		tx := w.store.Begin("forget")
@@ -248,7 +267,7 @@ func TestKeyAboveItsUsersRoleIsRefused(t *testing.T) {
 		lower := string(tenant.Member)
 		_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, u.User.ID, 0, tenant.UserEdit{Role: &lower})
 		require.NoError(t, err)
-		page, err := record.Resources[record.APIKey](t.Context(), w.store, w.home, "", 100)
+		page, err := record.Resources[catalog.APIKey](t.Context(), w.store, w.home, "", 100)
 		require.NoError(t, err)
 		for _, e := range page.Rows {
 			_, text, err := w.RotateKey(t.Context(), tenant.Platform(), w.home, e.Value.ID, 0)

@@ -3,6 +3,7 @@ package tenant
 import (
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -69,9 +70,9 @@ func lower(a, b Level) Level {
 
 // Principal is the sender of a request.
 type Principal struct {
-	Organization record.Organization // its ID is record.Nobody outside all organizations
-	User         record.User
-	Key          record.APIKey
+	Organization catalog.Organization // its ID is record.Nobody outside all organizations
+	User         catalog.User
+	Key          catalog.APIKey
 	Level        Level
 	Run          string // not empty: the request came with a run token, valid for this run alone
 

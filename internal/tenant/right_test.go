@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/faulttable"
@@ -37,8 +38,8 @@ func TestRunTokenReachesItsOwnRunAlone(t *testing.T) {
 func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
-	closed := w.agent(func(s *record.AgentSpec) { s.GroupIDs = []string{group} })
-	open, gone := w.agent(func(*record.AgentSpec) {}), "0123456789abcdef01234567"
+	closed := w.agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
+	open, gone := w.agent(func(*catalog.AgentSpec) {}), "0123456789abcdef01234567"
 	outsider, _ := w.person("outsider@example.com", tenant.Manager, tenant.LevelManage)
 	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
 	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
@@ -97,7 +98,7 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 		_, err = w.PublishAgent(t.Context(), c.who, closed, 0, 1)
 		assert.Equal(t, c.may, err == nil, name)
 		_, err = w.EditAgent(t.Context(), c.who, closed, 0, true, true,
-			func(s record.AgentSpec) (record.AgentSpec, error) { return s, nil })
+			func(s catalog.AgentSpec) (catalog.AgentSpec, error) { return s, nil })
 		assert.Equal(t, c.may, err == nil, name)
 	}
 	assert.True(t, forbidden(w.RemoveAgent(t.Context(), outsider, closed)))
@@ -164,7 +165,7 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 		}},
 	} {
 		w := newWorld(t)
-		agent := w.agent(func(*record.AgentSpec) {})
+		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, text := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
 		began := w.clock.Now()
 		require.NoError(t, c.end(w, p), name)
@@ -192,7 +193,7 @@ func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
 		time.Minute: time.Minute, 3 * time.Hour: tenant.MaxRunToken,
 	} {
 		w := newWorld(t)
-		agent := w.agent(func(*record.AgentSpec) {})
+		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Admin, tenant.LevelRun)
 		token, end, err := w.RunToken(t.Context(), p, "a run", life)
 		require.NoError(t, err)
@@ -222,26 +223,26 @@ func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
 func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
-		o                   record.Organization
+		o                   catalog.Organization
 		user                int
 		ofUser, ofAll       int
 		perMinute, burst    int
 		ceiling, ceilingAll int
 	}{
-		"the deployment's": {record.Organization{}, 0, 5, 50, 100, 10, 5, 50},
+		"the deployment's": {catalog.Organization{}, 0, 5, 50, 100, 10, 5, 50},
 		"the organization's": {
-			record.Organization{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}, 0, 1, 2, 3, 4, 5, 50,
+			catalog.Organization{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}, 0, 1, 2, 3, 4, 5, 50,
 		},
-		"the user's": {record.Organization{UserCap: 1}, 7, 7, 50, 100, 10, 5, 50},
+		"the user's": {catalog.Organization{UserCap: 1}, 7, 7, 50, 100, 10, 5, 50},
 		"under ceilings": {
-			record.Organization{Ceilings: record.Limits{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}}, 7, 1, 2, 3, 4,
-			1, 2,
+			catalog.Organization{Ceilings: catalog.Limits{UserCap: 1, Cap: 2, RateLimit: 3, RateBurst: 4}},
+			7, 1, 2, 3, 4, 1, 2,
 		},
 		"below ceilings": {
-			record.Organization{Cap: 2, Ceilings: record.Limits{UserCap: 6, Cap: 3}}, 0, 5, 2, 100, 10, 6, 3,
+			catalog.Organization{Cap: 2, Ceilings: catalog.Limits{UserCap: 6, Cap: 3}}, 0, 5, 2, 100, 10, 6, 3,
 		},
 	} {
-		ofUser, ofAll := w.CapsOf(c.o, record.User{Cap: c.user})
+		ofUser, ofAll := w.CapsOf(c.o, catalog.User{Cap: c.user})
 		perMinute, burst := w.Rate(c.o)
 		most := w.Ceilings(c.o)
 		assert.Equal(t, []int{c.ofUser, c.ofAll, c.perMinute, c.burst, c.ceiling, c.ceilingAll},
@@ -270,9 +271,9 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(2)})
 	assert.Equal(t, "body.concurrency_cap", about(t, err), "the lowest ceiling is one")
-	assert.Equal(t, time.Minute, w.ActiveLimit(record.Agent{}))
+	assert.Equal(t, time.Minute, w.ActiveLimit(catalog.Agent{}))
 	assert.Equal(t, 3*time.Second,
-		w.ActiveLimit(record.Agent{Spec: record.AgentSpec{Limits: record.AgentLimits{MaxActiveSeconds: to(3)}}}))
+		w.ActiveLimit(catalog.Agent{Spec: catalog.AgentSpec{Limits: catalog.AgentLimits{MaxActiveSeconds: to(3)}}}))
 }
 
 // Operators set ceilings; an admin sets limits below them, and may send back the ceilings that were shown.
@@ -283,25 +284,25 @@ func TestOnlyOperatorsSetCeilings(t *testing.T) {
 		by   tenant.Principal
 		edit edit
 		ok   bool
-		want record.Limits // the ceilings in force
+		want catalog.Limits // the ceilings in force
 	}{
 		"a ceiling by an operator": {
-			operator, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, true, record.Limits{UserCap: 3},
+			operator, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, true, catalog.Limits{UserCap: 3},
 		},
 		"a ceiling by an admin": {
-			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, false, record.Limits{},
+			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(3)}}, false, catalog.Limits{},
 		},
 		"the shown ceiling by an admin": {
-			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(5)}}, true, record.Limits{},
+			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(5)}}, true, catalog.Limits{},
 		},
-		"up to the deployment's setting": {admin, edit{Cap: to(50)}, true, record.Limits{}},
-		"above the deployment's setting": {admin, edit{Cap: to(51)}, false, record.Limits{}},
-		"above it by an operator":        {operator, edit{Cap: to(51)}, true, record.Limits{}},
+		"up to the deployment's setting": {admin, edit{Cap: to(50)}, true, catalog.Limits{}},
+		"above the deployment's setting": {admin, edit{Cap: to(51)}, false, catalog.Limits{}},
+		"above it by an operator":        {operator, edit{Cap: to(51)}, true, catalog.Limits{}},
 		"above the lowest of ceilings": {
-			operator, edit{Cap: to(2), Ceilings: tenant.LimitsEdit{Cap: to(1)}}, false, record.Limits{},
+			operator, edit{Cap: to(2), Ceilings: tenant.LimitsEdit{Cap: to(1)}}, false, catalog.Limits{},
 		},
 		"above its own ceiling by himself": {
-			operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, record.Limits{},
+			operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, catalog.Limits{},
 		},
 	} {
 		w := newWorld(t)
@@ -320,8 +321,8 @@ func TestOnlyOperatorsSetCeilings(t *testing.T) {
 func TestRunsUseThePublishedOrRequestedVersion(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
-	agent := w.agent(func(s *record.AgentSpec) { s.Budget = &record.Budget{Period: "day", MaxRuns: to(int64(1))} })
-	runs := func(version int) record.Agent {
+	agent := w.agent(func(s *catalog.AgentSpec) { s.Budget = &record.Budget{Period: "day", MaxRuns: to(int64(1))} })
+	runs := func(version int) catalog.Agent {
 		a, err := w.Runnable(t.Context(), p, agent, version)
 		require.NoError(t, err)
 		return a
@@ -338,7 +339,7 @@ func TestRunsUseThePublishedOrRequestedVersion(t *testing.T) {
 	assert.Equal(t, 2, runs(0).Version)
 	assert.Equal(t, "..", runs(3).Spec.Description)
 	assert.Equal(t, ".", runs(2).Spec.Description)
-	_, err = w.EditAgent(t.Context(), p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+	_, err = w.EditAgent(t.Context(), p, agent, 0, true, true, func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 		s.Budget = nil
 		return s, nil
 	})
@@ -351,7 +352,7 @@ func TestRunsUseThePublishedOrRequestedVersion(t *testing.T) {
 	assert.Equal(t, "body.version", about(t, err))
 	_, err = w.Runnable(t.Context(), p, "0123456789abcdef01234567", 0)
 	assert.True(t, problem.Is(err, "not_found"))
-	_, err = w.EditAgent(t.Context(), p, agent, 0, true, true, func(s record.AgentSpec) (record.AgentSpec, error) {
+	_, err = w.EditAgent(t.Context(), p, agent, 0, true, true, func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 		s.Name = ""
 		return s, nil
 	})
@@ -406,7 +407,7 @@ func TestEmailAddressIsUniqueInItsOrganization(t *testing.T) {
 
 func TestWebhookSecretIsSealedAndItsRotationOverlaps(t *testing.T) {
 	w := newWorld(t)
-	read := func() record.Organization {
+	read := func() catalog.Organization {
 		o, err := w.ReadOrganization(t.Context(), w.name)
 		require.NoError(t, err)
 		return o.Value
@@ -522,13 +523,13 @@ func TestBudgetsOfAllOwnersHold(t *testing.T) {
 		tenant.GroupEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":5}`)})
 	require.NoError(t, err)
 	p := tenant.Principal{
-		Organization: record.Organization{ID: w.name, Budget: budget(1)},
-		User: record.User{
+		Organization: catalog.Organization{ID: w.name, Budget: budget(1)},
+		User: catalog.User{
 			ID: "u", Budget: budget(2), GroupIDs: []string{"0123456789abcdef01234567", w.group(), group},
 		},
-		Key: record.APIKey{ID: "k", Budget: budget(3)},
+		Key: catalog.APIKey{ID: "k", Budget: budget(3)},
 	}
-	limits, err := w.Limits(t.Context(), p, record.Agent{ID: "a", Spec: record.AgentSpec{Budget: budget(4)}})
+	limits, err := w.Limits(t.Context(), p, catalog.Agent{ID: "a", Spec: catalog.AgentSpec{Budget: budget(4)}})
 	require.NoError(t, err)
 	assert.Equal(t, []record.Limit{
 		{Kind: "organization", ID: w.name, Budget: *budget(1)}, {Kind: "user", ID: "u", Budget: *budget(2)},
@@ -537,32 +538,12 @@ func TestBudgetsOfAllOwnersHold(t *testing.T) {
 	}, limits)
 }
 
-func TestKeyUseIsWrittenAtMostOnceAMinute(t *testing.T) {
-	w := newWorld(t)
-	_, text := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	commits := 0
-	w.items.After = func(c faulttable.Call) {
-		if c.Commit {
-			commits++
-		}
-	}
-	for _, c := range []struct {
-		later time.Duration
-		want  int
-	}{{0, 0}, {50 * time.Second, 0}, {61 * time.Second, 1}, {62 * time.Second, 1}, {3 * time.Minute, 2}} {
-		w.clock.later = c.later
-		_, err := w.Authenticate(t.Context(), text)
-		require.NoError(t, err)
-		assert.Equal(t, c.want, commits, c.later)
-	}
-}
-
 // An edit of a key or user changes the fields that it names, and the time of the change.
 func TestEditChangesOnlyNamedFields(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	w.clock.later = time.Hour
 	name, role, group := "new", "manager", w.group()
+	w.clock.later = time.Hour
 	k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, &name, nil, nil)
 	require.NoError(t, err)
 	want := p.Key
@@ -605,36 +586,36 @@ func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
 	group := w.group()
-	model := func(name string) func(s *record.AgentSpec) {
-		return func(s *record.AgentSpec) { s.Model.Name, s.ApproverGroupIDs = name, []string{group} }
+	model := func(name string) func(s *catalog.AgentSpec) {
+		return func(s *catalog.AgentSpec) { s.Model.Name, s.ApproverGroupIDs = name, []string{group} }
 	}
 	assert.Equal(t, "body.model.name", about(t, w.CheckAgent(t.Context(), w.name, w.spec(model("none")), false)))
 	assert.NoError(t, w.CheckAgent(t.Context(), w.name, w.spec(model("one")), false))
 	agent := w.agent(model("none"))
 	_, err := w.RemoveGroup(t.Context(), w.home, group)
 	require.NoError(t, err)
-	edit := func(change func(s *record.AgentSpec)) error {
+	edit := func(change func(s *catalog.AgentSpec)) error {
 		_, err := w.EditAgent(t.Context(), p, agent, 0, false, true, func(
-			s record.AgentSpec,
-		) (record.AgentSpec, error) {
+			s catalog.AgentSpec,
+		) (catalog.AgentSpec, error) {
 			change(&s)
 			return s, nil
 		})
 		return err
 	}
-	e, err := record.Resource[record.Group](t.Context(), w.store, w.home, group)
+	e, err := record.Resource[catalog.Group](t.Context(), w.store, w.home, group)
 	assert.Error(t, err, "%v", e)
-	assert.NoError(t, edit(func(s *record.AgentSpec) { s.Description = "edited" }))
-	assert.Equal(t, "body.model.name", about(t, edit(func(s *record.AgentSpec) { s.Model.Provider = "other" })))
-	assert.NoError(t, edit(func(s *record.AgentSpec) { s.Model.Name = "two" }))
-	assert.Equal(t, "body.model.name", about(t, edit(func(s *record.AgentSpec) { s.Model.Name = "none" })))
-	assert.ErrorIs(t, edit(func(s *record.AgentSpec) { s.Model.Name = "none" }), errNoModel)
+	assert.NoError(t, edit(func(s *catalog.AgentSpec) { s.Description = "edited" }))
+	assert.Equal(t, "body.model.name", about(t, edit(func(s *catalog.AgentSpec) { s.Model.Provider = "other" })))
+	assert.NoError(t, edit(func(s *catalog.AgentSpec) { s.Model.Name = "two" }))
+	assert.Equal(t, "body.model.name", about(t, edit(func(s *catalog.AgentSpec) { s.Model.Name = "none" })))
+	assert.ErrorIs(t, edit(func(s *catalog.AgentSpec) { s.Model.Name = "none" }), errNoModel)
 	_, err = w.EditAgent(t.Context(), p, agent, 0, false, true,
-		func(s record.AgentSpec) (record.AgentSpec, error) { return s, errNoModel })
+		func(s catalog.AgentSpec) (catalog.AgentSpec, error) { return s, errNoModel })
 	assert.ErrorIs(t, err, errNoModel)
 
 	require.NoError(t, w.RemoveAgent(t.Context(), p, agent))
-	_, err = record.Resource[record.RemovedAgent](t.Context(), w.store, w.home, agent)
+	_, err = record.Resource[catalog.RemovedAgent](t.Context(), w.store, w.home, agent)
 	assert.NoError(t, err, "its versions are known to be there")
 }
 
@@ -643,7 +624,7 @@ func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 func TestChangeNotifiesItsOrganizationOrAll(t *testing.T) {
 	w := newWorld(t)
 	in := func(organization string, level tenant.Level) tenant.Principal {
-		return tenant.Principal{Organization: record.Organization{ID: organization}, Level: level}
+		return tenant.Principal{Organization: catalog.Organization{ID: organization}, Level: level}
 	}
 	told := func(next <-chan struct{}) bool {
 		select {

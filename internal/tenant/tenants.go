@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -66,7 +67,7 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if !ok {
 		return Principal{}, errBadKey
 	}
-	pointer, err := record.Resource[record.KeyPointer](ctx, t.known, record.System(), public)
+	pointer, err := record.Resource[catalog.KeyPointer](ctx, t.known, record.System(), public)
 	if err != nil {
 		return Principal{}, hide(err)
 	}
@@ -90,7 +91,7 @@ func hide(err error) error {
 // its overlap.
 func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text string) (Principal, error) {
 	p := Principal{text: text}
-	key, err := record.Resource[record.APIKey](ctx, s, record.System(), keyID)
+	key, err := record.Resource[catalog.APIKey](ctx, s, record.System(), keyID)
 	if err != nil {
 		return p, hide(err)
 	}
@@ -105,12 +106,12 @@ func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text 
 	if !p.ends.IsZero() && !t.host.Now().Before(p.ends) {
 		return p, errBadKey
 	}
-	user, err := record.Resource[record.User](ctx, s, record.Of(p.Key.Organization), p.Key.UserID)
+	user, err := record.Resource[catalog.User](ctx, s, record.Of(p.Key.Organization), p.Key.UserID)
 	if err != nil {
 		return p, hide(err)
 	}
 	p.User = user.Value
-	if p.User.GroupIDs, err = record.Existing[record.Group](
+	if p.User.GroupIDs, err = record.Existing[catalog.Group](
 		ctx, s, record.Of(p.Key.Organization), p.User.GroupIDs,
 	); err != nil {
 		return p, err
@@ -157,7 +158,7 @@ const useEvery = time.Minute
 // often.
 const keysInUse = 10_000
 
-func (t *Tenants) noteUse(ctx context.Context, k record.APIKey, now time.Time) {
+func (t *Tenants) noteUse(ctx context.Context, k catalog.APIKey, now time.Time) {
 	t.usedMu.Lock()
 	last, noted := t.used.Get(k.ID)
 	due := !noted || now.Sub(last) >= useEvery
@@ -166,21 +167,21 @@ func (t *Tenants) noteUse(ctx context.Context, k record.APIKey, now time.Time) {
 	}
 	t.usedMu.Unlock()
 	if due {
-		t.store.NoteKeyUse(ctx, k, now)
+		t.store.NoteUse(ctx, k, now)
 	}
 }
 
 // Organization reads an organization, which may be some seconds old; for record.Nobody it returns an empty one. It
 // returns a problem of kind NotFound.
-func (t *Tenants) Organization(ctx context.Context, id string) (record.Organization, error) {
+func (t *Tenants) Organization(ctx context.Context, id string) (catalog.Organization, error) {
 	return organization(ctx, t.known, id)
 }
 
-func organization(ctx context.Context, s record.Reader, id string) (record.Organization, error) {
+func organization(ctx context.Context, s record.Reader, id string) (catalog.Organization, error) {
 	if id == record.NoOrganization {
-		return record.Organization{ID: record.NoOrganization}, nil
+		return catalog.Organization{ID: record.NoOrganization}, nil
 	}
-	e, err := record.Resource[record.Organization](ctx, s, record.System(), id)
+	e, err := record.Resource[catalog.Organization](ctx, s, record.System(), id)
 	return e.Value, err
 }
 
@@ -192,7 +193,7 @@ func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, 
 	if err != nil && !isGone(err) {
 		return 0, 0, err
 	}
-	u, err := record.Resource[record.User](ctx, t.known, record.Of(organization), user)
+	u, err := record.Resource[catalog.User](ctx, t.known, record.Of(organization), user)
 	if err != nil && !isGone(err) {
 		return 0, 0, err
 	}
@@ -204,22 +205,22 @@ func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, 
 }
 
 // CapsOf are the caps of a user of an organization, both read already.
-func (t *Tenants) CapsOf(o record.Organization, u record.User) (ofUser, ofOrganization int) {
+func (t *Tenants) CapsOf(o catalog.Organization, u catalog.User) (ofUser, ofOrganization int) {
 	return under(o.Ceilings.UserCap, u.Cap, o.UserCap, t.defaults.UserCap),
 		under(o.Ceilings.Cap, o.Cap, t.defaults.OrganizationCap)
 }
 
 // Rate is the rate limit of each of an organization's keys.
-func (t *Tenants) Rate(o record.Organization) (perMinute, burst int) {
+func (t *Tenants) Rate(o catalog.Organization) (perMinute, burst int) {
 	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit),
 		under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
 }
 
 // Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's
 // settings.
-func (t *Tenants) Ceilings(o record.Organization) record.Limits {
+func (t *Tenants) Ceilings(o catalog.Organization) catalog.Limits {
 	c, d := o.Ceilings, t.defaults
-	return record.Limits{
+	return catalog.Limits{
 		UserCap: firstSet(c.UserCap, d.UserCap), Cap: firstSet(c.Cap, d.OrganizationCap),
 		RateLimit: firstSet(c.RateLimit, d.RateLimit), RateBurst: firstSet(c.RateBurst, d.RateBurst),
 	}

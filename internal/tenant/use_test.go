@@ -2,6 +2,7 @@ package tenant_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,24 @@ func TestFailedWriteOfKeyUseIsNotRetried(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 1, commits)
+}
+
+func TestKeyUseIsWrittenAtMostOnceAMinute(t *testing.T) {
+	w := newWorld(t)
+	_, text := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	commits := 0
+	w.items.After = func(c faulttable.Call) {
+		if c.Commit {
+			commits++
+		}
+	}
+	for _, c := range []struct {
+		later time.Duration
+		want  int
+	}{{0, 0}, {time.Minute - time.Millisecond, 0}, {time.Minute, 1}, {61 * time.Second, 1}, {3 * time.Minute, 2}} {
+		w.clock.later = c.later
+		_, err := w.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, commits, c.later)
+	}
 }

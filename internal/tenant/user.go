@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -26,7 +27,7 @@ type UserEdit struct {
 	Budget   BudgetEdit
 }
 
-func (e UserEdit) apply(u *record.User) error {
+func (e UserEdit) apply(u *catalog.User) error {
 	if e.Email != nil {
 		// ParseAddress also takes a name beside the address, and quotes: another text of the same address.
 		if a, err := mail.ParseAddress(*e.Email); err != nil || a.Address != *e.Email || len(*e.Email) > 320 {
@@ -65,13 +66,13 @@ func (e UserEdit) apply(u *record.User) error {
 // of kind Conflict when another user of the organization has the e-mail address.
 func (t *Tenants) CreateUser(
 	ctx context.Context, by Principal, organization string, edit UserEdit,
-) (record.Entity[record.User], error) {
+) (record.Entity[catalog.User], error) {
 	now := t.host.Now()
-	u := record.User{
+	u := catalog.User{
 		ID: t.host.NewID(), Organization: organization, Role: string(Member), OperatorKeys: new(int), CreatedAt: now,
 		UpdatedAt: now,
 	}
-	none := record.Entity[record.User]{}
+	none := record.Entity[catalog.User]{}
 	if edit.Email == nil {
 		return none, problem.InvalidField("body.email", "is required")
 	}
@@ -83,11 +84,11 @@ func (t *Tenants) CreateUser(
 	}
 	for range drawTries {
 		tx := t.store.Begin(u.ID)
-		if err := t.changeEmail(ctx, tx, record.User{}, u); err != nil {
+		if err := t.changeEmail(ctx, tx, catalog.User{}, u); err != nil {
 			return none, err
 		}
 		e, err := record.PutResource(tx, record.Fresh(u)), tx.Commit(ctx)
-		if !errors.Is(err, record.ErrStale) { // else the address was taken meanwhile
+		if !errors.Is(err, record.ErrConflict) { // else the address was taken meanwhile
 			return e, err
 		}
 	}
@@ -97,25 +98,25 @@ func (t *Tenants) CreateUser(
 // changeEmail adds the writes that reserve a user's new e-mail address, which is unique in its organization, and free
 // the old one. Addresses of users without an organization are not unique. It returns a problem of kind Conflict when
 // another user has the address.
-func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after record.User) error {
+func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after catalog.User) error {
 	if before.Organization == after.Organization && before.Email == after.Email {
 		return nil
 	}
 	wanted := "" // the id of the row of after's address
 	if after.Email != "" && after.Organization != record.NoOrganization {
 		address := compared(after.Email)
-		wanted = record.EmailID(after.Organization, address)
+		wanted = catalog.EmailID(after.Organization, address)
 		rows, err := t.emails(ctx, after)
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return e.Value.UserID != after.ID }) {
+		if slices.ContainsFunc(rows, func(e record.Entity[catalog.Email]) bool { return e.Value.UserID != after.ID }) {
 			return problem.New(problem.Conflict, "conflict",
 				"another user of the organization has the e-mail address %s", after.Email)
 		}
-		if !slices.ContainsFunc(rows, func(e record.Entity[record.Email]) bool { return foundAt(e) == wanted }) {
+		if !slices.ContainsFunc(rows, func(e record.Entity[catalog.Email]) bool { return foundAt(e) == wanted }) {
 			record.PutResource(tx,
-				record.Fresh(record.Email{Address: address, Organization: after.Organization, UserID: after.ID}))
+				record.Fresh(catalog.Email{Address: address, Organization: after.Organization, UserID: after.ID}))
 		}
 	}
 	rows, err := t.emails(ctx, before)
@@ -130,19 +131,19 @@ func (t *Tenants) changeEmail(ctx context.Context, tx *record.Tx, before, after 
 	return nil
 }
 
-func foundAt(e record.Entity[record.Email]) string {
-	return record.EmailID(e.Value.Organization, e.Value.Address)
+func foundAt(e record.Entity[catalog.Email]) string {
+	return catalog.EmailID(e.Value.Organization, e.Value.Address)
 }
 
 // emails are the rows of a user's address: under its compared form, and under the form of earlier versions, which
 // compared letters' case alone.
-func (t *Tenants) emails(ctx context.Context, u record.User) (rows []record.Entity[record.Email], err error) {
+func (t *Tenants) emails(ctx context.Context, u catalog.User) (rows []record.Entity[catalog.Email], err error) {
 	if u.Email == "" {
 		return nil, nil
 	}
-	at := []string{record.EmailID(u.Organization, compared(u.Email)), record.EmailID(u.Organization, u.Email)}
+	at := []string{catalog.EmailID(u.Organization, compared(u.Email)), catalog.EmailID(u.Organization, u.Email)}
 	for _, id := range slices.Compact(at) {
-		e, err := record.Resource[record.Email](ctx, t.store, record.System(), id)
+		e, err := record.Resource[catalog.Email](ctx, t.store, record.System(), id)
 		if err == nil {
 			rows = append(rows, e)
 		} else if !isGone(err) {
@@ -169,7 +170,7 @@ func compared(address string) string {
 
 // applyUser applies an edit: its groups must exist, and its cap be within the ceiling that operators set. The error is
 // a problem of kind Invalid.
-func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u *record.User) error {
+func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u *catalog.User) error {
 	if edit.Cap != nil && *edit.Cap != u.Cap && !by.Level.Covers(LevelOperator) {
 		o, err := organization(ctx, t.store, u.Organization)
 		if err != nil {
@@ -193,8 +194,8 @@ func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u 
 // manage the user as it is or as it would be, and of kind Conflict when another user has the e-mail address.
 func (t *Tenants) EditUser(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit UserEdit,
-) (record.Entity[record.User], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(u *record.User, tx *record.Tx) error {
+) (record.Entity[catalog.User], error) {
+	return record.Change(ctx, t.store, scope, id, match, func(u *catalog.User, tx *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, u); err != nil {
 			return err
 		}
@@ -213,12 +214,12 @@ func (t *Tenants) EditUser(
 // RemoveUser deletes a user, which refuses its keys at once, and stores a job, whose id is returned, that deletes what
 // it owns in the background. It returns a problem of kind NotFound, or of kind Forbidden when by may not manage it.
 func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Scope, id string) (job string, err error) {
-	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[record.User], tx *record.Tx) error {
+	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[catalog.User], tx *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, &e.Value); err != nil {
 			return err
 		}
 		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveUser, id)
-		return t.changeEmail(ctx, tx, e.Value, record.User{})
+		return t.changeEmail(ctx, tx, e.Value, catalog.User{})
 	})
 	return job, err
 }

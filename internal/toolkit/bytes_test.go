@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
@@ -82,7 +83,7 @@ func newEstate(t *testing.T) *estate {
 
 // named returns the blobs that toolkits name.
 func (e *estate) named(t *testing.T) []string {
-	page, err := record.Resources[record.Toolkit](t.Context(), e.Store, record.Of("o"), "", 100)
+	page, err := record.Resources[catalog.Toolkit](t.Context(), e.Store, record.Of("o"), "", 100)
 	require.NoError(t, err)
 	var names []string
 	for _, one := range page.Rows {
@@ -186,7 +187,7 @@ func TestAToolkitNeverRefersToARemovedBlob(t *testing.T) {
 		return faulttable.None
 	}
 	_, err := e.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("late"), Document: []byte("first")})
-	require.ErrorIs(t, err, record.ErrStale)
+	require.ErrorIs(t, err, record.ErrConflict)
 	assert.Empty(t, e.named(t))
 	assert.Empty(t, e.blobs.Keys())
 }

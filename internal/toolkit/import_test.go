@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
@@ -58,7 +59,7 @@ func TestAnImportedToolIsCheckedAsACreatedOne(t *testing.T) {
 			_, err := s.Import(t.Context(), record.Of("o"), []string{bad.Key}, []toolkit.Portable{bad})
 			require.ErrorContains(t, err, "body.toolkits[0].tools[1]"+c.field)
 			assert.Less(t, len(err.Error()), 1_000)
-			page, err := record.Resources[record.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
+			page, err := record.Resources[catalog.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
 			require.NoError(t, err)
 			assert.Len(t, page.Rows, 1, "nothing is made")
 		})
@@ -83,7 +84,7 @@ func TestImportTakesAsManyToolkitsAsAnAgent(t *testing.T) {
 		_, err := s.Import(t.Context(), record.Of("o"), c.keys, c.list)
 		require.ErrorContains(t, err, field+": must be at most 100")
 	}
-	page, err := record.Resources[record.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
+	page, err := record.Resources[catalog.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
 	require.NoError(t, err)
 	assert.Empty(t, page.Rows)
 }

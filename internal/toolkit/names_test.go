@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
@@ -32,7 +33,7 @@ func TestAnAddedToolTakesNoNameFromAnotherToolkit(t *testing.T) {
 	hostile := made(t, s, toolkit.Draft{Name: text("hostile"), URL: text("https://a.example.com")})
 	k.names = []string{"pay"}
 	bank := made(t, s, toolkit.Draft{Name: text("bank"), URL: text("https://b.example.com")})
-	ids := []string{hostile.ID, bank.ID, record.BuiltinToolkit("o")}
+	ids := []string{hostile.ID, bank.ID, catalog.BuiltinToolkit("o")}
 	pay, echo := bank.ID+"/pay", ids[2]+"/echo"
 	require.Equal(t, "pay", offeredAs(t, s, ids...)[pay].Name)
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
@@ -36,7 +37,7 @@ func (s *Toolkits) Export(
 ) (list []Portable, keys []string, err error) {
 	list, keys = []Portable{}, []string{}
 	for _, id := range ids {
-		if id == record.BuiltinToolkit(scope.Organization()) {
+		if id == catalog.BuiltinToolkit(scope.Organization()) {
 			keys = append(keys, Builtin)
 			continue
 		}
@@ -53,7 +54,7 @@ func (s *Toolkits) Export(
 		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request,
 			Tools: tools}
 		p.Document, err = s.document(ctx, t)
-		if errors.Is(err, record.ErrStale) {
+		if errors.Is(err, record.ErrConflict) {
 			err = problem.Retry(err)
 		}
 		if err != nil {
@@ -66,11 +67,11 @@ func (s *Toolkits) Export(
 }
 
 // document is the OpenAPI document that was given to a toolkit, empty for none.
-func (s *Toolkits) document(ctx context.Context, t record.Toolkit) (string, error) {
+func (s *Toolkits) document(ctx context.Context, t catalog.Toolkit) (string, error) {
 	if t.Document == "" || t.Kind != "openapi" {
 		return "", nil
 	}
-	raw, err := s.Store.ToolkitBlob(ctx, t.Document)
+	raw, err := s.Store.Blob(ctx, t.Document)
 	return string(raw), err
 }
 
@@ -104,7 +105,7 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	ids := []string{}
 	for _, key := range keys {
 		if key == Builtin {
-			ids = append(ids, record.BuiltinToolkit(scope.Organization()))
+			ids = append(ids, catalog.BuiltinToolkit(scope.Organization()))
 			continue
 		}
 		id, err := s.findOrMake(ctx, scope, named[key])
@@ -201,7 +202,7 @@ func (p Portable) leads(t Tool) bool {
 
 func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portable) (string, error) {
 	for after := ""; ; {
-		page, err := record.Resources[record.Toolkit](ctx, s.Store, scope, after, 100)
+		page, err := record.Resources[catalog.Toolkit](ctx, s.Store, scope, after, 100)
 		if err != nil {
 			return "", err
 		}
@@ -212,7 +213,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 				if err == nil && (p.Document == "" || document == p.Document) {
 					return t.ID, nil
 				}
-				if err != nil && !errors.Is(err, record.ErrStale) { // it is being changed concurrently
+				if err != nil && !errors.Is(err, record.ErrConflict) { // it is being changed concurrently
 					return "", err
 				}
 			}
@@ -222,7 +223,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 		}
 	}
 	now := s.Host.Now()
-	t := record.Toolkit{
+	t := catalog.Toolkit{
 		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL,
 		BaseURL: p.BaseURL, Request: p.Request,
 		CreatedAt: now, UpdatedAt: now,

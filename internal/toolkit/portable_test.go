@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
@@ -82,7 +83,7 @@ func TestImportedDocumentIsCheckedLikeACreation(t *testing.T) {
 			spoil(&bad)
 			_, err := s.Import(t.Context(), record.Of("o"), []string{good.Key}, []toolkit.Portable{good, bad})
 			require.ErrorContains(t, err, "body.toolkits[1].")
-			page, err := record.Resources[record.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
+			page, err := record.Resources[catalog.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
 			require.NoError(t, err)
 			assert.Empty(t, page.Rows)
 		})

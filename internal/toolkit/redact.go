@@ -7,91 +7,91 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// discreet wraps a kind and removes credentials from everything that a server sends back, before a model or a client is
-// told or it is stored.
-type discreet struct{ tool.Kind }
+// redacting wraps a kind and removes credentials from everything that a server sends back, before a model or a client
+// is told or it is stored.
+type redacting struct{ tool.Kind }
 
-func (s *Toolkits) kind(name string) discreet { return discreet{s.Kinds[name]} }
+func (s *Toolkits) kind(name string) redacting { return redacting{s.Kinds[name]} }
 
 // Discover finds tools, without the credentials in their descriptions. Its errors are those of the kind.
-func (k discreet) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
-	strike := e.Credentials.Strike()
+func (k redacting) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
+	redact := e.Credentials.Redactor()
 	found, err := k.Kind.Discover(ctx, e)
 	for i := range found {
-		found[i].Description = strike(found[i].Description)
+		found[i].Description = redact(found[i].Description)
 	}
-	return found, withoutCredentials(err, strike)
+	return found, withoutCredentials(err, redact)
 }
 
 // Call calls a tool. Its errors are those of the kind.
-func (k discreet) Call(
+func (k redacting) Call(
 	ctx context.Context,
 	e tool.Endpoint,
 	d tool.Definition,
 	i tool.Invocation,
 ) (tool.Result, error) {
-	strike := e.Credentials.Strike()
+	redact := e.Credentials.Redactor()
 	r, err := k.Kind.Call(ctx, e, d, i)
-	r.Text = strike(r.Text)
+	r.Text = redact(r.Text)
 	for n, f := range r.Files {
 		r.Files[n] = tool.File{
-			Name:        strike(f.Name),
-			ContentType: strike(f.ContentType),
-			Data:        []byte(strike(string(f.Data))),
+			Name:        redact(f.Name),
+			ContentType: redact(f.ContentType),
+			Data:        []byte(redact(string(f.Data))),
 		}
 	}
-	return r, withoutCredentials(err, strike)
+	return r, withoutCredentials(err, redact)
 }
 
 // Browse lists what an endpoint offers besides tools. Its errors are those of the kind, and one for a kind that is no
-// tool.Shelf.
-func (k discreet) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
-	shelf, ok := k.Kind.(tool.Browser)
+// tool.Browser.
+func (k redacting) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
+	browser, ok := k.Kind.(tool.Browser)
 	if !ok {
-		return tool.Offerings{}, errors.New("toolkit: the kind has no shelf")
+		return tool.Offerings{}, errors.New("toolkit: the kind cannot be browsed")
 	}
-	strike := e.Credentials.Strike()
-	found, err := shelf.Browse(ctx, e)
+	redact := e.Credentials.Redactor()
+	found, err := browser.Browse(ctx, e)
 	for i, r := range found.Resources {
 		found.Resources[i] = tool.Resource{
-			URI: strike(
+			URI: redact(
 				r.URI,
 			),
-			Name:        strike(r.Name),
-			Description: strike(r.Description),
-			ContentType: strike(r.ContentType),
+			Name:        redact(r.Name),
+			Description: redact(r.Description),
+			ContentType: redact(r.ContentType),
 		}
 	}
 	for i, p := range found.Prompts {
-		found.Prompts[i].Name, found.Prompts[i].Description = strike(p.Name), strike(p.Description)
+		found.Prompts[i].Name, found.Prompts[i].Description = redact(p.Name), redact(p.Description)
 		for n := range p.Arguments {
-			p.Arguments[n] = strike(p.Arguments[n])
+			p.Arguments[n] = redact(p.Arguments[n])
 		}
 	}
-	return found, withoutCredentials(err, strike)
+	return found, withoutCredentials(err, redact)
 }
 
-// told returns an error without credentials in its text.
-func withoutCredentials(err error, strike func(string) string) error {
+// withoutCredentials returns an error without credentials in its text.
+func withoutCredentials(err error, redact func(string) string) error {
 	if err == nil {
 		return nil
 	}
 	var known *tool.Error
 	if errors.As(err, &known) {
-		return &tool.Error{Message: strike(known.Message)}
+		return &tool.Error{Message: redact(known.Message)}
 	}
-	if said := strike(err.Error()); said != err.Error() { // the original error is for the log
-		return struck{err, said}
+	if said := redact(err.Error()); said != err.Error() { // the original error is for the log
+		return redacted{err, said}
 	}
 	return err
 }
 
-// struck is an error with another text.
-type struck struct {
+// redacted is an error with another text.
+type redacted struct {
 	error
 	said string
 }
 
-func (s struck) Error() string { return s.said }
+func (s redacted) Error() string { return s.said }
 
-func (s struck) Unwrap() error { return s.error }
+func (s redacted) Unwrap() error { return s.error }

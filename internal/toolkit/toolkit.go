@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
@@ -174,8 +175,8 @@ func checkCredentials(c *tool.Credentials) error {
 // offers no usable tools.
 func (s *Toolkits) Create(
 	ctx context.Context, organization string, d Draft,
-) (made record.Entity[record.Toolkit], err error) {
-	var none record.Entity[record.Toolkit]
+) (made record.Entity[catalog.Toolkit], err error) {
+	var none record.Entity[catalog.Toolkit]
 	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
 		return none, problem.InvalidField("body.kind", "must be openapi, mcp or http")
 	}
@@ -196,7 +197,7 @@ func (s *Toolkits) Create(
 		return none, problem.InvalidField("body.request", "is required")
 	}
 	now := s.Host.Now()
-	t := record.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
+	t := catalog.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
 	tx := s.Store.Begin(t.ID)
 	if err := s.apply(ctx, tx, &t, d); err != nil {
 		return none, err
@@ -234,7 +235,7 @@ func (s *Toolkits) Create(
 }
 
 // apply takes over a draft except its credentials. What it writes belongs to the commit of the toolkit.
-func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, d Draft) error {
+func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, d Draft) error {
 	t.UpdatedAt = s.Host.Now()
 	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
 		if from != nil {
@@ -248,13 +249,13 @@ func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *record.Toolkit, 
 		t.Command = d.Command
 	}
 	if len(d.Document) > 0 {
-		t.Document = tx.PutToolkitBlob(ctx, *t, "document", d.Document)
+		t.Document = tx.PutBlob(ctx, *t, "document", d.Document)
 	}
 	return tx.Err()
 }
 
 // places are the origins of the servers that a toolkit's owner names.
-func places(t record.Toolkit) (list []string) {
+func places(t catalog.Toolkit) (list []string) {
 	for _, address := range []string{t.URL, t.BaseURL} {
 		if at := tool.Origin(address); at != "" && !slices.Contains(list, at) {
 			list = append(list, at)
@@ -265,7 +266,7 @@ func places(t record.Toolkit) (list []string) {
 
 // give stores credentials in a toolkit, for the servers that its owner names; nil or an empty type removes them. When
 // the owner names no server but has given the document, they are for the servers of the document's tools.
-func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credentials, tools []Tool) error {
+func (s *Toolkits) give(ctx context.Context, t *catalog.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.CredentialsType, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
 		return nil
@@ -291,7 +292,7 @@ func (s *Toolkits) give(ctx context.Context, t *record.Toolkit, c *tool.Credenti
 }
 
 // sealedFor is the seal's context: credentials sealed for one toolkit open for no other.
-func sealedFor(t record.Toolkit) string { return t.Organization + "/" + t.ID }
+func sealedFor(t catalog.Toolkit) string { return t.Organization + "/" + t.ID }
 
 // strays is the problem of a tool whose server may not get the credentials.
 const strays = "" +
@@ -300,7 +301,7 @@ const strays = "" +
 
 // keep stores the list of tools and disables those on servers that the credentials are not for: a document may say
 // where its operations are, but not who gets the credentials. What it writes belongs to the commit of the toolkit.
-func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l list) error {
+func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, l list) error {
 	for i := range l.Tools {
 		at, one := l.Tools[i].Origin(), &l.Tools[i]
 		switch stray := t.CredentialsType != "" && at != "" && !slices.Contains(t.Origins, at); {
@@ -315,14 +316,14 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *record.Toolkit, l
 		return err
 	}
 	t.ToolCount = len(l.Tools)
-	t.Tools = tx.PutToolkitBlob(ctx, *t, "tools", b)
+	t.Tools = tx.PutBlob(ctx, *t, "tools", b)
 	return tx.Err()
 }
 
 // endpoint is where a toolkit's tools are, with its credentials opened. It returns a problem of kind Conflict when the
-// deployment no longer allows the command, record.ErrStale when the toolkit has another document by now, or
+// deployment no longer allows the command, record.ErrConflict when the toolkit has another document by now, or
 // seal.ErrNotOurs.
-func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoint, error) {
+func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoint, error) {
 	if len(t.Command) > 0 && !s.allows(t.Command) {
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict",
 			"this deployment does not allow the toolkit's command any more")
@@ -330,7 +331,7 @@ func (s *Toolkits) endpoint(ctx context.Context, t record.Toolkit) (tool.Endpoin
 	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command}
 	if t.Document != "" {
 		var err error
-		if e.Document, err = s.Store.ToolkitBlob(ctx, t.Document); err != nil {
+		if e.Document, err = s.Store.Blob(ctx, t.Document); err != nil {
 			return e, err
 		}
 	}
@@ -419,51 +420,51 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 }
 
 // Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.
-func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[record.Toolkit], error) {
-	if id == record.BuiltinToolkit(scope.Organization()) {
+func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[catalog.Toolkit], error) {
+	if id == catalog.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
 		tools, err := s.tools(ctx, t)
 		t.ToolCount = len(tools)
 		return record.Fresh(t), err
 	}
-	return record.Resource[record.Toolkit](ctx, s.Store, scope, id)
+	return record.Resource[catalog.Toolkit](ctx, s.Store, scope, id)
 }
 
-func (s *Toolkits) builtin(organization string) record.Toolkit {
-	return record.Toolkit{ID: record.BuiltinToolkit(organization), Organization: organization, Kind: Builtin,
+func (s *Toolkits) builtin(organization string) catalog.Toolkit {
+	return catalog.Toolkit{ID: catalog.BuiltinToolkit(organization), Organization: organization, Kind: Builtin,
 		Name: Builtin}
 }
 
 // Offered reads a toolkit and its tools, strongly. It returns a problem of kind NotFound or Forbidden.
-func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (record.Toolkit, []Tool, error) {
+func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (catalog.Toolkit, []Tool, error) {
 	return s.offered(ctx, s.Store, scope, id)
 }
 
 // offered reads from a store, and from the one that is never old once that has told of a list that is gone.
 func (s *Toolkits) offered(
 	ctx context.Context, from record.Reader, scope record.Scope, id string,
-) (record.Toolkit, []Tool, error) {
-	if id == record.BuiltinToolkit(scope.Organization()) {
+) (catalog.Toolkit, []Tool, error) {
+	if id == catalog.BuiltinToolkit(scope.Organization()) {
 		t := s.builtin(scope.Organization())
 		tools, err := s.tools(ctx, t)
 		return t, tools, err
 	}
 	for range readTries {
-		e, err := record.Resource[record.Toolkit](ctx, from, scope, id)
+		e, err := record.Resource[catalog.Toolkit](ctx, from, scope, id)
 		if err != nil {
 			return e.Value, nil, err
 		}
 		tools, err := s.tools(ctx, e.Value)
-		if !errors.Is(err, record.ErrStale) {
+		if !errors.Is(err, record.ErrConflict) {
 			return e.Value, tools, err
 		}
 		from = s.Store
 	}
-	return record.Toolkit{}, nil, problem.Retry(errors.New("the toolkit kept changing"))
+	return catalog.Toolkit{}, nil, problem.Retry(errors.New("the toolkit kept changing"))
 }
 
-// tools reads a toolkit's tools; record.ErrStale when the toolkit has another list by now.
-func (s *Toolkits) tools(ctx context.Context, t record.Toolkit) ([]Tool, error) {
+// tools reads a toolkit's tools; record.ErrConflict when the toolkit has another list by now.
+func (s *Toolkits) tools(ctx context.Context, t catalog.Toolkit) ([]Tool, error) {
 	if t.Kind == Builtin {
 		found, err := s.Kinds[Builtin].Discover(ctx, tool.Endpoint{})
 		tools := make([]Tool, 0, len(found))
@@ -482,8 +483,8 @@ type list struct {
 	Gone  []Tool `json:"gone,omitempty"`
 }
 
-func (s *Toolkits) list(ctx context.Context, t record.Toolkit) (l list, err error) {
-	raw, err := s.Store.ToolkitBlob(ctx, t.Tools)
+func (s *Toolkits) list(ctx context.Context, t catalog.Toolkit) (l list, err error) {
+	raw, err := s.Store.Blob(ctx, t.Tools)
 	if err != nil {
 		return l, err
 	}
@@ -495,7 +496,7 @@ func (s *Toolkits) list(ctx context.Context, t record.Toolkit) (l list, err erro
 
 // fixed returns a problem of kind Conflict for the built-in toolkit.
 func fixed(organization, id string) error {
-	if id == record.BuiltinToolkit(organization) {
+	if id == catalog.BuiltinToolkit(organization) {
 		return problem.New(problem.Conflict, "conflict", "the built-in toolkit cannot be changed")
 	}
 	return nil
@@ -504,19 +505,19 @@ func fixed(organization, id string) error {
 // change edits a toolkit and removes the blobs that it no longer names.
 func (s *Toolkits) change(
 	ctx context.Context, scope record.Scope, id string, match record.Match,
-	edit func(*record.Toolkit, *record.Tx) error,
-) (record.Entity[record.Toolkit], error) {
+	edit func(*catalog.Toolkit, *record.Tx) error,
+) (record.Entity[catalog.Toolkit], error) {
 	if err := fixed(scope.Organization(), id); err != nil {
-		return record.Entity[record.Toolkit]{}, err
+		return record.Entity[catalog.Toolkit]{}, err
 	}
-	return record.Change(ctx, s.Store, scope, id, match, func(t *record.Toolkit, tx *record.Tx) error {
+	return record.Change(ctx, s.Store, scope, id, match, func(t *catalog.Toolkit, tx *record.Tx) error {
 		before := *t
 		if err := edit(t, tx); err != nil {
 			return err
 		}
 		for _, blobs := range [][2]string{{before.Tools, t.Tools}, {before.Document, t.Document}} {
 			if blobs[0] != "" && blobs[0] != blobs[1] {
-				tx.DropToolkitBlob(*t, blobs[0])
+				tx.DropBlob(*t, blobs[0])
 			}
 		}
 		return nil
@@ -529,11 +530,11 @@ func (s *Toolkits) change(
 // of kind Invalid that names the field.
 func (s *Toolkits) Edit(
 	ctx context.Context, scope record.Scope, id string, match record.Match, d Draft,
-) (record.Entity[record.Toolkit], error) {
+) (record.Entity[catalog.Toolkit], error) {
 	if err := s.check("body", d); err != nil {
-		return record.Entity[record.Toolkit]{}, err
+		return record.Entity[catalog.Toolkit]{}, err
 	}
-	return s.change(ctx, scope, id, match, func(t *record.Toolkit, tx *record.Tx) error {
+	return s.change(ctx, scope, id, match, func(t *catalog.Toolkit, tx *record.Tx) error {
 		before := *t
 		if err := s.apply(ctx, tx, t, d); err != nil {
 			return err
@@ -567,7 +568,7 @@ func (s *Toolkits) Edit(
 
 // leave handles a changed address: tools on other servers than the owner names now are disabled, and credentials that
 // were given for other servers are removed. What the owner agreed to was another place.
-func (s *Toolkits) leave(ctx context.Context, t *record.Toolkit, tools []Tool) error {
+func (s *Toolkits) leave(ctx context.Context, t *catalog.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {
 		tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())
@@ -584,8 +585,8 @@ func (s *Toolkits) Remove(ctx context.Context, scope record.Scope, id string) er
 	if err := fixed(scope.Organization(), id); err != nil {
 		return err
 	}
-	_, err := record.Remove(ctx, s.Store, scope, id, func(e record.Entity[record.Toolkit], tx *record.Tx) error {
-		tx.BeginToolkitRemoval(e.Value)
+	_, err := record.Remove(ctx, s.Store, scope, id, func(e record.Entity[catalog.Toolkit], tx *record.Tx) error {
+		tx.DropBlobs(e.Value, record.RemoveToolkit)
 		return nil
 	})
 	return err

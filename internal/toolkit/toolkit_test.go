@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
@@ -64,7 +65,7 @@ func newToolkits(t *testing.T, k *kind) *toolkit.Toolkits {
 
 func text(s string) *string { return &s }
 
-func made(t *testing.T, s *toolkit.Toolkits, d toolkit.Draft) record.Toolkit {
+func made(t *testing.T, s *toolkit.Toolkits, d toolkit.Draft) catalog.Toolkit {
 	t.Helper()
 	d.Kind = "mcp"
 	e, err := s.Create(t.Context(), "o", d)
@@ -92,7 +93,7 @@ func TestToolsWithTheSameNameGetDistinctOnes(t *testing.T) {
 	s := newToolkits(t, k)
 	one, two := made(t, s, toolkit.Draft{Name: text("First one"), URL: text("https://a.example.com")}), made(t, s,
 		toolkit.Draft{Name: text("Second"), URL: text("https://b.example.com")})
-	calls := opened(t, s, record.BuiltinToolkit("o"), one.ID, two.ID, "0123456789abcdef01234567")
+	calls := opened(t, s, catalog.BuiltinToolkit("o"), one.ID, two.ID, "0123456789abcdef01234567")
 	var names []string
 	for name, call := range calls {
 		names = append(names, name)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/schema"
@@ -77,7 +78,7 @@ func missingTool(id, name string) error {
 // not exist, Forbidden, of kind Conflict for the built-in toolkit, and of kind Invalid that names the field.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
-	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
+	_, err := s.change(ctx, scope, id, 0, func(t *catalog.Toolkit, tx *record.Tx) error {
 		l, err := s.list(ctx, *t)
 		if err != nil {
 			return err
@@ -115,7 +116,7 @@ func (t Tool) ruled() bool {
 // allowed, and of kind Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
-	_, err := s.change(ctx, scope, id, 0, func(t *record.Toolkit, tx *record.Tx) error {
+	_, err := s.change(ctx, scope, id, 0, func(t *catalog.Toolkit, tx *record.Tx) error {
 		d = Difference{}
 		l, err := s.list(ctx, *t)
 		if err != nil {
@@ -180,8 +181,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Browse lists what a toolkit's endpoint offers now besides tools; nothing for kinds that are no tool.Shelf. It returns
-// a problem of kind NotFound, Forbidden, or of kind Conflict when the server cannot be asked.
+// Browse lists what a toolkit's endpoint offers now besides tools; nothing for kinds that are no tool.Browser. It
+// returns a problem of kind NotFound, Forbidden, or of kind Conflict when the server cannot be asked.
 func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
 	e, err := s.Toolkit(ctx, scope, id)
 	if err != nil {
@@ -326,7 +327,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 }
 
 // fingerprint identifies a tool as it is now; it changes when the tool changes.
-func fingerprint(t record.Toolkit, one Tool) string {
+func fingerprint(t catalog.Toolkit, one Tool) string {
 	if t.Kind == Builtin {
 		return ""
 	}

@@ -94,11 +94,11 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	run := w.accept("u")
 	var seen, names []string
 	w.items.Overtake(func() { w.touch(run, "by a rival") })
-	after, o, err := w.Do(t.Context(), record.System(), run, func(r record.Run, tx *record.Tx) (transition.Change,
-		error) {
+	claim := func(r record.Run, tx *record.Tx) (transition.Change, error) {
 		seen, names = append(seen, r.CancelReason), append(names, tx.WriteID())
 		return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
-	})
+	}
+	after, o, err := w.Do(t.Context(), record.System(), run, claim)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"", "by a rival"}, seen)
 	assert.Equal(t, names[0], names[1])
@@ -204,7 +204,7 @@ func TestRunWithoutItsChatLeavesItAlone(t *testing.T) {
 		e, err := w.Store.Run(t.Context(), record.System(), run)
 		require.NoError(t, err)
 		_, _, err = w.Apply(t.Context(), e, w.Store.Begin("move"), end)
-		require.ErrorIs(t, err, record.ErrStale, name)
+		require.ErrorIs(t, err, record.ErrConflict, name)
 		assert.Equal(t, before, w.stored(), name)
 	}
 }

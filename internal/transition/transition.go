@@ -74,26 +74,26 @@ const attempts = 24
 //
 // It returns what reading the run in the scope returns (a problem of kind NotFound or Forbidden), what decide returns,
 // lifecycle.ErrRefused when the transition is not allowed, a problem of kind Unavailable after 24 conflicts, the
-// context's error when it ends between two tries, and what [record.Tx.Commit] returns besides record.ErrStale.
-func (m *Executor) Do(
+// context's error when it ends between two tries, and what [record.Tx.Commit] returns besides record.ErrConflict.
+func (x *Executor) Do(
 	ctx context.Context, scope record.Scope, id string,
 	decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.Run, lifecycle.Outcome, error) {
-	e, err := m.Store.Run(ctx, scope, id)
+	e, err := x.Store.Run(ctx, scope, id)
 	if err != nil {
 		return record.Run{}, lifecycle.Outcome{}, err
 	}
-	after, o, err := m.From(ctx, e, decide)
+	after, o, err := x.From(ctx, e, decide)
 	return after.Value, o, err
 }
 
 // From is Do for a run that the caller has already read.
-func (m *Executor) From(
+func (x *Executor) From(
 	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.RunEntity, lifecycle.Outcome, error) {
-	writeID := m.Host.NewID()
+	writeID := x.Host.NewID()
 	for try := range attempts {
-		tx := m.Store.Begin(writeID)
+		tx := x.Store.Begin(writeID)
 		c, err := decide(e.Value, tx)
 		if err == nil {
 			err = tx.Err()
@@ -101,14 +101,14 @@ func (m *Executor) From(
 		if err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
-		after, o, err := m.Apply(ctx, e, tx, c)
-		if !errors.Is(err, record.ErrStale) {
+		after, o, err := x.Apply(ctx, e, tx, c)
+		if !errors.Is(err, record.ErrConflict) {
 			return after, o, err
 		}
-		if err := m.Pause(ctx, try); err != nil {
+		if err := x.Pause(ctx, try); err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
-		if e, err = m.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
+		if e, err = x.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
 			return e, lifecycle.Outcome{}, err
 		}
 		if e.WrittenBy(writeID) { // an earlier try was done after all
@@ -121,29 +121,29 @@ func (m *Executor) From(
 
 // Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
 // the context's error.
-func (m *Executor) Pause(ctx context.Context, try int) error {
-	return m.Host.Sleep(ctx, host.Jitter(m.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
+func (x *Executor) Pause(ctx context.Context, try int) error {
+	return x.Host.Sleep(ctx, host.Jitter(x.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
 // Apply makes one transition of a run as it was read: it adds the transition to the unit of work and commits that. It
-// returns lifecycle.ErrRefused when the transition is not allowed, record.ErrStale when the run, its chat or a slot has
-// changed, or what [record.Tx.Commit] returns.
-func (m *Executor) Apply(
+// returns lifecycle.ErrRefused when the transition is not allowed, record.ErrConflict when the run, its chat or a slot
+// has changed, or what [record.Tx.Commit] returns.
+func (x *Executor) Apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change,
 ) (record.RunEntity, lifecycle.Outcome, error) {
-	o, err := lifecycle.Apply(e.Value.Run, c.Event, m.Host.Now())
+	o, err := lifecycle.Apply(e.Value.Run, c.Event, x.Host.Now())
 	if err != nil {
 		return e, o, err
 	}
 	after := e.Value
 	after.Run = o.After
-	if err := m.beside(ctx, tx, &after, o, c); err != nil {
+	if err := x.beside(ctx, tx, &after, o, c); err != nil {
 		return e, o, err
 	}
 	holder := o.After // the run that has the slots afterwards
 	var promoted *record.Run
 	if o.After.Status.Terminal() || c.Chat != nil {
-		if promoted, err = m.leaveChat(ctx, tx, o, c.Chat); err != nil {
+		if promoted, err = x.leaveChat(ctx, tx, o, c.Chat); err != nil {
 			return e, o, err
 		}
 		if promoted != nil {
@@ -163,12 +163,12 @@ func (m *Executor) Apply(
 	if err := tx.Commit(ctx); err != nil {
 		return e, o, err
 	}
-	m.follow(ctx, o, promoted)
+	x.follow(ctx, o, promoted)
 	return written, o, nil
 }
 
 // beside writes what is stored beside the run's head.
-func (m *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
+func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
 	for _, step := range c.Steps {
 		tx.PutStep(ctx, *after, step)
 	}
@@ -187,7 +187,7 @@ func (m *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 		tx.SpendTokens(ctx, after.Run, *o.Charge)
 	}
 	if o.Announce != nil && tx.Err() == nil {
-		if err := m.announce(ctx, tx, *after, *o.Announce, c); err != nil {
+		if err := x.announce(ctx, tx, *after, *o.Announce, c); err != nil {
 			return err
 		}
 	}
@@ -195,17 +195,17 @@ func (m *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 }
 
 // announce writes the webhook delivery of a status, its body with its final bytes.
-func (m *Executor) announce(
+func (x *Executor) announce(
 	ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change,
 ) error {
-	in, err := m.Store.Input(ctx, r)
+	in, err := x.Store.Input(ctx, r)
 	if err != nil {
 		return err
 	}
 	h := record.Delivery{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
 		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
-		State: record.DeliveryPending, NextAttempt: m.Host.Now(), CheckAt: m.Host.Now().Add(lifecycle.DispatchGrace),
+		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
 		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,
@@ -239,21 +239,21 @@ func (m *Executor) announce(
 }
 
 // leaveChat hands the chat of an ended run to the first parked message, or frees it.
-func (m *Executor) leaveChat(
+func (x *Executor) leaveChat(
 	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, edit func(*lifecycle.Chat),
 ) (promoted *record.Run, err error) {
-	chat, found, err := m.Store.ChatOf(ctx, o.Before.RunSpec)
+	chat, found, err := x.Store.ChatOf(ctx, o.Before.RunSpec)
 	if err != nil {
 		return nil, err
 	}
 	if !found || chat.Value.ActiveRun != o.Before.ID() {
-		return nil, fmt.Errorf("%w: run %s does not hold its chat", record.ErrStale, o.Before.ID())
+		return nil, fmt.Errorf("%w: run %s does not hold its chat", record.ErrConflict, o.Before.ID())
 	}
-	now := m.Host.Now()
+	now := x.Host.Now()
 	if o.Promote == "" {
 		chat.Value = chat.Value.Release(now)
 	} else {
-		if promoted, err = m.promote(ctx, tx, o, now); err != nil {
+		if promoted, err = x.promote(ctx, tx, o, now); err != nil {
 			return nil, err
 		}
 		chat.Value = chat.Value.Begin(promoted.Run, now)
@@ -267,17 +267,17 @@ func (m *Executor) leaveChat(
 
 // promote makes a run of the first parked message. The run takes over the slots of the run before it; where those are
 // of another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
-func (m *Executor) promote(
+func (x *Executor) promote(
 	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time,
 ) (*record.Run, error) {
-	parked, err := m.Store.StillParked(ctx, o.Promote)
+	parked, err := x.Store.StillParked(ctx, o.Promote)
 	if err != nil {
 		return nil, err
 	}
 	slots := o.Before.Slots
 	paused := o.Before.Status == lifecycle.AwaitingInput
 	if paused || parked.Spec.User != o.Before.User {
-		fresh, err := m.Slots(ctx, parked.Spec)
+		fresh, err := x.Slots(ctx, parked.Spec)
 		if err != nil {
 			return nil, err
 		}
@@ -286,30 +286,30 @@ func (m *Executor) promote(
 			slots.Organization = fresh.Organization
 		}
 	}
-	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots), now, now.Add(m.StartDeadline))}
+	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots), now, now.Add(x.StartDeadline))}
 	tx.PutRun(record.Fresh(r))
 	return &r, nil
 }
 
 // Slots finds slots for accepted work: free numbers, or overflow slots where there are none. The errors are those of
 // [Executor.Admissions].
-func (m *Executor) Slots(ctx context.Context, t lifecycle.RunSpec) (lifecycle.Slots, error) {
-	user, organization, err := m.Admissions(ctx, t.Organization, t.User)
+func (x *Executor) Slots(ctx context.Context, t lifecycle.RunSpec) (lifecycle.Slots, error) {
+	user, organization, err := x.Admissions(ctx, t.Organization, t.User)
 	return lifecycle.Slots{User: user.Slot(t.RunID), Organization: organization.Slot(t.RunID)}, err
 }
 
 // Admissions reads the slots of a user and of its organization. The errors are those of Caps and of the store.
-func (m *Executor) Admissions(
+func (x *Executor) Admissions(
 	ctx context.Context, organization, user string,
 ) (ofUser, ofOrganization record.Admission, err error) {
-	userCap, organizationCap, err := m.Caps(ctx, organization, user)
+	userCap, organizationCap, err := x.Caps(ctx, organization, user)
 	if err != nil {
 		return ofUser, ofOrganization, err
 	}
-	if ofUser, err = m.Store.UserAdmission(ctx, organization, user, userCap); err != nil {
+	if ofUser, err = x.Store.UserAdmission(ctx, organization, user, userCap); err != nil {
 		return ofUser, ofOrganization, err
 	}
-	ofOrganization, err = m.Store.OrganizationAdmission(ctx, organization, organizationCap)
+	ofOrganization, err = x.Store.OrganizationAdmission(ctx, organization, organizationCap)
 	return ofUser, ofOrganization, err
 }
 
@@ -324,13 +324,13 @@ type Acceptance struct {
 }
 
 // Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work and
-// commits that. It returns record.ErrStale when one of them has changed since it was read, or what [record.Tx.Commit]
-// returns.
-func (m *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
-	now := m.Host.Now()
+// commits that. It returns record.ErrConflict when one of them has changed since it was read, or what
+// [record.Tx.Commit] returns.
+func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
+	now := x.Host.Now()
 	place := a.Chat.Value.Next()
 	place.Slots = a.Slots
-	r := record.Run{Run: lifecycle.Accept(a.Spec, place, now, now.Add(m.StartDeadline))}
+	r := record.Run{Run: lifecycle.Accept(a.Spec, place, now, now.Add(x.StartDeadline))}
 	if record.FitsHead(a.Input) {
 		r.Input = &a.Input
 	} else {
@@ -346,23 +346,23 @@ func (m *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (rec
 	if err := tx.Commit(ctx); err != nil {
 		return r, err
 	}
-	m.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: true}, nil)
+	x.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: true}, nil)
 	return r, nil
 }
 
 // follow sends what a commit has made due. All of it may be lost: the due index has it, too.
-func (m *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
+func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
-	if m.OnTransition != nil {
-		m.OnTransition(o)
+	if x.OnTransition != nil {
+		x.OnTransition(o)
 	}
 	if r.Status != o.Before.Status {
 		level := slog.LevelDebug
 		if r.Status == lifecycle.TimedOut || r.Status == lifecycle.Failed {
 			level = slog.LevelInfo // its error is told to its client alone: it may have the client's words
 		}
-		m.Log.Log(ctx, level, "run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
+		x.Log.Log(ctx, level, "run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
 			"active_ms", r.ActiveMS, "limit_ms", r.LimitMS, "organization_id", r.Organization)
 	}
 	if o.Nudge {
@@ -370,37 +370,37 @@ func (m *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		if promoted != nil {
 			id = promoted.ID()
 		}
-		m.send(ctx, events.NudgeRun, id, r.Organization)
+		x.send(ctx, events.NudgeRun, id, r.Organization)
 	}
 	if o.Announce != nil {
-		m.send(ctx, events.NudgeWebhook, record.Delivery{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(),
+		x.send(ctx, events.NudgeWebhook, record.Delivery{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(),
 			r.Organization)
 	}
 	if o.Disarm != nil {
-		if err := m.Timer.Stop(ctx, alarmName(r.ID(), o.Disarm.Pause)); err != nil {
-			m.Log.Warn("a timer could not be stopped", "run_id", r.ID(), "error", err)
+		if err := x.Timer.Stop(ctx, alarmName(r.ID(), o.Disarm.Pause)); err != nil {
+			x.Log.Warn("a timer could not be stopped", "run_id", r.ID(), "error", err)
 		}
 	}
 	if o.Arm != nil {
 		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization}
-		if err := m.Timer.At(ctx, alarmName(r.ID(), o.Arm.Pause), o.Arm.At, message); err != nil {
-			m.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
+		if err := x.Timer.At(ctx, alarmName(r.ID(), o.Arm.Pause), o.Arm.At, message); err != nil {
+			x.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
 		}
 	}
-	m.Notifier.Notify(r.ID())
+	x.Notifier.Notify(r.ID())
 	if promoted != nil {
-		m.Notifier.Notify(promoted.ID())
-		if m.OnTransition != nil {
-			m.OnTransition(lifecycle.Outcome{After: promoted.Run})
+		x.Notifier.Notify(promoted.ID())
+		if x.OnTransition != nil {
+			x.OnTransition(lifecycle.Outcome{After: promoted.Run})
 		}
 	}
 }
 
-func (m *Executor) send(ctx context.Context, kind events.NudgeKind, id, group string) {
-	err := m.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
+func (x *Executor) send(ctx context.Context, kind events.NudgeKind, id, group string) {
+	err := x.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 	if err != nil {
 		run, _, _ := strings.Cut(id, "/")
-		m.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "run_id", run, "error", err)
+		x.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "run_id", run, "error", err)
 	}
 }
 

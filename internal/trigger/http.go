@@ -28,8 +28,9 @@ func Buffered(
 			w.WriteHeader(http.StatusOK) // the default of net/http; the adapter takes no response for an error
 		}
 	}))
-	return func(ctx context.Context, r lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse,
-		error) {
+	return func(
+		ctx context.Context, r lambdaevents.APIGatewayProxyRequest,
+	) (lambdaevents.APIGatewayProxyResponse, error) {
 		return adapter.ProxyWithContext(ctx, request(r))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -160,7 +161,7 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 		}
 		message := p.Input.Message
 		if p.Spec.Agent != r.Agent {
-			other, err := s.StandingAgent(ctx, record.Of(r.Organization), p.Spec.Agent)
+			other, err := record.Standing[catalog.Agent](ctx, s, record.Of(r.Organization), p.Spec.Agent)
 			if err != nil && !problem.Is(err, "not_found") {
 				return nil, err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -186,7 +187,7 @@ func TestFailedCallLosesNoDelivery(t *testing.T) {
 	for fails, done := 0, false; !done; fails++ {
 		require.Less(t, fails, 20)
 		s := newStage(t)
-		o := record.Organization{ID: s.clock.NewID()}
+		o := catalog.Organization{ID: s.clock.NewID()}
 		_, err := record.Create(t.Context(), s.store, o, "made")
 		require.NoError(t, err)
 		s.due(
@@ -338,4 +339,33 @@ func TestDeliveryOfNewerVersionIsLeftAlone(t *testing.T) {
 	assert.Zero(t, s.posts)
 	_, err = s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 	require.ErrorContains(t, err, "newer schema")
+}
+
+// A redelivery and its entry in the audit log are one commit: whichever call of the store fails, both stand or neither.
+func TestARedeliveryIsAskedForTogetherWithItsAuditEntry(t *testing.T) {
+	s := newStage(t)
+	s.edit(t, func(h *record.Delivery) { h.State, h.NextAttempt = record.DeliveryFailed, time.Time{} })
+	before := s.now(t)
+	entries := func() int {
+		page, err := record.Resources[record.AuditEntry](t.Context(), s.store, record.Of(record.NoOrganization), "", 9)
+		require.NoError(t, err)
+		return len(page.Rows)
+	}
+	author := record.Author{Organization: record.NoOrganization, UserID: "u", Operation: "redeliver"}
+	ctx := record.By(t.Context(), author)
+	for reached := 0; ; reached++ {
+		require.Less(t, reached, 20)
+		calls := 0
+		s.fails = func() bool { calls++; return calls > reached }
+		h, err := s.sender.Redeliver(ctx, record.Of(record.NoOrganization), s.hook.DeliveryID, false)
+		s.fails = nil
+		if err == nil {
+			assert.Equal(t, s.now(t), h)
+			break
+		}
+		assert.Equal(t, before, s.now(t), "after %d calls", reached)
+		assert.Zero(t, entries(), "after %d calls", reached)
+	}
+	assert.True(t, s.now(t).Redeliver)
+	assert.Equal(t, 1, entries())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/record"
 )
@@ -78,7 +79,7 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 		s.sender.Secret = c.deployment
 		owner := record.NoOrganization
 		if !c.nobody {
-			o := record.Organization{ID: s.clock.NewID(), PreviousUntil: s.clock.now.Add(c.overlap)}
+			o := catalog.Organization{ID: s.clock.NewID(), PreviousUntil: s.clock.now.Add(c.overlap)}
 			owner = o.ID
 			if c.secret != "" {
 				o.Secret = owner + ":" + c.secret
@@ -130,7 +131,7 @@ func TestUnsignablePostIsRetried(t *testing.T) {
 		"an address that is none":   {host: "exa mple.", error: "the request failed"},
 	} {
 		s := newStage(t)
-		o := record.Organization{
+		o := catalog.Organization{
 			ID:             s.clock.NewID(),
 			Secret:         c.secret,
 			PreviousSecret: c.previous,

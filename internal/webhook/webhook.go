@@ -29,6 +29,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
@@ -38,16 +39,16 @@ import (
 
 // The rules of delivery (docs/guarantees.md).
 const (
-	maxTries     = 8
-	firstRetry   = 5 * time.Second
-	longestRetry = 30 * time.Minute
-	tryTime      = 10 * time.Second
-	claimTime    = 30 * time.Second
-	excerptBytes = 1024
-	maxURL       = 2048
-	settleTries  = 4
-	maxAttempts  = 50                    // kept in the item, redeliveries included
-	conflict     = 50 * time.Millisecond // the wait after a conflict with another writer
+	maxTries      = 8
+	firstRetry    = 5 * time.Second
+	longestRetry  = 30 * time.Minute
+	tryTime       = 10 * time.Second
+	claimTime     = 30 * time.Second
+	excerptBytes  = 1024
+	maxURL        = 2048
+	concludeTries = 4
+	maxAttempts   = 50                    // kept in the item, redeliveries included
+	conflict      = 50 * time.Millisecond // the wait after a conflict with another writer
 )
 
 // Post makes the HTTP call; it is an *http.Client, or one of tests and the simulator.
@@ -133,7 +134,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	claim := s.Host.NewID()
 	h.Claim, h.ProcessID, h.ClaimUntil, h.CheckAt = claim, s.ProcessID, now.Add(claimTime), time.Time{}
 	claimed, err := s.save(ctx, e, h, claim)
-	if errors.Is(err, record.ErrStale) {
+	if errors.Is(err, record.ErrConflict) {
 		// Another sender has claimed it, or the sweeper has moved its due time on and relies on this call.
 		return conflict, nil
 	}
@@ -156,7 +157,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the delivery failed inside the service"}}
 	}
-	return s.settle(ctx, claimed, o)
+	return s.conclude(ctx, claimed, o)
 }
 
 // isOrphan says whether the run of a delivery has been deleted.
@@ -186,9 +187,9 @@ type outcome struct {
 
 func (o outcome) delivered() bool { return o.Status >= 200 && o.Status < 300 }
 
-// settle stores the outcome of the try of a claimed delivery. A redelivery that was asked for during the try is kept,
+// conclude stores the outcome of the try of a claimed delivery. A redelivery that was asked for during the try is kept,
 // and so is the outcome.
-func (s *Sender) settle(
+func (s *Sender) conclude(
 	ctx context.Context, claimed record.DeliveryEntity, o outcome,
 ) (again time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
@@ -196,7 +197,7 @@ func (s *Sender) settle(
 		s.Tried(o.delivered())
 	}
 	e := claimed
-	for range settleTries {
+	for range concludeTries {
 		h := s.after(e.Value, o)
 		asked := e.Value.Redeliver && e.Value.NextAttempt.After(claimed.Value.NextAttempt)
 		if asked { // for a redelivery, since the claim
@@ -211,7 +212,7 @@ func (s *Sender) settle(
 			}
 			return max(time.Millisecond, h.NextAttempt.Sub(s.Host.Now())), nil
 		}
-		if !errors.Is(err, record.ErrStale) {
+		if !errors.Is(err, record.ErrConflict) {
 			return 0, err
 		}
 		fresh, found, err := s.Store.DeliveryAt(ctx, e.Value.RunID, e.Value.Sequence)
@@ -330,7 +331,7 @@ type secretPair struct{ current, previous string }
 func (s *Sender) secrets(ctx context.Context, organization string) (secretPair, error) {
 	var p secretPair
 	if organization != record.NoOrganization {
-		e, err := record.Resource[record.Organization](ctx, s.Store, record.System(), organization)
+		e, err := record.Resource[catalog.Organization](ctx, s.Store, record.System(), organization)
 		if err != nil {
 			return p, err
 		}
@@ -403,9 +404,9 @@ func trioKey(secret string) []byte {
 }
 
 // Redeliver asks for another try of a delivery with the same id and the same bytes. force allows deliveries that have
-// not failed. It returns a problem of kind NotFound or Forbidden, of kind Conflict with the delivery's state when it
-// has not failed and force is not set, and of kind Unavailable when the delivery kept changing. Who asked is
-// written to the audit log.
+// not failed. Who asked is written to the audit log in the same commit. It returns a problem of kind NotFound or
+// Forbidden, of kind Conflict with the delivery's state when it has not failed and force is not set, and of kind
+// Unavailable when the delivery kept changing.
 func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Delivery, error) {
 	for range 8 {
 		e, err := s.Store.Delivery(ctx, scope, id)
@@ -419,11 +420,11 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 				With("state", h.State)
 		}
 		h.Redeliver, h.NextAttempt = true, s.Host.Now()
-		after, err := s.save(ctx, e, h, s.Host.NewID())
-		switch {
-		case err == nil:
-			return after.Value, s.Store.NoteDeed(ctx, h.Organization, "delivery", h.DeliveryID)
-		case !errors.Is(err, record.ErrStale):
+		e.Value = h
+		tx := s.Store.Begin(s.Host.NewID())
+		after := tx.PutDelivery(e)
+		tx.AuditDeed(ctx, h.Organization, "delivery", h.DeliveryID)
+		if err := tx.Commit(ctx); !errors.Is(err, record.ErrConflict) {
 			return after.Value, err
 		}
 	}

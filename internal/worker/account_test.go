@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -27,8 +28,8 @@ import (
 func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.edit(func(spec *record.AgentSpec) {
-			spec.CanAsk, spec.Approval = true, record.AgentApproval{Mode: "tools", Tools: []string{"act"}}
+		s.edit(func(spec *catalog.AgentSpec) {
+			spec.CanAsk, spec.Approval = true, catalog.AgentApproval{Mode: "tools", Tools: []string{"act"}}
 		})
 		s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
 			if len(r.Messages) > 1 {
@@ -166,7 +167,7 @@ func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		most := int64(100)
-		s.edit(func(spec *record.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+		s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			reply := calls("one")
 			reply.InputTokens = 50
@@ -187,11 +188,11 @@ func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 func TestParkedMessageOfADeletedSenderFails(t *testing.T) {
 	gone := map[string]func(s *stage) error{
 		"the user who sent the message has been deleted": func(s *stage) error {
-			_, err := record.Remove[record.User](s.Context(), s.store, record.System(), s.who.User.ID, nil)
+			_, err := record.Remove[catalog.User](s.Context(), s.store, record.System(), s.who.User.ID, nil)
 			return err
 		},
 		"the API key that sent the message has been revoked": func(s *stage) error {
-			_, err := record.Remove[record.APIKey](s.Context(), s.store, record.System(), s.who.Key.ID, nil)
+			_, err := record.Remove[catalog.APIKey](s.Context(), s.store, record.System(), s.who.Key.ID, nil)
 			return err
 		},
 		"the agent has been deleted": func(s *stage) error {
@@ -235,16 +236,16 @@ func TestRunOfAnErasedAgentFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		run := s.post()
-		require.NoError(t, s.store.EraseAgentVersions(t.Context(), s.agent))
+		require.NoError(t, record.EraseVersions[catalog.Agent](t.Context(), s.store, s.agent))
 		s.handle(t.Context(), run)
 		assert.Equal(t, "the agent has been deleted", s.run(run).Error)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" })
+		s.edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" })
 		s.tools = []tool.Offer{fine("one")}
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
-			require.NoError(t, s.store.EraseAgentVersions(t.Context(), s.agent))
+			require.NoError(t, record.EraseVersions[catalog.Agent](t.Context(), s.store, s.agent))
 			return calls("one"), nil
 		}
 		run := s.post()

@@ -23,7 +23,7 @@ import (
 
 // notifiers runs a test with the notifier of one process, and with polling.
 func notifiers(t *testing.T, test func(s *stage)) {
-	for name, notifier := range map[string]func(host.Host) stream.Notifier{"local bell": local, "polling": polling} {
+	for name, notifier := range map[string]func(host.Host) stream.Notifier{"local": local, "polling": polling} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newStage(t, notifier)) })
 		})
@@ -34,7 +34,7 @@ func renews(ops []table.Op) bool {
 	return len(ops) == 1 && strings.Contains(string(ops[0].Item.Body), `"status":"running"`)
 }
 
-func TestHangingFeedDoesNotLoseTheLease(t *testing.T) {
+func TestHangingFrameTableDoesNotLoseTheLease(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		notifiers(t, func(s *stage) {
 			slow(s)

@@ -119,7 +119,7 @@ func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (rec
 			f, err = a.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
 			return f.Ref(), err
 		}
-		if !errors.Is(err, record.ErrStale) { // a heartbeat may have changed the run
+		if !errors.Is(err, record.ErrConflict) { // a heartbeat may have changed the run
 			return record.FileRef{}, err
 		}
 		if err := a.Executor.Pause(ctx, try); err != nil {

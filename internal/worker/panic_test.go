@@ -58,7 +58,7 @@ func places() map[string]func(s *stage, bad func() bool) {
 				}
 			}
 		},
-		"the feed": func(s *stage, bad func() bool) {
+		"the frames": func(s *stage, bad func() bool) {
 			slow(s)
 			s.frames.before = func(context.Context, bool, []table.Op) { oops(bad) }
 		},

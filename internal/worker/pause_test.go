@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
 )
@@ -21,15 +21,15 @@ import (
 func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		edit := func(change func(*record.AgentSpec)) {
+		edit := func(change func(*catalog.AgentSpec)) {
 			_, err := s.intake.Tenants.EditAgent(t.Context(), s.who, s.agent, 0, true, true,
-				func(spec record.AgentSpec) (record.AgentSpec, error) {
+				func(spec catalog.AgentSpec) (catalog.AgentSpec, error) {
 					change(&spec)
 					return spec, nil
 				})
 			require.NoError(t, err)
 		}
-		edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" }) // version 2
+		edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" }) // version 2
 		s.said = talks("act")
 		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
 		id := s.post()
@@ -40,7 +40,7 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 			})
 			if commit && pauses && edits < 2 {
 				edits++
-				edit(func(spec *record.AgentSpec) { spec.Description += "." }) // versions 3 and 4
+				edit(func(spec *catalog.AgentSpec) { spec.Description += "." }) // versions 3 and 4
 			}
 		}
 		s.drive()

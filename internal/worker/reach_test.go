@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -107,7 +108,7 @@ func (c *circle) restrict(agent string, groups ...string) {
 		0,
 		true,
 		true,
-		func(s record.AgentSpec) (record.AgentSpec, error) {
+		func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 			s.GroupIDs = groups
 			return s, nil
 		},

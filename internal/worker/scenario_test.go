@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -42,7 +43,7 @@ var scenarios = map[string]struct {
 	}, lifecycle.Completed},
 	"an agent with a budget": {func(s *stage) string {
 		most := int64(1 << 20)
-		s.edit(func(spec *record.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+		s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
 		s.said = talks()
 		return s.post()
 	}, lifecycle.Completed},
@@ -60,7 +61,7 @@ var scenarios = map[string]struct {
 		return parked
 	}, lifecycle.Completed},
 	"a call that needs approval": {func(s *stage) string {
-		s.edit(func(spec *record.AgentSpec) { spec.Approval.Mode = "always" })
+		s.edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" })
 		s.said = talks("one")
 		s.tools = []tool.Offer{fine("one")}
 		return s.post()
@@ -80,7 +81,7 @@ var scenarios = map[string]struct {
 	}, lifecycle.Failed},
 	"the active limit": {func(s *stage) string {
 		seconds := 10
-		s.edit(func(spec *record.AgentSpec) { spec.Limits.MaxActiveSeconds = &seconds })
+		s.edit(func(spec *catalog.AgentSpec) { spec.Limits.MaxActiveSeconds = &seconds })
 		s.worker.Lease, s.worker.Drain = 10*lease, drain // no renewal is written meanwhile
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			hang(ctx)
@@ -176,7 +177,7 @@ func TestRunReachesTheSameEndWhicheverStoreCallFails(t *testing.T) {
 						)
 						require.Equal(t, r.Status == lifecycle.Running, r.Hops == 1, "call %d: and handed over", fails)
 					}
-					for !s.run(run).Status.Settled() {
+					for !s.run(run).Status.EndedOrWaiting() {
 						time.Sleep(s.worker.Lease)
 						require.NoError(t, s.worker.Handle(t.Context(), run))
 					}
@@ -343,7 +344,7 @@ func (s *stage) erase(run string) {
 
 // asks is a run whose agent asks its user a question.
 func asks(s *stage) (run string) {
-	s.edit(func(spec *record.AgentSpec) { spec.CanAsk = true })
+	s.edit(func(spec *catalog.AgentSpec) { spec.CanAsk = true })
 	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		if len(r.Messages) > 1 {
 			return talks()(ctx, r, emit)

@@ -16,6 +16,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
@@ -45,7 +46,7 @@ type stage struct {
 	store  *record.Store
 	table  *hooked // of runs
 	frames *hooked // the table of the streams
-	feed   *stream.Hub
+	hub    *stream.Hub
 	intake *intake.Intake
 	worker *worker.Worker
 	who    tenant.Principal
@@ -179,13 +180,13 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	require.NoError(t, err)
 	s.agent = a.Value.ID
 	b := notifier(h)
-	s.feed = stream.New(s.frames, b, h)
+	s.hub = stream.New(s.frames, b, h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	executor := &transition.Executor{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Notifier: b, Host: h, Log: log,
 		Caps: tenants.Caps, StartDeadline: time.Hour}
 	s.intake = &intake.Intake{Executor: executor, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{
-		Executor: executor, Store: s.store, Known: s.store.Known(), Hub: s.feed, Host: h, Log: log, Lease: lease,
+		Executor: executor, Store: s.store, Known: s.store.Known(), Hub: s.hub, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
 		MayReach: tenants.SenderMayReach,
@@ -224,10 +225,10 @@ func (s *stage) send(m intake.Message) intake.Posted {
 }
 
 // edit changes the agent for later runs.
-func (s *stage) edit(change func(*record.AgentSpec)) {
+func (s *stage) edit(change func(*catalog.AgentSpec)) {
 	s.Helper()
 	a, err := s.intake.Tenants.EditAgent(s.Context(), s.who, s.agent, 0, true, true,
-		func(spec record.AgentSpec) (record.AgentSpec, error) {
+		func(spec catalog.AgentSpec) (catalog.AgentSpec, error) {
 			change(&spec)
 			return spec, nil
 		})

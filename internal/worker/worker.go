@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"agentplatform/internal/agent"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -330,7 +331,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 // prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent; its run
 // then fails with that reason, so that the next parked message follows. A failure is for the run's result; err is one
 // of the store.
-func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.Agent, failure string, err error) {
+func (a *attempt) prepare(ctx context.Context, run record.Run) (version catalog.Agent, failure string, err error) {
 	scope := record.Of(run.Organization)
 	if run.Waited && run.Attempt == 1 {
 		for _, check := range []struct {
@@ -338,10 +339,10 @@ func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.A
 			err  error
 		}{
 			{"the user who sent the message has been deleted",
-				second(record.Resource[record.User](ctx, a.Store, scope, run.User))},
+				second(record.Resource[catalog.User](ctx, a.Store, scope, run.User))},
 			{"the API key that sent the message has been revoked",
-				second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},
-			{"the agent has been deleted", second(record.Resource[record.Agent](ctx, a.Store, scope, run.Agent))},
+				second(record.Resource[catalog.APIKey](ctx, a.Store, scope, run.APIKey))},
+			{"the agent has been deleted", second(record.Resource[catalog.Agent](ctx, a.Store, scope, run.Agent))},
 		} {
 			if isGone(check.err) {
 				return version, check.what, nil
@@ -351,7 +352,7 @@ func (a *attempt) prepare(ctx context.Context, run record.Run) (version record.A
 			}
 		}
 	}
-	version, err = a.Known.AgentVersion(ctx, scope, run.Agent, run.AgentVersion)
+	version, err = record.Version[catalog.Agent](ctx, a.Known, scope, run.Agent, run.AgentVersion)
 	if isGone(err) {
 		return version, "the agent has been deleted", nil
 	}
@@ -396,16 +397,14 @@ func (a *attempt) lost() error {
 // report commits an event of the worker, which renews the lease. It returns errLost if the run is gone or another
 // attempt holds it, a lifecycle refusal, or an error of the store.
 func (a *attempt) report(ctx context.Context, change func(lifecycle.Work) transition.Change) error {
-	return a.reportBy(ctx, a.Executor, func(w lifecycle.Work, _ *record.Tx) (transition.Change,
-		error) {
-		return change(w), nil
-	})
+	decide := func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) { return change(w), nil }
+	return a.reportBy(ctx, a.Executor, decide)
 }
 
 // reportBy is report with a change that may fail, and with the executor to use. change is called again for each retry.
 func (a *attempt) reportBy(
-	ctx context.Context, executor *transition.Executor, change func(lifecycle.Work, *record.Tx) (transition.Change,
-		error),
+	ctx context.Context, executor *transition.Executor,
+	change func(lifecycle.Work, *record.Tx) (transition.Change, error),
 ) error {
 	var began time.Duration
 	var trusted time.Time
@@ -495,11 +494,11 @@ func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
 		if approval {
 			run := a.current().Value
-			last, err := a.Store.LastAgent(ctx, record.Of(run.Organization), run.Agent)
+			last, err := record.LastVersion[catalog.Agent](ctx, a.Store, record.Of(run.Organization), run.Agent)
 			switch {
 			case err == nil:
 				e.AgentVersion = last.Version
-				tx.StillLast(last)
+				tx.StillLast(last, last.Version)
 			case !isGone(err): // otherwise its organization is being deleted, and the run with it
 				return c, err
 			}

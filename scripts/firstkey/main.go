@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/dynamotable"
@@ -42,7 +43,7 @@ func run(ctx context.Context, name string, again bool) error {
 	}
 	machine := host.System()
 	store := record.New(dynamotable.New(dynamodb.NewFromConfig(account), name, machine.Now), &memblob.Store{}, machine)
-	there, err := record.Resources[record.Organization](ctx, store, record.System(), "", 1)
+	there, err := record.Resources[catalog.Organization](ctx, store, record.System(), "", 1)
 	if err != nil {
 		return err
 	}

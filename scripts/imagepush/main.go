@@ -82,10 +82,8 @@ func imageOf(program []byte) (v1.Image, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	made, err := tarball.LayerFromOpener(func() (io.ReadCloser,
-		error) {
-		return io.NopCloser(bytes.NewReader(layer.Bytes())), nil
-	})
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil }
+	made, err := tarball.LayerFromOpener(open)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
@@ -60,7 +61,7 @@ type groupView struct {
 	UpdatedAt      string                          `json:"updated_at"`
 }
 
-func viewGroup(g record.Group) groupView {
+func viewGroup(g catalog.Group) groupView {
 	return groupView{
 		GroupID:        g.ID,
 		OrganizationID: httpapi.OptionalOwner(g.Organization),
@@ -72,7 +73,7 @@ func viewGroup(g record.Group) groupView {
 	}
 }
 
-func groupAnswer(e record.Entity[record.Group]) *httpapi.Answer[groupView] {
+func groupAnswer(e record.Entity[catalog.Group]) *httpapi.Answer[groupView] {
 	return &httpapi.Answer[groupView]{ETag: httpapi.ETagOf(e.Version()), Body: viewGroup(e.Value)}
 }
 
@@ -110,7 +111,7 @@ type groupList struct {
 func (h *handlers) listGroups(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*httpapi.Answer[groupList], error) {
-	page, err := httpapi.Resources[record.Group](ctx, h.Store, p.Scope(), *in)
+	page, err := httpapi.Resources[catalog.Group](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (h *handlers) readGroup(
 	if err := in.Check("group"); err != nil {
 		return nil, err
 	}
-	e, err := record.Resource[record.Group](ctx, h.Store, p.Scope(), in.ID)
+	e, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID)
 	return groupAnswer(e), err
 }
 
@@ -167,7 +168,7 @@ func (h *handlers) listMembers(ctx context.Context, p tenant.Principal, in *stru
 	if err := in.Check("group"); err != nil {
 		return nil, err
 	}
-	if _, err := record.Resource[record.Group](ctx, h.Store, p.Scope(), in.ID); err != nil {
+	if _, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID); err != nil {
 		return nil, err
 	}
 	after, err := httpapi.DecodeCursor(in.Cursor)
@@ -176,7 +177,7 @@ func (h *handlers) listMembers(ctx context.Context, p tenant.Principal, in *stru
 	}
 	list := memberList{Members: []userView{}}
 	for looked := 0; looked < httpapi.Scanned; looked += in.Limit {
-		page, err := record.Resources[record.User](ctx, h.Store, p.Scope(), after, in.Limit)
+		page, err := record.Resources[catalog.User](ctx, h.Store, p.Scope(), after, in.Limit)
 		if err != nil {
 			return nil, err
 		}

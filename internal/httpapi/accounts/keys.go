@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
@@ -55,7 +56,7 @@ type keyView struct {
 	UpdatedAt      string                          `json:"updated_at"`
 }
 
-func viewKey(k record.APIKey, used time.Time) keyView {
+func viewKey(k catalog.APIKey, used time.Time) keyView {
 	return keyView{
 		APIKeyID:       k.ID,
 		OrganizationID: httpapi.OptionalOwner(k.Organization),
@@ -121,7 +122,7 @@ type keyList struct {
 func (h *handlers) listKeys(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*httpapi.Answer[keyList], error) {
-	page, err := httpapi.Resources[record.APIKey](ctx, h.Store, p.Scope(), *in)
+	page, err := httpapi.Resources[catalog.APIKey](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (h *handlers) listKeys(
 	for _, e := range page.Rows {
 		ids = append(ids, e.Value.ID)
 	}
-	used, err := h.Store.KeyUses(ctx, ids...)
+	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +141,8 @@ func (h *handlers) listKeys(
 	return &httpapi.Answer[keyList]{Body: list}, nil
 }
 
-func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[record.APIKey]) (*httpapi.Answer[keyView], error) {
-	used, err := h.Store.KeyUses(ctx, e.Value.ID)
+func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey]) (*httpapi.Answer[keyView], error) {
+	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, e.Value.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (h *handlers) readKey(
 	if err := in.Check("api key"); err != nil {
 		return nil, err
 	}
-	e, err := record.Resource[record.APIKey](ctx, h.Store, h.reach(p), in.ID)
+	e, err := record.Resource[catalog.APIKey](ctx, h.Store, h.reach(p), in.ID)
 	if err != nil {
 		return nil, err
 	}

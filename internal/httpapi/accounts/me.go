@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
@@ -38,7 +39,7 @@ type budgetView struct {
 
 func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[me], error) {
 	var m me
-	used, err := h.Store.KeyUses(ctx, p.Key.ID)
+	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, p.Key.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 }
 
 func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]budgetView, error) {
-	limits, err := h.Tenants.Limits(ctx, p, record.Agent{})
+	limits, err := h.Tenants.Limits(ctx, p, catalog.Agent{})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -76,8 +77,8 @@ type organizationView struct {
 	UpdatedAt               string                          `json:"updated_at"`
 }
 
-func (h *handlers) viewOrganization(o record.Organization) organizationView {
-	userCap, organizationCap := h.Tenants.CapsOf(o, record.User{})
+func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
+	userCap, organizationCap := h.Tenants.CapsOf(o, catalog.User{})
 	perMinute, burst := h.Tenants.Rate(o)
 	most := h.Tenants.Ceilings(o)
 	v := organizationView{
@@ -183,7 +184,7 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	return e, nil
 }
 
-func (h *handlers) organizationAnswer(e record.Entity[record.Organization]) *httpapi.Answer[organizationView] {
+func (h *handlers) organizationAnswer(e record.Entity[catalog.Organization]) *httpapi.Answer[organizationView] {
 	return &httpapi.Answer[organizationView]{ETag: httpapi.ETagOf(e.Version()), Body: h.viewOrganization(e.Value)}
 }
 
@@ -206,7 +207,7 @@ type organizationList struct {
 func (h *handlers) listOrganizations(
 	ctx context.Context, _ tenant.Principal, in *httpapi.Paging,
 ) (*httpapi.Answer[organizationList], error) {
-	page, err := httpapi.Resources[record.Organization](ctx, h.Store, record.System(), *in)
+	page, err := httpapi.Resources[catalog.Organization](ctx, h.Store, record.System(), *in)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
@@ -47,7 +48,7 @@ type userView struct {
 	UpdatedAt      string                          `json:"updated_at"`
 }
 
-func viewUser(u record.User) userView {
+func viewUser(u catalog.User) userView {
 	v := userView{
 		UserID:         u.ID,
 		OrganizationID: httpapi.OptionalOwner(u.Organization),
@@ -65,7 +66,7 @@ func viewUser(u record.User) userView {
 	return v
 }
 
-func userAnswer(e record.Entity[record.User]) *httpapi.Answer[userView] {
+func userAnswer(e record.Entity[catalog.User]) *httpapi.Answer[userView] {
 	return &httpapi.Answer[userView]{ETag: httpapi.ETagOf(e.Version()), Body: viewUser(e.Value)}
 }
 
@@ -118,7 +119,7 @@ type userList struct {
 func (h *handlers) listUsers(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*httpapi.Answer[userList], error) {
-	page, err := httpapi.Resources[record.User](ctx, h.Store, p.Scope(), *in)
+	page, err := httpapi.Resources[catalog.User](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (h *handlers) readUser(
 	if err := in.Check("user"); err != nil {
 		return nil, err
 	}
-	e, err := record.Resource[record.User](ctx, h.Store, h.reach(p), in.ID)
+	e, err := record.Resource[catalog.User](ctx, h.Store, h.reach(p), in.ID)
 	return userAnswer(e), err
 }
 

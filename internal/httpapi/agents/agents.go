@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -99,13 +100,13 @@ type agentView struct {
 	OrganizationID *string `json:"organization_id"`
 	Version        int     `json:"version"`
 	Published      int     `json:"published_version" doc:"the version that runs begin with"`
-	record.AgentSpec
+	catalog.AgentSpec
 	Budget    httpapi.Nullable[record.Budget] `json:"budget"`
 	CreatedAt string                          `json:"created_at"`
 	UpdatedAt string                          `json:"updated_at"`
 }
 
-func viewAgent(a record.Agent) agentView {
+func viewAgent(a catalog.Agent) agentView {
 	v := agentView{
 		AgentID:        a.ID,
 		OrganizationID: httpapi.OptionalOwner(a.Organization),
@@ -126,12 +127,12 @@ func viewAgent(a record.Agent) agentView {
 	return v
 }
 
-func agentAnswer(e record.Entity[record.Agent]) *httpapi.Answer[agentView] {
+func agentAnswer(e record.Entity[catalog.Agent]) *httpapi.Answer[agentView] {
 	return &httpapi.Answer[agentView]{ETag: httpapi.ETagOf(e.Version()), Body: viewAgent(e.Value)}
 }
 
 // merged applies a merge patch (RFC 7396) to an agent's spec; what becomes absent goes back to its default.
-func (h *handlers) merged(organization string, current record.AgentSpec, patch []byte) (record.AgentSpec, error) {
+func (h *handlers) merged(organization string, current catalog.AgentSpec, patch []byte) (catalog.AgentSpec, error) {
 	spec := h.Tenants.DefaultSpec(organization)
 	before, err := json.Marshal(current)
 	if err != nil {
@@ -147,7 +148,7 @@ func (h *handlers) merged(organization string, current record.AgentSpec, patch [
 	return spec, h.checkCallback(spec)
 }
 
-func (h *handlers) checkCallback(spec record.AgentSpec) error {
+func (h *handlers) checkCallback(spec catalog.AgentSpec) error {
 	if spec.CallbackURL == "" {
 		return nil
 	}
@@ -174,7 +175,7 @@ type agentList struct {
 func (h *handlers) listAgents(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*httpapi.Answer[agentList], error) {
-	page, err := httpapi.Resources[record.Agent](ctx, h.Store, p.Scope(), *in)
+	page, err := httpapi.Resources[catalog.Agent](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +214,7 @@ func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct
 		in.Precondition(),
 		in.Body.SkipCheck,
 		in.Body.Publish == nil || *in.Body.Publish,
-		func(current record.AgentSpec) (record.AgentSpec, error) {
+		func(current catalog.AgentSpec) (catalog.AgentSpec, error) {
 			return h.merged(p.Organization.ID, current, in.RawBody)
 		},
 	)
@@ -246,7 +247,7 @@ func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *str
 	if _, err := h.Tenants.Agent(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
-	page, err := h.Store.AgentVersions(ctx, in.ID, after, in.Limit)
+	page, err := record.Versions[catalog.Agent](ctx, h.Store, in.ID, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}

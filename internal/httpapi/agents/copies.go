@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -64,7 +65,7 @@ type agentDocument struct {
 	Format     string             `json:"format" enum:"agent-platform/agent"`
 	Version    int                `json:"format_version"`
 	ExportedAt string             `json:"exported_at,omitempty"`
-	Agent      record.AgentSpec   `json:"agent"`
+	Agent      catalog.AgentSpec  `json:"agent"`
 	Toolkits   []toolkit.Portable `json:"toolkits"`
 }
 
@@ -81,7 +82,7 @@ func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *stru
 	}
 	a := e.Value
 	if in.Version > 0 && in.Version != a.Version {
-		if a, err = h.Store.AgentVersion(ctx, p.Scope(), in.ID, in.Version); err != nil {
+		if a, err = record.Version[catalog.Agent](ctx, h.Store, p.Scope(), in.ID, in.Version); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -141,7 +142,7 @@ func optional(text string) *string {
 	return &text
 }
 
-func viewToolkit(t record.Toolkit) toolkitView {
+func viewToolkit(t catalog.Toolkit) toolkitView {
 	v := toolkitView{
 		ToolkitID:       t.ID,
 		OrganizationID:  httpapi.OptionalOwner(t.Organization),
@@ -165,7 +166,7 @@ func viewToolkit(t record.Toolkit) toolkitView {
 	return v
 }
 
-func toolkitAnswer(e record.Entity[record.Toolkit]) *httpapi.Answer[toolkitView] {
+func toolkitAnswer(e record.Entity[catalog.Toolkit]) *httpapi.Answer[toolkitView] {
 	return &httpapi.Answer[toolkitView]{ETag: httpapi.ETagOf(e.Version()), Body: viewToolkit(e.Value)}
 }
 
@@ -194,14 +195,14 @@ func (h *handlers) listToolkits(
 ) (*httpapi.Answer[toolkitList], error) {
 	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
 	if in.Cursor == "" {
-		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), record.BuiltinToolkit(p.Organization.ID))
+		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization.ID))
 		if err != nil {
 			return nil, err
 		}
 		list.Toolkits = append(list.Toolkits, viewToolkitOf(p, builtin.Value))
 		in.Limit = max(1, in.Limit-1)
 	}
-	page, err := httpapi.Resources[record.Toolkit](ctx, h.Store, p.Scope(), *in)
+	page, err := httpapi.Resources[catalog.Toolkit](ctx, h.Store, p.Scope(), *in)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (h *handlers) listToolkits(
 const beforeAll = "~"
 
 // viewToolkitOf views a toolkit that may be the built-in one, which is as old as the organization.
-func viewToolkitOf(p tenant.Principal, t record.Toolkit) toolkitView {
+func viewToolkitOf(p tenant.Principal, t catalog.Toolkit) toolkitView {
 	if t.Kind == toolkit.Builtin {
 		t.CreatedAt, t.UpdatedAt = p.Organization.CreatedAt, p.Organization.CreatedAt
 	}

@@ -83,9 +83,6 @@ func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi
 	}
 	follow := func(ctx context.Context, out *httpapi.Sink) error {
 		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
-			if !out.MayGoOn() {
-				return stream.ErrStop
-			}
 			if e.Event == stream.Heartbeat {
 				return out.Heartbeat()
 			}

@@ -113,9 +113,9 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 	case f.streaming:
 		return h.streamLines(ctx, w, c)
 	case f.wait != nil && !*f.wait:
-		return h.settled(ctx, w, p, posted, 0)
+		return h.waitAndAnswer(ctx, w, p, posted, 0)
 	default:
-		return h.settled(ctx, w, p, posted, h.ObserveWindow)
+		return h.waitAndAnswer(ctx, w, p, posted, h.ObserveWindow)
 	}
 }
 
@@ -149,13 +149,13 @@ func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (in
 	return posted, err
 }
 
-// settled waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
-func (h *handlers) settled(
+// waitAndAnswer waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
+func (h *handlers) waitAndAnswer(
 	ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration,
 ) error {
 	r := posted.Run
-	if window > 0 && !r.Status.Settled() {
-		e, err := h.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.Settled() })
+	if window > 0 && !r.Status.EndedOrWaiting() {
+		e, err := h.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.EndedOrWaiting() })
 		if err != nil {
 			return err
 		}

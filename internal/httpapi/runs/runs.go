@@ -90,7 +90,7 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if in.WaitMS > 0 && !e.Value.Status.Settled() {
+	if in.WaitMS > 0 && !e.Value.Status.EndedOrWaiting() {
 		before := e.Value.Status
 		e, err = h.wait(
 			ctx,

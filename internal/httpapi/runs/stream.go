@@ -33,7 +33,7 @@ func (h *handlers) streamRoutes() {
 			}},
 		},
 	})
-	h.Handle("GET", "/runs/{run_id}/stream", tenant.LevelRead, h.streamEvents)
+	h.HandleRun("GET", "/runs/{run_id}/stream", tenant.LevelRead, h.streamEvents)
 }
 
 // streamEvents answers with Server-Sent Events.
@@ -79,12 +79,8 @@ func (h *handlers) follow(
 	}
 	answer.Agent = run.Value.Agent
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
-			if !out.MayGoOn() {
-				return stream.ErrStop
-			}
-			return write(out, e)
-		})
+		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat,
+			func(e stream.Event) error { return write(out, e) })
 	}
 	return h.Stream(ctx, w, c, answer)
 }

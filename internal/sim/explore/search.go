@@ -24,7 +24,7 @@ func (w *world) visit(s *state) (complete bool) {
 	w.report.Depth = max(w.report.Depth, len(w.path))
 	choices := w.choices(s)
 	if len(choices) == 0 {
-		w.settle(s)
+		w.drain(s)
 	}
 	complete = true
 	for _, c := range choices {
@@ -47,16 +47,16 @@ func (w *world) way() string {
 // patience is how often a settling world may advance its clock.
 const patience = 20
 
-// settle lets time pass and runs what is due until nothing is left to do; then it checks the final state.
-func (w *world) settle(s *state) {
+// drain lets time pass and runs what is due until nothing is left to do; then it checks the final state.
+func (w *world) drain(s *state) {
 	name := s.content
 	for _, c := range s.clients {
 		name = name*31 + c.name
 	}
-	if _, known := w.settled[name]; known {
+	if _, known := w.drained[name]; known {
 		return
 	}
-	w.settled[name] = struct{}{}
+	w.drained[name] = struct{}{}
 	s = s.copy()
 	for range patience {
 		s.pass(expiry)

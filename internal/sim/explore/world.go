@@ -76,7 +76,7 @@ type world struct {
 	overdues map[turn]bool
 	visited  map[uint64]struct{}
 	checked  map[uint64]struct{} // of tables
-	settled  map[uint64]struct{}
+	drained  map[uint64]struct{}
 	path     []step // to the current state
 	limit    int
 	report   Report
@@ -407,7 +407,7 @@ func Explore(what World, limit int) (report Report, err error) {
 	w := &world{
 		World: what, seed: maphash.MakeSeed(), blobs: &memblob.Store{}, nodes: map[string]*node{},
 		alike: map[uint64]*node{}, turns: map[turn]turned{}, overdues: map[turn]bool{}, visited: map[uint64]struct{}{},
-		checked: map[uint64]struct{}{}, settled: map[uint64]struct{}{}, limit: limit,
+		checked: map[uint64]struct{}{}, drained: map[uint64]struct{}{}, limit: limit,
 	}
 	w.fixed = memtable.New(func() time.Time { return epoch })
 	if err := w.found(); err != nil {

@@ -144,7 +144,7 @@ func Bugs() []Bug {
 		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(p.Key.Level), Role(p.User.Role).Most())`, `Level(p.Key.Level)`),
 		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked",
-				second(record.Resource[record.APIKey](ctx, a.Store, scope, run.APIKey))},`, ``),
+				second(record.Resource[catalog.APIKey](ctx, a.Store, scope, run.APIKey))},`, ``),
 		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
 		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now)\n", "		_ = now\n"),
 		one("who may see a run is not asked", "internal/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
@@ -191,7 +191,7 @@ func Bugs() []Bug {
 		one("parked messages change their order", lifecycleTransition, "	r := o.Before\n	return ChatPosition{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return ChatPosition{"),
 		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
 		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
-		one("a message that is taken back hides its run", recordRun, "	if problem.Is(err, \"not_found\") {\n		return p, fmt.Errorf(\"%w: %w\", ErrStale, err)\n	}\n", "").explored(),
+		one("a message that is taken back hides its run", recordRun, "	if problem.Is(err, \"not_found\") {\n		return p, fmt.Errorf(\"%w: %w\", ErrConflict, err)\n	}\n", "").explored(),
 		one("a message waits on a run that asks for it", intakeIntake, "		if run.Answerable() && !r.followsUp {\n", "		if false {\n").explored(),
 		one("a withdrawal takes the first message", lifecycleEvent, `slices.Delete(o.After.Parked, at, at+1)`, `slices.Delete(o.After.Parked, 0, 1)`),
 
@@ -225,12 +225,12 @@ func Bugs() []Bug {
 		// Commits.
 		one("what a later version wrote is dropped", "internal/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
 		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
-		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := m.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
+		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
 		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
 
 		// Pushes.
-		one("only the first pause is pushed", lifecycleTransition, `if r.Callback && s.Settled() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
+		one("only the first pause is pushed", lifecycleTransition, `if r.Callback && s.EndedOrWaiting() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
 		one("a delivery's row is not in the commit", transitionTransition, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.DeliveryPending && !h.Redeliver {`, `if h.State == record.DeliveryFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.ProcessID) {`, `if false {`),

@@ -110,8 +110,12 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 		"a refusal does not look for the key again", "a transition is two commits",
 	}
 	for _, b := range planted.Bugs() {
-		if !slices.Contains(names, b.Name) && !b.Explored {
+		listed := slices.Index(names, b.Name)
+		if listed < 0 && !b.Explored {
 			continue
+		}
+		if listed >= 0 {
+			names = slices.Delete(names, listed, listed+1)
 		}
 		t.Run(b.Name, func(t *testing.T) {
 			binary := build(t, b, "./internal/sim/explore")
@@ -119,9 +123,12 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "EveryState", "-test.failfast", "-states",
 				"100000").CombinedOutput()
 			require.Error(t, err, "the bug has survived")
-			t.Logf("%5.1f s: %s", time.Since(began).Seconds(), violation.Find(out))
+			seen := violation.Find(out)
+			require.NotEmpty(t, seen, "it failed for another reason: %s", out)
+			t.Logf("%5.1f s: %s", time.Since(began).Seconds(), seen)
 		})
 	}
+	assert.Empty(t, names, "there are no such bugs")
 }
 
 var violation = regexp.MustCompile(`(Should be empty, but was|panic:).*`)

@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/table/disktable"
 )
 
-var cuts = flag.Int("cuts", 800, "at least how many moments the store is cut at")
+var cuts = flag.Int("cuts", 250, "at least how many moments the store is cut at")
 
 // TestAcknowledgedCommitsSurviveIfDisksLosePower cuts the power before every operation of the store on its files:
 // each write, each sync, each rename. Of the data that was not synced, a cut keeps nothing, or all, or some blocks,

@@ -1,7 +1,9 @@
-package record
+package catalog
 
 import (
 	"time"
+
+	"agentplatform/internal/record"
 )
 
 // Organization is a tenant.
@@ -15,8 +17,8 @@ type Organization struct {
 
 	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
-	RetentionDays int     `json:"run_retention_days,omitzero"` // 0: runs are kept
-	Budget        *Budget `json:"budget,omitzero"`
+	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
+	Budget        *record.Budget `json:"budget,omitzero"`
 
 	// Sealed for the organization.
 	Secret         string    `json:"webhook_secret,omitzero"`
@@ -28,7 +30,8 @@ type Organization struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-func (o Organization) placed() (string, string, string) { return "organization", o.ID, o.ID }
+// Placed implements [record.Resourceful].
+func (o Organization) Placed() (string, string, string) { return "organization", o.ID, o.ID }
 
 // Limits are an organization's limits; 0 is not set.
 type Limits struct {

@@ -18,11 +18,11 @@ const Redacted = "[credentials]"
 // leastSecret is the shortest secret that is removed, in bytes: a shorter one would occur in every text.
 const leastSecret = 4
 
-// Strike makes a function that removes credentials from texts of servers that received them: as they were given,
+// Redactor makes a function that removes credentials from texts of servers that received them: as they were given,
 // and as requests and responses encode them; also an incomplete one at the end of a text that [Clip] has cut.
 // Nothing else is removed: a tool's result is data. Texts of model providers are treated more strictly, see
 // model.Redact.
-func (c Credentials) Strike() func(text string) string {
+func (c Credentials) Redactor() func(text string) string {
 	forms := c.forms()
 	if len(forms) == 0 {
 		return func(text string) string { return text }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
@@ -19,7 +20,7 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 	var named []table.Op
 	put := func(id, what, v string) string {
 		tx := e.Begin("m")
-		key := tx.PutToolkitBlob(ctx, record.Toolkit{ID: id, Organization: "o"}, what, []byte(v))
+		key := tx.PutBlob(ctx, catalog.Toolkit{ID: id, Organization: "o"}, what, []byte(v))
 		require.NoError(t, tx.Err())
 		named = append(named, tx.Ops()...)
 		job, found, err := e.Job(ctx, record.DerivedID("blob", key))
@@ -40,9 +41,9 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 	}
 	one, two, other := put("k", "tools", "one"), put("k", "tools", "two"), put("kk", "tools", "other")
 	read := func(key string) string {
-		b, err := e.ToolkitBlob(ctx, key)
+		b, err := e.Blob(ctx, key)
 		if err != nil {
-			require.ErrorIs(t, err, record.ErrStale)
+			require.ErrorIs(t, err, record.ErrConflict)
 			return "nothing"
 		}
 		return string(b)
@@ -52,10 +53,10 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 	_, found, err := e.Job(ctx, record.DerivedID("blob", one))
 	require.NoError(t, err)
 	assert.False(t, found, "it is named")
-	require.ErrorIs(t, commitOps(ctx, e.Store, "n", named[0]), record.ErrStale, "its job is gone")
+	require.ErrorIs(t, commitOps(ctx, e.Store, "n", named[0]), record.ErrConflict, "its job is gone")
 
 	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) {
-		tx.DropToolkitBlob(record.Toolkit{ID: "k", Organization: "o"}, one)
+		tx.DropBlob(catalog.Toolkit{ID: "k", Organization: "o"}, one)
 	}))
 	job, found, err := e.Job(ctx, record.DerivedID("blob", one))
 	require.NoError(t, err)
@@ -66,9 +67,9 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 		job.Value,
 	)
 
-	require.NoError(t, e.RemoveBlob(ctx, one))
+	require.NoError(t, e.EraseBlob(ctx, one))
 	assert.Equal(t, []string{"nothing", "two", "other"}, []string{read(one), read(two), read(other)})
-	require.NoError(t, e.DropToolkit(ctx, "k"))
+	require.NoError(t, record.EraseBlobs[catalog.Toolkit](ctx, e.Store, "k"))
 	assert.Equal(t, []string{"nothing", "nothing", "other"}, []string{read(one), read(two), read(other)})
 
 	fails := func(n int, err error) {
@@ -76,17 +77,17 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 		e.failAt, e.failing = 0, ""
 	}
 	e.calls, e.failAt = 0, 1
-	fails(1, e.RemoveBlob(ctx, other))
+	fails(1, e.EraseBlob(ctx, other))
 	assert.Equal(t, "other", read(other), "what cannot be removed stays")
 	for n := 1; n <= 2; n++ { // the job, the blob
 		e.calls, e.failAt = 0, n
 		tx := e.Begin("m")
-		tx.PutToolkitBlob(ctx, e.kit(), "tools", []byte("new"))
+		tx.PutBlob(ctx, e.kit(), "tools", []byte("new"))
 		fails(n, tx.Commit(ctx))
 	}
 	e.calls, e.failAt = 0, 1
-	_, err = e.ToolkitBlob(ctx, other)
-	require.NotErrorIs(t, err, record.ErrStale, "it may be there")
+	_, err = e.Blob(ctx, other)
+	require.NotErrorIs(t, err, record.ErrConflict, "it may be there")
 	fails(1, err)
 }
 
@@ -95,7 +96,7 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 func TestBlobsOfDeletedToolkitAreDeleted(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	kit := e.kit()
-	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.BeginToolkitRemoval(kit) }))
+	require.NoError(t, committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropBlobs(kit, record.RemoveToolkit) }))
 	job, found, err := e.Job(ctx, record.DerivedID("toolkit", e.toolkit))
 	require.NoError(t, err)
 	require.True(t, found)
@@ -103,11 +104,9 @@ func TestBlobsOfDeletedToolkitAreDeleted(t *testing.T) {
 		ID: job.Value.ID, Organization: e.organization, Kind: record.RemoveToolkit, Subject: e.toolkit, Due: e.now,
 	}, job.Value)
 
-	require.NoError(t, e.EraseToolkit(ctx, kit, "gone"))
-	_, err = record.Resource[record.Toolkit](ctx, e.Store, e.scope(), e.toolkit)
+	require.NoError(t, record.EraseResource(ctx, e.Store, kit, "gone"))
+	_, err = record.Resource[catalog.Toolkit](ctx, e.Store, e.scope(), e.toolkit)
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
-	_, err = e.ToolkitBlob(ctx, e.list)
-	require.ErrorIs(t, err, record.ErrStale)
-	assert.NotEqual(t, record.BuiltinToolkit("o"), record.BuiltinToolkit("p"))
-	assert.Len(t, record.BuiltinToolkit("o"), 24)
+	_, err = e.Blob(ctx, e.list)
+	require.ErrorIs(t, err, record.ErrConflict)
 }

@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"encoding/json"
+	"time"
+
+	"agentplatform/internal/record"
+)
+
+// Agent is an agent in one of its versions.
+type Agent struct {
+	ID           string    `json:"agent_id"`
+	Organization string    `json:"organization_id"`
+	Version      int       `json:"version"`
+	Published    int       `json:"published_version,omitzero"` // the version that new runs use; 0: the newest
+	Spec         AgentSpec `json:"spec"`
+	NamedAt      time.Time `json:"named_at,omitzero"` // when its name last changed; zero: never, or not noted
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
+// Placed implements [record.Resourceful].
+func (a Agent) Placed() (string, string, string) { return "agent", a.ID, a.Organization }
+
+// Current is the version that new runs use.
+func (a Agent) Current() int {
+	if a.Published == 0 {
+		return a.Version
+	}
+	return a.Published
+}
+
+// AgentSpec is what a client may set of an agent.
+type AgentSpec struct {
+	Name             string            `json:"name"`
+	Description      string            `json:"description"`
+	Instructions     string            `json:"instructions"`
+	Model            AgentModel        `json:"model"`
+	ToolkitIDs       []string          `json:"toolkit_ids"`
+	KnowledgeBaseIDs []string          `json:"knowledge_base_ids"`
+	Approval         AgentApproval     `json:"approval"`
+	CanAsk           bool              `json:"can_ask"`
+	Limits           AgentLimits       `json:"limits"`
+	GroupIDs         []string          `json:"group_ids"`
+	ApproverGroupIDs []string          `json:"approver_group_ids"`
+	Budget           *record.Budget    `json:"budget,omitzero"`
+	CallbackURL      string            `json:"callback_url"` // for webhooks when the request names no address
+	Metadata         map[string]string `json:"metadata,omitempty"`
+	OutputSchema     json.RawMessage   `json:"output_schema"` // the schema of structured answers; null: any text
+}
+
+// AgentModel names a model and its settings.
+type AgentModel struct {
+	Provider    string   `json:"provider"`
+	Name        string   `json:"name"`
+	Temperature *float64 `json:"temperature"`
+	MaxTokens   *int     `json:"max_tokens"`
+}
+
+// AgentApproval says which tool calls need a human's approval.
+type AgentApproval struct {
+	Mode  string   `json:"mode"` // never, always or tools
+	Tools []string `json:"tools"`
+}
+
+// AgentLimits bounds an agent's runs; nil takes the deployment's default.
+type AgentLimits struct {
+	MaxActiveSeconds *int `json:"max_active_seconds"`
+	MaxSteps         *int `json:"max_steps"`
+	MaxTokens        *int `json:"max_tokens"` // of all model calls of a run, in and out; nil: no bound
+}
+
+// RemovedAgent says that the versions of a deleted agent are kept, for the runs that began with them.
+type RemovedAgent struct {
+	ID           string `json:"agent_id"`
+	Organization string `json:"organization_id"`
+}
+
+// Placed implements [record.Resourceful].
+func (a RemovedAgent) Placed() (string, string, string) { return "removed_agent", a.ID, a.Organization }

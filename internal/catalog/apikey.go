@@ -1,0 +1,38 @@
+package catalog
+
+import (
+	"time"
+
+	"agentplatform/internal/record"
+)
+
+// APIKey is a key as it is stored: never its text.
+type APIKey struct {
+	ID            string         `json:"api_key_id"` // an identifier
+	Public        string         `json:"public"`     // the 8 hex digits in the key's text
+	Organization  string         `json:"organization_id"`
+	UserID        string         `json:"user_id"`
+	Name          string         `json:"name"`
+	Level         string         `json:"level"`
+	Prefix        string         `json:"prefix"`
+	Hash          string         `json:"hash"` // SHA-256 of the key's text, hex
+	PreviousHash  string         `json:"previous_hash,omitzero"`
+	PreviousUntil time.Time      `json:"previous_until,omitzero"`
+	ExpiresAt     time.Time      `json:"expires_at,omitzero"`
+	Budget        *record.Budget `json:"budget,omitzero"`
+	CreatedAt     time.Time      `json:"created_at"`
+	UpdatedAt     time.Time      `json:"updated_at"`
+}
+
+// Placed implements [record.Resourceful].
+func (k APIKey) Placed() (string, string, string) { return "api_key", k.ID, k.Organization }
+
+// KeyPointer leads from the public part of a key's text to the key.
+type KeyPointer struct {
+	Public       string `json:"public"`
+	Organization string `json:"organization_id"`
+	KeyID        string `json:"api_key_id"`
+}
+
+// Placed implements [record.Resourceful].
+func (p KeyPointer) Placed() (string, string, string) { return "key_pointer", p.Public, p.Organization }

@@ -1,0 +1,35 @@
+package record
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/table"
+)
+
+// RunToken is a token that is valid for one run, as it is stored: never its text. Its item expires with it.
+type RunToken struct {
+	RunID        string    `json:"run_id"`
+	Organization string    `json:"-"`
+	KeyID        string    `json:"api_key_id"`
+	KeyHash      string    `json:"key_hash"` // of the key's text with which it was asked for
+	End          time.Time `json:"end"`
+}
+
+func runTokenKey(hash string) table.Key { return table.Key{Part: "run_token/" + hash, Sort: headSort} }
+
+// PutRunToken writes a token under the hash of its text.
+func (tx *Tx) PutRunToken(hash string, t RunToken) {
+	put(tx, Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Expires: t.End})
+}
+
+// RunToken reads the token with a hash. It returns a problem of kind NotFound.
+func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
+	item, err := s.get(ctx, System(), "run token", runTokenKey(hash))
+	if err != nil {
+		return RunToken{}, err
+	}
+	e, err := decode[RunToken](item)
+	e.Value.Organization = item.Owner
+	return e.Value, err
+}

@@ -1,0 +1,113 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
+)
+
+// Versions of a resource are items beside it, written once each. They stay when the resource is deleted, for those that
+// began with them, until [EraseVersions].
+
+func versionKey(kind, id string, n int) table.Key {
+	return table.Key{Part: kind + "/" + id, Sort: fmt.Sprintf("version/%08d", n)}
+}
+
+// PutVersion writes version n of a resource, which must not exist.
+func PutVersion[T Resourceful](tx *Tx, v T, n int) {
+	kind, id, owner := v.Placed()
+	put(tx, Fresh(v), table.Item{Key: versionKey(kind, id, n), Owner: owner})
+}
+
+// Version reads version n of a resource, also of a deleted one. It returns a problem of kind NotFound or Forbidden.
+func Version[T Resourceful](ctx context.Context, s Reader, scope Scope, id string, n int) (T, error) {
+	var none T
+	kind, _, _ := none.Placed()
+	item, err := s.reads().get(ctx, scope, kind+" "+id, versionKey(kind, id, n))
+	if err != nil {
+		return none, err
+	}
+	e, err := decode[T](item)
+	return e.Value, err
+}
+
+// Versions lists the versions of a resource, newest first. after is Page.Next of the page before.
+func Versions[T Resourceful](ctx context.Context, s Reader, id, after string, limit int) (Page[T], error) {
+	var none T
+	kind, _, _ := none.Placed()
+	items, err := s.reads().query(ctx, table.Range{
+		Part: kind + "/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1,
+	})
+	if err != nil {
+		return Page[T]{}, err
+	}
+	var page Page[T]
+	if len(items) > limit {
+		items = items[:limit]
+		page.Next = items[limit-1].Sort
+	}
+	for _, item := range items {
+		e, err := decode[T](item)
+		if err != nil {
+			return page, err
+		}
+		page.Rows = append(page.Rows, e.Value)
+	}
+	return page, nil
+}
+
+// LastVersion reads the newest version of a resource, also of a deleted one. It returns a problem of kind NotFound or
+// Forbidden.
+func LastVersion[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (T, error) {
+	var none T
+	kind, _, _ := none.Placed()
+	page, err := Versions[T](ctx, s, id, "", 1)
+	if err != nil {
+		return none, err
+	}
+	if len(page.Rows) == 0 {
+		return none, problem.Missing(kind + " " + id)
+	}
+	last := page.Rows[0]
+	if _, _, owner := last.Placed(); !scope.includes(owner) {
+		return none, problem.Outside(kind + " " + id)
+	}
+	return last, nil
+}
+
+// Standing reads a resource as it is now or, when it was deleted, in its newest version. It returns a problem of kind
+// NotFound or Forbidden.
+func Standing[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (T, error) {
+	e, err := Resource[T](ctx, s, scope, id)
+	if problem.Is(err, "not_found") {
+		return LastVersion[T](ctx, s, scope, id)
+	}
+	return e.Value, err
+}
+
+// StillLast makes the commit require that no version of a resource came after version n.
+func (tx *Tx) StillLast(v Resourceful, n int) {
+	kind, id, _ := v.Placed()
+	tx.add(table.Check(versionKey(kind, id, n+1), table.Absent()))
+}
+
+// EraseVersions deletes all versions of a resource. The errors are those of a read and of [Tx.Commit].
+func EraseVersions[T Resourceful](ctx context.Context, s *Store, id string) error {
+	var none T
+	kind, _, _ := none.Placed()
+	for {
+		items, err := s.query(ctx, table.Range{Part: kind + "/" + id, Prefix: "version/", Limit: table.MaxOps})
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		tx := s.Begin(s.host.NewID())
+		for _, item := range items {
+			tx.delete(item.Key, table.Always())
+		}
+		if err := tx.Commit(ctx); err != nil {
+			return err
+		}
+	}
+}
