@@ -1,0 +1,301 @@
+package a2aserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/timer/localtimer"
+	"agentplatform/internal/transition"
+)
+
+// now is when everything happens, as the API writes it.
+const now = "2026-03-01T12:00:00.000Z"
+
+// manual is a host whose clocks go on only when somebody waits.
+type manual struct {
+	host.Host
+
+	elapsed time.Duration
+	ids     host.Sequence
+}
+
+func (h *manual) NewID() string { return h.ids.Next(h.Now(), 0) }
+
+func (*manual) Now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func (h *manual) Elapsed() time.Duration { return h.elapsed }
+
+func (*manual) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// waits is a notifier by which a test notices that somebody waits for a run, and does something meanwhile.
+type waits struct {
+	*stream.LocalNotifier
+
+	host      *manual
+	meanwhile func() // nil: nothing happens, and the time passes
+	number    int    // how often somebody waited
+}
+
+func (n *waits) Subscribe(...string) stream.Subscription { return n }
+
+func (n *waits) Wait(ctx context.Context, d time.Duration) (bool, error) {
+	n.number++
+	if n.meanwhile == nil {
+		n.host.elapsed += d
+		return false, ctx.Err()
+	}
+	n.meanwhile()
+	return true, ctx.Err()
+}
+
+func (n *waits) Close() {}
+
+// breakable is a table of which items can be made unreadable.
+type breakable struct {
+	table.Table
+
+	broken string // how their keys begin, written part/sort; empty: none
+	err    error
+}
+
+func (b *breakable) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	for _, k := range keys {
+		if b.broken != "" && strings.HasPrefix(k.Part+"/"+k.Sort, b.broken) {
+			return nil, b.err
+		}
+	}
+	return b.Table.Get(ctx, keys...)
+}
+
+var errBroken = errors.New("an item that cannot be read")
+
+// world is an organization with the demo agent and an operator, whose runs the test works off.
+type world struct {
+	*a2aserver.Server
+
+	t       *testing.T
+	items   *breakable
+	waiting *waits
+	log     *bytes.Buffer
+	who     tenant.Principal // sends the requests
+	agent   string           // gets them
+}
+
+func newWorld(t *testing.T) *world {
+	h := &manual{Host: host.System()}
+	w := &world{t: t, items: &breakable{Table: memtable.New(h.Now)}, log: &bytes.Buffer{}}
+	w.waiting = &waits{LocalNotifier: stream.NewLocalNotifier(), host: h}
+	store := record.New(w.items, &memblob.Store{}, h)
+	tenants := tenant.New(store, store.Known(), h, tenant.Defaults{
+		UserCap: 9, OrganizationCap: 9, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
+	}, nil)
+	first, err := tenants.Bootstrap(t.Context())
+	require.NoError(t, err)
+	w.who, err = tenants.Authenticate(t.Context(), first.Key)
+	require.NoError(t, err)
+	w.agent = first.Agent.ID
+	nudges := localqueue.New()
+	alarms := localtimer.New(nudges)
+	t.Cleanup(alarms.Close)
+	t.Cleanup(nudges.Close)
+	log := slog.New(slog.NewTextHandler(w.log, nil))
+	w.Server = &a2aserver.Server{
+		Intake: &intake.Intake{
+			Executor: &transition.Executor{
+				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
+				Notifier: w.waiting, Queue: nudges, Timer: alarms,
+			},
+			Store: store, Host: h, Tenants: tenants,
+		},
+		Store: store, Hub: stream.New(memtable.New(h.Now), w.waiting, h), Log: log, Window: time.Minute,
+		URL: "https://api.example.com/api/v1",
+	}
+	return w
+}
+
+type object = map[string]any
+
+// shown is a value as clients get it.
+func shown(t *testing.T, v any) (decoded any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &decoded))
+	return decoded
+}
+
+// fill replaces pairs of names and values in a text of JSON, and reads it.
+func fill(t *testing.T, text string, pairs ...string) (decoded any) {
+	t.Helper()
+	text = strings.NewReplacer(pairs...).Replace(text)
+	require.NoError(t, json.Unmarshal([]byte(text), &decoded), "%s", text)
+	return decoded
+}
+
+// reply sends a body that has a reply.
+func (w *world) reply(body string) a2aserver.Reply {
+	w.t.Helper()
+	r, err := w.Call(w.t.Context(), w.who, w.agent, []byte(body))
+	require.NoError(w.t, err)
+	return r
+}
+
+// answer sends a body and returns the message that comes back.
+func (w *world) answer(body string) object {
+	w.t.Helper()
+	r := w.reply(body)
+	require.Empty(w.t, r.Run, "it is no stream")
+	return shown(w.t, r.Message).(object)
+}
+
+func request(method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params)
+}
+
+// some are the parameters of a message that starts a run.
+const some = `{"message":{"parts":[{"text":"hello"}]}}`
+
+// result calls a method that succeeds.
+func (w *world) result(method, params string) object {
+	w.t.Helper()
+	a := w.answer(request(method, params))
+	require.NotNil(w.t, a["result"], "%v", a)
+	return a["result"].(object)
+}
+
+// refusal calls a method that fails with an error of the protocol.
+func (w *world) refusal(method, params string) (code float64, text string) {
+	w.t.Helper()
+	a := w.answer(request(method, params))
+	require.NotNil(w.t, a["error"], "%v", a)
+	e := a["error"].(object)
+	return e["code"].(float64), e["message"].(string)
+}
+
+// task sends a text that starts a run, and returns the run's id.
+func (w *world) task(text string) string {
+	w.t.Helper()
+	return w.send(`{"parts":[{"text":"` + text + `"}]}`)["id"].(string)
+}
+
+// send sends a message whose task is returned at once.
+func (w *world) send(message string) object {
+	w.t.Helper()
+	return w.result("message/send", `{"message":`+message+`,"configuration":{"blocking":false}}`)
+}
+
+// transition makes a transition of a worker.
+func (w *world) transition(run string, c transition.Change) {
+	w.t.Helper()
+	_, _, err := w.Intake.Executor.Do(w.t.Context(), record.System(), run,
+		func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
+	require.NoError(w.t, err)
+}
+
+// claim begins an attempt at a run, as a worker does.
+func (w *world) claim(run string) lifecycle.Work {
+	w.t.Helper()
+	w.transition(run, transition.Change{
+		Event: lifecycle.Claim{Holder: "w", Until: w.Intake.Host.Now().Add(time.Hour)},
+	})
+	return lifecycle.Work{Attempt: w.run(run).Attempt}
+}
+
+// complete ends a run with a result.
+func (w *world) complete(run, result string) {
+	w.t.Helper()
+	w.transition(run, transition.Change{
+		Event: lifecycle.Complete{Work: w.claim(run)}, Result: json.RawMessage(result),
+	})
+}
+
+// ask pauses a run with interrupts of these kinds, whose ids are i, j and so on.
+func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
+	w.t.Helper()
+	e := lifecycle.Pause{Work: w.claim(run), ExpiresAt: w.Intake.Host.Now().Add(100 * 365 * 24 * time.Hour)}
+	var list []record.Interrupt
+	for n, kind := range kinds {
+		id := string(rune('i' + n))
+		e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: id, Kind: kind})
+		list = append(list, record.Interrupt{Interrupt: events.Interrupt{
+			ID: id, Kind: string(kind), Prompt: "Which " + id + "?", CreatedAt: now,
+		}})
+	}
+	w.transition(run, transition.Change{Event: e, Interrupts: list})
+}
+
+func (w *world) run(id string) record.Run {
+	w.t.Helper()
+	e, err := w.Store.Run(w.t.Context(), record.System(), id)
+	require.NoError(w.t, err)
+	return e.Value
+}
+
+// other creates another agent of the organization.
+func (w *world) other(change func(*catalog.AgentSpec)) string {
+	w.t.Helper()
+	spec := w.Intake.Tenants.DefaultSpec(w.who.Organization.ID)
+	spec.Name = "Other"
+	change(&spec)
+	a, err := w.Intake.Tenants.CreateAgent(w.t.Context(), w.who.Organization.ID, spec, true)
+	require.NoError(w.t, err)
+	return a.Value.ID
+}
+
+// group creates a group without members.
+func (w *world) group() string {
+	w.t.Helper()
+	name := "group"
+	g, err := w.Intake.Tenants.CreateGroup(w.t.Context(), w.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	require.NoError(w.t, err)
+	return g.Value.ID
+}
+
+// member is a new user of an organization, with a key of level run.
+func (w *world) member(organization string) tenant.Principal {
+	w.t.Helper()
+	tenants := w.Intake.Tenants
+	email := "member@example.com"
+	user, err := tenants.CreateUser(w.t.Context(), tenant.Platform(), organization, tenant.UserEdit{Email: &email})
+	require.NoError(w.t, err)
+	_, key, err := tenants.CreateKey(w.t.Context(), tenant.Platform(), record.Of(organization),
+		tenant.NewKey{Name: "k", UserID: user.Value.ID, Level: tenant.LevelRun})
+	require.NoError(w.t, err)
+	p, err := tenants.Authenticate(w.t.Context(), key)
+	require.NoError(w.t, err)
+	return p
+}
+
+// stranger is a user of another organization.
+func (w *world) stranger() tenant.Principal {
+	w.t.Helper()
+	name := "elsewhere"
+	o, err := w.Intake.Tenants.CreateOrganization(w.t.Context(), tenant.OrganizationEdit{Name: &name})
+	require.NoError(w.t, err)
+	return w.member(o.Value.ID)
+}
+
+// change is a transition with nothing beside it.
+func change(e lifecycle.Event) transition.Change { return transition.Change{Event: e} }

@@ -1,0 +1,221 @@
+package tenant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/tenant"
+)
+
+// checks counts the reads of the store from now on; no read succeeds while *down is set.
+func (w *world) checks() (reads *int, down *bool) {
+	reads, down = new(int), new(bool)
+	w.items.Before = func(c faulttable.Call) faulttable.Fault {
+		if !c.Commit {
+			*reads++
+		}
+		if *down {
+			return faulttable.Down
+		}
+		return faulttable.None
+	}
+	return reads, down
+}
+
+// expires sets when a key ends.
+func (w *world) expires(key string, after time.Duration) {
+	_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, key, 0, nil, to(to(w.clock.Now().Add(after))), nil)
+	require.NoError(w, err)
+}
+
+// restrict makes an agent one of a group's members alone.
+func (w *world) restrict(agent, group string) {
+	by := tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+	_, err := w.EditAgent(w.Context(), by, agent, 0, true, true, func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
+		s.GroupIDs = []string{group}
+		return s, nil
+	})
+	require.NoError(w, err)
+}
+
+// A stream ends when its reader is refused, whatever the refusal is, and not because the store cannot be asked.
+func TestAStreamsRightEndsWhenItsReaderIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		then  func(w *world, p tenant.Principal, agent string)
+		lasts bool
+	}{
+		"nothing happens": {func(*world, tenant.Principal, string) {}, true},
+		"the store is away": {func(w *world, _ tenant.Principal, _ string) {
+			_, down := w.checks()
+			*down = true
+		}, true},
+		"the agent is edited": {func(w *world, _ tenant.Principal, agent string) { w.edit(agent, true) }, true},
+		"the agent is deleted": {func(w *world, p tenant.Principal, agent string) {
+			require.NoError(w, w.RemoveAgent(w.Context(), p, agent))
+		}, true},
+		"the agent is deleted with its versions": {func(w *world, p tenant.Principal, agent string) {
+			require.NoError(w, w.RemoveAgent(w.Context(), p, agent))
+			require.NoError(w, record.EraseVersions[catalog.Agent](w.Context(), w.store, agent))
+		}, false},
+		"the agent is given to a group": {func(w *world, _ tenant.Principal, agent string) {
+			w.restrict(agent, w.group())
+		}, false},
+		"the key is revoked": {func(w *world, p tenant.Principal, _ string) {
+			require.NoError(w, w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key.ID))
+		}, false},
+		"the user is removed": {func(w *world, p tenant.Principal, _ string) {
+			_, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
+			require.NoError(w, err)
+		}, false},
+	} {
+		w := newWorld(t)
+		agent := w.agent(func(*catalog.AgentSpec) {})
+		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+		right := w.RightTo(p, agent)
+		require.True(t, right.Lasts(t.Context()), name)
+		c.then(w, p, agent)
+		w.Change(p)
+		assert.Equal(t, c.lasts, right.Lasts(t.Context()), name)
+		assert.Equal(t, c.lasts, right.Lasts(t.Context()), "%s: asked again", name)
+	}
+}
+
+// The reader who lost the agent and gets it back needs a new stream.
+func TestAnEndedRightStaysEndedWhenAccessReturns(t *testing.T) {
+	w := newWorld(t)
+	group := w.group()
+	agent := w.agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	belongs := func(member bool) {
+		_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User.ID, member)
+		require.NoError(t, err)
+		w.Change(p)
+	}
+	belongs(true)
+	right := w.RightTo(p, agent)
+	require.True(t, right.Lasts(t.Context()))
+	belongs(false)
+	require.False(t, right.Lasts(t.Context()))
+	belongs(true)
+	w.clock.later = time.Hour
+	assert.False(t, right.Lasts(t.Context()))
+	assert.True(t, w.RightTo(p, agent).Lasts(t.Context()), "a new one")
+}
+
+// Rights that another process changes are seen within 20 seconds, those that this one changes at once; between the
+// checks a stream costs no reads, even while the store is away.
+func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent(func(*catalog.AgentSpec) {})
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	elsewhere := tenant.Principal{Organization: catalog.Organization{ID: "another"}, Level: tenant.LevelAdmin}
+	right := w.RightTo(p, agent)
+	reads, down := w.checks()
+	const second, blink = time.Second, time.Millisecond
+	for _, c := range []struct {
+		what    string
+		later   time.Duration
+		changes []tenant.Principal // who changes rights before the write
+		down    bool
+		checked bool
+	}{
+		{what: "the first write", checked: true},
+		{what: "the next one"},
+		{what: "just before the time", later: 20*second - blink},
+		{what: "at the time", later: 20 * second, checked: true},
+		{what: "after that", later: 20 * second},
+		{what: "just before the next time", later: 40*second - blink},
+		{what: "a change", later: 40*second - blink, changes: []tenant.Principal{p}, checked: true},
+		{what: "none since", later: 40*second - blink},
+		{what: "20 seconds after another check", later: 40 * second},
+		{what: "a change of another organization", later: 41 * second, changes: []tenant.Principal{elsewhere}},
+		{
+			what: "an operator's change", later: 41 * second, changes: []tenant.Principal{tenant.Platform()},
+			checked: true,
+		},
+		{what: "the store is away", later: 70 * second, down: true, checked: true},
+		{what: "it is still away", later: 71 * second, down: true},
+		{what: "it is back", later: 90*second - blink},
+		{what: "20 seconds after it was away", later: 90 * second, checked: true},
+	} {
+		w.clock.later, *down = c.later, c.down
+		for _, by := range c.changes {
+			w.Change(by)
+		}
+		before := *reads
+		assert.True(t, right.Lasts(t.Context()), c.what)
+		assert.Equal(t, c.checked, *reads > before, c.what)
+	}
+	*down = false
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key.ID))
+	w.clock.later = 110*second - blink
+	assert.True(t, right.Lasts(t.Context()), "another process has revoked the key")
+	w.clock.later = 110 * second
+	assert.False(t, right.Lasts(t.Context()), "seen")
+}
+
+// A stream ends in the moment in which its key expires, without a notification and without a read before.
+func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
+	const blink = time.Millisecond
+	for _, ends := range []time.Duration{5 * time.Second, 20 * time.Second, 33 * time.Second} {
+		w := newWorld(t)
+		agent := w.agent(func(*catalog.AgentSpec) {})
+		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+		w.expires(p.Key.ID, ends)
+		right := w.RightTo(p, agent)
+		reads, _ := w.checks()
+		for at := time.Duration(0); at < ends-blink; at += 20 * time.Second {
+			w.clock.later = at
+			require.True(t, right.Lasts(t.Context()), "%s of %s", at, ends)
+		}
+		before := *reads
+		w.clock.later = ends - blink
+		assert.True(t, right.Lasts(t.Context()), ends)
+		assert.Equal(t, before, *reads, ends)
+		w.clock.later = ends
+		assert.False(t, right.Lasts(t.Context()), ends)
+	}
+}
+
+// Who watches a right is told to wait until the next check, and not at all when rights have changed since the last one.
+func TestAWatchedRightIsDueAtItsNextCheck(t *testing.T) {
+	const second = time.Second
+	for name, c := range map[string]struct {
+		ends    time.Duration // of the key; 0: never
+		later   time.Duration // since the check
+		changed bool
+		due     time.Duration
+	}{
+		"just checked":                   {due: 20 * second},
+		"a while ago":                    {later: 5 * second, due: 15 * second},
+		"as long ago as may be":          {later: 20 * second},
+		"of a key that ends before":      {ends: 8 * second, due: 8 * second},
+		"of a key that ends before, now": {ends: 8 * second, later: 8 * second},
+		"of a key that ends after":       {ends: 50 * second, later: second, due: 19 * second},
+		"rights have changed since":      {later: second, changed: true},
+	} {
+		w := newWorld(t)
+		agent := w.agent(func(*catalog.AgentSpec) {})
+		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+		w.clock.later = time.Hour
+		if c.ends > 0 {
+			w.expires(p.Key.ID, c.ends)
+		}
+		right := w.RightTo(p, agent)
+		changes, _ := w.Changes(p)
+		assert.Zero(t, right.Due(changes), "%s: before the first check", name)
+		require.True(t, right.Lasts(t.Context()), name)
+		w.clock.later += c.later
+		if c.changed {
+			w.Change(p)
+		}
+		changes, _ = w.Changes(p)
+		assert.Equal(t, c.due, right.Due(changes), name)
+	}
+}
