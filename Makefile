@@ -17,7 +17,7 @@ RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in 40 minutes. make prove-full runs it at the sizes of the documents.
-PROOFS := test crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
+PROOFS := test simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
 SEEDS ?= 2000
 ROUNDS ?= 20
 HISTORIES ?= 300
@@ -80,11 +80,10 @@ build: ## build the program into dist/
 
 ##@ Test
 
-test: ## all tests but those of the stacks, with the race detector, then the simulation without it
+test: ## all tests but those of the stacks, with the race detector
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	$(GO) vet $(RACE) $(TAGS) $(RACED)
 	$(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -timeout 12m $(RACED)
-	$(TEST) -run 'TestSimulation' -timeout 10m ./internal/sim -seeds $(SEEDS)
 
 cover: ## say what share of each package's statements the tests reach, and show it in .cache/cover.html
 	@mkdir -p .cache
@@ -96,7 +95,7 @@ cover: ## say what share of each package's statements the tests reach, and show 
 	       for (file in all) printf "%5.1f %%  %s\n", 100*some[file]/all[file], file | "sort -k3"; close("sort -k3"); \
 	       printf "%5.1f %%  in all\n", 100*reached/total}'
 
-simulate: ## run the simulation with SEEDS seeds
+simulate: ## run the simulation with SEEDS seeds, without the race detector
 	$(TEST) -run 'TestSimulation' -timeout 24h -v ./internal/sim -seeds $(SEEDS)
 
 bench: ## measure the real process over HTTP
@@ -111,7 +110,6 @@ proofs:
 
 prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
 	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000
-	$(TEST) -run TestSmallWorldsFindBugs -count 1 -timeout 2h -v ./internal/sim/planted -plant
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) soak neighbours
 
@@ -124,8 +122,8 @@ linearize: ## hold HISTORIES histories of the real process, half of them with ki
 explore: ## visit up to STATES states of each small world, with each set of faults
 	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
 
-planted: ## plant the bugs of internal/sim/planted, and have the simulation find each
-	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant
+planted: ## plant the bugs of internal/sim/planted, and have the simulation and small worlds find them
+	$(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant
 
 chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
 	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
