@@ -205,17 +205,33 @@ func Straight(client *http.Client) *http.Client {
 	return &straight
 }
 
-// Send makes a request with credentials, without following redirects. It returns a [tool.Error] where the
+// Send makes a request with credentials, once, without following redirects. It returns a [tool.Error] where the
 // credentials are for another server or the server cannot be reached.
 func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Response, error) {
 	if err := Authorize(r, c); err != nil {
 		return nil, err
 	}
+	once(r)
 	answer, err := Straight(client).Do(r)
 	if err != nil {
 		return nil, Unreachable(err)
 	}
 	return answer, nil
+}
+
+// once keeps [http.Transport] from repeating a request that is not safe. It repeats one with an idempotency key whose
+// connection broke after the server may have read it; but that is decided above, by the tool's RetrySafe. It finds
+// these headers by their canonical spelling alone, and in HTTP the spelling means nothing.
+func once(r *http.Request) {
+	if Safe(r.Method) {
+		return
+	}
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values := r.Header.Values(name); len(values) > 0 {
+			r.Header.Del(name)
+			r.Header[strings.ToLower(name)] = values
+		}
+	}
 }
 
 func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, error) {

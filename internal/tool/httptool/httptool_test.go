@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +18,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	var broken atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, password, _ := r.BasicAuth(); password != "open-sesame" {
 			http.Error(w, "who are you?", http.StatusForbidden)
@@ -24,6 +26,10 @@ func TestContract(t *testing.T) {
 		}
 		var said string
 		_ = json.NewDecoder(r.Body).Decode(&said)
+		if said == "break" || said == "" {
+			broken.Add(1)
+			panic(http.ErrAbortHandler)
+		}
 		_, _ = io.WriteString(w, "You said: "+said)
 	}))
 	defer server.Close()
@@ -35,7 +41,7 @@ func TestContract(t *testing.T) {
 			Request: json.RawMessage(`{"name":"say","method":"POST","body":"message",` +
 				`"parameters":{"type":"object","properties":{"message":{"type":"string"}}}}`),
 		},
-		Echo: "say",
+		Echo: "say", Breaks: "say", Broken: func() int { return int(broken.Load()) },
 	})
 }
 

@@ -1,11 +1,14 @@
 package mcptool_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,8 +24,9 @@ type said struct {
 	Message string `json:"message"`
 }
 
-// server is an MCP server that accepts requests with the right bearer token.
-func server(t *testing.T, tools func(*mcp.Server)) string {
+// server is an MCP server that accepts requests with the right header. It breaks the connections of calls of the tool
+// "break", and counts them.
+func server(t *testing.T, broken *atomic.Int64, tools func(*mcp.Server)) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	tools(s)
@@ -32,6 +36,12 @@ func server(t *testing.T, tools func(*mcp.Server)) string {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"name":"break"`)) {
+			broken.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
@@ -47,7 +57,8 @@ func text(s string) *mcp.CallToolResult {
 
 func TestContract(t *testing.T) {
 	stop := make(chan struct{})
-	address := server(t, func(s *mcp.Server) {
+	var broken atomic.Int64
+	address := server(t, &broken, func(s *mcp.Server) {
 		mcp.AddTool(s, &mcp.Tool{Name: "say it", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 			func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, any, error) {
 				return text("You said: " + in.Message), nil, nil
@@ -66,6 +77,10 @@ func TestContract(t *testing.T) {
 				}
 				return nil, nil, errors.New("hung")
 			})
+		mcp.AddTool(s, &mcp.Tool{Name: "break"},
+			func(context.Context, *mcp.CallToolRequest, said) (*mcp.CallToolResult, any, error) {
+				return text("never arrives"), nil, nil
+			})
 		mcp.AddTool(s, &mcp.Tool{Name: "huge"},
 			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 				return text(strings.Repeat("x", 25<<20)), nil, nil
@@ -77,6 +92,7 @@ func TestContract(t *testing.T) {
 		Endpoint: tool.Endpoint{URL: address,
 			Credentials: tool.Credentials{Type: "header", Name: "X-Word", Value: "open-sesame"}},
 		Echo: "say_it", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"say_it"},
+		Breaks: "break", Broken: func() int { return int(broken.Load()) },
 	})
 }
 

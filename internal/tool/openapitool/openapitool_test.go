@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,6 +28,11 @@ paths:
     get:
       operationId: echo
       parameters: [{name: message, in: query, required: true, schema: {type: string}}]
+      responses: {"200": {description: ok}}
+  /break:
+    post:
+      operationId: break
+      requestBody: {content: {application/json: {schema: {type: object, properties: {message: {type: string}}}}}}
       responses: {"200": {description: ok}}
   /fail: {get: {operationId: fail, responses: {"200": {description: ok}}}}
   /hang: {get: {operationId: hang, responses: {"200": {description: ok}}}}
@@ -59,8 +65,10 @@ components:
 `
 
 // server is the API that the document describes; it answers with what it received.
-func server(t *testing.T) *httptest.Server {
+// The number is of the calls whose connection it broke.
+func server(t *testing.T) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
+	var broken atomic.Int64
 	stop := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer open-sesame" {
@@ -72,6 +80,10 @@ func server(t *testing.T) *httptest.Server {
 			_, _ = io.WriteString(w, small)
 		case "/v1/echo":
 			_, _ = io.WriteString(w, "You said: "+r.URL.Query().Get("message"))
+		case "/v1/break":
+			_, _ = io.Copy(io.Discard, r.Body)
+			broken.Add(1)
+			panic(http.ErrAbortHandler)
 		case "/v1/fail":
 			http.Error(w, `{"error":"the moon is in the wrong phase"}`, http.StatusConflict)
 		case "/v1/hang":
@@ -98,21 +110,22 @@ func server(t *testing.T) *httptest.Server {
 		close(stop)
 		s.Close()
 	})
-	return s
+	return s, &broken
 }
 
 func TestContract(t *testing.T) {
-	s := server(t)
+	s, broken := server(t)
 	tooltest.Run(t, tooltest.Harness{
 		Kind: &openapitool.Kind{Client: http.DefaultClient},
 		Endpoint: tool.Endpoint{URL: s.URL + "/openapi.yaml",
 			Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame"}},
 		Echo: "echo", Fails: "fail", Hangs: "hang", Huge: "huge", Safe: []string{"echo"},
+		Breaks: "break", Broken: func() int { return int(broken.Load()) },
 	})
 }
 
 func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
-	s := server(t)
+	s, _ := server(t)
 	k := &openapitool.Kind{Client: http.DefaultClient}
 	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1",
 		Credentials: tool.Credentials{Type: "bearer", Token: "open-sesame", Origins: []string{s.URL}}}

@@ -23,6 +23,11 @@ type Harness struct {
 	Hangs string // takes a call without arguments and never answers; empty: none does
 	Huge  string // answers with more than tool.MaxResult; empty: none does
 	Safe  []string
+
+	// Breaks may take {"message"}; the server reads a call and breaks its connection. Broken counts these calls.
+	// Empty: no tool does.
+	Breaks string
+	Broken func() int
 }
 
 // Run runs the conformance suite.
@@ -99,6 +104,18 @@ func Run(t *testing.T, h Harness) {
 		t.Run("a result without end is cut off", func(t *testing.T) {
 			_, err := call(t, t.Context(), h.Huge, `{}`)
 			assert.Contains(t, refused(t, err), "over 20 MiB")
+		})
+	}
+	if h.Breaks != "" {
+		t.Run("a call whose connection breaks is made once", func(t *testing.T) {
+			_, err := call(t, t.Context(), h.Echo, `{"message":"x"}`) // leaves a connection that is used again
+			require.NoError(t, err)
+			_, err = call(t, t.Context(), h.Breaks, `{"message":"break"}`)
+			assert.NotEmpty(t, refused(t, err))
+			assert.Equal(t, 1, h.Broken())
+			_, err = call(t, t.Context(), h.Breaks, `{}`)
+			assert.NotEmpty(t, refused(t, err))
+			assert.Equal(t, 2, h.Broken())
 		})
 	}
 	t.Run("credentials that are wrong are refused, and not told", func(t *testing.T) {
