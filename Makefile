@@ -7,7 +7,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # The embedded store's engine has a compression in C, which is never used here and takes a minute to compile; the tag
 # has it in Go.
 TAGS := -tags pebblegozstd
-# make test and make lint vet; whatever runs tests again need not.
+# make check and make lint vet; whatever runs tests need not.
 TEST := $(GO) test -vet=off $(TAGS)
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
 SOURCES := events functions infra internal scripts
@@ -21,7 +21,7 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./internal/blob/s3blob ./inter
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in 40 minutes. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
+PROOFS := test aws bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
 SEEDS ?= 2000
 ROUNDS ?= 20
 HISTORIES ?= 300
@@ -87,11 +87,9 @@ build: ## build the program into dist/
 test: ## all tests but those of what only AWS runs, with the race detector
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@packages=$$($(GO) list $(TAGS) $(RACED) | grep -vxFf <($(GO) list $(TAGS) $(DEPLOYED))) && \
-	$(GO) vet $(RACE) $(TAGS) $$packages && \
-	$(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -timeout 12m $$packages
+	$(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -parallel 4 -timeout 12m $$packages
 
 aws: ## the tests of what only AWS runs, with the race detector (but those of the stacks: templates, integration)
-	$(GO) vet $(RACE) $(TAGS) $(DEPLOYED)
 	$(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -timeout 12m $(DEPLOYED)
 
 cover: ## say what share of each package's statements the tests reach, and show it in .cache/cover.html
@@ -103,6 +101,11 @@ cover: ## say what share of each package's statements the tests reach, and show 
 	         if (at in hit) {some[file] += of[at]; reached += of[at]}} \
 	       for (file in all) printf "%5.1f %%  %s\n", 100*some[file]/all[file], file | "sort -k3"; close("sort -k3"); \
 	       printf "%5.1f %%  in all\n", 100*reached/total}'
+
+bounds: ## what is large, deep or a bomb: its work and memory, without the race detector, which finds nothing in one goroutine
+	@files=$$(grep -rl --include='*_test.go' '^//go:build !race' $(SOURCES)); \
+	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | sort -u | paste -sd '|'); \
+	echo "$$tests"; $(TEST) -run "^($$tests)$$" -count 1 -timeout 20m $$(dirname $$files | sed 's#^#./#' | sort -u)
 
 simulate: ## run the simulation with SEEDS seeds, without the race detector
 	$(TEST) -run 'TestSimulation' -timeout 24h -v ./internal/sim -seeds $(SEEDS)

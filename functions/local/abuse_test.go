@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -9,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,27 +19,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// memory is the resident memory of the process, in MB.
-func (p *program) memory() int {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
-	require.NoError(p.t, err)
-	for line := range strings.Lines(string(raw)) {
-		if kb, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			n, err := strconv.Atoi(strings.Fields(kb)[0])
-			require.NoError(p.t, err)
-			return n >> 10
-		}
-	}
-	p.t.Skip("this system does not tell a process's memory")
-	return 0
-}
-
-func (p *program) descriptors() int {
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.command.Process.Pid))
-	require.NoError(p.t, err)
-	return len(list)
-}
 
 // abused starts a process with the default limits.
 func abused(t *testing.T) *program {
@@ -77,7 +57,7 @@ func (p *program) answers() (slowest time.Duration) {
 // leave nothing behind.
 func TestStalledReadersUseBoundedMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test runs it")
+		t.Skip("long: make bounds runs it")
 	}
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
@@ -122,23 +102,10 @@ func TestStalledReadersUseBoundedMemory(t *testing.T) {
 	p.make("/runs/"+run["run_id"].(string)+"/cancel", `{}`)
 }
 
-// endless is a body that is generated while it is sent.
-type endless struct{ left int64 }
-
-func (e *endless) Read(b []byte) (int, error) {
-	if e.left <= 0 {
-		return 0, io.EOF
-	}
-	n := min(int64(len(b)), e.left)
-	e.left -= n
-	copy(b[:n], bytes.Repeat([]byte("x"), int(n)))
-	return int(n), nil
-}
-
 // Requests that are too large are refused before their bytes are kept in memory.
 func TestTooLargeRequestsAreRefused(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test runs it")
+		t.Skip("long: make bounds runs it")
 	}
 	p := abused(t)
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)

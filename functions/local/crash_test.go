@@ -178,6 +178,7 @@ func tick(ctx context.Context) {
 
 // At a stop, a model call in progress ends and is not repeated after the restart, unless it takes too long.
 func TestAModelCallInProgressEndsBeforeAStop(t *testing.T) {
+	t.Parallel()
 	p := built(t)
 	p.start()
 	_, v, err := p.call(t.Context(), "GET", "/agents", "", nil)

@@ -24,6 +24,7 @@ func (w within) Start(t *testing.T, settings map[string]string) scenario.World {
 }
 
 func TestNothingRemainsOfDeletedContent(t *testing.T) {
+	t.Parallel()
 	w := within{dir: t.TempDir()}
 	scenario.Deletion(t, w, func(word string) (found []string) {
 		err := filepath.WalkDir(filepath.Join(w.dir, "blobs"), func(path string, d fs.DirEntry, err error) error {

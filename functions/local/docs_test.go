@@ -46,6 +46,7 @@ func commandsOf(page string) (all []command) {
 // folder of its own. Each must end well within its time, be answered without an error status, and print what the README
 // says of it.
 func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("the commands take 15 seconds")
 	}

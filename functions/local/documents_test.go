@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -22,7 +24,7 @@ import (
 // process with little memory survives.
 func TestMessagesWithDocumentBombsAreAnswered(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test runs it")
+		t.Skip("long: make bounds runs it")
 	}
 	p := confined(built(t), *hostileLimit)
 	p.environ = []string{"ACTIVE_LIMIT=15m"}

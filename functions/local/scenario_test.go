@@ -31,4 +31,7 @@ func (laptop) Start(t *testing.T, settings map[string]string) scenario.World {
 
 func TestScenarios(t *testing.T) { scenario.Run(t, laptop{}) }
 
-func TestAuthorisation(t *testing.T) { scenario.Matrix(t, laptop{}) }
+func TestAuthorisation(t *testing.T) {
+	t.Parallel()
+	scenario.Matrix(t, laptop{})
+}

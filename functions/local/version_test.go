@@ -11,6 +11,7 @@ import (
 
 // TestTheProgramSaysWhichBuildItIs: what a release stamps is printed by --version and answered by GET /healthz.
 func TestTheProgramSaysWhichBuildItIs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds a program of its own")
 	}

@@ -11,11 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -179,125 +176,12 @@ func TestPDFTextIsRead(t *testing.T) {
 	assert.Contains(t, got, "[cut: the text is longer]")
 }
 
-// Each PDF makes its reader use too much memory or time: the child process ends, not this one.
-func TestPDFBombsEndTheReaderProcess(t *testing.T) {
-	for name, c := range map[string]struct {
-		data []byte
-		says string
-	}{
-		"a stream that unpacks to 64 MB of text": {onePage(content(func(w io.Writer) {
-			shown := []byte("BT /F 12 Tf (" + strings.Repeat("x", 1<<20) + ") Tj ET\n")
-			for range 64 {
-				_, _ = w.Write(shown)
-			}
-		})), "takes more than"},
-		"a table of 10^9 objects": {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< " +
-			"/Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "takes more than 256 MiB"},
-		"pages that contain themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>",
-			"<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
-		"cross-reference tables in a cycle": {circle(), "takes more than"},
-		"no text": {onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "0 0 10 10 re f") })),
-			"no text"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := text(t.Context(), "application/pdf", "", c.data)
-			assert.ErrorContains(t, err, c.says)
-			assert.Less(t, len(err.Error()), 300)
-		})
-	}
-}
-
-// However many PDFs are read at once, the number of child processes and their memory are limited.
-func TestConcurrentPDFsAreReadByFewProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test runs it")
-	}
-	if _, err := os.Stat("/proc/self/task"); err != nil {
-		t.Skip("children are counted in /proc")
-	}
-	shown := []byte("BT /F 12 Tf (" + strings.Repeat("x", 1<<20) + ") Tj ET\n")
-	bomb := onePage(content(func(w io.Writer) {
-		for range 64 {
-			_, _ = w.Write(shown)
-		}
-	}))
-	require.Less(t, len(bomb), 70_000)
-	var reading sync.WaitGroup
-	read := make(chan struct{})
-	for range 4 {
-		reading.Go(func() {
-			_, err := text(t.Context(), "application/pdf", "", bomb)
-			assert.Error(t, err)
-		})
-	}
-	go func() {
-		reading.Wait()
-		close(read)
-	}()
-	most, memory := 0, 0
-	for done := false; !done; {
-		select {
-		case <-read:
-			done = true
-		case <-time.After(time.Millisecond):
-		}
-		children, resident := childrenOf(os.Getpid())
-		most, memory = max(most, children), max(memory, resident)
-	}
-	t.Logf("at most %d at once, with %d MiB", most, memory>>10)
-	assert.LessOrEqual(t, most, 2)
-	// Each may use its limit of 256 MiB and the size of the program; two have about 300 MiB together.
-	assert.Less(t, memory, 2*320<<10, "KiB")
-}
-
 // A caller that gives up does not wait for the PDFs of others.
 func TestCancelledReadDoesNotWaitForItsTurn(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	_, err := text(gone, "application/pdf", "", []byte("%PDF-1.7"))
 	assert.ErrorIs(t, err, context.Canceled)
-}
-
-// A document of any format uses no memory of the calling process; one that needs too much is a Fault.
-func TestDocumentsUseNoMemoryOfThisProcess(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: make test runs it")
-	}
-	many := func(begin, again string, n int, end string) []byte {
-		return slices.Concat([]byte(begin), bytes.Repeat([]byte(again), n), []byte(end))
-	}
-	unfolds := func(begin, again string, n int, end string) []byte {
-		return word(t, func(w io.Writer) { _, _ = w.Write(many(begin, again, n, end)) })
-	}
-	for name, data := range map[string][]byte{
-		"attributes.docx":    unfolds("<w", ` a=""`, 12_600_000, "/>"),
-		"a comment.docx":     unfolds("<w><!--", "x", 20<<20, "--></w>"),
-		"a name.docx":        unfolds("<", "x", 20<<20, "/>"),
-		"a declaration.docx": unfolds("<!DOCTYPE ", "x", 20<<20, "><w/>"),
-		"text.docx":          unfolds("<w:t>", "x", 20<<20, "</w:t>"),
-		"references.docx":    unfolds("<w:t>", "&#65;", 4<<20, "</w:t>"),
-		"words.html":         many("", "a ", 9<<20, ""),
-		"attributes.html":    many("<p", " a", 9<<20, ">"),
-		"a comment.html":     many("<!--", "x", 19<<20, ""),
-		"elements.html":      many("", "<p>", 6<<20, ""), "references.html": many("", "&amp;", 3<<20, ""),
-		"a table.pdf": many("%PDF-1.7\nxref\n0 900000\n", "0000000000 00000 n \n", 900_000, ""),
-		"words.txt":   many("", "ä ", 6<<20, ""),
-	} {
-		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			got, err := text(t.Context(), "", name, data)
-			runtime.ReadMemStats(&after)
-			if err != nil {
-				var fault extract.Fault
-				assert.ErrorAs(t, err, &fault)
-				assert.Less(t, len(err.Error()), 300)
-			}
-			assert.LessOrEqual(t, len(got), extract.MaxText+100)
-			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10<<20), "bytes for %d", len(data))
-		})
-	}
 }
 
 // A file that cannot be fetched may be read by a retry.

@@ -1,3 +1,5 @@
+//go:build !race
+
 package anthropicmodel_test
 
 import (

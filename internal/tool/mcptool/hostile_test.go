@@ -2,7 +2,6 @@ package mcptool_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -59,39 +58,6 @@ func always(answer string) func(json.RawMessage) string {
 
 func tools(schema string) string {
 	return `{"tools":[{"name":"act","description":"acts","inputSchema":` + schema + `}]}`
-}
-
-func TestTooLongListsOfAServerAreRefused(t *testing.T) {
-	page := 0
-	for name, c := range map[string]struct {
-		tools func(json.RawMessage) string
-		says  string
-	}{
-		"pages without an end": {func(json.RawMessage) string {
-			page++
-			return fmt.Sprintf(`{"tools":[],"nextCursor":"c%d"}`, page)
-		}, "without an end"},
-		"one page again and again": {always(`{"tools":[],"nextCursor":"c"}`), "without an end"},
-		"large pages without an end": {always(`{"tools":[],"nextCursor":"` + strings.Repeat("c", 1<<20) + `"}`),
-			"over 20 MiB"},
-		"too many tools": {always(`{"tools":[` +
-			strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, 600) +
-			`{"name":"a","inputSchema":{"type":"object"}}]}`), "over 500 tools"},
-		"a schema that is deep": {always(tools(strings.Repeat(`{"not":`, 1_500_000) + `{}` + strings.Repeat(`}`,
-			1_500_000))), "nesting depth"},
-		"a list that is deep": {always(strings.Repeat(`[`, 10_000_000) + strings.Repeat(`]`, 10_000_000)),
-			"nesting depth"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			address, asked := scripted(t, map[string]func(json.RawMessage) string{"tools/list": c.tools})
-			_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
-			var failure *tool.Error
-			require.ErrorAs(t, err, &failure)
-			assert.Contains(t, err.Error(), c.says)
-			assert.LessOrEqual(t, asked.Load(), int64(tool.MaxTools+20))
-			assert.LessOrEqual(t, len(err.Error()), tool.EnoughText+10)
-		})
-	}
 }
 
 func TestATooLargeSchemaIsShortened(t *testing.T) {

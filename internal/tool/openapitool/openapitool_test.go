@@ -1,7 +1,6 @@
 package openapitool_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -198,69 +197,6 @@ func document(operations, properties int) []byte {
 	return []byte(b.String())
 }
 
-func TestTooLargeDocumentsAreRefused(t *testing.T) {
-	k := &openapitool.Kind{Client: http.DefaultClient}
-	discover := func(raw []byte) ([]tool.Definition, error) {
-		return k.Discover(t.Context(), tool.Endpoint{Document: raw})
-	}
-	large := document(100, 500)
-	require.Greater(t, len(large), 5<<20)
-	found, err := discover(large)
-	require.NoError(t, err, "5 MB are taken")
-	assert.Len(t, found, 100)
-
-	for name, c := range map[string]struct {
-		raw  []byte
-		says string
-	}{
-		"too large":   {document(200, 600), "over 10 MiB"},
-		"too many":    {document(501, 1), "over 500 operations"},
-		"no document": {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
-		"no JSON":     {[]byte(`<html>`), "no OpenAPI 3 document"},
-		"Swagger 2": {[]byte(`{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{}}`),
-			"no OpenAPI 3 document"},
-		"no server": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
-		"other scheme": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"servers":[{"url":"file:///etc"}],` +
-			`"paths":{"/a":{"get":{"responses":{}}}}}`), "http or https"},
-		"no operations": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
-		"reads a file": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "no OpenAPI 3 document"},
-		"reads the net": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "no OpenAPI 3 document"},
-		"a path without a slash":   {pathed("{h}/steal"), "begin with one slash"},
-		"user information":         {pathed("@evil.example.com/x"), "begin with one slash"},
-		"two slashes":              {pathed("//evil.example.com/x"), "begin with one slash"},
-		"a backslash":              {pathed(`/\\evil.example.com/x`), "begin with one slash"},
-		"a query that is filled":   {pathed("/x?{a}"), "in its path alone"},
-		"a server that is filled":  {served("https://{h}.example.com"), "is no URL"},
-		"a path that is filled":    {served("https://example.com/{a}"), "without open variables"},
-		"a server with a user":     {served("https://a:b@example.com"), "without open variables"},
-		"a server with a query":    {served("https://example.com/?x="), "without open variables"},
-		"a server with a fragment": {served("https://example.com/#x"), "without open variables"},
-		"a document of marks": {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 400_000) + "]"),
-			"too many parts"},
-		"too many paths":      {many(5_001), "over 5000 paths"},
-		"too many parameters": {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
-		"a circle of references": {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],` +
-			`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
-		"a reference to nothing": {shared(1, 1, `{"$ref":"#/components/schemas/Nothing"}`), "which is not in it"},
-		"an alias of itself":     {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
-		"a document that is deep": {[]byte("openapi: 3.0.0\npaths: " + strings.Repeat("[", 5000) + strings.Repeat("]",
-			5000)), "nested more than"},
-		"aliases galore": {[]byte(bomb()), "no OpenAPI 3 document"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := discover(c.raw)
-			var failure *tool.Error
-			require.ErrorAs(t, err, &failure)
-			assert.Contains(t, err.Error(), c.says)
-		})
-	}
-}
-
 // pathed is a document with one operation at a path.
 func pathed(path string) []byte {
 	return []byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[` +
@@ -320,44 +256,6 @@ func shared(operations, parameters int, schema string) []byte {
 	return []byte(b.String() + `}}`)
 }
 
-// The work of a document is limited in steps: a document of some kilobytes may ask for any number of them.
-func TestTheWorkOfADocumentIsBounded(t *testing.T) {
-	wide := `{"type":"object","properties":{` +
-		strings.TrimSuffix(strings.Repeat(`"x":{"$ref":"#/components/schemas/L12"},`, 1), ",")
-	for i := range 1500 {
-		wide += fmt.Sprintf(`,"a%d":{"$ref":"#/components/schemas/L8"}`, i)
-	}
-	wide += `}}`
-	for name, raw := range map[string][]byte{
-		"schemas that double":     shared(100, 200, `{"$ref":"#/components/schemas/L12"}`),
-		"many properties of each": shared(100, 200, wide),
-		"a schema of itself": shared(100, 200,
-			`{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"},`+
-				`"b":{"$ref":"#/components/schemas/S"}}}`),
-		"a large enum":       shared(100, 200, `{"enum":[`+strings.Repeat(`"x",`, 20_000)+`"y"]}`),
-		"a long description": shared(100, 200, `{"description":"`+strings.Repeat("x", 1_000_000)+`"}`),
-		"a default that is a tree": shared(100, 200,
-			`{"default":`+strings.Repeat(`[`, 1000)+strings.Repeat(`]`, 1000)+`}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			steps, most, err := openapitool.Work(t.Context(), raw)
-			require.NoError(t, err)
-			assert.LessOrEqual(t, steps, most)
-			assert.Positive(t, steps)
-			found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: raw})
-			require.NoError(t, err)
-			for _, one := range found {
-				assert.LessOrEqual(t, len(one.Parameters), tool.MaxSchema)
-				assert.True(t, json.Valid(one.Parameters))
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			_, err = (&openapitool.Kind{}).Discover(ctx, tool.Endpoint{Document: raw})
-			assert.ErrorContains(t, err, "in time")
-		})
-	}
-}
-
 // FuzzDocument reads arbitrary documents: the work is limited, and every tool found can be offered to models.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(small))
@@ -388,4 +286,34 @@ func FuzzDocument(f *testing.F) {
 			}
 		}
 	})
+}
+
+// told is the size of the tools found, in bytes.
+func told(found []tool.Definition) (bytes int) {
+	for _, one := range found {
+		bytes += len(one.Name) + len(one.Description) + len(one.Parameters) + len(one.Binding)
+	}
+	return bytes
+}
+
+// repeated formats each number below n, separated by commas.
+func repeated(n int, format string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strings.ReplaceAll(format, "@", fmt.Sprint(i))
+	}
+	return strings.Join(all, ",")
+}
+
+// operated is a document with the given number of paths, all with the same operation, and the given servers and
+// components.
+func operated(paths int, operation, server, components string) []byte {
+	return []byte(
+		`{"openapi":"3.1.0","info":{},"servers":[` + server + `],` +
+			`"components":{` + components + `,"pathItems":{"P":{"post":` + operation + `}}},
+		"paths":{` + repeated(
+			paths,
+			`"/p@":{"$ref":"#/components/pathItems/P"}`,
+		) + `}}`,
+	)
 }
