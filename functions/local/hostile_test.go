@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -35,7 +37,7 @@ var (
 // messages are answered meanwhile.
 func TestHostile(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: make test runs it")
+		t.Skip("long: make hostile runs it")
 	}
 	p := confined(built(t), *hostileLimit)
 	models, hands := &hostileModels{}, &hostileTools{made: map[string][]string{}}
