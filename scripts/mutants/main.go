@@ -8,7 +8,8 @@
 // A killer runs only for mutants that its tests execute, in this order: the package's own tests, those of packages
 // that depend on it (near; the fastest first), the simulation, the scenarios. A mutant that survives all is
 // printed with its place, before → after: it is a hole in the tests, or code that nothing needs. Mutants that do
-// not matter are listed in explained.txt with the reason, and do not count.
+// not matter are listed in explained.txt with the reason, and do not count. A line there of a mutant that its package
+// does not have (any more) ends the run before it begins.
 //
 // The tree is not changed: the compiler gets copies through -overlay. It imports only the standard library.
 package main
@@ -18,7 +19,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -40,9 +40,6 @@ import (
 	"sync"
 	"time"
 )
-
-//go:embed explained.txt
-var lists embed.FS
 
 type settings struct {
 	sample, workers, seeds int
@@ -246,6 +243,13 @@ func run(ctx context.Context, s settings, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	explained, err := readExplained(reasons)
+	if err != nil {
+		return err
+	}
+	if err := stale(all, explained); err != nil {
+		return err
+	}
 	chosen, err := choose(all, s)
 	if err != nil {
 		return err
@@ -271,7 +275,8 @@ func run(ctx context.Context, s settings, w io.Writer) error {
 		fates[m.key()] = killer
 		_, _ = fmt.Fprintf(kept, "%s\t%s\n", killer, m.key())
 	}
-	return report(w, chosen, fates)
+	report(w, chosen, fates, explained)
+	return nil
 }
 
 // choose takes a sample of each package.
@@ -427,23 +432,13 @@ func readResults(file string) (map[string]string, error) {
 }
 
 // report prints the fates of the mutants.
-func report(w io.Writer, chosen []mutant, fates map[string]string) error {
-	b, err := lists.ReadFile("explained.txt")
-	if err != nil {
-		return err
-	}
-	explained := map[string]bool{}
-	for line := range strings.Lines(string(b)) {
-		if key, _, ok := strings.Cut(line, " | "); ok {
-			explained[key] = true
-		}
-	}
+func report(w io.Writer, chosen []mutant, fates map[string]string, explained map[string]int) {
 	counts, names := map[string]map[string]int{}, []string{}
 	for _, m := range chosen {
 		fate := fates[m.key()]
 		if fate == "" {
 			fate = "survived"
-			if explained[m.key()] {
+			if explained[m.key()] > 0 {
 				fate = "explained"
 			} else {
 				_, _ = fmt.Fprintf(w, "survived: %s\n", m)
@@ -464,7 +459,6 @@ func report(w io.Writer, chosen []mutant, fates map[string]string) error {
 		_, _ = fmt.Fprintf(w, "%-40s %8d %8d %8d %8d %8d %9d %8d %7.1f%%\n",
 			name, c["mutants"], c["own"], c["near"], c["sim"], c["stories"], c["explained"], c["survived"], score)
 	}
-	return nil
 }
 
 func (m mutant) String() string {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,5 +76,44 @@ func TestDependantsAreTheTestsOfImportingPackages(t *testing.T) {
 	assert.Contains(t, names, "intake")
 	for _, not := range []string{"move", "lifecycle", "sim", "sim/planted", "sim/explore"} {
 		assert.NotContains(t, names, not)
+	}
+}
+
+// What explained.txt gives a reason for is there; a line of what is gone ends a run.
+func TestExplainedMutantsExist(t *testing.T) {
+	explained, err := readExplained(reasons)
+	require.NoError(t, err)
+	var packages []string
+	for key := range explained {
+		of, _, _ := strings.Cut(key, " ")
+		packages = append(packages, of)
+	}
+	slices.Sort(packages)
+	listed, err := list(t.Context(), slices.Compact(packages)...)
+	require.NoError(t, err)
+	all, _, err := copies(listed, t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, stale(all, explained))
+
+	explained[packages[0]+" Nobody: x → y"] = 7
+	assert.EqualError(t, stale(all, explained), "explained.txt:7: there is no mutant "+packages[0]+" Nobody: x → y")
+	delete(explained, packages[0]+" Nobody: x → y")
+	explained["agentplatform/internal/other Nobody: x → y"] = 8
+	assert.NoError(t, stale(all, explained), "other packages are not looked at")
+}
+
+func TestExplainedMutantsHaveOneReasonEach(t *testing.T) {
+	for text, wrong := range map[string]string{
+		"title\n\np A: x → y | why\n":                     "",
+		"title\n\np A: x → y\n":                           "explained.txt:3 gives no reason",
+		"title\np A: x → y | \n":                          "explained.txt:2 gives no reason",
+		"title\n\np A: x → y | why\np A: x → y | again\n": "explained.txt:4 stands in line 3",
+	} {
+		_, err := readExplained(text)
+		if wrong == "" {
+			assert.NoError(t, err)
+		} else {
+			assert.EqualError(t, err, wrong)
+		}
 	}
 }

@@ -64,6 +64,7 @@ func TestEveryStateOfASmallWorld(t *testing.T) {
 	}
 	for _, w := range worlds() {
 		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel() // an exploration has one goroutine
 			for _, w.Faults = range faults() {
 				began := time.Now()
 				r, err := explore.Explore(w, *states)

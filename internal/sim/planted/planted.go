@@ -2,8 +2,8 @@
 // text in a source file. The simulation must find every one; a bug that it does not find is a hole in the
 // simulation.
 //
-// A bug is planted through the compiler's -overlay: the tree is not changed. `make planted` plants them one after
-// the other.
+// A bug is planted through the compiler's -overlay: the tree is not changed. `make planted` plants all of them in one
+// program and switches on one after the other, with the seeds of seeds.txt; `make planted-anew` notes those.
 //
 // The package knows the sources only as text, and imports only the standard library.
 package planted
@@ -55,6 +55,11 @@ func (b Bug) Overlay(root, dir string) (list string, err error) {
 	if err != nil {
 		return "", err
 	}
+	return overlay(files, root, dir)
+}
+
+// overlay writes files, which are named from the root, into dir, and a list of them for the compiler's -overlay.
+func overlay(files map[string]string, root, dir string) (list string, err error) {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for name, text := range files {
 		at, err := filepath.Abs(filepath.Join(root, name))

@@ -1,16 +1,12 @@
 package planted_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +22,11 @@ var (
 	plant = flag.Bool("plant", false, "plant the bugs and have the simulation look for them")
 	seeds = flag.Int("seeds", 20_000, "after so many a bug has survived")
 	only  = flag.String("bug", "", "a pattern: only the bugs whose names match")
+	anew  = flag.Bool("anew", false, "look for each bug from the first seed on, and note the seed that finds it")
 )
 
-// The text of each bug occurs exactly once in its file, so that none is planted in vain.
+// The text of each bug occurs exactly once in its file, so that none is planted in vain; and all of them fit into one
+// program.
 func TestTheCatalogueFitsTheSources(t *testing.T) {
 	names := map[string]bool{}
 	for _, b := range planted.Bugs() {
@@ -45,106 +43,29 @@ func TestTheCatalogueFitsTheSources(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, len(names), 40)
+	_, err := planted.Together(planted.Bugs(), root, t.TempDir())
+	assert.NoError(t, err)
 }
 
-var found = regexp.MustCompile(`seed (\d+): (.*)`)
-
-// Plants each bug in turn and counts the seeds that the simulation needs to find it.
-func TestEveryBugIsFound(t *testing.T) {
-	if !*plant {
-		t.Skip("make planted does")
-	}
-	wanted := regexp.MustCompile(*only)
-	var mu sync.Mutex
-	var needed []int
-	t.Cleanup(func() {
-		if slices.Sort(needed); len(needed) > 0 {
-			t.Logf("%d bugs found; seeds needed: median %d, worst %d", len(needed), needed[len(needed)/2],
-				needed[len(needed)-1])
-		}
-	})
+// Each bug that the simulation looks for has its noted seed, and no other has one.
+func TestTheNotedSeedsAreOfTheCatalogue(t *testing.T) {
+	noted := notedSeeds(t)
 	for _, b := range planted.Bugs() {
-		if !wanted.MatchString(b.Name) || b.Explored {
-			continue
+		if !b.Explored {
+			assert.Positive(t, noted[b.Name], "%s: make planted-anew BUG='its name' notes its seed", b.Name)
+			delete(noted, b.Name)
 		}
-		t.Run(b.Name, func(t *testing.T) {
-			t.Parallel() // one is compiled while another is searched for
-			binary := build(t, b, "./internal/sim")
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-			defer cancel()
-			began := time.Now()
-			for first, n := 1, 4; first <= *seeds; first, n = first+n, min(2*n, 2000) {
-				// A bug may also break the simulated world itself: a panic counts as found.
-				out, err := exec.CommandContext(ctx, binary, "-test.run", "TestSimulation", "-first",
-					strconv.Itoa(first), "-seeds", strconv.Itoa(n)).CombinedOutput()
-				require.NoError(t, ctx.Err())
-				if err == nil {
-					continue
-				}
-				seed, what := first+n-1, "the simulated world broke: "+firstLine(out)
-				for _, m := range found.FindAllSubmatch(out, -1) {
-					if s, _ := strconv.Atoi(string(m[1])); s <= seed {
-						seed, what = s, string(m[2])
-					}
-				}
-				mu.Lock()
-				needed = append(needed, seed)
-				mu.Unlock()
-				t.Logf("%6d seeds, %5.1f s: %s", seed, time.Since(began).Seconds(), what)
-				return
-			}
-			t.Errorf("the bug has survived %d seeds", *seeds)
-		})
 	}
+	assert.Empty(t, noted, "the simulation looks for no such bugs")
 }
 
-// Plants the bugs of concurrency and explores the states of small worlds.
-func TestSmallWorldsFindBugs(t *testing.T) {
-	if !*plant {
-		t.Skip("make planted does")
-	}
-	names := []string{
-		"a lease that is alive protects nobody", "reports of an attempt that is gone are taken",
-		"a run is written whatever it has become meanwhile",
-		"a late answer wins over a cancel", "a cancelled run promotes nobody", "admission lets one too many in",
-		"a refusal does not look for the key again", "a transition is two commits",
-	}
-	for _, b := range planted.Bugs() {
-		listed := slices.Index(names, b.Name)
-		if listed < 0 && !b.Explored {
-			continue
-		}
-		if listed >= 0 {
-			names = slices.Delete(names, listed, listed+1)
-		}
-		t.Run(b.Name, func(t *testing.T) {
-			binary := build(t, b, "./internal/sim/explore")
-			began := time.Now()
-			out, err := exec.CommandContext(t.Context(), binary, "-test.run", "EveryState", "-test.failfast", "-states",
-				"100000").CombinedOutput()
-			require.Error(t, err, "the bug has survived")
-			seen := violation.Find(out)
-			require.NotEmpty(t, seen, "it failed for another reason: %s", out)
-			t.Logf("%5.1f s: %s", time.Since(began).Seconds(), seen)
-		})
-	}
-	assert.Empty(t, names, "there are no such bugs")
-}
+// program is the path of a package's tests with all bugs planted.
+type program string
 
-var violation = regexp.MustCompile(`(Should be empty, but was|panic:).*`)
-
-func firstLine(out []byte) string {
-	if i := bytes.Index(out, []byte("panic:")); i >= 0 {
-		out = out[i:]
-	}
-	line, _, _ := bytes.Cut(out, []byte("\n"))
-	return string(line)
-}
-
-// build compiles a package's tests with a bug planted.
-func build(t *testing.T, b planted.Bug, what string) string {
+// build compiles a package's tests with all bugs planted.
+func build(t *testing.T, what string) program {
 	dir := t.TempDir()
-	list, err := b.Overlay(root, dir)
+	list, err := planted.Together(planted.Bugs(), root, dir)
 	require.NoError(t, err)
 	binary := filepath.Join(dir, "planted.test")
 	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list,
@@ -152,5 +73,16 @@ func build(t *testing.T, b planted.Bug, what string) string {
 	command.Dir = root
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))
-	return binary
+	return program(binary)
+}
+
+// run runs the tests with one of the bugs, for half an hour at most.
+func (p program) run(t *testing.T, bug int, arguments ...string) (out []byte, failed bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, string(p), arguments...)
+	command.Env = append(os.Environ(), planted.Variable+"="+strconv.Itoa(bug))
+	out, err := command.CombinedOutput()
+	require.NoError(t, ctx.Err())
+	return out, err != nil
 }
