@@ -4,7 +4,8 @@
 // adapter guarantees: the pieces given to emit, concatenated, equal the reply's text; every failure is an [Error]
 // with a kind.
 //
-// The package must not know runs. It imports egress, to report network failures.
+// The package must not know runs. It imports egress, to report network failures, and providerhttp, to read what
+// providers say of failures.
 package model
 
 import (
@@ -13,12 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"agentplatform/internal/egress"
+	"agentplatform/internal/providerhttp"
 )
 
 // Role is the author of a message.
@@ -202,7 +202,7 @@ func FromHTTP(status int, wait time.Duration, err error) error {
 	case status == http.StatusTooManyRequests:
 		kind = Throttled
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, status < 400:
-	case tooLong.MatchString(err.Error()):
+	case providerhttp.TooLong(err.Error()):
 		kind = TooLong
 	default:
 		kind = BadRequest
@@ -213,7 +213,7 @@ func FromHTTP(status int, wait time.Duration, err error) error {
 // BrokeOff makes the retryable [Error] of an answer that failed while it was streamed.
 func BrokeOff(why string) error {
 	kind := Retryable
-	if tooLong.MatchString(why) {
+	if providerhttp.TooLong(why) {
 		kind = TooLong
 	}
 	return &Error{Kind: kind, Err: fmt.Errorf("the model's provider broke off: %s", why)}
@@ -225,25 +225,6 @@ func Unreachable(err error) error {
 	failure, _ := egress.Plain(err)
 	return &Error{Kind: Retryable, Err: fmt.Errorf("the model cannot be reached: %w", failure)}
 }
-
-// tooLong matches the providers' messages that a conversation does not fit: they share no error code for it.
-var tooLong = regexp.MustCompile(`(?i)context.?length|context window|maximum context|too long|` +
-	`too many (input )?tokens|exceeds? the (model's )?(maximum|limit)`)
-
-// RetryAfter is the wait that a provider asks for in an answer's headers, at most five minutes; 0 where it asks
-// for none.
-func RetryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return min(time.Duration(ms*float64(time.Millisecond)), maxWait)
-	}
-	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s > 0 {
-		return min(time.Duration(s*float64(time.Second)), maxWait)
-	}
-	return 0
-}
-
-// maxWait limits the wait that a provider may ask for.
-const maxWait = 5 * time.Minute
 
 // KindOf is the kind of a failure, and empty for an error that is no [Error].
 func KindOf(err error) Kind {

@@ -2,7 +2,6 @@ package model_test
 
 import (
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -38,13 +37,4 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 			assert.Equal(t, c.want, failure.Kind, "%d %s", c.status, c.text)
 		}
 	}
-}
-
-func TestTheWaitThatAProviderAsksForIsLimited(t *testing.T) {
-	for value, want := range map[string]time.Duration{"": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond,
-		"-1": 0, "soon": 0, "99999": 5 * time.Minute} {
-		assert.Equal(t, want, model.RetryAfter(http.Header{"Retry-After": {value}}), value)
-	}
-	assert.Equal(t, 250*time.Millisecond,
-		model.RetryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"9"}}))
 }

@@ -14,6 +14,7 @@ import (
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modelhttp"
+	"agentplatform/internal/providerhttp"
 )
 
 // Model calls one endpoint of the Messages API. It is safe for concurrent use.
@@ -25,7 +26,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 	header.Set("X-Api-Key", key)
 	header.Set("Anthropic-Version", "2023-06-01")
 	return &Model{modelhttp.Endpoint{
-		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.anthropic.com"), "/v1/messages"), Header: header,
+		URL: providerhttp.Join(cmp.Or(baseURL, "https://api.anthropic.com"), "/v1/messages"), Header: header,
 		Client: client,
 	}}
 }
@@ -74,33 +75,33 @@ type (
 
 // event is one event of a stream, of any type: https://docs.anthropic.com/en/api/messages-streaming
 type event struct {
-	Error   modelhttp.Trouble `json:"error"`
-	Type    string            `json:"type"`
-	Index   modelhttp.Count   `json:"index"`
+	Error   modelhttp.Trouble  `json:"error"`
+	Type    string             `json:"type"`
+	Index   providerhttp.Count `json:"index"`
 	Message struct {
 		Usage usage `json:"usage"`
 	} `json:"message"`
 	Block struct {
-		Type  modelhttp.Text  `json:"type"`
-		ID    modelhttp.Text  `json:"id"`
-		Name  modelhttp.Text  `json:"name"`
-		Text  modelhttp.Text  `json:"text"`
-		Input json.RawMessage `json:"input"`
+		Type  providerhttp.Text `json:"type"`
+		ID    providerhttp.Text `json:"id"`
+		Name  providerhttp.Text `json:"name"`
+		Text  providerhttp.Text `json:"text"`
+		Input json.RawMessage   `json:"input"`
 	} `json:"content_block"`
 	Delta struct {
-		Type       modelhttp.Text `json:"type"`
-		Text       modelhttp.Text `json:"text"`
-		Partial    modelhttp.Text `json:"partial_json"`
-		StopReason modelhttp.Text `json:"stop_reason"`
+		Type       providerhttp.Text `json:"type"`
+		Text       providerhttp.Text `json:"text"`
+		Partial    providerhttp.Text `json:"partial_json"`
+		StopReason providerhttp.Text `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
 }
 
 type usage struct {
-	Input         modelhttp.Count `json:"input_tokens"`
-	CacheRead     modelhttp.Count `json:"cache_read_input_tokens"`
-	CacheCreation modelhttp.Count `json:"cache_creation_input_tokens"`
-	Output        modelhttp.Count `json:"output_tokens"`
+	Input         providerhttp.Count `json:"input_tokens"`
+	CacheRead     providerhttp.Count `json:"cache_read_input_tokens"`
+	CacheCreation providerhttp.Count `json:"cache_creation_input_tokens"`
+	Output        providerhttp.Count `json:"output_tokens"`
 }
 
 // Converse makes one streamed request. Every error is a [model.Error]; the caller decides by its kind whether to
@@ -197,7 +198,7 @@ func (h *received) take(e event, emit func(string)) {
 }
 
 // say appends to a block of the given kind; pieces for a block of another kind are ignored.
-func (h *received) say(at int, kind string, piece modelhttp.Text, emit func(string)) {
+func (h *received) say(at int, kind string, piece providerhttp.Text, emit func(string)) {
 	if piece == "" || at >= len(h.blocks) || h.blocks[at].kind != kind {
 		return
 	}
@@ -208,7 +209,7 @@ func (h *received) say(at int, kind string, piece modelhttp.Text, emit func(stri
 
 // raise takes over the counts that are claimed: each claim covers the whole reply so far.
 func (u *usage) raise(claimed usage) {
-	for mine, theirs := range map[*modelhttp.Count]modelhttp.Count{
+	for mine, theirs := range map[*providerhttp.Count]providerhttp.Count{
 		&u.Input: claimed.Input, &u.CacheRead: claimed.CacheRead, &u.CacheCreation: claimed.CacheCreation,
 		&u.Output: claimed.Output,
 	} {
@@ -219,7 +220,7 @@ func (u *usage) raise(claimed usage) {
 }
 
 // sum adds claims up without overflow. An absurd claim stays absurd: the caller checks the numbers.
-func sum(claims ...modelhttp.Count) (total int64) {
+func sum(claims ...providerhttp.Count) (total int64) {
 	for _, c := range claims {
 		if c < 0 || total > math.MaxInt64-int64(c) {
 			return int64(c)

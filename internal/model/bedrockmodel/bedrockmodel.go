@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/providerhttp"
 )
 
 // Guardrail is a Bedrock guardrail that is applied to every call; the zero value means none.
@@ -229,7 +230,7 @@ func failure(err error) error {
 	}
 	var throttled *types.ThrottlingException
 	var notReady *types.ModelNotReadyException
-	failed := model.FromHTTP(answered.HTTPStatusCode(), model.RetryAfter(answered.Response.Header),
+	failed := model.FromHTTP(answered.HTTPStatusCode(), providerhttp.RetryAfter(answered.Response.Header),
 		fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
 	if errors.As(err, &throttled) || errors.As(err, &notReady) {
 		failed = &model.Error{Kind: model.Throttled, Err: fmt.Errorf("the model's provider throttles: %w", err)}

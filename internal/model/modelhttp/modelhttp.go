@@ -1,7 +1,8 @@
 // Package modelhttp makes a request to a model provider over HTTP: it sends JSON and receives server-sent events;
 // failures are those of the model port.
 //
-// The package must not know what a provider's requests and events mean. It imports the model port and strictjson.
+// The package must not know what a provider's requests and events mean. It imports the model port and
+// providerhttp.
 package modelhttp
 
 import (
@@ -13,21 +14,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"agentplatform/internal/model"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/providerhttp"
 )
 
 const (
 	maxEvent   = model.MaxText + 2<<20 // bytes of one event: it may carry a whole reply
-	maxDepth   = 128
-	maxValues  = 100_000  // in one event
-	maxRefusal = 64 << 10 // bytes read of an error response
+	maxValues  = 100_000               // in one event
+	maxRefusal = 64 << 10              // bytes read of an error response
 )
 
 // Endpoint is a provider's URL with the credentials for it.
@@ -35,16 +32,6 @@ type Endpoint struct {
 	URL    string
 	Header http.Header
 	Client *http.Client
-}
-
-// Join appends a path to a base URL and keeps the URL's query. A base that cannot be parsed is returned unchanged;
-// the request to it fails.
-func Join(base, path string) string {
-	u, err := url.Parse(base)
-	if err != nil {
-		return base // the request fails with it
-	}
-	return u.JoinPath(path).String()
 }
 
 // Stream sends a request as JSON and calls event with the data of each server-sent event, until event returns
@@ -142,37 +129,13 @@ var errTooLong = errors.New("an event of its answer does not end")
 // refusal is the [model.Error] of an error response, with the provider's message.
 func refusal(answer *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
-	var body struct {
-		Error   Trouble `json:"error"`
-		Message Text    `json:"message"`
-		Detail  Text    `json:"detail"`
-	}
-	raw = bytes.Trim(bytes.TrimSpace(raw), "[]") // some providers send a list with one object
-	_ = Read(raw, &body)                         // where the body cannot be read, the status suffices
-	text := cmp.Or(body.Error.Message, string(body.Message), string(body.Detail), http.StatusText(answer.StatusCode))
-	return model.FromHTTP(answer.StatusCode, model.RetryAfter(answer.Header),
+	text := cmp.Or(providerhttp.Said(raw), http.StatusText(answer.StatusCode))
+	return model.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header),
 		fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
 }
 
-// Trouble is a provider's error member: an object with a message, or the message itself.
-type Trouble struct {
-	There   bool // the member was present
-	Message string
-}
-
-// UnmarshalJSON accepts any JSON value and never fails.
-func (t *Trouble) UnmarshalJSON(raw []byte) error {
-	var body struct{ Message string }
-	switch {
-	case string(raw) == "null":
-		return nil
-	case json.Unmarshal(raw, &t.Message) == nil:
-	case json.Unmarshal(raw, &body) == nil:
-		t.Message = body.Message
-	}
-	t.There = true
-	return nil
-}
+// Trouble is a provider's error member in the middle of a stream.
+type Trouble struct{ providerhttp.Trouble }
 
 // Failure is the retryable [model.Error] of a stream that reported an error; nil where it did not.
 func (t Trouble) Failure() error {
@@ -185,52 +148,8 @@ func (t Trouble) Failure() error {
 // Read decodes an event or another answer of a provider, unless it has too many values. The error says what is
 // wrong without the words of the JSON library: clients see it.
 func Read(data []byte, into any) error {
-	err := strictjson.Within(data, strictjson.Limits{Bytes: maxEvent, Depth: maxDepth}, maxValues)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
+	if err := providerhttp.Read(data, maxEvent, maxValues, into); err != nil {
 		return model.Fail(model.Retryable, "what the model's provider sent is not what its protocol says")
-	}
-	return nil
-}
-
-// Count is a number that a provider claims. What is no number counts as 0, and what is too large as the largest
-// int64.
-type Count int64
-
-// UnmarshalJSON accepts any JSON value and never fails.
-func (c *Count) UnmarshalJSON(raw []byte) error {
-	text := string(raw)
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		*c = Count(n)
-		return nil
-	}
-	switch f, _ := strconv.ParseFloat(text, 64); { // infinite where the number is too large
-	case f >= math.MaxInt64:
-		*c = math.MaxInt64
-	case f <= math.MinInt64:
-		*c = math.MinInt64
-	case !math.IsNaN(f):
-		*c = Count(f)
-	}
-	return nil
-}
-
-// Text is a text, or a list of parts whose texts are concatenated; any other value is empty.
-type Text string
-
-// UnmarshalJSON accepts any JSON value and never fails.
-func (t *Text) UnmarshalJSON(raw []byte) error {
-	var parts []struct{ Type, Text string }
-	switch {
-	case json.Unmarshal(raw, (*string)(t)) == nil:
-	case json.Unmarshal(raw, &parts) == nil:
-		for _, p := range parts {
-			if p.Type == "text" {
-				*t += Text(p.Text)
-			}
-		}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modelhttp"
+	"agentplatform/internal/providerhttp"
 )
 
 // provider answers with a given response.
@@ -39,7 +39,7 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) error {
 	t.Helper()
 	e := modelhttp.Endpoint{
-		URL: modelhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}},
+		URL: providerhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}},
 		Client: &http.Client{Transport: p},
 	}
 	_, err := e.Stream(t.Context(), map[string]int{"n": 1}, event)
@@ -149,31 +149,7 @@ func TestAConnectionIsReusedAfterAStream(t *testing.T) {
 	assert.LessOrEqual(t, opened.Load(), int64(3), "where the end comes at once")
 }
 
-func TestAPathIsAppendedToABaseURL(t *testing.T) {
-	for base, want := range map[string]string{
-		"https://a/v1": "https://a/v1/chat", "https://a/v1/": "https://a/v1/chat", "https://a": "https://a/chat",
-		"https://a/d?version=1": "https://a/d/chat?version=1",
-	} {
-		assert.Equal(t, want, modelhttp.Join(base, "/chat"))
-	}
-}
-
 func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
-	for raw, want := range map[string]modelhttp.Count{
-		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64,
-		"1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,
-		"null": 0, `"7"`: 0, "[]": 0, "{}": 0, "true": 0,
-	} {
-		var c struct{ N modelhttp.Count }
-		require.NoError(t, json.Unmarshal([]byte(`{"N":`+raw+`}`), &c), raw)
-		assert.Equal(t, want, c.N, raw)
-	}
-	for raw, want := range map[string]modelhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: "",
-		`[{"type":"thinking","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]`: "bc"} {
-		var c struct{ T modelhttp.Text }
-		require.NoError(t, json.Unmarshal([]byte(`{"T":`+raw+`}`), &c), raw)
-		assert.Equal(t, want, c.T, raw)
-	}
 	for raw, want := range map[string]modelhttp.Arguments{`"{\"a\":1}"`: `{"a":1}`, "null": "", `{"a": 1}`: `{"a": 1}`,
 		`"{\"a"`: `{"a`} {
 		var c struct{ A modelhttp.Arguments }

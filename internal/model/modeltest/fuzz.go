@@ -1,18 +1,15 @@
 package modeltest
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/recording"
 )
 
 type answering string
@@ -28,17 +25,8 @@ func Answering(text string) *http.Client { return &http.Client{Transport: answer
 // FuzzAnswer lets an adapter read arbitrary answers: the result must be a reply whose text equals what was
 // emitted, or an error of the port. The corpus starts with the recorded answers.
 func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model) {
-	files, err := filepath.Glob(recordings + "/*.json")
-	require.NoError(f, err)
-	require.NotEmpty(f, files)
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		require.NoError(f, err)
-		var exchanges []exchange
-		require.NoError(f, json.Unmarshal(raw, &exchanges))
-		for _, e := range exchanges {
-			f.Add(e.Text)
-		}
+	for _, e := range recording.All(f) {
+		f.Add(e.Text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var said strings.Builder

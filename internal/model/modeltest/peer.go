@@ -3,7 +3,6 @@
 package modeltest
 
 import (
-	"flag"
 	"testing"
 	"time"
 
@@ -12,9 +11,8 @@ import (
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/peertest"
+	"agentplatform/internal/recording"
 )
-
-var anew = flag.Bool("record", false, "write the recordings of conversations anew")
 
 type object = map[string]any
 
@@ -70,8 +68,8 @@ func RunPeer(t *testing.T, open func(address string) model.Model) {
 	)
 	m := open(provider)
 	t.Run("the conversations that are recorded", func(t *testing.T) {
-		if *anew {
-			record(t, provider, open)
+		if recording.Anew() {
+			recording.Make(t, provider, recorded(open))
 			return
 		}
 		for _, c := range conversations {

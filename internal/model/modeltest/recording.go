@@ -2,12 +2,6 @@ package modeltest
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,26 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/recording"
 )
-
-// Recordings are conversations with providers as sent over the wire, each in a file of its adapter's testdata.
-// They are replayed without a provider, byte for byte, and our requests must equal the recorded ones: a change on
-// either side shows in a file. The recordings were made with the mock of providers that `make peers` uses; `make
-// record` makes them again.
-
-// recordings is their folder, relative to the adapter's.
-const recordings = "testdata/recordings"
-
-// exchange is one request with its response.
-type exchange struct {
-	Path    string              `json:"path"`
-	Request json.RawMessage     `json:"request"`
-	Status  int                 `json:"status"`
-	Header  map[string][]string `json:"header"`
-	Text    string              `json:"text,omitempty"` // of a text response
-	Bytes   []byte              `json:"bytes,omitempty"`
-	Cut     bool                `json:"cut,omitempty"` // the connection ended before the response did
-}
 
 // conversation is a recorded conversation with its expected outcome.
 type conversation struct {
@@ -110,55 +86,17 @@ var conversations = []conversation{
 	}},
 }
 
-// RunRecordings replays an adapter's recordings. Each conversation must have exactly one recording.
+// RunRecordings replays an adapter's recordings.
 func RunRecordings(t *testing.T, open func(address string) model.Model) {
-	files, err := filepath.Glob(recordings + "/*.json")
-	require.NoError(t, err)
-	var claimed []string
+	recording.Play(t, recorded(open))
+}
+
+// recorded are the conversations of an adapter.
+func recorded(open func(address string) model.Model) (all []recording.Conversation) {
 	for _, c := range conversations {
-		file := filepath.Join(recordings, c.name+".json")
-		claimed = append(claimed, file)
-		t.Run(c.name, func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			require.NoError(t, err, "make record writes it")
-			var exchanges []exchange
-			require.NoError(t, json.Unmarshal(raw, &exchanges))
-			p := &player{t: t, left: exchanges}
-			server := httptest.NewServer(p)
-			defer server.Close()
-			c.hold(t, open(server.URL))
-			assert.Empty(t, p.left, "so many exchanges were recorded and not asked for")
-		})
+		all = append(all, recording.Conversation{Name: c.name, Hold: func(t *testing.T, address string) {
+			c.hold(t, open(address))
+		}})
 	}
-	assert.ElementsMatch(t, claimed, files, "a recording that no test replays proves nothing")
-}
-
-// player answers with the recorded responses.
-type player struct {
-	t    *testing.T
-	mu   sync.Mutex
-	left []exchange
-}
-
-func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	body, err := io.ReadAll(r.Body)
-	if !assert.NoError(p.t, err) || !assert.NotEmpty(p.t, p.left, "more is asked than was recorded") {
-		panic(http.ErrAbortHandler)
-	}
-	next := p.left[0]
-	p.left = p.left[1:]
-	assert.Equal(p.t, next.Path, r.URL.EscapedPath())
-	assert.JSONEq(p.t, string(next.Request), string(body), "we send something else than when this was recorded")
-	for name, values := range next.Header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(next.Status)
-	_, _ = io.WriteString(w, next.Text)
-	_, _ = w.Write(next.Bytes)
-	if next.Cut {
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	}
+	return all
 }

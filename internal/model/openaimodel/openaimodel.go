@@ -18,6 +18,7 @@ import (
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modelhttp"
+	"agentplatform/internal/providerhttp"
 )
 
 // Model calls one endpoint of the chat completions API. It is safe for concurrent use.
@@ -31,7 +32,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	return &Model{modelhttp.Endpoint{
-		URL: modelhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/chat/completions"), Header: header,
+		URL: providerhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/chat/completions"), Header: header,
 		Client: client,
 	}}
 }
@@ -89,26 +90,26 @@ type chunk struct {
 	Error   modelhttp.Trouble `json:"error"`
 	Choices []struct {
 		Delta struct {
-			Content   modelhttp.Text `json:"content"`
-			Refusal   modelhttp.Text `json:"refusal"`
+			Content   providerhttp.Text `json:"content"`
+			Refusal   providerhttp.Text `json:"refusal"`
 			ToolCalls []struct {
-				Index    modelhttp.Count `json:"index"`
-				ID       modelhttp.Text  `json:"id"`
+				Index    providerhttp.Count `json:"index"`
+				ID       providerhttp.Text  `json:"id"`
 				Function struct {
-					Name      modelhttp.Text      `json:"name"`
+					Name      providerhttp.Text   `json:"name"`
 					Arguments modelhttp.Arguments `json:"arguments"`
 				} `json:"function"`
 			} `json:"tool_calls"`
 		} `json:"delta"`
-		FinishReason modelhttp.Text `json:"finish_reason"`
+		FinishReason providerhttp.Text `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *usage `json:"usage"`
 }
 
 type usage struct {
-	Input  modelhttp.Count `json:"prompt_tokens"`
-	Output modelhttp.Count `json:"completion_tokens"`
-	Total  modelhttp.Count `json:"total_tokens"`
+	Input  providerhttp.Count `json:"prompt_tokens"`
+	Output providerhttp.Count `json:"completion_tokens"`
+	Total  providerhttp.Count `json:"total_tokens"`
 }
 
 // Converse makes one streamed request. Every error is a [model.Error]; the caller decides by its kind whether to
@@ -147,8 +148,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 type received struct {
 	text, refusal strings.Builder
 	calls         []model.Call
-	at            map[modelhttp.Count]int // positions in calls, by the endpoint's index
-	arguments     int                     // bytes of all calls' arguments
+	at            map[providerhttp.Count]int // positions in calls, by the endpoint's index
+	arguments     int                        // bytes of all calls' arguments
 	finish        string
 	usage         usage
 }
@@ -191,7 +192,7 @@ func (h *received) take(c chunk, emit func(string)) {
 // call returns the call to which a piece belongs: by its index, or, where the endpoint sends no index, by an id
 // that comes with a name. An id without a name does not start a call: some endpoints make up another id for each
 // piece.
-func (h *received) call(index modelhttp.Count, id string, named bool) *model.Call {
+func (h *received) call(index providerhttp.Count, id string, named bool) *model.Call {
 	if index < 0 || index > maxCalls {
 		return nil
 	}
@@ -201,7 +202,7 @@ func (h *received) call(index modelhttp.Count, id string, named bool) *model.Cal
 			return nil
 		}
 		if h.at == nil {
-			h.at = map[modelhttp.Count]int{}
+			h.at = map[providerhttp.Count]int{}
 		}
 		at = len(h.calls)
 		h.at[index], h.calls = at, append(h.calls, model.Call{})

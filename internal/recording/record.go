@@ -1,10 +1,11 @@
 //go:build peers
 
-package modeltest
+package recording
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +16,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"agentplatform/internal/model"
 )
 
 // kept are the response headers that adapters read.
@@ -26,7 +25,7 @@ var kept = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id",
 type recorder struct {
 	provider  *url.URL
 	mu        sync.Mutex
-	exchanges []exchange
+	exchanges []Exchange
 }
 
 func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +41,7 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	got, cut := io.ReadAll(answer.Body)
-	e := exchange{Path: r.URL.EscapedPath(), Request: body, Status: answer.StatusCode, Header: map[string][]string{},
+	e := Exchange{Path: r.URL.EscapedPath(), Request: body, Status: answer.StatusCode, Header: map[string][]string{},
 		Cut: cut != nil}
 	for _, name := range kept {
 		if values := answer.Header.Values(name); len(values) > 0 {
@@ -66,20 +65,24 @@ func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record runs the conversations with a provider and writes their files.
-func record(t *testing.T, provider string, open func(address string) model.Model) {
-	t.Helper()
+// Make has the conversations with a server, and writes their files.
+func Make(t *testing.T, provider string, conversations []Conversation) {
 	at, err := url.Parse(provider)
 	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(recordings))
-	require.NoError(t, os.MkdirAll(recordings, 0o755))
+	require.NoError(t, os.RemoveAll(Folder))
+	require.NoError(t, os.MkdirAll(Folder, 0o755))
 	for _, c := range conversations {
 		rec := &recorder{provider: at}
 		server := httptest.NewServer(rec)
-		c.hold(t, open(server.URL))
+		c.Hold(t, server.URL)
 		server.Close()
 		raw, err := json.MarshalIndent(rec.exchanges, "", " ")
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(recordings, c.name+".json"), append(raw, '\n'), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(Folder, c.Name+".json"), append(raw, '\n'), 0o644))
 	}
 }
+
+// Anew says that recordings are to be written instead of played.
+func Anew() bool { return *anew }
+
+var anew = flag.Bool("record", false, "write the recordings of conversations anew")

@@ -1,0 +1,140 @@
+// Package providerhttp is what the answers of model providers over HTTP have in common, whatever is asked of them: how
+// a failure says what is wrong and when to ask again, which values are of other types than documented, and what of it
+// may be shown.
+//
+// The package must not know what is asked, nor the ports that ask. It imports strictjson.
+package providerhttp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+
+	"agentplatform/internal/strictjson"
+)
+
+// Join appends a path to a base URL and keeps the URL's query. A base that cannot be parsed is returned unchanged;
+// the request to it fails.
+func Join(base, path string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base // the request fails with it
+	}
+	return u.JoinPath(path).String()
+}
+
+// RetryAfter is the wait that a provider asks for in an answer's headers, at most five minutes; 0 where it asks
+// for none.
+func RetryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return min(time.Duration(ms*float64(time.Millisecond)), maxWait)
+	}
+	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s > 0 {
+		return min(time.Duration(s*float64(time.Second)), maxWait)
+	}
+	return 0
+}
+
+// maxWait limits the wait that a provider may ask for.
+const maxWait = 5 * time.Minute
+
+// TooLong says whether a provider's words mean that what it was sent does not fit the model: providers share no error
+// code for it.
+func TooLong(words string) bool { return tooLong.MatchString(words) }
+
+var tooLong = regexp.MustCompile(`(?i)context.?length|context window|maximum context|too long|` +
+	`too many (input )?tokens|exceeds? the (model's )?(maximum|limit)`)
+
+// Said is the message in the body of an error response; empty where it has none.
+func Said(body []byte) string {
+	var answer struct {
+		Error   Trouble `json:"error"`
+		Message Text    `json:"message"`
+		Detail  Text    `json:"detail"`
+	}
+	body = bytes.Trim(bytes.TrimSpace(body), "[]") // some providers send a list with one object
+	if Read(body, len(body), maxSaid, &answer) != nil {
+		return ""
+	}
+	return cmp.Or(answer.Error.Message, string(answer.Message), string(answer.Detail))
+}
+
+// maxSaid limits the values of an error response.
+const maxSaid = 10_000
+
+// Trouble is a provider's error member: an object with a message, or the message itself.
+type Trouble struct {
+	There   bool // the member was present
+	Message string
+}
+
+// UnmarshalJSON accepts any JSON value and never fails.
+func (t *Trouble) UnmarshalJSON(raw []byte) error {
+	var body struct{ Message string }
+	switch {
+	case string(raw) == "null":
+		return nil
+	case json.Unmarshal(raw, &t.Message) == nil:
+	case json.Unmarshal(raw, &body) == nil:
+		t.Message = body.Message
+	}
+	t.There = true
+	return nil
+}
+
+// Read decodes JSON of a provider that has at most so many bytes and values.
+func Read(data []byte, size, values int, into any) error {
+	err := strictjson.Within(data, strictjson.Limits{Bytes: size, Depth: maxDepth}, values)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+const maxDepth = 128
+
+// Count is a number that a provider claims. What is no number counts as 0, and what is too large as the largest
+// int64.
+type Count int64
+
+// UnmarshalJSON accepts any JSON value and never fails.
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	text := string(raw)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*c = Count(n)
+		return nil
+	}
+	switch f, _ := strconv.ParseFloat(text, 64); { // infinite where the number is too large
+	case f >= math.MaxInt64:
+		*c = math.MaxInt64
+	case f <= math.MinInt64:
+		*c = math.MinInt64
+	case !math.IsNaN(f):
+		*c = Count(f)
+	}
+	return nil
+}
+
+// Text is a text, or a list of parts whose texts are concatenated; any other value is empty.
+type Text string
+
+// UnmarshalJSON accepts any JSON value and never fails.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	var parts []struct{ Type, Text string }
+	switch {
+	case json.Unmarshal(raw, (*string)(t)) == nil:
+	case json.Unmarshal(raw, &parts) == nil:
+		for _, p := range parts {
+			if p.Type == "text" {
+				*t += Text(p.Text)
+			}
+		}
+	}
+	return nil
+}
