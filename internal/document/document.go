@@ -1,0 +1,56 @@
+// Package document has the shape of a document's text: what extraction finds in a file, and the chunks in which the
+// text is searched.
+//
+// Positions are characters (Unicode code points) of the text, from 0; an end is exclusive. Pages count from 1.
+//
+// It must not know where documents come from, how they are stored or who may read them. It imports the standard
+// library.
+package document
+
+// Text is the text of a document with its structure.
+type Text struct {
+	Title    string `json:"title,omitempty"`    // as the document says itself; empty: it says nothing
+	Language string `json:"language,omitempty"` // as the document says itself, like "en" or "pt-BR"; empty: it says nothing
+	Body     string `json:"body"`               // valid UTF-8; lines end with \n
+	// Pages has where each page (or slide) begins; none: the format has no pages.
+	Pages []int `json:"pages,omitempty"`
+	// Blocks are the parts of the body, in order, without overlap. What lies between two of them is white space.
+	Blocks []Block `json:"blocks,omitempty"`
+}
+
+// Kind says what a block is.
+type Kind string
+
+// The kinds.
+const (
+	Paragraph Kind = "paragraph"
+	Heading   Kind = "heading"
+	Item      Kind = "item" // of a list
+	Row       Kind = "row"  // of a table
+	Code      Kind = "code" // preformatted: its line breaks mean something
+)
+
+// Block is a part of a text that belongs together.
+type Block struct {
+	Kind  Kind `json:"kind"`
+	Start int  `json:"start"`
+	End   int  `json:"end"`
+	Level int  `json:"level,omitempty"` // of a heading: 1 to 6
+	// Header is, for a row, the index of the block (a row, too) that has the names of the columns; in the header itself
+	// its own index. -1: the table has no header.
+	Header int `json:"header,omitempty"`
+}
+
+// Chunk is a piece of a text that is found as a whole.
+type Chunk struct {
+	Index    int    `json:"index"` // from 0, in the order of the text
+	Start    int    `json:"start"`
+	End      int    `json:"end"`
+	PageFrom int    `json:"page_from,omitempty"` // 0: the text has no pages
+	PageTo   int    `json:"page_to,omitempty"`
+	Heading  string `json:"heading,omitempty"` // the headings above it, outermost first, separated by " › "
+	Text     string `json:"text"`              // the characters from Start to End of the body, verbatim
+	// Context is what a reader of the text knows and the chunk alone does not say, for ranking: the header of the table
+	// that a row belongs to. It is not part of Text.
+	Context string `json:"context,omitempty"`
+}
