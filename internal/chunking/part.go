@@ -1,0 +1,117 @@
+package chunking
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"agentplatform/internal/document"
+)
+
+// span is a piece of the text: in bytes, from (inclusive) till (exclusive), and in characters, start to end.
+type span struct{ from, till, start, end int }
+
+func (s span) to(last span) span { return span{s.from, last.till, s.start, last.end} }
+func (s span) empty() bool       { return s.from >= s.till }
+
+// part is a block of the text, or what stands between blocks.
+type part struct {
+	span
+	kind   document.Kind
+	level  int // of a heading
+	header int // of a row: the part that has the names of the columns; -1: there is none
+	words  int // known when it was divided into units
+}
+
+// partsOf returns the parts of a text in order. Blocks that overlap those before them, or are out of order, lose what
+// was read before; text that no block has is divided into paragraphs.
+func partsOf(t document.Text) []part {
+	r := reader{body: t.Body}
+	places := make([]int, len(t.Blocks)) // of each block among the parts; -1: it is empty
+	for i, b := range t.Blocks {
+		r.paragraphs(r.read(b.Start))
+		places[i] = -1
+		if own := trim(t.Body, r.read(b.End)); !own.empty() {
+			places[i] = len(r.parts)
+			r.parts = append(r.parts, part{span: own, kind: b.Kind, level: b.Level, header: b.Header})
+		}
+	}
+	r.paragraphs(r.read(len(t.Body)))
+	for at := range r.parts {
+		p := &r.parts[at]
+		if p.kind == document.Row && p.header >= 0 && p.header < len(places) {
+			p.header = places[p.header]
+		} else {
+			p.header = -1
+		}
+		if p.header >= 0 && r.parts[p.header].kind != document.Row {
+			p.header = -1
+		}
+	}
+	return r.parts
+}
+
+// reader passes over a text once.
+type reader struct {
+	body     string
+	byte, at int // where it stands: the byte and the character
+	parts    []part
+}
+
+// read goes on to a character, and returns what is passed.
+func (r *reader) read(to int) span {
+	from := span{from: r.byte, start: r.at}
+	for r.at < to && r.byte < len(r.body) {
+		_, width := utf8.DecodeRuneInString(r.body[r.byte:])
+		r.byte += width
+		r.at++
+	}
+	from.till, from.end = r.byte, r.at
+	return from
+}
+
+// paragraphs adds a piece of text that no block has: paragraphs that blank lines divide.
+func (r *reader) paragraphs(all span) {
+	var open span
+	add := func() {
+		if own := trim(r.body, open); !own.empty() {
+			r.parts = append(r.parts, part{span: own, kind: document.Paragraph, header: -1})
+		}
+		open = span{}
+	}
+	at := all
+	for line := range strings.Lines(r.body[all.from:all.till]) {
+		at.till, at.end = at.from+len(line), at.start+utf8.RuneCountInString(line)
+		switch blank := strings.TrimSpace(line) == ""; {
+		case blank:
+			add()
+		case open.empty():
+			open = at
+		default:
+			open = open.to(at)
+		}
+		at.from, at.start = at.till, at.end
+	}
+	add()
+}
+
+// trim takes white space off both ends.
+func trim(body string, s span) span {
+	for !s.empty() {
+		r, width := utf8.DecodeRuneInString(body[s.from:s.till])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		s.from += width
+		s.start++
+	}
+	for !s.empty() {
+		r, width := utf8.DecodeLastRuneInString(body[s.from:s.till])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		s.till -= width
+		s.end--
+	}
+	return s
+}

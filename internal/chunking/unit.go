@@ -1,0 +1,152 @@
+package chunking
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/sentences"
+
+	"agentplatform/internal/document"
+	"agentplatform/internal/words"
+)
+
+// unit is what is not divided: a sentence, a line of code, a row of a table; of one that is longer than a chunk, a few
+// words.
+type unit struct {
+	span
+	words int
+	part  int
+}
+
+// units divides a part.
+func (s *splitter) units(at int) []unit {
+	p := &s.parts[at]
+	var list []unit
+	s.divide(*p, func(piece span) {
+		if piece = trim(s.text.Body, piece); !piece.empty() {
+			list = s.addUnits(list, unit{span: piece, part: at, words: count(s.text.Body, piece)})
+		}
+	})
+	for _, u := range list {
+		p.words += u.words
+	}
+	return list
+}
+
+// addUnits adds a unit, or, if it is longer than a chunk, its pieces: short, so that they fill chunks.
+func (s *splitter) addUnits(list []unit, u unit) []unit {
+	if u.words <= s.size {
+		return append(list, u)
+	}
+	for rest := u.span; !rest.empty(); {
+		piece := unit{span: span{from: rest.from, start: rest.start}, part: u.part}
+		for ; piece.words < max(1, s.size/8) && !rest.empty(); piece.words++ {
+			var word span
+			word, rest = nextWord(s.text.Body, rest)
+			piece.till, piece.end = word.till, word.end
+		}
+		list = append(list, piece)
+		rest = trim(s.text.Body, rest)
+	}
+	return list
+}
+
+// divide tells of the pieces of a part, in order, as its kind has them.
+func (s *splitter) divide(p part, tell func(span)) {
+	text := s.text.Body[p.from:p.till]
+	at := p.span
+	next := func(length int) {
+		at.till = at.from + length
+		at.end = at.start + utf8.RuneCountInString(s.text.Body[at.from:at.till])
+		tell(at)
+		at.from, at.start = at.till, at.end
+	}
+	switch p.kind {
+	case document.Row:
+		next(len(text))
+	case document.Code:
+		for line := range strings.Lines(text) {
+			next(len(line))
+		}
+	default:
+		// Lines end where the page did: a sentence goes on.
+		for text = strings.ReplaceAll(text, "\n", " "); text != ""; {
+			length := stretch(text)
+			for list := sentences.FromString(text[:length]); list.Next(); {
+				next(len(list.Value()))
+			}
+			text = text[length:]
+		}
+	}
+}
+
+// longestPause is how many characters that are neither letters nor numbers may stand in a sentence on end. The search
+// for sentences takes quadratic time in them.
+const longestPause = 16
+
+// stretch is the length in bytes of a text up to the end of the first pause that is too long.
+func stretch(text string) int {
+	pause := 0
+	for i, r := range text {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) {
+			pause = 0
+			continue
+		}
+		if pause++; pause > longestPause {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// What counts as a word is bounded, in characters: addresses, encoded bytes and hostile texts have no spaces.
+const (
+	longestWord     = 32
+	longestUnspaced = 2
+)
+
+// nextWord returns the first word of a span that is not empty, and what follows it. The word is empty if there is
+// white space only.
+func nextWord(body string, s span) (word, rest span) {
+	rest = skipSpace(body, s)
+	word = span{from: rest.from, start: rest.start}
+	unspaced := 0
+	for !rest.empty() && rest.start-word.start < longestWord {
+		r, width := utf8.DecodeRuneInString(body[rest.from:rest.till])
+		isUnspaced := words.Unspaced(r)
+		if unicode.IsSpace(r) || unspaced == longestUnspaced && !unicode.IsMark(r) ||
+			isUnspaced != (unspaced > 0) && rest.start > word.start && !unicode.IsMark(r) {
+			break
+		}
+		if isUnspaced {
+			unspaced++
+		}
+		rest.from += width
+		rest.start++
+	}
+	word.till, word.end = rest.from, rest.start
+	return word, rest
+}
+
+func skipSpace(body string, s span) span {
+	for !s.empty() {
+		r, width := utf8.DecodeRuneInString(body[s.from:s.till])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		s.from += width
+		s.start++
+	}
+	return s
+}
+
+// count counts the words of a span.
+func count(body string, s span) int {
+	n := 0
+	for s = skipSpace(body, s); !s.empty(); s = skipSpace(body, s) {
+		_, s = nextWord(body, s)
+		n++
+	}
+	return n
+}

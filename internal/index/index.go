@@ -1,0 +1,106 @@
+// Package index is the port to the index that searches chunks of documents by words and by vectors.
+//
+// What is indexed is derived: it can be lost and put again. An index decides nothing: what it returns are candidates,
+// which the caller checks against the documents as they are, and ranks.
+//
+// Chunks live in collections. A collection is what is searched together with one set of settings (a knowledge base in
+// one of its builds); all of its vectors have the same dimensions. The caller names it.
+//
+// It must not know organizations, permissions, texts, languages or embedding models. It imports the standard library.
+package index
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrInvalid is wrapped by errors about what cannot be put or asked; nothing was changed.
+var ErrInvalid = errors.New("index: invalid")
+
+// What an index takes. Callers cut or refuse before.
+const (
+	MaxName       = 1024 // bytes of the name of a collection or a document
+	MaxChunks     = 1000 // of one Put
+	MaxChunkTerms = 4096 // distinct ones, in a chunk
+	MaxTerm       = 1024 // bytes
+	MaxWeight     = 65535
+	MaxLength     = 1 << 20 // words of a chunk
+	MaxDimensions = 4096
+	MaxTerms      = 1024 // of a query
+	MaxLimit      = 10_000
+)
+
+// Version names the indexed chunks of one version of a document.
+type Version struct {
+	Collection string
+	Document   string
+	Number     int
+}
+
+// Chunk is what is indexed of a chunk.
+type Chunk struct {
+	Index  int       // its number in the version
+	Terms  []Term    // distinct, in no order
+	Length int       // of the chunk, in words
+	Vector []float32 // of unit length
+}
+
+// Term is a word as analysis leaves it, with its weight: how often it occurs, where an occurrence may count more than
+// once (in a title).
+type Term struct {
+	Text   string // not empty; of any bytes
+	Weight int    // at least 1
+}
+
+// Query asks for candidates.
+type Query struct {
+	Collections []string
+	Documents   []string  // only chunks of these; none: of all
+	Terms       []string  // distinct, of any bytes; none: no search by words
+	Vector      []float32 // of unit length; nil: no search by vectors
+	Limit       int       // candidates by words, and as many by vectors; at least 1
+}
+
+// Candidate is a chunk that may be a hit.
+type Candidate struct {
+	Version
+	Index   int
+	Length  int     // as it was put
+	Weights []int   // for each term of the query, its weight in the chunk; 0: it does not occur
+	Cosine  float64 // with the query's vector, exact up to the error of 8-bit quantisation; 0 without a vector
+}
+
+// Statistics are what BM25 needs to know of all chunks of the asked collections. They may be approximate, and may count
+// chunks that were removed a while ago.
+type Statistics struct {
+	Chunks      int
+	Length      float64 // mean, in words
+	Frequencies []int   // for each term of the query, the number of chunks that have it
+}
+
+// Result is the answer to a query: the best by words (all that have one, where they are no more than the limit) and the
+// best by vectors, each chunk once, in no order. Which are the best may be approximate.
+type Result struct {
+	Candidates []Candidate
+	Statistics Statistics
+}
+
+// Index searches chunks. Implementations are safe for concurrent use. The error is one that wraps [ErrInvalid], that of
+// the context, or one of the store. When a change returned an error of the store, it may have been made, wholly or for
+// some of the chunks: the caller makes it again.
+type Index interface {
+	// Put adds chunks of a version to what it has. Putting a chunk again replaces it. When Put returns, all queries
+	// find the chunks, also those of other processes, also after a crash. All vectors of a collection have the same
+	// dimensions until it is dropped.
+	Put(ctx context.Context, v Version, dimensions int, chunks []Chunk) error
+
+	// Remove removes all chunks of a version. Removing what is not there is no error.
+	Remove(ctx context.Context, v Version) error
+
+	// Drop removes a collection with all its chunks. Dropping what is not there is no error.
+	Drop(ctx context.Context, collection string) error
+
+	// Query returns candidates. Collections that do not exist are empty. A collection whose vectors have other
+	// dimensions than the query's is searched by words only.
+	Query(ctx context.Context, q Query) (Result, error)
+}

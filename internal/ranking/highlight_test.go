@@ -1,0 +1,34 @@
+package ranking
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/words"
+)
+
+func TestHighlights(t *testing.T) {
+	for _, c := range []struct {
+		name, query, language, text string
+		want                        []string
+	}{
+		{"other forms of the word", "flying machine", "en", "Machines fly; a machinist.", []string{"Machines", "fly"}},
+		{"stop words are not shown", "the machine", "en", "The machine of the year", []string{"machine"}},
+		{"unless nothing else was asked", "the who", "en", "Who is the Who?", []string{"Who", "the", "Who"}},
+		{"diacritics", "resume", "en", "Her résumé", []string{"résumé"}},
+		{"pairs that overlap are one", "東京都", "ja", "昔の東京都と京都", []string{"東京都", "京都"}},
+		{"a character", "猫", "ja", "黒猫が猫を見た", []string{"猫", "猫"}},
+		{"a text of unknown language", "flying", "", "flying, flies", []string{"flying"}},
+		{"astral characters", "wing", "en", "\U0001F680\U0001F680 wing", []string{"wing"}},
+		{"nothing", "wing", "en", "lift", []string{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			shown := []string{}
+			for _, r := range Highlights(c.text, words.QueryTerms(c.query, []string{"en", "ja"}), c.language) {
+				shown = append(shown, string([]rune(c.text)[r[0]:r[1]]))
+			}
+			assert.Equal(t, c.want, shown)
+		})
+	}
+}

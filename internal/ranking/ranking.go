@@ -1,0 +1,177 @@
+// Package ranking orders what indexes found: by words (BM25), by meaning (cosine), or by both, fused by rank. It is
+// pure, and the same whatever index answered: equal candidates have equal scores and one order.
+//
+// It must not know who asks, what may be seen, or where chunks come from. It imports index, whose candidates it ranks,
+// and words, to find a query's words in a text.
+package ranking
+
+import (
+	"cmp"
+	"slices"
+
+	"agentplatform/internal/index"
+)
+
+// Mode says by what is ranked.
+type Mode string
+
+// The modes.
+const (
+	Hybrid   Mode = "hybrid"
+	Semantic Mode = "semantic"
+	Keyword  Mode = "keyword"
+)
+
+// Query says what is wanted of the candidates.
+type Query struct {
+	Mode     Mode
+	MinScore float64 // hits below it are left out
+	Limit    int     // 0: all
+}
+
+// List is what one query to an index found. A search has a list for each embedding model; all were asked for the same
+// terms, and no chunk is in two of them.
+type List struct {
+	index.Result
+	// Weight of the ranks by meaning, where those by words weigh 1: how far the embedding model's are to be trusted
+	// beside words. 0: the list was asked without a vector.
+	Weight float64
+}
+
+// Hit is a chunk that was found. All scores are from 0 to 1.
+type Hit struct {
+	index.Version
+	Index int
+	Score float64 // by which it is ranked; see [Rank]
+	// The parts of hybrid scores: what the chunk has in the other modes.
+	Keyword  float64
+	Semantic float64
+}
+
+// Rank orders candidates by their scores, best first; a candidate with nothing of what is asked is no hit.
+//
+// By words a score is s/(s+8) of the BM25 score s; by meaning it is the cosine, which is no score below 0. In hybrid
+// mode, and by meaning where there are several embedding models, whose cosines say nothing about each other, it is the
+// reciprocal rank fusion, divided by what the first of every list would have.
+func Rank(q Query, lists []List) []Hit {
+	found := score(lists)
+	switch fused := q.Mode == Hybrid; {
+	case q.Mode == Keyword:
+		for i := range found {
+			found[i].Score = found[i].Keyword
+		}
+	case fused || withVectors(lists) > 1:
+		fuse(found, lists, fused)
+	default:
+		for i := range found {
+			found[i].Score = found[i].Semantic
+		}
+	}
+	hits := make([]Hit, 0, len(found))
+	for _, c := range found {
+		if c.Score > 0 && c.Score >= q.MinScore {
+			hits = append(hits, c.Hit)
+		}
+	}
+	slices.SortFunc(hits, order)
+	if q.Limit > 0 && len(hits) > q.Limit {
+		hits = hits[:q.Limit]
+	}
+	return hits
+}
+
+// order has no ties: chunks with equal scores are ordered by their names.
+func order(a, b Hit) int {
+	return cmp.Or(
+		cmp.Compare(b.Score, a.Score), cmp.Compare(b.Keyword, a.Keyword), cmp.Compare(b.Semantic, a.Semantic),
+		cmp.Compare(a.Collection, b.Collection), cmp.Compare(a.Document, b.Document),
+		cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index),
+	)
+}
+
+// candidate is a hit in the making.
+type candidate struct {
+	Hit
+	list int
+}
+
+// half is the BM25 score that counts as a keyword score of 1/2.
+const half = 8
+
+// score gives each candidate of the lists its parts.
+func score(lists []List) []candidate {
+	corpus := together(lists)
+	var found []candidate
+	for i, l := range lists {
+		for _, c := range l.Candidates {
+			words := corpus.bm25(c.Weights, c.Length)
+			hit := Hit{Version: c.Version, Index: c.Index, Keyword: words / (words + half)}
+			if l.Weight > 0 && c.Cosine > 0 {
+				hit.Semantic = min(c.Cosine, 1)
+			}
+			found = append(found, candidate{hit, i})
+		}
+	}
+	return found
+}
+
+func withVectors(lists []List) int {
+	n := 0
+	for _, l := range lists {
+		if l.Weight > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// smoothing is added to ranks before they are inverted. The less, the more a first place counts. The customary 60 is
+// made for lists of a thousand documents; of some hundred candidates it would find the tenth nearly as good as the
+// first, so that a place in two lists, however low, would beat the best of one.
+const smoothing = 10
+
+// fuse gives each candidate the sum of its inverted ranks: among all by words, if these count, and by meaning among
+// those of its list.
+func fuse(found []candidate, lists []List, hybrid bool) {
+	most, heaviest := 0.0, 0.0
+	if hybrid && slices.ContainsFunc(lists, func(l List) bool { return len(l.Statistics.Frequencies) > 0 }) {
+		most = addRanks(found, 1, func(c candidate) float64 { return c.Keyword })
+	}
+	for i, l := range lists {
+		weight := l.Weight
+		if !hybrid && weight > 0 {
+			weight = 1 // models take turns: none is known to be better
+		}
+		heaviest = max(heaviest, addRanks(found, weight, func(c candidate) float64 {
+			if c.list != i {
+				return 0
+			}
+			return c.Semantic
+		}))
+	}
+	for i := range found {
+		if found[i].Score > 0 {
+			found[i].Score = min(1, found[i].Score/(most+heaviest)) // 1 but for the last bit
+		}
+	}
+}
+
+// addRanks adds what a weight gives to the ranks of those with a part above 0, and returns what the first has. Equal
+// parts have equal ranks.
+func addRanks(found []candidate, weight float64, part func(candidate) float64) float64 {
+	places := make([]int, 0, len(found))
+	for i, c := range found {
+		if part(c) > 0 {
+			places = append(places, i)
+		}
+	}
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(part(found[b]), part(found[a])) })
+	rank := 0
+	for i, at := range places {
+		if i == 0 || part(found[at]) < part(found[places[i-1]]) {
+			rank = i + 1
+		}
+		found[at].Score += weight / float64(smoothing+rank)
+	}
+	return weight / (smoothing + 1)
+}

@@ -1,0 +1,204 @@
+package ranking
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/index"
+)
+
+// chunk is a candidate of the document of this name, with the weights of the query's terms.
+func chunk(document string, cosine float64, weights ...int) index.Candidate {
+	return index.Candidate{
+		Version: index.Version{Collection: "c", Document: document, Number: 1},
+		Length:  100, Weights: weights, Cosine: cosine,
+	}
+}
+
+// list is what an index of 1,000 chunks of 100 words answers to two terms, in 10 and in 100 of them.
+func list(weight float64, candidates ...index.Candidate) List {
+	statistics := index.Statistics{Chunks: 1000, Length: 100, Frequencies: []int{10, 100}}
+	return List{Result: index.Result{Candidates: candidates, Statistics: statistics}, Weight: weight}
+}
+
+// shown writes hits as a table: document, score, parts.
+func shown(hits []Hit) string {
+	var b strings.Builder
+	for _, h := range hits {
+		fmt.Fprintf(&b, "%s %.3f (%.3f %.3f)\n", h.Document, h.Score, h.Keyword, h.Semantic)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func lines(list ...string) string { return strings.Join(list, "\n") }
+
+func TestRank(t *testing.T) {
+	mixed := list(1, chunk("a", 0.9), chunk("b", 0.5, 1, 0), chunk("c", -0.2, 1, 1), chunk("d", 0.5, 0, 1))
+	other := list(1, chunk("x", 0.3), chunk("y", 0.2, 1, 0))
+	for _, c := range []struct {
+		name  string
+		query Query
+		lists []List
+		want  string
+	}{
+		{"by words", Query{Mode: Keyword}, []List{mixed}, lines(
+			"c 0.255 (0.255 0.000)", "b 0.186 (0.186 0.500)", "d 0.103 (0.103 0.500)")},
+		{"by meaning", Query{Mode: Semantic}, []List{mixed}, lines(
+			"a 0.900 (0.000 0.900)", "b 0.500 (0.186 0.500)", "d 0.500 (0.103 0.500)")},
+		// b: (1/12 + 1/12) / (2/11); d, third and second: (1/13 + 1/12) / (2/11)
+		{"by both", Query{Mode: Hybrid}, []List{mixed}, lines(
+			"b 0.917 (0.186 0.500)", "d 0.881 (0.103 0.500)", "c 0.500 (0.255 0.000)", "a 0.500 (0.000 0.900)")},
+		// c: (1/11) / (1.1/11); b: (1/12 + 0.1/12) / (1.1/11)
+		{"a weak model", Query{Mode: Hybrid}, []List{list(0.1, mixed.Candidates...)}, lines(
+			"b 0.917 (0.186 0.500)", "c 0.909 (0.255 0.000)", "d 0.853 (0.103 0.500)", "a 0.091 (0.000 0.900)")},
+		{"no vector", Query{Mode: Hybrid}, []List{list(0, mixed.Candidates...)}, lines(
+			"c 1.000 (0.255 0.000)", "b 0.917 (0.186 0.000)", "d 0.846 (0.103 0.000)")},
+		{"no vector, by meaning", Query{Mode: Semantic}, []List{list(0, mixed.Candidates...)}, ""},
+		{"no terms", Query{Mode: Hybrid}, []List{{
+			Result: index.Result{Candidates: []index.Candidate{chunk("a", 0.9), chunk("b", 0.1)}}, Weight: 0.1,
+		}}, lines("a 1.000 (0.000 0.900)", "b 0.917 (0.000 0.100)")},
+		{"two models, by meaning", Query{Mode: Semantic}, []List{mixed, other}, lines(
+			"a 1.000 (0.000 0.900)", "x 1.000 (0.000 0.300)", "b 0.917 (0.186 0.500)", "y 0.917 (0.186 0.200)",
+			"d 0.917 (0.103 0.500)")},
+		// of 2,000 chunks, the terms in 20 and 200
+		{"two models, by both", Query{Mode: Hybrid}, []List{mixed, other}, lines(
+			"b 0.917 (0.186 0.500)", "y 0.917 (0.186 0.200)", "d 0.851 (0.103 0.500)", "c 0.500 (0.256 0.000)",
+			"a 0.500 (0.000 0.900)", "x 0.500 (0.000 0.300)")},
+		{"scores from", Query{Mode: Keyword, MinScore: 0.15}, []List{mixed}, lines(
+			"c 0.255 (0.255 0.000)", "b 0.186 (0.186 0.500)")},
+		{"so many", Query{Mode: Keyword, Limit: 1}, []List{mixed}, "c 0.255 (0.255 0.000)"},
+		{"fewer than so many", Query{Mode: Keyword, Limit: 9}, []List{list(0, chunk("a", 0, 0, 1))},
+			"a 0.103 (0.103 0.000)"},
+		{"ties", Query{Mode: Keyword}, []List{list(0, chunk("b", 0, 1), chunk("c", 0, 1), chunk("a", 0, 1))}, lines(
+			"a 0.186 (0.186 0.000)", "b 0.186 (0.186 0.000)", "c 0.186 (0.186 0.000)")},
+		{"nothing", Query{Mode: Hybrid}, []List{{}}, ""},
+		{"no list", Query{Mode: Hybrid}, nil, ""},
+		{"what no index should say", Query{Mode: Semantic}, []List{
+			list(1, chunk("nan", math.NaN(), -1), chunk("inf", math.Inf(1), 1, 1, 1)),
+		}, "inf 1.000 (0.255 1.000)"},
+	} {
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, shown(Rank(c.query, c.lists))) })
+	}
+}
+
+// The figures are those of the formula, worked out by hand.
+func TestBM25(t *testing.T) {
+	corpus := together([]List{list(0)})
+	rare, common := math.Log(1+990.5/10.5), math.Log(1+900.5/100.5)
+	for _, c := range []struct {
+		name    string
+		weights []int
+		length  int
+		want    float64
+	}{
+		{"once, of mean length", []int{1, 0}, 100, rare * 1 / (1 + 1.5)},
+		{"twice", []int{2, 0}, 100, rare * 2 / (2 + 1.5)},
+		{"both", []int{1, 1}, 100, (rare + common) / 2.5},
+		{"long", []int{1, 0}, 300, rare / (1 + 1.5*(0.25+0.75*3))},
+		{"of no length", []int{1, 0}, 0, rare / (1 + 1.5*0.25)},
+		{"none", []int{0, 0}, 100, 0},
+		{"no weights", nil, 100, 0},
+		{"more weights than terms", []int{1, 0, 7}, 100, rare / 2.5},
+	} {
+		t.Run(c.name, func(t *testing.T) { assert.InDelta(t, c.want, corpus.bm25(c.weights, c.length), 1e-12) })
+	}
+}
+
+func TestStatisticsOfListsAreThoseOfAll(t *testing.T) {
+	part := func(chunks int, length float64, frequencies ...int) List {
+		return List{Result: index.Result{Statistics: index.Statistics{
+			Chunks: chunks, Length: length, Frequencies: frequencies,
+		}}}
+	}
+	assert.Equal(t, together([]List{part(40, 25, 6, 9)}), together([]List{part(10, 10, 4, 0), part(30, 30, 2, 9)}))
+	assert.Equal(t, together([]List{part(10, 10, 10)}), together([]List{part(10, 10, 99)}), "more than there are")
+	assert.Equal(t, together([]List{part(10, 10, 1)}), together([]List{part(10, 10, 0)}), "it was found")
+	assert.Equal(t, together([]List{part(0, 0, 1)}), together(nil).with(math.Log1p(1./3)))
+}
+
+func (c corpus) with(rarity float64) corpus { c.rarity = []float64{rarity}; return c }
+
+// lists draws lists of an index whose scores often tie.
+func lists() *rapid.Generator[[]List] {
+	return rapid.Custom(func(t *rapid.T) []List {
+		all := make([]List, rapid.IntRange(1, 3).Draw(t, "lists"))
+		for i := range all {
+			all[i] = list(rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "weight"))
+			for n := range rapid.IntRange(0, 12).Draw(t, "candidates") {
+				c := chunk(fmt.Sprintf("%d/%d", i, n), float64(rapid.IntRange(-2, 10).Draw(t, "cosine"))/10,
+					rapid.IntRange(0, 3).Draw(t, "first"), rapid.IntRange(0, 3).Draw(t, "second"))
+				c.Length = 50 * rapid.IntRange(1, 4).Draw(t, "length")
+				all[i].Candidates = append(all[i].Candidates, c)
+			}
+		}
+		return all
+	})
+}
+
+func query(t *rapid.T) Query {
+	return Query{Mode: rapid.SampledFrom([]Mode{Hybrid, Semantic, Keyword}).Draw(t, "mode")}
+}
+
+func TestHitsNeverRiseInScoreAndHaveOneOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, q := lists().Draw(t, "lists"), query(t)
+		hits := Rank(q, all)
+		for i, h := range hits {
+			assert.True(t, h.Score > 0 && h.Score <= 1, h)
+			assert.True(t, h.Keyword >= 0 && h.Keyword < 1 && h.Semantic >= 0 && h.Semantic <= 1, h)
+			assert.True(t, i == 0 || h.Score <= hits[i-1].Score, "%v after %v", h, hits[max(i-1, 0)])
+		}
+		for i := range all {
+			all[i].Candidates = rapid.Permutation(all[i].Candidates).Draw(t, "order")
+		}
+		assert.Equal(t, hits, Rank(q, rapid.Permutation(all).Draw(t, "order of lists")))
+	})
+}
+
+func TestLeastScoreAndLimitCutTheEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, q := lists().Draw(t, "lists"), query(t)
+		hits := Rank(q, all)
+		q.MinScore = rapid.Float64Range(0, 1).Draw(t, "least")
+		q.Limit = rapid.IntRange(0, 5).Draw(t, "limit")
+		want := slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return h.Score < q.MinScore })
+		if q.Limit > 0 {
+			want = want[:min(q.Limit, len(want))]
+		}
+		assert.Equal(t, want, Rank(q, all))
+	})
+}
+
+// A chunk that has more of what is asked is not worse for it: neither its score nor its place.
+func TestMoreOfWhatIsAskedIsNeverWorse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, q := lists().Draw(t, "lists"), query(t)
+		i := rapid.IntRange(0, len(all)-1).Draw(t, "list")
+		if len(all[i].Candidates) == 0 {
+			return
+		}
+		c := &all[i].Candidates[rapid.IntRange(0, len(all[i].Candidates)-1).Draw(t, "candidate")]
+		name := c.Document
+		before, scoreBefore := place(Rank(q, all), name)
+		c.Cosine += float64(rapid.IntRange(0, 5).Draw(t, "nearer")) / 10
+		c.Weights[0] += rapid.IntRange(0, 2).Draw(t, "more")
+		after, scoreAfter := place(Rank(q, all), name)
+		assert.LessOrEqual(t, after, before)
+		assert.GreaterOrEqual(t, scoreAfter, scoreBefore)
+	})
+}
+
+// place is where a document stands among the hits; behind them, if it is none.
+func place(hits []Hit, document string) (int, float64) {
+	at := slices.IndexFunc(hits, func(h Hit) bool { return h.Document == document })
+	if at < 0 {
+		return math.MaxInt, 0
+	}
+	return at, hits[at].Score
+}

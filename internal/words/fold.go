@@ -1,0 +1,96 @@
+package words
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// compatible writes a word in the one form that Unicode holds to be the same to a reader: full and half width,
+// ligatures, composed accents. Apostrophes become those that stemmers know. The result has at most longestTerm
+// characters.
+func compatible(word string) string {
+	if isPlain(word) {
+		return cut(word)
+	}
+	word = norm.NFKC.String(word)
+	word = strings.Map(func(r rune) rune {
+		switch {
+		case r == '’' || r == '＇':
+			return '\''
+		case unicode.Is(unicode.Cf, r): // soft hyphens, joiners: they change how a word looks
+			return -1
+		}
+		return unicode.ToLower(r) // what the form before hid, like the letters of ℡
+	}, word)
+	return cut(word)
+}
+
+// cut keeps the first characters.
+func cut(word string) string {
+	if len(word) <= longestTerm {
+		return word
+	}
+	n := 0
+	for i := range word {
+		if n++; n > longestTerm {
+			return word[:i]
+		}
+	}
+	return word
+}
+
+// letters of Latin scripts that Unicode does not divide into a letter and a mark.
+var letters = map[rune]string{
+	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'ı': "i", 'þ': "th", 'ħ': "h", 'ŧ': "t",
+}
+
+// fold takes diacritics away where people leave them out when they search, and what is no part of a word. Marks that
+// make another letter stay: those of Indic scripts and Kana, and of Cyrillic but for ё.
+func fold(word string) string {
+	if isPlain(word) && !strings.ContainsAny(word, "'.,") {
+		return word
+	}
+	word = norm.NFD.String(word)
+	var b strings.Builder
+	var last, letter rune // the last one that was kept, and the last one that is no mark
+	for _, r := range word {
+		mark := unicode.IsMark(r)
+		if !mark {
+			letter = r
+		}
+		switch to, is := letters[r]; {
+		case is:
+			b.WriteString(to)
+		case mark && dropped(letter, r):
+			continue
+		case mark || unicode.IsLetter(r) || unicode.IsNumber(r) || (r == '.' || r == ',') && unicode.IsNumber(last):
+			b.WriteRune(r)
+		}
+		last = r
+	}
+	return cut(norm.NFC.String(b.String()))
+}
+
+// dropped says whether a mark on a letter is left out.
+func dropped(letter, mark rune) bool {
+	switch {
+	case mark >= 0x0300 && mark <= 0x036F:
+		return letter == 'е' && mark == 0x0308 || !unicode.Is(unicode.Cyrillic, letter)
+	case unicode.In(mark, unicode.Hebrew, unicode.Arabic), mark >= 0x064B && mark <= 0x065F: // vowels
+		return true
+	}
+	return false
+}
+
+// isPlain says whether a word has ASCII characters only.
+func isPlain(word string) bool {
+	for i := range len(word) {
+		if word[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,209 @@
+// Package words turns text into the terms by which it is found. Documents and queries pass through the same analysis:
+// words by the rules of Unicode (UAX #29), lower case, reduced to their stems in the languages that have a stemmer,
+// without diacritics. Scripts written without spaces are indexed by pairs of characters.
+//
+// Positions are characters (Unicode code points) of the text, from 0; an end is exclusive. All functions are pure,
+// take any input, and work in time linear in its length.
+//
+// It must not know where texts come from, how they are indexed or ranked. It imports document and index, for the shapes
+// that it reads and makes.
+package words
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	segment "github.com/clipperhouse/uax29/v2/words"
+)
+
+// Word is a word of a text.
+type Word struct {
+	Term       string // as it is indexed
+	Start, End int
+	// Stop: it occurs in every text of its language. Its term is one of its own, apart from those of other words.
+	Stop bool
+	// Part: it is a single character of several written without spaces, whose pairs are words, too.
+	Part bool
+}
+
+// What is longer than these bounds, in characters, is no word that anybody searches: its beginning counts.
+const (
+	longestWord = 256 // as written, with its combining marks
+	longestTerm = 64
+)
+
+// stopMark begins the terms of stop words. No other term has it: it is no letter.
+const stopMark = "="
+
+// Analyze returns the words of a text in the order of their starts. The language is a code like "en" or "pt-BR"; of
+// one that is unknown or empty, words are neither reduced to stems nor told apart as stop words.
+func Analyze(text, language string) []Word {
+	a := analysis{grammar: grammarOf(language), terms: map[string]term{}}
+	at := 0
+	for tokens := segment.FromString(text); tokens.Next(); {
+		at = a.token(tokens.Value(), at)
+	}
+	a.endRun()
+	return a.found
+}
+
+// analysis is one pass over a text.
+type analysis struct {
+	grammar grammar
+	terms   map[string]term // of words that were met, as written
+	found   []Word
+	run     []letter // adjacent characters of a script without spaces
+	piece   piece
+}
+
+// letter is a character with the marks that follow it.
+type letter struct {
+	text       string
+	start, end int
+}
+
+// piece is the word that is being read: bytes of a token, and its place in the text.
+type piece struct {
+	from, start, end, length int
+	open                     bool
+}
+
+// token reads a token that begins at a character, and returns where it ends. A token is what Unicode holds to be one
+// word; it is divided further where people search for its parts.
+func (a *analysis) token(token string, at int) int {
+	if last := len(a.run) - 1; last >= 0 && a.run[last].end != at {
+		a.endRun()
+	}
+	joins := joiners(token, a.grammar.apostrophes)
+	for i := 0; i < len(token); at++ {
+		r, width := utf8.DecodeRuneInString(token[i:])
+		switch {
+		case Unspaced(r):
+			a.endPiece(token)
+			a.run = append(a.run, letter{token[i : i+width], at, at + 1})
+		case isMark(r) && len(a.run) > 0 && !a.piece.open:
+			a.extendRun(token[i:i+width], at)
+		case isWordCharacter(r) || a.piece.open && joins(i, r):
+			a.endRun()
+			a.piece.extend(i, at, width)
+		default:
+			a.endPiece(token)
+			a.endRun()
+		}
+		i += width
+	}
+	a.endPiece(token)
+	return at
+}
+
+// extend adds a character at a byte of the token.
+func (p *piece) extend(from, at, width int) {
+	if !p.open {
+		*p = piece{from: from, start: at, open: true}
+	}
+	if p.end = at + 1; p.end-p.start <= longestWord {
+		p.length += width
+	}
+}
+
+func (a *analysis) endPiece(token string) {
+	p := a.piece
+	a.piece = piece{}
+	if !p.open {
+		return
+	}
+	written := token[p.from : p.from+p.length]
+	t, met := a.terms[written]
+	if !met {
+		t = a.grammar.term(written)
+		a.terms[written] = t
+	}
+	if t.text != "" {
+		a.found = append(a.found, Word{Term: t.text, Start: p.start, End: p.end, Stop: t.stop})
+	}
+}
+
+// extendRun adds a mark to the last character of the run.
+func (a *analysis) extendRun(mark string, at int) {
+	last := &a.run[len(a.run)-1]
+	if last.end = at + 1; last.end-last.start <= longestTerm/4 {
+		last.text += mark
+	}
+}
+
+// endRun makes words of a run: pairs of its characters, and its characters.
+func (a *analysis) endRun() {
+	for i, l := range a.run {
+		a.add(l.text, l.start, l.end, len(a.run) > 1)
+		if i+1 < len(a.run) {
+			next := a.run[i+1]
+			a.add(l.text+next.text, l.start, next.end, false)
+		}
+	}
+	a.run = a.run[:0]
+}
+
+func (a *analysis) add(text string, start, end int, part bool) {
+	if term := fold(compatible(text)); term != "" {
+		a.found = append(a.found, Word{Term: term, Start: start, End: end, Part: part})
+	}
+}
+
+// withoutSpaces are the scripts whose words are not divided by spaces, or are whole phrases (Hangul).
+var withoutSpaces = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer,
+	unicode.Myanmar, unicode.Tibetan,
+}
+
+// Unspaced says whether a character is of a script whose words are not divided by spaces.
+func Unspaced(r rune) bool {
+	const firstOfThem = 0x0E00 // Thai
+	return r >= firstOfThem && !unicode.IsMark(r) && (unicode.In(r, withoutSpaces...) && unicode.IsLetter(r) ||
+		r == 'ー' || r >= 0xFF66 && r <= 0xFF9F) // the long vowel of two scripts; narrow Katakana
+}
+
+func isMark(r rune) bool { return unicode.IsMark(r) || unicode.Is(unicode.Cf, r) }
+
+func isWordCharacter(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	}
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || isMark(r)
+}
+
+// joiners says which characters of a token join what stands at both sides of them to one word, though they are neither
+// letters nor numbers. Points join the letters of an abbreviation like "U.S.A.", not the words of "example.com" nor of
+// a sentence whose space was lost; apostrophes join where the language writes one inside a word.
+func joiners(token string, apostrophes bool) func(at int, r rune) bool {
+	abbreviation := utf8.RuneCountInString(token) <= longestTerm && isAbbreviation(token)
+	return func(at int, r rune) bool {
+		switch r {
+		case '_', ':':
+			return false
+		case '.', '\u2024', '\ufe52', '\uff0e':
+			return abbreviation || between(token, at, r, unicode.IsNumber)
+		case '\'', '’', '＇':
+			return apostrophes
+		}
+		return true
+	}
+}
+
+// between says whether the characters next to the one at a byte are all of a kind.
+func between(token string, at int, r rune, is func(rune) bool) bool {
+	before, _ := utf8.DecodeLastRuneInString(token[:at])
+	after, _ := utf8.DecodeRuneInString(token[at+utf8.RuneLen(r):])
+	return is(before) && is(after)
+}
+
+// isAbbreviation says whether every second character is a point, and the others are letters.
+func isAbbreviation(token string) bool {
+	n := 0
+	for _, r := range token {
+		if point := r == '.'; point != (n%2 == 1) || !point && !unicode.IsLetter(r) {
+			return false
+		}
+		n++
+	}
+	return n > 2
+}

@@ -1,0 +1,243 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/document"
+	"agentplatform/internal/index"
+)
+
+// terms writes the words of a text: their terms, those of stop words with their mark, without single
+// characters of runs.
+func terms(text, language string) string {
+	var list []string
+	for _, w := range Analyze(text, language) {
+		if !w.Part {
+			list = append(list, w.Term)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func TestAnalyze(t *testing.T) {
+	for _, c := range []struct{ name, language, text, want string }{
+		{"stems", "en", "Running dogs", "run dog"},
+		{"code of a region", "en-GB", "Running dogs", "run dog"},
+		{"unknown language", "tlh", "Running dogs", "running dogs"},
+		{"no language", "", "the Running dogs", "the running dogs"},
+		{"stop words", "en", "The dog and the cat", "=the dog =and =the cat"},
+		{"stop words of one language", "de", "die Maschine", "=die maschin"},
+		{"the same letters elsewhere", "en", "die machine", "die machin"},
+		{"apostrophes, English", "en", "dog's don’t", "dog =dont"},
+		{"apostrophes, French", "fr", "l’avion d'économies", "=l avion =d econom"},
+		{"apostrophes, no language", "", "l'avion", "l avion"},
+		{"diacritics", "en", "naïve résumés Ångström", "naiv resum angstrom"},
+		{"without diacritics", "fr", "PREFEREES préférées", "prefere prefer"},
+		{"letters that are not divided", "de", "Straße Häuser", "strass haus"},
+		{"composed and not", "", "é e\u0301", "e e"},
+		{"Turkish", "tr", "İstanbul IŞIK kitapları", "istanbul isik kitap"},
+		{"Cyrillic keeps its letters", "ru", "ещё ёлка йод", "=еще елк йод"},
+		{"Indic marks are letters", "hi", "हिन्दी", "हिन्दी"},
+		{"Arabic vowels", "", "كِتَاب", "كتاب"},
+		{"numbers", "en", "3.14 1,000 x2 2024", "3.14 1,000 x2 2024"},
+		{"abbreviations", "en", "U.S.A. e.g.", "usa eg"},
+		{"points between words", "en", "example.com end.Start", "exampl com end start"},
+		{"names in code", "en", "max_active_seconds std::vector", "max activ second std vector"},
+		{"width and ligatures", "en", "ＡＢＣ ﬁnance", "abc financ"},
+		{"soft hyphens", "en", "hy\u00adphen", "hyphen"},
+		{"Chinese", "zh", "東京都。", "東京 京都"},
+		{"a single character", "zh", "猫", "猫"},
+		{"mixed", "ja", "価格a1です", "価格 a1 です"},
+		{"narrow and wide", "ja", "ｶﾅ カナ", "カナ カナ"},
+		{"Korean", "ko", "한국어 문", "한국 국어 문"},
+		{"Thai", "th", "ไทยง่าย", "ไท ทย ยง่ ง่า าย"},
+		{"nothing", "en", " \n—!? \x00 🚀", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, terms(c.text, c.language)) })
+	}
+}
+
+func TestAnalyzeSaysWhereWordsAre(t *testing.T) {
+	text := "Größe: l'été, 東京都 e\u0301t\u0301 x\U0001F680y"
+	var found []string
+	for _, w := range Analyze(text, "fr") {
+		found = append(found, string([]rune(text)[w.Start:w.End]))
+	}
+	assert.Equal(t, []string{"Größe", "l", "été", "東", "東京", "京", "京都", "都", "e\u0301t\u0301", "x", "y"}, found)
+}
+
+func TestWordsAreBounded(t *testing.T) {
+	for name, text := range map[string]string{
+		"a long word":     strings.Repeat("a", 1<<16),
+		"marks":           "a" + strings.Repeat("\u0301", 1<<16),
+		"marks on Thai":   "ก" + strings.Repeat("\u0e48", 1<<16),
+		"kept marks":      "क" + strings.Repeat("\u094d", 1<<16),
+		"ligatures":       strings.Repeat("\ufdfa", 1<<15),
+		"joiners":         strings.Repeat("a\u200d", 1<<15),
+		"marks and words": strings.Repeat("a"+strings.Repeat("\u0301", 300)+" ", 1<<8),
+		"points":          strings.Repeat("a.", 1<<15),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, w := range Analyze(text, "en") {
+				require.LessOrEqual(t, utf8.RuneCountInString(w.Term), longestTerm+len(stopMark))
+			}
+		})
+	}
+}
+
+func TestEveryListOfStopWordsIsOfALanguageWithAStemmer(t *testing.T) {
+	lists := stopWords()
+	require.Len(t, lists, 15)
+	for language, list := range lists {
+		assert.Contains(t, stemmers, language)
+		assert.Greater(t, len(list), 70, language)
+		for w := range list {
+			want := Word{Term: stopMark + w, End: utf8.RuneCountInString(w), Stop: true}
+			assert.Equal(t, []Word{want}, Analyze(w, language))
+		}
+	}
+}
+
+func TestLanguage(t *testing.T) {
+	for want, text := range map[string]string{
+		"en": "The contract ends when both parties have signed its termination, or when a year has passed.",
+		"de": "Der Vertrag endet, wenn beide Seiten die Auflösung unterschrieben haben oder ein Jahr vergangen ist.",
+		"fr": "Le contrat prend fin lorsque les deux parties ont signé sa résiliation, ou au bout d’un an.",
+		"es": "El contrato termina cuando ambas partes han firmado su rescisión o cuando ha pasado un año.",
+		"pl": "Umowa wygasa, gdy obie strony podpiszą jej rozwiązanie albo gdy minie rok od jej zawarcia.",
+		"ru": "Договор прекращается, когда обе стороны подписали его расторжение или прошёл год.",
+		"no": "Avtalen opphører når begge parter har undertegnet oppsigelsen, eller når det har gått et år.",
+		"ja": "契約は、両当事者が解約に署名したとき、または一年が経過したときに終了します。",
+		"zh": "合同在双方签署终止协议或一年期满时终止。",
+		"el": "Η σύμβαση λήγει όταν υπογράψουν και τα δύο μέρη ή όταν περάσει ένας χρόνος.",
+		"":   "12 + 34 = 46",
+	} {
+		assert.Equal(t, want, Language(text), text)
+	}
+	for text, want := range map[string]string{
+		"":                                   "",
+		"the theory of plates in a stream":   "en", // few letters, but words that only English has
+		"qwrt zxcv":                          "",
+		"x" + strings.Repeat("\u0301", 9000): "",
+	} {
+		assert.Equal(t, want, Language(text), "%.40q", text)
+	}
+}
+
+func TestLanguageIsOfMostOfTheText(t *testing.T) {
+	page := "Dieses Dokument wurde automatisch erstellt und ist ohne Unterschrift gültig. "
+	rest := "The contract ends when both parties have signed its termination, or when a year has passed. "
+	assert.Equal(t, "en", Language(strings.Repeat(page, 10)+strings.Repeat(rest, 1000)))
+	assert.LessOrEqual(t, utf8.RuneCountInString(sample(strings.Repeat(rest+"ü", 100_000))), samples*(sampleLength+1))
+}
+
+func TestChunkTerms(t *testing.T) {
+	list, length := ChunkTerms("Wings", "en", document.Chunk{
+		Heading: "Lift › Wing", Context: "Lift | Drag", Text: "The lift of wings in 東京都",
+	})
+	assert.Equal(t, []index.Term{
+		{Text: "wing", Weight: 3 + 2 + 1}, {Text: "lift", Weight: 2 + 1 + 1}, {Text: "drag", Weight: 1},
+		{Text: "=the", Weight: 1}, {Text: "=of", Weight: 1}, {Text: "=in", Weight: 1},
+		{Text: "東", Weight: 1}, {Text: "東京", Weight: 1}, {Text: "京", Weight: 1}, {Text: "京都", Weight: 1},
+		{Text: "都", Weight: 1},
+	}, list)
+	assert.Equal(t, 3+2*2+2+5+2, length, "characters of a run are counted as pairs")
+}
+
+func TestNotesOfAChunkAreBounded(t *testing.T) {
+	var long strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&long, "w%d ", i)
+	}
+	c := document.Chunk{Heading: long.String(), Context: long.String(), Text: "x"}
+	list, _ := ChunkTerms(long.String(), "en", c)
+	assert.Less(t, len(list), longestNote)
+}
+
+func TestQueryTerms(t *testing.T) {
+	for _, c := range []struct{ name, query, languages, want string }{
+		{"one language", "the running dogs", "en", "run dog running dogs"},
+		{"several", "Running machines", "en de", "run machin running machines"},
+		{"none", "the running dogs", "", "the running dogs"},
+		{"a stop word of one of them", "die machine", "en de", "die machin machine"},
+		{"stop words only", "to be or not to be", "en", "=to =be =or =not to be or not"},
+		{"stop words only, in one of them", "who is it", "en de", "=who =is =it who is it"},
+		{"characters", "東京都", "ja en", "東京 京都"},
+		{"a character", "猫", "ja", "猫"},
+		{"nothing", "?!", "en", ""},
+		{"five languages", "hauses", "en de fr es it", "haus hauses"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, c.want, strings.Join(QueryTerms(c.query, strings.Fields(c.languages)), " "))
+		})
+	}
+}
+
+// What is asked is found in what is indexed, whatever the language is taken for.
+func TestQueriesFindTheirOwnWords(t *testing.T) {
+	for _, text := range []string{"The Who", "to be or not to be", "flying machines", "東", "東京都", "don't", "U.S.A."} {
+		for _, language := range []string{"en", "de", "ja", ""} {
+			list, _ := ChunkTerms("", language, document.Chunk{Text: text})
+			indexed := map[string]bool{}
+			for _, term := range list {
+				indexed[term.Text] = true
+			}
+			found := false
+			for _, term := range QueryTerms(text, []string{"en", "de", "ja"}) {
+				found = found || indexed[term]
+			}
+			assert.True(t, found, "%q in %q", text, language)
+		}
+	}
+}
+
+func TestQueriesAreBounded(t *testing.T) {
+	var query strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&query, "w%d ", i)
+	}
+	assert.Len(t, QueryTerms(query.String(), []string{"en", "de"}), mostQueryTerms)
+}
+
+func FuzzAnalyze(f *testing.F) {
+	for _, text := range []string{
+		"The Running dogs' don’t U.S.A. a.b 3.14 foo_bar", "l'été", "東京都に住むa1ｶﾅー", "한국어 문장", "ไทยง่าย",
+		"हिन्दी", "İIıi", "e\u0301\u0301", "\u200d\u0301", "\xff\xfe", "\ufdfa℡ﬁ", "כ\"ל", "🇩🇪🇫🇷👩‍👩‍👧",
+	} {
+		for _, language := range []string{"en", "fr", "tr", ""} {
+			f.Add(text, language)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text, language string) {
+		found := Analyze(text, language)
+		assert.Equal(t, found, Analyze(text, language))
+		length, last := utf8.RuneCountInString(text), 0
+		for _, w := range found {
+			require.True(t, last <= w.Start && w.Start < w.End && w.End <= length, "%v of %d", w, length)
+			require.NotEmpty(t, w.Term)
+			require.LessOrEqual(t, utf8.RuneCountInString(w.Term), longestTerm+len(stopMark))
+			require.Equal(t, w.Stop, strings.HasPrefix(w.Term, stopMark))
+			last = w.Start
+		}
+		assert.Equal(t, Language(text), Language(text))
+		QueryTerms(text, []string{language, "en"})
+	})
+}
+
+func FuzzStemmers(f *testing.F) {
+	f.Add("universally")
+	f.Add("préférées")
+	f.Fuzz(func(t *testing.T, word string) {
+		for language := range stemmers {
+			for _, w := range Analyze(word, language) {
+				require.NotEmpty(t, w.Term)
+			}
+		}
+	})
+}
