@@ -1,0 +1,93 @@
+package diskindex
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"agentplatform/internal/index"
+)
+
+const (
+	// minDead is how many dead chunks are worth writing a file anew.
+	minDead = 256
+	// compactAtOnce is how many chunks are written at once then, which bounds the memory.
+	compactAtOnce = 256
+)
+
+// compact writes the file anew, without what is dead, if that is more than half of it. Queries go on meanwhile.
+func (c *collection) compact() error {
+	if c.state == nil {
+		return nil
+	}
+	if n := len(c.state.at) - c.state.live; n < minDead || n <= c.state.live {
+		return nil
+	}
+	s, err := c.state.rewrite(c.path+unfinished, c.name)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := os.Rename(s.file.Name(), c.path); err != nil {
+		return fmt.Errorf("diskindex: %w", errors.Join(err, s.file.Close()))
+	}
+	_ = c.state.file.Close()
+	c.state = s
+	// A crash may bring the former file back. It says the same, until the next change.
+	s.folderDue = syncFolder(filepath.Dir(c.path)) != nil
+	return nil
+}
+
+// rewrite makes a file with what is alive.
+func (s *state) rewrite(path, name string) (*state, error) {
+	out, err := create(path, name, s.dimensions)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{}
+	for slot := range s.at {
+		if s.versions[slot] == dead {
+			continue
+		}
+		if err = s.copy(uint32(slot), out, b); err != nil {
+			break
+		}
+		if len(b.entries) == compactAtOnce {
+			if err = out.add(b); err != nil {
+				break
+			}
+			b = &batch{}
+		}
+	}
+	if err == nil {
+		err = errors.Join(out.add(b), out.file.Sync())
+	}
+	if err != nil {
+		return nil, errors.Join(err, out.file.Close(), os.Remove(path))
+	}
+	return out, nil
+}
+
+func (s *state) copy(slot uint32, out *state, b *batch) error {
+	e := &entry{}
+	if err := s.read(slot, e, nil); err != nil {
+		return err
+	}
+	terms := make([]index.Term, 0, len(e.terms))
+	for _, t := range e.terms {
+		terms = append(terms, index.Term{Text: s.names[t.term], Weight: int(t.weight)})
+	}
+	e.fresh = nil
+	b.put(out, e, terms)
+	return nil
+}
+
+// add appends a batch, without a sync.
+func (s *state) add(b *batch) error {
+	if _, err := s.file.WriteAt(b.bytes, s.size); err != nil {
+		return fmt.Errorf("diskindex: %w", err)
+	}
+	return s.show(b)
+}

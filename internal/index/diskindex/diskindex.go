@@ -1,0 +1,156 @@
+// Package diskindex is the index port over files in one folder, for local use.
+//
+// Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
+// dead. One goroutine commits: it takes all waiting changes, appends them, syncs each file once, shows them to queries,
+// and only then responds. So a change is durable before its caller knows, and many share one sync. Whatever a kill
+// leaves half written at the end of a file is cut off when the file is read again.
+//
+// A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each
+// dimension of its vectors. Those used longest ago are forgotten when there are too many. All of a collection's words
+// and vectors are in the one file, so they cannot disagree.
+//
+// It must not know what a collection is for. It imports its port.
+package diskindex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+
+	"agentplatform/internal/index"
+)
+
+var (
+	// ErrInUse is wrapped by the error of Open if the folder is open already, here or in another process.
+	ErrInUse = errors.New("the folder is in use by another process")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("diskindex: the index is closed")
+)
+
+// Options are the options of Open. All may be zero.
+type Options struct {
+	// MaxChunks bounds how many chunks memory has of collections that nobody uses just now; 0: a million. A chunk
+	// takes about 400 bytes (of 512 dimensions and 120 words).
+	MaxChunks int
+	// MaxOpen bounds how many such collections there are, each an open file; 0: 256.
+	MaxOpen int
+}
+
+// Index is an open index. It must be closed.
+type Index struct {
+	dir       string
+	identity  string
+	lock      *os.File
+	maxChunks int
+	maxOpen   int
+
+	mu          sync.Mutex
+	collections map[string]*collection
+	uses        uint64
+
+	queue   chan *change
+	stopped sync.WaitGroup
+	turns   chan struct{} // of queries at once
+
+	sendMu sync.RWMutex // held for reading by whoever sends or asks, so that Close can wait for the last
+	closed bool
+}
+
+var _ index.Index = (*Index)(nil)
+
+// Open opens the index in a folder, and makes an empty one if there is none. The error wraps [ErrInUse], or is one of
+// the file system.
+func Open(dir string, o Options) (*Index, error) {
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	x := &Index{
+		dir: dir, lock: lock, collections: map[string]*collection{},
+		maxChunks: cmp.Or(o.MaxChunks, 1_000_000), maxOpen: cmp.Or(o.MaxOpen, 256),
+		queue: make(chan *change, maxGroup), turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+	}
+	if x.identity, err = identify(dir); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	x.stopped.Go(x.commitLoop)
+	return x, nil
+}
+
+// Identity names what is in the folder. It is another one when the folder was lost and made anew: then whoever noted
+// the former puts everything again.
+func (x *Index) Identity() string { return x.identity }
+
+// Close waits for the calls that have begun, and closes the files. Calls that begin later return [ErrClosed].
+func (x *Index) Close() error {
+	x.sendMu.Lock()
+	if x.closed {
+		x.sendMu.Unlock()
+		return nil
+	}
+	x.closed = true
+	close(x.queue)
+	x.sendMu.Unlock()
+	x.stopped.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.collections {
+		x.forget(c)
+	}
+	if err := x.lock.Close(); err != nil {
+		return fmt.Errorf("diskindex: %w", err)
+	}
+	return nil
+}
+
+// Put implements [index.Index].
+func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
+	if err := cmp.Or(ctx.Err(), index.CheckPut(v, dimensions, chunks)); err != nil {
+		return err
+	}
+	c := &change{kind: kindPut, version: v, dimensions: dimensions, chunks: chunks}
+	r := newRotation(dimensions)
+	for _, chunk := range chunks {
+		c.vectors = append(c.vectors, r.quantise(chunk.Vector))
+	}
+	return x.send(ctx, c)
+}
+
+// Remove implements [index.Index].
+func (x *Index) Remove(ctx context.Context, v index.Version) error {
+	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
+		return err
+	}
+	return x.send(ctx, &change{kind: kindRemove, version: v})
+}
+
+// Drop implements [index.Index].
+func (x *Index) Drop(ctx context.Context, collection string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return x.send(ctx, &change{kind: kindDrop, version: index.Version{Collection: collection}})
+}
+
+// send has a change made. If the context ends while it waits, the change is made or not: chunks must stay as they are
+// until then, so it returns only when the change is settled, which is soon.
+func (x *Index) send(ctx context.Context, c *change) error {
+	c.ctx, c.reply = ctx, make(chan error, 1)
+	x.sendMu.RLock()
+	if x.closed {
+		x.sendMu.RUnlock()
+		return ErrClosed
+	}
+	select {
+	case x.queue <- c:
+		x.sendMu.RUnlock()
+		return <-c.reply
+	case <-ctx.Done():
+		x.sendMu.RUnlock()
+		return ctx.Err()
+	}
+}

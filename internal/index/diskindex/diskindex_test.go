@@ -1,0 +1,89 @@
+package diskindex_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/index"
+	"agentplatform/internal/index/diskindex"
+	"agentplatform/internal/index/indextest"
+	"agentplatform/internal/index/memindex"
+)
+
+// folders remembers where each index of a test is.
+type folders struct {
+	mu      sync.Mutex
+	of      map[index.Index]string
+	options diskindex.Options
+}
+
+func (f *folders) open(t *testing.T, dir string) index.Index {
+	x, err := diskindex.Open(dir, f.options)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, x.Close()) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of == nil {
+		f.of = map[index.Index]string{}
+	}
+	f.of[x] = dir
+	return x
+}
+
+func (f *folders) where(x index.Index) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.of[x]
+}
+
+// harness has the files of a killed index copied, as they are at that moment.
+func (f *folders) harness() indextest.Harness {
+	return indextest.Harness{
+		Open: func(t *testing.T) index.Index { return f.open(t, t.TempDir()) },
+		Reopen: func(t *testing.T, x index.Index) index.Index {
+			require.NoError(t, x.(*diskindex.Index).Close())
+			return f.open(t, f.where(x))
+		},
+		Kill: func(t *testing.T, x index.Index) index.Index {
+			dir := t.TempDir()
+			copyFiles(t, f.where(x), dir)
+			return f.open(t, dir)
+		},
+	}
+}
+
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	require.NoError(t, err)
+	for _, e := range entries {
+		in, err := os.Open(filepath.Join(from, e.Name()))
+		require.NoError(t, err)
+		out, err := os.Create(filepath.Join(to, e.Name()))
+		require.NoError(t, err)
+		_, err = io.Copy(out, in)
+		require.NoError(t, err)
+		require.NoError(t, in.Close())
+		require.NoError(t, out.Close())
+	}
+}
+
+func TestContract(t *testing.T) {
+	indextest.Run(t, (&folders{}).harness())
+}
+
+func TestContractWhereMemoryHoldsOneCollection(t *testing.T) {
+	f := &folders{options: diskindex.Options{MaxOpen: 1, MaxChunks: 1}}
+	indextest.Run(t, f.harness())
+}
+
+func TestAgreesWithTheIndexInMemory(t *testing.T) {
+	other := indextest.Harness{Open: func(*testing.T) index.Index { return &memindex.Index{} }}
+	indextest.Agree(t, (&folders{}).harness(), other)
+}

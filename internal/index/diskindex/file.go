@@ -1,0 +1,211 @@
+package diskindex
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"agentplatform/internal/index"
+)
+
+// magic begins a collection's file; then come the dimensions (4 bytes), the length of the name (2), the name, and the
+// checksum of all that.
+const magic = "agentplatform index 1\n"
+
+func fileHeader(name string, dimensions int) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte(magic), uint32(dimensions))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(name)))
+	b = append(b, name...)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// create makes a collection's file, at a path that has none or an unfinished one.
+func create(path, name string, dimensions int) (*state, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("diskindex: %w", err)
+	}
+	header := fileHeader(name, dimensions)
+	_, err = f.Write(header)
+	if err = errors.Join(err, f.Sync(), syncFolder(filepath.Dir(path))); err != nil {
+		return nil, errors.Join(fmt.Errorf("diskindex: %w", err), f.Close())
+	}
+	s := newState(f, dimensions)
+	s.size = int64(len(header))
+	return s, nil
+}
+
+// load reads a collection's file. What was being written when the process ended is cut off. Nil: there is none.
+func load(path, name string) (*state, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("diskindex: %w", err)
+	}
+	s, err := loadFrom(f, name)
+	if err != nil || s == nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+func loadFrom(f *os.File, name string) (*state, error) {
+	in := bufio.NewReaderSize(f, 1<<20)
+	head := make([]byte, len(fileHeader(name, 0)))
+	if _, err := io.ReadFull(in, head); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil // it was being made: nothing was ever put
+	} else if err != nil {
+		return nil, fmt.Errorf("diskindex: %w", err)
+	}
+	dimensions := int(binary.LittleEndian.Uint32(head[len(magic):]))
+	if string(head) != string(fileHeader(name, dimensions)) || dimensions < 1 || dimensions > index.MaxDimensions {
+		return nil, fmt.Errorf("diskindex: %s is not the file of this collection", f.Name())
+	}
+	s := newState(f, dimensions)
+	s.size = int64(len(head))
+	var e entry
+	for payload := []byte(nil); ; {
+		var err error
+		if payload, err = next(in, payload); err == nil {
+			err = s.replay(payload, &e)
+		}
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		if errors.Is(err, errTorn) {
+			return s, s.cut()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("diskindex: %w", err)
+		}
+		s.size += int64(recordHeader + len(payload))
+	}
+}
+
+// next reads a record's payload into a buffer, which grows. The error is io.EOF at the end, errTorn where no whole
+// record follows, or one of the file system.
+func next(in *bufio.Reader, payload []byte) ([]byte, error) {
+	var head [recordHeader]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return payload, torn(err, io.ErrUnexpectedEOF)
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	if size == 0 || size > maxRecord {
+		return payload, errTorn
+	}
+	if cap(payload) < int(size) {
+		payload = make([]byte, size, 2*size)
+	}
+	payload = payload[:size]
+	if _, err := io.ReadFull(in, payload); err != nil {
+		return payload, torn(torn(err, io.ErrUnexpectedEOF), io.EOF)
+	}
+	if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return payload, errTorn
+	}
+	return payload, nil
+}
+
+// torn says that err is a cut record if it is the given end.
+func torn(err, end error) error {
+	if errors.Is(err, end) {
+		return errTorn
+	}
+	return err
+}
+
+func (s *state) replay(payload []byte, e *entry) error {
+	r := &reader{rest: payload}
+	switch r.bytes(1)[0] {
+	case kindPut:
+		e.vector(r, s.dimensions, s.rotation.words())
+		e.tail(r)
+		if r.torn || !s.knows(e) {
+			return errTorn
+		}
+		return s.put(e, s.size, recordHeader+len(payload))
+	case kindRemove:
+		document, number := string(r.text()), int(r.uvarint())
+		if r.torn {
+			return errTorn
+		}
+		return s.remove(document, number)
+	}
+	return errTorn
+}
+
+// knows says whether all terms of an entry have names. A file that was not written by this package may say others.
+func (s *state) knows(e *entry) bool {
+	return len(e.terms) == 0 || int(e.terms[len(e.terms)-1].term) < len(s.names)+len(e.fresh)
+}
+
+// cut removes what follows the last whole record.
+func (s *state) cut() error {
+	if err := errors.Join(s.file.Truncate(s.size), s.file.Sync()); err != nil {
+		return fmt.Errorf("diskindex: %w", err)
+	}
+	return nil
+}
+
+// record reads the record of a slot into a buffer, which grows.
+func (s *state) record(slot uint32, buffer []byte) ([]byte, error) {
+	return s.readAt(buffer, s.at[slot], int(s.sizes[slot]))
+}
+
+// head reads the record of a slot up to the end of its vector.
+func (s *state) head(slot uint32, buffer []byte) ([]byte, error) {
+	return s.readAt(buffer, s.at[slot], vectorAt+vectorHeader+s.dimensions)
+}
+
+func (s *state) readAt(buffer []byte, at int64, size int) ([]byte, error) {
+	if cap(buffer) < size {
+		buffer = make([]byte, size, 2*size)
+	}
+	buffer = buffer[:size]
+	if _, err := s.file.ReadAt(buffer, at); err != nil {
+		return nil, fmt.Errorf("diskindex: %w", err)
+	}
+	return buffer, nil
+}
+
+// read reads the entry of a slot. A buffer may be given.
+func (s *state) read(slot uint32, e *entry, buffer []byte) error {
+	b, err := s.record(slot, buffer)
+	if err != nil {
+		return err
+	}
+	return s.decode(b, e)
+}
+
+func (s *state) decode(record []byte, e *entry) error {
+	r := &reader{rest: record[vectorAt:]}
+	e.vector(r, s.dimensions, s.rotation.words())
+	e.tail(r)
+	if r.torn {
+		return fmt.Errorf("diskindex: %w", errTorn)
+	}
+	return nil
+}
+
+// cosine is the product of a probe with the vector of a record, or of the beginning of one.
+func (s *state) cosine(p *probe, record []byte) float64 {
+	scale := math.Float32frombits(binary.LittleEndian.Uint32(record[vectorAt:]))
+	values := record[vectorAt+vectorHeader:]
+	return p.cosine(scale, values[:s.dimensions])
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

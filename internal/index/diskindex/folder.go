@@ -1,0 +1,79 @@
+package diskindex
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	suffix       = ".collection"
+	unfinished   = ".tmp"
+	identityFile = "identity"
+	lockFile     = "lock"
+	// format begins the identity. A folder of another format is emptied: all in it is derived.
+	format = "1-"
+)
+
+func lockFolder(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("diskindex: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("diskindex: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("diskindex: open %s: %w", dir, ErrInUse)
+		}
+		return nil, fmt.Errorf("diskindex: lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// identify returns the folder's identity. A folder without one is emptied and gets one, which is written last.
+func identify(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, identityFile))
+	if err == nil && strings.HasPrefix(string(b), format) {
+		return string(b), sweep(dir, unfinished)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("diskindex: %w", err)
+	}
+	if err := errors.Join(sweep(dir, unfinished), sweep(dir, suffix)); err != nil {
+		return "", err
+	}
+	id := format + rand.Text()
+	return id, writeWhole(filepath.Join(dir, identityFile), []byte(id))
+}
+
+// sweep removes the files whose names end so.
+func sweep(dir, suffix string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	for _, name := range names {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// writeWhole writes a file such that it is there with all its bytes or not at all.
+func writeWhole(path string, b []byte) error {
+	f, err := os.Create(path + unfinished)
+	if err != nil {
+		return fmt.Errorf("diskindex: %w", err)
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = errors.Join(os.Rename(f.Name(), path), syncFolder(filepath.Dir(path)))
+	}
+	if err != nil {
+		return fmt.Errorf("diskindex: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// Package memindex is the index port in memory, for the simulator and for tests: exact, and as simple as can be. It
+// looks at every chunk of the asked collections.
+//
+// It imports its port.
+package memindex
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"agentplatform/internal/index"
+)
+
+// Index keeps chunks in maps. The zero value is ready.
+type Index struct {
+	mu          sync.Mutex
+	collections map[string]*collection
+}
+
+type collection struct {
+	dimensions int
+	chunks     map[key]index.Chunk
+}
+
+type key struct {
+	document string
+	number   int
+	chunk    int
+}
+
+var _ index.Index = (*Index)(nil)
+
+// Put implements [index.Index].
+func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
+	if err := cmp.Or(ctx.Err(), index.CheckPut(v, dimensions, chunks)); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.collections == nil {
+		x.collections = map[string]*collection{}
+	}
+	c := x.collections[v.Collection]
+	if c == nil {
+		c = &collection{dimensions: dimensions, chunks: map[key]index.Chunk{}}
+		x.collections[v.Collection] = c
+	}
+	if c.dimensions != dimensions {
+		return index.OtherDimensions(c.dimensions, dimensions)
+	}
+	for _, chunk := range chunks {
+		chunk.Terms, chunk.Vector = slices.Clone(chunk.Terms), slices.Clone(chunk.Vector)
+		c.chunks[key{v.Document, v.Number, chunk.Index}] = chunk
+	}
+	return nil
+}
+
+// Remove implements [index.Index].
+func (x *Index) Remove(ctx context.Context, v index.Version) error {
+	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if c := x.collections[v.Collection]; c != nil {
+		maps.DeleteFunc(c.chunks, func(k key, _ index.Chunk) bool {
+			return k.document == v.Document && k.number == v.Number
+		})
+	}
+	return nil
+}
+
+// Drop implements [index.Index].
+func (x *Index) Drop(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.collections, name)
+	return nil
+}
+
+// Query implements [index.Index].
+func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) {
+	if err := cmp.Or(ctx.Err(), q.Check()); err != nil {
+		return index.Result{}, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	byWords, byVector, statistics := x.scan(q)
+	score := func(c index.Candidate) float64 { return bm25(c, statistics) }
+	cosine := func(c index.Candidate) float64 { return c.Cosine }
+	chosen := map[index.Version]map[int]bool{}
+	var r []index.Candidate
+	for _, c := range slices.Concat(best(byWords, q.Limit, score), best(byVector, q.Limit, cosine)) {
+		if chosen[c.Version] == nil {
+			chosen[c.Version] = map[int]bool{}
+		}
+		if !chosen[c.Version][c.Index] {
+			chosen[c.Version][c.Index] = true
+			r = append(r, c)
+		}
+	}
+	return index.Result{Candidates: r, Statistics: statistics}, nil
+}
+
+// scan returns the chunks that have a word of the query, those that have a vector like the query's, and what is to be
+// known of all of them.
+func (x *Index) scan(q index.Query) (byWords, byVector []index.Candidate, s index.Statistics) {
+	s.Frequencies = make([]int, len(q.Terms))
+	length := 0
+	for _, name := range distinct(q.Collections) {
+		c := x.collections[name]
+		if c == nil {
+			continue
+		}
+		for k, chunk := range c.chunks {
+			s.Chunks++
+			length += chunk.Length
+			found := candidate(index.Version{Collection: name, Document: k.document, Number: k.number}, chunk, q)
+			for i, w := range found.Weights {
+				s.Frequencies[i] += min(w, 1)
+			}
+			if len(q.Documents) > 0 && !slices.Contains(q.Documents, k.document) {
+				continue
+			}
+			if len(q.Terms) > 0 && slices.Max(found.Weights) > 0 {
+				byWords = append(byWords, found)
+			}
+			if len(q.Vector) == c.dimensions {
+				byVector = append(byVector, found)
+			}
+		}
+	}
+	if s.Chunks > 0 {
+		s.Length = float64(length) / float64(s.Chunks)
+	}
+	return byWords, byVector, s
+}
+
+func distinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+func candidate(v index.Version, chunk index.Chunk, q index.Query) index.Candidate {
+	c := index.Candidate{Version: v, Index: chunk.Index, Length: chunk.Length, Weights: make([]int, len(q.Terms))}
+	for _, t := range chunk.Terms {
+		if i := slices.Index(q.Terms, t.Text); i >= 0 {
+			c.Weights[i] = t.Weight
+		}
+	}
+	if len(q.Vector) == len(chunk.Vector) {
+		for i, v := range chunk.Vector {
+			c.Cosine += float64(v) * float64(q.Vector[i])
+		}
+	}
+	return c
+}
+
+// best returns the limit candidates of the highest scores; of equal ones those whose names come first.
+func best(all []index.Candidate, limit int, score func(index.Candidate) float64) []index.Candidate {
+	slices.SortFunc(all, func(a, b index.Candidate) int {
+		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(a.Collection, b.Collection),
+			cmp.Compare(a.Document, b.Document), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))
+	})
+	return all[:min(limit, len(all))]
+}
+
+func bm25(c index.Candidate, s index.Statistics) float64 {
+	const k1, b = 1.2, 0.75
+	sum, n := 0.0, float64(s.Chunks)
+	for i, weight := range c.Weights {
+		w, df := float64(weight), float64(s.Frequencies[i])
+		length := k1 * (1 - b + b*float64(c.Length)/max(s.Length, 1))
+		sum += math.Log(1+(n-df+0.5)/(df+0.5)) * w * (k1 + 1) / (w + length)
+	}
+	return sum
+}
+
+// Versions are those of which there are chunks, in order.
+func (x *Index) Versions() []index.Version {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	there := map[index.Version]bool{}
+	for name, c := range x.collections {
+		for k := range c.chunks {
+			there[index.Version{Collection: name, Document: k.document, Number: k.number}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(there), func(a, b index.Version) int {
+		return cmp.Or(cmp.Compare(a.Collection, b.Collection), cmp.Compare(a.Document, b.Document),
+			cmp.Compare(a.Number, b.Number))
+	})
+}
