@@ -1,0 +1,219 @@
+package embedding
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"agentplatform/internal/host"
+)
+
+// Limits are what an endpoint takes.
+type Limits struct {
+	Texts      int           // of one call
+	Bytes      int           // of all texts of one call, unless it has only one
+	Characters int           // of a text; a longer one is cut
+	Calls      int           // at once for one request; 0: one
+	Timeout    time.Duration // of one call
+}
+
+// Call sends texts to an endpoint, in one request that keeps within the limits. Its error is an [Error]; one of kind
+// [TooLong] has it called again with less. Its reply is what the endpoint sent: nothing of it is checked yet.
+type Call func(ctx context.Context, r Request) (Reply, error)
+
+// InBatches embeds texts by calls that an endpoint takes. It cuts what is too long, checks every reply, and scales the
+// vectors to unit length. A batch that the endpoint calls too large is halved until it is one text, and that text is
+// cut to half as often as the endpoint calls it too long, down to 200 characters, which is some ten calls a text at
+// most. No call is repeated otherwise: retries are the caller's.
+//
+// A reply is an [Error] of kind [Malformed] unless it has a vector for each text, all of the same dimensions, those
+// that were asked for, at most [MaxDimensions], with finite numbers of which not all are 0. What it says of tokens
+// counts as far as it can be true.
+func InBatches(ctx context.Context, r Request, l Limits, call Call) (Reply, error) {
+	s := &sender{request: r, limits: l, call: call}
+	if err := s.check(); err != nil {
+		return Reply{}, err
+	}
+	texts := make([]string, len(r.Texts))
+	for i, t := range r.Texts {
+		texts[i] = Cut(t, l.Characters)
+	}
+	vectors, err := s.sendAll(ctx, batches(texts, l))
+	if err == nil {
+		err = alike(vectors)
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err() // whatever it made of the calls
+	}
+	if err != nil {
+		return Reply{Tokens: s.tokens.Load()}, err
+	}
+	return Reply{Vectors: vectors, Tokens: s.tokens.Load()}, nil
+}
+
+// leastCut is the length to which a text may be cut, in characters: less of it would say nothing about the rest.
+const leastCut = 200
+
+// Cut returns a text's first characters, at most so many.
+func Cut(text string, characters int) string {
+	if len(text) <= characters {
+		return text
+	}
+	for at := range text {
+		if characters == 0 {
+			return text[:at]
+		}
+		characters--
+	}
+	return text
+}
+
+// sender embeds the texts of one request.
+type sender struct {
+	request Request
+	limits  Limits
+	call    Call
+	tokens  atomic.Int64
+}
+
+func (s *sender) check() error {
+	if d := s.request.Dimensions; d < 0 || d > MaxDimensions {
+		return Fail(BadRequest, "a vector cannot have %d dimensions, at most %d", d, MaxDimensions)
+	}
+	for i, t := range s.request.Texts {
+		if strings.TrimSpace(t) == "" {
+			return Fail(BadRequest, "text %d of %d is blank", i+1, len(s.request.Texts))
+		}
+	}
+	return nil
+}
+
+// batches splits texts, in order, into those of one call each.
+func batches(texts []string, l Limits) (all [][]string) {
+	from, size := 0, 0
+	for i, t := range texts {
+		if i > from && (i-from == l.Texts || size+len(t) > l.Bytes) {
+			all = append(all, texts[from:i])
+			from, size = i, 0
+		}
+		size += len(t)
+	}
+	if from < len(texts) {
+		all = append(all, texts[from:])
+	}
+	return all
+}
+
+// sendAll sends the batches, some at once. The first failure ends all calls.
+func (s *sender) sendAll(ctx context.Context, batches [][]string) ([][]float32, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	replies := make([][][]float32, len(batches))
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(batches)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+			vectors, err := s.send(ctx, batches[i])
+			if err != nil {
+				cancel(err)
+			}
+			replies[i] = vectors
+		}
+	}
+	together(min(max(s.limits.Calls, 1), len(batches)), work)
+	return slices.Concat(replies...), context.Cause(ctx)
+}
+
+// together runs a function in so many goroutines and returns when all have ended; a panic of one is then the caller's.
+func together(count int, work func()) {
+	if count == 1 {
+		work()
+		return
+	}
+	died := make([]*host.Panic, count)
+	var all sync.WaitGroup
+	for i := range died {
+		all.Go(func() { died[i] = host.Catch(work) })
+	}
+	all.Wait()
+	for _, p := range died {
+		p.Again()
+	}
+}
+
+// send embeds the texts of a batch, in as few calls as the endpoint takes.
+func (s *sender) send(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors, err := s.once(ctx, texts)
+	if KindOf(err) != TooLong {
+		return vectors, err
+	}
+	if half := len(texts) / 2; half > 0 {
+		first, err := s.send(ctx, texts[:half])
+		if err != nil {
+			return nil, err
+		}
+		second, err := s.send(ctx, texts[half:])
+		return append(first, second...), err
+	}
+	characters := utf8.RuneCountInString(texts[0])
+	if characters <= leastCut {
+		return nil, err
+	}
+	return s.send(ctx, []string{Cut(texts[0], max(characters/2, leastCut))})
+}
+
+// once makes one call and checks the reply.
+func (s *sender) once(ctx context.Context, texts []string) ([][]float32, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Timeout)
+	defer cancel()
+	r := s.request
+	r.Texts = texts
+	reply, err := s.call(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s.tokens.Add(believable(reply.Tokens, texts))
+	if len(reply.Vectors) != len(texts) {
+		return nil, malformed("%d vectors for %d texts", len(reply.Vectors), len(texts))
+	}
+	for _, v := range reply.Vectors {
+		switch asked := r.Dimensions; {
+		case len(v) == 0, len(v) > MaxDimensions:
+			return nil, malformed("a vector of %d dimensions", len(v))
+		case asked > 0 && len(v) != asked:
+			return nil, malformed("vectors of %d dimensions, where %d were asked for", len(v), asked)
+		case !Unit(v):
+			return nil, malformed("a vector that points nowhere")
+		}
+	}
+	return reply.Vectors, nil
+}
+
+func malformed(format string, args ...any) error {
+	return Fail(Malformed, "the embedding model's provider sent "+format, args...)
+}
+
+// alike checks what no single call shows: vectors of one request can be compared with each other.
+func alike(vectors [][]float32) error {
+	for _, v := range vectors {
+		if len(v) != len(vectors[0]) {
+			return malformed("vectors of %d and of %d dimensions", len(vectors[0]), len(v))
+		}
+	}
+	return nil
+}
+
+// framing is how many tokens a model may put around a text.
+const framing = 16
+
+// believable clips a claim of tokens: each stands for a byte at least, besides those put around a text.
+func believable(claim int64, texts []string) int64 {
+	most := int64(0)
+	for _, t := range texts {
+		most += int64(len(t)) + framing
+	}
+	return min(max(claim, 0), most)
+}

@@ -1,0 +1,140 @@
+// Package bedrockembedding implements the embedding port with Amazon Bedrock's InvokeModel: Amazon Titan Text
+// Embeddings V2 and Cohere Embed 3 and 4.
+//
+// A model's name is a model id or the id of an inference profile of one (eu.cohere.embed-v4:0). Retries are the
+// caller's. The package must not know documents or indexes. It imports its port, providerhttp and the AWS SDK.
+package bedrockembedding
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/providerhttp"
+)
+
+// Model calls Bedrock in one Region. It is safe for concurrent use.
+type Model struct{ client *bedrockruntime.Client }
+
+// New makes the model from the configuration of an AWS account.
+func New(account aws.Config) *Model {
+	return &Model{bedrockruntime.NewFromConfig(account,
+		func(o *bedrockruntime.Options) { o.Retryer = aws.NopRetryer{} })}
+}
+
+// Lexical is false: all of these are models of meaning.
+func (*Model) Lexical() bool { return false }
+
+// Embed asks Bedrock, in as many requests as the model needs.
+func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	f, err := familyOf(r)
+	if err != nil {
+		return embedding.Reply{}, err
+	}
+	return embedding.InBatches(ctx, r, f.limits,
+		func(ctx context.Context, r embedding.Request) (embedding.Reply, error) { return m.call(ctx, f, r) })
+}
+
+// call makes one request. Its error may be shown.
+func (m *Model) call(ctx context.Context, f family, r embedding.Request) (embedding.Reply, error) {
+	body, err := json.Marshal(f.request(r))
+	if err != nil {
+		return embedding.Reply{}, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
+	}
+	out, err := m.client.InvokeModel(ctx, &bedrockruntime.InvokeModelInput{
+		ModelId: &r.Name, Body: body,
+		ContentType: aws.String("application/json"), Accept: aws.String("application/json"),
+	}, func(o *bedrockruntime.Options) { o.HTTPClient = bounded{o.HTTPClient, r} })
+	if err != nil {
+		return embedding.Reply{}, failure(err)
+	}
+	reply, err := f.read(out.Body, r)
+	if reply.Tokens == 0 {
+		reply.Tokens = counted(out)
+	}
+	return reply, err
+}
+
+// counted is the number of tokens in the response's header, where a model's body does not say it.
+func counted(out *bedrockruntime.InvokeModelOutput) int64 {
+	answer, ok := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
+	if !ok {
+		return 0
+	}
+	n, _ := strconv.ParseInt(answer.Header.Get("X-Amzn-Bedrock-Input-Token-Count"), 10, 64)
+	return n
+}
+
+// bounded lets the SDK, which reads bodies to their end, read no more than a reply may have.
+//
+// It also sends a copy of the request's body: the SDK closes its own as soon as the response begins, and where the
+// transport looks just then whether more of it comes, it takes that for a failure and closes the connection.
+type bounded struct {
+	bedrockruntime.HTTPClient
+
+	request embedding.Request
+}
+
+func (b bounded) Do(r *http.Request) (*http.Response, error) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	asked := r.WithContext(r.Context())
+	asked.Body = io.NopCloser(bytes.NewReader(sent))
+	answer, err := b.HTTPClient.Do(asked)
+	if answer != nil {
+		answer.Body = body{embedding.Bounded(answer.Body, b.request), answer.Body}
+	}
+	return answer, err
+}
+
+type body struct {
+	io.Reader
+	io.Closer
+}
+
+// failure turns an SDK error into an [embedding.Error].
+func failure(err error) error {
+	var answered *awshttp.ResponseError
+	switch {
+	case errors.Is(err, embedding.ErrTooLarge):
+		return embedding.Fail(embedding.Malformed, "the embedding model's provider sent a reply that does not end")
+	case !errors.As(err, &answered) || answered.Response == nil || answered.HTTPStatusCode() == 0:
+		return embedding.Unreachable(err)
+	case answered.HTTPStatusCode() < http.StatusBadRequest: // the SDK could not read what came
+		return embedding.Unreachable(err)
+	}
+	status, words := answered.HTTPStatusCode(), ""
+	var said smithy.APIError
+	if errors.As(err, &said) {
+		words = said.ErrorMessage()
+		switch said.ErrorCode() {
+		case "ThrottlingException", "ModelNotReadyException", "ServiceQuotaExceededException":
+			status = http.StatusTooManyRequests
+		}
+	}
+	asked := answered.Response.Request
+	sent := http.Header{"Token": asked.Header.Values("X-Amz-Security-Token")}
+	for _, part := range signed.FindAllStringSubmatch(asked.Header.Get("Authorization"), -1) {
+		sent.Add("Signed", part[1])
+	}
+	failed := embedding.FromHTTP(status, providerhttp.RetryAfter(answered.Response.Header), words)
+	return embedding.Redact(failed, asked.URL.String(), sent)
+}
+
+// signed matches the parts of a signature that identify us: the access key id and the signature itself.
+var signed = regexp.MustCompile(`(?:Credential|Signature)=([^/,\s]+)`)

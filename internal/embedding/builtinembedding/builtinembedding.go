@@ -1,0 +1,101 @@
+// Package builtinembedding implements the embedding port without any model: the vector of a text is made of hashes of
+// its words and of pieces of them. It needs no network, no files and no settings, and gives the same vectors
+// everywhere.
+//
+// It is lexical, not semantic: texts are alike that share words, or words of like spelling (other forms of a word,
+// parts of compounds, misspellings). It knows no synonyms, no word order and no other language's word for a thing, and
+// does not replace a model that does. It is there so that every deployment can search, and so that tests need no
+// provider.
+//
+// It must not know documents or indexes. It imports its port and Unicode's normal forms.
+package builtinembedding
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+
+	"agentplatform/internal/embedding"
+)
+
+// Name is the only model there is. Vectors of different names cannot be compared: whoever changes what a text's vector
+// is changes the name.
+const Name = "lexical-1"
+
+// Dimensions are those of a vector unless others are asked for.
+const Dimensions = 512
+
+// maxCharacters limits the text of a vector; what follows is cut.
+const maxCharacters = 100_000
+
+// Model makes vectors of hashes. The zero value is ready.
+type Model struct{}
+
+// New makes the model.
+func New() Model { return Model{} }
+
+// Lexical is true.
+func (Model) Lexical() bool { return true }
+
+// Embed makes the vectors. It counts no tokens, as none are paid for.
+func (Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	dimensions := cmp.Or(r.Dimensions, Dimensions)
+	switch {
+	case r.Name != Name:
+		return embedding.Reply{}, embedding.Fail(embedding.Unknown, "the only model of builtin is %s", Name)
+	case dimensions < embedding.LeastDimensions || dimensions > embedding.MaxDimensions:
+		return embedding.Reply{}, embedding.Fail(embedding.BadRequest, "%s has %d to %d dimensions, not %d", Name,
+			embedding.LeastDimensions, embedding.MaxDimensions, dimensions)
+	}
+	vectors := make([][]float32, 0, len(r.Texts))
+	for _, text := range r.Texts {
+		if err := ctx.Err(); err != nil {
+			return embedding.Reply{}, err
+		}
+		vectors = append(vectors, vector(embedding.Cut(text, maxCharacters), dimensions))
+	}
+	return embedding.Reply{Vectors: vectors}, nil
+}
+
+// What features count for beside a long word. Pieces of words find other forms of them. Short words are mostly those
+// that every text of their language has.
+const (
+	pieceWeight = 0.2
+	shortWeight = 0.3
+)
+
+// vector adds up the words of a text, each by the logarithm of how often it occurs, and their pieces. The words are in
+// order, so that equal texts have equal vectors to the last bit.
+func vector(text string, dimensions int) []float32 {
+	counts := map[string]int{}
+	for _, w := range words(text) {
+		counts[w]++
+	}
+	v := make([]float32, dimensions)
+	var pieces []uint64
+	for _, w := range slices.Sorted(maps.Keys(counts)) {
+		weight := 1 + math.Log(float64(counts[w]))
+		if isShort(w) {
+			weight *= shortWeight
+		}
+		add(v, hash(wholeWord, w), weight)
+		pieces = appendPieces(pieces[:0], w)
+		for _, p := range pieces {
+			add(v, p, weight*pieceWeight)
+		}
+	}
+	if !embedding.Unit(v) { // no letter and no digit, or features that cancel each other out
+		v[hash(wholeWord, "")%uint64(dimensions)] = 1
+	}
+	return v
+}
+
+// add adds a feature in the place and with the sign that its hash says.
+func add(v []float32, h uint64, weight float64) {
+	if h>>63 != 0 {
+		weight = -weight
+	}
+	v[h%uint64(len(v))] += float32(weight)
+}

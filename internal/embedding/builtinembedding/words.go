@@ -1,0 +1,108 @@
+package builtinembedding
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// words are the words of a text: runs of letters, digits and the marks of scripts that have some, in lower case,
+// without accents. Documents and queries pass through it alike, whatever their language.
+func words(text string) []string {
+	if !isASCII(text) {
+		text = strings.Map(withoutAccent, norm.NFKD.String(text))
+	}
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	})
+}
+
+// withoutAccent drops the combining accents of Latin, Greek and Cyrillic letters; other scripts have vowels as marks.
+func withoutAccent(r rune) rune {
+	if r >= 0x300 && r <= 0x36f {
+		return -1
+	}
+	return r
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// ideographs is the first character of the scripts that write a word in one or two characters, mostly without spaces.
+const ideographs = 0x2e80
+
+// isShort says whether a word is of at most three letters, of a script that writes words in letters.
+func isShort(word string) bool {
+	letters := 0
+	for _, r := range word {
+		if letters++; letters > 3 || r >= ideographs || !unicode.IsLetter(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// The pieces of a word have so many characters, of which the first or last may be its border.
+const (
+	shortestPiece        = 3
+	shortestOfIdeographs = 2
+	longestPiece         = 5
+	border               = ' '
+)
+
+// appendPieces appends the hashes of a word's pieces.
+func appendPieces(hashes []uint64, word string) []uint64 {
+	var space [64]rune
+	runes := append(space[:0], border)
+	for _, r := range word {
+		runes = append(runes, r)
+	}
+	runes = append(runes, border)
+	shortest := shortestPiece
+	if runes[1] >= ideographs {
+		shortest = shortestOfIdeographs
+	}
+	for from := range runes {
+		h := uint64(pieceOfWord)
+		for i, r := range runes[from:min(len(runes), from+longestPiece)] {
+			if h = mix(h, uint64(r)); i+1 >= shortest {
+				hashes = append(hashes, spread(h))
+			}
+		}
+	}
+	return hashes
+}
+
+// The kinds of features: a word and a piece that are spelled alike are different features. The values are where their
+// hashes begin.
+const (
+	wholeWord   = 0xcbf29ce484222325
+	pieceOfWord = 0x9e3779b97f4a7c15
+)
+
+// hash is FNV-1a over characters instead of bytes.
+func hash(kind uint64, word string) uint64 {
+	for _, r := range word {
+		kind = mix(kind, uint64(r))
+	}
+	return spread(kind)
+}
+
+func mix(h, r uint64) uint64 { return (h ^ r) * 0x100000001b3 }
+
+// spread makes every bit of a hash depend on every other: the lowest say the place, the highest the sign.
+func spread(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

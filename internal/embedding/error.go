@@ -1,0 +1,131 @@
+package embedding
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"time"
+
+	"agentplatform/internal/egress"
+	"agentplatform/internal/providerhttp"
+)
+
+// Kind classifies a failure; retries depend on it.
+type Kind string
+
+// The kinds of failure.
+const (
+	Retryable  Kind = "retryable"   // the same call may succeed later
+	Throttled  Kind = "throttled"   // as Retryable, after a wait
+	Malformed  Kind = "malformed"   // the reply is not what was asked for; another one may be
+	Denied     Kind = "denied"      // the provider refuses our credentials
+	Unknown    Kind = "unknown"     // the provider has no such model
+	TooLong    Kind = "too_long"    // one call has too many texts, or too long ones; [InBatches] mends it
+	BadRequest Kind = "bad_request" // the same call never succeeds
+)
+
+// Error is a failed call. Its text may be shown to whoever waits for the vectors: it has no address and no secret.
+type Error struct {
+	Kind Kind
+	Wait time.Duration // how long the provider asks to wait; 0: it did not say
+	Err  error
+
+	whole string // text for the log, where Err does not have all of it
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Fail makes an [Error] of a kind.
+func Fail(kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+}
+
+// Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off.
+func Unreachable(err error) error {
+	failure, _ := egress.Plain(err)
+	return Fail(Retryable, "the embedding model cannot be reached: %w", failure)
+}
+
+// FromHTTP makes an [Error] from a provider's HTTP status, the wait that it asked for, and its words.
+func FromHTTP(status int, wait time.Duration, words string) error {
+	return &Error{Kind: kindOf(status, words), Wait: wait, Err: fmt.Errorf(
+		"the embedding model's provider answered %d: %s", status, cmp.Or(words, http.StatusText(status), "no words"))}
+}
+
+func kindOf(status int, words string) Kind {
+	switch status {
+	case http.StatusTooManyRequests:
+		return Throttled
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return Denied
+	case http.StatusNotFound:
+		return Unknown
+	case http.StatusRequestEntityTooLarge:
+		return TooLong
+	case http.StatusRequestTimeout, http.StatusConflict:
+		return Retryable
+	}
+	switch {
+	case tooLarge.MatchString(words):
+		return TooLong
+	case status < 400, status >= 500:
+		return Retryable
+	case providerhttp.TooLong(words), tooMany.MatchString(words):
+		return TooLong
+	case noModel.MatchString(words):
+		return Unknown
+	default:
+		return BadRequest
+	}
+}
+
+// Providers share no codes for these. Taking another refusal for one of too much costs a few calls and ends with that
+// refusal.
+var (
+	tooLarge = regexp.MustCompile(`(?i)too large to process`) // llama.cpp answers 500
+	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|maximum (request|input|item|number|allowed)|` +
+		`too (many|large)|maxlength|at most \d+`)
+	noModel = regexp.MustCompile(`(?i)model identifier is invalid|no such model|invalid model|unknown model|` +
+		`model\b.{0,200}\b(not found|does not exist|not supported)`)
+)
+
+// Redact returns a failure whose text may be shown: [providerhttp.Redact] says what is removed. The result has the kind
+// and the wait of err. An error that is no [Error] is returned as it is.
+func Redact(err error, address string, sent http.Header) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	shown, whole := providerhttp.Redact(err.Error(), address, sent)
+	return &Error{Kind: e.Kind, Wait: e.Wait, Err: errors.New(shown), whole: whole}
+}
+
+// Unredacted is the text of a failure for the log: with addresses, without credentials.
+func Unredacted(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.whole != "" {
+		return e.whole
+	}
+	return err.Error()
+}
+
+// KindOf is the kind of a failure, and empty for an error that is no [Error].
+func KindOf(err error) Kind {
+	var e *Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.Kind
+}
+
+// MayRetry says whether the same call may be retried, and after how long at least.
+func MayRetry(err error) (after time.Duration, ok bool) {
+	var e *Error
+	if !errors.As(err, &e) || (e.Kind != Retryable && e.Kind != Throttled && e.Kind != Malformed) {
+		return 0, false
+	}
+	return e.Wait, true
+}

@@ -1,0 +1,85 @@
+package embedding
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The providers.
+const (
+	Builtin = "builtin"
+	OpenAI  = "openai"
+	Bedrock = "bedrock"
+)
+
+// Name names a model as deployments do: provider/name, or provider/name:dimensions.
+type Name struct {
+	Provider   string // one of the providers
+	Name       string // of the model at its provider; it may have slashes and colons
+	Dimensions int    // of the vectors; 0: as the model has them
+}
+
+// LeastDimensions is the lowest number of dimensions that may be asked for.
+const LeastDimensions = 64
+
+// maxName limits the name of a model, in bytes.
+const maxName = 256
+
+// String is the name as [ParseName] reads it.
+func (n Name) String() string {
+	if n.Dimensions == 0 {
+		return n.Provider + "/" + n.Name
+	}
+	return n.Provider + "/" + n.Name + ":" + strconv.Itoa(n.Dimensions)
+}
+
+// ParseName reads the name of a model. A number of two digits or more after the last colon is that of the dimensions;
+// one digit is part of the name, as Bedrock's end in a version (amazon.titan-embed-text-v2:0). The error says what is
+// wrong with it.
+func ParseName(text string) (Name, error) {
+	provider, name, _ := strings.Cut(strings.TrimSpace(text), "/")
+	n := Name{Provider: provider, Name: name}
+	if at := strings.LastIndexByte(name, ':'); at >= 0 && len(name)-at > 2 && isNumber(name[at+1:]) {
+		n.Name = name[:at]
+		n.Dimensions, _ = strconv.Atoi(name[at+1:]) // what is too large for an int is too large
+		if n.Dimensions < LeastDimensions || n.Dimensions > MaxDimensions {
+			return Name{}, fmt.Errorf("%q asks for vectors of %s dimensions, they may have %d to %d", text,
+				name[at+1:], LeastDimensions, MaxDimensions)
+		}
+	}
+	switch {
+	case provider != Builtin && provider != OpenAI && provider != Bedrock:
+		return Name{}, fmt.Errorf("%q must begin with %s/, %s/ or %s/", text, Builtin, OpenAI, Bedrock)
+	case n.Name == "":
+		return Name{}, fmt.Errorf("%q must name a model after the provider", text)
+	case len(n.Name) > maxName || strings.ContainsFunc(n.Name, isForeign):
+		return Name{}, fmt.Errorf("%q must name a model in at most %d bytes without blanks", text, maxName)
+	}
+	return n, nil
+}
+
+// ParseNames reads a list of names, each of which may stand once. The error says what is wrong with the first that is
+// none.
+func ParseNames(list []string) ([]Name, error) {
+	var names []Name
+	there := map[Name]bool{}
+	for _, text := range list {
+		n, err := ParseName(text)
+		if err != nil {
+			return nil, err
+		}
+		if there[n] {
+			return nil, fmt.Errorf("%q stands twice", text)
+		}
+		there[n], names = true, append(names, n)
+	}
+	return names, nil
+}
+
+func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }
+
+func isForeign(r rune) bool {
+	return r == unicode.ReplacementChar || !unicode.IsGraphic(r) || unicode.IsSpace(r)
+}

@@ -1,0 +1,147 @@
+// Package openaiembedding implements the embedding port with any endpoint that has OpenAI's embeddings API: OpenAI
+// itself, Ollama, vLLM, llama.cpp's server, LiteLLM.
+//
+// The API has no word for a text's purpose: a model that wants questions and answers marked by words in front of them
+// is not told. Retries are the caller's. The package must not know documents or indexes. It imports its port and
+// providerhttp.
+package openaiembedding
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/providerhttp"
+)
+
+// limits are what every such endpoint takes, most of them more: a small machine needs a minute for a batch, and OpenAI
+// takes 8,192 tokens of a text. Where they are too large for a model, it says so.
+var limits = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 32_000, Timeout: 2 * time.Minute}
+
+// maxRefusal limits what is read of an error response, in bytes.
+const maxRefusal = 64 << 10
+
+// Model calls one endpoint of the embeddings API. It is safe for concurrent use.
+type Model struct {
+	url    string
+	header http.Header
+	client *http.Client
+}
+
+// New makes the model of an endpoint, such as https://api.openai.com/v1 (the default). The key may be empty where
+// the endpoint needs none.
+func New(baseURL, key string, client *http.Client) *Model {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	url := providerhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/embeddings")
+	return &Model{url, header, client}
+}
+
+// Lexical is false: whatever the endpoint has is a model of meaning.
+func (*Model) Lexical() bool { return false }
+
+// Embed asks the endpoint, in as many requests as it needs.
+func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	return embedding.InBatches(ctx, r, limits, m.call)
+}
+
+// The request body: https://platform.openai.com/docs/api-reference/embeddings/create
+type request struct {
+	Model      string   `json:"model"`
+	Input      []string `json:"input"`
+	Format     string   `json:"encoding_format"`
+	Dimensions int      `json:"dimensions,omitempty"`
+}
+
+// response is the body of an answer: https://platform.openai.com/docs/api-reference/embeddings/object
+type response struct {
+	Error providerhttp.Trouble `json:"error"`
+	Data  []item               `json:"data"`
+	Usage struct {
+		Prompt providerhttp.Count `json:"prompt_tokens"`
+		Total  providerhttp.Count `json:"total_tokens"`
+	} `json:"usage"`
+}
+
+type item struct {
+	Index     *int              `json:"index"` // of the text; some endpoints send none
+	Embedding embedding.Numbers `json:"embedding"`
+}
+
+// call makes one request. Its error may be shown.
+func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	body, err := m.post(ctx, r)
+	if err != nil {
+		return embedding.Reply{}, embedding.Redact(err, m.url, m.header)
+	}
+	reply, err := read(body, r)
+	return reply, embedding.Redact(err, m.url, m.header)
+}
+
+// post sends a request and reads the body of its answer.
+func (m *Model) post(ctx context.Context, r embedding.Request) ([]byte, error) {
+	body, err := json.Marshal(request{r.Name, r.Texts, "float", r.Dimensions})
+	if err != nil {
+		return nil, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
+	}
+	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, embedding.Unreachable(errors.New("its address is none"))
+	}
+	asked.Header = m.header.Clone()
+	asked.Header.Set("Content-Type", "application/json")
+	asked.Header.Set("Accept", "application/json")
+	answer, err := m.client.Do(asked)
+	if err != nil {
+		return nil, embedding.Unreachable(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // without it, the status tells
+		return nil, embedding.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header),
+			providerhttp.Said(said))
+	}
+	return embedding.ReadReply(answer.Body, r)
+}
+
+// read reads the body of an answer.
+func read(body []byte, r embedding.Request) (embedding.Reply, error) {
+	var answer response
+	if err := embedding.Decode(body, r, &answer); err != nil {
+		return embedding.Reply{}, err
+	}
+	if answer.Error.There {
+		return embedding.Reply{}, embedding.FromHTTP(http.StatusOK, 0, answer.Error.Message)
+	}
+	reply := embedding.Reply{Tokens: int64(max(answer.Usage.Total, answer.Usage.Prompt))}
+	if len(answer.Data) == 0 || answer.Data[0].Index == nil {
+		for _, one := range answer.Data {
+			reply.Vectors = append(reply.Vectors, one.Embedding)
+		}
+		return reply, nil
+	}
+	vectors, err := inOrder(answer.Data)
+	reply.Vectors = vectors
+	return reply, err
+}
+
+// inOrder puts each vector where its index says; each index must stand once.
+func inOrder(items []item) ([][]float32, error) {
+	vectors := make([][]float32, len(items))
+	for _, one := range items {
+		if one.Index == nil || *one.Index < 0 || *one.Index >= len(items) || vectors[*one.Index] != nil {
+			return nil, embedding.Fail(embedding.Malformed,
+				"the embedding model's provider does not say which vector is of which text")
+		}
+		vectors[*one.Index] = one.Embedding
+	}
+	return vectors, nil
+}

@@ -1,0 +1,11 @@
+//go:build peers
+
+package openaiembedding_test
+
+import (
+	"testing"
+
+	"agentplatform/internal/embedding/embeddingtest"
+)
+
+func TestPeer(t *testing.T) { embeddingtest.RunPeer(t, protocol.Open) }
