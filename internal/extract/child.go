@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,118 +13,220 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"agentplatform/internal/document"
 )
 
 // A format that needs a parser is read by a child process: this program, with childVariable in its environment
 // and little else. A few bytes may make a parser use any amount of memory and time, and only a process can be ended
 // for that. The exit code and the output of the child are the result.
-const (
-	childVariable = "AGENTPLATFORM_READS"
-	maxMemory     = 256 << 20        // bytes, in addition to what the process maps at its start
-	maxWork       = 10 * time.Second // of CPU time
-	maxTime       = time.Minute      // of elapsed time, which includes waiting for a busy CPU
-	maxFault      = 200              // bytes of the message of a Fault
-	atOnce        = 2                // files read at once by this process
-	atOnceGroup   = 1                // files read at once of one group
-)
+const childVariable = "AGENTPLATFORM_READS"
 
-// grammars are the parsers by format. The names are passed to the child process, and are part of the messages of
-// Faults.
-var grammars = map[string]func([]byte) (string, error){"page": ofHTML, "Word document": ofWord, "PDF": ofPDF}
+// job says what a child reads; as JSON it is the value of childVariable.
+type job struct {
+	Format  format
+	Charset string `json:",omitempty"`
+	Whole   bool   `json:",omitempty"` // a document; else a file of a message, of which a part will do
+
+	Compiled string `json:",omitempty"` // the folder of what reads PDFs
+}
+
+func (j job) limits() limits {
+	if j.Whole {
+		return forDocuments
+	}
+	return forMessages
+}
+
+// read reads a file in this process.
+func (j job) read(data []byte) (document.Text, bool, error) {
+	read, known := readers[j.Format]
+	if !known {
+		return document.Text{}, false, ErrKind
+	}
+	b := builder{most: j.limits()}
+	if err := read(input{data: data, format: j.Format, charset: j.Charset, compiled: j.Compiled}, &b); err != nil {
+		return document.Text{}, false, err
+	}
+	text, cut := b.finish()
+	switch {
+	case j.Whole && cut:
+		return document.Text{}, false, b.tooLong()
+	case j.Whole && len(text.Blocks) == 0:
+		return document.Text{}, false, Fault{Empty, "the " + string(j.Format) + " has no text"}
+	}
+	return text, cut, nil
+}
 
 // reader returns the path of the program that is started as the child.
 var reader = program
 
-// reading limits how many children run at once.
-var reading = newTurns(atOnce, atOnceGroup)
+// reading limits how many children run at once for messages, readingDocuments for documents.
+var reading, readingDocuments = newTurns(atOnce, atOnceGroup), newTurns(atOnce, atOnceGroup)
 
 func init() {
-	if grammar := os.Getenv(childVariable); grammar != "" {
-		childMain(grammar)
+	if todo := os.Getenv(childVariable); todo != "" {
+		childMain(todo)
 	}
 }
 
-// childMain is the child process: it reads a file from stdin and writes its text to stdout, or the reason of a
-// failure to stderr. It ends after 2*maxTime even if the parent has died, and ignores signals to the process group:
-// the parent decides.
-func childMain(grammar string) {
+// childMain is the child process: it reads a file from stdin and writes its text to stdout, or the code of a Fault and
+// its reason to stderr. It ends some time after its parent would have ended it, even if that has died, and ignores
+// signals to the process group: the parent decides.
+func childMain(todo string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	time.AfterFunc(2*maxTime, func() { os.Exit(2) })
-	debug.SetMemoryLimit(maxMemory / 2) // makes the garbage collector run before the limit is reached
-	err := limit(maxMemory, maxWork)
+	var j job
+	err := json.Unmarshal([]byte(todo), &j)
+	if err == nil && j.Format == compiling {
+		compileMain(j.Compiled)
+	}
+	most := j.limits()
+	time.AfterFunc(2*most.elapsed, func() { os.Exit(2) })
+	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
+	memory := most.memory
+	if j.Format == portable {
+		memory += most.sandbox()
+	}
+	if err == nil {
+		err = limit(memory, most.work)
+	}
+	if err == nil && j.Whole {
+		err = yield()
+	}
 	var data []byte
 	if err == nil {
 		data, err = io.ReadAll(os.Stdin)
 	}
-	read, known := grammars[grammar]
-	if err == nil && !known {
-		err = errors.New("nothing is known of " + grammar)
-	}
-	var text string
 	if err == nil {
-		text, err = read(data)
+		var text document.Text
+		var cut bool
+		if text, cut, err = j.read(data); err == nil {
+			err = encode(os.Stdout, text, cut)
+		}
 	}
-	if err == nil {
-		_, err = io.WriteString(os.Stdout, text)
+	if errors.Is(err, errUncompiled) {
+		_, _ = fmt.Fprint(os.Stderr, err)
+		os.Exit(uncompiled)
 	}
 	if err != nil {
-		_, _ = fmt.Fprint(os.Stderr, err)
+		f := faultOf(err)
+		_, _ = fmt.Fprintf(os.Stderr, "%s %s", f.Code, f.Reason)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// readInChild reads a file in a child process when it is its group's turn. The error is a [Fault], or, if the content
-// was not decided: that of ctx, of fetching the file, or of starting the child.
-func readInChild(ctx context.Context, group, grammar string, open Open) (string, error) {
-	leave, err := reading.take(ctx, group)
-	if err != nil {
-		return "", err
+// inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
+// fetching the file, or of starting the child.
+func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
+	if j.Format != portable {
+		return j.once(ctx, open)
 	}
-	defer leave()
-	program, err := reader()
-	if err != nil {
-		return "", fmt.Errorf("extract: %w", err)
+	for range 2 { // what reads PDFs may have been removed since it was compiled
+		if j.Compiled, err = pdfReader.ready(ctx); err != nil {
+			return text, false, err
+		}
+		if text, cut, err = j.once(ctx, open); !errors.Is(err, errUncompiled) {
+			return text, cut, err
+		}
+		pdfReader.lost()
 	}
-	limited, cancel := context.WithTimeout(ctx, maxTime)
+	return text, false, err
+}
+
+func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
+	most := j.limits()
+	limited, cancel := context.WithTimeout(ctx, most.elapsed)
 	defer cancel()
 	file, err := open(limited)
 	if err != nil {
-		return "", err
+		return text, false, err
 	}
 	defer func() { _ = file.Close() }()
-	in := &source{from: io.LimitReader(file, maxFile)}
-	out, says := &bounded{most: MaxText + 100}, &bounded{most: maxFault}
-	child := exec.CommandContext(limited, program)
-	child.Env = []string{childVariable + "=" + grammar, "GOMAXPROCS=1"}
-	child.Stdin, child.Stdout, child.Stderr = in, out, says
-	err = child.Run()
+	in, says := &source{from: file, left: most.file}, &bounded{most: maxNotes}
+	child, err := j.command(limited)
+	if err != nil {
+		return text, false, fmt.Errorf("extract: %w", err)
+	}
+	child.Stdin, child.Stderr = in, says
+	out, err := child.StdoutPipe()
+	if err != nil {
+		return text, false, fmt.Errorf("extract: %w", err)
+	}
+	if err = child.Start(); err != nil {
+		return text, false, j.failure(ctx, limited, in, says, err)
+	}
+	text, cut, wrong := decode(out, most)
+	if wrong != nil { // most often it has ended: its exit code says more
+		_, _ = io.Copy(io.Discard, out)
+	}
+	if err = child.Wait(); err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return document.Text{}, false, j.failure(ctx, limited, in, says, err)
+	}
+	return text, cut, nil
+}
+
+// command is the program that does the job. It uses one CPU, except for compiling.
+func (j job) command(ctx context.Context) (*exec.Cmd, error) {
+	program, err := reader()
+	if err != nil {
+		return nil, err
+	}
+	todo, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	child := exec.CommandContext(ctx, program)
+	child.Env = []string{childVariable + "=" + string(todo)}
+	if j.Format != compiling {
+		child.Env = append(child.Env, "GOMAXPROCS=1")
+	}
+	return child, nil
+}
+
+// failure says what the end of a child with an error means.
+func (j job) failure(ctx, limited context.Context, in *source, says *bounded, err error) error {
+	most := j.limits()
 	var ended *exec.ExitError
 	switch {
-	case err == nil:
-		return out.text(), nil
 	case ctx.Err() != nil: // the caller has given up
-		return "", fmt.Errorf("extract: %w", ctx.Err())
+		return fmt.Errorf("extract: %w", ctx.Err())
+	case in.over:
+		return Fault{TooLarge, fmt.Sprintf("the file has more than %d MiB", most.file>>20)}
 	case in.err != nil:
-		return "", fmt.Errorf("extract: the file could not be fetched: %w", in.err)
-	case limited.Err() == nil && !errors.As(err, &ended):
-		return "", fmt.Errorf("extract: %w", err)
-	case ended != nil && ended.ExitCode() == 1:
-		return "", Fault(says.text())
+		return fmt.Errorf("extract: the file could not be fetched: %w", in.err)
+	case errors.As(err, &ended) && ended.ExitCode() == uncompiled:
+		return fmt.Errorf("extract: %w: %s", errUncompiled, says.text())
+	case errors.As(err, &ended) && ended.ExitCode() == 1:
+		code, reason, _ := strings.Cut(says.text(), " ")
+		return Fault{Code(code), reason}
+	case limited.Err() == nil && ended == nil && !errors.Is(err, errWire):
+		return fmt.Errorf("extract: %w", err)
+	case j.Whole && limited.Err() != nil: // it got too little of a busy CPU, else its own limit had ended it
+		return ErrBusy
 	default: // the crash report of the runtime is too long to show
-		return "", Fault(fmt.Sprintf("the %s takes more than %d MiB or %s to read, or breaks its reader",
-			grammar, maxMemory>>20, maxWork))
+		return Fault{Unreadable, fmt.Sprintf("the %s takes more than %d MiB or %s to read, or breaks its reader",
+			j.Format, most.memory>>20, most.work)}
 	}
 }
 
-// source records the error of reading the file, which is not a fault of its content.
+// source records the error of reading the file, which is not a fault of its content, and whether it is too large.
 type source struct {
 	from io.Reader
+	left int64
+	over bool
 	err  error
 }
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
+	if s.left -= int64(n); s.left < 0 {
+		s.over = true
+		return 0, errors.New("the file is too large")
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
 	}

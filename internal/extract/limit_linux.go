@@ -28,6 +28,9 @@ func limit(more uint64, work time.Duration) error {
 	)
 }
 
+// yield gives this process less of a busy CPU than those who answer requests.
+func yield() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 5) }
+
 // lower sets a resource limit of the process; a lower hard limit stays as it is.
 func lower(resource int, to uint64) error {
 	var now syscall.Rlimit
@@ -36,4 +39,10 @@ func lower(resource int, to uint64) error {
 	}
 	to = min(to, now.Max)
 	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: to, Max: to})
+}
+
+// isOwn reports whether this user owns a file.
+func isOwn(info os.FileInfo) bool {
+	is, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(is.Uid) == os.Geteuid()
 }

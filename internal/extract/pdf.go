@@ -1,71 +1,99 @@
 package extract
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/ledongthuc/pdf"
+	"agentplatform/internal/document"
+	"agentplatform/internal/extract/pdftext"
 )
 
-// ofPDF returns the text of a PDF's pages. The error says why it cannot be read.
-func ofPDF(data []byte) (string, error) {
-	text, err := pages(data)
-	if err != nil {
-		return "", fmt.Errorf("the PDF cannot be read: %w", err)
-	}
-	return text, nil
+// errUncompiled is the error of a reader that is not ready; it says nothing about the file.
+var errUncompiled = pdftext.ErrUncompiled
+
+var pdfKinds = map[pdftext.Kind]document.Kind{
+	pdftext.Paragraph: document.Paragraph, pdftext.Heading: document.Heading, pdftext.Item: document.Item,
 }
 
-// pages reads pages until the limit of text is reached.
-func pages(data []byte) (text string, err error) {
-	defer func() {
-		if broken := recover(); broken != nil { // the library panics if a document is invalid
-			err = fmt.Errorf("%v", broken)
-		}
-	}()
-	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+// readPDF reads the text of a PDF's pages.
+func readPDF(in input, b *builder) (err error) {
+	d, err := pdftext.Open(context.Background(), in.data, in.compiled, int(b.most.sandbox()))
+	switch {
+	case errors.Is(err, pdftext.ErrPassword):
+		return Fault{Encrypted, "the PDF has a password"}
+	case errors.Is(err, errUncompiled):
+		return err
+	case err != nil:
+		return unreadablePDF(err, b.most)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	b.title(pdfTitle(d.Title))
+	b.language(d.Language)
+	pages, err := linesOfPages(d, b.most)
 	if err != nil {
-		return "", err
+		return unreadablePDF(err, b.most)
 	}
-	var c collector
-	for i := 1; i <= r.NumPage() && !c.full; i++ {
-		if i > 1 {
-			c.add("\n\n")
+	for _, parts := range pdftext.Layout(pages) {
+		b.page()
+		for _, p := range parts {
+			b.block(pdfKinds[p.Kind], p.Level, strings.Join(p.Lines, "\n"))
 		}
-		c.add(page(r.Page(i).Content().Text))
 	}
-	if strings.TrimSpace(c.String()) == "" {
-		return "", errors.New("it has no text, perhaps it was scanned")
+	if len(b.text.Blocks) == 0 && !b.full {
+		return Fault{Empty, "the PDF has no text, perhaps it was scanned"}
 	}
-	return c.text(), nil
+	return nil
 }
 
-// page joins glyphs in the order in which the document draws them: another height is a new line, a gap is a space, a
-// wide gap a tab.
-func page(glyphs []pdf.Text) string {
-	var b strings.Builder
-	var last pdf.Text
-	for _, g := range glyphs {
-		if g.S == "\n" || g.S == "\uFFFD" {
-			continue // the library marks the ends of pieces with these
-		}
-		size := math.Abs(g.FontSize)
-		if last.S != "" {
-			gap := g.X - (last.X + last.W)
-			switch {
-			case math.Abs(g.Y-last.Y) > size/2:
-				b.WriteString("\n")
-			case gap > 3*size:
-				b.WriteString("\t")
-			case last.W > 0 && gap > size/5 && last.S != " " && g.S != " ":
-				b.WriteString(" ")
-			}
-		}
-		b.WriteString(g.S)
-		last = g
+func unreadablePDF(err error, most limits) Fault {
+	switch {
+	case errors.Is(err, pdftext.ErrTooMuch):
+		return Fault{Unreadable, fmt.Sprintf("the PDF takes more than %d MiB to read, or breaks its reader",
+			most.sandbox()>>20)}
+	case errors.Is(err, pdftext.ErrPage):
+		return Fault{Unreadable, "the PDF cannot be read: its pages are broken"}
 	}
-	return b.String()
+	return Fault{Unreadable, "the PDF cannot be read: it is broken, or no PDF"}
+}
+
+// linesOfPages reads pages until there are more of them, or more characters, than are wanted. A page that is broken has
+// no lines, but one must be whole.
+func linesOfPages(d *pdftext.Document, most limits) ([][]pdftext.Line, error) {
+	var pages [][]pdftext.Line
+	var broken error
+	whole := false
+	for i, characters := 0, 0; i < d.Pages && i <= most.pages && characters <= most.characters; i++ {
+		lines, err := d.Page(i)
+		switch {
+		case err == nil:
+			whole = true
+		case errors.Is(err, pdftext.ErrPage):
+			broken = err
+		default:
+			return nil, err
+		}
+		for _, l := range lines {
+			characters += utf8.RuneCountInString(l.Text) + 1
+		}
+		pages = append(pages, lines)
+	}
+	if !whole {
+		return nil, broken
+	}
+	return pages, nil
+}
+
+// pdfTitle is a title without what programs put there by themselves.
+func pdfTitle(said string) string {
+	said = strings.TrimSpace(said)
+	if _, name, printed := strings.Cut(said, "Microsoft Word - "); printed {
+		said = name
+	}
+	if strings.EqualFold(said, "untitled") {
+		return ""
+	}
+	return said
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 )
-
-const maxWait = time.Minute // for a place
 
 // turns limits how many files are read at once. Waiting groups take turns, so that a group that sends many files
 // delays only its own.
@@ -25,7 +22,7 @@ func newTurns(places, share int) *turns {
 	return &turns{places: places, share: share, held: map[string]int{}, waiting: map[string][]chan struct{}{}}
 }
 
-// take waits for a place and returns the function that frees it. The error is ctx's, or a [Fault] after maxWait.
+// take waits for a place and returns the function that frees it. The error is ctx's, or [ErrBusy] after maxWait.
 func (t *turns) take(ctx context.Context, group string) (leave func(), err error) {
 	wait, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
@@ -42,7 +39,7 @@ func (t *turns) take(ctx context.Context, group string) (leave func(), err error
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, Fault("too many files are being read")
+	return nil, ErrBusy
 }
 
 // join adds a waiter; the channel is closed when it has a place.

@@ -66,7 +66,7 @@ func TestWaitForATurnTimesOut(t *testing.T) {
 		leave, err := turns.take(t.Context(), "a")
 		require.NoError(t, err)
 		_, err = turns.take(t.Context(), "b")
-		assert.Equal(t, Fault("too many files are being read"), err)
+		assert.Equal(t, ErrBusy, err)
 		gone, stop := context.WithCancel(t.Context())
 		stop()
 		_, err = turns.take(gone, "b")

@@ -1,0 +1,245 @@
+package extract
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+)
+
+// members is an opened archive. What is read of it counts against one limit.
+type members struct {
+	files map[string]*zip.File
+	is    format
+	left  int64 // bytes
+	most  int64
+}
+
+// tells is the member that each format has.
+var tells = []struct {
+	member string
+	is     format
+	read   func(m *members, in input, b *builder) error
+}{
+	{"word/document.xml", word, readWord},
+	{"ppt/presentation.xml", presentation, readPresentation},
+	{"xl/workbook.xml", workbook, readWorkbook},
+	{"META-INF/container.xml", book, readBook},
+}
+
+// readArchive reads the archives of known formats, told apart by their members.
+func readArchive(in input, b *builder) error {
+	z, err := zip.NewReader(bytes.NewReader(in.data), int64(len(in.data)))
+	if err != nil && in.format == archive {
+		return ErrKind
+	}
+	if err != nil {
+		return fmt.Errorf("it is no %s: %w", in.format, err)
+	}
+	if len(z.File) > maxMembers {
+		return Fault{TooLarge, fmt.Sprintf("the archive has more than %d files", maxMembers)}
+	}
+	m := members{files: make(map[string]*zip.File, len(z.File)), left: b.most.unpacked, most: b.most.unpacked}
+	for _, f := range z.File {
+		if name := strings.TrimPrefix(f.Name, "/"); m.files[name] == nil {
+			m.files[name] = f
+		}
+	}
+	for _, tell := range tells {
+		if m.files[tell.member] != nil {
+			m.is = tell.is
+			return tell.read(&m, in, b)
+		}
+	}
+	if in.format == archive {
+		return ErrKind
+	}
+	return fmt.Errorf("it is no %s: it has no text", in.format)
+}
+
+var errMissing = errors.New("a part is missing")
+
+// open opens a member.
+func (m *members) open(name string) (*member, error) {
+	f := m.files[name]
+	switch {
+	case f == nil:
+		return nil, fmt.Errorf("the %s cannot be read: %w: %q", m.is, errMissing, cutTo(name, 80))
+	case f.Flags&1 != 0:
+		return nil, Fault{Encrypted, "the " + string(m.is) + " has a password"}
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, fmt.Errorf("the %s cannot be read: %w", m.is, err)
+	}
+	return &member{from: r, of: m}, nil
+}
+
+// all reads a whole member.
+func (m *members) all(name string) ([]byte, error) {
+	r, err := m.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return io.ReadAll(r)
+}
+
+// member is an open member; reading it uses up the limit of its archive.
+type member struct {
+	from io.ReadCloser
+	of   *members
+}
+
+func (r *member) Read(p []byte) (int, error) {
+	if r.of.left <= 0 {
+		return 0, Fault{TooLarge, fmt.Sprintf("the %s unpacks to over %d MiB", r.of.is, r.of.most>>20)}
+	}
+	n, err := r.from.Read(p[:min(int64(len(p)), r.of.left)])
+	r.of.left -= int64(n)
+	return n, err
+}
+
+func (r *member) close() { _ = r.from.Close() }
+
+// parts reads the elements of an XML member.
+type parts struct {
+	d     *xml.Decoder
+	from  *member
+	depth int
+}
+
+func (m *members) parts(name string) (*parts, error) {
+	r, err := m.open(name)
+	if err != nil {
+		return nil, err
+	}
+	d := xml.NewDecoder(r)
+	d.CharsetReader = charset.NewReaderLabel
+	return &parts{d: d, from: r}, nil
+}
+
+func (p *parts) close() { p.from.close() }
+
+// next returns the next token; at the end, nil. Names are without their prefix. Character data is valid until the next
+// call.
+func (p *parts) next() (xml.Token, error) {
+	token, err := p.d.RawToken()
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		if f, ok := errors.AsType[Fault](err); ok {
+			return nil, f
+		}
+		return nil, fmt.Errorf("the %s cannot be read: %w", p.from.of.is, err)
+	}
+	switch token.(type) {
+	case xml.StartElement:
+		if p.depth++; p.depth > maxDepth {
+			return nil, fmt.Errorf("the %s is nested too deeply", p.from.of.is)
+		}
+	case xml.EndElement:
+		p.depth--
+	}
+	return token, nil
+}
+
+// skip reads up to the end of the element that has just begun.
+func (p *parts) skip() error {
+	for outside := p.depth - 1; p.depth > outside; {
+		if token, err := p.next(); err != nil || token == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// characters reads the text of the element that has just begun, up to its end.
+func (p *parts) characters(most int) (string, error) {
+	var all strings.Builder
+	for outside := p.depth - 1; p.depth > outside; {
+		token, err := p.next()
+		if err != nil || token == nil {
+			return all.String(), err
+		}
+		if t, is := token.(xml.CharData); is && all.Len() < most {
+			all.Write(t)
+		}
+	}
+	return all.String(), nil
+}
+
+// attribute is the value of an attribute, whatever its prefix.
+func attribute(e xml.StartElement, name string) string {
+	at := slices.IndexFunc(e.Attr, func(a xml.Attr) bool { return a.Name.Local == name })
+	if at < 0 {
+		return ""
+	}
+	return e.Attr[at].Value
+}
+
+// properties takes title and language from the core properties of an Office document, if it has them.
+func (m *members) properties(b *builder) error {
+	return m.each("docProps/core.xml", func(p *parts, e xml.StartElement) error {
+		if e.Name.Local != "title" && e.Name.Local != "language" {
+			return nil
+		}
+		s, err := p.characters(utf8Most * maxTitle)
+		if e.Name.Local == "title" {
+			b.title(s)
+		} else {
+			b.language(s)
+		}
+		return err
+	})
+}
+
+// each calls do for each element of a member, if there is one of that name.
+func (m *members) each(name string, do func(p *parts, e xml.StartElement) error) error {
+	if m.files[name] == nil {
+		return nil
+	}
+	p, err := m.parts(name)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	for {
+		token, err := p.next()
+		if err != nil || token == nil {
+			return err
+		}
+		if e, is := token.(xml.StartElement); is {
+			if err := do(p, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// relations are the members that a member refers to, by the ids of the references, with their kinds.
+func (m *members) relations(name string) (map[string]relation, error) {
+	dir, base := path.Split(name)
+	all := map[string]relation{}
+	err := m.each(dir+"_rels/"+base+".rels", func(_ *parts, e xml.StartElement) error {
+		if e.Name.Local == "Relationship" && attribute(e, "TargetMode") != "External" {
+			target := attribute(e, "Target")
+			if !strings.HasPrefix(target, "/") {
+				target = path.Join("/", dir, target)
+			}
+			all[attribute(e, "Id")] = relation{strings.TrimPrefix(target, "/"), path.Base(attribute(e, "Type"))}
+		}
+		return nil
+	})
+	return all, err
+}
+
+type relation struct{ member, kind string }

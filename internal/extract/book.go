@@ -1,0 +1,104 @@
+package extract
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// readBook reads an e-book's chapters in the order in which they are read, each once.
+func readBook(m *members, _ input, b *builder) error {
+	at := ""
+	err := m.each("META-INF/container.xml", func(_ *parts, e xml.StartElement) error {
+		if e.Name.Local == "rootfile" && at == "" {
+			at = attribute(e, "full-path")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p := bookPackage{files: map[string]string{}, dir: path.Dir(at)}
+	if m.files[at] == nil {
+		return fmt.Errorf("the e-book cannot be read: %w: %q", errMissing, cutTo(at, 80))
+	}
+	if err := m.each(at, func(in *parts, e xml.StartElement) error { return p.note(in, e, b) }); err != nil {
+		return err
+	}
+	locked, err := lockedMembers(m)
+	if err != nil {
+		return err
+	}
+	for _, id := range p.spine {
+		name, there := p.files[id]
+		delete(p.files, id)
+		switch {
+		case !there || m.files[name] == nil || b.full:
+			continue
+		case locked[name]:
+			return Fault{Encrypted, "the e-book is protected against copying"}
+		}
+		chapter, err := m.all(name)
+		if err != nil {
+			return err
+		}
+		if err := readPage(input{data: chapter}, untitled(b)); err != nil {
+			return fmt.Errorf("the e-book cannot be read: %w", err)
+		}
+	}
+	return nil
+}
+
+// untitled keeps the title of a chapter from becoming that of the book.
+func untitled(b *builder) *builder {
+	b.titled = true
+	return b
+}
+
+// bookPackage is what the package document says.
+type bookPackage struct {
+	dir   string
+	files map[string]string // members by id
+	spine []string          // ids in reading order
+}
+
+// note notes what an element of the package document says.
+func (p *bookPackage) note(in *parts, e xml.StartElement, b *builder) error {
+	switch e.Name.Local {
+	case "title", "language":
+		s, err := in.characters(utf8Most * maxTitle)
+		if e.Name.Local == "title" {
+			b.title(s)
+		} else {
+			b.language(s)
+		}
+		return err
+	case "item":
+		kind := attribute(e, "media-type")
+		href, err := url.PathUnescape(attribute(e, "href"))
+		if err == nil && (strings.HasSuffix(kind, "html+xml") || kind == "text/html") && len(p.files) < maxMembers {
+			p.files[attribute(e, "id")] = path.Join(p.dir, href)
+		}
+	case "itemref":
+		if len(p.spine) < maxMembers {
+			p.spine = append(p.spine, attribute(e, "idref"))
+		}
+	}
+	return nil
+}
+
+// lockedMembers are those that only a reader with the right key can decrypt. Fonts often are, and do not matter.
+func lockedMembers(m *members) (map[string]bool, error) {
+	locked := map[string]bool{}
+	err := m.each("META-INF/encryption.xml", func(_ *parts, e xml.StartElement) error {
+		if e.Name.Local == "CipherReference" {
+			if name, err := url.PathUnescape(attribute(e, "URI")); err == nil {
+				locked[strings.TrimPrefix(name, "/")] = true
+			}
+		}
+		return nil
+	})
+	return locked, err
+}

@@ -1,0 +1,196 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"agentplatform/internal/document"
+)
+
+// builder puts a document's text together from what a reader finds, in order. Once it is full it takes no more, and a
+// reader may stop.
+type builder struct {
+	most limits
+	full bool
+	// titled: what is read now, a chapter or a part, has a title of its own, which is not the document's.
+	titled bool
+	text   document.Text // but its body
+
+	body       strings.Builder
+	characters int // of body
+	begun      int // pages that have no text yet
+
+	kind   document.Kind // of the part that is being written
+	level  int
+	part   []byte // as it was written; what becomes of it is decided at its end
+	opened bool
+}
+
+// title sets the title unless there is one.
+func (b *builder) title(s string) {
+	if b.text.Title == "" && !b.titled {
+		b.text.Title = cutTo(oneLine(s), maxTitle)
+	}
+}
+
+// language sets the language unless there is one, or what is said is no language.
+func (b *builder) language(tag string) {
+	if b.text.Language == "" {
+		b.text.Language = languageTag(tag)
+	}
+}
+
+// page begins a page.
+func (b *builder) page() {
+	b.end()
+	if len(b.text.Pages)+b.begun >= b.most.pages {
+		b.full = true
+		return
+	}
+	b.begun++
+}
+
+// begin ends the part that is being written and begins another.
+func (b *builder) begin(kind document.Kind, level int) {
+	b.end()
+	b.kind, b.level, b.opened = kind, level, true
+}
+
+// add writes to the present part; where there is none, to a new paragraph.
+func (b *builder) add(s string) {
+	if !b.opened {
+		b.begin(document.Paragraph, 0)
+	}
+	// White space may be most of what is written, and becomes less; what is longer yet is no paragraph.
+	if len(b.part)+len(s) > utf8.UTFMax*b.most.characters+1024 {
+		s = cutBytes(s, max(0, utf8.UTFMax*b.most.characters+1024-len(b.part)))
+		b.part = append(b.part, s...)
+		b.end()
+		b.full = true
+		return
+	}
+	b.part = append(b.part, s...)
+}
+
+// end ends the part that is being written, if any.
+func (b *builder) end() {
+	if !b.opened {
+		return
+	}
+	b.opened = false
+	b.write(b.kind, b.level, string(b.part))
+	if b.part = b.part[:0]; cap(b.part) > 1<<20 {
+		b.part = nil
+	}
+}
+
+// block writes a whole part. It returns the number of its block, or -1 if it has no text.
+func (b *builder) block(kind document.Kind, level int, s string) int {
+	b.end()
+	return b.write(kind, level, s)
+}
+
+// row writes a row of a table. The header is the number of the block with the names of the columns; none: -1, and
+// ownHeader for the header itself.
+func (b *builder) row(cells []string, header int) int {
+	b.end()
+	size := 0
+	for i, cell := range cells {
+		cells[i] = oneLine(cell)
+		if size += len(cells[i]) + 1; size > utf8.UTFMax*b.most.characters {
+			cells = cells[:i+1]
+			break
+		}
+	}
+	at := b.write(document.Row, 0, strings.Join(cells, "\t"))
+	if at < 0 {
+		return at
+	}
+	if header == ownHeader {
+		header = at
+	}
+	b.text.Blocks[at].Header = header
+	return at
+}
+
+const ownHeader = -2
+
+// write appends a block, cut where the text becomes too long.
+func (b *builder) write(kind document.Kind, level int, s string) int {
+	if b.full {
+		return -1
+	}
+	if kind == document.Code {
+		s = tidyCode(s)
+	} else {
+		s = tidy(s)
+	}
+	if s == "" {
+		return -1
+	}
+	if len(b.text.Blocks) >= b.most.blocks {
+		b.full = true
+		return -1
+	}
+	b.separate(kind)
+	long := utf8.RuneCountInString(s)
+	if room := b.most.characters - b.characters; long > room {
+		b.full = true
+		if s = strings.TrimSpace(cutTo(s, max(room, 0))); s == "" {
+			return -1
+		}
+		long = utf8.RuneCountInString(s)
+	}
+	b.body.WriteString(s)
+	b.text.Blocks = append(b.text.Blocks, document.Block{
+		Kind: kind, Level: min(level, 6), Start: b.characters, End: b.characters + long,
+	})
+	b.characters += long
+	return len(b.text.Blocks) - 1
+}
+
+// separate writes what stands between the last block and one of a kind, and notes where the pages between them begin.
+func (b *builder) separate(kind document.Kind) {
+	if b.characters > 0 {
+		b.body.WriteByte('\n')
+		b.characters++
+		if kind == document.Heading || b.begun > 0 {
+			b.body.WriteByte('\n')
+			b.characters++
+		}
+	}
+	b.turnPages()
+}
+
+func (b *builder) turnPages() {
+	for ; b.begun > 0; b.begun-- {
+		b.text.Pages = append(b.text.Pages, b.characters)
+	}
+}
+
+// finish returns the text; cut: there was more.
+func (b *builder) finish() (text document.Text, cut bool) {
+	b.end()
+	b.turnPages()
+	b.text.Body = b.body.String()
+	if b.full {
+		b.trim()
+	}
+	return b.text, b.full
+}
+
+// trim removes the white space that was written before a block that found no room.
+func (b *builder) trim() {
+	b.text.Body = strings.TrimRight(b.text.Body, "\n")
+	end := utf8.RuneCountInString(b.text.Body)
+	for i, at := range b.text.Pages {
+		b.text.Pages[i] = min(at, end)
+	}
+}
+
+// tooLong is the Fault of a text that did not fit.
+func (b *builder) tooLong() Fault {
+	return Fault{TooLarge, fmt.Sprintf("the document has more than %d characters, %d pages or %d paragraphs",
+		b.most.characters, b.most.pages, b.most.blocks)}
+}

@@ -1,0 +1,160 @@
+package extract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"agentplatform/internal/extract/pdftext"
+)
+
+// compiling is the format of the job that reads nothing: it compiles what reads PDFs.
+const compiling format = "compiling"
+
+const (
+	compiledFolder = "agentplatform-pdf" // in the user's folder for what can be made again
+	maxCompile     = 5 * time.Minute     // of elapsed time: seconds, but of a CPU that may be busy or a fraction of one
+	uncompiled     = 3                   // the exit code of a child that did not find what reads PDFs
+)
+
+// Prepare makes what reads PDFs ready, as the first PDF would: it is compiled for this machine once, which takes a
+// child process some seconds and half a GiB, and kept in a folder of the user's cache (where there is none, of the
+// temporary files), where later processes find it. The error is that of ctx, of the folder, or of the child.
+func Prepare(ctx context.Context) error {
+	_, err := pdfReader.ready(ctx)
+	return err
+}
+
+// pdfReader is what reads PDFs in the children of this process.
+var pdfReader = newCompiled(privateFolder)
+
+// compiled knows whether what reads PDFs has been compiled.
+type compiled struct {
+	in   func() (string, error) // makes the folder
+	turn chan struct{}          // holds one value while nobody compiles
+
+	mu     sync.Mutex
+	folder string // empty: not known to be ready
+}
+
+func newCompiled(in func() (string, error)) *compiled {
+	c := &compiled{in: in, turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
+	return c
+}
+
+// ready returns the folder, in which it has been compiled then. Whoever comes first compiles, the others wait.
+func (c *compiled) ready(ctx context.Context) (string, error) {
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if folder := c.known(); folder != "" {
+		return folder, nil
+	}
+	folder, err := c.in()
+	if err != nil {
+		return "", fmt.Errorf("extract: %w", err)
+	}
+	if err := compileInChild(ctx, folder); err != nil {
+		return "", err
+	}
+	c.set(folder)
+	return folder, nil
+}
+
+// lost says that a child did not find it, or that it was broken.
+func (c *compiled) lost() { c.set("") }
+
+func (c *compiled) known() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.folder
+}
+
+func (c *compiled) set(folder string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.folder = folder
+}
+
+// compileInChild has a child compile into a folder: a process gives all of that memory back.
+func compileInChild(ctx context.Context, folder string) error {
+	limited, cancel := context.WithTimeout(ctx, maxCompile)
+	defer cancel()
+	says := &bounded{most: maxNotes}
+	child, err := job{Format: compiling, Compiled: folder}.command(limited)
+	if err != nil {
+		return fmt.Errorf("extract: %w", err)
+	}
+	child.Stderr = says
+	if err := child.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("extract: %w", ctx.Err())
+		}
+		return fmt.Errorf("extract: what reads PDFs cannot be compiled: %w: %s", err, says.text())
+	}
+	return nil
+}
+
+// compileMain is what that child does. What lies broken in the folder is removed first.
+func compileMain(folder string) {
+	time.AfterFunc(2*maxCompile, func() { os.Exit(2) })
+	err := pdftext.Compile(context.Background(), folder, runtime.NumCPU())
+	if err != nil {
+		err = errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700))
+		if err == nil {
+			err = pdftext.Compile(context.Background(), folder, runtime.NumCPU())
+		}
+	}
+	if err != nil {
+		_, _ = fmt.Fprint(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// privateFolder makes a folder in which only this user can have put something: what lies there is executed.
+func privateFolder() (string, error) {
+	var wrong error
+	for _, base := range []func() (string, error){os.UserCacheDir, func() (string, error) {
+		return os.TempDir(),
+			nil
+	}} {
+		in, err := base()
+		if err == nil {
+			err = os.MkdirAll(in, 0o700)
+		}
+		folder := filepath.Join(in, compiledFolder)
+		if err == nil {
+			err = makePrivate(folder)
+		}
+		if err == nil {
+			return folder, nil
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	return "", wrong
+}
+
+func makePrivate(folder string) error {
+	if err := os.Mkdir(folder, 0o700); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isOwn(info) {
+		return fmt.Errorf("%s is not a folder of this user alone", folder)
+	}
+	return nil
+}

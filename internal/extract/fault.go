@@ -1,0 +1,66 @@
+package extract
+
+import (
+	"errors"
+	"strings"
+)
+
+// Code says in a word why the content of a file cannot be read.
+type Code string
+
+// The codes.
+const (
+	Unreadable      Code = "unreadable"
+	Empty           Code = "empty"
+	Encrypted       Code = "encrypted"
+	TooLarge        Code = "too_large"
+	UnsupportedType Code = "unsupported_type"
+)
+
+// advice is what a person can do about each code.
+var advice = map[Code]string{
+	Unreadable:      "Open the file in the program that made it, save it again and upload that.",
+	Empty:           "Upload a file that has text; scanned pages need text recognition (OCR) first.",
+	Encrypted:       "Save the file without a password and upload it again.",
+	TooLarge:        "Split the document into smaller ones.",
+	UnsupportedType: "Save it as PDF, DOCX, PPTX, XLSX, HTML, EPUB or plain text and upload that.",
+}
+
+// Fault is the error of a file whose content cannot be read. A retry would fail in the same way.
+type Fault struct {
+	Code   Code
+	Reason string // what is wrong, like "the PDF has no text"; part of it may be a library's message
+}
+
+func (f Fault) Error() string { return "extract: " + f.Reason }
+
+// Sentence tells a person what is wrong and what to do.
+func (f Fault) Sentence() string {
+	if f.Reason == "" {
+		return advice[f.Code]
+	}
+	return strings.ToUpper(f.Reason[:1]) + f.Reason[1:] + ". " + advice[f.Code]
+}
+
+// faultOf is the Fault that err holds; any other error of a reader says that its file is unreadable.
+func faultOf(err error) Fault {
+	if f, ok := errors.AsType[Fault](err); ok {
+		return f
+	}
+	return Fault{Unreadable, err.Error()}
+}
+
+// asFault is nil, or the Fault that err is.
+func asFault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return faultOf(err)
+}
+
+// ErrKind is returned for kinds of files whose text is not read.
+var ErrKind error = Fault{UnsupportedType, "no text is read from this kind of file"}
+
+// ErrBusy is returned when so many files were being read that there was no place for this one, or no time. A retry may
+// succeed.
+var ErrBusy = errors.New("extract: too many files are being read")

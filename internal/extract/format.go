@@ -1,0 +1,133 @@
+package extract
+
+import (
+	"bytes"
+	"mime"
+	"path"
+	"slices"
+	"strings"
+)
+
+// format is a way to write text into a file. Its value is part of the messages of Faults.
+type format string
+
+const (
+	plainText    format = "text"
+	markdown     format = "Markdown text"
+	page         format = "page"
+	jsonText     format = "JSON text"
+	commaTable   format = "table"
+	portable     format = "PDF"
+	word         format = "Word document"
+	presentation format = "presentation"
+	workbook     format = "workbook"
+	book         format = "e-book"
+	richText     format = "RTF document"
+	mail         format = "e-mail"
+	archive      format = "archive"      // of any kind: its members tell
+	compound     format = "old document" // of Office before 2007, or one with a password
+)
+
+// input is a file as its reader gets it.
+type input struct {
+	data    []byte
+	format  format // as it was recognized
+	charset string // as the sender declares it; empty: not at all
+
+	compiled string // the folder of what reads PDFs
+}
+
+// readers write what a file says into a builder. An error that is no [Fault] says that the file is unreadable.
+var readers = map[format]func(in input, b *builder) error{
+	plainText: readPlain, markdown: readMarkdown, page: readPage, jsonText: readJSON, commaTable: readTable,
+	portable: readPDF, archive: readArchive, word: readArchive,
+	presentation: readArchive, workbook: readArchive, book: readArchive, richText: readRichText, mail: readMail,
+	compound: readCompound,
+}
+
+// verbatim are the formats that a model is shown as they are.
+var verbatim = []format{plainText, markdown, jsonText, commaTable}
+
+// types are the formats by media type; what begins with "text/" and is not here is plain text.
+var types = map[string]format{
+	"text/html": page, "application/xhtml+xml": page, "text/markdown": markdown, "text/x-markdown": markdown,
+	"text/csv": commaTable, "text/tab-separated-values": commaTable, "application/json": jsonText,
+	"application/jsonl": jsonText, "application/x-ndjson": jsonText, "application/x-jsonlines": jsonText,
+	"application/pdf": portable, "application/rtf": richText, "text/rtf": richText, "message/rfc822": mail,
+	"application/epub+zip": book,
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   word,
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": presentation,
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         workbook,
+}
+
+// extensions are the formats by the extension of the name.
+var extensions = map[string]format{
+	".txt": plainText, ".text": plainText, ".log": plainText, ".html": page, ".htm": page, ".xhtml": page,
+	".md": markdown, ".markdown": markdown, ".csv": commaTable, ".tsv": commaTable, ".json": jsonText,
+	".jsonl": jsonText, ".ndjson": jsonText, ".pdf": portable, ".rtf": richText, ".eml": mail, ".epub": book,
+	".docx": word, ".docm": word, ".pptx": presentation, ".pptm": presentation, ".xlsx": workbook, ".xlsm": workbook,
+}
+
+// magic are the bytes that a format begins with.
+var magic = map[format]string{
+	portable: "%PDF-", richText: `{\rtf`, archive: "PK\x03\x04", compound: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+}
+
+func isArchive(is format) bool {
+	return is == word || is == presentation || is == workbook || is == book
+}
+
+// recognize says what a file is, by how it begins; then by the type and the name that its sender gives, of which the
+// type is believed first; a type or name that does not fit how it begins is believed only when nothing else is said.
+func (f File) recognize(head []byte) format {
+	said := f.declared()
+	for is, begin := range magic {
+		if !bytes.HasPrefix(head, []byte(begin)) {
+			continue
+		}
+		if at := slices.IndexFunc(said, isArchive); is == archive && at >= 0 {
+			return said[at]
+		}
+		return is
+	}
+	for _, is := range said {
+		if _, marked := magic[is]; !marked && !isArchive(is) {
+			return is
+		}
+	}
+	switch {
+	case len(said) > 0:
+		return said[0]
+	case looksLikePage(head):
+		return page
+	}
+	return plainText
+}
+
+// declared are the formats that the sender names, by type and by name, if any.
+func (f File) declared() []format {
+	var said []format
+	media, _, _ := mime.ParseMediaType(f.ContentType)
+	is, known := types[media]
+	if !known && strings.HasSuffix(media, "+json") {
+		is, known = jsonText, true
+	}
+	if known {
+		said = append(said, is)
+	}
+	if is, known := extensions[strings.ToLower(path.Ext(f.Name))]; known {
+		said = append(said, is)
+	}
+	return said
+}
+
+// charset is the encoding that the sender names, if any.
+func (f File) charset() string {
+	_, parameters, _ := mime.ParseMediaType(f.ContentType)
+	return cutBytes(parameters["charset"], 50)
+}
+
+func looksLikePage(head []byte) bool {
+	begin := bytes.ToLower(bytes.TrimSpace(head[:min(len(head), 512)]))
+	return bytes.HasPrefix(begin, []byte("<!doctype html")) || bytes.HasPrefix(begin, []byte("<html"))
+}

@@ -1,0 +1,50 @@
+package extract
+
+import "time"
+
+// Limits of what is read.
+const (
+	MaxText       = 200_000   // bytes of text that Text returns
+	MaxFile       = 50 << 20  // bytes of a file that Document reads
+	MaxCharacters = 5_000_000 // of text that Document returns
+	MaxPages      = 2_000     // of a document
+	maxBlocks     = 500_000   // of a document
+	maxDepth      = 500       // of elements within elements
+	maxMembers    = 20_000    // files in an archive
+	maxCells      = 16_384    // in a row: as many as a workbook may have
+	cutNote       = "\n[cut: the text is longer]"
+	atOnce        = 2 // files that this process reads at once for messages, and as many documents
+	atOnceGroup   = 1 // of one group
+	maxWait       = time.Minute
+	maxPath       = 200 // characters of the path of a value
+	maxNotes      = 200 // bytes of the message of a Fault
+	maxAttributes = 100 // of an element of a page that are looked at
+)
+
+// limits are those of one use.
+type limits struct {
+	file       int64 // bytes
+	characters int
+	pages      int
+	blocks     int
+	unpacked   int64         // bytes that an archive's members have in all
+	memory     uint64        // bytes, in addition to what the child maps at its start
+	work       time.Duration // of CPU time
+	elapsed    time.Duration // which includes waiting for a busy CPU
+}
+
+// forMessages are the limits of files whose text a model is shown, forDocuments those of documents that are searched,
+// for whose text nobody waits.
+var (
+	forMessages = limits{
+		file: 20 << 20, characters: MaxText, pages: MaxPages, blocks: maxBlocks, unpacked: 64 << 20,
+		memory: 256 << 20, work: 10 * time.Second, elapsed: time.Minute,
+	}
+	forDocuments = limits{
+		file: MaxFile, characters: MaxCharacters, pages: MaxPages, blocks: maxBlocks, unpacked: 256 << 20,
+		memory: 384 << 20, work: 30 * time.Second, elapsed: 5 * time.Minute,
+	}
+)
+
+// sandbox is the memory of PDFium in bytes, which a child that reads a PDF maps beside its own.
+func (l limits) sandbox() uint64 { return l.memory / 2 }

@@ -1,0 +1,170 @@
+package extract
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	netmail "net/mail"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+
+	"agentplatform/internal/document"
+)
+
+const (
+	maxNested = 10  // parts within parts
+	maxParts  = 200 // of an e-mail
+)
+
+var errParts = errors.New("the e-mail cannot be read: it has too many parts")
+
+// readMail reads an e-mail: what its header says, its text (of alternatives the plain one, if there is any in it) and
+// the names of what is attached.
+func readMail(in input, b *builder) error {
+	m, err := netmail.ReadMessage(bytes.NewReader(in.data))
+	if err != nil {
+		return fmt.Errorf("the e-mail cannot be read: %w", err)
+	}
+	decoder := mime.WordDecoder{CharsetReader: charset.NewReaderLabel}
+	for _, name := range []string{"Subject", "From", "To", "Cc", "Date"} {
+		value := m.Header.Get(name)
+		if decoded, err := decoder.DecodeHeader(value); err == nil {
+			value = decoded
+		}
+		if name == "Subject" {
+			b.title(value)
+		}
+		if value = oneLine(value); value != "" {
+			b.block(document.Paragraph, 0, name+": "+value)
+		}
+	}
+	r := mailReader{b: b, decoder: &decoder}
+	text, err := r.part(partHeader(m.Header.Get), m.Body, 0)
+	if err != nil {
+		return err
+	}
+	if err := text.write(b); err != nil {
+		return err
+	}
+	if len(r.attached) > 0 {
+		b.block(document.Paragraph, 0, "Attached: "+strings.Join(r.attached, ", "))
+	}
+	return nil
+}
+
+type partHeader func(name string) string
+
+type mailReader struct {
+	b        *builder
+	decoder  *mime.WordDecoder
+	parts    int
+	attached []string
+}
+
+// mailText is the text of a part: texts in order, each plain or a page.
+type mailText []struct {
+	page bool
+	in   input
+}
+
+func (t mailText) write(b *builder) error {
+	b.titled = true
+	for _, one := range t {
+		read := readPlain
+		if one.page {
+			read = readPage
+		}
+		if err := read(one.in, b); err != nil && !errors.Is(err, ErrKind) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t mailText) empty() bool {
+	for _, one := range t {
+		if len(bytes.TrimSpace(one.in.data)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// part reads a part with what is in it.
+func (r *mailReader) part(header partHeader, body io.Reader, depth int) (mailText, error) {
+	if r.parts++; r.parts > maxParts || depth > maxNested {
+		return nil, errParts
+	}
+	kind, parameters, err := mime.ParseMediaType(header("Content-Type"))
+	if err != nil && kind == "" {
+		kind = "text/plain"
+	}
+	disposition, names, _ := mime.ParseMediaType(header("Content-Disposition"))
+	name := names["filename"]
+	if name == "" {
+		name = parameters["name"]
+	}
+	body = transferred(header("Content-Transfer-Encoding"), body)
+	switch {
+	case strings.HasPrefix(kind, "multipart/") && parameters["boundary"] != "":
+		return r.several(kind, multipart.NewReader(body, parameters["boundary"]), depth)
+	case disposition == "attachment" || name != "" || kind != "text/plain" && kind != "text/html":
+		r.attach(kind, name)
+		return nil, nil
+	}
+	data, err := io.ReadAll(body)
+	if err != nil && len(data) == 0 {
+		return nil, fmt.Errorf("the e-mail cannot be read: %w", err)
+	}
+	return mailText{{page: kind == "text/html", in: input{data: data, charset: parameters["charset"]}}}, nil
+}
+
+// several reads parts, up to one that is broken.
+func (r *mailReader) several(kind string, parts *multipart.Reader, depth int) (mailText, error) {
+	var all, best mailText
+	for {
+		p, err := parts.NextRawPart()
+		if err != nil {
+			break
+		}
+		text, err := r.part(p.Header.Get, p, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text...)
+		// Alternatives stand in rising order of what they can show; the first that has text is the plainest.
+		if best.empty() {
+			best = text
+		}
+	}
+	if kind == "multipart/alternative" {
+		return best, nil
+	}
+	return all, nil
+}
+
+func (r *mailReader) attach(kind, name string) {
+	if decoded, err := r.decoder.DecodeHeader(name); err == nil {
+		name = decoded
+	}
+	if name = cutTo(oneLine(name), maxTitle); name == "" {
+		name = kind
+	}
+	r.attached = append(r.attached, name)
+}
+
+func transferred(encoding string, body io.Reader) io.Reader {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "base64":
+		return base64.NewDecoder(base64.StdEncoding, body)
+	case "quoted-printable":
+		return quotedprintable.NewReader(body)
+	}
+	return body
+}

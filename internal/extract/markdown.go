@@ -1,0 +1,163 @@
+package extract
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extensions_ast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"agentplatform/internal/document"
+)
+
+// readMarkdown reads Markdown with tables. Markup within paragraphs is left out; the first heading is the title if it
+// is of the first level and nothing else says what is.
+func readMarkdown(in input, b *builder) error {
+	all, err := in.text(b)
+	if err != nil {
+		return err
+	}
+	for line := range linesOf(all) {
+		if len(line) > maxLine {
+			return readPlain(in, b)
+		}
+	}
+	source := []byte(frontMatter(all, b))
+	m := markdownReader{source: source, b: b}
+	tree := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough)).Parser().Parse(
+		text.NewReader(source))
+	return ast.Walk(tree, m.visit)
+}
+
+const (
+	utf8Most = 4      // bytes of a character
+	maxLine  = 50_000 // bytes; nobody writes longer ones, and marks within them may take their square to read
+)
+
+// frontMatter takes title and language from the lines between "---" at the beginning of a text, and returns the rest.
+func frontMatter(all string, b *builder) string {
+	all = strings.ReplaceAll(all, "\r\n", "\n")
+	rest, begins := strings.CutPrefix(all, "---\n")
+	matter, rest, ends := strings.Cut(rest, "\n---\n")
+	if !begins || !ends {
+		return all
+	}
+	for line := range strings.Lines(matter) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.Trim(strings.TrimSpace(value), `"'`)
+		switch name {
+		case "title":
+			b.title(value)
+		case "lang", "language":
+			b.language(value)
+		}
+	}
+	return rest
+}
+
+type markdownReader struct {
+	source []byte
+	b      *builder
+	header int // the block of the present table's header; -1: none
+}
+
+// visit writes the blocks of a tree; what a block holds inline is written as it is entered.
+func (m *markdownReader) visit(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if m.b.full {
+		return ast.WalkStop, nil
+	}
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	switch n := n.(type) {
+	case *ast.Heading:
+		heading := m.inline(n)
+		if at := m.b.block(document.Heading, n.Level, heading); at == 0 && n.Level == 1 {
+			m.b.title(heading)
+		}
+	case *ast.CodeBlock:
+		m.b.block(document.Code, 0, m.lines(n.Lines()))
+	case *ast.FencedCodeBlock:
+		m.b.block(document.Code, 0, m.lines(n.Lines()))
+	case *ast.HTMLBlock:
+		if err := readPage(input{data: []byte(m.lines(n.Lines()))}, m.b); err != nil {
+			return ast.WalkStop, err
+		}
+	case *ast.Paragraph, *ast.TextBlock:
+		m.b.block(kindWithin(n), 0, m.inline(n))
+	case *extensions_ast.TableHeader:
+		m.header = m.b.row(m.cells(n), ownHeader)
+	case *extensions_ast.TableRow:
+		m.b.row(m.cells(n), m.header)
+	default:
+		return ast.WalkContinue, nil
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+// kindWithin is the kind of a paragraph: the first of a list's item is the item.
+func kindWithin(n ast.Node) document.Kind {
+	if parent, ok := n.Parent().(*ast.ListItem); ok && parent.FirstChild() == n {
+		return document.Item
+	}
+	return document.Paragraph
+}
+
+func (m *markdownReader) lines(of *text.Segments) string {
+	var all bytes.Buffer
+	for i := range of.Len() {
+		line := of.At(i)
+		all.Write(line.Value(m.source))
+	}
+	return all.String()
+}
+
+func (m *markdownReader) cells(row ast.Node) []string {
+	var cells []string
+	for cell := row.FirstChild(); cell != nil && len(cells) < maxCells; cell = cell.NextSibling() {
+		cells = append(cells, m.inline(cell))
+	}
+	return cells
+}
+
+// inline is the text below a node, without its markup.
+func (m *markdownReader) inline(n ast.Node) string {
+	var all strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Text:
+			all.Write(unescape(n.Segment.Value(m.source), n.IsRaw() || isCode(n.Parent())))
+			if n.HardLineBreak() {
+				all.WriteByte('\n')
+			} else if n.SoftLineBreak() {
+				all.WriteByte(' ')
+			}
+		case *ast.String:
+			all.Write(n.Value)
+		case *ast.AutoLink:
+			all.Write(n.Label(m.source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return all.String()
+}
+
+func isCode(n ast.Node) bool {
+	_, is := n.(*ast.CodeSpan)
+	return is
+}
+
+// unescape resolves backslashes and references, which mean nothing in code.
+func unescape(s []byte, raw bool) []byte {
+	if raw {
+		return s
+	}
+	return util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(s)))
+}

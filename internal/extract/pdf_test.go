@@ -1,0 +1,129 @@
+package extract_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/document"
+	"agentplatform/internal/extract"
+)
+
+// pdfOf makes a PDF of pages, each with these contents, and says something of itself.
+func pdfOf(info string, contents ...string) []byte {
+	kids := ""
+	objects := []string{"<< /Type /Catalog /Lang (de-CH) /Pages 2 0 R >>", "", info,
+		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"}
+	for _, c := range contents {
+		kids += fmt.Sprintf("%d 0 R ", len(objects)+1)
+		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents %d 0 R "+
+			"/Resources << /Font << /F 4 0 R >> >> >>", len(objects)+2),
+			content(func(w io.Writer) { _, _ = io.WriteString(w, c) }))
+	}
+	objects[1] = fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", kids, len(contents))
+	return pdf("/Info 3 0 R", objects...)
+}
+
+// lines draws lines below each other.
+func lines(size int, from int, text ...string) string {
+	var b strings.Builder
+	for i, l := range text {
+		fmt.Fprintf(&b, "BT /F %d Tf 50 %d Td (%s) Tj ET\n", size, from-i*size*6/5, l)
+	}
+	return b.String()
+}
+
+func readDocument(t *testing.T, data []byte) (document.Text, error) {
+	t.Helper()
+	return extract.Document(t.Context(), rand.Text(), extract.File{Name: "a.pdf",
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
+}
+
+func TestPDFIsReadWithItsStructure(t *testing.T) {
+	read, err := readDocument(t, pdfOf("<< /Title (Microsoft Word - Terms.doc) >>",
+		lines(20, 700, "Terms of delivery")+lines(10, 600, "The goods are delivered within ten days,",
+			"counted from the order.")+lines(10, 500, "A second paragraph."),
+		"0 0 10 10 re f",
+		lines(10, 700, "On the third page."),
+	))
+	require.NoError(t, err)
+	assert.Equal(t, "Terms.doc", read.Title)
+	assert.Equal(t, "de-CH", read.Language)
+	assert.Equal(t, "Terms of delivery\nThe goods are delivered within ten days,\ncounted from the order.\n"+
+		"A second paragraph.\n\nOn the third page.", read.Body)
+	third := strings.Index(read.Body, "On the")
+	assert.Equal(t, []int{0, third, third}, read.Pages, "the second page has no text")
+	kinds := []document.Kind{}
+	for _, b := range read.Blocks {
+		kinds = append(kinds, b.Kind)
+	}
+	assert.Equal(t, []document.Kind{document.Heading, document.Paragraph, document.Paragraph, document.Paragraph},
+		kinds)
+	assert.Equal(t, 1, read.Blocks[0].Level)
+}
+
+func TestWhyAPDFIsNotReadIsSaid(t *testing.T) {
+	locked, err := os.ReadFile("testdata/password.pdf")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		data []byte
+		code extract.Code
+	}{
+		"a password": {locked, extract.Encrypted},
+		"no text":    {pdfOf("<< >>", "0 0 10 10 re f"), extract.Empty},
+		"no PDF":     {[]byte("%PDF-1.7 text"), extract.Unreadable},
+		"too many": {pdfOf("<< >>", strings.Split(strings.Repeat("BT /F 9 Tf (x) Tj ET,", extract.MaxPages+1),
+			",")...), extract.TooLarge},
+		"no page": {pdfOf("<< >>"), extract.Empty},
+		"no page there": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [9 0 R] /Count 1 >>"),
+			extract.Unreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := readDocument(t, c.data)
+			var fault extract.Fault
+			require.ErrorAs(t, err, &fault)
+			assert.Equal(t, c.code, fault.Code, fault.Reason)
+		})
+	}
+}
+
+// What was filled into a form is drawn by its field, not by the page.
+func TestFieldsOfFormsAreRead(t *testing.T) {
+	field := "BT /F 12 Tf 2 2 Td (filled in) Tj ET"
+	read, err := readDocument(t, pdf("",
+		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R /Annots [6 0 R] "+
+			"/Resources << /Font << /F 4 0 R >> >> >>",
+		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+		content(func(w io.Writer) { _, _ = io.WriteString(w, lines(12, 700, "Name:")) }),
+		"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (filled in) /F 4 "+
+			"/Rect [100 690 300 715] /AP << /N 7 0 R >> >>",
+		fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 200 25] /Resources << /Font << /F 4 0 R >> >> "+
+			"/Length %d >>\nstream\n%s\nendstream", len(field), field)))
+	require.NoError(t, err)
+	assert.Equal(t, "Name: filled in", strings.Join(strings.Fields(read.Body), " "))
+}
+
+// A PDF whose table of objects is wrong is read all the same: the objects are looked for.
+func TestPDFWithBrokenTableIsRead(t *testing.T) {
+	whole := onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "BT /F 12 Tf (found) Tj ET") }))
+	at := bytes.Index(whole, []byte("xref\n"))
+	for name, data := range map[string][]byte{
+		"wrong offsets": bytes.Replace(whole, []byte("%PDF-1.7\n"), []byte("%PDF-1.7\n% moved by this\n"), 1),
+		"no table":      append(bytes.Clone(whole[:at]), "trailer\n<< /Root 1 0 R /Size 5 >>\n%%EOF\n"...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			read, err := readDocument(t, data)
+			require.NoError(t, err)
+			assert.Equal(t, "found", read.Body)
+		})
+	}
+}

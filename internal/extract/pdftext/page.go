@@ -1,0 +1,230 @@
+package pdftext
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/responses"
+)
+
+// Line is a line of a page.
+type Line struct {
+	Text string // without white space at its ends
+
+	x, y  float64 // where its first character stands, in points; y counts from the bottom
+	end   float64 // y of its last character: a line that PDFium has joined with the next, at a hyphen, ends there
+	size  float64 // of its first character's font, in points
+	angle float64 // of its first character, in radians
+}
+
+// maxPageCharacters is how many characters of one page are read.
+const maxPageCharacters = 1_000_000
+
+// Page returns the lines of a page, which counts from 0, in the order in which the document draws them; none: the page
+// has no text. What was filled into forms and written as notes is part of it. The error is [ErrPage] for a broken page;
+// the pages after it may be whole. After [ErrTooMuch] nothing can be read any more.
+func (d *Document) Page(number int) ([]Line, error) {
+	lines, err := d.page(number)
+	switch {
+	case errors.Is(err, ErrPage):
+		return nil, fmt.Errorf("%w: number %d", ErrPage, number+1)
+	case err != nil: // how the sandbox ended says nothing to people
+		return nil, fmt.Errorf("%w: on page %d", ErrTooMuch, number+1)
+	}
+	return lines, nil
+}
+
+// page reads a page as it is, then with its notes and fields. They become part of what is drawn, which asks for opening
+// it anew; where that changes what was there (their fonts may take the place of the page's), it is left.
+func (d *Document) page(number int) ([]Line, error) {
+	lines, more, err := d.read(number, true)
+	if err != nil || !more {
+		return lines, err
+	}
+	if all, _, err := d.read(number, false); err == nil && holds(all, lines) {
+		return all, nil
+	}
+	return lines, nil
+}
+
+// read opens a page, reads its lines and, if asked to, makes its notes and fields part of it; more: there are some.
+func (d *Document) read(number int, merge bool) (lines []Line, more bool, err error) {
+	page, err := d.open(number)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		_, wrong := d.in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: *page.ByReference})
+		err = errors.Join(err, wrong)
+	}()
+	if lines, err = d.text(page); err != nil || !merge {
+		return lines, false, err
+	}
+	notes, err := d.in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil || notes.Count == 0 {
+		return lines, false, err
+	}
+	merged, err := d.in.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page})
+	return lines, err == nil && merged.Result == responses.FPDFPage_FlattenResultSuccess, nil
+}
+
+func (d *Document) text(page requests.Page) (lines []Line, err error) {
+	loaded, err := d.in.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_, wrong := d.in.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: loaded.TextPage})
+		err = errors.Join(err, wrong)
+	}()
+	return textPage{d.in, loaded.TextPage}.lines()
+}
+
+// holds reports whether nine of ten words of some lines are among those of all.
+func holds(all, some []Line) bool {
+	count, words, missing := map[string]int{}, 0, 0
+	for _, l := range all {
+		for word := range strings.FieldsSeq(l.Text) {
+			count[word]++
+		}
+	}
+	for _, l := range some {
+		for word := range strings.FieldsSeq(l.Text) {
+			words++
+			if count[word]--; count[word] < 0 {
+				missing++
+			}
+		}
+	}
+	return 10*missing <= words
+}
+
+func (d *Document) open(number int) (requests.Page, error) {
+	loaded, err := d.in.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: d.doc, Index: number})
+	if errors.Is(err, pdfiumerrors.ErrPage) || errors.Is(err, pdfiumerrors.ErrUnknown) {
+		return requests.Page{}, ErrPage
+	}
+	if err != nil {
+		return requests.Page{}, err
+	}
+	return requests.Page{ByReference: &loaded.Page}, nil
+}
+
+// textPage is the text of a page, which PDFium has put into lines.
+type textPage struct {
+	in   instance
+	page references.FPDF_TEXTPAGE
+}
+
+func (t textPage) lines() ([]Line, error) {
+	count, err := t.in.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: t.page})
+	if err != nil || count.Count <= 0 {
+		return nil, err
+	}
+	said, err := t.in.FPDFText_GetText(&requests.FPDFText_GetText{
+		TextPage: t.page, Count: min(count.Count, maxPageCharacters),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var lines []Line
+	at := 0 // characters of the text before the line
+	for raw := range strings.SplitAfterSeq(strings.ToValidUTF8(strings.TrimRight(said.Text, "\x00"), "\uFFFD"), "\n") {
+		line := strings.TrimRightFunc(raw, isBlank)
+		from := at + utf8.RuneCountInString(line)
+		line = strings.TrimLeftFunc(line, isBlank)
+		from -= utf8.RuneCountInString(line)
+		if line != "" {
+			placed, err := t.place(joinHyphens(line), from, from+utf8.RuneCountInString(line)-1)
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, placed)
+		}
+		at += utf8.RuneCountInString(raw)
+	}
+	return lines, nil
+}
+
+func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) && !isHyphen(r) }
+
+// isHyphen reports how PDFium marks a hyphen at the end of a line that it has joined with the next.
+func isHyphen(r rune) bool { return r == '\uFFFE' || r == '\u0002' }
+
+// joinHyphens joins words that were divided at the ends of lines: those that go on in lower case. Other hyphens stay.
+func joinHyphens(line string) string {
+	if !strings.ContainsFunc(line, isHyphen) {
+		return line
+	}
+	var b strings.Builder
+	var last rune
+	for i, r := range line {
+		if isHyphen(r) {
+			next, _ := utf8.DecodeRuneInString(line[i+utf8.RuneLen(r):])
+			if unicode.IsLower(last) && unicode.IsLower(next) {
+				continue
+			}
+			r = '-'
+		}
+		b.WriteRune(r)
+		last = r
+	}
+	return b.String()
+}
+
+// place says where a line stands, whose first and last character have these numbers in the text of the page.
+func (t textPage) place(text string, first, last int) (Line, error) {
+	line := Line{Text: text}
+	from, err := t.index(first)
+	if err != nil || from < 0 {
+		return line, err
+	}
+	origin, err := t.in.FPDFText_GetCharOrigin(&requests.FPDFText_GetCharOrigin{TextPage: t.page, Index: from})
+	if err != nil {
+		return line, nil //nolint:nilerr // a line without a place is a line
+	}
+	line.x, line.y = origin.X, origin.Y
+	if angle, err := t.in.FPDFText_GetCharAngle(
+		&requests.FPDFText_GetCharAngle{TextPage: t.page, Index: from}); err == nil {
+		line.angle = float64(angle.CharAngle)
+	}
+	line.size = t.size(from)
+	line.end = line.y
+	if to, err := t.index(last); err == nil && to > from {
+		if origin, err := t.in.FPDFText_GetCharOrigin(
+			&requests.FPDFText_GetCharOrigin{TextPage: t.page, Index: to}); err == nil {
+			line.end = origin.Y
+		}
+	}
+	return line, nil
+}
+
+// size is that of the font of a character as it is shown; 0: not known.
+func (t textPage) size(at int) float64 {
+	font, err := t.in.FPDFText_GetFontSize(&requests.FPDFText_GetFontSize{TextPage: t.page, Index: at})
+	if err != nil {
+		return 0
+	}
+	shown, err := t.in.FPDFText_GetMatrix(&requests.FPDFText_GetMatrix{TextPage: t.page, Index: at})
+	if err != nil {
+		return font.FontSize
+	}
+	return font.FontSize * math.Hypot(float64(shown.Matrix.C), float64(shown.Matrix.D))
+}
+
+// index is the number that PDFium knows a character of the text by; -1: none.
+func (t textPage) index(at int) (int, error) {
+	found, err := t.in.FPDFText_GetCharIndexFromTextIndex(
+		&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: t.page, NTextIndex: at})
+	if err != nil {
+		return -1, err
+	}
+	return found.CharIndex, nil
+}

@@ -1,0 +1,178 @@
+package extract
+
+import (
+	"encoding/xml"
+	"strings"
+
+	"agentplatform/internal/document"
+)
+
+// readPresentation reads a presentation: a slide is a page, its notes follow its text.
+func readPresentation(m *members, _ input, b *builder) error {
+	if err := m.properties(b); err != nil {
+		return err
+	}
+	const whole = "ppt/presentation.xml"
+	relations, err := m.relations(whole)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	return m.each(whole, func(_ *parts, e xml.StartElement) error {
+		slide := relations[idOf(e)]
+		if e.Name.Local != "sldId" || slide.kind != "slide" || seen[slide.member] || b.full {
+			return nil
+		}
+		seen[slide.member] = true
+		b.page()
+		return readSlide(m, slide.member, b)
+	})
+}
+
+// idOf is the id of the relation that an element names: it has an id of its own, without a prefix, too.
+func idOf(e xml.StartElement) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == "id" && a.Name.Space != "" {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+func readSlide(m *members, name string, b *builder) error {
+	if err := readShapes(m, name, b); err != nil {
+		return err
+	}
+	relations, err := m.relations(name)
+	if err != nil {
+		return err
+	}
+	for _, of := range relations {
+		if of.kind == "notesSlide" && m.files[of.member] != nil {
+			return readShapes(m, of.member, b)
+		}
+	}
+	return nil
+}
+
+func readShapes(m *members, name string, b *builder) error {
+	p, err := m.parts(name)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	r := slideReader{p: p, b: b}
+	for !b.full {
+		token, err := p.next()
+		if err != nil {
+			return err
+		}
+		switch t := token.(type) {
+		case nil:
+			b.end()
+			return nil
+		case xml.StartElement:
+			if err := r.start(t); err != nil {
+				return err
+			}
+		case xml.EndElement:
+			r.ended(t.Name.Local)
+		}
+	}
+	return nil
+}
+
+// slideReader reads the shapes of a slide.
+type slideReader struct {
+	p *parts
+	b *builder
+
+	placeholder string // what the shape stands for: title, body, …
+	left        bool   // the shape repeats what stands elsewhere: the number of the slide, the date, the footer
+	cells       []string
+	cell        *strings.Builder // nil: outside of tables
+	names       bool             // the first row of the table has the names of the columns
+	table       table
+}
+
+func (r *slideReader) start(e xml.StartElement) error {
+	switch e.Name.Local {
+	case "Fallback":
+		return r.p.skip()
+	case "sp":
+		r.placeholder, r.left = "", false
+	case "ph":
+		r.placeholder = attribute(e, "type")
+		if r.placeholder == "" {
+			r.placeholder = "body"
+		}
+		r.left = r.placeholder == "sldNum" || r.placeholder == "dt" || r.placeholder == "ftr" || r.placeholder == "hdr"
+	case "tbl":
+		r.table, r.names = table{b: r.b}, false
+	case "tblPr":
+		r.names = attribute(e, "firstRow") == "1"
+	case "tc":
+		r.cell = &strings.Builder{}
+	case "p":
+		r.paragraph()
+	case "buNone":
+		if r.b.opened && r.b.kind == document.Item {
+			r.b.kind = document.Paragraph
+		}
+	case "buChar", "buAutoNum":
+		if r.b.opened && r.b.kind == document.Paragraph {
+			r.b.kind = document.Item
+		}
+	case "t":
+		text, err := r.p.characters(utf8Most * r.b.most.characters)
+		r.write(text)
+		return err
+	case "br":
+		r.write("\n")
+	}
+	return nil
+}
+
+// paragraph begins a paragraph of a shape or cell.
+func (r *slideReader) paragraph() {
+	switch {
+	case r.cell != nil:
+		r.write(" ")
+	case r.placeholder == "title", r.placeholder == "ctrTitle":
+		r.b.begin(document.Heading, 1)
+	case r.placeholder == "subTitle":
+		r.b.begin(document.Heading, 2)
+	case r.placeholder == "body":
+		r.b.begin(document.Item, 0)
+	default:
+		r.b.begin(document.Paragraph, 0)
+	}
+}
+
+func (r *slideReader) write(s string) {
+	switch {
+	case r.left:
+	case r.cell == nil:
+		r.b.add(s)
+	case r.cell.Len() < utf8Most*r.b.most.characters:
+		r.cell.WriteString(s)
+	}
+}
+
+func (r *slideReader) ended(name string) {
+	switch name {
+	case "p":
+		if r.cell == nil {
+			r.b.end()
+		}
+	case "tc":
+		if r.cell != nil && len(r.cells) < maxCells {
+			r.cells = append(r.cells, r.cell.String())
+		}
+		r.cell = nil
+	case "tr":
+		r.table.b = r.b
+		r.table.add(r.cells, r.names)
+		r.cells = nil
+	}
+}

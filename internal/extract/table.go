@@ -1,0 +1,137 @@
+package extract
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// readTable reads comma-separated values, whatever separates them. The first row has the names of the columns unless
+// there is a number in it.
+func readTable(in input, b *builder) error {
+	text, err := in.text(b)
+	if err != nil {
+		return err
+	}
+	comma, text := delimiter(text)
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
+	t := table{b: b}
+	for !b.full {
+		cells, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("the table cannot be read: %w", err)
+		}
+		if len(cells) > maxCells {
+			return tooWide()
+		}
+		t.add(cells, names(cells))
+	}
+	return nil
+}
+
+func tooWide() error {
+	return Fault{TooLarge, fmt.Sprintf("a row of the table has more than %d cells", maxCells)}
+}
+
+// table writes the rows of a table.
+type table struct {
+	b      *builder
+	begun  bool // it has a row
+	header int  // its block; -1: none
+}
+
+// add writes a row. Only the first row that is not empty can have the names of the columns.
+func (t *table) add(cells []string, names bool) {
+	header := t.header
+	if !t.begun {
+		header = -1
+		if names {
+			header = ownHeader
+		}
+	}
+	at := t.b.row(cells, header)
+	if at < 0 || t.begun {
+		return
+	}
+	t.begun, t.header = true, -1
+	if names {
+		t.header = at
+	}
+}
+
+// names reports whether cells may be the names of columns.
+func names(cells []string) bool {
+	for _, cell := range cells {
+		if _, err := strconv.ParseFloat(strings.TrimSpace(cell), 64); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// delimiter is what separates the cells of a table: what the line "sep=;" at its beginning says, which is not part of
+// the table, or what stands equally often in most of the first lines.
+func delimiter(text string) (rune, string) {
+	if rest, says := strings.CutPrefix(text, "sep="); says && rest != "" && slices.Contains(delimiters, rune(rest[0])) {
+		_, table, _ := strings.Cut(rest, "\n")
+		return rune(rest[0]), table
+	}
+	best, most := ',', 0
+	sample := counts(text[:min(len(text), sampleSize)])
+	for i, c := range delimiters {
+		if score := steadiness(sample, i); score > most {
+			best, most = c, score
+		}
+	}
+	return best, text
+}
+
+var delimiters = []rune{',', ';', '\t', '|'}
+
+// counts are the delimiters in each of the first lines, outside of quotation marks.
+func counts(sample string) [][4]int {
+	var lines [][4]int
+	var line [4]int
+	quoted := false
+	for _, r := range sample {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '\n':
+			lines, line = append(lines, line), [4]int{}
+		default:
+			for i, c := range delimiters {
+				if r == c {
+					line[i]++
+				}
+			}
+		}
+	}
+	if line != [4]int{} {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// steadiness is the number of lines that have as many of a delimiter as the first, weighed by how many these are.
+func steadiness(lines [][4]int, i int) int {
+	same := 0
+	for _, line := range lines {
+		if line[i] == lines[0][i] && line[i] > 0 {
+			same++
+		}
+	}
+	if len(lines) == 0 {
+		return 0
+	}
+	return 1000*same + min(lines[0][i], 999)*min(same, 1)
+}

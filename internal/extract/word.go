@@ -1,0 +1,255 @@
+package extract
+
+import (
+	"encoding/xml"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/document"
+)
+
+// readWord reads a Word document: its text, then its footnotes and endnotes. What was deleted while changes were
+// tracked is not read.
+func readWord(m *members, _ input, b *builder) error {
+	if err := m.properties(b); err != nil {
+		return err
+	}
+	styles, err := wordStyles(m, b)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"word/document.xml", "word/footnotes.xml", "word/endnotes.xml"} {
+		if m.files[name] == nil || b.full {
+			continue
+		}
+		if err := readWordPart(m, name, styles, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readWordPart(m *members, name string, styles map[string]wordStyle, b *builder) error {
+	p, err := m.parts(name)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	r := wordReader{p: p, b: b, styles: styles}
+	for !b.full {
+		token, err := p.next()
+		if err != nil {
+			return err
+		}
+		switch t := token.(type) {
+		case nil:
+			r.endRow()
+			b.end()
+			return nil
+		case xml.StartElement:
+			if err := r.start(t); err != nil {
+				return err
+			}
+		case xml.EndElement:
+			r.ended(t.Name.Local)
+		}
+	}
+	return nil
+}
+
+// wordStyle is what a style says of its paragraphs.
+type wordStyle struct {
+	heading int // 1 to 9; 0: none
+	based   string
+}
+
+var headingStyle = regexp.MustCompile(`(?i)^heading ?([1-9])$`)
+
+// wordStyles are the styles by id; those that are based on a heading are headings, too.
+func wordStyles(m *members, b *builder) (map[string]wordStyle, error) {
+	styles := map[string]wordStyle{}
+	id, defaults := "", false
+	err := m.each("word/styles.xml", func(_ *parts, e xml.StartElement) error {
+		of := styles[id]
+		switch value := attribute(e, "val"); e.Name.Local {
+		case "docDefaults":
+			defaults = true
+		case "lang":
+			if defaults {
+				b.language(value)
+			}
+		case "style":
+			id, of, defaults = attribute(e, "styleId"), wordStyle{}, false
+		case "name":
+			if level := headingStyle.FindStringSubmatch(value); level != nil {
+				of.heading, _ = strconv.Atoi(level[1])
+			} else if strings.EqualFold(value, "title") {
+				of.heading = 1
+			}
+		case "basedOn":
+			of.based = value
+		case "outlineLvl":
+			if level, err := strconv.Atoi(value); err == nil && of.heading == 0 && level >= 0 && level < 9 {
+				of.heading = level + 1
+			}
+		}
+		if id != "" && len(styles) < maxMembers {
+			styles[id] = of
+		}
+		return nil
+	})
+	return styles, err
+}
+
+// wordReader reads the elements of a text. A table within a table is part of its cell.
+type wordReader struct {
+	p      *parts
+	b      *builder
+	styles map[string]wordStyle
+
+	tables  int      // depth of tables
+	cells   []string // of the present row
+	cell    *strings.Builder
+	names   bool // the present row has the names of the columns
+	heading bool // the first row of the table has them
+	table   table
+}
+
+// start reads what an element begins.
+func (r *wordReader) start(e xml.StartElement) error {
+	switch e.Name.Local {
+	case "t":
+		text, err := r.p.characters(utf8Most * r.b.most.characters)
+		r.write(text)
+		return err
+	case "tab":
+		r.write("\t")
+	case "br", "cr":
+		r.write("\n")
+	case "noBreakHyphen":
+		r.write("-")
+	case "Fallback", "moveFrom", "instrText", "delText", "tabs":
+		return r.p.skip()
+	case "p":
+		if r.cell == nil {
+			r.b.begin(document.Paragraph, 0)
+		} else {
+			r.write(" ")
+		}
+	default:
+		r.property(e)
+		r.tabular(e)
+	}
+	return nil
+}
+
+// property notes what is said of the present paragraph.
+func (r *wordReader) property(e xml.StartElement) {
+	if r.cell != nil || !r.b.opened {
+		return
+	}
+	switch value := attribute(e, "val"); e.Name.Local {
+	case "pStyle":
+		if level := r.level(value); level > 0 {
+			r.b.kind, r.b.level = document.Heading, level
+		} else if strings.HasPrefix(value, "List") {
+			r.b.kind = document.Item
+		}
+	case "outlineLvl":
+		if level, err := strconv.Atoi(value); err == nil && level >= 0 && level < 9 {
+			r.b.kind, r.b.level = document.Heading, level+1
+		}
+	case "numPr":
+		if r.b.kind == document.Paragraph {
+			r.b.kind = document.Item
+		}
+	}
+}
+
+// level is the level of a style's headings, or 0. Styles may be based on each other in a circle.
+func (r *wordReader) level(style string) int {
+	for range 20 {
+		of, known := r.styles[style]
+		if !known {
+			level := headingStyle.FindStringSubmatch(style)
+			if level == nil {
+				return 0
+			}
+			n, _ := strconv.Atoi(level[1])
+			return n
+		}
+		if of.heading > 0 {
+			return of.heading
+		}
+		style = of.based
+	}
+	return 0
+}
+
+// tabular notes what begins a table, and what is said of its rows.
+func (r *wordReader) tabular(e xml.StartElement) {
+	switch e.Name.Local {
+	case "tbl":
+		if r.tables++; r.tables == 1 {
+			r.b.end()
+			r.table, r.heading = table{b: r.b}, false
+		}
+	case "tblLook":
+		look, _ := strconv.ParseUint(attribute(e, "val"), 16, 16)
+		r.heading = r.heading || look&0x20 != 0 || attribute(e, "firstRow") == "1"
+	case "tblHeader":
+		r.names = attribute(e, "val") != "0" && attribute(e, "val") != "false"
+	case "tc":
+		if r.tables == 1 {
+			r.endCell()
+			r.cell = &strings.Builder{}
+		}
+	}
+}
+
+func (r *wordReader) ended(name string) {
+	switch name {
+	case "p":
+		if r.cell == nil {
+			r.b.end()
+		}
+	case "tc":
+		if r.tables == 1 {
+			r.endCell()
+		}
+	case "tr":
+		if r.tables == 1 {
+			r.endRow()
+		}
+	case "tbl":
+		if r.tables == 1 {
+			r.endRow()
+		}
+		r.tables = max(0, r.tables-1)
+	}
+}
+
+func (r *wordReader) write(s string) {
+	if r.cell == nil {
+		r.b.add(s)
+	} else if r.cell.Len() < utf8Most*r.b.most.characters {
+		r.cell.WriteString(s)
+	}
+}
+
+func (r *wordReader) endCell() {
+	if r.cell != nil && len(r.cells) < maxCells {
+		r.cells = append(r.cells, r.cell.String())
+	}
+	r.cell = nil
+}
+
+func (r *wordReader) endRow() {
+	r.endCell()
+	if len(r.cells) == 0 {
+		return
+	}
+	r.table.add(r.cells, r.names || r.heading)
+	r.cells, r.names = nil, false
+}

@@ -1,0 +1,77 @@
+package extract
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/xuri/excelize/v2"
+
+	"agentplatform/internal/document"
+)
+
+// readWorkbook reads the sheets that are shown, each under its name as a heading. The first row of a sheet has the
+// names of the columns unless there is a number in it.
+func readWorkbook(m *members, in input, b *builder) error {
+	if err := m.properties(b); err != nil {
+		return err
+	}
+	// No part goes to a temporary file, which would stay when the child is ended.
+	f, err := excelize.OpenReader(bytes.NewReader(in.data), excelize.Options{
+		UnzipSizeLimit: b.most.unpacked, UnzipXMLSizeLimit: b.most.unpacked,
+	})
+	if err != nil && strings.Contains(err.Error(), "unzip size exceeds") {
+		return Fault{TooLarge, fmt.Sprintf("the workbook unpacks to over %d MiB", b.most.unpacked>>20)}
+	}
+	if err != nil {
+		return fmt.Errorf("the workbook cannot be read: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	for _, sheet := range f.GetSheetList() {
+		if shown, err := f.GetSheetVisible(sheet); err == nil && !shown {
+			continue
+		}
+		if err := readSheet(f, sheet, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSheet(f *excelize.File, sheet string, b *builder) error {
+	rows, err := f.Rows(sheet)
+	if errNoSheet := (excelize.ErrSheetNotExist{}); errors.As(err, &errNoSheet) { // it is a chart
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the workbook cannot be read: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	t := table{b: b}
+	named, count := false, 0
+	for rows.Next() && !b.full {
+		cells, err := rows.Columns()
+		if err != nil {
+			return fmt.Errorf("the workbook cannot be read: %w", err)
+		}
+		if len(cells) > maxCells {
+			return tooWide()
+		}
+		if count += len(cells); count > 2*b.most.characters {
+			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d cells", 2*b.most.characters)}
+		}
+		if strings.TrimSpace(strings.Join(cells, "")) == "" {
+			continue
+		}
+		if !named {
+			b.block(document.Heading, 1, oneLine(sheet))
+			named = true
+		}
+		t.add(cells, names(cells))
+	}
+	if err := rows.Error(); err != nil {
+		return fmt.Errorf("the workbook cannot be read: %w", err)
+	}
+	return nil
+}
