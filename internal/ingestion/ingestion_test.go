@@ -1,0 +1,290 @@
+package ingestion_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/ingestion"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const (
+	hour  = time.Hour
+	lease = time.Minute
+)
+
+// life is a document with its own clock, to which events happen.
+type life struct {
+	ingestion.State
+
+	t   require.TestingT
+	now time.Time
+}
+
+func begun(t require.TestingT, from ingestion.Stage) *life {
+	l := &life{t: t, now: start}
+	l.do(ingestion.Begin{From: from})
+	return l
+}
+
+func (l *life) do(e ingestion.Event) {
+	after, err := ingestion.Apply(l.State, l.now, e)
+	require.NoError(l.t, err, "%T %+v in %+v", e, e, l.State)
+	l.State = after
+}
+
+func (l *life) refused(e ingestion.Event) {
+	after, err := ingestion.Apply(l.State, l.now, e)
+	require.ErrorIs(l.t, err, ingestion.ErrRefused, "%T in %+v", e, l.State)
+	require.Equal(l.t, l.State, after, "a refusal changes nothing")
+}
+
+func (l *life) claim(name string) ingestion.Claim {
+	return ingestion.Claim{Lease: ingestion.Lease{Claim: name, Until: l.now.Add(lease)}, Deadline: hour}
+}
+
+func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
+
+func TestDocumentBecomesReadyStageByStage(t *testing.T) {
+	l := begun(t, ingestion.Fetching)
+	assert.Equal(t, ingestion.Pending, l.Status)
+	l.do(l.claim("a"))
+	assert.Equal(t, ingestion.Processing, l.Status)
+	for _, stage := range ingestion.Stages[1:] {
+		l.do(ingestion.Advance{Claim: "a", To: stage, Total: 7})
+		assert.Equal(t, stage, l.Stage)
+		assert.Equal(t, 1, l.Attempts, "attempts are of a stage")
+	}
+	l.do(ingestion.Renew{Claim: "a", Until: l.now.Add(lease), Done: 5})
+	l.do(ingestion.Renew{Claim: "a", Until: l.now.Add(lease), Done: 3})
+	assert.Equal(t, 5, l.Done, "progress does not go back")
+	l.pass(time.Second)
+	l.do(ingestion.Finish{Claim: "a"})
+	assert.Equal(t, ingestion.Ready, l.Status)
+	assert.Empty(t, l.Stage)
+	assert.Equal(t, 1, l.Version)
+	assert.Equal(t, l.now, l.ReadyAt)
+	assert.False(t, l.Active())
+	l.refused(l.claim("b"))
+}
+
+// Only who holds the claim may report: a worker that was slow and lost the document changes nothing.
+func TestReportsOfALostWorkerAreRefused(t *testing.T) {
+	l := begun(t, ingestion.Extracting)
+	l.do(l.claim("slow"))
+	l.refused(l.claim("early"))
+	l.pass(lease)
+	l.do(l.claim("next"))
+	for _, e := range []ingestion.Event{
+		ingestion.Renew{Claim: "slow"}, ingestion.Advance{Claim: "slow"}, ingestion.Finish{Claim: "slow"},
+		ingestion.Fail{Claim: "slow"}, ingestion.Retry{Claim: "slow"}, ingestion.Release{Claim: "slow"},
+		ingestion.Unchanged{Claim: "slow"},
+	} {
+		l.refused(e)
+	}
+	l.do(ingestion.Begin{From: ingestion.Extracting})
+	l.refused(ingestion.Finish{Claim: "next"})
+	assert.Equal(t, 2, l.Build)
+}
+
+// Where one process runs, the leases of the one before are void at once.
+func TestLeaseOfAnEarlierProcessIsVoid(t *testing.T) {
+	l := begun(t, ingestion.Chunking)
+	first := l.claim("a")
+	first.Lease.ProcessID = "before"
+	l.do(first)
+	again := l.claim("b")
+	again.Lease.ProcessID = "before"
+	l.refused(again)
+	again.Lease.ProcessID = "after"
+	l.do(again)
+	assert.Equal(t, 2, l.Attempts)
+}
+
+func TestFailedAttemptsWaitAndEnd(t *testing.T) {
+	l := begun(t, ingestion.Embedding)
+	var waits []time.Duration
+	for range ingestion.MaxAttempts - 1 {
+		l.do(l.claim("a"))
+		l.do(ingestion.Retry{Claim: "a", Code: ingestion.EmbeddingUnavailable, Message: "it is away"})
+		l.refused(l.claim("early"))
+		waits = append(waits, l.Due.Sub(l.now))
+		l.now = l.Due
+	}
+	assert.Equal(t, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}, waits)
+	l.do(l.claim("a"))
+	l.do(ingestion.Retry{Claim: "a", Code: ingestion.EmbeddingUnavailable, Message: "it is away"})
+	assert.Equal(t, ingestion.Failed, l.Status)
+	assert.Equal(t, &ingestion.Failure{
+		Stage: ingestion.Embedding, Code: ingestion.EmbeddingUnavailable, Message: "it is away", At: l.now,
+	}, l.Failure)
+	assert.Equal(t, ingestion.Embedding, l.Stage, "a failed document says where")
+}
+
+func TestOtherSideMayAskForALongerWaitWithinTheBound(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Second, time.Second: 2 * time.Second, time.Minute: time.Minute, hour: 2 * time.Minute,
+	} {
+		l := begun(t, ingestion.Embedding)
+		l.do(l.claim("a"))
+		l.do(ingestion.Retry{Claim: "a", After: asked})
+		assert.Equal(t, want, l.Due.Sub(l.now), asked)
+	}
+}
+
+// A file that ends its reader is not read for ever.
+func TestFileThatEndsItsReaderTwiceIsUnreadable(t *testing.T) {
+	l := begun(t, ingestion.Extracting)
+	l.do(l.claim("a"))
+	l.pass(lease)
+	l.do(l.claim("b"))
+	assert.Equal(t, ingestion.Processing, l.Status)
+	l.pass(lease)
+	l.do(l.claim("c"))
+	assert.Equal(t, ingestion.Failed, l.Status)
+	assert.Equal(t, ingestion.Unreadable, l.Failure.Code)
+}
+
+func TestDeadlineEndsAnIngestion(t *testing.T) {
+	l := begun(t, ingestion.Fetching)
+	l.pass(23 * hour)
+	l.do(l.claim("a"))
+	assert.Equal(t, ingestion.Processing, l.Status, "waiting for a worker is not counted")
+	l.do(ingestion.Advance{Claim: "a", To: ingestion.Extracting})
+	l.do(ingestion.Release{Claim: "a"})
+	l.pass(hour)
+	l.do(l.claim("b"))
+	assert.Equal(t, ingestion.PastDeadline, l.Failure.Code)
+
+	l = begun(t, ingestion.Fetching)
+	l.pass(ingestion.MaxWait)
+	l.do(l.claim("a"))
+	assert.Equal(t, ingestion.PastDeadline, l.Failure.Code, "waiting has a bound, too")
+}
+
+// What was ready stays ready when a later ingestion fails, and says so.
+func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
+	l := begun(t, ingestion.Extracting)
+	l.do(l.claim("a"))
+	l.refused(ingestion.Unchanged{Claim: "a"})
+	l.do(ingestion.Finish{Claim: "a"})
+	l.do(ingestion.Begin{From: ingestion.Fetching})
+	assert.Equal(t, ingestion.Pending, l.Status)
+	l.do(l.claim("b"))
+	l.do(ingestion.Fail{Claim: "b", Code: ingestion.FetchFailed, Message: "the server says 404"})
+	assert.Equal(t, ingestion.Ready, l.Status)
+	assert.Equal(t, 1, l.Version)
+	assert.Equal(t, ingestion.Fetching, l.Failure.Stage)
+	l.do(ingestion.Begin{From: ingestion.Fetching})
+	assert.Nil(t, l.Failure)
+	l.do(l.claim("c"))
+	l.do(ingestion.Unchanged{Claim: "c"})
+	assert.Equal(t, ingestion.Ready, l.Status)
+	assert.Equal(t, 1, l.Version, "nothing new was found")
+	assert.Equal(t, 3, l.Build)
+}
+
+// What is only indexed anew is shown as ready meanwhile, and as the same version after.
+func TestQuietIngestionIsNotShown(t *testing.T) {
+	l := begun(t, ingestion.Extracting)
+	l.do(l.claim("a"))
+	l.do(ingestion.Finish{Claim: "a"})
+	was := l.ReadyAt
+	l.pass(hour)
+	l.do(ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+	assert.Equal(t, ingestion.Ready, l.Status)
+	assert.True(t, l.Active())
+	l.do(l.claim("b"))
+	assert.Equal(t, ingestion.Ready, l.Status)
+	l.do(ingestion.Finish{Claim: "b"})
+	assert.Equal(t, []any{1, 2, was}, []any{l.Version, l.Build, l.ReadyAt})
+	assert.False(t, l.Quiet)
+
+	l = begun(t, ingestion.Extracting)
+	l.do(ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+	assert.Equal(t, ingestion.Pending, l.Status, "what is not ready cannot be quiet")
+}
+
+func TestStopOfAWorkerCountsAsNoAttempt(t *testing.T) {
+	l := begun(t, ingestion.Extracting)
+	for range 20 {
+		l.do(l.claim("a"))
+		l.do(ingestion.Release{Claim: "a"})
+	}
+	assert.Equal(t, 0, l.Attempts)
+	assert.True(t, l.Claimable(l.now, ""))
+}
+
+// A postponed document may be claimed all the same: the wake-up message that was sent comes before the sweeper.
+func TestPostponedDocumentMayBeClaimed(t *testing.T) {
+	l := begun(t, ingestion.Extracting)
+	l.do(ingestion.Postpone{Look: l.now.Add(hour)})
+	l.do(l.claim("a"))
+	assert.True(t, l.Look.IsZero())
+	l.do(ingestion.Finish{Claim: "a"})
+	l.refused(ingestion.Postpone{Look: l.now.Add(hour)})
+}
+
+// Whatever workers do or leave undone, an ingestion ends after a bounded number of claims, and before it ends it always
+// has a time at which somebody looks at it.
+func TestEveryIngestionEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := begun(t, rapid.SampledFrom(ingestion.Stages).Draw(t, "from"))
+		stage := l.Stage
+		at := func() int {
+			for i, s := range ingestion.Stages {
+				if s == stage {
+					return i
+				}
+			}
+			return -1
+		}
+		claims := 0
+		for l.Active() {
+			require.False(t, l.Due.IsZero())
+			if !l.Claimable(l.now, "") {
+				l.now = l.Due
+			}
+			l.do(l.claim("w"))
+			if !l.Active() {
+				break
+			}
+			if claims++; claims > ingestion.MaxAttempts*len(ingestion.Stages) {
+				t.Fatalf("it goes on after %d claims: %+v", claims, l.State)
+			}
+			for l.Lease.Claim != "" {
+				switch rapid.SampledFrom([]string{"advance", "lost", "retry", "renew", "fail"}).Draw(t, "what") {
+				case "advance":
+					if stage == ingestion.Indexing {
+						l.do(ingestion.Finish{Claim: "w"})
+						break
+					}
+					stage = ingestion.Stages[at()+1]
+					l.do(ingestion.Advance{Claim: "w", To: stage})
+				case "lost":
+					l.now = l.Due
+				case "retry":
+					l.do(ingestion.Retry{Claim: "w", Code: ingestion.Internal})
+				case "renew":
+					l.do(ingestion.Renew{Claim: "w", Until: l.now.Add(lease)})
+				case "fail":
+					l.do(ingestion.Fail{Claim: "w", Code: ingestion.Empty})
+				}
+				if !l.Held(l.now, "") {
+					break
+				}
+			}
+		}
+		require.Equal(t, l.Status == ingestion.Failed, l.Failure != nil)
+		require.Empty(t, l.Lease)
+		if l.Status == ingestion.Failed {
+			require.NotEmpty(t, l.Failure.Stage)
+			require.NotEmpty(t, l.Failure.Code)
+		}
+	})
+}
