@@ -21,9 +21,10 @@ type NudgeKind string
 
 // The kinds of nudge.
 const (
-	NudgeRun     NudgeKind = "run"     // ID: the run's
-	NudgeWebhook NudgeKind = "webhook" // ID: "<run id>/<transition number>"
-	NudgeJob     NudgeKind = "job"     // ID: the job's
+	NudgeRun      NudgeKind = "run"      // ID: the run's
+	NudgeWebhook  NudgeKind = "webhook"  // ID: "<run id>/<transition number>"
+	NudgeJob      NudgeKind = "job"      // ID: the job's
+	NudgeDocument NudgeKind = "document" // ID: the document's
 )
 
 // The names of webhook events (specification, Events).

@@ -20,8 +20,11 @@ import (
 	"agentplatform/internal/record"
 )
 
-// MaxSize is how many bytes a file may have.
-const MaxSize = 20 << 20
+// MaxSize is how many bytes a file may have that is for a message, MaxDocument one that is for a knowledge base.
+const (
+	MaxSize     = 20 << 20
+	MaxDocument = 50 << 20
+)
 
 // How long presigned addresses are valid for clients that send and read bytes directly.
 const (
@@ -42,6 +45,14 @@ type New struct {
 	Organization, User string
 	Name, ContentType  string
 	Size               int64 // bytes; 0: not known
+	Document           bool  // it is for a knowledge base
+}
+
+func limit(document bool) int64 {
+	if document {
+		return MaxDocument
+	}
+	return MaxSize
 }
 
 // Address is where a client sends a file's bytes directly.
@@ -50,10 +61,16 @@ type Address struct {
 	Headers map[string]string // to be sent unchanged
 }
 
+func (s *Files) newFile(n New) record.File {
+	f := s.Store.NewFile(n.Organization, n.User, n.Name, n.ContentType)
+	f.Document = n.Document
+	return f
+}
+
 // Announce stores the description of a file whose bytes will come: to the address or, when that is nil, by Send. The
 // errors are failures of the store and of presigning.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
-	f := s.Store.NewFile(n.Organization, n.User, n.Name, n.ContentType)
+	f := s.newFile(n)
 	if s.Direct == nil || n.Size == 0 {
 		_, err := record.Create(ctx, s.Store, f, f.ID)
 		return f, nil, err
@@ -67,10 +84,10 @@ func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, err
 	return f, &Address{URL: url, Headers: headers}, err
 }
 
-// Take stores a file with its bytes. After an error nothing is left of it: a problem of kind TooLarge above [MaxSize],
-// or what reading bytes or storing them returned.
+// Take stores a file with its bytes. After an error nothing is left of it: a problem of kind TooLarge above [MaxSize]
+// or [MaxDocument], or what reading bytes or storing them returned.
 func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, error) {
-	f := s.Store.NewFile(n.Organization, n.User, n.Name, n.ContentType)
+	f := s.newFile(n)
 	if _, err := record.Create(ctx, s.Store, f, f.ID); err != nil {
 		return f, err
 	}
@@ -101,10 +118,10 @@ func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, b
 }
 
 func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, bytes io.Reader) (record.File, error) {
-	filled, err := s.Store.FillFile(ctx, scope, f.ID, bytes, MaxSize)
+	most := limit(f.Document)
+	filled, err := s.Store.FillFile(ctx, scope, f.ID, bytes, most)
 	if errors.Is(err, blob.ErrTooLarge) {
-		return f,
-			problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, MaxSize)
+		return f, problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, most)
 	}
 	return filled, err
 }
@@ -158,6 +175,10 @@ func (s *Files) Attach(
 		}
 		if !f.Uploaded {
 			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i), "file %s has not been uploaded yet", id)
+		}
+		if f.Size > MaxSize {
+			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i),
+				"file %s is for a knowledge base: those of messages have at most %d bytes", id, MaxSize)
 		}
 		refs = append(refs, f.Ref())
 	}

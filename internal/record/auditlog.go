@@ -80,6 +80,7 @@ func changing(ctx context.Context, before, after any) context.Context {
 // audited are the kinds of resources whose changes have entries in the audit log.
 var audited = map[string]bool{
 	"agent": true, "toolkit": true, "user": true, "group": true, "api_key": true, "organization": true,
+	"knowledge_base": true, "document": true,
 }
 
 // audit adds the audit log's entry of a commit, if it has an author and changes an audited resource: of the first such

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"agentplatform/internal/blob"
@@ -19,6 +21,58 @@ func blobPlace(kind, id string) string { return kind + "s/" + id + "/" }
 // blobLife is how long a blob may wait for the commit that names it: longer than any request lasts.
 const blobLife = 15 * time.Minute
 
+// Stored is a blob of a resource that no commit names yet, or a place for several. A job deletes it, unless a unit of
+// work names it first.
+type Stored struct {
+	Key  string // of a place: a prefix that ends with a slash
+	Size int64
+
+	job JobEntity
+}
+
+// announce stores the job that deletes what is about to be stored under a key.
+func (s *Store) announce(ctx context.Context, v Resourceful, key string) (Stored, error) {
+	tx := s.Begin(s.host.NewID())
+	job := tx.PutJob(Fresh(blobJob(v, key, s.host.Now().Add(blobLife))))
+	return Stored{Key: key, job: job}, tx.Commit(ctx)
+}
+
+func (s *Store) newBlobKey(v Resourceful, what string) string {
+	kind, id, _ := v.Placed()
+	return blobPlace(kind, id) + what + "/" + s.host.NewID()
+}
+
+// StoreBlob stores what r gives, at most limit bytes, as a blob of a resource. The errors are those of [Tx.Commit], of
+// r and of the blob store: blob.ErrTooLarge.
+func (s *Store) StoreBlob(ctx context.Context, v Resourceful, what string, r io.Reader, limit int64) (Stored, error) {
+	b, err := s.announce(ctx, v, s.newBlobKey(v, what))
+	if err == nil {
+		b.Size, err = s.blobs.Put(ctx, b.Key, r, limit)
+	}
+	return b, err
+}
+
+// NewPlace is a place for several blobs of a resource: its key is a prefix. It is deleted as a whole.
+func (s *Store) NewPlace(ctx context.Context, v Resourceful, what string) (Stored, error) {
+	return s.announce(ctx, v, s.newBlobKey(v, what)+"/")
+}
+
+// PutPiece stores a blob at a place. The errors are those of the blob store.
+func (s *Store) PutPiece(ctx context.Context, place string, n int, b []byte) error {
+	return s.putBlob(ctx, pieceKey(place, n), b)
+}
+
+// Piece reads a blob of a place. It returns [ErrConflict] when it does not exist.
+func (s *Store) Piece(ctx context.Context, place string, n int) ([]byte, error) {
+	return s.Blob(ctx, pieceKey(place, n))
+}
+
+func pieceKey(place string, n int) string { return fmt.Sprintf("%s%06d", place, n) }
+
+// NameBlob says that what this unit of work writes names a blob, which is kept then. A commit after the job that
+// deletes the blob is refused with [ErrConflict].
+func (tx *Tx) NameBlob(b Stored) { tx.DeleteJob(b.job) }
+
 // PutBlob stores a blob of a resource at once and returns its key, for the resource that this unit of work writes. A
 // job deletes a blob that no commit came to name; a commit after that job is refused with [ErrConflict].
 func (tx *Tx) PutBlob(ctx context.Context, v Resourceful, what string, b []byte) (key string) {
@@ -26,19 +80,17 @@ func (tx *Tx) PutBlob(ctx context.Context, v Resourceful, what string, b []byte)
 		return ""
 	}
 	s := tx.store
-	kind, id, _ := v.Placed()
-	key = blobPlace(kind, id) + what + "/" + s.host.NewID()
-	announced := s.Begin(s.host.NewID())
-	job := announced.PutJob(Fresh(blobJob(v, key, s.host.Now().Add(blobLife))))
-	if tx.fail(announced.Commit(ctx)); tx.err != nil {
+	stored, err := s.announce(ctx, v, s.newBlobKey(v, what))
+	if tx.fail(err); tx.err != nil {
 		return ""
 	}
-	tx.fail(s.putBlob(ctx, key, b))
-	tx.DeleteJob(job)
-	return key
+	tx.fail(s.putBlob(ctx, stored.Key, b))
+	tx.NameBlob(stored)
+	return stored.Key
 }
 
-// DropBlob adds a job that deletes a blob, which its resource does not name after this unit of work.
+// DropBlob adds a job that deletes a blob, or a place with its blobs, which its resource does not name after this unit
+// of work.
 func (tx *Tx) DropBlob(v Resourceful, key string) {
 	tx.PutJob(Fresh(blobJob(v, key, tx.store.host.Now())))
 }
@@ -66,8 +118,12 @@ func (s *Store) Blob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// EraseBlob deletes a blob that nothing names, at once. The errors are those of the blob store.
+// EraseBlob deletes a blob, or a place with its blobs, that nothing names, at once. The errors are those of the blob
+// store.
 func (s *Store) EraseBlob(ctx context.Context, key string) error {
+	if strings.HasSuffix(key, "/") {
+		return s.dropBlobs(ctx, key)
+	}
 	return s.blobs.Delete(ctx, key)
 }
 

@@ -1,12 +1,14 @@
 package record_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/blob"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -109,4 +111,47 @@ func TestBlobsOfDeletedToolkitAreDeleted(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 	_, err = e.Blob(ctx, e.list)
 	require.ErrorIs(t, err, record.ErrConflict)
+}
+
+// Bytes that come as a stream, and places for several blobs, are kept once a commit names them, and deleted otherwise.
+func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	d := catalog.Document{ID: "d", Organization: "o"}
+	whole, err := e.StoreBlob(ctx, d, "source", strings.NewReader("bytes"), 5)
+	require.NoError(t, err)
+	assert.Equal(t, int64(5), whole.Size)
+	_, err = e.StoreBlob(ctx, d, "source", strings.NewReader("bytes"), 4)
+	require.ErrorIs(t, err, blob.ErrTooLarge)
+	place, err := e.NewPlace(ctx, d, "chunks")
+	require.NoError(t, err)
+	assert.True(t, strings.HasSuffix(place.Key, "/"))
+	for n, text := range []string{"zero", "one"} {
+		require.NoError(t, e.PutPiece(ctx, place.Key, n, []byte(text)))
+	}
+	read := func(n int) string {
+		b, err := e.Piece(ctx, place.Key, n)
+		if err != nil {
+			require.ErrorIs(t, err, record.ErrConflict)
+			return "nothing"
+		}
+		return string(b)
+	}
+	assert.Equal(t, []string{"zero", "one", "nothing"}, []string{read(0), read(1), read(2)})
+	for _, b := range []record.Stored{whole, place} {
+		job, found, err := e.Job(ctx, record.DerivedID("blob", b.Key))
+		require.NoError(t, err)
+		require.True(t, found)
+		assert.Equal(t, []any{record.RemoveBlob, b.Key}, []any{job.Value.Kind, job.Value.Subject})
+		require.NoError(t, committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) { tx.NameBlob(b) }))
+		_, found, err = e.Job(ctx, record.DerivedID("blob", b.Key))
+		require.NoError(t, err)
+		assert.False(t, found)
+		require.ErrorIs(t, committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) { tx.NameBlob(b) }),
+			record.ErrConflict, "its job is gone")
+	}
+	require.NoError(t, e.EraseBlob(ctx, place.Key))
+	assert.Equal(t, []string{"nothing", "nothing"}, []string{read(0), read(1)})
+	b, err := e.Blob(ctx, whole.Key)
+	require.NoError(t, err)
+	assert.Equal(t, "bytes", string(b))
 }

@@ -30,7 +30,7 @@ const changeTries = 16
 func Change[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, match Match, edit func(v *T, tx *Tx) error,
 ) (Entity[T], error) {
-	return despiteConflicts(ctx, s, func() (Entity[T], error) {
+	return DespiteConflicts(ctx, s, func() (Entity[T], error) {
 		e, err := Resource[T](ctx, s, scope, id)
 		if err == nil {
 			err = match.Check(e.Version())
@@ -60,7 +60,7 @@ func Create[T Resourceful](ctx context.Context, s *Store, v T, writeID string) (
 func Remove[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, more func(e Entity[T], tx *Tx) error,
 ) (Entity[T], error) {
-	return despiteConflicts(ctx, s, func() (Entity[T], error) {
+	return DespiteConflicts(ctx, s, func() (Entity[T], error) {
 		e, err := Resource[T](ctx, s, scope, id)
 		if err != nil {
 			return e, err
@@ -76,8 +76,9 @@ func Remove[T Resourceful](
 	})
 }
 
-// despiteConflicts repeats an edit while it meets conflicts.
-func despiteConflicts[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
+// DespiteConflicts repeats an edit while it meets [ErrConflict]. The other errors are those of edit; a problem of kind
+// Unavailable after 16 tries, and the context's error when it ends between two tries.
+func DespiteConflicts[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
 	for try := range changeTries {
 		v, err := edit()
 		if !errors.Is(err, ErrConflict) {

@@ -385,7 +385,10 @@ func estateFill(v reflect.Value, n *int) {
 			estateFill(v.Index(i), n)
 		}
 	case reflect.Map:
-		v.Set(reflect.ValueOf(map[string]string{"a": "b"}))
+		v.Set(reflect.MakeMap(v.Type()))
+		value := reflect.New(v.Type().Elem()).Elem()
+		estateFill(value, n)
+		v.SetMapIndex(reflect.ValueOf("a"), value)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() {

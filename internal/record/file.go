@@ -35,13 +35,15 @@ type File struct {
 	OpenUntil    time.Time `json:"open_until,omitzero"` // when the presigned address for the bytes expires
 	Agents       []string  `json:"agents,omitzero"`     // whose runs have held it, at most maxFileAgents; none: unknown
 	Made         bool      `json:"made,omitzero"`       // by a tool of a run
+	Document     bool      `json:"document,omitzero"`   // it is for a knowledge base, and may be larger
 	CreatedAt    time.Time `json:"created_at"`
 }
 
 // Placed implements [Resourceful].
 func (f File) Placed() (string, string, string) { return "file", f.ID, f.Organization }
 
-func (f File) due() time.Time { return f.Due }
+// DueAt implements [Active].
+func (f File) DueAt() time.Time { return f.Due }
 
 // fileBlobs is the prefix of all bytes that were ever sent for a file.
 func fileBlobs(id string) string { return "files/" + id + "/" }
@@ -72,7 +74,7 @@ const UnusedLife = 24 * time.Hour
 func (s *Store) NewFile(organization, user, name, contentType string) File {
 	now := s.host.Now()
 	return File{
-		ID: s.host.NewID(), Organization: organization, UserID: user, Name: fileName(name),
+		ID: s.host.NewID(), Organization: organization, UserID: user, Name: FileName(name),
 		ContentType: mediaType(contentType), CreatedAt: now, Due: now.Add(UnusedLife),
 	}
 }
@@ -91,7 +93,8 @@ func mediaType(s string) string {
 	return s
 }
 
-func fileName(s string) string {
+// FileName is a file's name as it is kept: without control characters, of at most 255 bytes, and not empty.
+func FileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
@@ -309,7 +312,7 @@ func (s *Store) releaseAll(ctx context.Context, run string) error {
 			return err
 		}
 		for _, item := range items {
-			_, err := despiteConflicts(ctx, s, func() (struct{}, error) {
+			_, err := DespiteConflicts(ctx, s, func() (struct{}, error) {
 				tx := s.Begin(s.host.NewID())
 				tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
 				return struct{}{}, tx.Commit(ctx)

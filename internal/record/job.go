@@ -31,7 +31,10 @@ const (
 	RemoveToolkit      JobKind = "remove_toolkit"
 	RemoveBlob         JobKind = "remove_blob" // of a resource that does not name it, or no longer
 	RemoveBody         JobKind = "remove_body" // of a message that became no run, or of a deleted run
-	Retention          JobKind = "retention"   // due every day
+	RemoveBase         JobKind = "remove_knowledge_base"
+	RemoveDocument     JobKind = "remove_document"
+	RemoveBuild        JobKind = "remove_build" // what is indexed of a document that was indexed anew
+	Retention          JobKind = "retention"    // due every day
 )
 
 // JobEntity is a job with what is needed to write it again.

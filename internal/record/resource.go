@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"agentplatform/internal/table"
@@ -13,6 +14,19 @@ import (
 type Resourceful interface {
 	// Placed returns the kind, the id and the owner of the resource.
 	Placed() (kind, id, owner string)
+}
+
+// Inner is implemented by resources that are listed by another thing than their organization, like the documents of a
+// knowledge base.
+type Inner interface {
+	// Within returns the id of that thing.
+	Within() string
+}
+
+// Active is implemented by resources that the sweeper looks at.
+type Active interface {
+	// DueAt says when; zero: never.
+	DueAt() time.Time
 }
 
 // headSort is the sort key of a thing itself, among the items that are kept with it.
@@ -74,8 +88,11 @@ func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
 		Key: resourceKey(kind, id), Owner: owner,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: listPart(kind, owner), Sort: id}},
 	}
-	if v, may := any(e.Value).(interface{ due() time.Time }); may {
-		item.Due = v.due()
+	if v, may := any(e.Value).(Inner); may {
+		item.Lists[0].Part = innerPart(kind, v.Within())
+	}
+	if v, may := any(e.Value).(Active); may {
+		item.Due = v.DueAt()
 	}
 	return put(tx, e, item)
 }
@@ -87,6 +104,9 @@ func listPart(kind, owner string) string {
 	}
 	return kind + "s/" + owner
 }
+
+// innerPart is the partition of the listing of resources within another thing.
+func innerPart(kind, within string) string { return kind + "s-of/" + within }
 
 // DeleteResource deletes a resource on condition that it is as it was read.
 func DeleteResource[T Resourceful](tx *Tx, e Entity[T]) {
@@ -123,4 +143,43 @@ func OldestResources[T Resourceful](
 	var none T
 	kind, _, _ := none.Placed()
 	return listedIn[T](ctx, s, scope, table.Range{Part: listPart(kind, scope.organization), After: after, Limit: limit})
+}
+
+// ResourcesWithin lists the resources of one kind within another thing (see [Inner]), newest first. after is Page.Next
+// of the page before.
+func ResourcesWithin[T interface {
+	Resourceful
+	Inner
+}](ctx context.Context, s *Store, scope Scope, within, after string, limit int) (Page[Entity[T]], error) {
+	var none T
+	kind, _, _ := none.Placed()
+	return listed[T](ctx, s, scope, innerPart(kind, within), after, limit)
+}
+
+// Several reads the resources with these ids that exist within the scope, by id.
+func Several[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) (map[string]Entity[T], error) {
+	var none T
+	kind, _, _ := none.Placed()
+	found := make(map[string]Entity[T], len(ids))
+	for chunk := range slices.Chunk(ids, table.MaxGetKeys) {
+		keys := make([]table.Key, 0, len(chunk))
+		for _, id := range chunk {
+			keys = append(keys, resourceKey(kind, id))
+		}
+		items, err := s.reads().read(ctx, keys...)
+		if err != nil {
+			return nil, err
+		}
+		for i, item := range items {
+			if item == nil || !scope.includes(item.Owner) {
+				continue
+			}
+			e, err := decode[T](item)
+			if err != nil {
+				return nil, err
+			}
+			found[chunk[i]] = e
+		}
+	}
+	return found, nil
 }

@@ -92,8 +92,51 @@ func TestResourceOfEachKindIsReadAsWritten(t *testing.T) {
 	estateKeeps(t, "agent", func(a *catalog.Agent) { a.Spec.CanAsk = false })
 	estateKeeps(t, "removed_agent", func(*catalog.RemovedAgent) {})
 	estateKeeps(t, "toolkit", func(k *catalog.Toolkit) { k.Origins = nil })
+	estateKeeps(t, "knowledge_base", func(b *catalog.KnowledgeBase) { b.Description = "" })
+	estateKeeps(t, "document", func(d *catalog.Document) { d.Metadata = nil })
+	estateKeeps(t, "content", func(c *catalog.Content) { c.Document = "" })
 	estateKeeps(t, "file", func(f *record.File) { f.Holds = 0 })
 	estateKeeps(t, "audit", func(a *record.AuditEntry) { a.Changed = nil })
+}
+
+// What is within another thing is listed there and not by its organization.
+func TestResourcesWithinAThingAreListedThere(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	var ids []string
+	for _, base := range []string{"one", "two", "one"} {
+		d := catalog.Document{ID: e.NewID(), Organization: e.organization, KnowledgeBase: base}
+		ids = append(ids, d.ID)
+		e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(d)) })
+	}
+	list := func(scope record.Scope, within, after string, limit int) (found []string, next string) {
+		page, err := record.ResourcesWithin[catalog.Document](ctx, e.Store, scope, within, after, limit)
+		require.NoError(t, err)
+		for _, row := range page.Rows {
+			found = append(found, row.Value.ID)
+		}
+		return found, page.Next
+	}
+	of := record.Of(e.organization)
+	all, next := list(of, "one", "", 10)
+	assert.Equal(t, []any{[]string{ids[2], ids[0]}, ""}, []any{all, next})
+	first, next := list(of, "one", "", 1)
+	assert.Equal(t, ids[2:], first)
+	second, _ := list(of, "one", next, 1)
+	assert.Equal(t, ids[:1], second)
+	others, _ := list(record.Of("another"), "one", "", 10)
+	assert.Empty(t, others)
+	page, err := record.Resources[catalog.Document](ctx, e.Store, of, "", 10)
+	require.NoError(t, err)
+	assert.Empty(t, page.Rows)
+
+	found, err := record.Several[catalog.Document](ctx, e.Store, of, []string{ids[0], "nothing", ids[1]})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "two"}, []string{found[ids[0]].Value.KnowledgeBase,
+		found[ids[1]].Value.KnowledgeBase})
+	assert.Len(t, found, 2)
+	found, err = record.Several[catalog.Document](ctx, e.Store, record.Of("another"), ids)
+	require.NoError(t, err)
+	assert.Empty(t, found)
 }
 
 // Resources are listed newest first, each once; those of other organizations are not listed, and organizations are

@@ -27,6 +27,17 @@ func (p Principal) MayUse(a catalog.Agent) error {
 		With("group_ids", a.Spec.GroupIDs)
 }
 
+// MayOpen returns nil when the principal may read, and where its level allows that change, a thing that is for members
+// of groups: without groups everybody may, and admins always may. Otherwise it returns a problem of kind Forbidden
+// (insufficient_permission) with group_ids.
+func (p Principal) MayOpen(what string, groups []string) error {
+	if len(groups) == 0 || p.Level.Covers(LevelAdmin) || p.in(groups) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "the %s is for members of its groups alone", what).
+		With("group_ids", groups)
+}
+
 // mayApprove returns nil when the principal may decide about tool calls of an agent: members of its approver groups and
 // admins may, and everybody where the agent names no approver groups. Otherwise: Forbidden (insufficient_permission).
 func (p Principal) mayApprove(a catalog.Agent) error {

@@ -81,10 +81,10 @@ func (t *Tenants) checkSpec(
 	if before != nil {
 		kept = *before
 	}
-	if err := t.checkGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
+	if err := t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
 		return err
 	}
-	if err := t.checkGroups(
+	if err := t.CheckGroups(
 		ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs,
 	); err != nil {
 		return err

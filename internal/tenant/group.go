@@ -35,9 +35,9 @@ func (e GroupEdit) apply(g *catalog.Group) error {
 	return e.Budget.apply(&g.Budget)
 }
 
-// checkGroups returns a problem of kind Invalid that names the first group of ids that does not exist. Groups that were
+// CheckGroups returns a problem of kind Invalid that names the first group of ids that does not exist. Groups that were
 // named before the edit may have been deleted since. member is the name of the body's field.
-func (t *Tenants) checkGroups(ctx context.Context, organization, member string, before, ids []string) error {
+func (t *Tenants) CheckGroups(ctx context.Context, organization, member string, before, ids []string) error {
 	if len(ids) > maxGroups {
 		return problem.InvalidField(member, "must name at most %d groups", maxGroups)
 	}

@@ -182,7 +182,7 @@ func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u 
 		}
 	}
 	if edit.GroupIDs != nil {
-		if err := t.checkGroups(ctx, u.Organization, "body.group_ids", u.GroupIDs, *edit.GroupIDs); err != nil {
+		if err := t.CheckGroups(ctx, u.Organization, "body.group_ids", u.GroupIDs, *edit.GroupIDs); err != nil {
 			return err
 		}
 	}

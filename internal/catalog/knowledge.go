@@ -1,0 +1,153 @@
+package catalog
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentplatform/internal/ingestion"
+)
+
+// KnowledgeBase is a collection of documents that are searched together.
+type KnowledgeBase struct {
+	ID           string         `json:"knowledge_base_id"`
+	Organization string         `json:"organization_id"`
+	Name         string         `json:"name"`
+	Description  string         `json:"description"`
+	Embedding    EmbeddingModel `json:"embedding_model"`
+	Chunking     Chunking       `json:"chunking"`
+	GroupIDs     []string       `json:"group_ids"` // whose members may read; none: the whole organization
+	// Collection is where the index has the chunks that search finds.
+	Collection string    `json:"collection"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+}
+
+// Placed implements [record.Resourceful].
+func (b KnowledgeBase) Placed() (string, string, string) {
+	return "knowledge_base", b.ID, b.Organization
+}
+
+// EmbeddingModel names an embedding model.
+type EmbeddingModel struct {
+	Provider   string `json:"provider"`
+	Name       string `json:"name"`
+	Dimensions int    `json:"dimensions"`
+}
+
+// Chunking says how documents are cut: words of text.
+type Chunking struct {
+	Size    int `json:"size"`
+	Overlap int `json:"overlap"`
+}
+
+// The kinds of source that a document may have.
+const (
+	FromUpload = "upload"
+	FromText   = "text"
+	FromURL    = "url"
+	FromFile   = "file"
+)
+
+// Source is where a document came from.
+type Source struct {
+	Kind string `json:"kind"`
+	Name string `json:"name,omitzero"`
+	URL  string `json:"url,omitzero"`
+	// What the server of the URL said, to ask whether there is something new.
+	ETag     string `json:"etag,omitzero"`
+	Modified string `json:"modified,omitzero"`
+}
+
+// Document is a document of a knowledge base. Its bytes, and what ingestion makes of them, are in the blob store.
+type Document struct {
+	ID            string                     `json:"document_id"`
+	Organization  string                     `json:"organization_id"`
+	KnowledgeBase string                     `json:"knowledge_base_id"`
+	UserID        string                     `json:"user_id"`
+	Title         string                     `json:"title"`
+	Titled        bool                       `json:"titled,omitzero"` // a client gave the title
+	Source        Source                     `json:"source"`
+	ContentType   string                     `json:"content_type"`
+	Size          int64                      `json:"size"`
+	SHA256        string                     `json:"sha256"` // of the bytes, hex; empty: they have not been fetched yet
+	Metadata      map[string]json.RawMessage `json:"metadata,omitzero"`
+	GroupIDs      []string                   `json:"group_ids"` // narrows the base's
+	Ingestion     ingestion.State            `json:"ingestion"`
+	Bytes         string                     `json:"bytes,omitzero"` // the blob key of what came in
+	Work          Build                      `json:"work,omitzero"`  // what the present ingestion has made
+	Ready         Build                      `json:"ready,omitzero"` // what search finds; none: nothing yet
+	// Content is the id of the reservation of the bytes, empty when another document has it.
+	Content   string    `json:"content,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Placed implements [record.Resourceful].
+func (d Document) Placed() (string, string, string) { return "document", d.ID, d.Organization }
+
+// Within implements [record.Inner].
+func (d Document) Within() string { return d.KnowledgeBase }
+
+// DueAt implements [record.Active].
+func (d Document) DueAt() time.Time {
+	if d.Ingestion.Look.After(d.Ingestion.Due) && d.Ingestion.Active() {
+		return d.Ingestion.Look
+	}
+	return d.Ingestion.Due
+}
+
+// Build is what one ingestion makes of a document. Each value has a blob, or a place for several.
+type Build struct {
+	Number     int    `json:"number,omitzero"` // of the ingestion; 0: there is none
+	Collection string `json:"collection,omitzero"`
+	Dimensions int    `json:"dimensions,omitzero"`
+	Text       string `json:"text,omitzero"`    // what was extracted
+	Chunks     string `json:"chunks,omitzero"`  // in pieces of [ChunksOfPiece]
+	Vectors    string `json:"vectors,omitzero"` // of as many chunks
+	Count      int    `json:"count,omitzero"`   // of chunks
+	Language   string `json:"language,omitzero"`
+	PageCount  int    `json:"page_count,omitzero"`
+}
+
+// ChunksOfPiece is how many chunks, and how many vectors, a blob has.
+const ChunksOfPiece = 64
+
+// Content reserves bytes for a document of a knowledge base, so that the same bytes are not ingested twice. It is
+// written and deleted with its document.
+type Content struct {
+	ID           string `json:"content_id"`
+	Organization string `json:"organization_id"`
+	Document     string `json:"document_id"`
+}
+
+// Placed implements [record.Resourceful].
+func (c Content) Placed() (string, string, string) { return "content", c.ID, c.Organization }
+
+// Blobs are the keys of what a build has in the blob store.
+func (b Build) Blobs() []string {
+	return slices.DeleteFunc([]string{b.Text, b.Chunks, b.Vectors}, func(key string) bool { return key == "" })
+}
+
+// Indexed says where the index has a build, as text without spaces: <collection>@<number>; empty when it has none.
+func (b Build) Indexed() string {
+	if b.Collection == "" {
+		return ""
+	}
+	return b.Collection + "@" + strconv.Itoa(b.Number)
+}
+
+// ParseIndexed reads what [Build.Indexed] has made; ok is false for anything else.
+func ParseIndexed(text string) (collection string, number int, ok bool) {
+	collection, n, ok := strings.Cut(text, "@")
+	number, err := strconv.Atoi(n)
+	return collection, number, ok && err == nil
+}
+
+// BasesOf is the name under which an organization's knowledge bases are counted.
+func BasesOf(organization string) string { return "knowledge-bases/" + organization }
+
+// DocumentsOf is the name under which the documents of a knowledge base are counted.
+func DocumentsOf(base string) string { return "documents/" + base }

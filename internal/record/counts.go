@@ -1,0 +1,75 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"agentplatform/internal/table"
+)
+
+// Counts are numbers that are kept under one name, like how many documents of a knowledge base have which status. They
+// change in the commits of what they count, so they are exact. Each name has several items, chosen by the id of what is
+// counted, so that changes at the same time seldom conflict.
+
+type counts struct {
+	N map[string]int64 `json:"n"`
+}
+
+const countShards = 8
+
+func countKey(name string, shard int) table.Key {
+	return table.Key{Part: "count/" + name, Sort: fmt.Sprint(shard)}
+}
+
+// Count adds to counts of a name. id is that of the thing that is counted. The commit is refused with [ErrConflict]
+// when the same counts have changed since.
+func (tx *Tx) Count(ctx context.Context, owner, name, id string, add map[string]int64) {
+	if tx.err != nil {
+		return
+	}
+	key := countKey(name, int(id[len(id)-1])%countShards)
+	items, err := tx.store.read(ctx, key)
+	e := Fresh(counts{})
+	if err == nil && items[0] != nil {
+		e, err = decode[counts](items[0])
+	}
+	tx.fail(err)
+	sum := map[string]int64{}
+	for _, n := range []map[string]int64{e.Value.N, add} {
+		for what, by := range n {
+			if sum[what] += by; sum[what] == 0 {
+				delete(sum, what)
+			}
+		}
+	}
+	e.Value.N = sum
+	put(tx, e, table.Item{Key: key, Owner: owner})
+}
+
+// Counts reads the counts of a name. What was never counted, or is none any more, has no member.
+func (s *Store) Counts(ctx context.Context, name string) (map[string]int64, error) {
+	items, err := s.query(ctx, table.Range{Part: countKey(name, 0).Part, Limit: countShards})
+	if err != nil {
+		return nil, err
+	}
+	sum := map[string]int64{}
+	for _, item := range items {
+		e, err := decode[counts](item)
+		if err != nil {
+			return nil, err
+		}
+		for what, n := range e.Value.N {
+			sum[what] += n
+		}
+	}
+	return sum, nil
+}
+
+// EraseCounts deletes the counts of a name. The errors are those of [Tx.Commit].
+func (s *Store) EraseCounts(ctx context.Context, name string) error {
+	tx := s.Begin(s.host.NewID())
+	for shard := range countShards {
+		tx.delete(countKey(name, shard), table.Always())
+	}
+	return tx.Commit(ctx)
+}
