@@ -1,0 +1,171 @@
+package ingest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"time"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/record"
+)
+
+// Limits of fetching a document.
+const (
+	fetchTime    = 30 * time.Second
+	maxRedirects = 5
+)
+
+// Fetch gets documents from addresses that clients give. Each address is judged, also those of redirects.
+type Fetch struct {
+	Policy egress.Policy
+	Client interface { // of the policy; it follows no redirects
+		Do(r *http.Request) (*http.Response, error)
+	}
+}
+
+// get asks an address for its document, unless it is as it was.
+func (f Fetch) get(ctx context.Context, s catalog.Source) (*http.Response, error) {
+	address := s.URL
+	for range maxRedirects + 1 {
+		u, err := knowledge.ParseURL(address)
+		if err != nil {
+			return nil, final(ingestion.FetchFailed, "the address %s", err)
+		}
+		if f.Policy.CheckURL(u) != nil {
+			return nil, final(ingestion.URLForbidden, "this address, or one that it leads to, may not be called")
+		}
+		response, err := f.ask(ctx, u, s)
+		if err != nil {
+			return nil, err
+		}
+		location := response.Header.Get("Location")
+		if response.StatusCode < 300 || response.StatusCode == http.StatusNotModified || response.StatusCode > 399 ||
+			location == "" {
+			return response, nil
+		}
+		_ = response.Body.Close()
+		next, err := u.Parse(location)
+		if err != nil {
+			return nil, final(ingestion.FetchFailed, "the server leads to an address that cannot be read")
+		}
+		address = next.String()
+	}
+	return nil, final(ingestion.FetchFailed, "the server leads on more than %d times", maxRedirects)
+}
+
+func (f Fetch) ask(ctx context.Context, u *url.URL, s catalog.Source) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("User-Agent", "agent-platform/1")
+	r.Header.Set("Accept", "*/*")
+	if s.ETag != "" {
+		r.Header.Set("If-None-Match", s.ETag)
+	}
+	if s.Modified != "" {
+		r.Header.Set("If-Modified-Since", s.Modified)
+	}
+	response, err := f.Client.Do(r)
+	if errors.Is(err, egress.ErrForbidden) {
+		return nil, final(ingestion.URLForbidden, "this address, or one that it leads to, may not be called")
+	}
+	if err != nil {
+		failure, _ := egress.Plain(err)
+		return nil, &trouble{code: ingestion.FetchFailed, message: "the document could not be fetched: " +
+			failure.Error(),
+			cause: err}
+	}
+	return response, nil
+}
+
+// fetch gets the bytes of a document from its address.
+func (w *work) fetch(ctx context.Context) error {
+	ctx, cancel := w.Host.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	known := w.d.Source
+	if w.d.Ready.Number == 0 {
+		known.ETag, known.Modified = "", ""
+	}
+	response, err := w.Fetch.get(ctx, known)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch code := response.StatusCode; {
+	case code == http.StatusNotModified && w.d.Ready.Number > 0:
+		return w.unchanged(ctx)
+	case code == http.StatusOK:
+		return w.receive(ctx, response)
+	case code == http.StatusTooManyRequests || code >= 500:
+		return &trouble{code: ingestion.FetchFailed, message: fmt.Sprintf("the server of the document says %d", code)}
+	default:
+		return final(ingestion.FetchFailed, "the server of the document says %d; check the address", code)
+	}
+}
+
+func (w *work) unchanged(ctx context.Context) error {
+	return w.step(ctx, ingestion.Unchanged{Claim: w.claim}, w.dropWhenEnded)
+}
+
+// receive stores the bytes of an answer.
+func (w *work) receive(ctx context.Context, response *http.Response) error {
+	sum := sha256.New()
+	stored, err := w.Store.StoreBlob(ctx, w.d, "source", io.TeeReader(response.Body, sum), knowledge.MaxBytes)
+	if errors.Is(err, blob.ErrTooLarge) {
+		return final(ingestion.TooLarge, "the document has more than %d MiB", knowledge.MaxBytes>>20)
+	}
+	if err != nil {
+		return &trouble{code: ingestion.FetchFailed, message: "the document could not be fetched whole", cause: err}
+	}
+	hash := hex.EncodeToString(sum.Sum(nil))
+	contentType := response.Header.Get("Content-Type")
+	if !record.IsMediaType(contentType) {
+		contentType = "application/octet-stream"
+	}
+	name := nameOf(response)
+	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Extracting},
+		func(d *catalog.Document, tx *record.Tx) error {
+			tx.NameBlob(stored)
+			if d.Bytes != "" {
+				tx.DropBlob(*d, d.Bytes)
+			}
+			d.Bytes, d.Size, d.SHA256, d.ContentType = stored.Key, stored.Size, hash, contentType
+			d.Source.Name = name
+			d.Source.ETag = header(response, "ETag")
+			d.Source.Modified = header(response, "Last-Modified")
+			return w.MoveReservation(ctx, tx, d)
+		})
+}
+
+// header is a header of an answer that is sent back later; empty when it is too long.
+func header(r *http.Response, name string) string {
+	if v := r.Header.Get(name); len(v) <= 200 {
+		return v
+	}
+	return ""
+}
+
+// nameOf is the name of the file that an answer is.
+func nameOf(r *http.Response) string {
+	if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Disposition")); err == nil &&
+		params["filename"] != "" {
+		return knowledge.Cut(path.Base(params["filename"]), knowledge.MaxTitle)
+	}
+	if name := path.Base(r.Request.URL.Path); name != "." && name != "/" {
+		return knowledge.Cut(name, knowledge.MaxTitle)
+	}
+	return ""
+}

@@ -1,0 +1,251 @@
+// Package ingest takes documents through the stages of their ingestion: it fetches, extracts, cuts, embeds and indexes
+// them.
+//
+// An ingester claims a document with a lease. Each stage ends in one commit, which names what the stage has stored; an
+// ingester that is lost anywhere costs no more than the stage under way. What fails is tried again, and ends (package
+// ingestion).
+//
+// It must not know HTTP or runs. It imports knowledge, whose documents it works on, extract, chunking, words, the ports
+// embedding, index and blob, catalog, record, ingestion, egress, problem and host.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/document"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/host"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// Ingester takes documents through their stages. It is safe for concurrent use.
+type Ingester struct {
+	*knowledge.Knowledge
+
+	Fetch    Fetch
+	Log      *slog.Logger
+	Deadline time.Duration // of an ingestion
+	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
+	// empty.
+	ProcessID string
+	// Extract reads the text of a file; it is [extract.Document].
+	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
+}
+
+const (
+	// lease is how long an ingester that says nothing keeps a document.
+	lease = 30 * time.Second
+)
+
+// errLost says that another ingester has the document by now, or that it was deleted.
+var errLost = errors.New("ingest: the document was lost to another ingester")
+
+// Handle goes on with the ingestion of a document, as far as it can. It returns the wait until the next call, 0 for
+// none: the ingestion has ended, another ingester has the document, or it was deleted. An error is one of the store,
+// and the sweeper comes back.
+func (g *Ingester) Handle(ctx context.Context, id string) (again time.Duration, err error) {
+	e, err := record.Resource[catalog.Document](ctx, g.Store, record.System(), id)
+	if problem.Is(err, "not_found") {
+		return 0, nil
+	}
+	now := g.Host.Now()
+	state := e.Value.Ingestion
+	switch {
+	case err != nil || !state.Active() || state.Held(now, g.ProcessID):
+		return 0, err
+	case !state.Claimable(now, g.ProcessID):
+		return state.Due.Sub(now), nil
+	}
+	w := &work{Ingester: g, claim: g.Host.NewID(), began: g.Host.Elapsed()}
+	w.d, err = w.move(ctx, id, ingestion.Claim{
+		Lease:    ingestion.Lease{Claim: w.claim, ProcessID: g.ProcessID, Until: now.Add(lease)},
+		Deadline: g.Deadline,
+	}, nil)
+	switch {
+	case errors.Is(err, errLost):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case !w.d.Ingestion.Active(): // the claim ended it
+		return 0, nil
+	}
+	return w.run(ctx)
+}
+
+// work is an ingester's hold of one document.
+type work struct {
+	*Ingester
+
+	claim string
+	began time.Duration // of Host.Elapsed
+	d     catalog.Document
+	base  catalog.KnowledgeBase
+
+	// What the stages of this hold have made, so that the next need not read it again.
+	text   *document.Text
+	chunks []document.Chunk
+}
+
+// run does the stages, one after the other, while another goroutine renews the lease.
+func (w *work) run(ctx context.Context) (again time.Duration, err error) {
+	working, cancel := context.WithCancelCause(ctx)
+	id := w.d.ID
+	wait := w.Host.Go(func() { w.renew(working, id, cancel) })
+	var failed error
+	if died := host.Catch(func() { failed = w.stages(working) }); died != nil {
+		w.Log.Error("an ingestion panicked", "document_id", w.d.ID, "panic", died.Value, "stack", string(died.Stack))
+		failed = &trouble{code: ingestion.Internal, message: "the ingestion failed inside the service"}
+	}
+	lost := errors.Is(context.Cause(working), errLost)
+	cancel(nil)
+	wait()
+	if failed == nil || lost || errors.Is(failed, errLost) {
+		return 0, nil
+	}
+	return w.conclude(ctx, failed)
+}
+
+// renew makes the lease longer, as long as the work goes on. It reads nothing of the work that the stages write.
+func (w *work) renew(ctx context.Context, id string, cancel context.CancelCauseFunc) {
+	last := w.Host.Elapsed()
+	for w.Host.Sleep(ctx, lease/3) == nil {
+		_, err := w.move(ctx, id, ingestion.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease)}, nil)
+		now := w.Host.Elapsed()
+		if err == nil {
+			last = now
+		}
+		if errors.Is(err, errLost) || now-last > host.Trusted(lease) {
+			cancel(errLost)
+			return
+		}
+	}
+}
+
+// trouble is an attempt that failed, with what a person is told.
+type trouble struct {
+	code    ingestion.Code
+	message string
+	final   bool          // another attempt would fail in the same way
+	after   time.Duration // as the other side asked
+	cause   error
+}
+
+func (t *trouble) Error() string { return fmt.Sprintf("%s: %s", t.code, t.message) }
+
+func (t *trouble) Unwrap() error { return t.cause }
+
+func final(code ingestion.Code, format string, args ...any) error {
+	return &trouble{code: code, message: fmt.Sprintf(format, args...), final: true}
+}
+
+// conclude stores that an attempt failed.
+func (w *work) conclude(ctx context.Context, failed error) (again time.Duration, err error) {
+	stopped := ctx.Err() != nil
+	ctx = context.WithoutCancel(ctx)
+	var t *trouble
+	if !errors.As(failed, &t) {
+		t = &trouble{code: ingestion.Internal, message: "the ingestion failed inside the service; reprocess it later"}
+		w.Log.Warn("a stage of an ingestion failed", "document_id", w.d.ID, "stage", w.d.Ingestion.Stage, "error",
+			failed)
+	}
+	var event ingestion.Event = ingestion.Retry{Claim: w.claim, Code: t.code, Message: t.message, After: t.after}
+	switch {
+	case stopped:
+		event = ingestion.Release{Claim: w.claim}
+	case t.final:
+		event = ingestion.Fail{Claim: w.claim, Code: t.code, Message: t.message}
+	}
+	d, err := w.move(ctx, w.d.ID, event, w.dropWhenEnded)
+	if errors.Is(err, errLost) {
+		return 0, nil
+	}
+	w.Log.Info("an attempt of an ingestion ended", "document_id", w.d.ID, "stage", w.d.Ingestion.Stage,
+		"status", d.Ingestion.Status, "attempts", d.Ingestion.Attempts, "why", t.code)
+	if err != nil || stopped || !d.Ingestion.Active() {
+		return 0, err
+	}
+	return max(time.Millisecond, d.Ingestion.Due.Sub(w.Host.Now())), nil
+}
+
+// dropWhenEnded drops what an ingestion has made that has failed, and forgets it.
+func (w *work) dropWhenEnded(d *catalog.Document, tx *record.Tx) error {
+	if d.Ingestion.Active() {
+		return nil
+	}
+	w.Abandon(tx, *d)
+	d.Work = catalog.Build{}
+	return nil
+}
+
+// move makes an event happen to a document, in one commit with what more changes. It returns the document as it then
+// is, or errLost.
+func (g *Ingester) move(
+	ctx context.Context, id string, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
+) (catalog.Document, error) {
+	e, err := record.Change(ctx, g.Store, record.System(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
+		before := *d
+		after, err := ingestion.Apply(d.Ingestion, g.Host.Now(), event)
+		if err != nil {
+			return err
+		}
+		if after.Status != before.Ingestion.Status || after.Stage != before.Ingestion.Stage {
+			d.UpdatedAt = g.Host.Now()
+		}
+		d.Ingestion = after
+		if more != nil {
+			if err := more(d, tx); err != nil {
+				return err
+			}
+		}
+		knowledge.Count(ctx, tx, &before, d)
+		return nil
+	})
+	if errors.Is(err, ingestion.ErrRefused) || problem.Is(err, "not_found") {
+		return e.Value, errLost
+	}
+	return e.Value, err
+}
+
+// step is move for the document at work.
+func (w *work) step(
+	ctx context.Context, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
+) error {
+	d, err := w.move(ctx, w.d.ID, event, more)
+	if err == nil {
+		w.d = d
+	}
+	return err
+}
+
+// stages does the stages that are left. It returns nil when the ingestion has ended.
+func (w *work) stages(ctx context.Context) error {
+	base, err := record.Resource[catalog.KnowledgeBase](ctx, w.Store, record.System(), w.d.KnowledgeBase)
+	if problem.Is(err, "not_found") {
+		return errLost // its documents are being deleted
+	}
+	if err != nil {
+		return err
+	}
+	w.base = base.Value
+	for w.d.Ingestion.Active() {
+		do := map[ingestion.Stage]func(context.Context) error{
+			ingestion.Fetching: w.fetch, ingestion.Extracting: w.extract, ingestion.Chunking: w.chunk,
+			ingestion.Embedding: w.embed, ingestion.Indexing: w.index,
+		}[w.d.Ingestion.Stage]
+		if do == nil {
+			return fmt.Errorf("ingest: stage %q of a newer version", w.d.Ingestion.Stage)
+		}
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

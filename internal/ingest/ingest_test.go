@@ -1,0 +1,213 @@
+package ingest_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/record"
+)
+
+// long is a text of some chunks, more than one piece has.
+func long(word string) string {
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, "The %s number %d is here. ", word, i)
+	}
+	return b.String()
+}
+
+// indexed is how many chunks the index has of each document.
+func (w *world) indexed() map[string]int {
+	n := map[string]int{}
+	for _, v := range w.index.Versions() {
+		n[v.Document]++
+	}
+	return n
+}
+
+func TestTextBecomesADocumentThatIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.add(b, "The word is swordfish.")
+		assert.Equal(t, ingestion.Pending, w.read(id).Ingestion.Status)
+		assert.Empty(t, w.find("swordfish"), "not before it is ready")
+		assert.Equal(t, 1, w.ingest(id), "one claim is enough")
+		d := w.read(id)
+		assert.Equal(t, []any{ingestion.Ready, 1, 1, "en"},
+			[]any{d.Ingestion.Status, d.Ingestion.Version, d.Ready.Count, d.Ready.Language})
+		assert.Empty(t, d.Work)
+		hits := w.find("swordfish")
+		require.Len(t, hits, 1)
+		assert.Equal(t, "The word is swordfish.", hits[0].Chunk.Text)
+		assert.Equal(t, [][2]int{{12, 21}}, hits[0].Highlights)
+	})
+}
+
+// Whatever call of a port the process dies at, another one goes on: the ingestion ends, each chunk is there once, what
+// was recorded is not embedded again, and nothing is left over.
+func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for dieAt := 1; ; dieAt++ {
+			died := false
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.base()
+				id := w.add(b, long("swordfish"))
+				w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, done
+				_, _ = w.ingester.Handle(w.Context(), id)
+				died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
+				found := len(w.find("swordfish"))
+				assert.Contains(t, []int{0, 50}, found, "dead at call %d: half of it is found", dieAt)
+				w.ingest(id)
+				d := w.read(id)
+				require.Equal(t, ingestion.Ready, d.Ingestion.Status, "dead at call %d: %+v", dieAt, d.Ingestion)
+				assert.Len(t, w.find("swordfish"), 50)
+				again := 0
+				for _, n := range w.model.asked {
+					again += n - 1
+				}
+				assert.LessOrEqual(t, again, catalog.ChunksOfPiece, "dead at call %d: only the batch under way", dieAt)
+				w.settle()
+				assert.Equal(t, map[string]int{id: 1}, w.indexed(), "dead at call %d", dieAt)
+				kept := map[string]bool{}
+				for _, key := range w.blobs.Keys() {
+					kept[strings.Split(key, "/")[2]] = true
+				}
+				assert.Equal(t, map[string]bool{"source": true, "text": true, "chunks": true, "vectors": true}, kept)
+				assert.LessOrEqual(t, len(w.blobs.Keys()), 2+2*((d.Ready.Count+63)/64),
+					"dead at call %d: blobs are left", dieAt)
+			})
+			if !died {
+				t.Logf("%d calls, each of which may be the last", dieAt-1)
+				break
+			}
+		}
+	}
+}
+
+func TestEmbeddingModelThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.add(b, "The word is swordfish.")
+		asked := 0
+		w.model.fail = func() error {
+			asked++
+			return embedding.Fail(embedding.Retryable, "the server is away")
+		}
+		w.ingest(id)
+		f := w.read(id).Ingestion.Failure
+		require.NotNil(t, f)
+		assert.Equal(t, []any{ingestion.Embedding, ingestion.EmbeddingUnavailable}, []any{f.Stage, f.Code})
+		assert.Contains(t, f.Message, "the server is away")
+		assert.Equal(t, ingestion.MaxAttempts, asked)
+		w.model.fail = nil
+		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+		require.NoError(t, err)
+		w.ingest(id)
+		assert.Len(t, w.find("swordfish"), 1)
+		w.settle()
+		assert.Len(t, w.blobs.Keys(), 4, "what the first try had made is gone: %v", w.blobs.Keys())
+	})
+}
+
+// A store that is away is no failure of the document: it is tried again.
+func TestExtractorThatPanicsOrFailsEndsTheIngestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.add(b, "x")
+		w.ingester.Extract = nil // a panic
+		w.ingest(id)
+		assert.Equal(t, ingestion.Internal, w.read(id).Ingestion.Failure.Code)
+	})
+}
+
+// A document that is deleted in the middle of its ingestion is found by nobody, and leaves nothing.
+func TestDeletionInTheMiddleOfAnIngestion(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			b := w.base()
+			id := w.add(b, long("swordfish"))
+			n := 0
+			w.model.fail = func() error {
+				if n++; n == 2 {
+					if whole {
+						_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
+						return err
+					}
+					_, err := w.knowledge.RemoveDocument(t.Context(), w.admin, b.ID, id)
+					return err
+				}
+				return nil
+			}
+			_, err := w.ingester.Handle(t.Context(), id)
+			require.NoError(t, err)
+			assert.Empty(t, w.find("swordfish"))
+			w.settle()
+			assert.Empty(t, w.index.Versions())
+			assert.Empty(t, w.blobs.Keys())
+		})
+	}
+}
+
+// A document that is reprocessed in the middle of its ingestion begins again; the ingester that had it changes nothing.
+func TestReprocessInTheMiddleOfAnIngestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, long("swordfish"))
+		once := errors.New("once")
+		w.model.fail = func() error {
+			w.model.fail = nil
+			_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+			return errors.Join(err, once)
+		}
+		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+		require.NoError(t, err)
+		_, err = w.ingester.Handle(t.Context(), id)
+		require.NoError(t, err)
+		assert.Equal(t, []any{ingestion.Pending, 3}, []any{w.read(id).Ingestion.Status, w.read(id).Ingestion.Build})
+		assert.Len(t, w.find("swordfish"), 50, "what was ready is found")
+		w.ingest(id)
+		assert.Equal(t, 2, w.read(id).Ingestion.Version)
+		w.settle()
+		assert.Equal(t, map[string]int{id: 1}, w.indexed())
+		assert.Len(t, w.find("swordfish"), 50)
+	})
+}
+
+// The counts of a base are those of its documents, whatever happened to them.
+func TestCountsOfABaseAreOfItsDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		ready, pending := w.ready(b, "one"), w.add(b, "two")
+		gone := w.ready(b, "three")
+		n, err := w.knowledge.CountedIn(t.Context(), b.ID)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{3, 2, 1, 2, 11}, []int64{n.Documents, n.Ready, n.Pending, n.Chunks, n.Bytes})
+		_, err = w.knowledge.RemoveDocument(t.Context(), w.admin, b.ID, gone)
+		require.NoError(t, err)
+		_, err = w.knowledge.Reprocess(t.Context(), w.admin, b.ID, ready)
+		require.NoError(t, err)
+		w.ingest(ready)
+		w.ingest(pending)
+		n, err = w.knowledge.CountedIn(t.Context(), b.ID)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{2, 2, 0, 2, 6}, []int64{n.Documents, n.Ready, n.Pending, n.Chunks, n.Bytes})
+		_, err = record.Resource[catalog.Document](t.Context(), w.store, record.System(), gone)
+		require.Error(t, err)
+	})
+}

@@ -1,0 +1,273 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/chunking"
+	"agentplatform/internal/document"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/index"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/record"
+	"agentplatform/internal/words"
+)
+
+// Bounds of what a stage stores, in bytes. What is extracted has at most 5 million characters, with its structure.
+const (
+	maxTextBlob = 256 << 20
+	perPiece    = catalog.ChunksOfPiece
+)
+
+// extract reads the text of the bytes that came in.
+func (w *work) extract(ctx context.Context) error {
+	text, err := w.Extract(ctx, w.d.Organization, extract.File{
+		ContentType: w.d.ContentType, Name: w.name(),
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return w.Store.Blobs().Get(ctx, w.d.Bytes) },
+	})
+	if fault, is := errors.AsType[extract.Fault](err); is {
+		return final(ingestion.Code(fault.Code), "%s", fault.Sentence())
+	}
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(text.Body) == "" {
+		return final(ingestion.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
+	}
+	text.Language = words.Language(text.Body)
+	stored, err := w.store(ctx, "text", text)
+	if err != nil {
+		return err
+	}
+	w.text = &text
+	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Chunking},
+		func(d *catalog.Document, tx *record.Tx) error {
+			tx.NameBlob(stored)
+			d.Work = catalog.Build{
+				Number: d.Ingestion.Build, Text: stored.Key, Language: text.Language, PageCount: len(text.Pages),
+			}
+			if !d.Titled && strings.TrimSpace(text.Title) != "" {
+				d.Title = knowledge.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
+			}
+			return nil
+		})
+}
+
+// name is the name of the file, for its extension. A text of JSON is plain text.
+func (w *work) name() string {
+	if w.d.Source.Kind == catalog.FromText {
+		return "text.txt"
+	}
+	return w.d.Source.Name
+}
+
+// store stores a product of a stage as JSON.
+func (w *work) store(ctx context.Context, what string, v any) (record.Stored, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return record.Stored{}, err
+	}
+	stored, err := w.Store.StoreBlob(ctx, w.d, what, bytes.NewReader(b), maxTextBlob)
+	if errors.Is(err, blob.ErrTooLarge) {
+		err = final(ingestion.TooLarge, "%s", extract.Fault{Code: extract.TooLarge}.Sentence())
+	}
+	return stored, err
+}
+
+// chunk cuts the text, and makes places for the chunks and for their vectors.
+func (w *work) chunk(ctx context.Context) error {
+	if w.text == nil {
+		w.text = &document.Text{}
+		if err := w.Read(ctx, w.d.Work.Text, w.text); err != nil {
+			return err
+		}
+	}
+	chunks, err := chunking.Split(*w.text, w.base.Chunking.Size, w.base.Chunking.Overlap)
+	if errors.Is(err, chunking.ErrTooMany) {
+		return final(ingestion.TooLarge, "the document has more than %d chunks; split it, or make the chunks of its "+
+			"knowledge base larger", chunking.MostChunks)
+	}
+	if err != nil {
+		return err
+	}
+	if len(chunks) == 0 {
+		return final(ingestion.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
+	}
+	w.text = nil
+	place, err := w.Store.NewPlace(ctx, w.d, "chunks")
+	if err != nil {
+		return err
+	}
+	for n := 0; n*perPiece < len(chunks); n++ {
+		b, err := json.Marshal(chunks[n*perPiece : min((n+1)*perPiece, len(chunks))])
+		if err == nil {
+			err = w.Store.PutPiece(ctx, place.Key, n, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	vectors, err := w.Store.NewPlace(ctx, w.d, "vectors")
+	if err != nil {
+		return err
+	}
+	w.chunks = chunks
+	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Embedding, Total: len(chunks)},
+		func(d *catalog.Document, tx *record.Tx) error {
+			tx.NameBlob(place)
+			tx.NameBlob(vectors)
+			d.Work.Chunks, d.Work.Vectors, d.Work.Count = place.Key, vectors.Key, len(chunks)
+			d.Work.Collection, d.Work.Dimensions = w.base.Collection, w.base.Embedding.Dimensions
+			return nil
+		})
+}
+
+// pieceOf is piece, from memory where this hold has made the chunks.
+func (w *work) pieceOf(ctx context.Context, n int) ([]document.Chunk, error) {
+	if w.chunks != nil {
+		return w.chunks[n*perPiece : min((n+1)*perPiece, len(w.chunks))], nil
+	}
+	return w.Piece(ctx, w.d.Work, n)
+}
+
+// embed asks for the vectors of the chunks, a piece at a time. What is recorded is not asked for again.
+func (w *work) embed(ctx context.Context) error {
+	for w.d.Ingestion.Done < w.d.Work.Count {
+		n := w.d.Ingestion.Done / perPiece
+		chunks, err := w.pieceOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		texts := make([]string, 0, len(chunks))
+		for _, c := range chunks {
+			texts = append(texts, embedded(w.d.Title, c))
+		}
+		reply, err := w.Models.Embed(ctx, w.base.Embedding, embedding.ForDocument, texts)
+		if err != nil {
+			return unavailable(err)
+		}
+		if err := w.Store.PutPiece(ctx, w.d.Work.Vectors, n, packed(reply.Vectors)); err != nil {
+			return err
+		}
+		done := w.d.Ingestion.Done + len(chunks)
+		if done >= w.d.Work.Count {
+			break
+		}
+		if err := w.step(ctx, ingestion.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease), Done: done},
+			nil); err != nil {
+			return err
+		}
+	}
+	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Indexing, Total: w.d.Work.Count}, nil)
+}
+
+// embedded is the text of a chunk as a model is asked about it: with what a reader knows besides.
+func embedded(title string, c document.Chunk) string {
+	return strings.Join(append(parts(title, c.Heading, c.Context), c.Text), "\n")
+}
+
+func parts(texts ...string) (some []string) {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
+// unavailable is the error of an embedding model.
+func unavailable(err error) error {
+	after, again := embedding.MayRetry(err)
+	return &trouble{
+		code:    ingestion.EmbeddingUnavailable,
+		message: fmt.Sprintf("the embedding model could not be used: %s; reprocess the document when it can", err),
+		final:   !again, after: after, cause: err,
+	}
+}
+
+// packed are vectors as they are stored: 32-bit numbers, one vector after the other, little-endian.
+func packed(vectors [][]float32) []byte {
+	var b []byte
+	for _, v := range vectors {
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return b
+}
+
+// unpacked reads what packed has made.
+func unpacked(b []byte, dimensions int) ([][]float32, error) {
+	if dimensions <= 0 || len(b)%(4*dimensions) != 0 {
+		return nil, fmt.Errorf("ingest: %d bytes are no vectors of %d dimensions", len(b), dimensions)
+	}
+	vectors := make([][]float32, len(b)/4/dimensions)
+	for i := range vectors {
+		vectors[i] = make([]float32, dimensions)
+		for j := range vectors[i] {
+			vectors[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(b))
+			b = b[4:]
+		}
+	}
+	return vectors, nil
+}
+
+// index puts the chunks into the index, and makes them what search finds in one commit.
+func (w *work) index(ctx context.Context) error {
+	version := index.Version{
+		Collection: w.d.Work.Collection, Document: w.d.ID, Number: w.d.Work.Number,
+	}
+	for n := 0; n*perPiece < w.d.Work.Count; n++ {
+		chunks, err := w.pieceOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		put, err := w.indexed(ctx, chunks, n)
+		if err == nil {
+			err = w.Index.Put(ctx, version, w.d.Work.Dimensions, put)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	title := w.d.Title
+	return w.step(ctx, ingestion.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
+		w.Replace(tx, d)
+		if d.Title != title { // it was changed meanwhile
+			return w.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+		}
+		return nil
+	})
+}
+
+// indexed are chunks as the index takes them, with their vectors.
+func (w *work) indexed(ctx context.Context, chunks []document.Chunk, n int) ([]index.Chunk, error) {
+	raw, err := w.Store.Piece(ctx, w.d.Work.Vectors, n)
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := unpacked(raw, w.d.Work.Dimensions)
+	if err != nil {
+		return nil, err
+	}
+	if len(vectors) != len(chunks) {
+		return nil, fmt.Errorf("ingest: document %s has %d vectors for %d chunks", w.d.ID, len(vectors), len(chunks))
+	}
+	put := make([]index.Chunk, 0, len(chunks))
+	for i, c := range chunks {
+		terms, length := words.ChunkTerms(w.d.Title, w.d.Work.Language, c)
+		put = append(put, index.Chunk{Index: c.Index, Terms: terms, Length: length, Vector: vectors[i]})
+	}
+	return put, nil
+}

@@ -1,0 +1,270 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/document"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/embedding/builtinembedding"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/host"
+	"agentplatform/internal/index"
+	"agentplatform/internal/index/memindex"
+	"agentplatform/internal/ingest"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/ranking"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
+	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+// world is knowledge over stores in memory, in the virtual time of a bubble, with a process that can die at any call of
+// a port.
+type world struct {
+	*testing.T
+
+	store     *record.Store
+	host      host.Host
+	table     *faulttable.Table
+	blobs     *memblob.Store
+	index     *memindex.Index
+	fate      *fate
+	model     *model
+	admin     tenant.Principal
+	knowledge *knowledge.Knowledge
+	ingester  *ingest.Ingester
+	remover   *removal.Remover
+}
+
+// fate says at which of its calls of ports the process dies: from then on no call does anything.
+type fate struct {
+	mu    sync.Mutex
+	calls int
+	dieAt int  // 0: never
+	done  bool // the call at which it dies is done
+	dead  bool
+}
+
+var errDead = errors.New("the process is dead")
+
+// next says whether the next call is made, and whether its answer comes.
+func (f *fate) next() (made, answered bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead {
+		return false, false
+	}
+	f.calls++
+	if f.calls == f.dieAt {
+		f.dead = true
+		return f.done, false
+	}
+	return true, true
+}
+
+func (f *fate) call(do func() error) error {
+	made, answered := f.next()
+	var err error
+	if made {
+		err = do()
+	}
+	if !answered {
+		return errDead
+	}
+	return err
+}
+
+// blobs are a blob store of a process that may die.
+type blobs struct {
+	*memblob.Store
+	fate *fate
+}
+
+func (b blobs) Put(ctx context.Context, key string, r io.Reader, limit int64) (n int64, err error) {
+	err = b.fate.call(func() error {
+		n, err = b.Store.Put(ctx, key, r, limit)
+		return err
+	})
+	return n, err
+}
+
+func (b blobs) Get(ctx context.Context, key string) (r io.ReadCloser, err error) {
+	err = b.fate.call(func() error {
+		r, err = b.Store.Get(ctx, key)
+		return err
+	})
+	return r, err
+}
+
+// searched is an index of a process that may die.
+type searched struct {
+	*memindex.Index
+	fate *fate
+}
+
+func (s searched) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
+	return s.fate.call(func() error { return s.Index.Put(ctx, v, dimensions, chunks) })
+}
+
+// model is an embedding model that counts what it is asked, and may fail.
+type model struct {
+	builtinembedding.Model
+
+	fate  *fate
+	mu    sync.Mutex
+	asked map[string]int // texts of documents
+	fail  func() error   // nil: it does not
+}
+
+func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding.Reply, err error) {
+	err = m.fate.call(func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.fail != nil {
+			if err := m.fail(); err != nil {
+				return err
+			}
+		}
+		for _, t := range r.Texts {
+			if r.Purpose == embedding.ForDocument {
+				m.asked[t]++
+			}
+		}
+		reply, err = m.Model.Embed(ctx, r)
+		return err
+	})
+	return reply, err
+}
+
+// newWorld makes a world. It is called in a bubble.
+func newWorld(t *testing.T) *world {
+	machine, f := host.System(), &fate{}
+	w := &world{
+		T: t, host: machine, blobs: &memblob.Store{}, index: &memindex.Index{}, fate: f,
+		model: &model{fate: f, asked: map[string]int{}},
+	}
+	w.table = &faulttable.Table{Inner: memtable.New(machine.Now), Before: func(faulttable.Call) faulttable.Fault {
+		switch made, answered := f.next(); {
+		case !made:
+			return faulttable.Down
+		case !answered:
+			return faulttable.AppliedUnknown
+		}
+		return faulttable.None
+	}}
+	w.store = record.New(w.table, blobs{w.blobs, f}, machine)
+	tenants := tenant.New(w.store, w.store.Known(), machine, tenant.Defaults{}, nil)
+	w.admin = tenant.Principal{
+		Organization: catalog.Organization{ID: machine.NewID()}, User: catalog.User{ID: machine.NewID()},
+		Level: tenant.LevelAdmin,
+	}
+	w.knowledge = &knowledge.Knowledge{
+		Store: w.store, Tenants: tenants, Host: machine, Index: searched{w.index, f}, Documents: 100,
+		Models: &knowledge.Models{Providers: map[string]embedding.Model{embedding.Builtin: w.model}},
+	}
+	w.ingester = &ingest.Ingester{
+		Knowledge: w.knowledge, Log: slog.New(slog.DiscardHandler), Deadline: time.Hour, Extract: plain,
+	}
+	w.remover = &removal.Remover{Store: w.store, Host: machine, Index: w.index}
+	return w
+}
+
+// plain reads plain text.
+func plain(ctx context.Context, _ string, f extract.File) (document.Text, error) {
+	r, err := f.Open(ctx)
+	if err != nil {
+		return document.Text{}, err
+	}
+	b, err := io.ReadAll(r)
+	return document.Text{Body: string(b)}, err
+}
+
+func (w *world) base() catalog.KnowledgeBase {
+	name, size, overlap := "base", 50, 10
+	e, err := w.knowledge.CreateBase(w.Context(), w.admin, knowledge.BaseEdit{Name: &name, Size: &size,
+		Overlap: &overlap})
+	require.NoError(w, err)
+	return e.Value
+}
+
+// add adds a text to a base, whose ingestion has not begun.
+func (w *world) add(b catalog.KnowledgeBase, text string) string {
+	n := knowledge.NewDocument{Title: "title", Source: catalog.Source{Kind: catalog.FromText},
+		ContentType: "text/plain"}
+	bytes, err := w.knowledge.Receive(w.Context(), b, strings.NewReader(text))
+	require.NoError(w, err)
+	e, _, err := w.knowledge.Add(w.Context(), w.admin, b, n, bytes)
+	require.NoError(w, err)
+	return e.Value.ID
+}
+
+func (w *world) read(id string) catalog.Document {
+	e, err := record.Resource[catalog.Document](w.Context(), w.store, record.System(), id)
+	require.NoError(w, err)
+	return e.Value
+}
+
+// ingest calls the ingester until the ingestion has ended, as queue and sweeper do, and returns how often.
+func (w *world) ingest(id string) (calls int) {
+	for w.read(id).Ingestion.Active() {
+		calls++
+		require.Less(w, calls, 50, "it does not end: %+v", w.read(id).Ingestion)
+		_, _ = w.ingester.Handle(w.Context(), id)
+		if next := w.read(id).Ingestion.Due; next.After(w.host.Now()) {
+			time.Sleep(next.Sub(w.host.Now()))
+		}
+	}
+	return calls
+}
+
+// ready ingests a text to its end.
+func (w *world) ready(b catalog.KnowledgeBase, text string) string {
+	id := w.add(b, text)
+	w.ingest(id)
+	require.Equal(w, ingestion.Ready, w.read(id).Ingestion.Status, "%+v", w.read(id).Ingestion.Failure)
+	return id
+}
+
+// find searches all bases for a word, and returns the hits.
+func (w *world) find(query string) []knowledge.Hit {
+	found, err := w.knowledge.Search(w.Context(), w.admin, knowledge.Question{
+		Query: query, Mode: ranking.Keyword, Limit: 50,
+	})
+	require.NoError(w, err)
+	return found.Hits
+}
+
+// settle does all jobs that are due within two hours, as queue and sweeper do.
+func (w *world) settle() {
+	time.Sleep(2 * time.Hour)
+	for range 3 {
+		for shard := range record.DueShards {
+			due, err := w.store.Due(w.Context(), shard, w.host.Now(), 1000)
+			require.NoError(w, err)
+			for _, d := range due {
+				if d.Kind != "job" {
+					continue
+				}
+				for again := time.Duration(1); again > 0; {
+					again, err = w.remover.Handle(w.Context(), d.ID)
+					require.NoError(w, err)
+				}
+			}
+		}
+		time.Sleep(2 * time.Hour)
+	}
+}

@@ -1,0 +1,223 @@
+package knowledge
+
+import (
+	"context"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// The bounds of chunks, in words of text.
+const (
+	defaultSize    = 220
+	defaultOverlap = 40
+	minSize        = 50
+	maxSize        = 1000
+)
+
+// BaseEdit is what a client says of a knowledge base; nil leaves a field as it is.
+type BaseEdit struct {
+	Name, Description *string
+	Embedding         *catalog.EmbeddingModel
+	Size, Overlap     *int
+	GroupIDs          *[]string
+}
+
+// apply checks what can be checked of an edit by itself, and makes it.
+func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
+	if e.Name != nil {
+		b.Name = *e.Name
+	}
+	if e.Description != nil {
+		b.Description = *e.Description
+	}
+	if e.Size != nil {
+		b.Chunking.Size = *e.Size
+	}
+	if e.Overlap != nil {
+		b.Chunking.Overlap = *e.Overlap
+	}
+	if e.GroupIDs != nil {
+		b.GroupIDs = sorted(*e.GroupIDs)
+	}
+	if err := checkLength("body.name", b.Name, 1, maxName); err != nil {
+		return err
+	}
+	if err := checkLength("body.description", b.Description, 0, maxDescription); err != nil {
+		return err
+	}
+	if b.Chunking.Size < minSize || b.Chunking.Size > maxSize {
+		return problem.InvalidField("body.chunking.size", "must be between %d and %d words", minSize, maxSize)
+	}
+	if b.Chunking.Overlap < 0 || 2*b.Chunking.Overlap >= b.Chunking.Size {
+		return problem.InvalidField("body.chunking.overlap", "must be at least 0, and below half of the size")
+	}
+	return nil
+}
+
+// CreateBase creates a knowledge base. It returns a problem of kind Invalid that names the field: also for an embedding
+// model that cannot be reached, with the reason, and for one base too many.
+func (k *Knowledge) CreateBase(
+	ctx context.Context, p tenant.Principal, edit BaseEdit,
+) (record.Entity[catalog.KnowledgeBase], error) {
+	now, organization := k.now(), p.Organization.ID
+	b := catalog.KnowledgeBase{
+		ID: k.Host.NewID(), Organization: organization, GroupIDs: []string{}, CreatedAt: now, UpdatedAt: now,
+		Chunking: catalog.Chunking{Size: defaultSize, Overlap: defaultOverlap},
+	}
+	none := record.Entity[catalog.KnowledgeBase]{}
+	if err := edit.apply(&b); err != nil {
+		return none, err
+	}
+	if err := k.Tenants.CheckGroups(ctx, organization, "body.group_ids", nil, b.GroupIDs); err != nil {
+		return none, err
+	}
+	there, err := k.Store.Counts(ctx, catalog.BasesOf(organization))
+	if err != nil {
+		return none, err
+	}
+	if there["bases"] >= MaxBases {
+		return none, problem.InvalidField("body", "an organization has at most %d knowledge bases", MaxBases)
+	}
+	if b.Embedding, err = k.Models.choose(ctx, edit.Embedding); err != nil {
+		return none, err
+	}
+	b.Collection = b.ID
+	return record.DespiteConflicts(ctx, k.Store, func() (record.Entity[catalog.KnowledgeBase], error) {
+		tx := k.Store.Begin(b.ID)
+		e := record.PutResource(tx, record.Fresh(b))
+		tx.Count(ctx, organization, catalog.BasesOf(organization), b.ID, map[string]int64{"bases": 1})
+		return e, tx.Commit(ctx)
+	})
+}
+
+// EditBase changes a knowledge base. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed
+// when match is not the base's version, and of kind Invalid that names the field.
+func (k *Knowledge) EditBase(
+	ctx context.Context, p tenant.Principal, id string, match record.Match, edit BaseEdit,
+) (record.Entity[catalog.KnowledgeBase], error) {
+	return record.Change(ctx, k.Store, p.Scope(), id, match, func(b *catalog.KnowledgeBase, _ *record.Tx) error {
+		if err := p.MayOpen("knowledge base", b.GroupIDs); err != nil {
+			return err
+		}
+		before := *b
+		b.UpdatedAt = k.now()
+		if err := edit.apply(b); err != nil {
+			return err
+		}
+		if err := k.Tenants.CheckGroups(ctx, b.Organization, "body.group_ids", before.GroupIDs,
+			b.GroupIDs); err != nil {
+			return err
+		}
+		if edit.Embedding != nil && *edit.Embedding != before.Embedding {
+			chosen, err := k.Models.choose(ctx, edit.Embedding)
+			if err != nil {
+				return err
+			}
+			b.Embedding = chosen
+		}
+		if b.Embedding == before.Embedding && b.Chunking == before.Chunking {
+			return nil
+		}
+		b.Collection = k.Host.NewID() // all vectors of one have the same dimensions
+		return k.mayResettle(ctx, *b)
+	})
+}
+
+// mayResettle returns nil when a base has no documents, which would have to be indexed anew.
+func (k *Knowledge) mayResettle(ctx context.Context, b catalog.KnowledgeBase) error {
+	n, err := k.Store.Counts(ctx, catalog.DocumentsOf(b.ID))
+	if err != nil {
+		return err
+	}
+	if n["documents"] > 0 {
+		return problem.New(problem.Conflict, "conflict",
+			"embedding_model and chunking can be changed while the knowledge base has no documents; this one has %d",
+			n["documents"])
+	}
+	return nil
+}
+
+// RemoveBase deletes a knowledge base with its documents, which nobody can find or read from then on; a background job,
+// whose id is returned, removes them. It returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) RemoveBase(ctx context.Context, p tenant.Principal, id string) (job string, err error) {
+	_, err = record.Remove(ctx, k.Store, p.Scope(), id, func(
+		e record.Entity[catalog.KnowledgeBase], tx *record.Tx,
+	) error {
+		if err := p.MayOpen("knowledge base", e.Value.GroupIDs); err != nil {
+			return err
+		}
+		organization := e.Value.Organization
+		tx.Count(ctx, organization, catalog.BasesOf(organization), id, map[string]int64{"bases": -1})
+		job = k.Host.NewID()
+		tx.PutJob(record.Fresh(record.Job{
+			ID: job, Organization: organization, Kind: record.RemoveBase, Subject: id,
+			Cursor: e.Value.Collection, Due: k.now(),
+		}))
+		return nil
+	})
+	return job, err
+}
+
+// Bases lists the knowledge bases that the principal may read, newest first. after is Page.Next of the page before; a
+// page may be short and have a next one.
+func (k *Knowledge) Bases(
+	ctx context.Context, p tenant.Principal, after string, limit int,
+) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
+	return filtered(ctx, limit, after, func(
+		ctx context.Context, after string, limit int,
+	) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
+		return record.Resources[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), after, limit)
+	}, func(b catalog.KnowledgeBase) bool { return p.MayOpen("knowledge base", b.GroupIDs) == nil })
+}
+
+// filterPages bounds how many pages of a listing are read for one page of those that are wanted.
+const filterPages = 20
+
+// filtered is a page of those of a listing that are wanted. The page may be short, and has a next one while there is
+// more to read.
+func filtered[T record.Resourceful](
+	ctx context.Context, limit int, after string,
+	list func(ctx context.Context, after string, limit int) (record.Page[record.Entity[T]], error),
+	want func(T) bool,
+) (found record.Page[record.Entity[T]], err error) {
+	for range filterPages {
+		page, err := list(ctx, after, max(limit, 50))
+		if err != nil {
+			return found, err
+		}
+		for i, e := range page.Rows {
+			if !want(e.Value) {
+				continue
+			}
+			found.Rows = append(found.Rows, e)
+			if len(found.Rows) == limit && (i < len(page.Rows)-1 || page.Next != "") {
+				found.Next = record.IDOf(e.Value)
+				return found, nil
+			}
+		}
+		if after = page.Next; after == "" {
+			found.Next = ""
+			return found, nil
+		}
+		found.Next = after
+	}
+	return found, nil
+}
+
+// Counted says how many documents of each status a base has, with their chunks and bytes.
+type Counted struct {
+	Documents, Chunks, Bytes           int64
+	Pending, Processing, Ready, Failed int64
+}
+
+// CountedIn reads the counts of a base.
+func (k *Knowledge) CountedIn(ctx context.Context, base string) (Counted, error) {
+	n, err := k.Store.Counts(ctx, catalog.DocumentsOf(base))
+	return Counted{
+		Documents: n["documents"], Chunks: n["chunks"], Bytes: n["bytes"], Pending: n["pending"],
+		Processing: n["processing"], Ready: n["ready"], Failed: n["failed"],
+	}, err
+}

@@ -1,0 +1,146 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/document"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// addressLife is how long a presigned address of a document's bytes is valid.
+const addressLife = 5 * time.Minute
+
+// Content is a document's bytes, or the address at which a client reads them directly.
+type Content struct {
+	URL   string
+	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller
+}
+
+// Content opens the bytes that came in. disposition makes the Content-Disposition of a presigned answer. It returns a
+// problem of kind NotFound, also for bytes that have not been fetched yet, or Forbidden.
+func (k *Knowledge) Content(
+	ctx context.Context, p tenant.Principal, base, id string, disposition func(catalog.Document) string,
+) (catalog.Document, Content, error) {
+	e, err := k.Document(ctx, p, base, id)
+	d := e.Value
+	if err == nil && d.Bytes == "" {
+		err = problem.Missing("the content of document " + id)
+	}
+	if err != nil {
+		return d, Content{}, err
+	}
+	if k.Direct != nil {
+		url, err := k.Direct.PresignGet(ctx, d.Bytes, disposition(d), d.ContentType, addressLife)
+		return d, Content{URL: url}, err
+	}
+	body, err := k.Store.Blobs().Get(ctx, d.Bytes)
+	if errors.Is(err, blob.ErrMissing) {
+		err = problem.Missing("the content of document " + id)
+	}
+	return d, Content{Bytes: body}, err
+}
+
+// shownBuild is what clients are shown of a document: what search finds, or what the first ingestion has made so far.
+func shownBuild(d catalog.Document) catalog.Build {
+	if d.Ready.Number > 0 {
+		return d.Ready
+	}
+	return d.Work
+}
+
+// Text reads the text that was extracted from a document. It returns a problem of kind NotFound, also while there is
+// none, or Forbidden.
+func (k *Knowledge) Text(ctx context.Context, p tenant.Principal, base, id string) (document.Text, error) {
+	var text document.Text
+	e, err := k.Document(ctx, p, base, id)
+	if err == nil && shownBuild(e.Value).Text == "" {
+		err = problem.Missing("the text of document " + id)
+	}
+	if err != nil {
+		return text, err
+	}
+	err = k.Read(ctx, shownBuild(e.Value).Text, &text)
+	if errors.Is(err, record.ErrConflict) {
+		err = problem.Missing("the text of document " + id)
+	}
+	return text, err
+}
+
+// Chunks lists the chunks of a document from a number on, at most limit. more says that there are further ones. It
+// returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) Chunks(
+	ctx context.Context, p tenant.Principal, base, id string, from, limit int,
+) (chunks []document.Chunk, more bool, err error) {
+	e, err := k.Document(ctx, p, base, id)
+	if err != nil {
+		return nil, false, err
+	}
+	b := shownBuild(e.Value)
+	for from < b.Count && len(chunks) < limit {
+		piece, err := k.Piece(ctx, b, from/perPiece)
+		if errors.Is(err, record.ErrConflict) {
+			err = problem.Missing("the chunks of document " + id)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		rest := piece[min(from%perPiece, len(piece)):]
+		if len(rest) == 0 {
+			break
+		}
+		rest = rest[:min(len(rest), limit-len(chunks))]
+		chunks, from = append(chunks, rest...), from+len(rest)
+	}
+	return chunks, from < b.Count, nil
+}
+
+// pollEvery is how often a document is looked at for whoever waits for it.
+const pollEvery = 100 * time.Millisecond
+
+// Await reads a document, when its status or stage has changed, or it rests, or the time is over. Its errors are those
+// of [Knowledge.Document].
+func (k *Knowledge) Await(
+	ctx context.Context, p tenant.Principal, base, id string, most time.Duration,
+) (record.Entity[catalog.Document], error) {
+	began := k.Host.Elapsed()
+	first, err := k.Document(ctx, p, base, id)
+	e := first
+	for err == nil && e.Value.Ingestion.Active() && k.Host.Elapsed()-began < most &&
+		e.Value.Ingestion.Status == first.Value.Ingestion.Status &&
+		e.Value.Ingestion.Stage == first.Value.Ingestion.Stage {
+		if k.Host.Sleep(ctx, pollEvery) != nil {
+			break
+		}
+		e, err = k.Document(ctx, p, base, id)
+	}
+	return e, err
+}
+
+// Read reads what a stage has stored as JSON. It returns [record.ErrConflict] when the document names another one by
+// now.
+func (k *Knowledge) Read(ctx context.Context, key string, into any) error {
+	b, err := k.Store.Blob(ctx, key)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+// Piece reads the chunks of one piece of a build. It returns [record.ErrConflict] when the document has another build
+// by now.
+func (k *Knowledge) Piece(ctx context.Context, b catalog.Build, n int) ([]document.Chunk, error) {
+	raw, err := k.Store.Piece(ctx, b.Chunks, n)
+	if err != nil {
+		return nil, err
+	}
+	var chunks []document.Chunk
+	return chunks, json.Unmarshal(raw, &chunks)
+}

@@ -1,0 +1,474 @@
+package knowledge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// NewDocument describes a document before its ingestion.
+type NewDocument struct {
+	Title       string // empty: as the document, or its source, says
+	Source      catalog.Source
+	ContentType string
+	Metadata    map[string]json.RawMessage
+	GroupIDs    []string
+}
+
+// check returns a problem of kind Invalid that names the field, below a place like "body.".
+func (n NewDocument) check(place string) error {
+	if err := checkLength(place+"title", n.Title, 0, MaxTitle); err != nil {
+		return err
+	}
+	if len(n.GroupIDs) > maxNarrowing {
+		return problem.InvalidField(place+"group_ids", "must name at most %d groups", maxNarrowing)
+	}
+	return checkMetadata(place+"metadata", n.Metadata)
+}
+
+// Check says whether a document with this description may be added to a base, before its bytes come. place is where
+// the fields are, like "body.". It returns the base, or a problem of kind NotFound, Forbidden or Invalid that names the
+// field.
+func (k *Knowledge) Check(
+	ctx context.Context, p tenant.Principal, base, place string, n NewDocument,
+) (catalog.KnowledgeBase, error) {
+	b, err := k.Base(ctx, p, base)
+	if err == nil {
+		err = n.check(place)
+	}
+	if err == nil {
+		err = k.Tenants.CheckGroups(ctx, b.Value.Organization, place+"group_ids", nil, n.GroupIDs)
+	}
+	if err == nil && n.Source.Kind == catalog.FromURL {
+		err = k.CheckURL(n.Source.URL)
+	}
+	if err != nil {
+		return b.Value, err
+	}
+	there, err := k.Store.Counts(ctx, catalog.DocumentsOf(base))
+	if err == nil && there["documents"] >= int64(k.Documents) {
+		err = problem.InvalidField("body", "a knowledge base has at most %d documents", k.Documents)
+	}
+	return b.Value, err
+}
+
+// Received are the bytes of a document that is to be added. They are deleted after a while when it is not.
+type Received struct {
+	id     string // of the document
+	stored record.Stored
+	sum    hash.Hash
+}
+
+// Receive stores the bytes of a document. It returns a problem of kind TooLarge above [MaxBytes], or the error of
+// reading the bytes.
+func (k *Knowledge) Receive(ctx context.Context, b catalog.KnowledgeBase, bytes io.Reader) (*Received, error) {
+	r := &Received{id: k.Host.NewID(), sum: sha256.New()}
+	var err error
+	r.stored, err = k.Store.StoreBlob(ctx, catalog.Document{ID: r.id, Organization: b.Organization}, "source",
+		io.TeeReader(bytes, r.sum), MaxBytes)
+	if errors.Is(err, blob.ErrTooLarge) {
+		err = problem.New(problem.TooLarge, "payload_too_large",
+			"the document has more than %d bytes, as many as one may have", MaxBytes)
+	}
+	return r, err
+}
+
+// Add adds a document to a base that [Knowledge.Check] has returned, and asks for its ingestion. bytes is nil for what
+// is fetched. Where the base has the same bytes for the same groups, in a document that the principal may read, it
+// returns that one, and duplicate is true; one that had failed is ingested anew.
+func (k *Knowledge) Add(
+	ctx context.Context, p tenant.Principal, b catalog.KnowledgeBase, n NewDocument, bytes *Received,
+) (e record.Entity[catalog.Document], duplicate bool, err error) {
+	d := k.newDocument(p, b, n, bytes)
+	e, err = record.DespiteConflicts(ctx, k.Store, func() (record.Entity[catalog.Document], error) {
+		if _, err := k.Base(ctx, p, b.ID); err != nil { // it may have been deleted while the bytes came
+			return record.Entity[catalog.Document]{}, err
+		}
+		other, err := k.same(ctx, p, b, &d)
+		if err != nil || other != nil {
+			duplicate = other != nil
+			return deref(other), err
+		}
+		tx := k.Store.Begin(d.ID)
+		created := record.PutResource(tx, record.Fresh(d))
+		if bytes != nil {
+			tx.NameBlob(bytes.stored)
+		}
+		k.reserve(tx, d)
+		Count(ctx, tx, nil, &d)
+		return created, tx.Commit(ctx)
+	})
+	switch {
+	case err != nil:
+		return e, false, err
+	case duplicate && e.Value.Ingestion.Status == ingestion.Failed:
+		e, err = k.Reprocess(ctx, p, b.ID, e.Value.ID)
+	case !duplicate:
+		k.nudge(ctx, e.Value)
+	}
+	return e, duplicate, err
+}
+
+func deref(e *record.Entity[catalog.Document]) record.Entity[catalog.Document] {
+	if e == nil {
+		return record.Entity[catalog.Document]{}
+	}
+	return *e
+}
+
+func (k *Knowledge) newDocument(
+	p tenant.Principal, b catalog.KnowledgeBase, n NewDocument, bytes *Received,
+) catalog.Document {
+	now := k.now()
+	d := catalog.Document{
+		Organization: b.Organization, KnowledgeBase: b.ID, UserID: p.User.ID, Title: n.Title,
+		Titled: n.Title != "", Source: n.Source, ContentType: n.ContentType, Metadata: n.Metadata,
+		GroupIDs: sorted(n.GroupIDs), CreatedAt: now, UpdatedAt: now,
+	}
+	if !d.Titled {
+		d.Title = Cut(first(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
+	}
+	if bytes == nil {
+		d.ID = k.Host.NewID()
+	} else {
+		d.ID, d.Bytes, d.Size = bytes.id, bytes.stored.Key, bytes.stored.Size
+		d.SHA256 = hex.EncodeToString(bytes.sum.Sum(nil))
+		d.Content = contentID(d)
+	}
+	d.Ingestion, _ = ingestion.Apply(d.Ingestion, now, ingestion.Begin{From: firstStage(d)}) // never refused
+	return d
+}
+
+func firstStage(d catalog.Document) ingestion.Stage {
+	if d.Source.Kind == catalog.FromURL {
+		return ingestion.Fetching
+	}
+	return ingestion.Extracting
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// Cut returns at most so many characters of a text.
+func Cut(text string, most int) string {
+	n := 0
+	for at := range text {
+		if n == most {
+			return text[:at]
+		}
+		n++
+	}
+	return text
+}
+
+// contentID is the id of the reservation of a document's bytes: of the same bytes for the same groups in the same base.
+func contentID(d catalog.Document) string {
+	if d.SHA256 == "" {
+		return ""
+	}
+	return record.DerivedID("content", fmt.Sprintf("%s/%s/%s", d.KnowledgeBase, d.SHA256,
+		strings.Join(sorted(d.GroupIDs), ",")))
+}
+
+// same returns the document that has the same bytes, when the principal may read it. When another one has them, the
+// new document makes no reservation.
+func (k *Knowledge) same(
+	ctx context.Context, p tenant.Principal, b catalog.KnowledgeBase, d *catalog.Document,
+) (*record.Entity[catalog.Document], error) {
+	if d.Content == "" {
+		return nil, nil
+	}
+	c, err := record.Resource[catalog.Content](ctx, k.Store, p.Scope(), d.Content)
+	if problem.Is(err, "not_found") {
+		return nil, nil
+	}
+	if err != nil || c.Value.Document == d.ID { // an earlier try was done
+		return nil, err
+	}
+	e, err := record.Resource[catalog.Document](ctx, k.Store, p.Scope(), c.Value.Document)
+	switch {
+	case problem.Is(err, "not_found"):
+		return nil, record.ErrConflict // both go in one commit: it went in between
+	case err != nil:
+		return nil, err
+	case mayOpen(p, b, e.Value) == nil:
+		return &e, nil
+	}
+	d.Content = ""
+	return nil, nil
+}
+
+// reserve adds the reservation of a document's bytes.
+func (k *Knowledge) reserve(tx *record.Tx, d catalog.Document) {
+	if d.Content != "" {
+		record.PutResource(tx, record.Fresh(catalog.Content{
+			ID: d.Content, Organization: d.Organization, Document: d.ID,
+		}))
+	}
+}
+
+// release adds the end of the reservation of a document's bytes.
+func (k *Knowledge) release(ctx context.Context, tx *record.Tx, d catalog.Document) error {
+	if d.Content == "" {
+		return nil
+	}
+	c, err := record.Resource[catalog.Content](ctx, k.Store, record.System(), d.Content)
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	if err == nil && c.Value.Document == d.ID {
+		record.DeleteResource(tx, c)
+	}
+	return err
+}
+
+// MoveReservation reserves a document's bytes anew, after an edit of its groups or new bytes; where another document
+// has them, it goes without.
+func (k *Knowledge) MoveReservation(ctx context.Context, tx *record.Tx, d *catalog.Document) error {
+	now := contentID(*d)
+	if now == d.Content {
+		return nil
+	}
+	if err := k.release(ctx, tx, *d); err != nil {
+		return err
+	}
+	d.Content = ""
+	there, err := record.Existing[catalog.Content](ctx, k.Store, record.System(), []string{now})
+	if err != nil || len(there) > 0 || now == "" {
+		return err
+	}
+	d.Content = now
+	k.reserve(tx, *d)
+	return nil
+}
+
+// DocumentEdit is what a client changes of a document; nil leaves a field as it is.
+type DocumentEdit struct {
+	Title    *string
+	Metadata func(map[string]json.RawMessage) (map[string]json.RawMessage, error)
+	GroupIDs *[]string
+}
+
+// EditDocument changes a document. What follows for search holds from the answer on; a new title is indexed anew in the
+// background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the
+// document's version, and of kind Invalid that names the field.
+func (k *Knowledge) EditDocument(
+	ctx context.Context, p tenant.Principal, base, id string, match record.Match, edit DocumentEdit,
+) (record.Entity[catalog.Document], error) {
+	if _, err := k.Document(ctx, p, base, id); err != nil {
+		return record.Entity[catalog.Document]{}, err
+	}
+	e, err := record.Change(ctx, k.Store, p.Scope(), id, match, func(d *catalog.Document, tx *record.Tx) error {
+		if err := p.MayOpen("document", d.GroupIDs); err != nil {
+			return err
+		}
+		before := *d
+		if err := k.applyEdit(ctx, tx, d, edit); err != nil {
+			return err
+		}
+		d.UpdatedAt = k.now()
+		if d.Title == before.Title || d.Ingestion.Active() || d.Ready.Number == 0 {
+			return nil
+		}
+		return k.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+	})
+	if err == nil && e.Value.Ingestion.Active() {
+		k.nudge(ctx, e.Value)
+	}
+	return e, err
+}
+
+func (k *Knowledge) applyEdit(ctx context.Context, tx *record.Tx, d *catalog.Document, edit DocumentEdit) error {
+	if edit.Title != nil {
+		d.Title, d.Titled = *edit.Title, true
+		if err := checkLength("body.title", d.Title, 1, MaxTitle); err != nil {
+			return err
+		}
+	}
+	if edit.Metadata != nil {
+		metadata, err := edit.Metadata(d.Metadata)
+		if err == nil {
+			err = checkMetadata("body.metadata", metadata)
+		}
+		if err != nil {
+			return err
+		}
+		d.Metadata = metadata
+	}
+	if edit.GroupIDs == nil {
+		return nil
+	}
+	before := d.GroupIDs
+	d.GroupIDs = sorted(*edit.GroupIDs)
+	if len(d.GroupIDs) > maxNarrowing {
+		return problem.InvalidField("body.group_ids", "must name at most %d groups", maxNarrowing)
+	}
+	if err := k.Tenants.CheckGroups(ctx, d.Organization, "body.group_ids", before, d.GroupIDs); err != nil {
+		return err
+	}
+	return k.MoveReservation(ctx, tx, d)
+}
+
+// RemoveDocument deletes a document, which nobody can find or read from then on; a background job, whose id is
+// returned, removes what was made of it. It returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) RemoveDocument(ctx context.Context, p tenant.Principal, base, id string) (job string, err error) {
+	if _, err := k.Document(ctx, p, base, id); err != nil {
+		return "", err
+	}
+	_, err = record.Remove(ctx, k.Store, p.Scope(), id, func(e record.Entity[catalog.Document], tx *record.Tx) error {
+		if err := p.MayOpen("document", e.Value.GroupIDs); err != nil {
+			return err
+		}
+		Count(ctx, tx, &e.Value, nil)
+		job = k.Host.NewID()
+		tx.PutJob(record.Fresh(record.Job{
+			ID: job, Organization: e.Value.Organization, Kind: record.RemoveDocument, Subject: id, Due: k.now(),
+			Cursor: strings.TrimSpace(e.Value.Ready.Indexed() + " " + e.Value.Work.Indexed()),
+		}))
+		return k.release(ctx, tx, e.Value)
+	})
+	return job, err
+}
+
+// Begin begins another ingestion of a document. What the one before has made, and search does not find, is dropped.
+func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e ingestion.Begin) error {
+	after, err := ingestion.Apply(d.Ingestion, k.now(), e)
+	if err != nil {
+		return err
+	}
+	kept := catalog.Build{Number: after.Build}
+	if e.From == ingestion.Indexing { // of what there is
+		kept = d.Ready
+		kept.Number = after.Build
+	}
+	k.Abandon(tx, *d, kept)
+	d.Ingestion, d.Work = after, kept
+	return nil
+}
+
+// Abandon adds jobs that remove what the present ingestion has made, but what is kept and what search finds.
+func (k *Knowledge) Abandon(tx *record.Tx, d catalog.Document, kept ...catalog.Build) {
+	drop(tx, d, d.Work, append(kept, d.Ready)...)
+	if d.Work.Chunks != "" { // it may have begun to index
+		forget(tx, k.Host.NewID(), d, d.Work, k.now())
+	}
+}
+
+// Replace makes what the present ingestion has made what search finds, and adds the jobs that remove what it found
+// before.
+func (k *Knowledge) Replace(tx *record.Tx, d *catalog.Document) {
+	drop(tx, *d, d.Ready, d.Work)
+	if d.Ready.Number > 0 {
+		forget(tx, k.Host.NewID(), *d, d.Ready, k.now())
+	}
+	d.Ready, d.Work = d.Work, catalog.Build{}
+}
+
+// forget adds a job that removes a build from the index.
+func forget(tx *record.Tx, job string, d catalog.Document, b catalog.Build, now time.Time) {
+	tx.PutJob(record.Fresh(record.Job{
+		ID: job, Organization: d.Organization, Kind: record.RemoveBuild, Subject: d.ID, Cursor: b.Indexed(), Due: now,
+	}))
+}
+
+// drop adds jobs that delete what a build has made, and none of the builds that are kept has.
+func drop(tx *record.Tx, d catalog.Document, build catalog.Build, kept ...catalog.Build) {
+	for _, key := range build.Blobs() {
+		if !slices.ContainsFunc(kept, func(b catalog.Build) bool { return slices.Contains(b.Blobs(), key) }) {
+			tx.DropBlob(d, key)
+		}
+	}
+}
+
+// Reprocess begins another ingestion of a document: what came from an address is fetched anew. One that is under way
+// begins again. It returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) Reprocess(
+	ctx context.Context, p tenant.Principal, base, id string,
+) (record.Entity[catalog.Document], error) {
+	if _, err := k.Document(ctx, p, base, id); err != nil {
+		return record.Entity[catalog.Document]{}, err
+	}
+	e, err := record.Change(ctx, k.Store, p.Scope(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
+		if err := p.MayOpen("document", d.GroupIDs); err != nil {
+			return err
+		}
+		before := *d
+		d.UpdatedAt = k.now()
+		if err := k.Begin(tx, d, ingestion.Begin{From: firstStage(*d)}); err != nil {
+			return err
+		}
+		Count(ctx, tx, &before, d)
+		return nil
+	})
+	if err == nil {
+		k.nudge(ctx, e.Value)
+	}
+	return e, err
+}
+
+// ReprocessFailed begins another ingestion of each document of a base that has failed and that the principal may read,
+// and returns how many there were.
+func (k *Knowledge) ReprocessFailed(ctx context.Context, p tenant.Principal, base string) (n int, err error) {
+	for after := ""; ; {
+		page, err := k.DocumentsOf(ctx, p, base, Wanted{Status: ingestion.Failed}, after, 50)
+		if err != nil {
+			return n, err
+		}
+		for _, e := range page.Rows {
+			if _, err := k.Reprocess(ctx, p, base, e.Value.ID); err != nil && !problem.Is(err, "not_found") {
+				return n, err
+			}
+			n++
+		}
+		if after = page.Next; after == "" {
+			return n, nil
+		}
+	}
+}
+
+// Wanted says which documents of a base a listing has.
+type Wanted struct {
+	Status ingestion.Status // empty: any
+	Title  string           // a part of the title, whatever the case of its letters; empty: any
+}
+
+// DocumentsOf lists the documents of a base that the principal may read, newest first. after is Page.Next of the page
+// before; a page may be short and have a next one. It returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) DocumentsOf(
+	ctx context.Context, p tenant.Principal, base string, want Wanted, after string, limit int,
+) (record.Page[record.Entity[catalog.Document]], error) {
+	b, err := k.Base(ctx, p, base)
+	if err != nil {
+		return record.Page[record.Entity[catalog.Document]]{}, err
+	}
+	part := strings.ToLower(want.Title)
+	return filtered(ctx, limit, after, func(
+		ctx context.Context, after string, limit int,
+	) (record.Page[record.Entity[catalog.Document]], error) {
+		return record.ResourcesWithin[catalog.Document](ctx, k.Store, p.Scope(), base, after, limit)
+	}, func(d catalog.Document) bool {
+		return mayOpen(p, b.Value, d) == nil && (want.Status == "" || d.Ingestion.Status == want.Status) &&
+			strings.Contains(strings.ToLower(d.Title), part)
+	})
+}

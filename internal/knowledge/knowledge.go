@@ -1,0 +1,184 @@
+// Package knowledge manages what agents and people search: knowledge bases, their documents, and search itself.
+//
+// A document is a life cycle (package ingestion) with its bytes; package ingest takes it through its stages. What a
+// stage makes is in the blob store, named by the commit that ends the stage. The index is derived from it. What search
+// finds is decided by the documents as they are stored: candidates of the index that no document names, or that the
+// asker may not read, are dropped.
+//
+// It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, ingestion, document,
+// the ports embedding, index and blob, words, ranking, egress, problem and host.
+//
+// Errors are problems (see package problem). Besides those that a function's comment names, every function that reads
+// or writes returns a problem of kind Unavailable when the store cannot be reached or something kept changing, and
+// errors of the blob store and of the index as they are.
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/host"
+	"agentplatform/internal/index"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Knowledge is the use case. It is safe for concurrent use.
+type Knowledge struct {
+	Store     *record.Store
+	Tenants   *tenant.Tenants
+	Host      host.Host
+	Index     index.Index
+	Models    *Models
+	Documents int // most documents of a base
+	// Direct presigns addresses of the blob store for clients; nil where clients cannot reach it.
+	Direct blob.Direct
+	// Nudge is told of a document whose ingestion was asked for, so that it need not wait for the sweeper.
+	Nudge func(ctx context.Context, document, organization string)
+	// CheckURL returns why a document may not come from an address, nil when it may.
+	CheckURL func(url string) error
+}
+
+// Limits of what clients send. They are characters where nothing else is said.
+const (
+	MaxBases       = 1000 // of an organization
+	MaxBytes       = 50 << 20
+	MaxText        = 8 << 20 // bytes of a text in JSON
+	perPiece       = catalog.ChunksOfPiece
+	maxName        = 200
+	maxDescription = 2000
+	MaxTitle       = 300
+	maxMetadata    = 20 // members
+	maxValue       = 256
+	maxNarrowing   = 20 // groups of a document
+)
+
+// Base reads a knowledge base that the principal may read. It returns a problem of kind NotFound or Forbidden
+// (outside_organization, insufficient_permission).
+func (k *Knowledge) Base(
+	ctx context.Context, p tenant.Principal, id string,
+) (record.Entity[catalog.KnowledgeBase], error) {
+	e, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), id)
+	if err == nil {
+		err = p.MayOpen("knowledge base", e.Value.GroupIDs)
+	}
+	return e, err
+}
+
+// Document reads a document of a base that the principal may read. It returns a problem of kind NotFound, also when the
+// document is in another base, or Forbidden (outside_organization, insufficient_permission).
+func (k *Knowledge) Document(
+	ctx context.Context, p tenant.Principal, base, id string,
+) (record.Entity[catalog.Document], error) {
+	b, err := k.Base(ctx, p, base)
+	if err != nil {
+		return record.Entity[catalog.Document]{}, err
+	}
+	e, err := record.Resource[catalog.Document](ctx, k.Store, p.Scope(), id)
+	if err == nil {
+		err = mayOpen(p, b.Value, e.Value)
+	}
+	return e, err
+}
+
+// mayOpen returns nil when the principal, who may read the base, may read a document of it.
+func mayOpen(p tenant.Principal, b catalog.KnowledgeBase, d catalog.Document) error {
+	if d.KnowledgeBase != b.ID {
+		return problem.Missing("document " + d.ID)
+	}
+	return p.MayOpen("document", d.GroupIDs)
+}
+
+func (k *Knowledge) nudge(ctx context.Context, d catalog.Document) {
+	if k.Nudge != nil {
+		k.Nudge(context.WithoutCancel(ctx), d.ID, d.Organization)
+	}
+}
+
+// ofLanguage is the name of the count of ready documents in a language.
+func ofLanguage(language string) string { return "language/" + language }
+
+// tally is what a document counts as.
+func tally(d catalog.Document) map[string]int64 {
+	n := map[string]int64{
+		"documents": 1, string(d.Ingestion.Status): 1, "bytes": d.Size, "chunks": int64(d.Ready.Count),
+	}
+	if d.Ready.Number > 0 {
+		n[ofLanguage(d.Ready.Language)] = 1
+	}
+	return n
+}
+
+// Count adds the difference between two states of a document to the counts of its base; none stands for no document.
+func Count(ctx context.Context, tx *record.Tx, before, after *catalog.Document) {
+	add, d := map[string]int64{}, after
+	if before != nil {
+		d = before
+		for what, n := range tally(*before) {
+			add[what] -= n
+		}
+	}
+	if after != nil {
+		for what, n := range tally(*after) {
+			add[what] += n
+		}
+	}
+	for what, n := range add {
+		if n == 0 {
+			delete(add, what)
+		}
+	}
+	if len(add) > 0 {
+		tx.Count(ctx, d.Organization, catalog.DocumentsOf(d.KnowledgeBase), d.ID, add)
+	}
+}
+
+func checkLength(field, text string, least, most int) error {
+	if n := utf8.RuneCountInString(text); n < least || n > most {
+		return problem.InvalidField(field, "must have %d to %d characters", least, most)
+	}
+	return nil
+}
+
+var metadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// checkMetadata returns a problem of kind Invalid that names the member: a name, a value that is neither string, number
+// nor boolean, a string that is too long, or too many members.
+func checkMetadata(field string, metadata map[string]json.RawMessage) error {
+	if len(metadata) > maxMetadata {
+		return problem.InvalidField(field, "must have at most %d members", maxMetadata)
+	}
+	for name, v := range metadata {
+		if !metadataName.MatchString(name) {
+			return problem.InvalidField(field, "names have 1 to 64 characters of A-Z, a-z, 0-9, _ . -")
+		}
+		var value any
+		if err := json.Unmarshal(v, &value); err != nil {
+			return problem.InvalidField(field+"."+name, "must be a string, a number or a boolean")
+		}
+		switch value := value.(type) {
+		case bool, float64:
+		case string:
+			if utf8.RuneCountInString(value) > maxValue {
+				return problem.InvalidField(field+"."+name, "must have at most %d characters", maxValue)
+			}
+		default:
+			return problem.InvalidField(field+"."+name, "must be a string, a number or a boolean")
+		}
+	}
+	return nil
+}
+
+// sorted returns ids in order, each once.
+func sorted(ids []string) []string {
+	return slices.Compact(slices.AppendSeq([]string{}, slices.Values(slices.Sorted(slices.Values(ids)))))
+}
+
+func (k *Knowledge) now() time.Time { return k.Host.Now() }

@@ -1,0 +1,120 @@
+package knowledge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/problem"
+)
+
+// Lexical is the name of the model that needs no network, the only one of the provider [embedding.Builtin].
+const (
+	Lexical           = "lexical-1"
+	builtinDimensions = 512
+)
+
+// lexicalWeight is the weight of ranks by vectors that know words only, beside ranks by words: with an equal weight
+// they make a hybrid search worse than one by words (docs/performance.md has figures).
+const lexicalWeight = 0.2
+
+// probeTime limits the question whether a model can be reached.
+const probeTime = 10 * time.Second
+
+// Models are the embedding models of a deployment.
+type Models struct {
+	Providers map[string]embedding.Model // by name; [embedding.Builtin] is always there
+	// Offered are those besides the built-in one; the first is the default. Dimensions 0: as the model has them.
+	Offered []catalog.EmbeddingModel
+}
+
+// All are the models that a knowledge base may have, the default first.
+func (m *Models) All() []catalog.EmbeddingModel {
+	builtin := catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}
+	return append(slices.Clone(m.Offered), builtin)
+}
+
+// weight is that of ranks by a model's vectors, beside 1 for ranks by words.
+func (m *Models) weight(of catalog.EmbeddingModel) float64 {
+	if model, known := m.Providers[of.Provider]; known && model.Lexical() {
+		return lexicalWeight
+	}
+	return 1
+}
+
+// Embed asks a model of a knowledge base.
+func (m *Models) Embed(
+	ctx context.Context, of catalog.EmbeddingModel, purpose embedding.Purpose, texts []string,
+) (embedding.Reply, error) {
+	model, known := m.Providers[of.Provider]
+	if !known {
+		return embedding.Reply{}, fmt.Errorf("knowledge: the provider %s is not configured", of.Provider)
+	}
+	return model.Embed(ctx, embedding.Request{
+		Name: of.Name, Dimensions: of.Dimensions, Purpose: purpose, Texts: texts,
+	})
+}
+
+// choose returns the model that a client asks for, with its dimensions, or the first that can be reached. It returns a
+// problem of kind Invalid at body.embedding_model.
+func (m *Models) choose(ctx context.Context, asked *catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
+	if asked != nil {
+		return m.asked(ctx, *asked)
+	}
+	for _, offered := range m.Offered {
+		if chosen, err := m.probe(ctx, offered); err == nil {
+			return chosen, nil
+		}
+	}
+	return catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}, nil
+}
+
+func (m *Models) asked(ctx context.Context, asked catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
+	const at = "body.embedding_model"
+	if asked.Dimensions != 0 && (asked.Dimensions < embedding.LeastDimensions ||
+		asked.Dimensions > embedding.MaxDimensions) {
+		return asked, problem.InvalidField(at+".dimensions", "must be between %d and %d", embedding.LeastDimensions,
+			embedding.MaxDimensions)
+	}
+	if asked.Provider == embedding.Builtin {
+		if asked.Name != "" && asked.Name != Lexical {
+			return asked, problem.InvalidField(at+".name", "the built-in model is called %s", Lexical)
+		}
+		asked.Name = Lexical
+		if asked.Dimensions == 0 {
+			asked.Dimensions = builtinDimensions
+		}
+		return asked, nil
+	}
+	for _, offered := range m.Offered {
+		if offered.Provider != asked.Provider || offered.Name != asked.Name {
+			continue
+		}
+		if asked.Dimensions == 0 {
+			asked.Dimensions = offered.Dimensions
+		}
+		chosen, err := m.probe(ctx, asked)
+		if err != nil {
+			return asked, problem.InvalidField(at, "the model cannot be reached: %s", err)
+		}
+		return chosen, nil
+	}
+	return asked, problem.InvalidField(at,
+		"this deployment does not offer the embedding model %s/%s; GET /models lists "+
+			"those that it does", asked.Provider, asked.Name)
+}
+
+// probe asks a model for a vector, which says its dimensions.
+func (m *Models) probe(ctx context.Context, of catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	reply, err := m.Embed(ctx, of, embedding.ForQuery, []string{"dimensions"})
+	if err != nil {
+		return of, err
+	}
+	of.Dimensions = len(reply.Vectors[0])
+	return of, nil
+}

@@ -1,0 +1,346 @@
+package knowledge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/document"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/host"
+	"agentplatform/internal/index"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/ranking"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/words"
+)
+
+// Question is what is searched for.
+type Question struct {
+	Query    string   // 1 to 4,000 characters
+	Bases    []string // nil: all that may be read
+	Mode     ranking.Mode
+	Limit    int // hits
+	Filter   Filter
+	MinScore float64
+}
+
+// Limits of a search.
+const (
+	maxQuery    = 4000
+	maxAsked    = 20 // bases that a question names
+	maxLimit    = 50
+	embedTime   = 2 * time.Second
+	firstLook   = 50     // candidates asked for at first, at least
+	widest      = 10_000 // candidates at most
+	maxLooks    = 5
+	maxLanguage = 4 // languages that a query is analysed in
+)
+
+// Hit is a chunk that was found, with its document as it is now.
+type Hit struct {
+	Document   catalog.Document
+	Chunk      document.Chunk
+	Score      float64
+	Keyword    float64
+	Semantic   float64
+	Highlights [][2]int // characters of the chunk's text
+}
+
+// Found is the answer to a question.
+type Found struct {
+	Hits     []Hit // best first
+	Mode     ranking.Mode
+	Degraded []catalog.EmbeddingModel // those that did not answer, so that their bases were searched by words alone
+	Models   int                      // of the bases that were searched
+}
+
+func (q Question) check() error {
+	if err := checkLength("body.query", strings.TrimSpace(q.Query), 1, maxQuery); err != nil {
+		return err
+	}
+	if len(q.Bases) > maxAsked {
+		return problem.InvalidField("body.knowledge_base_ids", "must name at most %d knowledge bases", maxAsked)
+	}
+	if q.Limit < 1 || q.Limit > maxLimit {
+		return problem.InvalidField("body.limit", "must be between 1 and %d", maxLimit)
+	}
+	if err := checkIDs("body.knowledge_base_ids", q.Bases); err != nil {
+		return err
+	}
+	return q.Filter.check()
+}
+
+// checkIDs returns a problem of kind Invalid that names the first that is no identifier.
+func checkIDs(field string, ids []string) error {
+	for i, id := range ids {
+		if !host.ValidID(id) {
+			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", Cut(id, 50))
+		}
+	}
+	return nil
+}
+
+// Search finds chunks of documents that the principal may read, as documents and rights are now. It returns a problem
+// of kind Invalid that names the field; of kind NotFound or Forbidden for a base that the question names; and of kind
+// Unavailable (embedding_unavailable) when no embedding model could be asked for a semantic search.
+func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (Found, error) {
+	found := Found{Hits: []Hit{}, Mode: q.Mode}
+	if err := q.check(); err != nil {
+		return found, err
+	}
+	bases, err := k.asked(ctx, p, q.Bases)
+	if err != nil || len(bases) == 0 || q.Filter.DocumentIDs != nil && len(q.Filter.DocumentIDs) == 0 {
+		return found, err
+	}
+	s := &search{Knowledge: k, p: p, q: q, bases: bases, seen: map[string]*catalog.Document{}}
+	if err := s.prepare(ctx, &found); err != nil {
+		return found, err
+	}
+	hits, err := s.hits(ctx)
+	if err != nil {
+		return found, err
+	}
+	found.Hits, err = s.shown(ctx, hits)
+	return found, err
+}
+
+// asked returns the bases that a question is about, by id.
+func (k *Knowledge) asked(
+	ctx context.Context, p tenant.Principal, ids []string,
+) (map[string]catalog.KnowledgeBase, error) {
+	bases := map[string]catalog.KnowledgeBase{}
+	for _, id := range ids {
+		b, err := k.Base(ctx, p, id)
+		if err != nil {
+			return nil, err
+		}
+		bases[id] = b.Value
+	}
+	if ids != nil {
+		return bases, nil
+	}
+	for after := ""; ; {
+		page, err := k.Bases(ctx, p, after, 100)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range page.Rows {
+			bases[b.Value.ID] = b.Value
+		}
+		if after = page.Next; after == "" {
+			return bases, nil
+		}
+	}
+}
+
+// search is one question on its way.
+type search struct {
+	*Knowledge
+
+	p     tenant.Principal
+	q     Question
+	bases map[string]catalog.KnowledgeBase // by id
+	terms []string
+	asks  []*ask
+	seen  map[string]*catalog.Document // by id; nil: not to be shown
+	stale bool                         // the index answered with builds that were replaced meanwhile
+}
+
+// ask is one query of the index: the collections whose vectors are of one model, with the query's vector, if the model
+// has answered.
+type ask struct {
+	model       catalog.EmbeddingModel
+	collections []string
+	vector      []float32
+}
+
+// prepare analyses the query and asks the embedding models for its vectors.
+func (s *search) prepare(ctx context.Context, found *Found) error {
+	byModel := map[catalog.EmbeddingModel]*ask{}
+	for _, b := range s.bases {
+		if byModel[b.Embedding] == nil {
+			byModel[b.Embedding] = &ask{model: b.Embedding}
+			s.asks = append(s.asks, byModel[b.Embedding])
+		}
+		byModel[b.Embedding].collections = append(byModel[b.Embedding].collections, b.Collection)
+	}
+	found.Models = len(s.asks)
+	if s.q.Mode != ranking.Semantic {
+		languages, err := s.languages(ctx)
+		if err != nil {
+			return err
+		}
+		s.terms = words.QueryTerms(s.q.Query, languages)
+	}
+	if s.q.Mode == ranking.Keyword {
+		return nil
+	}
+	s.vectors(ctx)
+	for _, a := range s.asks {
+		if a.vector == nil {
+			found.Degraded = append(found.Degraded, a.model)
+		}
+	}
+	if s.q.Mode == ranking.Semantic && len(found.Degraded) == len(s.asks) {
+		return problem.New(problem.Unavailable, "embedding_unavailable",
+			"the embedding model cannot be reached; the modes hybrid and keyword go on without it")
+	}
+	return nil
+}
+
+// vectors asks each model for the query's vector, at the same time; those that do not answer in time have none.
+func (s *search) vectors(ctx context.Context) {
+	ctx, cancel := s.Host.WithTimeout(ctx, embedTime)
+	defer cancel()
+	waits := make([]func(), 0, len(s.asks))
+	for _, a := range s.asks {
+		waits = append(waits, s.Host.Go(func() {
+			reply, err := s.Models.Embed(ctx, a.model, embedding.ForQuery, []string{s.q.Query})
+			if err == nil {
+				a.vector = reply.Vectors[0]
+			}
+		}))
+	}
+	host.Wait(waits...)
+}
+
+// languages are those of the documents of the bases, the most frequent first.
+func (s *search) languages(ctx context.Context) ([]string, error) {
+	sum := map[string]int64{}
+	for id := range s.bases {
+		n, err := s.Store.Counts(ctx, catalog.DocumentsOf(id))
+		if err != nil {
+			return nil, err
+		}
+		for what, count := range n {
+			if language, is := strings.CutPrefix(what, ofLanguage("")); is && language != "" {
+				sum[language] += count
+			}
+		}
+	}
+	var languages []string
+	for language := range sum {
+		languages = append(languages, language)
+	}
+	slices.SortFunc(languages, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
+	return languages[:min(len(languages), maxLanguage)], nil
+}
+
+// hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
+// it asks for more.
+func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
+	limit := max(firstLook, 5*s.q.Limit)
+	for look := 1; ; look++ {
+		s.stale = false
+		lists, full, err := s.lists(ctx, min(limit, widest))
+		if err != nil {
+			return nil, err
+		}
+		hits := ranking.Rank(ranking.Query{Mode: s.q.Mode, MinScore: s.q.MinScore, Limit: s.q.Limit}, lists)
+		if look == maxLooks || !s.stale && (len(hits) == s.q.Limit || !full || limit >= widest) {
+			return hits, nil
+		}
+		if s.stale {
+			clear(s.seen)
+		} else {
+			limit *= 4
+		}
+	}
+}
+
+// lists has what the index says of each query, without what is not to be shown. full says that the index may have more.
+func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, full bool, err error) {
+	for _, a := range s.asks {
+		if a.vector == nil && len(s.terms) == 0 {
+			continue
+		}
+		result, err := s.Index.Query(ctx, index.Query{
+			Collections: a.collections, Documents: s.q.Filter.DocumentIDs, Terms: s.terms, Vector: a.vector,
+			Limit: limit,
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		full = full || len(result.Candidates) >= limit
+		if result.Candidates, err = s.visible(ctx, result.Candidates); err != nil {
+			return nil, false, err
+		}
+		list := ranking.List{Result: result}
+		if a.vector != nil {
+			list.Weight = s.Models.weight(a.model)
+		}
+		lists = append(lists, list)
+	}
+	return lists, full, nil
+}
+
+// visible returns the candidates that are of documents as they are now, which the principal may read and the filter
+// admits.
+func (s *search) visible(ctx context.Context, candidates []index.Candidate) ([]index.Candidate, error) {
+	var unknown []string
+	for _, c := range candidates {
+		if _, known := s.seen[c.Document]; !known {
+			s.seen[c.Document] = nil
+			unknown = append(unknown, c.Document)
+		}
+	}
+	documents, err := record.Several[catalog.Document](ctx, s.Store, s.p.Scope(), unknown)
+	if err != nil {
+		return nil, err
+	}
+	for id, e := range documents {
+		d := e.Value
+		b, asked := s.bases[d.KnowledgeBase]
+		if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {
+			s.seen[id] = &d
+		}
+	}
+	return slices.DeleteFunc(candidates, func(c index.Candidate) bool {
+		d := s.seen[c.Document]
+		if d == nil {
+			return true
+		}
+		current := d.Ready.Number == c.Number && d.Ready.Collection == c.Collection &&
+			s.bases[d.KnowledgeBase].Collection == c.Collection
+		s.stale = s.stale || !current && d.Ready.Number > c.Number
+		return !current
+	}), nil
+}
+
+// shown reads the chunks of the hits. A document that was replaced or deleted since is left out.
+func (s *search) shown(ctx context.Context, ranked []ranking.Hit) ([]Hit, error) {
+	hits := make([]Hit, 0, len(ranked))
+	pieces := map[string][]document.Chunk{}
+	for _, r := range ranked {
+		d := s.seen[r.Document]
+		n := r.Index / perPiece
+		key := d.ID + "/" + strconv.Itoa(n)
+		if pieces[key] == nil {
+			chunks, err := s.Piece(ctx, d.Ready, n)
+			if errors.Is(err, record.ErrConflict) { // replaced or deleted since
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			pieces[key] = chunks
+		}
+		if r.Index%perPiece >= len(pieces[key]) {
+			continue
+		}
+		c := pieces[key][r.Index%perPiece]
+		hits = append(hits, Hit{
+			Document: *d, Chunk: c, Score: r.Score, Keyword: r.Keyword, Semantic: r.Semantic,
+			Highlights: ranking.Highlights(c.Text, s.terms, d.Ready.Language),
+		})
+	}
+	return hits, nil
+}
