@@ -13,6 +13,7 @@ import (
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/ingestion"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
 
@@ -158,8 +159,36 @@ func TestDeletionInTheMiddleOfAnIngestion(t *testing.T) {
 			w.settle()
 			assert.Empty(t, w.index.Versions())
 			assert.Empty(t, w.blobs.Keys())
+			_, err = record.Resource[catalog.Document](t.Context(), w.store, record.System(), id)
+			assert.True(t, problem.Is(err, "not_found"), "%v", err)
 		})
 	}
+}
+
+// A base is deleted with documents of every kind: ready ones, such that wait, and such that have failed.
+func TestDeletionOfABaseWithDocumentsOfEveryStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b, other := w.base(), w.base()
+		ids := []string{w.ready(b, "swordfish"), w.add(b, "pending")}
+		stays := w.ready(other, "swordfish stays")
+		ids = append(ids, w.add(b, " "))
+		w.ingest(ids[2])
+		require.Equal(t, ingestion.Failed, w.read(ids[2]).Ingestion.Status)
+		_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
+		require.NoError(t, err)
+		assert.Len(t, w.find("swordfish"), 1)
+		w.settle()
+		for _, id := range ids {
+			_, err := record.Resource[catalog.Document](t.Context(), w.store, record.System(), id)
+			assert.True(t, problem.Is(err, "not_found"), "%v", err)
+		}
+		assert.Equal(t, map[string]int{stays: 1}, w.indexed())
+		assert.Len(t, w.blobs.Keys(), 4, "those of the other base")
+		n, err := w.store.Counts(t.Context(), catalog.DocumentsOf(b.ID))
+		require.NoError(t, err)
+		assert.Empty(t, n)
+	})
 }
 
 // A document that is reprocessed in the middle of its ingestion begins again; the ingester that had it changes nothing.

@@ -5,7 +5,7 @@
 // an item with a due time. Each call of Handle does a bounded piece and says when to go on, so a crash loses nothing
 // and a large organization does not delay others.
 //
-// It imports transition, record, lifecycle, problem and host.
+// It imports transition, record, catalog, lifecycle, the index port, problem and host.
 package removal
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
+	"agentplatform/internal/index"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -28,6 +29,7 @@ type Remover struct {
 	Executor *transition.Executor
 	Store    *record.Store
 	Host     host.Host
+	Index    index.Index
 }
 
 const (
@@ -58,8 +60,8 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	}
 	// The sweeper's wake-up message has moved the due time on, so only a job for a later hour is not due yet.
 	left := e.Value.Due.Sub(r.Host.Now())
-	if e.Value.Kind == record.Retention && left > time.Hour || e.Value.Kind == record.RemoveBody &&
-		left > record.LateWrites/2 {
+	if e.Value.Kind == record.Retention && left > time.Hour || left > record.LateWrites/2 &&
+		waitsForLateWrites(e.Value) {
 		return 0, nil
 	}
 	var wait time.Duration
@@ -76,6 +78,12 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		wait, err = done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, e.Value.Subject)
 	case record.RemoveBlob:
 		wait, err = done, r.Store.EraseBlob(ctx, e.Value.Subject)
+	case record.RemoveBase:
+		wait, err = r.base(ctx, &e.Value)
+	case record.RemoveDocument:
+		wait, err = r.document(ctx, &e.Value)
+	case record.RemoveBuild:
+		wait, err = r.build(ctx, &e.Value)
 	case record.RemoveBody:
 		wait, err = r.body(ctx, &e.Value)
 	case record.Retention:
@@ -382,7 +390,8 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 	scope := record.Of(organization)
 	for _, drop := range []func(context.Context, record.Scope) error{
 		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), r.dropAgents, r.dropRemovedAgents,
-		r.dropToolkits, dropAll[catalog.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
+		r.dropToolkits, r.dropBases, dropAll[catalog.Content](r), dropAll[catalog.Group](r),
+		dropAll[record.AuditEntry](r), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
 			return err

@@ -5,7 +5,7 @@
 // a worker or a sender it sends a nudge, and postpones the item's due time, so that items at the front do not starve
 // the others.
 //
-// It imports transition, record, lifecycle, queue, problem, events and host.
+// It imports transition, record, catalog, lifecycle, ingestion, queue, problem, events and host.
 package sweep
 
 import (
@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
+	"agentplatform/internal/ingestion"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
@@ -105,6 +107,8 @@ func (s *Sweeper) reconcile(ctx context.Context, due record.DueItem) error {
 		return s.job(ctx, due.ID)
 	case "file":
 		return s.file(ctx, due.ID)
+	case "document":
+		return s.document(ctx, due.ID)
 	default:
 		return nil
 	}
@@ -198,6 +202,30 @@ func (s *Sweeper) file(ctx context.Context, id string) error {
 	}
 	at := s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, record.FileNudge(id), e.Value.Organization))
 	return ignoreConflict(s.Store.RecheckFile(ctx, e, at))
+}
+
+// document sends a nudge to go on with the ingestion of a document.
+func (s *Sweeper) document(ctx context.Context, id string) error {
+	e, err := record.Resource[catalog.Document](ctx, s.Store, record.System(), id)
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	now := s.Host.Now()
+	if err != nil || !e.Value.Ingestion.Claimable(now, s.Executor.ProcessID) {
+		return err // not due: called by Adopt, or the index lags
+	}
+	wait := s.nudge(ctx, events.NudgeDocument, id, e.Value.Organization)
+	if wait == again { // the queue is behind: further nudges would make that worse
+		wait = min(max(again, now.Sub(e.Value.Ingestion.Due)), longest)
+	}
+	after, err := ingestion.Apply(e.Value.Ingestion, now, ingestion.Postpone{Look: now.Add(wait)})
+	if err != nil {
+		return nil // it has ended meanwhile
+	}
+	e.Value.Ingestion = after
+	tx := s.Store.Begin(s.Host.NewID())
+	record.PutResource(tx, e)
+	return ignoreConflict(tx.Commit(ctx))
 }
 
 func ignoreConflict(err error) error {

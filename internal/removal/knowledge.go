@@ -1,0 +1,139 @@
+package removal
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/index"
+	"agentplatform/internal/record"
+)
+
+// What is removed of knowledge cannot be found any more. An ingester that stalled may write after it, so blobs and
+// index are cleared once more after [record.LateWrites]; late, before a cursor, says that this is the last time.
+const late = "late:"
+
+// waitsForLateWrites says whether a job has been done but for what may be written late.
+func waitsForLateWrites(j record.Job) bool {
+	return j.Kind == record.RemoveBody || strings.HasPrefix(j.Cursor, late)
+}
+
+// again is the wait of a job that was done for the first time, or done.
+func again(j *record.Job) time.Duration {
+	if strings.HasPrefix(j.Cursor, late) {
+		return done
+	}
+	j.Cursor = late + j.Cursor
+	return record.LateWrites
+}
+
+// document clears what was made of a deleted document.
+func (r *Remover) document(ctx context.Context, j *record.Job) (time.Duration, error) {
+	if err := r.unindex(ctx, j); err != nil {
+		return 0, err
+	}
+	if err := record.EraseBlobs[catalog.Document](ctx, r.Store, j.Subject); err != nil {
+		return 0, err
+	}
+	return again(j), nil
+}
+
+// build takes a build of a document out of the index.
+func (r *Remover) build(ctx context.Context, j *record.Job) (time.Duration, error) {
+	if err := r.unindex(ctx, j); err != nil {
+		return 0, err
+	}
+	return again(j), nil
+}
+
+// unindex takes the builds out of the index that the cursor names.
+func (r *Remover) unindex(ctx context.Context, j *record.Job) error {
+	for _, place := range strings.Fields(strings.TrimPrefix(j.Cursor, late)) {
+		collection, number, ok := catalog.ParseIndexed(place)
+		if !ok {
+			continue
+		}
+		err := r.Index.Remove(ctx, index.Version{Collection: collection, Document: j.Subject, Number: number})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// base deletes the documents of a deleted knowledge base, and the base's part of the index. The cursor of its last time
+// names the collection.
+func (r *Remover) base(ctx context.Context, j *record.Job) (time.Duration, error) {
+	if strings.HasPrefix(j.Cursor, late) {
+		return done, r.Index.Drop(ctx, strings.TrimPrefix(j.Cursor, late))
+	}
+	collection, cursor, _ := strings.Cut(j.Cursor, " ")
+	j.Cursor = cursor
+	wait, err := r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		return r.dropDocuments(ctx, j.Subject, after)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if wait != done {
+		j.Cursor = collection + " " + j.Cursor
+		return wait, nil
+	}
+	if err := r.Store.EraseCounts(ctx, catalog.DocumentsOf(j.Subject)); err != nil {
+		return 0, err
+	}
+	if err := r.Index.Drop(ctx, collection); err != nil {
+		return 0, err
+	}
+	j.Cursor = collection
+	return again(j), nil
+}
+
+// dropDocuments deletes a page of the documents of a base, and returns where the next begins. The index has them until
+// their collection is dropped.
+func (r *Remover) dropDocuments(ctx context.Context, base, after string) (next string, err error) {
+	page, err := record.ResourcesWithin[catalog.Document](ctx, r.Store, record.System(), base, after, pageSize)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range page.Rows {
+		d := e.Value
+		if d.Content != "" {
+			reservation := catalog.Content{ID: d.Content, Organization: d.Organization}
+			if err := record.EraseResource(ctx, r.Store, reservation, r.Host.NewID()); err != nil {
+				return "", err
+			}
+		}
+		if err := record.EraseResource(ctx, r.Store, d, r.Host.NewID()); err != nil {
+			return "", err
+		}
+	}
+	return page.Next, nil
+}
+
+// dropBases deletes an organization's knowledge bases with all that is theirs.
+func (r *Remover) dropBases(ctx context.Context, scope record.Scope) error {
+	err := each(ctx, r, scope, func(e record.Entity[catalog.KnowledgeBase]) error {
+		for after := ""; ; {
+			next, err := r.dropDocuments(ctx, e.Value.ID, after)
+			if err != nil {
+				return err
+			}
+			if after = next; after == "" {
+				break
+			}
+		}
+		if err := r.Store.EraseCounts(ctx, catalog.DocumentsOf(e.Value.ID)); err != nil {
+			return err
+		}
+		if err := r.Index.Drop(ctx, e.Value.Collection); err != nil {
+			return err
+		}
+		return drop(ctx, r, e)
+	})
+	if err != nil {
+		return err
+	}
+	return r.Store.EraseCounts(ctx, catalog.BasesOf(scope.Organization()))
+}
