@@ -79,7 +79,8 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 		server.Close()
 		chat.close()
 	})
-	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true}, chat}
+	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true, NoKnowledge: true},
+		chat}
 }
 
 func binary(t testing.TB, name string) string {

@@ -32,6 +32,8 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/index/diskindex"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/mcpserver"
@@ -69,6 +71,7 @@ type Local struct {
 
 	log     *slog.Logger
 	table   *disktable.Table
+	index   *diskindex.Index
 	queues  queues
 	timer   *localtimer.Timer
 	server  *httpapi.Server
@@ -99,7 +102,7 @@ const (
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
 		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.Shared(webhooksShare),
-		events.NudgeJob: localqueue.New(),
+		events.NudgeJob: localqueue.New(), events.NudgeDocument: localqueue.New(),
 	}}
 	l.timer = localtimer.New(l.queues)
 	var listening net.ListenConfig
@@ -120,6 +123,9 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	}
 	if err := l.wire(ctx, listener); err != nil {
 		_ = listener.Close()
+		if l.index != nil {
+			err = errors.Join(err, l.index.Close())
+		}
 		return nil, errors.Join(err, l.table.Close())
 	}
 	return l, nil
@@ -185,8 +191,12 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
 		ProcessID: executor.ProcessID, Tried: meter.tried,
 	}
+	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID)
+	if err != nil {
+		return err
+	}
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
-	remover := &removal.Remover{Executor: executor, Store: store, Host: machine}
+	remover := &removal.Remover{Executor: executor, Store: store, Host: machine, Index: ingester.Index}
 	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
@@ -199,14 +209,15 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
 		},
 		Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Webhooks: hooks,
-		Models: known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
+		Knowledge: ingester.Knowledge,
+		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Delivery) {
 			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
 		},
 	})
-	l.background(work, hooks, remover, sweeper)
+	l.background(work, hooks, remover, ingester, sweeper)
 	l.serve(listener)
 	return nil
 }
@@ -288,7 +299,10 @@ func writeSecretFile(path, content string) error {
 }
 
 // background starts the workers, the webhook senders, the job runners and the sweeper.
-func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *removal.Remover, sweeper *sweep.Sweeper) {
+func (l *Local) background(
+	w *worker.Worker, hooks *webhook.Sender, remover *removal.Remover, ingester *ingest.Ingester,
+	sweeper *sweep.Sweeper,
+) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
@@ -298,6 +312,7 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, remover *rem
 		func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)
+	run(events.NudgeDocument, l.Settings.IngestWorkers, ingester.Handle)
 	l.working.Go(func() {
 		l.sweep(ctx, sweeper.Adopt)
 		tick := time.NewTicker(sweepEvery)
@@ -367,7 +382,7 @@ func (l *Local) Stop() error {
 	for _, q := range l.queues {
 		q.Close()
 	}
-	return errors.Join(err, l.table.Close())
+	return errors.Join(err, l.index.Close(), l.table.Close())
 }
 
 // within says whether wait returned within d.

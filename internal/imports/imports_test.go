@@ -67,7 +67,13 @@ var allowed = []struct {
 	{"internal/egress", "", "knows addresses, not why they are called"},
 	{"internal/table", "", "a port knows no item"},
 	{"internal/blob", "", "a port knows no value"},
-	{"internal/model", "internal/egress", "a port knows no run, only how to say that a network failed"},
+	{"internal/index", "", "a port knows no document"},
+	{"internal/index/memindex", "internal/index", "an adapter knows its port"},
+	{"internal/providerhttp", "internal/strictjson",
+		"what providers' answers have in common, whatever is asked of them"},
+	{"internal/model", "internal/egress internal/providerhttp",
+		"a port knows no run, only how to say that a network or a provider failed"},
+	{"internal/index/diskindex", "internal/index", "an adapter knows its port"},
 	{"internal/tool", "", "a port knows no run"},
 	{"internal/queue", "events", "a port knows no run, only nudges"},
 	{"internal/timer", "internal/queue", "a timer sends nudges"},
@@ -82,15 +88,24 @@ var allowed = []struct {
 		"an adapter knows its port, and the nudge that the state machine sends"},
 	{"internal/queue/localqueue", "internal/queue", "an adapter knows its port"},
 	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
-	{"internal/model/modelhttp", "internal/model internal/strictjson", "how a provider is asked, not what for"},
+	{"internal/model/modelhttp", "internal/model internal/providerhttp", "how a provider is asked, not what for"},
 	{"internal/model/demomodel", "internal/model internal/host", "an adapter knows its port and its clock"},
-	{"internal/model/openaimodel", "internal/model internal/model/modelhttp",
+	{"internal/model/openaimodel", "internal/model internal/model/modelhttp internal/providerhttp",
 		"an adapter knows its port, and how providers are asked"},
-	{"internal/model/anthropicmodel", "internal/model internal/model/modelhttp",
+	{"internal/model/anthropicmodel", "internal/model internal/model/modelhttp internal/providerhttp",
 		"an adapter knows its port, and how providers are asked"},
-	{"internal/model/bedrockmodel", "internal/model", "an adapter knows its port and the SDK"},
+	{"internal/model/bedrockmodel", "internal/model internal/providerhttp", "an adapter knows its port and the SDK"},
 	{"internal/model/modellist", "internal/model internal/model/modelhttp internal/setting",
 		"an adapter knows its port, how providers are asked, and the settings that name providers"},
+	{"internal/embedding", "internal/egress internal/host internal/providerhttp",
+		"a port knows no document, only how calls are made and how they fail"},
+	{"internal/embedding/builtinembedding", "internal/embedding", "an adapter knows its port"},
+	{"internal/embedding/openaiembedding", "internal/embedding internal/providerhttp",
+		"an adapter knows its port, and what providers' answers have in common"},
+	{"internal/embedding/bedrockembedding", "internal/embedding internal/providerhttp",
+		"an adapter knows its port and the SDK"},
+	{"internal/embedding/embeddingtest", "internal/embedding internal/recording", "a suite knows its port"},
+	{"internal/recording", "", "plays what was sent, whatever it means"},
 	{"internal/provider", "internal/host internal/model internal/problem", "which models there are, not who asks"},
 	{"internal/tool/builtintool", "internal/tool internal/host", "an adapter knows its port and its clock"},
 	{"internal/tool/httptool", "internal/egress internal/tool",
@@ -99,7 +114,12 @@ var allowed = []struct {
 		"an adapter knows its port, and ends in a request"},
 	{"internal/tool/mcptool", "internal/egress internal/tool internal/tool/httptool",
 		"an adapter knows its port, and what failures over HTTP are called"},
-	{"internal/extract", "", "reads files, whosever they are"},
+	{"internal/chunking", "internal/document internal/words", "divides texts, whatever is done with the pieces"},
+	{"internal/words", "internal/document internal/index",
+		"knows words, not where they are kept or what they are worth"},
+	{"internal/ranking", "internal/index internal/words", "orders what was found, whoever asks"},
+	{"internal/extract", "internal/document internal/extract/pdftext", "reads files, whosever they are"},
+	{"internal/extract/pdftext", "", "reads PDFs, in whatever process"},
 	{"internal/strictjson", "", "reads JSON, whosever it is"},
 	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
 	{"internal/toolkit", "internal/catalog internal/egress internal/host internal/problem internal/record " +
@@ -107,7 +127,8 @@ var allowed = []struct {
 		"where tools come from, not what calls them"},
 	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table",
 		"stored shapes know the core and the store's ports"},
-	{"internal/catalog", "internal/record", "says what things have, not what is done with them"},
+	{"internal/ingestion", "", "the life cycle decides by values alone"},
+	{"internal/catalog", "internal/ingestion internal/record", "says what things have, not what is done with them"},
 	{"internal/invariant", "internal/lifecycle internal/record internal/table",
 		"reads what is stored, and knows nobody who stores it"},
 	{"internal/transition", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
@@ -129,8 +150,16 @@ var allowed = []struct {
 	{"internal/worker", "internal/catalog internal/agent internal/blob internal/extract internal/stream " +
 		"internal/host internal/lifecycle internal/model internal/transition internal/problem internal/record " +
 		"internal/tool internal/view", "the worker drives the loop"},
-	{"internal/sweep", "events internal/host internal/lifecycle internal/transition internal/problem internal/queue " +
+	{"internal/sweep", "events internal/catalog internal/host internal/ingestion internal/lifecycle " +
+		"internal/transition internal/problem internal/queue " +
 		"internal/record", "a use case imports no other"},
+	{"internal/knowledge", "internal/blob internal/catalog internal/document internal/egress internal/embedding " +
+		"internal/host internal/index internal/ingestion internal/problem internal/ranking internal/record " +
+		"internal/tenant internal/words", "a use case imports no other that runs beside it"},
+	{"internal/ingest", "internal/blob internal/catalog internal/chunking internal/document internal/egress " +
+		"internal/embedding internal/extract internal/host internal/index internal/ingestion internal/knowledge " +
+		"internal/problem internal/record internal/words",
+		"works on what knowledge keeps, and is not asked by clients"},
 	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
 	{"internal/webhook", "internal/catalog events internal/egress internal/host internal/problem internal/record " +
 		"internal/seal",
@@ -184,7 +213,8 @@ var allowed = []struct {
 			"internal/record internal/tenant internal/webhook",
 		"the operations of an area use its use cases",
 	},
-	{"internal/removal", "internal/catalog internal/host internal/lifecycle internal/transition internal/problem " +
+	{"internal/removal", "internal/catalog internal/host internal/index internal/lifecycle internal/transition " +
+		"internal/problem " +
 		"internal/record", "a use case imports no other"},
 	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
@@ -273,20 +303,21 @@ func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
 		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob",
-		"internal/blob/memblob",
+		"internal/blob/memblob", "internal/index/diskindex", "internal/index/memindex",
 		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel",
 		"internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel",
 		"internal/model/modellist", "internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
-		"internal/seal/kmsseal",
+		"internal/seal/kmsseal", "internal/embedding/builtinembedding", "internal/embedding/openaiembedding",
+		"internal/embedding/bedrockembedding",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
 		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
-		"internal/trigger", "scripts/firstkey", "scripts/operate",
+		"internal/trigger", "scripts/benchsearch", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
 		"internal/httpapi/httpapitest",
 	}
 	for name, p := range packages(t) {
@@ -307,6 +338,7 @@ var forbidden = []struct{ program, dependency, reason string }{
 	{"functions/local", module + "internal/table/faulttable", "faults are for tests"},
 	{"functions/local", module + "internal/scenario", "stories are tests"},
 	{"functions/local", module + "internal/invariant", "invariants are checked by tests"},
+	{"functions/local", module + "internal/recording", "recordings are for tests"},
 }
 
 func TestProgramsDoNotLinkForbiddenPackages(t *testing.T) {
@@ -344,7 +376,8 @@ func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 
 func TestUseCasesReadNoClock(t *testing.T) {
 	for _, name := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "transition",
-		"record", "catalog", "tenant", "toolkit", "stream", "files", "view"} {
+		"record", "catalog", "tenant", "toolkit", "stream", "files", "view", "ingestion", "knowledge",
+		"ingest"} {
 		for _, line := range found(t, `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, name) {
 			if strings.Contains(line, "stream/notifier.go") { // one process's notifier waits on its machine's clock
 				continue
@@ -359,8 +392,8 @@ func TestUseCasesReadNoClock(t *testing.T) {
 var unlinked = map[string][]string{
 	"functions/chat": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
 		"internal/boot"},
-	"functions/api": {"internal/model/openaimodel", "internal/worker", "internal/agent", "internal/removal",
-		"internal/table/disktable", "internal/boot"},
+	"functions/api": {"internal/extract", "internal/ingest", "internal/model/openaimodel", "internal/worker",
+		"internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
 	"functions/stream": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
 		"internal/boot", "internal/trigger"},
 	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",

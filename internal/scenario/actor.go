@@ -26,6 +26,8 @@ type World struct {
 	// Spread says that the world has several processes: there a change of rights takes up to 30 s to take effect
 	// everywhere.
 	Spread bool
+	// NoKnowledge says that the world has no knowledge bases and no search: on AWS their index has no adapter yet.
+	NoKnowledge bool
 }
 
 // Harness starts worlds.
@@ -38,6 +40,7 @@ type Harness interface {
 type Story struct {
 	Name     string
 	Settings string // name of the world that it needs; empty: the default one
+	Searches bool   // it needs knowledge bases
 	Run      func(*Actor)
 }
 
@@ -65,6 +68,9 @@ func Run(t *testing.T, h Harness) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
+					if s.Searches && world.NoKnowledge {
+						t.Skip("this world has no knowledge bases")
+					}
 					s.Run(newActor(t, world, receiver))
 				})
 			}
@@ -77,7 +83,8 @@ func (r *receiver) settings(more map[string]string) map[string]string {
 	full := map[string]string{
 		"WEBHOOK_ALLOW_HOSTS": r.host, "WEBHOOK_CA_FILE": r.caFile, "WEBHOOK_SECRET": "a plain secret",
 		"TOOL_ALLOW_HOSTS": r.host, "TOOL_CA_FILE": r.caFile,
-		"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "20", "ORGANIZATION_CAP": "40",
+		"KNOWLEDGE_ALLOW_HOSTS": strings.TrimPrefix(r.site.URL, "http://"),
+		"RATE_LIMIT":            "1000000", "RATE_BURST": "1000000", "USER_CAP": "20", "ORGANIZATION_CAP": "40",
 	}
 	maps.Copy(full, more)
 	return full
@@ -100,6 +107,7 @@ func Stories() []Story {
 		chatScenarios(), runScenarios(), transitionScenarios(), errorScenarios(), limitScenarios(), streamScenarios(),
 		tenantScenarios(), webhookScenarios(),
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
+		knowledgeScenarios(), searchScenarios(),
 		mcpScenarios(), a2aScenarios(), powerScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(),
 	} {

@@ -92,6 +92,27 @@ var rights = map[string]right{
 	"POST /toolkits/{id}/tools/{name}/try": {level: "manage", object: "toolkit",
 		body: object{"arguments": object{"city": "Oslo"}}},
 
+	"GET /knowledge-bases":         {level: "read"},
+	"POST /knowledge-bases":        {level: "manage", body: object{"name": "made"}},
+	"GET /knowledge-bases/{id}":    {level: "read", object: "knowledge base"},
+	"PATCH /knowledge-bases/{id}":  {level: "manage", object: "knowledge base", body: object{"name": "changed"}},
+	"DELETE /knowledge-bases/{id}": {level: "manage", object: "knowledge base"},
+	"POST /knowledge-bases/{id}/reprocess": {level: "manage", object: "knowledge base",
+		body: object{"status": "failed"}},
+	"GET /knowledge-bases/{id}/documents": {level: "read", object: "knowledge base"},
+	"POST /knowledge-bases/{id}/documents": {level: "manage", object: "knowledge base",
+		body: object{"text": "x"}},
+	"GET /knowledge-bases/{id}/documents/{document_id}": {level: "read", object: "document"},
+	"PATCH /knowledge-bases/{id}/documents/{document_id}": {level: "manage", object: "document",
+		body: object{"title": "changed"}},
+	"DELETE /knowledge-bases/{id}/documents/{document_id}":         {level: "manage", object: "document"},
+	"POST /knowledge-bases/{id}/documents/{document_id}/reprocess": {level: "manage", object: "document"},
+	"GET /knowledge-bases/{id}/documents/{document_id}/content":    {level: "read", object: "document"},
+	"GET /knowledge-bases/{id}/documents/{document_id}/text":       {level: "read", object: "document"},
+	"GET /knowledge-bases/{id}/documents/{document_id}/chunks":     {level: "read", object: "document"},
+	"POST /search": {level: "read", object: "knowledge base", inBody: true,
+		body: object{"query": "x", "knowledge_base_ids": []string{"{id}"}}},
+
 	"POST /a2a/{agent_id}": {level: "run", object: "agent",
 		body: object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": "x"}}},
 	"GET /a2a/{agent_id}/.well-known/agent-card.json": {level: "read", object: "agent"},
@@ -160,6 +181,11 @@ func (x *Actor) make(kind string) thing {
 			"kind": "http", "name": secretWord, "url": address + "/weather",
 			"request": object{"name": secretWord, "method": "GET"},
 		}).is(201).text("toolkit_id")}
+	case "knowledge base":
+		return thing{"id": x.base("name", secretWord)}
+	case "document":
+		base := x.base("name", secretWord)
+		return thing{"id": base, "document_id": x.document(base, object{"title": secretWord, "text": secretWord})}
 	case "user":
 		return thing{"id": x.post("/users", object{"email": secretWord + freshEmail()}).is(201).text("user_id")}
 	case "key":
@@ -199,8 +225,9 @@ func (x *Actor) unmake(kind string, o thing) bool {
 	x.Helper()
 	paths := map[string]string{
 		"agent": "/agents/{id}", "toolkit": "/toolkits/{id}", "user": "/users/{id}", "key": "/api-keys/{id}",
-		"group": "/groups/{id}",
-		"run":   "/chats/{chat_id}", "chat": "/chats/{chat_id}", "delivery": "/chats/{chat_id}",
+		"group": "/groups/{id}", "knowledge base": "/knowledge-bases/{id}",
+		"document": "/knowledge-bases/{id}/documents/{document_id}",
+		"run":      "/chats/{chat_id}", "chat": "/chats/{chat_id}", "delivery": "/chats/{chat_id}",
 		"organization": "/organizations/{id}",
 	}
 	if paths[kind] == "" {
@@ -275,8 +302,15 @@ func jsonOf(v any) string {
 func (x *Actor) inventory() string {
 	x.Helper()
 	var b strings.Builder
-	for _, path := range []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log",
-		"/webhooks/deliveries", "/interrupts"} {
+	paths := []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log",
+		"/webhooks/deliveries", "/interrupts"}
+	if !x.world.NoKnowledge {
+		paths = append(paths, "/knowledge-bases")
+		for _, base := range x.get("/knowledge-bases?limit=100").is(200).list("knowledge_bases") {
+			paths = append(paths, "/knowledge-bases/"+base.(object)["knowledge_base_id"].(string)+"/documents")
+		}
+	}
+	for _, path := range paths {
 		b.WriteString(path + " " + x.get(path+"?limit=100").is(200).raw + "\n")
 	}
 	for _, k := range x.get("/api-keys?limit=100").is(200).list("api_keys") {
@@ -305,6 +339,12 @@ func Matrix(t *testing.T, h Harness) {
 		"OBSERVE_WINDOW": "10s",
 	})
 	home := newActor(t, w, receiver)
+	if w.NoKnowledge {
+		maps.DeleteFunc(rights, func(route string, r right) bool {
+			return r.object == "knowledge base" || r.object == "document" || strings.HasSuffix(route,
+				" /knowledge-bases")
+		})
+	}
 	missing := maps.Clone(rights)
 	for path, item := range home.get("/openapi.json").is(200).at("paths").(object) {
 		for method := range item.(object) {
@@ -385,6 +425,13 @@ func (m *matrix) outsiders() {
 	m.made["restricted agent"] = thing{"id": r.agent, "agent_id": r.agent}
 	m.made["restricted run"], m.made["restricted chat"] = run, run
 	m.made["restricted delivery"] = thing{"id": r.delivery, "chat_id": r.chat}
+	if !m.home.world.NoKnowledge {
+		base := m.home.base("name", "closed", "group_ids", []string{r.group})
+		m.made["restricted knowledge base"] = thing{"id": base}
+		open := m.home.base("name", "open")
+		m.made["restricted document"] = thing{"id": open, "document_id": m.home.document(open,
+			object{"text": secretWord, "group_ids": []string{r.group}})}
+	}
 	m.keys["of an outsider"] = m.home.colleague("manager", "manage").Key
 }
 
@@ -412,7 +459,7 @@ func (m *matrix) things() {
 		for name, value := range m.made["own "+kind] {
 			nowhere[name], nonsense[name] = value, value
 		}
-		for _, name := range []string{"id", "agent_id", "run_id", "chat_id"} {
+		for _, name := range []string{"id", "agent_id", "run_id", "chat_id", "document_id"} {
 			if _, names := nowhere[name]; names {
 				nowhere[name], nonsense[name] = "0123456789abcdef01234567", "no-such-thing"
 			}

@@ -28,6 +28,9 @@ type receiver struct {
 	seen map[string]int
 
 	tools map[string]*tools // by organization
+
+	site *httptest.Server // of pages, without TLS
+	page sync.Map         // by path: an http.HandlerFunc
 }
 
 type push struct {
@@ -42,6 +45,15 @@ func newReceiver(t *testing.T) *receiver {
 	server := httptest.NewTLSServer(http.HandlerFunc(r.serve))
 	t.Cleanup(server.Close)
 	r.url, r.host = server.URL, strings.TrimPrefix(server.URL, "https://")
+	r.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		serve, there := r.page.Load(q.URL.Path)
+		if !there {
+			http.NotFound(w, q)
+			return
+		}
+		serve.(http.HandlerFunc)(w, q)
+	}))
+	t.Cleanup(r.site.Close)
 	r.caFile = filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	require.NoError(t, os.WriteFile(r.caFile, block, 0o600))
@@ -81,6 +93,13 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = io.WriteString(w, "thank you")
+}
+
+// publish serves a page, and returns its address.
+func (x *Actor) publish(name string, serve http.HandlerFunc) string {
+	path := "/" + x.Organization + "/" + name
+	x.receiver.page.Store(path, serve)
+	return x.receiver.site.URL + path
 }
 
 // address is the callback URL of a scenario.

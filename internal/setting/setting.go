@@ -43,11 +43,17 @@ type Settings struct {
 	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may be, word for word, comma-separated; on a laptop only"`
 	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
 
+	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models that knowledge bases may name, as provider/name or provider/name:dimensions, comma-separated; the first is the default. Without any: builtin, which knows words only"`
+	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"host:port pairs that documents may come from though private, comma-separated"`
+	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" help:"how long the ingestion of a document may take in all; from 1s"`
+	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" help:"documents at work at once in this process, 1 to 1000"`
+	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" help:"documents of a knowledge base, 1 to 1000000"`
+
 	Streams            int `env:"STREAMS" envDefault:"50000" help:"open streams of this process, 1 to 1000000"`
 	KeyStreams         int `env:"KEY_STREAMS" envDefault:"20000" help:"open streams of a key, 1 to 1000000"`
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" help:"connections of an address that have shown no key, 1 to 1000000"`
 
-	MaxBody int64 `env:"MAX_BODY" envDefault:"52428800" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
+	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
 
 	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
 	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" help:"its key"`
@@ -168,6 +174,7 @@ func (s Settings) validate() error {
 		{"PAUSE_EXPIRY", s.PauseExpiry, time.Second, 365 * 24 * time.Hour},
 		{"LEASE", s.Lease, time.Second, time.Hour},
 		{"HEARTBEAT", s.Heartbeat, time.Second, time.Minute},
+		{"INGEST_DEADLINE", s.IngestDeadline, time.Second, 24 * time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {
 			bad(d.name, "must be between %s and %s, not %s", d.low, d.high, d.value)
@@ -183,6 +190,8 @@ func (s Settings) validate() error {
 		{"RATE_LIMIT", int64(s.RateLimit), 1, 10_000_000},
 		{"RATE_BURST", int64(s.RateBurst), 1, 10_000_000},
 		{"WORKERS", int64(s.Workers), 1, 10_000},
+		{"INGEST_WORKERS", int64(s.IngestWorkers), 1, 1000},
+		{"DOCUMENTS_PER_BASE", int64(s.DocumentsPerBase), 1, 1_000_000},
 		{"STREAMS", int64(s.Streams), 1, 1_000_000},
 		{"KEY_STREAMS", int64(s.KeyStreams), 1, 1_000_000},
 		{"ADDRESS_CONNECTIONS", int64(s.AddressConnections), 1, 1_000_000},
@@ -192,9 +201,14 @@ func (s Settings) validate() error {
 			bad(n.name, "must be between %d and %d, not %d", n.low, n.high, n.value)
 		}
 	}
-	for _, h := range s.WebhookAllowHosts {
-		if _, port, err := net.SplitHostPort(strings.TrimSpace(h)); err != nil || port == "" {
-			bad("WEBHOOK_ALLOW_HOSTS", "must list host:port pairs, and %q is none", h)
+	for _, list := range []struct {
+		name  string
+		hosts []string
+	}{{"WEBHOOK_ALLOW_HOSTS", s.WebhookAllowHosts}, {"KNOWLEDGE_ALLOW_HOSTS", s.KnowledgeAllowHosts}} {
+		for _, h := range list.hosts {
+			if _, port, err := net.SplitHostPort(strings.TrimSpace(h)); err != nil || port == "" {
+				bad(list.name, "must list host:port pairs, and %q is none", h)
+			}
 		}
 	}
 	switch s.LogLevel {

@@ -14,6 +14,7 @@ protected = set(os.environ["PROTECTED"].split(","))
 answered = {}  # operation -> status -> how often; for the test that started this
 atexit.register(lambda: json.dump(answered, open(os.environ["ANSWERED"], "w")))
 known = {}  # kind -> identifiers, the newest last
+documents = []  # (knowledge base, document), the newest last
 MOST = 200  # of each kind
 
 # The names of ids in responses, and in paths and bodies.
@@ -21,8 +22,12 @@ KINDS = {
     "agent_id": "agents", "run_id": "runs", "chat_id": "chats", "user_id": "users", "toolkit_id": "toolkits", "group_id": "groups",
     "key_id": "api-keys", "api_key_id": "api-keys", "file_id": "files", "organization_id": "organizations", "parked_id": "parked",
     "delivery_id": "deliveries", "active_run_id": "runs", "interrupt_id": "interrupts",
+    "knowledge_base_id": "knowledge-bases", "document_id": "documents",
 }
-LISTS = {"toolkit_ids": "toolkits", "file_ids": "files", "group_ids": "groups"}
+LISTS = {
+    "toolkit_ids": "toolkits", "file_ids": "files", "group_ids": "groups", "knowledge_base_ids": "knowledge-bases",
+    "document_ids": "documents",
+}
 SPEC = {
     "openapi": "3.0.0", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://api.example.com"}],
     "paths": {"/items": {"get": {"operationId": "items", "responses": {"200": {"description": "ok"}}}}},
@@ -32,6 +37,9 @@ MESSAGES = ["hello", "/ask Which?", "/sleep 20ms", "/sleep 3s", "/tool calculate
 
 def learn(value, name=""):
     if isinstance(value, dict):
+        if "document_id" in value and "knowledge_base_id" in value:
+            documents.append((value["knowledge_base_id"], value["document_id"]))
+            del documents[:-MOST]
         for key, inner in value.items():
             learn(inner, key)
             if key == "interrupts" and isinstance(inner, list):
@@ -76,6 +84,8 @@ def before_call(context, case, kwargs):
         kind = KINDS.get(name) or (before and before.group(1))
         one = some(kind) or case.path_parameters[name]
         case.path_parameters[name] = "0" * 24 if one in protected and case.method != "GET" else one
+    if "document_id" in (case.path_parameters or {}) and documents and random.random() < 0.7:
+        case.path_parameters["id"], case.path_parameters["document_id"] = random.choice(documents[-20:])
     fill(case.body)
     if path.endswith("/chat") and isinstance(case.body, dict):
         agent = some("agents")
@@ -110,6 +120,14 @@ def before_call(context, case, kwargs):
         if case.method == "POST" and path.endswith("/toolkits"):
             case.body.clear()
             case.body.update(name="t", kind="openapi", document=SPEC)
+        if case.method == "POST" and path.endswith("/knowledge-bases"):
+            case.body.clear()
+            case.body.update(name="b")
+        if path.endswith("/documents"):
+            case.body.clear()
+            case.body.update(text="text %d" % random.randrange(10**9))
+        if path.endswith("/knowledge-bases/{id}/reprocess"):
+            case.body.update(status="failed")
         if path.endswith("/followups") and "runs" in known:
             case.path_parameters["run_id"] = known["runs"][-1]
 

@@ -259,9 +259,11 @@ func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *str
 }
 
 type modelView struct {
+	Kind        string `json:"kind" enum:"chat,embedding" doc:"chat: for agents; embedding: for knowledge bases"`
 	Provider    string `json:"provider"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	Dimensions  *int   `json:"dimensions,omitempty" doc:"of an embedding model's vectors, where they are asked for"`
 }
 
 type modelList struct {
@@ -276,7 +278,16 @@ func (h *handlers) listModels(
 	reached := h.Models.List(ctx)
 	list := modelList{Models: []modelView{}, Unreachable: reached.Unreachable}
 	for _, m := range reached.Models {
-		list.Models = append(list.Models, modelView{m.Provider, m.Name, m.Description})
+		list.Models = append(list.Models, modelView{
+			Kind: "chat", Provider: m.Provider, Name: m.Name, Description: m.Description,
+		})
+	}
+	for _, m := range h.Embeddings {
+		v := modelView{Kind: "embedding", Provider: m.Provider, Name: m.Name}
+		if m.Dimensions > 0 {
+			v.Dimensions = &m.Dimensions
+		}
+		list.Models = append(list.Models, v)
 	}
 	return &httpapi.Answer[modelList]{Body: list}, nil
 }

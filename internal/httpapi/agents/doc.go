@@ -6,6 +6,7 @@
 package agents
 
 import (
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/provider"
@@ -15,10 +16,12 @@ import (
 
 // Config is what the area's operations use.
 type Config struct {
-	Store     *record.Store
-	Models    *provider.Set
-	Toolkits  *toolkit.Toolkits
-	Callbacks egress.Policy // where pushes may go
+	Store  *record.Store
+	Models *provider.Set
+	// Embeddings are the models that knowledge bases may name.
+	Embeddings []catalog.EmbeddingModel
+	Toolkits   *toolkit.Toolkits
+	Callbacks  egress.Policy // where pushes may go
 }
 
 // handlers are the operations of the area.

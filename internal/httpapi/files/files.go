@@ -54,6 +54,7 @@ type fileAnnouncement struct {
 	Name        string `json:"name" required:"true" minLength:"1" maxLength:"255"`
 	ContentType string `json:"content_type,omitempty"`
 	Size        int64  `json:"size,omitempty" doc:"in bytes; where it is given the file may be sent to the store directly"`
+	Purpose     string `json:"purpose,omitempty" enum:"message,document" doc:"document: for a knowledge base, up to 50 MiB; else up to 20 MiB"`
 }
 
 // handlers are the operations of the area.
@@ -82,9 +83,9 @@ func described(s *httpapi.Server) []huma.Operation {
 	bytes := func() *huma.Schema { return &huma.Schema{Type: "string", Format: "binary"} }
 	file := of("application/json", httpapi.SchemaOf[fileView](s))
 	id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
-	sent := of(
-		"multipart/form-data", &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"file": bytes()}},
-	)
+	sent := of("multipart/form-data", &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{
+		"file": bytes(), "purpose": {Type: "string", Enum: []any{"message", "document"}},
+	}})
 	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[fileAnnouncement](s)}
 	read := of("application/octet-stream", bytes())
 	read["application/json"] = file["application/json"]
@@ -122,32 +123,73 @@ func (h *handlers) createFile(w http.ResponseWriter, r *http.Request, c *httpapi
 		}
 		return h.announceFile(w, r, c.Principal)
 	}
-	parts, err := httpapi.FormOf(r)
+	f, err := h.takeFile(r, c.Principal)
 	if err != nil {
 		return err
 	}
-	var taken *record.File
-	for count := 0; taken == nil; count++ {
+	return httpapi.WriteJSON(w, http.StatusCreated, viewFile(f))
+}
+
+// takeFile stores the first file of a form. What it is for may be said before it or after it.
+func (h *handlers) takeFile(r *http.Request, p tenant.Principal) (f record.File, err error) {
+	parts, err := httpapi.FormOf(r)
+	if err != nil {
+		return f, err
+	}
+	taken, document := false, false
+	for count := 0; ; count++ {
 		part, err := parts.Next()
+		switch {
+		case err != nil:
+			return h.refuse(r, f, err)
+		case part == nil && taken && f.Size > files.MaxSize && !document:
+			return h.refuse(r, f, problem.New(problem.TooLarge, "payload_too_large",
+				"the file %s has more than %d bytes; for a knowledge base, say purpose=document", f.Name,
+				files.MaxSize))
+		case part == nil && taken:
+			return f, nil
+		case part == nil || count >= httpapi.MaxParts:
+			return h.refuse(r, f, problem.InvalidField("file", "is required"))
+		case part.FormName() == "purpose" && !httpapi.IsFile(part):
+			document, err = isDocument("purpose", readShort(part))
+		case httpapi.IsFile(part) && !taken:
+			err = httpapi.TakeFile(part, func(name, contentType string, content io.Reader) error {
+				taken = true
+				n := newFile(p, name, contentType, 0)
+				n.Document = true
+				f, err = h.files.Take(r.Context(), n, content)
+				return err
+			})
+		}
 		if err != nil {
-			return err
-		}
-		if part == nil || count >= httpapi.MaxParts {
-			return problem.InvalidField("file", "is required")
-		}
-		if !httpapi.IsFile(part) {
-			continue
-		}
-		err = httpapi.TakeFile(part, func(name, contentType string, content io.Reader) error {
-			f, err := h.files.Take(r.Context(), newFile(c.Principal, name, contentType, 0), content)
-			taken = &f
-			return err
-		})
-		if err != nil {
-			return err
+			return h.refuse(r, f, err)
 		}
 	}
-	return httpapi.WriteJSON(w, http.StatusCreated, viewFile(*taken))
+}
+
+// refuse takes back what was stored of a form that is refused.
+func (h *handlers) refuse(r *http.Request, f record.File, err error) (record.File, error) {
+	if f.ID != "" {
+		h.files.Drop(r.Context(), f)
+	}
+	return record.File{}, err
+}
+
+// readShort is a part's text, cut when it is long.
+func readShort(part io.Reader) string {
+	b, _ := io.ReadAll(io.LimitReader(part, 100))
+	return string(b)
+}
+
+// isDocument says whether a file is for a knowledge base.
+func isDocument(field, purpose string) (bool, error) {
+	switch purpose {
+	case "", "message":
+		return false, nil
+	case "document":
+		return true, nil
+	}
+	return false, problem.InvalidField(field, "must be message or document")
 }
 
 func newFile(p tenant.Principal, name, contentType string, size int64) files.New {
@@ -167,10 +209,20 @@ func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, p tenant
 	if a.ContentType != "" && !record.IsMediaType(a.ContentType) {
 		return problem.InvalidField("body.content_type", "must be a media type, like text/plain")
 	}
-	if a.Size < 0 || a.Size > files.MaxSize {
-		return problem.InvalidField("body.size", "must be between 1 and %d", files.MaxSize)
+	document, err := isDocument("body.purpose", a.Purpose)
+	if err != nil {
+		return err
 	}
-	f, address, err := h.files.Announce(r.Context(), newFile(p, a.Name, a.ContentType, a.Size))
+	most := int64(files.MaxSize)
+	if document {
+		most = files.MaxDocument
+	}
+	if a.Size < 0 || a.Size > most {
+		return problem.InvalidField("body.size", "must be between 1 and %d", most)
+	}
+	n := newFile(p, a.Name, a.ContentType, a.Size)
+	n.Document = document
+	f, address, err := h.files.Announce(r.Context(), n)
 	if err != nil {
 		return err
 	}

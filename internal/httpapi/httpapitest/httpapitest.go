@@ -22,11 +22,16 @@ import (
 
 	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/embedding/builtinembedding"
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/index/memindex"
 	"agentplatform/internal/intake"
+	"agentplatform/internal/knowledge"
 	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
@@ -97,6 +102,13 @@ func New(t testing.TB, change ...func(*service.Config)) API {
 		Toolkits: &toolkit.Toolkits{
 			Store: store, Known: store.Known(), Host: machine, Sealer: sealer,
 			Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)},
+		},
+		Knowledge: &knowledge.Knowledge{
+			Store: store, Tenants: tenants, Host: machine, Index: &memindex.Index{}, Documents: 10,
+			Models: &knowledge.Models{Providers: map[string]embedding.Model{
+				embedding.Builtin: builtinembedding.New(),
+			}},
+			CheckURL: func(url string) error { return knowledge.CheckURL(egress.Policy{}, url) },
 		},
 		ObserveWindow: 0, Heartbeat: time.Second, Pprof: true,
 	}

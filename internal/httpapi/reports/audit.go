@@ -29,7 +29,7 @@ type auditView struct {
 }
 
 type auditSubject struct {
-	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,run,chat,delivery"`
+	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,run,chat,delivery"`
 	ID   string `json:"id"`
 }
 

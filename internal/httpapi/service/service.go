@@ -10,18 +10,21 @@ import (
 	"time"
 
 	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/files"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/accounts"
 	"agentplatform/internal/httpapi/agents"
 	fileroutes "agentplatform/internal/httpapi/files"
+	knowledgeroutes "agentplatform/internal/httpapi/knowledge"
 	"agentplatform/internal/httpapi/meta"
 	"agentplatform/internal/httpapi/protocol"
 	"agentplatform/internal/httpapi/reports"
 	"agentplatform/internal/httpapi/runs"
 	"agentplatform/internal/httpapi/webhooks"
 	"agentplatform/internal/intake"
+	"agentplatform/internal/knowledge"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
@@ -41,6 +44,8 @@ type Config struct {
 	Webhooks *webhook.Sender
 	Models   *provider.Set
 	Toolkits *toolkit.Toolkits
+	// Knowledge may be nil: then there are no knowledge bases and no search.
+	Knowledge *knowledge.Knowledge
 
 	ObserveWindow time.Duration // how long an answer waits for a run to end
 	Heartbeat     time.Duration // of streams
@@ -75,8 +80,16 @@ func New(c Config) *httpapi.Server {
 			ObserveWindow: c.ObserveWindow, Heartbeat: c.Heartbeat, Began: began,
 		})
 		accounts.Routes(s, accounts.Config{Store: c.Store, Began: began})
-		agents.Routes(s, agents.Config{Store: c.Store, Models: c.Models, Toolkits: c.Toolkits, Callbacks: c.Callbacks})
+		agents.Routes(s, agents.Config{
+			Store: c.Store, Models: c.Models, Embeddings: embeddings(c.Knowledge), Toolkits: c.Toolkits,
+			Callbacks: c.Callbacks,
+		})
 		fileroutes.Routes(s, c.Files)
+		if c.Knowledge != nil {
+			knowledgeroutes.Routes(s, knowledgeroutes.Config{
+				Knowledge: c.Knowledge, Files: c.Files, Store: c.Store, Began: began,
+			})
+		}
 		webhooks.Routes(s, webhooks.Config{
 			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Callbacks: c.Callbacks, Redelivered: redelivered,
 		})
@@ -86,4 +99,12 @@ func New(c Config) *httpapi.Server {
 		})
 		meta.Routes(s, c.Pprof)
 	})
+}
+
+// embeddings are the embedding models that there are.
+func embeddings(k *knowledge.Knowledge) []catalog.EmbeddingModel {
+	if k == nil {
+		return nil
+	}
+	return k.Models.All()
 }

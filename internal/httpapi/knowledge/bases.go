@@ -1,0 +1,261 @@
+// Package knowledge is the area of the API for knowledge bases, their documents, and search.
+//
+// What they are, and who may, is the use case's to say (internal/knowledge). It imports the framework above it and no
+// other area.
+package knowledge
+
+import (
+	"context"
+	"net/http"
+
+	"agentplatform/events"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/files"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Config is what the area works with.
+type Config struct {
+	Knowledge *knowledge.Knowledge
+	Files     *files.Files
+	Store     *record.Store // of the files' bytes
+	// Began is told of jobs that a request has begun.
+	Began func(ctx context.Context, job, organization string)
+}
+
+type handlers struct {
+	*httpapi.Server
+	Config
+}
+
+// Routes adds the area's operations to a server.
+func Routes(s *httpapi.Server, c Config) {
+	h := &handlers{s, c}
+	h.baseRoutes()
+	h.documentRoutes()
+	h.searchRoutes()
+}
+
+func (h *handlers) baseRoutes() {
+	const tag = "knowledge"
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/knowledge-bases", Level: tenant.LevelManage, Status: http.StatusCreated,
+		ID: "create-knowledge-base", Tag: tag, Summary: "Create a knowledge base",
+	}, h.createBase)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/knowledge-bases", Level: tenant.LevelRead,
+		ID: "list-knowledge-bases", Tag: tag, Summary: "List knowledge bases",
+	}, h.listBases)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/knowledge-bases/{id}", Level: tenant.LevelRead,
+		ID: "read-knowledge-base", Tag: tag, Summary: "Read a knowledge base",
+	}, h.readBase)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: "/knowledge-bases/{id}", Level: tenant.LevelManage,
+		ID: "edit-knowledge-base", Tag: tag, Summary: "Change a knowledge base",
+	}, h.editBase)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/knowledge-bases/{id}", Level: tenant.LevelManage, Status: http.StatusNoContent,
+		ID: "delete-knowledge-base", Tag: tag, Summary: "Delete a knowledge base with its documents",
+	}, h.deleteBase)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/knowledge-bases/{id}/reprocess", Level: tenant.LevelManage, Status: http.StatusAccepted,
+		ID: "reprocess-documents", Tag: tag, Summary: "Ingest all documents anew that have failed",
+	}, h.reprocessFailed)
+}
+
+type chunkingBody struct {
+	Size    *int `json:"size,omitempty" minimum:"50" maximum:"1000" doc:"words of a chunk; 220 by default"`
+	Overlap *int `json:"overlap,omitempty" minimum:"0" maximum:"499" doc:"words that a chunk shares with the one before, below half of size; 40 by default"`
+}
+
+type embeddingModelBody struct {
+	Provider   string `json:"provider" required:"true" maxLength:"100"`
+	Name       string `json:"name,omitempty" maxLength:"200"`
+	Dimensions int    `json:"dimensions,omitempty" minimum:"64" maximum:"4096" doc:"the model's own by default"`
+}
+
+type baseBody struct {
+	Name        *string             `json:"name,omitempty" minLength:"1" maxLength:"200"`
+	Description *string             `json:"description,omitempty" nullable:"true" maxLength:"2000"`
+	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the deployment's first that can be reached"`
+	Chunking    *chunkingBody       `json:"chunking,omitempty"`
+	GroupIDs    *[]string           `json:"group_ids,omitempty" doc:"whose members may read it, besides admins; empty: the whole organization"`
+}
+
+func (b baseBody) edit() knowledge.BaseEdit {
+	e := knowledge.BaseEdit{Name: b.Name, Description: b.Description, GroupIDs: b.GroupIDs}
+	if b.Embedding != nil {
+		e.Embedding = &catalog.EmbeddingModel{
+			Provider: b.Embedding.Provider, Name: b.Embedding.Name, Dimensions: b.Embedding.Dimensions,
+		}
+	}
+	if b.Chunking != nil {
+		e.Size, e.Overlap = b.Chunking.Size, b.Chunking.Overlap
+	}
+	return e
+}
+
+type statusCounts struct {
+	Pending    int64 `json:"pending"`
+	Processing int64 `json:"processing"`
+	Ready      int64 `json:"ready"`
+	Failed     int64 `json:"failed"`
+}
+
+type embeddingModelView struct {
+	Provider   string `json:"provider"`
+	Name       string `json:"name"`
+	Dimensions int    `json:"dimensions"`
+}
+
+type chunkingView struct {
+	Size    int `json:"size"`
+	Overlap int `json:"overlap"`
+}
+
+type indexView struct {
+	State    string       `json:"state" enum:"ready,rebuilding,failed"`
+	Done     int64        `json:"done" doc:"documents"`
+	Total    int64        `json:"total"`
+	Settings settingsView `json:"settings" doc:"those in force"`
+}
+
+type settingsView struct {
+	Embedding embeddingModelView `json:"embedding_model"`
+	Chunking  chunkingView       `json:"chunking"`
+}
+
+type baseView struct {
+	KnowledgeBaseID string             `json:"knowledge_base_id"`
+	OrganizationID  *string            `json:"organization_id"`
+	Name            string             `json:"name"`
+	Description     string             `json:"description"`
+	Embedding       embeddingModelView `json:"embedding_model"`
+	Chunking        chunkingView       `json:"chunking"`
+	GroupIDs        []string           `json:"group_ids"`
+	DocumentCount   int64              `json:"document_count"`
+	ChunkCount      int64              `json:"chunk_count"`
+	Bytes           int64              `json:"bytes"`
+	Documents       statusCounts       `json:"documents"`
+	Index           indexView          `json:"index"`
+	CreatedAt       string             `json:"created_at"`
+	UpdatedAt       string             `json:"updated_at"`
+}
+
+func (h *handlers) viewBase(ctx context.Context, b catalog.KnowledgeBase) (baseView, error) {
+	n, err := h.Knowledge.CountedIn(ctx, b.ID)
+	settings := settingsView{embeddingModelView(b.Embedding), chunkingView(b.Chunking)}
+	return baseView{
+		KnowledgeBaseID: b.ID, OrganizationID: httpapi.OptionalOwner(b.Organization), Name: b.Name,
+		Description: b.Description, Embedding: settings.Embedding, Chunking: settings.Chunking,
+		GroupIDs: append([]string{}, b.GroupIDs...), DocumentCount: n.Documents, ChunkCount: n.Chunks, Bytes: n.Bytes,
+		Documents: statusCounts{n.Pending, n.Processing, n.Ready, n.Failed},
+		Index:     indexView{State: "ready", Done: n.Documents, Total: n.Documents, Settings: settings},
+		CreatedAt: events.Time(b.CreatedAt), UpdatedAt: events.Time(b.UpdatedAt),
+	}, err
+}
+
+func (h *handlers) answerBase(
+	ctx context.Context, e record.Entity[catalog.KnowledgeBase], err error,
+) (*httpapi.Answer[baseView], error) {
+	if err != nil {
+		return nil, err
+	}
+	v, err := h.viewBase(ctx, e.Value)
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[baseView]{ETag: httpapi.ETagOf(e.Version()), Body: v}, nil
+}
+
+func (h *handlers) createBase(
+	ctx context.Context, p tenant.Principal, in *struct{ Body baseBody },
+) (*httpapi.Answer[baseView], error) {
+	e, err := h.Knowledge.CreateBase(ctx, p, in.Body.edit())
+	return h.answerBase(ctx, e, err)
+}
+
+type baseList struct {
+	KnowledgeBases []baseView `json:"knowledge_bases"`
+	NextCursor     *string    `json:"next_cursor"`
+}
+
+func (h *handlers) listBases(
+	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+) (*httpapi.Answer[baseList], error) {
+	after, err := httpapi.DecodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	page, err := h.Knowledge.Bases(ctx, p, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := baseList{KnowledgeBases: []baseView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for _, e := range page.Rows {
+		v, err := h.viewBase(ctx, e.Value)
+		if err != nil {
+			return nil, err
+		}
+		list.KnowledgeBases = append(list.KnowledgeBases, v)
+	}
+	return &httpapi.Answer[baseList]{Body: list}, nil
+}
+
+func (h *handlers) readBase(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[baseView], error) {
+	if err := in.Check("knowledge base"); err != nil {
+		return nil, err
+	}
+	e, err := h.Knowledge.Base(ctx, p, in.ID)
+	return h.answerBase(ctx, e, err)
+}
+
+func (h *handlers) editBase(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Match
+	Body baseBody
+}) (*httpapi.Answer[baseView], error) {
+	if err := in.Check("knowledge base"); err != nil {
+		return nil, err
+	}
+	e, err := h.Knowledge.EditBase(ctx, p, in.ID, in.Precondition(), in.Body.edit())
+	return h.answerBase(ctx, e, err)
+}
+
+func (h *handlers) deleteBase(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("knowledge base"); err != nil {
+		return nil, err
+	}
+	job, err := h.Knowledge.RemoveBase(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	h.Began(ctx, job, p.Organization.ID)
+	return nil, nil //nolint:nilnil // no content
+}
+
+type reprocessed struct {
+	Count int `json:"count" doc:"documents whose ingestion begins again"`
+}
+
+func (h *handlers) reprocessFailed(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	Body struct {
+		Status string `json:"status" required:"true" enum:"failed" doc:"which documents"`
+	}
+}) (*httpapi.Answer[reprocessed], error) {
+	if err := in.Check("knowledge base"); err != nil {
+		return nil, err
+	}
+	n, err := h.Knowledge.ReprocessFailed(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[reprocessed]{Body: reprocessed{n}}, nil
+}

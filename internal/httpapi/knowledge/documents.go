@@ -1,0 +1,352 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+const documentsPath = "/knowledge-bases/{id}/documents"
+
+func (h *handlers) documentRoutes() {
+	const tag, one = "knowledge", documentsPath + "/{document_id}"
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: documentsPath, Level: tenant.LevelRead,
+		ID: "list-documents", Tag: tag, Summary: "List a knowledge base's documents, newest first",
+	}, h.listDocuments)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: one, Level: tenant.LevelRead,
+		ID: "read-document", Tag: tag, Summary: "Read a document's description",
+	}, h.readDocument)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "PATCH", Path: one, Level: tenant.LevelManage,
+		ID: "edit-document", Tag: tag, Summary: "Change a document's title, metadata or groups",
+	}, h.editDocument)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: one, Level: tenant.LevelManage, Status: http.StatusNoContent,
+		ID: "delete-document", Tag: tag, Summary: "Delete a document: from the answer on nobody finds it",
+	}, h.deleteDocument)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: one + "/reprocess", Level: tenant.LevelManage, Status: http.StatusAccepted,
+		ID: "reprocess-document", Tag: tag,
+		Summary: "Ingest a document anew; what came from a url is fetched again",
+	}, h.reprocess)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: one + "/chunks", Level: tenant.LevelRead,
+		ID: "list-chunks", Tag: tag, Summary: "List a document's chunks, in the order of its text",
+	}, h.listChunks)
+	for _, o := range described(h.Server) {
+		h.Describe(o)
+	}
+	h.Handle("POST", documentsPath, tenant.LevelManage, h.createDocuments)
+	h.Handle("GET", one+"/content", tenant.LevelRead, h.content)
+	h.Handle("GET", one+"/text", tenant.LevelRead, h.text)
+}
+
+// DocumentPath is the path of a document.
+type DocumentPath struct {
+	httpapi.IDPath
+	DocumentID string `path:"document_id"`
+}
+
+func (in DocumentPath) check() error {
+	if err := in.Check("knowledge base"); err != nil {
+		return err
+	}
+	if !host.ValidID(in.DocumentID) {
+		return problem.Missing("document " + in.DocumentID)
+	}
+	return nil
+}
+
+type sourceView struct {
+	Kind string  `json:"kind" enum:"upload,text,url,file"`
+	Name *string `json:"name,omitempty"`
+	URL  *string `json:"url,omitempty"`
+}
+
+type progressView struct {
+	Done  int `json:"done" doc:"chunks"`
+	Total int `json:"total"`
+}
+
+type failureView struct {
+	Stage     string `json:"stage" enum:"fetching,extracting,chunking,embedding,indexing"`
+	ErrorCode string `json:"error_code"`
+	Error     string `json:"error"`
+	At        string `json:"at"`
+}
+
+type documentView struct {
+	DocumentID      string                        `json:"document_id"`
+	KnowledgeBaseID string                        `json:"knowledge_base_id"`
+	OrganizationID  *string                       `json:"organization_id"`
+	Title           string                        `json:"title"`
+	Source          sourceView                    `json:"source"`
+	ContentType     string                        `json:"content_type"`
+	Size            int64                         `json:"size" doc:"bytes that came in"`
+	SHA256          *string                       `json:"sha256" doc:"of the bytes, hex; null until a url has been fetched"`
+	Status          string                        `json:"status" enum:"pending,processing,ready,failed"`
+	Stage           *string                       `json:"stage" enum:"fetching,extracting,chunking,embedding,indexing,null" doc:"the present one, or the one that failed; null when the document is ready"`
+	Progress        progressView                  `json:"progress"`
+	Error           *string                       `json:"error" doc:"what a person can do about it"`
+	ErrorCode       *string                       `json:"error_code" enum:"unreadable,empty,encrypted,too_large,unsupported_type,fetch_failed,url_forbidden,embedding_unavailable,deadline,internal,null"`
+	LastError       httpapi.Nullable[failureView] `json:"last_error" doc:"why ingesting it anew failed, of a document that is still found as it was"`
+	Attempts        int                           `json:"attempts" doc:"of the present stage"`
+	Metadata        map[string]json.RawMessage    `json:"metadata" doc:"at most 20 members: strings, numbers, booleans"`
+	GroupIDs        []string                      `json:"group_ids" doc:"whose members may read it, of those who may read the knowledge base; empty: all of these"`
+	Language        *string                       `json:"language"`
+	PageCount       *int                          `json:"page_count"`
+	ChunkCount      int                           `json:"chunk_count"`
+	Version         int                           `json:"version" doc:"how often it has become ready"`
+	Duplicate       bool                          `json:"duplicate,omitempty" doc:"the same content was there already: this is that document"`
+	CreatedAt       string                        `json:"created_at"`
+	UpdatedAt       string                        `json:"updated_at"`
+	ReadyAt         *string                       `json:"ready_at"`
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func viewSource(s catalog.Source) sourceView {
+	return sourceView{Kind: s.Kind, Name: optional(s.Name), URL: optional(s.URL)}
+}
+
+func viewMetadata(m map[string]json.RawMessage) map[string]json.RawMessage {
+	if m == nil {
+		return map[string]json.RawMessage{}
+	}
+	return m
+}
+
+func viewDocument(d catalog.Document) documentView {
+	s, b := d.Ingestion, d.Ready
+	if b.Number == 0 {
+		b = d.Work
+	}
+	v := documentView{
+		DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, OrganizationID: httpapi.OptionalOwner(d.Organization),
+		Title: d.Title, Source: viewSource(d.Source), ContentType: d.ContentType, Size: d.Size,
+		SHA256: optional(d.SHA256), Status: string(s.Status), Progress: progressView{s.Done, s.Total},
+		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
+		Language: optional(b.Language), ChunkCount: d.Ready.Count, Version: s.Version,
+		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
+		ReadyAt: httpapi.OptionalTime(s.ReadyAt),
+	}
+	if b.PageCount > 0 {
+		v.PageCount = &b.PageCount
+	}
+	if s.Status == ingestion.Ready {
+		v.Progress, v.Attempts = progressView{b.Count, b.Count}, 0
+	} else {
+		v.Stage = optional(string(s.Stage))
+	}
+	switch f := s.Failure; {
+	case f == nil:
+	case s.Status == ingestion.Failed:
+		v.Error, v.ErrorCode = optional(f.Message), optional(string(f.Code))
+	default:
+		v.LastError.Value = &failureView{string(f.Stage), string(f.Code), f.Message, events.Time(f.At)}
+	}
+	return v
+}
+
+func answerDocument(
+	e record.Entity[catalog.Document], err error,
+) (*httpapi.Answer[documentView], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[documentView]{ETag: httpapi.ETagOf(e.Version()), Body: viewDocument(e.Value)}, nil
+}
+
+type documentList struct {
+	Documents  []documentView `json:"documents"`
+	NextCursor *string        `json:"next_cursor"`
+}
+
+func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	httpapi.Paging
+	Status string `query:"status" enum:"pending,processing,ready,failed"`
+	Q      string `query:"q" maxLength:"300" doc:"a part of the title, in upper or lower case"`
+}) (*httpapi.Answer[documentList], error) {
+	if err := in.Check("knowledge base"); err != nil {
+		return nil, err
+	}
+	after, err := httpapi.DecodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	want := knowledge.Wanted{Status: ingestion.Status(in.Status), Title: in.Q}
+	page, err := h.Knowledge.DocumentsOf(ctx, p, in.ID, want, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := documentList{Documents: []documentView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
+	for _, e := range page.Rows {
+		list.Documents = append(list.Documents, viewDocument(e.Value))
+	}
+	return &httpapi.Answer[documentList]{Body: list}, nil
+}
+
+type documentAnswer struct {
+	Status int
+	ETag   string `header:"ETag"`
+	Body   *documentView
+}
+
+func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *struct {
+	DocumentPath
+	WaitMS      int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
+	IfNoneMatch string `header:"If-None-Match"`
+}) (*documentAnswer, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	e, err := h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	v := viewDocument(e.Value)
+	out := &documentAnswer{Status: http.StatusOK, ETag: httpapi.ETagOf(e.Version()), Body: &v}
+	for tag := range strings.SplitSeq(in.IfNoneMatch, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == out.ETag {
+			out.Status, out.Body = http.StatusNotModified, nil
+		}
+	}
+	return out, nil
+}
+
+func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *struct {
+	DocumentPath
+	httpapi.Match
+	Body struct {
+		Title    *string                    `json:"title,omitempty" minLength:"1" maxLength:"300"`
+		Metadata map[string]json.RawMessage `json:"metadata,omitempty" nullable:"true" doc:"is merged: null takes a member away"`
+		GroupIDs *[]string                  `json:"group_ids,omitempty"`
+	}
+	RawBody []byte
+}) (*httpapi.Answer[documentView], error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	var there map[string]json.RawMessage
+	if err := httpapi.Decode("body", in.RawBody, &there); err != nil {
+		return nil, err
+	}
+	edit := knowledge.DocumentEdit{Title: in.Body.Title, GroupIDs: in.Body.GroupIDs}
+	if patch, said := there["metadata"]; said {
+		edit.Metadata = func(m map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+			return merged(m, patch)
+		}
+	}
+	e, err := h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit)
+	return answerDocument(e, err)
+}
+
+// merged is metadata with a merge patch applied; null takes all of it away.
+func merged(m map[string]json.RawMessage, patch json.RawMessage) (map[string]json.RawMessage, error) {
+	if string(patch) == "null" {
+		return nil, nil
+	}
+	before, err := json.Marshal(viewMetadata(m))
+	if err != nil {
+		return nil, err
+	}
+	after, err := httpapi.Merge(before, patch)
+	if err != nil {
+		return nil, err
+	}
+	var merged map[string]json.RawMessage
+	return merged, httpapi.Decode("body.metadata", after, &merged)
+}
+
+func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *DocumentPath) (*struct{}, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	job, err := h.Knowledge.RemoveDocument(ctx, p, in.ID, in.DocumentID)
+	if err != nil {
+		return nil, err
+	}
+	h.Began(ctx, job, p.Organization.ID)
+	return nil, nil //nolint:nilnil // no content
+}
+
+func (h *handlers) reprocess(
+	ctx context.Context, p tenant.Principal, in *DocumentPath,
+) (*httpapi.Answer[documentView], error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	e, err := h.Knowledge.Reprocess(ctx, p, in.ID, in.DocumentID)
+	return answerDocument(e, err)
+}
+
+type chunkView struct {
+	Index    int     `json:"index"`
+	Text     string  `json:"text"`
+	Start    int     `json:"start" doc:"characters of the extracted text"`
+	End      int     `json:"end"`
+	PageFrom *int    `json:"page_from"`
+	PageTo   *int    `json:"page_to"`
+	Heading  *string `json:"heading"`
+}
+
+type chunkList struct {
+	Chunks     []chunkView `json:"chunks"`
+	NextCursor *string     `json:"next_cursor"`
+}
+
+func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struct {
+	DocumentPath
+	httpapi.Paging
+}) (*httpapi.Answer[chunkList], error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	from, err := placeOf(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	chunks, more, err := h.Knowledge.Chunks(ctx, p, in.ID, in.DocumentID, from, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := chunkList{Chunks: []chunkView{}}
+	if more {
+		list.NextCursor = placed(from + len(chunks))
+	}
+	for _, c := range chunks {
+		list.Chunks = append(list.Chunks, chunkView{
+			Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: page(c.PageFrom),
+			PageTo:  page(c.PageTo),
+			Heading: optional(c.Heading),
+		})
+	}
+	return &httpapi.Answer[chunkList]{Body: list}, nil
+}
+
+func page(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,142 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/ranking"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) searchRoutes() {
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "POST", Path: "/search", Level: tenant.LevelRead,
+		ID: "search", Tag: "knowledge", Summary: "Find chunks of documents by words and by meaning",
+	}, h.search)
+}
+
+type searchBody struct {
+	Query            string    `json:"query" required:"true" minLength:"1" maxLength:"4000"`
+	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20; all that may be read by default"`
+	Mode             string    `json:"mode,omitempty" enum:"hybrid,semantic,keyword" default:"hybrid"`
+	Limit            int       `json:"limit,omitempty" minimum:"1" maximum:"50" default:"10"`
+	Filter           *struct {
+		DocumentIDs *[]string                  `json:"document_ids,omitempty"`
+		Metadata    map[string]json.RawMessage `json:"metadata,omitempty" doc:"for each name a value, {in: […]} or {gte, lte}"`
+	} `json:"filter,omitempty"`
+	MinScore float64 `json:"min_score,omitempty" minimum:"0" maximum:"1"`
+}
+
+func (b searchBody) question() (knowledge.Question, error) {
+	q := knowledge.Question{Query: b.Query, Mode: ranking.Mode(b.Mode), Limit: b.Limit, MinScore: b.MinScore}
+	if b.KnowledgeBaseIDs != nil {
+		q.Bases = append([]string{}, *b.KnowledgeBaseIDs...)
+	}
+	if b.Filter == nil {
+		return q, nil
+	}
+	if b.Filter.DocumentIDs != nil {
+		q.Filter.DocumentIDs = append([]string{}, *b.Filter.DocumentIDs...)
+	}
+	q.Filter.Metadata = map[string]knowledge.Condition{}
+	for name, raw := range b.Filter.Metadata {
+		c, err := knowledge.ParseCondition("body.filter.metadata."+httpapi.Short(name), raw)
+		if err != nil {
+			return q, err
+		}
+		q.Filter.Metadata[name] = c
+	}
+	return q, nil
+}
+
+type scoresView struct {
+	Keyword  float64 `json:"keyword"`
+	Semantic float64 `json:"semantic"`
+}
+
+type placeView struct {
+	Index    int     `json:"index"`
+	PageFrom *int    `json:"page_from,omitempty"`
+	PageTo   *int    `json:"page_to,omitempty"`
+	Start    int     `json:"start" doc:"characters of the extracted text"`
+	End      int     `json:"end"`
+	Heading  *string `json:"heading,omitempty"`
+}
+
+type hitView struct {
+	Score           float64                    `json:"score" minimum:"0" maximum:"1"`
+	Scores          scoresView                 `json:"scores"`
+	Text            string                     `json:"text"`
+	Highlights      [][2]int                   `json:"highlights" doc:"[start, end] in characters of text"`
+	DocumentID      string                     `json:"document_id"`
+	KnowledgeBaseID string                     `json:"knowledge_base_id"`
+	Title           string                     `json:"title"`
+	Source          sourceView                 `json:"source"`
+	Metadata        map[string]json.RawMessage `json:"metadata"`
+	Chunk           placeView                  `json:"chunk"`
+}
+
+type foundView struct {
+	Hits     []hitView `json:"hits" doc:"best first"`
+	Mode     string    `json:"mode" enum:"hybrid,semantic,keyword"`
+	Degraded any       `json:"degraded" doc:"null; semantic, when no embedding model could be asked; or the list of those, of several, that could not"`
+	TookMS   int64     `json:"took_ms"`
+}
+
+func viewHit(hit knowledge.Hit) hitView {
+	c, d := hit.Chunk, hit.Document
+	v := hitView{
+		Score: hit.Score, Scores: scoresView{hit.Keyword, hit.Semantic}, Text: c.Text, Highlights: hit.Highlights,
+		DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, Title: d.Title, Source: viewSource(d.Source),
+		Metadata: viewMetadata(d.Metadata),
+		Chunk: placeView{
+			Index: c.Index, PageFrom: page(c.PageFrom), PageTo: page(c.PageTo), Start: c.Start, End: c.End,
+			Heading: optional(c.Heading),
+		},
+	}
+	if v.Highlights == nil {
+		v.Highlights = [][2]int{}
+	}
+	return v
+}
+
+func (h *handlers) search(
+	ctx context.Context, p tenant.Principal, in *struct{ Body searchBody },
+) (*httpapi.Answer[foundView], error) {
+	began := h.Knowledge.Host.Elapsed()
+	q, err := in.Body.question()
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.Knowledge.Search(ctx, p, q)
+	if err != nil {
+		return nil, err
+	}
+	v := foundView{Hits: []hitView{}, Mode: string(found.Mode), Degraded: degraded(found)}
+	for _, hit := range found.Hits {
+		v.Hits = append(v.Hits, viewHit(hit))
+	}
+	v.TookMS = (h.Knowledge.Host.Elapsed() - began).Round(time.Millisecond).Milliseconds()
+	return &httpapi.Answer[foundView]{Body: v}, nil
+}
+
+// degraded says which models did not answer.
+func degraded(f knowledge.Found) any {
+	switch {
+	case len(f.Degraded) == 0:
+		return nil
+	case f.Models == len(f.Degraded):
+		return "semantic"
+	}
+	names := []string{}
+	for _, m := range f.Degraded {
+		names = append(names, nameOf(m))
+	}
+	return names
+}
+
+func nameOf(m catalog.EmbeddingModel) string { return m.Provider + "/" + m.Name }
