@@ -42,6 +42,8 @@ SAMPLE ?= 60
 SEED ?= 1
 # Further flags, like -killers own, or -results FILE to go on with later.
 MUTANTS ?=
+# A pattern of names: only these bugs are planted.
+BUG ?=
 
 # What a build says of itself. A tree without git has no commit.
 VERSION := dev
@@ -113,6 +115,9 @@ simulate: ## run the simulation with SEEDS seeds, without the race detector
 bench: ## measure the real process over HTTP
 	$(GO) run ./scripts/bench
 
+bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
+	$(GO) run ./scripts/benchsearch
+
 ##@ Proofs
 
 prove: $(PROOFS) ## everything that must hold before a change lands, at the sizes of .ci/run
@@ -123,7 +128,7 @@ proofs:
 prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
 	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000
 	$(MAKE) simulate SEEDS=100000
-	$(MAKE) soak neighbours
+	$(MAKE) planted-anew soak neighbours
 
 crash: ## kill -9 the real process under load, ROUNDS times
 	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)
@@ -134,8 +139,11 @@ linearize: ## hold HISTORIES histories of the real process, half of them with ki
 explore: ## visit up to STATES states of each small world, with each set of faults
 	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
 
-planted: ## plant the bugs of internal/sim/planted, and have the simulation and small worlds find them
-	$(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant
+planted: ## plant the bugs of internal/sim/planted (BUG: a pattern), and have the simulation and small worlds find them
+	$(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant -bug '$(BUG)'
+
+planted-anew: ## have the simulation look for the same bugs from its first seed on, and note the seeds that find them
+	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 4h -v ./internal/sim/planted -plant -bug '$(BUG)' -anew
 
 chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
 	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
@@ -216,12 +224,17 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 
 ##@ Upkeep
 
+retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (a folder) beside bm25s, which it must not be below (needs Python 3)
+	@[ -n "$(COLLECTION)" ] || { echo "say where documents and queries are: COLLECTION=DIR (NAME.docs.jsonl, NAME.queries.jsonl; see scripts/retrieval/main.go)"; exit 1; }
+	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python
+
 golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, settings table)
 	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage' ./internal/lifecycle \
 	  ./internal/httpapi/service ./internal/setting -update
 
 record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
-	$(GO) test -tags peers,pebblegozstd -count 1 -run TestContract ./internal/model/openaimodel ./internal/model/anthropicmodel ./internal/model/bedrockmodel -record
+	$(GO) test -tags peers,pebblegozstd -count 1 -run 'TestContract|TestPeer' ./internal/model/openaimodel ./internal/model/anthropicmodel \
+	  ./internal/model/bedrockmodel ./internal/embedding/openaiembedding -record
 
 measure: ## print how easy the tree is to read and to work in; FLAGS='-tree ../before -tree .' compares two
 	@$(GO) run ./scripts/measure $(FLAGS)
@@ -246,6 +259,7 @@ clean: ## remove what was built, not the data
 
 .cache/peers/venv/made: scripts/peers/requirements.txt
 .cache/peers/schemathesis/made: scripts/peers/schemathesis.txt
+.cache/peers/retrieval/made: scripts/retrieval/requirements.txt
 .cache/peers/%/made:
 	python3 -m venv .cache/peers/$*
 	.cache/peers/$*/bin/pip install -q --disable-pip-version-check -r $<

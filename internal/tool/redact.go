@@ -21,7 +21,7 @@ const leastSecret = 4
 // Redactor makes a function that removes credentials from texts of servers that received them: as they were given,
 // and as requests and responses encode them; also an incomplete one at the end of a text that [Clip] has cut.
 // Nothing else is removed: a tool's result is data. Texts of model providers are treated more strictly, see
-// model.Redact.
+// providerhttp.Redact.
 func (c Credentials) Redactor() func(text string) string {
 	forms := c.forms()
 	if len(forms) == 0 {

@@ -1,0 +1,137 @@
+// Command retrieval measures how good the search is: nDCG@10 and recall@100 on collections of documents, queries and
+// what is relevant to them, beside bm25s, which others wrote, in the same run.
+//
+//	go run ./scripts/retrieval -collection DIR -python .cache/peers/retrieval/bin/python
+//
+// A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text"} for each document, and
+// NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents} for each query.
+//
+// Everything is searched exactly, without an index, by our analysis, chunking and ranking: each document as one chunk,
+// and in chunks of the default size, where a document is worth what its best chunk is. The command fails if keyword
+// search is below bm25s, or hybrid search below keyword search, in either figure (in recall by more than chance).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/ranking"
+)
+
+func main() {
+	dir := flag.String("collection", "", "`DIR` with NAME.docs.jsonl and NAME.queries.jsonl")
+	python := flag.String("python", "python3", "`PROGRAM` that has the packages of requirements.txt")
+	script := flag.String("peer", "scripts/retrieval/peer.py", "`FILE` that ranks by bm25s")
+	flag.Parse()
+	if err := run(*dir, peer{*python, *script}); err != nil {
+		fmt.Fprintln(os.Stderr, "retrieval:", err)
+		os.Exit(1)
+	}
+}
+
+const suffix = ".docs.jsonl"
+
+// run measures every collection of a folder.
+func run(dir string, p peer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	defer cancel()
+	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("there is no NAME%s in %q: -collection says where one is", suffix, dir)
+	}
+	var failures []error
+	for _, file := range files {
+		name := strings.TrimSuffix(file, suffix)
+		c, err := read(name)
+		if err != nil {
+			return err
+		}
+		rows, err := measure(ctx, c, p, name)
+		if err != nil {
+			return err
+		}
+		failures = append(failures, show(filepath.Base(name), c, rows))
+	}
+	return errors.Join(failures...)
+}
+
+// row is a line of the table.
+type row struct {
+	name string
+	figures
+	floor string // the row that it must not be below; empty: none
+}
+
+const (
+	whole   = "whole documents"
+	chunked = "chunks of 220 and 40"
+)
+
+// measure makes the table of a collection.
+func measure(ctx context.Context, c collection, p peer, name string) ([]row, error) {
+	found, err := p.rank(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{{name: "bm25s", figures: c.judge(found)}}
+	for _, division := range []string{whole, chunked} {
+		s, err := newSearch(ctx, c, division == chunked)
+		if err != nil {
+			return nil, err
+		}
+		keyword := "keyword, " + division
+		for _, mode := range s.modes() {
+			found, err := s.all(ctx, c.queries, mode)
+			if err != nil {
+				return nil, err
+			}
+			r := row{name: string(mode) + ", " + division, figures: c.judge(found)}
+			switch mode {
+			case ranking.Keyword:
+				r.floor = "bm25s"
+			case ranking.Hybrid:
+				r.floor = keyword
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// chance is by how much the recall of hybrid search may be below that of keyword search: fusion changes the places
+// around the hundredth, where one relevant document in 500 comes or goes without meaning anything.
+const chance = 0.002
+
+// below says whether a row is below its floor.
+func (r row) below(floor row) bool {
+	tolerated := 0.0
+	if strings.HasPrefix(r.name, string(ranking.Hybrid)) {
+		tolerated = chance
+	}
+	return r.ndcg < floor.ndcg || r.recall < floor.recall-tolerated
+}
+
+// show prints the table; the error names the rows that are below their floor.
+func show(name string, c collection, rows []row) error {
+	fmt.Printf("%s: %d documents, %d queries\n", name, len(c.documents), len(c.queries))
+	fmt.Printf("  %-34s %8s %11s\n", "", "nDCG@10", "recall@100")
+	var failures []error
+	for _, r := range rows {
+		fmt.Printf("  %-34s %8.4f %11.4f\n", r.name, r.ndcg, r.recall)
+		at := slices.IndexFunc(rows, func(f row) bool { return f.name == r.floor })
+		if at >= 0 && r.below(rows[at]) {
+			failures = append(failures, fmt.Errorf("%s: %s is below %s", name, r.name, r.floor))
+		}
+	}
+	return errors.Join(failures...)
+}
