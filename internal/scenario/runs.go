@@ -102,7 +102,7 @@ func runScenarios() []Story {
 		{Name: "runs/cancel with a filter asks for the number first", Run: func(x *Actor) {
 			var runs []string
 			for range 3 {
-				runs = append(runs, x.begin("message", "/sleep 20s"))
+				runs = append(runs, x.begin("message", "/sleep 2m"))
 			}
 			other := x.post("/agents", object{"name": "other"}).is(201).text("agent_id")
 			spared := x.begin("agent_id", other, "message", "/sleep 1s")
