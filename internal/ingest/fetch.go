@@ -106,7 +106,7 @@ func (w *work) fetch(ctx context.Context) error {
 	defer func() { _ = response.Body.Close() }()
 	switch code := response.StatusCode; {
 	case code == http.StatusNotModified && w.d.Ready.Number > 0:
-		return w.unchanged(ctx)
+		return w.step(ctx, ingestion.Unchanged{Claim: w.claim}, nil)
 	case code == http.StatusOK:
 		return w.receive(ctx, response)
 	case code == http.StatusTooManyRequests || code >= 500:
@@ -114,10 +114,6 @@ func (w *work) fetch(ctx context.Context) error {
 	default:
 		return final(ingestion.FetchFailed, "the server of the document says %d; check the address", code)
 	}
-}
-
-func (w *work) unchanged(ctx context.Context) error {
-	return w.step(ctx, ingestion.Unchanged{Claim: w.claim}, w.dropWhenEnded)
 }
 
 // receive stores the bytes of an answer.

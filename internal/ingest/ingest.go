@@ -40,10 +40,8 @@ type Ingester struct {
 	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
 }
 
-const (
-	// lease is how long an ingester that says nothing keeps a document.
-	lease = 30 * time.Second
-)
+// lease is how long an ingester that says nothing keeps a document.
+const lease = 30 * time.Second
 
 // errLost says that another ingester has the document by now, or that it was deleted.
 var errLost = errors.New("ingest: the document was lost to another ingester")
@@ -64,7 +62,7 @@ func (g *Ingester) Handle(ctx context.Context, id string) (again time.Duration, 
 	case !state.Claimable(now, g.ProcessID):
 		return state.Due.Sub(now), nil
 	}
-	w := &work{Ingester: g, claim: g.Host.NewID(), began: g.Host.Elapsed()}
+	w := &work{Ingester: g, claim: g.Host.NewID()}
 	w.d, err = w.move(ctx, id, ingestion.Claim{
 		Lease:    ingestion.Lease{Claim: w.claim, ProcessID: g.ProcessID, Until: now.Add(lease)},
 		Deadline: g.Deadline,
@@ -85,7 +83,6 @@ type work struct {
 	*Ingester
 
 	claim string
-	began time.Duration // of Host.Elapsed
 	d     catalog.Document
 	base  catalog.KnowledgeBase
 
@@ -163,7 +160,7 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	case t.final:
 		event = ingestion.Fail{Claim: w.claim, Code: t.code, Message: t.message}
 	}
-	d, err := w.move(ctx, w.d.ID, event, w.dropWhenEnded)
+	d, err := w.move(ctx, w.d.ID, event, nil)
 	if errors.Is(err, errLost) {
 		return 0, nil
 	}
@@ -175,18 +172,8 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	return max(time.Millisecond, d.Ingestion.Due.Sub(w.Host.Now())), nil
 }
 
-// dropWhenEnded drops what an ingestion has made that has failed, and forgets it.
-func (w *work) dropWhenEnded(d *catalog.Document, tx *record.Tx) error {
-	if d.Ingestion.Active() {
-		return nil
-	}
-	w.Abandon(tx, *d)
-	d.Work = catalog.Build{}
-	return nil
-}
-
-// move makes an event happen to a document, in one commit with what more changes. It returns the document as it then
-// is, or errLost.
+// move makes an event happen to a document, in one commit with what more changes. What an ingestion has made that ends
+// without becoming what search finds is dropped. It returns the document as it then is, or errLost.
 func (g *Ingester) move(
 	ctx context.Context, id string, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) (catalog.Document, error) {
@@ -204,6 +191,13 @@ func (g *Ingester) move(
 			if err := more(d, tx); err != nil {
 				return err
 			}
+		}
+		if !d.Ingestion.Active() {
+			g.Abandon(tx, *d)
+			d.Work = catalog.Build{}
+		}
+		if !d.Ingestion.Active() && d.Ingestion.Failure != nil { // what came is not what search finds, so it must come again
+			d.Source.ETag, d.Source.Modified = "", ""
 		}
 		knowledge.Count(ctx, tx, &before, d)
 		return nil

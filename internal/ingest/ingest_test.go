@@ -1,18 +1,26 @@
 package ingest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/document"
 	"agentplatform/internal/embedding"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -214,6 +222,96 @@ func TestReprocessInTheMiddleOfAnIngestion(t *testing.T) {
 		w.settle()
 		assert.Equal(t, map[string]int{id: 1}, w.indexed())
 		assert.Len(t, w.find("swordfish"), 50)
+	})
+}
+
+// site is the server of a document.
+type site struct {
+	text, asked string // what it has, and the tag of what the last request knew
+}
+
+func (s *site) Do(r *http.Request) (*http.Response, error) {
+	s.asked = r.Header.Get("If-None-Match")
+	w := httptest.NewRecorder()
+	w.Header().Set("ETag", s.text)
+	if s.asked == s.text {
+		w.WriteHeader(http.StatusNotModified)
+	} else {
+		_, _ = w.WriteString(s.text)
+	}
+	response := w.Result()
+	response.Request = r
+	return response, nil
+}
+
+// What was fetched and could not be ingested, whatever ended that, is fetched whole the next time: a server that says
+// that nothing is new would else hide for good that search finds something older.
+func TestWhatFailedIsFetchedWhole(t *testing.T) {
+	for name, fail := range map[string]func(w *world){
+		"an unreadable file": func(w *world) {
+			w.ingester.Extract = func(context.Context, string, extract.File) (document.Text, error) {
+				return document.Text{}, extract.Fault{Code: extract.Unreadable}
+			}
+		},
+		"the deadline": func(w *world) {
+			w.model.fail = func() error {
+				time.Sleep(w.ingester.Deadline)
+				return embedding.Fail(embedding.Retryable, "the server is away")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, s := newWorld(t), &site{text: "swordfish"}
+				w.ingester.Fetch = ingest.Fetch{Client: s}
+				b := w.base()
+				e, _, err := w.knowledge.Add(t.Context(), w.admin, b,
+					knowledge.NewDocument{Source: catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"}}, nil)
+				require.NoError(t, err)
+				id := e.Value.ID
+				again := func() {
+					_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+					require.NoError(t, err)
+					w.ingest(id)
+				}
+				w.ingest(id)
+				again()
+				assert.Equal(t, "swordfish", s.asked)
+				assert.Equal(t, 1, w.read(id).Ingestion.Version, "nothing is new")
+
+				read := w.ingester.Extract
+				fail(w)
+				s.text = "marlin"
+				again()
+				require.NotNil(t, w.read(id).Ingestion.Failure)
+				assert.Empty(t, w.read(id).Work, "what it had made is dropped")
+				w.ingester.Extract, w.model.fail = read, nil
+				again()
+				assert.Empty(t, s.asked)
+				assert.Equal(t, 2, w.read(id).Ingestion.Version)
+				assert.Len(t, w.find("marlin"), 1)
+			})
+		})
+	}
+}
+
+// A title that changes while the document is ingested is the one that it is found by in the end.
+func TestTitleThatChangesMeanwhileIsIndexed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id, title := w.add(b, "The word is swordfish."), "Zebra"
+		w.beforePut = func() {
+			_, err := w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0, knowledge.DocumentEdit{Title: &title})
+			require.NoError(t, err)
+		}
+		w.ingest(id)
+		d := w.read(id)
+		assert.Equal(t, []any{ingestion.Ready, 1}, []any{d.Ingestion.Status, d.Ingestion.Version})
+		assert.Len(t, w.find("zebra"), 1)
+		w.settle()
+		assert.Equal(t, map[string]int{id: 1}, w.indexed())
+		assert.Len(t, w.find("swordfish"), 1)
 	})
 }
 

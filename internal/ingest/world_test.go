@@ -44,6 +44,7 @@ type world struct {
 	index     *memindex.Index
 	fate      *fate
 	model     *model
+	beforePut func()
 	admin     tenant.Principal
 	knowledge *knowledge.Knowledge
 	ingester  *ingest.Ingester
@@ -113,10 +114,15 @@ func (b blobs) Get(ctx context.Context, key string) (r io.ReadCloser, err error)
 // searched is an index of a process that may die.
 type searched struct {
 	*memindex.Index
-	fate *fate
+	fate   *fate
+	before *func() // a call of Put, once; nil: nothing
 }
 
 func (s searched) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
+	if first := *s.before; first != nil {
+		*s.before = nil
+		first()
+	}
 	return s.fate.call(func() error { return s.Index.Put(ctx, v, dimensions, chunks) })
 }
 
@@ -173,8 +179,9 @@ func newWorld(t *testing.T) *world {
 		Level: tenant.LevelAdmin,
 	}
 	w.knowledge = &knowledge.Knowledge{
-		Store: w.store, Tenants: tenants, Host: machine, Index: searched{w.index, f}, Documents: 100,
-		Models: &knowledge.Models{Providers: map[string]embedding.Model{embedding.Builtin: w.model}},
+		Store: w.store, Tenants: tenants, Host: machine, Index: searched{w.index, f, &w.beforePut}, Documents: 100,
+		CheckURL: func(string) error { return nil },
+		Models:   &knowledge.Models{Providers: map[string]embedding.Model{embedding.Builtin: w.model}},
 	}
 	w.ingester = &ingest.Ingester{
 		Knowledge: w.knowledge, Log: slog.New(slog.DiscardHandler), Deadline: time.Hour, Extract: plain,
