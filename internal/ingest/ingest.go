@@ -196,7 +196,8 @@ func (g *Ingester) move(
 			g.Abandon(tx, *d)
 			d.Work = catalog.Build{}
 		}
-		if !d.Ingestion.Active() && d.Ingestion.Failure != nil { // what came is not what search finds, so it must come again
+		if !d.Ingestion.Active() && d.Ingestion.Failure != nil {
+			// What came is not what search finds, so it must come again.
 			d.Source.ETag, d.Source.Modified = "", ""
 		}
 		knowledge.Count(ctx, tx, &before, d)

@@ -265,8 +265,8 @@ func TestWhatFailedIsFetchedWhole(t *testing.T) {
 				w, s := newWorld(t), &site{text: "swordfish"}
 				w.ingester.Fetch = ingest.Fetch{Client: s}
 				b := w.base()
-				e, _, err := w.knowledge.Add(t.Context(), w.admin, b,
-					knowledge.NewDocument{Source: catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"}}, nil)
+				source := catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"}
+				e, _, err := w.knowledge.Add(t.Context(), w.admin, b, knowledge.NewDocument{Source: source}, nil)
 				require.NoError(t, err)
 				id := e.Value.ID
 				again := func() {
