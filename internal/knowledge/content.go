@@ -15,37 +15,24 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// addressLife is how long a presigned address of a document's bytes is valid.
-const addressLife = 5 * time.Minute
-
-// Content is a document's bytes, or the address at which a client reads them directly.
-type Content struct {
-	URL   string
-	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller
-}
-
-// Content opens the bytes that came in. disposition makes the Content-Disposition of a presigned answer. It returns a
-// problem of kind NotFound, also for bytes that have not been fetched yet, or Forbidden.
+// Content opens the bytes that came in; the caller closes them. It returns a problem of kind NotFound, also for bytes
+// that have not been fetched yet, or Forbidden.
 func (k *Knowledge) Content(
-	ctx context.Context, p tenant.Principal, base, id string, disposition func(catalog.Document) string,
-) (catalog.Document, Content, error) {
+	ctx context.Context, p tenant.Principal, base, id string,
+) (catalog.Document, io.ReadCloser, error) {
 	e, err := k.Document(ctx, p, base, id)
 	d := e.Value
 	if err == nil && d.Bytes == "" {
 		err = problem.Missing("the content of document " + id)
 	}
 	if err != nil {
-		return d, Content{}, err
-	}
-	if k.Direct != nil {
-		url, err := k.Direct.PresignGet(ctx, d.Bytes, disposition(d), d.ContentType, addressLife)
-		return d, Content{URL: url}, err
+		return d, nil, err
 	}
 	body, err := k.Store.Blobs().Get(ctx, d.Bytes)
 	if errors.Is(err, blob.ErrMissing) {
 		err = problem.Missing("the content of document " + id)
 	}
-	return d, Content{Bytes: body}, err
+	return d, body, err
 }
 
 // shownBuild is what clients are shown of a document: what search finds, or what the first ingestion has made so far.

@@ -21,7 +21,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentplatform/internal/blob"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/index"
@@ -38,8 +37,6 @@ type Knowledge struct {
 	Index     index.Index
 	Models    *Models
 	Documents int // most documents of a base
-	// Direct presigns addresses of the blob store for clients; nil where clients cannot reach it.
-	Direct blob.Direct
 	// Nudge is told of a document whose ingestion was asked for, so that it need not wait for the sweeper.
 	Nudge func(ctx context.Context, document, organization string)
 	// CheckURL returns why a document may not come from an address, nil when it may.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -288,13 +287,7 @@ func (h *handlers) readFile(w http.ResponseWriter, r *http.Request, c *httpapi.C
 		return nil
 	}
 	defer func() { _ = content.Bytes.Close() }()
-	header := w.Header()
-	header.Set("Content-Type", f.ContentType)
-	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
-	header.Set("Content-Disposition", disposition)
-	header.Set("X-Content-Type-Options", "nosniff")
-	_, err = io.Copy(w, content.Bytes)
-	return httpapi.IgnoreGone(err)
+	return httpapi.SendBytes(w, f.ContentType, disposition, f.Size, content.Bytes)
 }
 
 func readJSON(r *http.Request, into any) error {

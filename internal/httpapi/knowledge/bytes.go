@@ -107,7 +107,6 @@ func described(s *httpapi.Server) []huma.Operation {
 			Description: "Needs level `read`.",
 			Responses: map[string]*huma.Response{
 				"200": {Description: "The bytes", Content: of("*/*", bytes())},
-				"307": {Description: "Where the bytes are"},
 			},
 		},
 		{
@@ -381,29 +380,17 @@ func (h *handlers) content(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
-	disposition := func(d catalog.Document) string {
-		name := d.Source.Name
-		if name == "" {
-			name = "document"
-		}
-		return mime.FormatMediaType("attachment", map[string]string{"filename": name})
-	}
-	d, content, err := h.Knowledge.Content(r.Context(), c.Principal, in.ID, in.DocumentID, disposition)
+	d, bytes, err := h.Knowledge.Content(r.Context(), c.Principal, in.ID, in.DocumentID)
 	if err != nil {
 		return err
 	}
-	if content.URL != "" { // a function's answer is small, and its gateway garbles what is no text
-		http.Redirect(w, r, content.URL, http.StatusTemporaryRedirect)
-		return nil
+	defer func() { _ = bytes.Close() }()
+	name := d.Source.Name
+	if name == "" {
+		name = "document"
 	}
-	defer func() { _ = content.Bytes.Close() }()
-	header := w.Header()
-	header.Set("Content-Type", d.ContentType)
-	header.Set("Content-Length", strconv.FormatInt(d.Size, 10))
-	header.Set("Content-Disposition", disposition(d))
-	header.Set("X-Content-Type-Options", "nosniff")
-	_, err = io.Copy(w, content.Bytes)
-	return httpapi.IgnoreGone(err)
+	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	return httpapi.SendBytes(w, d.ContentType, disposition, d.Size, bytes)
 }
 
 func (h *handlers) text(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
