@@ -172,6 +172,29 @@ type Step struct {
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
 	// Arguments are those of the call, after a human's edit.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Found is what a search has found. It is instead of an output: who may read it is decided at each read.
+	Found []Source `json:"found,omitempty"`
+}
+
+// Source is a passage of a document that a run has found. Positions are characters of the document's text.
+type Source struct {
+	N             int     `json:"n"` // its number in the run, from 1
+	Document      string  `json:"document_id"`
+	KnowledgeBase string  `json:"knowledge_base_id"`
+	Title         string  `json:"title"`
+	Text          string  `json:"text"`
+	Heading       string  `json:"heading,omitempty"`
+	Chunk         Passage `json:"chunk"`
+	Score         float64 `json:"score"` // 0 to 1
+}
+
+// Passage is the place of a passage in its document.
+type Passage struct {
+	Index    int `json:"index"`
+	PageFrom int `json:"page_from,omitempty"` // from 1; 0: the document has no pages
+	PageTo   int `json:"page_to,omitempty"`
+	Start    int `json:"start"`
+	End      int `json:"end"`
 }
 
 // StepKind says what a step is.
