@@ -5,8 +5,8 @@
 // a new attempt continues where the last one stopped. Calls that need a human become interrupts.
 //
 // A model's reply is untrusted until [session.take] has checked it. The package must not know leases, statuses or
-// storage. It imports the model and tool ports, lifecycle, the shapes of record and events, schema, strictjson and
-// host.
+// storage. It imports the model and tool ports, lifecycle, the shapes of record and events, citation, schema,
+// strictjson and host.
 package agent
 
 import (
@@ -23,6 +23,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -47,11 +48,15 @@ type Output interface {
 
 // Task is a run to work on.
 type Task struct {
-	Run           string
-	Attempt       int
-	Agent         catalog.Agent
-	Message       model.Message   // the user's message
-	Tools         []tool.Offer    // the tools that the agent may call
+	Run     string
+	Attempt int
+	Agent   catalog.Agent
+	Message model.Message // the user's message
+	Tools   []tool.Offer  // the tools that the agent may call
+	// Search finds passages in the agent's knowledge bases, without their numbers, and says how many tokens that took.
+	// An error that the model may read is a [tool.Error]. nil: the agent has none.
+	Search        func(ctx context.Context, query string) (found []record.Source, tokens int64, err error)
+	Hidden        citation.Hidden // what the run has found and its sender may not read any more
 	History       []model.Message // the conversation before this run
 	Steps         []record.Step   // the journal so far
 	Pauses        [][]record.Interrupt
@@ -172,6 +177,11 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	if reason != "" {
 		return &Result{Failure: reason}, nil
 	}
+	if last == nil {
+		if err := s.searchFirst(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if last == nil || s.allDone(*last) {
 		return s.askModel(ctx)
 	}
@@ -227,7 +237,7 @@ func (s *session) allDone(last record.Step) bool {
 
 // conversation is what the model is shown: the history, the message, and the steps of this run so far.
 func (s *session) conversation(ctx context.Context) []model.Message {
-	messages := append(slices.Clone(s.History), s.Message)
+	messages := append(slices.Clone(s.History), s.withPassages(s.Message))
 	for _, step := range s.steps {
 		if step.Kind != record.ModelStep {
 			continue
@@ -239,7 +249,7 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 			said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: c.Arguments})
 			if d := s.done(callKey(step.Index, c.ID)); d != nil {
 				results.Results = append(results.Results, model.Result{
-					CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: d.Output,
+					CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d),
 				})
 			}
 		}
@@ -407,13 +417,19 @@ func eventOf(step record.Step) (events.StepEvent, bool) {
 	}
 	e := events.StepEvent{Index: step.Index, Kind: "tool", Name: step.Name, State: "finished",
 		Arguments: step.Arguments, Outcome: step.Outcome}
-	if step.Name == model.Search {
-		e.Kind = "search"
-	}
+	e.Kind = kindOf(step.Name)
 	if step.Outcome == string(model.Failed) {
 		e.State = "failed"
 	}
 	return e, true
+}
+
+// kindOf is how clients are told of a call.
+func kindOf(name string) string {
+	if name == model.Search {
+		return "search"
+	}
+	return "tool"
 }
 
 // extensions are the suffixes for the names of files that have no name.

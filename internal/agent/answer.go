@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"agentplatform/internal/citation"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/strictjson"
@@ -61,13 +62,19 @@ func repair(fault error) string {
 	return "This answer does not fit the schema: " + fault.Error() + ". Answer again, with nothing but JSON that fits."
 }
 
-// instructions are the agent's instructions, followed by the schema of a structured answer.
+// instructions are the agent's instructions, followed by how to cite and by the schema of a structured answer.
 func (s *session) instructions() string {
-	if s.wanted == nil {
-		return s.Agent.Spec.Instructions
+	text := s.Agent.Spec.Instructions
+	if s.Search != nil {
+		text += "\n\n" + citation.Instructions
 	}
-	return strings.TrimSpace(s.Agent.Spec.Instructions +
-		"\n\nAnswer with nothing but JSON that fits this JSON schema:\n" + string(s.Agent.Spec.OutputSchema))
+	if s.wanted != nil {
+		text += "\n\nAnswer with nothing but JSON that fits this JSON schema:\n" + string(s.Agent.Spec.OutputSchema)
+	}
+	if text == s.Agent.Spec.Instructions {
+		return text
+	}
+	return strings.TrimSpace(text)
 }
 
 // askUser is the tool by which a model asks the user.
@@ -84,6 +91,9 @@ func (s *session) specs() []model.ToolSpec {
 	var specs []model.ToolSpec
 	for _, o := range s.Tools {
 		specs = append(specs, model.ToolSpec{Name: o.Name, Description: o.Description, Parameters: o.Parameters})
+	}
+	if s.Search != nil {
+		specs = append(specs, searchKnowledge)
 	}
 	if s.Agent.Spec.CanAsk {
 		specs = append(specs, askUser)

@@ -95,6 +95,9 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		Arguments: j.Arguments,
 	}
 	offer, known := s.find(j.Name)
+	if j.Name == model.Search {
+		offer, known = s.searchOffer(j), true
+	}
 	var decision record.Decision
 	decisions := s.decisions(j.key, false)
 	decided := len(decisions) > 0
@@ -110,7 +113,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, "this agent may not ask")
 	case j.Name == model.AskUser:
 		return s.ask(j)
-	case j.Name == model.Search:
+	case j.Name == model.Search && s.Search == nil:
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
@@ -174,10 +177,11 @@ func (s *session) find(name string) (tool.Offer, bool) {
 }
 
 // needsApproval reports whether the agent or the tool requires a human's approval of a call, with the reason of the
-// tool.
+// tool. A search changes nothing and finds only what the run's sender may read: it needs one only where the agent lists
+// it.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	a := s.Agent.Spec.Approval
-	if a.Mode == "always" || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
+	if a.Mode == "always" && o.Name != model.Search || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
 		return "", true
 	}
 	if why, asks = o.Approval.Required(arguments); asks {
@@ -297,7 +301,7 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 	open, wait := s.Host.Gate()
 	waits := make([]func(), 0, len(jobs))
 	for _, j := range jobs {
-		s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: "tool", Name: j.Name, State: "started",
+		s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: kindOf(j.Name), Name: j.Name, State: "started",
 			Arguments: j.step.Arguments})
 		waits = append(waits, s.Host.Go(func() {
 			defer func() { // also if the call panics, which wait reports to its owner
@@ -336,6 +340,9 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 // journalResults journals results even if the work is cancelled meanwhile, then sends their events.
 func (s *session) journalResults(ctx context.Context, finished []record.Step) error {
 	ctx = context.WithoutCancel(ctx)
+	for i := range finished { // here, where no other call counts meanwhile
+		s.number(&finished[i])
+	}
 	s.add(finished...)
 	if err := s.save(ctx); err != nil {
 		return err

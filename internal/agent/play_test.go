@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -55,7 +56,8 @@ func turns() []model.Reply {
 		}
 	}
 	return []model.Reply{
-		{Text: "I look. ", Calls: append(many, call("x", "unknown", `{}`)), Finish: "tool_calls"},
+		{Text: "I look. ", Calls: append(many, call("x", "unknown", `{}`), call("s", "search", `{"query":"fish"}`)),
+			Finish: "tool_calls"},
 		{Calls: []model.Call{call("y", "unknown", `{}`)}, Finish: "tool_calls"},
 		{Calls: []model.Call{
 			call(
@@ -101,6 +103,8 @@ func newPlay(t *testing.T, does disturbance, at int) *play {
 		{Spec: tool.Spec{Name: "look", RetrySafe: true}, Call: p.call},
 		{Spec: tool.Spec{Name: "pay"}, Call: p.call},
 	}
+	p.task.Agent.Spec.Knowledge.Always = true
+	p.task.Search = p.search
 	p.task.CheckLease = func() error { return p.says(p.meet(), p.does.leaves) }
 	p.task.BudgetExceeded = func(context.Context, int64) (string, error) { return "", p.says(p.meet(), p.does.unread) }
 	p.task.Journal = func(ctx context.Context, steps []record.Step) error {
@@ -193,6 +197,17 @@ func (p *play) call(ctx context.Context, i tool.Invocation) (tool.Result, error)
 	return tool.TextResult(i.Name + string(i.Arguments)), nil
 }
 
+// search finds one passage that every query finds, and one of the query.
+func (p *play) search(ctx context.Context, query string) ([]record.Source, int64, error) {
+	p.meet()
+	if ctx.Err() != nil && !p.does.comes {
+		return nil, 0, ctx.Err()
+	}
+	return []record.Source{
+		{Document: "d", Text: "all"}, {Document: "d", Text: query, Chunk: record.Passage{Start: 1 + len(query)}},
+	}, 1, nil
+}
+
 // attempt works once, like an attempt of a worker, and stores the result.
 func (p *play) attempt() (answer json.RawMessage) {
 	ctx, stop := context.WithCancel(p.t.Context())
@@ -274,6 +289,7 @@ func TestWorkInterruptedAnywhereResumesToTheSameResult(t *testing.T) {
 				last = p.moment < at
 				known := !does.dies && (!does.ends || does.comes) // the outcome of every call
 				assert.Equal(t, calm.shown, p.shown, "the model is shown the same")
+				assert.Len(t, citation.All(p.journal), 3, "each passage has one number")
 				began, ended, indices := map[string]int{}, map[string]int{}, map[int]bool{}
 				for _, s := range p.journal {
 					assert.False(t, indices[s.Index], "each step has an index of its own")

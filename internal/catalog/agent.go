@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -38,6 +39,7 @@ type AgentSpec struct {
 	Model            AgentModel        `json:"model"`
 	ToolkitIDs       []string          `json:"toolkit_ids"`
 	KnowledgeBaseIDs []string          `json:"knowledge_base_ids"`
+	Knowledge        AgentKnowledge    `json:"knowledge"`
 	Approval         AgentApproval     `json:"approval"`
 	CanAsk           bool              `json:"can_ask"`
 	Limits           AgentLimits       `json:"limits"`
@@ -61,6 +63,23 @@ type AgentModel struct {
 type AgentApproval struct {
 	Mode  string   `json:"mode"` // never, always or tools
 	Tools []string `json:"tools"`
+}
+
+// AgentKnowledge says how an agent searches its knowledge bases.
+type AgentKnowledge struct {
+	Mode   string `json:"mode"`   // hybrid, semantic or keyword; empty in agents of earlier versions: hybrid
+	Limit  int    `json:"limit"`  // passages of a search, 1 to 20; 0 in agents of earlier versions: 6
+	Always bool   `json:"always"` // the user's message is searched for before the first model call
+}
+
+// DefaultKnowledge is how an agent searches that does not say it.
+var DefaultKnowledge = AgentKnowledge{Mode: "hybrid", Limit: 6}
+
+// OrDefault fills in what an agent of an earlier version does not say.
+func (k AgentKnowledge) OrDefault() AgentKnowledge {
+	return AgentKnowledge{
+		Mode: cmp.Or(k.Mode, DefaultKnowledge.Mode), Limit: cmp.Or(k.Limit, DefaultKnowledge.Limit), Always: k.Always,
+	}
 }
 
 // AgentLimits bounds an agent's runs; nil takes the deployment's default.

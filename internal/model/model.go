@@ -120,6 +120,10 @@ const AskUser = "ask_user"
 // Search is the name of the tool with which a model searches the agent's knowledge bases; arguments: {"query"}.
 const Search = "search"
 
+// Passages is the name of the text beside a user's message that holds what was found for it, in the form of the
+// results of [Search].
+const Passages = "passages found in the knowledge bases"
+
 // ToolSpec describes a tool to the model.
 type ToolSpec struct {
 	Name        string

@@ -57,6 +57,11 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 			return model.Reply{}, err
 		}
 	}
+	if began == len(p.segments)-1 && len(s.calls) == 0 {
+		if list := sources(r.Messages); list != "" {
+			w.line("Sources: " + list)
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, err
 	}
@@ -239,6 +244,12 @@ func callsOf(directions []direction, round int) []model.Call {
 func resultLines(results []model.Result) []string {
 	lines := make([]string, 0, len(results))
 	for _, r := range results {
+		if found := passages(r.Text); r.Name == model.Search && r.Outcome == model.Succeeded && len(found) > 0 {
+			for _, p := range found {
+				lines = append(lines, r.Name+" → "+p.line())
+			}
+			continue
+		}
 		switch r.Outcome {
 		case model.Answered:
 			lines = append(lines, "Answer: "+r.Text)
@@ -251,6 +262,58 @@ func resultLines(results []model.Result) []string {
 		}
 	}
 	return lines
+}
+
+// passage is one that a search has found, as models are shown it.
+type passage struct {
+	N     int    `json:"n"`
+	State string `json:"state"` // why it is not shown; empty: it is
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// passages reads the output of a search: a line of JSON for each.
+func passages(output string) (list []passage) {
+	for line := range strings.SplitSeq(output, "\n") {
+		var p passage
+		if json.Unmarshal([]byte(line), &p) == nil && p.N > 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// told is how many characters of a passage the demo model repeats.
+const told = 80
+
+// line cites a passage.
+func (p passage) line() string {
+	if p.State != "" {
+		return fmt.Sprintf("[%d] (%s)", p.N, p.State)
+	}
+	text := []rune(p.Text)
+	one := strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
+	return fmt.Sprintf("[%d] %s: %s", p.N, one.Replace(p.Title), one.Replace(string(text[:min(len(text), told)])))
+}
+
+// sources cites the passages that came with the newest user message.
+func sources(messages []model.Message) string {
+	var list []string
+	for i, m := range messages {
+		if m.Role != model.User || cameWithAnswer(messages, i) {
+			continue
+		}
+		list = nil
+		for _, t := range m.Texts {
+			if t.Name != model.Passages {
+				continue
+			}
+			for _, p := range passages(t.Text) {
+				list = append(list, fmt.Sprintf("[%d]", p.N))
+			}
+		}
+	}
+	return strings.Join(list, " ")
 }
 
 // writer emits text and keeps all of it.

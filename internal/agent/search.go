@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"agentplatform/events"
+	"agentplatform/internal/citation"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// searchKnowledge is the tool with which a model searches the agent's knowledge bases.
+var searchKnowledge = model.ToolSpec{
+	Name: model.Search,
+	Description: "Searches the documents of the knowledge bases and returns numbered passages. Search before you " +
+		"answer what documents may say; search again, in other words, when the passages do not answer.",
+	Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,` +
+		`"maxLength":4000,"description":"what to look for, in words that the documents may use"}},` +
+		`"required":["query"],"additionalProperties":false}`),
+}
+
+// searchOffer is the tool for one call, whose step gets what is found.
+func (s *session) searchOffer(j *job) tool.Offer {
+	o := tool.Offer{
+		Spec: tool.Spec{Name: searchKnowledge.Name, Parameters: searchKnowledge.Parameters, RetrySafe: true},
+	}
+	o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
+		var arguments struct {
+			Query string `json:"query"`
+		}
+		if err := json.Unmarshal(i.Arguments, &arguments); err != nil {
+			return tool.Result{}, tool.Fail("%s%s", unfit, err)
+		}
+		found, tokens, err := s.Search(ctx, arguments.Query)
+		j.step.InputTokens = max(tokens, 0)
+		if err != nil || len(found) > 0 {
+			j.step.Found = found
+			return tool.Result{}, err
+		}
+		return tool.TextResult(citation.Passages(nil, nil)), nil
+	}
+	return o
+}
+
+// number gives what a search has found its numbers. Steps get theirs one after the other.
+func (s *session) number(step *record.Step) {
+	if step.Outcome != string(model.Succeeded) { // it ended too late
+		step.Found = nil
+	}
+	if step.Found != nil {
+		step.Found = citation.Numbered(s.steps, step.Found)
+	}
+}
+
+// outputOf is the result of a call as the model is shown it.
+func (s *session) outputOf(step record.Step) string {
+	if step.Found == nil {
+		return step.Output
+	}
+	return citation.Passages(step.Found, s.Hidden)
+}
+
+// firstSearch is the key of the search that is made before the model is asked. No call of a model has it.
+const firstSearch = "first"
+
+// searchFirst searches for the user's message before the first model call, where the agent wants that. The error is
+// that of ctx or Journal.
+func (s *session) searchFirst(ctx context.Context) error {
+	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.done(firstSearch) != nil {
+		return nil
+	}
+	query := []rune(strings.TrimSpace(s.Message.Text))
+	arguments, err := json.Marshal(map[string]string{"query": string(query[:min(len(query), maxQuery)])})
+	if err != nil || len(query) == 0 {
+		return err
+	}
+	j := &job{key: firstSearch, run: true, repeat: true, Call: record.Call{Name: model.Search}}
+	j.offer = s.searchOffer(j)
+	j.step = record.Step{
+		Index: s.next(), Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: firstSearch,
+		Name: model.Search, Arguments: arguments,
+	}
+	s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: kindOf(j.step.Name), Name: j.step.Name,
+		State: "started", Arguments: arguments})
+	if s.call(ctx, j); j.step.Outcome == "" {
+		return errors.Join(ctx.Err(), s.CheckLease())
+	}
+	return s.journalResults(ctx, []record.Step{j.step})
+}
+
+// maxQuery is how many characters of a message are searched for.
+const maxQuery = 4000
+
+// withPassages is the user's message with what was found for it before the first model call.
+func (s *session) withPassages(m model.Message) model.Message {
+	if first := s.done(firstSearch); first != nil {
+		m.Texts = append(slices.Clone(m.Texts), model.Text{Name: model.Passages, Text: s.outputOf(*first)})
+	}
+	return m
+}

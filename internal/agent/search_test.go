@@ -1,0 +1,135 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/citation"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+func finds(found ...record.Source) func(*agent.Task) {
+	return func(t *agent.Task) {
+		t.Search = func(context.Context, string) ([]record.Source, int64, error) { return found, 7, nil }
+	}
+}
+
+var swordfish = record.Source{Document: "d", Title: "Almanac", Text: "the swordfish sleeps"}
+
+func TestASearchIsJournalledAsWhatWasFound(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		calls("1", "search", `{"query":"fish"}`), says("It sleeps [1]."),
+	}}
+	s := newStage(m, finds(swordfish))
+	r := s.work(t)
+	assert.Equal(t, "It sleeps [1].", r.Answer.Text)
+	found := r.All[1]
+	assert.Equal(t, "succeeded", found.Outcome)
+	assert.Empty(t, found.Output)
+	require.Len(t, found.Found, 1)
+	assert.Equal(t, 1, found.Found[0].N)
+	assert.EqualValues(t, 7, found.InputTokens)
+	shown := m.shown[1].Messages
+	assert.Equal(t, `{"n":1,"title":"Almanac","text":"the swordfish sleeps"}`, shown[len(shown)-1].Results[0].Text)
+	assert.Contains(t, m.shown[0].Instructions, citation.Instructions)
+	assert.Equal(t, model.Search, m.shown[0].Tools[0].Name)
+}
+
+func TestAnAgentWithoutKnowledgeIsOfferedNoSearch(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		calls("1", "search", `{"query":"fish"}`), says("no"),
+	}}
+	r := newStage(m, nil).work(t)
+	assert.Equal(t, "no knowledge base", r.All[1].Output)
+	assert.Empty(t, m.shown[0].Tools)
+	assert.Empty(t, m.shown[0].Instructions)
+}
+
+func TestArgumentsOfASearchAreChecked(t *testing.T) {
+	for _, arguments := range []string{`{}`, `{"query":""}`, `{"query":1}`, `{"query":"a","limit":100}`} {
+		m := &script{says: []func(model.Request) (model.Reply, error){calls("1", "search", arguments), says("no")}}
+		r := newStage(m, finds(swordfish)).work(t)
+		assert.Equal(t, "failed", r.All[1].Outcome, arguments)
+		assert.Contains(t, r.All[1].Output, "the arguments do not fit", arguments)
+	}
+}
+
+func TestAFailedSearchIsToldOnlyWhereTheModelMayReadIt(t *testing.T) {
+	for told, err := range map[string]error{
+		"the embedding model cannot be reached": tool.Fail("the embedding model cannot be reached"),
+		"the tool could not be called":          errors.New("dial tcp 10.0.0.1: refused"),
+	} {
+		m := &script{says: []func(model.Request) (model.Reply, error){
+			calls("1", "search", `{"query":"a"}`), says("no"),
+		}}
+		s := newStage(m, func(t *agent.Task) {
+			t.Search = func(context.Context, string) ([]record.Source, int64, error) {
+				return []record.Source{swordfish}, 0, err
+			}
+		})
+		r := s.work(t)
+		assert.Equal(t, told, r.All[1].Output)
+		assert.Empty(t, r.All[1].Found)
+	}
+}
+
+func TestWhatItsSenderMayNotReadAnyMoreIsHiddenFromTheModel(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){says("It is gone.")}}
+	s := newStage(m, finds(swordfish))
+	found := swordfish
+	found.N = 1
+	s.task.Steps = []record.Step{
+		{Index: 0, Kind: record.ModelStep, Calls: []record.Call{
+			{ID: "0", Name: "search", Arguments: json.RawMessage(`{"query":"a"}`)},
+		}},
+		{Index: 1, Kind: record.ToolStep, CallID: "0-0", Name: "search", Outcome: "succeeded",
+			Found: []record.Source{found}},
+	}
+	s.task.Hidden = citation.Hidden{"d": citation.Restricted}
+	s.work(t)
+	shown := m.shown[0].Messages
+	assert.Equal(t, `{"n":1,"state":"restricted"}`, shown[len(shown)-1].Results[0].Text)
+}
+
+func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		calls("1", "search", `{"query":"more"}`), says("[1]"),
+	}}
+	var asked []string
+	s := newStage(m, func(t *agent.Task) {
+		t.Agent.Spec.Knowledge.Always = true
+		t.Search = func(_ context.Context, query string) ([]record.Source, int64, error) {
+			asked = append(asked, query)
+			return []record.Source{swordfish}, 0, nil
+		}
+	})
+	s.work(t)
+	assert.Equal(t, []string{"do it", "more"}, asked)
+	for _, request := range m.shown {
+		assert.Equal(t, []model.Text{{Name: model.Passages,
+			Text: `{"n":1,"title":"Almanac","text":"the swordfish sleeps"}`}}, request.Messages[0].Texts)
+	}
+	assert.Equal(t, "search", s.journal[0].Name, "journalled before the model is asked")
+
+	again := newStage(&script{says: m.says[1:]}, nil)
+	again.task.Steps, again.task.Search, again.task.Agent = s.journal[:1], s.task.Search, s.task.Agent
+	again.work(t)
+	assert.Len(t, asked, 2, "a later attempt does not search again")
+}
+
+func TestAMessageWithoutTextIsNotSearchedFor(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){says("what?")}}
+	s := newStage(m, func(t *agent.Task) {
+		t.Agent.Spec.Knowledge.Always, t.Message.Text = true, " \n"
+		t.Search = func(context.Context, string) ([]record.Source, int64, error) { panic("it was searched") }
+	})
+	assert.Equal(t, "what?", s.work(t).Answer.Text)
+}
