@@ -312,6 +312,9 @@ func (c *call) answer(ctx context.Context, task, chat, text string, decisions []
 // taskReply returns a task in its current state.
 func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
 	v, err := view.Of(ctx, c.Store, e)
+	if err == nil {
+		v, err = v.For(ctx, c.Intake.Tenants.Reads(c.who))
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -374,13 +377,17 @@ func (c *call) follow(run string) Reply {
 // otherParts are the parts of a result other than its text.
 func (c *call) otherParts(v view.Run) []part {
 	var result struct {
-		Output json.RawMessage  `json:"output"`
-		Files  []record.FileRef `json:"files"`
+		Output    json.RawMessage   `json:"output"`
+		Citations []json.RawMessage `json:"citations"`
+		Files     []record.FileRef  `json:"files"`
 	}
 	_ = json.Unmarshal(v.Result, &result)
 	var parts []part
 	if len(result.Output) > 0 && string(result.Output) != "null" {
 		parts = append(parts, part{Data: result.Output})
+	}
+	if len(result.Citations) > 0 {
+		parts = append(parts, part{Data: object{"citations": result.Citations}})
 	}
 	for _, f := range result.Files {
 		parts = append(parts, part{URL: c.URL + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})

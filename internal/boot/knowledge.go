@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/provider/reach"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/worker"
 )
 
 // ingester makes what ingests documents and searches them, over an index in the data folder.
@@ -50,4 +51,19 @@ func (l *Local) ingester(
 		},
 		Fetch: fetch, Log: l.log, Deadline: s.IngestDeadline, ProcessID: processID, Extract: extract.Document,
 	}, nil
+}
+
+// searcher searches knowledge bases for the senders of runs.
+func searcher(
+	tenants *tenant.Tenants, k *knowledge.Knowledge,
+) func(context.Context, worker.Sender, catalog.AgentSpec, string) ([]record.Source, int64, error) {
+	return func(
+		ctx context.Context, from worker.Sender, spec catalog.AgentSpec, query string,
+	) ([]record.Source, int64, error) {
+		p, err := tenants.Sender(ctx, from.Organization, from.User, from.APIKey)
+		if err != nil {
+			return nil, 0, err
+		}
+		return k.SearchFor(ctx, p, spec, query)
+	}
 }

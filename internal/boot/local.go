@@ -177,6 +177,10 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
 	}
 	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
+	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID)
+	if err != nil {
+		return err
+	}
 	work := &worker.Worker{
 		Executor: executor, Store: store, Known: store.Known(), Hub: live, Host: machine, Log: log, Lease: s.Lease,
 		PauseExpiry: s.PauseExpiry, Tick: pollEvery,
@@ -184,16 +188,13 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Loop: &agent.Loop{
 			Models: models, Host: machine,
 		},
-		Tools: toolkits, MayReach: tenants.SenderMayReach,
+		Tools: toolkits, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		Search: searcher(tenants, ingester.Knowledge),
 	}
 	hooks := &webhook.Sender{
 		Sealer: sealer,
 		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
-		ProcessID: executor.ProcessID, Tried: meter.tried,
-	}
-	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID)
-	if err != nil {
-		return err
+		ProcessID: executor.ProcessID, Tried: meter.tried, Reads: tenants.SenderReads,
 	}
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{Executor: executor, Store: store, Host: machine, Index: ingester.Index}

@@ -133,21 +133,26 @@ var allowed = []struct {
 		"reads what is stored, and knows nobody who stores it"},
 	{"internal/transition", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
 		"internal/timer", "the shell knows what it commits and what it sends"},
-	{"internal/view", "internal/catalog events internal/lifecycle internal/problem internal/record",
+	{"internal/citation", "internal/record", "knows what was found, not who may read it"},
+	{"internal/view", "internal/catalog internal/citation events internal/lifecycle internal/problem internal/record",
 		"public shapes are built from stored ones"},
-	{"internal/stream", "events internal/host internal/lifecycle internal/problem internal/record internal/table " +
+	{"internal/stream", "events internal/citation internal/host internal/lifecycle internal/problem " +
+		"internal/record internal/table " +
 		"internal/view", "streams show views of what is stored"},
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
-	{"internal/tenant", "internal/catalog internal/host internal/problem internal/record internal/schema " +
+	{"internal/tenant", "internal/catalog internal/citation internal/host internal/problem internal/record " +
+		"internal/schema " +
 		"internal/seal internal/strictjson", "who may do what, not what is done"},
 	{"internal/intake", "internal/catalog internal/host internal/lifecycle internal/transition internal/problem " +
 		"internal/record internal/strictjson internal/tenant internal/view",
 		"a use case imports no other that runs beside it"},
-	{"internal/agent", "internal/catalog events internal/host internal/lifecycle internal/model internal/record " +
+	{"internal/agent", "internal/catalog internal/citation events internal/host internal/lifecycle " +
+		"internal/model internal/record " +
 		"internal/schema internal/strictjson internal/tool", "the loop knows no lease and no store"},
-	{"internal/worker", "internal/catalog internal/agent internal/blob internal/extract internal/stream " +
+	{"internal/worker", "internal/catalog internal/citation internal/agent internal/blob internal/extract " +
+		"internal/stream " +
 		"internal/host internal/lifecycle internal/model internal/transition internal/problem internal/record " +
 		"internal/tool internal/view", "the worker drives the loop"},
 	{"internal/sweep", "events internal/catalog internal/host internal/ingestion internal/lifecycle " +
@@ -161,10 +166,11 @@ var allowed = []struct {
 		"internal/problem internal/record internal/words",
 		"works on what knowledge keeps, and is not asked by clients"},
 	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
-	{"internal/webhook", "internal/catalog events internal/egress internal/host internal/problem internal/record " +
-		"internal/seal",
+	{"internal/webhook", "internal/catalog internal/citation events internal/egress internal/host internal/problem " +
+		"internal/record internal/seal internal/view",
 		"a use case imports no other"},
-	{"internal/mcpserver", "internal/catalog internal/stream internal/host internal/intake internal/lifecycle " +
+	{"internal/mcpserver", "internal/catalog internal/citation internal/stream internal/host " +
+		"internal/intake internal/lifecycle " +
 		"internal/problem internal/record internal/tenant internal/tool internal/view", "it knows runs as clients do"},
 	{"internal/a2aserver", "internal/catalog events internal/stream internal/host internal/intake internal/lifecycle " +
 		"internal/problem internal/record internal/strictjson internal/tenant internal/view",
@@ -202,7 +208,7 @@ var allowed = []struct {
 	{"internal/httpapi/reports", "events internal/httpapi internal/record internal/tenant", "only reads"},
 	{
 		"internal/httpapi/runs",
-		"events internal/egress internal/stream internal/files internal/host internal/httpapi " +
+		"events internal/citation internal/egress internal/stream internal/files internal/host internal/httpapi " +
 			"internal/intake internal/lifecycle internal/problem internal/record internal/tenant " +
 			"internal/view internal/webhook",
 		"the operations of an area use its use cases",

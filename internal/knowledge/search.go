@@ -24,12 +24,14 @@ import (
 
 // Question is what is searched for.
 type Question struct {
-	Query    string   // 1 to 4,000 characters
-	Bases    []string // nil: all that may be read
-	Mode     ranking.Mode
-	Limit    int // hits
-	Filter   Filter
-	MinScore float64
+	Query string   // 1 to 4,000 characters
+	Bases []string // nil: all that may be read
+	// OnlyReadable leaves out named bases that are gone or may not be read, instead of refusing them.
+	OnlyReadable bool
+	Mode         ranking.Mode
+	Limit        int // hits
+	Filter       Filter
+	MinScore     float64
 }
 
 // Limits of a search.
@@ -60,6 +62,7 @@ type Found struct {
 	Mode     ranking.Mode
 	Degraded []catalog.EmbeddingModel // those that did not answer, so that their bases were searched by words alone
 	Models   int                      // of the bases that were searched
+	Tokens   int64                    // that the models counted
 }
 
 func (q Question) check() error {
@@ -96,7 +99,7 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 	if err := q.check(); err != nil {
 		return found, err
 	}
-	bases, err := k.asked(ctx, p, q.Bases)
+	bases, err := k.asked(ctx, p, q.Bases, q.OnlyReadable)
 	if err != nil || len(bases) == 0 || q.Filter.DocumentIDs != nil && len(q.Filter.DocumentIDs) == 0 {
 		return found, err
 	}
@@ -114,11 +117,14 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 
 // asked returns the bases that a question is about, by id.
 func (k *Knowledge) asked(
-	ctx context.Context, p tenant.Principal, ids []string,
+	ctx context.Context, p tenant.Principal, ids []string, onlyReadable bool,
 ) (map[string]catalog.KnowledgeBase, error) {
 	bases := map[string]catalog.KnowledgeBase{}
 	for _, id := range ids {
 		b, err := k.Base(ctx, p, id)
+		if onlyReadable && (problem.Is(err, "not_found") || problem.Is(err, "insufficient_permission")) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -160,6 +166,7 @@ type ask struct {
 	model       catalog.EmbeddingModel
 	collections []string
 	vector      []float32
+	tokens      int64
 }
 
 // prepare analyses the query and asks the embedding models for its vectors.
@@ -185,6 +192,7 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	}
 	s.vectors(ctx)
 	for _, a := range s.asks {
+		found.Tokens += a.tokens
 		if a.vector == nil {
 			found.Degraded = append(found.Degraded, a.model)
 		}
@@ -205,7 +213,7 @@ func (s *search) vectors(ctx context.Context) {
 		waits = append(waits, s.Host.Go(func() {
 			reply, err := s.Models.Embed(ctx, a.model, embedding.ForQuery, []string{s.q.Query})
 			if err == nil {
-				a.vector = reply.Vectors[0]
+				a.vector, a.tokens = reply.Vectors[0], reply.Tokens
 			}
 		}))
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -128,13 +129,14 @@ type getRunInput struct {
 
 // result is the structured result of a call.
 type result struct {
-	RunID      string `json:"run_id"`
-	ChatID     string `json:"chat_id"`
-	Status     string `json:"status"`
-	Answer     string `json:"answer,omitempty"`
-	Output     any    `json:"output,omitempty"`
-	Interrupts []any  `json:"interrupts,omitempty"`
-	Error      string `json:"error,omitempty"`
+	RunID      string              `json:"run_id"`
+	ChatID     string              `json:"chat_id"`
+	Status     string              `json:"status"`
+	Answer     string              `json:"answer,omitempty"`
+	Output     any                 `json:"output,omitempty"`
+	Citations  []citation.Citation `json:"citations,omitempty"`
+	Interrupts []any               `json:"interrupts,omitempty"`
+	Error      string              `json:"error,omitempty"`
 }
 
 func (s *Server) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
@@ -258,6 +260,9 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp
 		return refused(err)
 	}
 	v, err := view.Of(ctx, s.Store, e)
+	if err == nil {
+		v, err = v.For(ctx, s.Intake.Tenants.Reads(p))
+	}
 	if err != nil {
 		return refused(err)
 	}
@@ -266,13 +271,14 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp
 	switch e.Value.Status {
 	case lifecycle.Completed:
 		var result struct {
-			Answer string `json:"answer"`
-			Output any    `json:"output"`
+			Answer    string              `json:"answer"`
+			Output    any                 `json:"output"`
+			Citations []citation.Citation `json:"citations"`
 		}
 		if err := json.Unmarshal(v.Result, &result); err != nil {
 			return refused(err)
 		}
-		t.Answer, t.Output, text = result.Answer, result.Output, result.Answer
+		t.Answer, t.Output, t.Citations, text = result.Answer, result.Output, result.Citations, result.Answer
 	case lifecycle.AwaitingInput:
 		var prompts []string
 		for _, i := range v.Interrupts {

@@ -511,6 +511,10 @@ func (c *client) watch(a *actor) {
 		right, ended := d.tenants.RightTo(p, e.Value.Agent), false
 		var last stream.Event
 		err = d.hub.Follow(ctx, d.store, c.who.Scope(), run, 15*time.Second, func(e stream.Event) error {
+			e, err := e.For(ctx, d.tenants.Reads(p))
+			if err != nil {
+				return err
+			}
 			if c.powers != nil {
 				if ended = !right.Lasts(ctx); ended {
 					return stream.ErrStop

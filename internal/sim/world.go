@@ -278,7 +278,7 @@ func (w *world) deploy(name string) {
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},
-		Tools: box, MayReach: tenants.SenderMayReach,
+		Tools: box, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
 	}
 	if w.server != nil {
 		d.worker.Tools = opener{d.toolkits, w.server}

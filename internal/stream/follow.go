@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -25,6 +26,17 @@ type Event struct {
 	Interrupts *[]events.Interrupt `json:"interrupts,omitempty"`
 	Step       *events.StepEvent   `json:"step,omitempty"`
 	Parked     *view.Parked        `json:"parked,omitempty"`
+}
+
+// For is an event for a reader, with the result of its run, if it has one, as the reader may see it now. Its error is
+// the reader's.
+func (e Event) For(ctx context.Context, reader citation.Reader) (Event, error) {
+	if e.Run == nil {
+		return e, nil
+	}
+	v, err := e.Run.For(ctx, reader)
+	e.Run = &v
+	return e, err
 }
 
 // The names of events.
@@ -57,7 +69,8 @@ type follower struct {
 	parked map[string]view.Parked
 }
 
-// Follow streams a run to sink: an init event, the changes as they happen, and done at the end. After idle without an
+// Follow streams a run to sink: an init event, the changes as they happen, and done at the end. Each event is for any
+// reader; [Event.For] makes it one for a certain reader. After idle without an
 // event it sends a heartbeat.
 //
 // It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the

@@ -115,7 +115,7 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 	var reachable func(string) (bool, error)
 	return func(agent string) (bool, error) {
 		if reachable == nil {
-			p, err := t.sender(ctx, organization, user, key)
+			p, err := t.Sender(ctx, organization, user, key)
 			if err != nil {
 				return false, err
 			}
@@ -125,9 +125,9 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 	}
 }
 
-// sender is the principal that sent a run: without groups when the user no longer exists, without a level when the key
+// Sender is the principal that sent a run: without groups when the user no longer exists, without a level when the key
 // no longer exists.
-func (t *Tenants) sender(ctx context.Context, organization, user, key string) (Principal, error) {
+func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
 	p := Principal{Organization: catalog.Organization{ID: organization}}
 	u, err := record.Resource[catalog.User](ctx, t.known, scope, user)

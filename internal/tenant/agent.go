@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +29,8 @@ const (
 	maxAddress      = 2048 // bytes
 	maxApproval     = 2000 // tools
 	maxToolkits     = 100
+	maxBases        = 20
+	maxPassages     = 20
 	maxMetadata     = 16 // members
 	maxMetadataName = 64
 	maxMetadataText = 1024
@@ -43,6 +46,7 @@ func (t *Tenants) DefaultSpec(organization string) catalog.AgentSpec {
 		Model:            catalog.AgentModel{Provider: "demo"},
 		ToolkitIDs:       []string{catalog.BuiltinToolkit(organization)},
 		KnowledgeBaseIDs: []string{},
+		Knowledge:        catalog.DefaultKnowledge,
 		Approval:         catalog.AgentApproval{Mode: "never", Tools: []string{}},
 		CanAsk:           true,
 		GroupIDs:         []string{},
@@ -74,12 +78,12 @@ func (t *Tenants) checkSpec(
 			return err
 		}
 	}
-	for i, id := range s.KnowledgeBaseIDs {
-		return missing("body.knowledge_base_ids", i, "knowledge base", id)
-	}
 	var kept catalog.AgentSpec
 	if before != nil {
 		kept = *before
+	}
+	if err := t.checkKnowledge(ctx, organization, kept, s); err != nil {
+		return err
 	}
 	if err := t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
 		return err
@@ -116,6 +120,36 @@ func (t *Tenants) checkSpec(
 		return problem.InvalidField("body.limits.max_steps", "must be between 1 and 1000")
 	}
 	return checkWhole(s)
+}
+
+// checkKnowledge checks which knowledge bases a spec names and how they are searched. A base that it named before may
+// have been deleted since. The error is a problem of kind Invalid, or the store's.
+func (t *Tenants) checkKnowledge(
+	ctx context.Context, organization string, before catalog.AgentSpec, s *catalog.AgentSpec,
+) error {
+	if len(s.KnowledgeBaseIDs) > maxBases {
+		return problem.InvalidField("body.knowledge_base_ids", "must be at most %d", maxBases)
+	}
+	for i, id := range s.KnowledgeBaseIDs {
+		if slices.Contains(before.KnowledgeBaseIDs, id) {
+			continue
+		}
+		if err := there[catalog.KnowledgeBase](ctx, t.store, organization, id); refuses(err) {
+			return missing("body.knowledge_base_ids", i, "knowledge base", id)
+		} else if err != nil {
+			return err
+		}
+	}
+	s.Knowledge = s.Knowledge.OrDefault()
+	switch s.Knowledge.Mode {
+	case "hybrid", "semantic", "keyword":
+	default:
+		return problem.InvalidField("body.knowledge.mode", "must be hybrid, semantic or keyword")
+	}
+	if n := s.Knowledge.Limit; n < 1 || n > maxPassages {
+		return problem.InvalidField("body.knowledge.limit", "must be between 1 and %d", maxPassages)
+	}
+	return nil
 }
 
 // checkBounds checks lengths and ranges of a spec's fields; the error is a problem of kind Invalid.

@@ -1,7 +1,7 @@
 // Package view is the representation of a run that clients see: the public shapes of the specification, built from
 // what is stored.
 //
-// It must not know HTTP. It imports record, lifecycle, problem and events.
+// It must not know HTTP. It imports record, citation, lifecycle, problem and events.
 package view
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -30,7 +31,7 @@ type Run struct {
 	Status          string             `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
 	Interrupts      []events.Interrupt `json:"interrupts" doc:"pending requests for human input"`
 	Error           *string            `json:"error"`
-	Result          json.RawMessage    `json:"result"`
+	Result          json.RawMessage    `json:"result"` // null before [Run.For]
 	Usage           Usage              `json:"usage"`
 	Parked          []Parked           `json:"parked"`
 	Attempt         int                `json:"attempt" doc:"how often a worker has claimed the run; 0 before the first"`
@@ -46,6 +47,8 @@ type Run struct {
 	CancelReason    *string            `json:"cancel_reason"`
 	DecidedBy       *string            `json:"decided_by"`
 	Metadata        map[string]string  `json:"metadata"`
+
+	stored json.RawMessage // the result with all that it quotes
 }
 
 // Usage is what a run has consumed.
@@ -84,7 +87,8 @@ func UsageOf(r lifecycle.Run) Usage {
 	}
 }
 
-// Of reads what belongs to a run and builds its public representation. The error is one of the store.
+// Of reads what belongs to a run and builds its public representation, without the result: what that quotes is not for
+// everybody, so [Run.For] adds it. The error is one of the store.
 func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	r := e.Value
 	v := Run{
@@ -101,11 +105,9 @@ func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	if v.Interrupts, err = Interrupts(ctx, s, r); err != nil {
 		return v, err
 	}
-	if v.Result, err = s.Output(ctx, r); err != nil {
+	v.Result = json.RawMessage("null")
+	if v.stored, err = s.Output(ctx, r); err != nil {
 		return v, err
-	}
-	if v.Result == nil {
-		v.Result = json.RawMessage("null")
 	}
 	in, err := s.Input(ctx, r)
 	if err != nil {
@@ -115,6 +117,16 @@ func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 		v.Metadata = in.Metadata
 	}
 	v.Parked, err = ParkedOf(ctx, s, r)
+	return v, err
+}
+
+// For is the representation for a reader: with the result, as the reader may see it now. Its error is the reader's.
+func (v Run) For(ctx context.Context, reader citation.Reader) (Run, error) {
+	if v.stored == nil {
+		return v, nil
+	}
+	var err error
+	v.Result, err = Rendered(ctx, v.stored, reader)
 	return v, err
 }
 

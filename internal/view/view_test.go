@@ -69,8 +69,7 @@ func TestARunOfEachStatusShowsWhatItHasAndNullForTheRest(t *testing.T) {
 			w.pause(r, 1, "Which city?")
 			e := w.store(r)
 			w.commit(func(tx *record.Tx) { e = tx.PutRun(e) }) // written twice: its version is 2
-			v, err := view.Of(t.Context(), w.Store, e)
-			require.NoError(t, err)
+			v := w.seen(e)
 			want := object{
 				"run_id": id(0), "chat_id": "c", "agent_id": "a", "agent_version": 3.0, "user_id": "u",
 				"api_key_id": "k", "turn": 5.0, "version": 2.0, "status": string(status), "interrupts": []any{},
@@ -110,12 +109,10 @@ func TestALargeResultInputOrQuestionIsShownWhole(t *testing.T) {
 			w.pause(waiting, 1, large)
 			require.Len(t, w.blobs.Keys(), c.blobs)
 
-			v, err := view.Of(t.Context(), w.Store, w.store(completed))
-			require.NoError(t, err)
+			v := w.seen(w.store(completed))
 			assert.JSONEq(t, `{"answer":"`+large+`"}`, string(v.Result))
 			assert.Equal(t, map[string]string{"order": "7"}, v.Metadata)
-			v, err = view.Of(t.Context(), w.Store, w.store(waiting))
-			require.NoError(t, err)
+			v = w.seen(w.store(waiting))
 			require.Len(t, v.Interrupts, 1)
 			assert.Equal(t, large, v.Interrupts[0].Prompt)
 		})

@@ -13,11 +13,13 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/view"
 )
 
 // noon is not in UTC and finer than a millisecond, so that a view has something to convert.
@@ -143,6 +145,19 @@ func (w *world) agent(id string, removed bool, groups ...string) {
 		}
 	})
 }
+
+// seen is a run as somebody sees it who may read all documents.
+func (w world) seen(e record.RunEntity) view.Run {
+	w.t.Helper()
+	v, err := view.Of(w.t.Context(), w.Store, e)
+	require.NoError(w.t, err)
+	v, err = v.For(w.t.Context(), all)
+	require.NoError(w.t, err)
+	return v
+}
+
+// all may read all documents.
+func all(context.Context, []string) (citation.Hidden, error) { return nil, nil }
 
 type object = map[string]any
 

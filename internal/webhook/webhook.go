@@ -4,7 +4,7 @@
 // item, posts, and stores the outcome. A receiver that keeps failing is retried with back-off; it cannot affect the
 // run.
 //
-// It imports record, events, egress, seal, problem, host and the standard-webhooks library.
+// It imports record, view, citation, events, egress, seal, problem, host and the standard-webhooks library.
 package webhook
 
 import (
@@ -30,11 +30,13 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
+	"agentplatform/internal/view"
 )
 
 // The rules of delivery (docs/guarantees.md).
@@ -64,6 +66,8 @@ type Sender struct {
 	Log    *slog.Logger
 	Secret string // for organizations without one of their own
 	Sealer seal.Sealer
+	// Reads returns what tells which documents the sender of a run may not read now.
+	Reads func(organization, user, key string) citation.Reader
 	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
 	// empty.
 	ProcessID string
@@ -257,7 +261,7 @@ func (s *Sender) try(ctx context.Context, h record.Delivery) (o outcome) {
 	began := s.Host.Elapsed()
 	o.At = s.Host.Now()
 	defer func() { o.LatencyMS = (s.Host.Elapsed() - began).Milliseconds() }()
-	body, err := s.Store.DeliveryBody(ctx, h)
+	body, err := s.body(ctx, h)
 	if err != nil {
 		o.Error = "the body could not be read"
 		return o
@@ -312,6 +316,28 @@ func (s *Sender) post(ctx context.Context, h record.Delivery, body []byte, secre
 	}
 	response.Body = &closing{response.Body, cancel}
 	return response, nil
+}
+
+// body is what a delivery tells: of the documents that a result quotes, what the run's sender may read now.
+func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
+	stored, err := s.Store.DeliveryBody(ctx, h)
+	if err != nil || !view.Quotes(stored) {
+		return stored, err
+	}
+	run, err := s.Store.Run(ctx, record.System(), h.RunID)
+	if err != nil {
+		return nil, err
+	}
+	var told events.Webhook
+	if err := json.Unmarshal(stored, &told); err != nil {
+		return nil, err
+	}
+	r := run.Value
+	told.Result, err = view.Rendered(ctx, told.Result, s.Reads(r.Organization, r.User, r.APIKey))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(told)
 }
 
 // closing cancels the try's context when the body is closed.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -20,7 +21,6 @@ import (
 	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/view"
-	"agentplatform/internal/worker"
 )
 
 // The usage of a run is that of its model calls and of the tool calls made; its result lists those calls and the
@@ -73,14 +73,14 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 		assert.EqualValues(t, 2000, r.ActiveMS, "no pause is active time")
 		result, none := s.result(run), json.RawMessage(`{}`)
 		require.Len(t, result.Files, 1)
-		assert.Equal(t, worker.Result{
+		assert.Equal(t, view.Result{
 			RunID:        run,
 			ChatID:       "c",
 			Answer:       "Well. done",
-			Citations:    []string{},
+			Citations:    []citation.Citation{},
 			FinishReason: "stop",
 			Files:        result.Files,
-			Steps: []worker.ResultStep{
+			Steps: []view.ResultStep{
 				{Name: "draw", Arguments: none, Outcome: "succeeded", Output: "drawn\n" + kept},
 				{Name: "look", Arguments: none, Outcome: "succeeded", Output: "seen"},
 				{Name: "bad", Arguments: none, Outcome: "failed", Output: "no luck"},

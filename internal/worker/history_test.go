@@ -18,6 +18,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/view"
 )
 
 // turn is a run of a chat when the next one begins.
@@ -51,7 +52,7 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 		}
 		tx := store.Begin(spec.RunID)
 		if turn.status == lifecycle.Completed && !turn.removed {
-			result, err := json.Marshal(Result{Answer: turn.answer})
+			result, err := json.Marshal(view.Result{Answer: turn.answer})
 			require.NoError(t, err)
 			tx.SetOutput(t.Context(), &r, result)
 			if r.Outside = r.Outside || turn.forgotten; turn.forgotten {

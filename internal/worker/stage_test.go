@@ -30,6 +30,7 @@ import (
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/transition"
+	"agentplatform/internal/view"
 	"agentplatform/internal/worker"
 )
 
@@ -266,11 +267,11 @@ func (s *stage) journal(run string) []record.Step {
 }
 
 // result reads the answer object of a completed run.
-func (s *stage) result(run string) worker.Result {
+func (s *stage) result(run string) view.Result {
 	s.Helper()
 	output, err := s.store.Output(s.Context(), s.run(run))
 	require.NoError(s, err)
-	var r worker.Result
+	var r view.Result
 	require.NoError(s, json.Unmarshal(output, &r))
 	return r
 }

@@ -21,6 +21,7 @@ import (
 
 	"agentplatform/internal/agent"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -45,6 +46,10 @@ type Worker struct {
 	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may reach an
 	// agent.
 	MayReach func(ctx context.Context, organization, user, key string) func(agent string) (bool, error)
+	// Reads returns what tells which documents the sender of a run may not read now.
+	Reads func(organization, user, key string) citation.Reader
+	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are none.
+	Search func(ctx context.Context, s Sender, spec catalog.AgentSpec, query string) ([]record.Source, int64, error)
 
 	Host  host.Host
 	Log   *slog.Logger
@@ -58,6 +63,9 @@ type Worker struct {
 	// HandOverAfter is how long an attempt may last in this process before it hands the run over; 0: no limit.
 	HandOverAfter time.Duration
 }
+
+// Sender is who sent a run: its rights are those of the user with the key, as both are now.
+type Sender struct{ Organization, User, APIKey string }
 
 // Tools opens the tools of an agent's toolkits. An error is temporary: the run is retried.
 type Tools interface {
@@ -303,6 +311,9 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			return agent.Result{}, err
 		}
 	}
+	if err = a.knowledge(ctx, run, &t); err != nil {
+		return agent.Result{}, err
+	}
 	if run.Pause > 0 {
 		if t.Pauses, t.Decided, err = a.Store.Pauses(ctx, a.id); err != nil {
 			return agent.Result{}, err
@@ -326,6 +337,24 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	a.background(func() { live.Run(stopped, a.Tick) })
 	t.Output = live
 	return a.Loop.Work(ctx, t)
+}
+
+// knowledge lets a task search the agent's knowledge bases, and hides what the run found before and its sender may not
+// read any more.
+func (a *attempt) knowledge(ctx context.Context, run record.Run, t *agent.Task) (err error) {
+	if found := citation.Documents(t.Steps); len(found) > 0 {
+		t.Hidden, err = a.Reads(run.Organization, run.User, run.APIKey)(ctx, found)
+	}
+	if a.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
+		t.Search = func(ctx context.Context, query string) ([]record.Source, int64, error) {
+			found, tokens, err := a.Search(ctx, Sender{run.Organization, run.User, run.APIKey}, t.Agent.Spec, query)
+			if p, is := problem.As(err); is {
+				err = tool.Fail("%s", p.Message)
+			}
+			return found, tokens, err
+		}
+	}
+	return err
 }
 
 // prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent; its run
@@ -461,6 +490,7 @@ func (a *attempt) count(steps []record.Step) {
 			a.usage.OutputTokens += s.OutputTokens
 		case s.Kind == record.ToolStep && (s.Outcome == string(model.Succeeded) || s.Outcome == string(model.Failed)):
 			a.usage.ToolCalls++
+			a.usage.InputTokens += s.InputTokens // of a search: those of its embedding
 		}
 	}
 }
@@ -539,39 +569,18 @@ func (a *attempt) ending(r agent.Result) func(lifecycle.Work) transition.Change 
 	}
 }
 
-// Result is the answer object of a completed run. Its JSON is stored and is what clients get.
-type Result struct {
-	RunID        string           `json:"run_id"`
-	ChatID       string           `json:"chat_id"`
-	Answer       string           `json:"answer"`
-	Output       json.RawMessage  `json:"output,omitempty"` // the value, if the agent's answers are structured
-	Citations    []string         `json:"citations"`
-	Files        []record.FileRef `json:"files"`
-	Steps        []ResultStep     `json:"steps"`
-	Usage        view.Usage       `json:"usage"`
-	FinishReason string           `json:"finish_reason"`
-}
-
-// ResultStep is a tool call in a [Result].
-type ResultStep struct {
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-	Outcome   string          `json:"outcome"`
-	Output    string          `json:"output"`
-}
-
 func (a *attempt) result(w lifecycle.Work, answer agent.Answer, steps []record.Step) json.RawMessage {
-	r := Result{
+	r := view.Result{
 		RunID: a.id, ChatID: a.current().Value.Chat, Answer: answer.Text, Output: answer.Output,
-		Citations: []string{}, Files: []record.FileRef{},
-		Steps: []ResultStep{}, FinishReason: answer.Finish,
+		Citations: citation.Cited(answer.Text, citation.All(steps)), Files: []record.FileRef{},
+		Steps: []view.ResultStep{}, FinishReason: answer.Finish,
 		Usage: view.UsageOf(lifecycle.Run{Usage: w.Usage, ActiveMS: w.Active.Milliseconds()}),
 	}
 	for _, s := range steps {
 		r.Files = append(r.Files, s.Files...)
 		if s.Kind == record.ToolStep && s.Outcome != string(model.Answered) {
-			r.Steps = append(r.Steps, ResultStep{Name: s.Name, Arguments: s.Arguments, Outcome: s.Outcome,
-				Output: s.Output})
+			r.Steps = append(r.Steps, view.ResultStep{Name: s.Name, Arguments: s.Arguments, Outcome: s.Outcome,
+				Output: s.Output, Found: s.Found})
 		}
 	}
 	b, err := json.Marshal(r)

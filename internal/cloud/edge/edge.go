@@ -47,7 +47,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		Files:  &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
 		Webhooks: &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
-			Sealer: p.Sealer,
+			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,

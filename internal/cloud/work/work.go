@@ -39,6 +39,6 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		Lease:       p.Settings.Lease,
 		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
-		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach,
+		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
 	}, nil
 }

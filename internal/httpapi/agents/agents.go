@@ -75,8 +75,13 @@ type agentBody struct {
 		MaxTokens   *int     `json:"max_tokens,omitempty" nullable:"true" minimum:"1"`
 	} `json:"model,omitempty"`
 	ToolkitIDs       *[]string `json:"toolkit_ids,omitempty" doc:"the built-in toolkit by default"`
-	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty"`
-	Approval         *struct {
+	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20, which runs search with the rights of their user"`
+	Knowledge        *struct {
+		Mode   *string `json:"mode,omitempty" enum:"hybrid,semantic,keyword" doc:"hybrid, unless told"`
+		Limit  *int    `json:"limit,omitempty" minimum:"1" maximum:"20" doc:"passages of a search; 6, unless told"`
+		Always *bool   `json:"always,omitempty" doc:"the user's message is searched for before the first model call; else the model decides, by a tool"`
+	} `json:"knowledge,omitempty" doc:"how the knowledge bases are searched"`
+	Approval *struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
 		Tools *[]string `json:"tools,omitempty"`
 	} `json:"approval,omitempty" doc:"which tool calls need a human's approval"`
@@ -117,6 +122,7 @@ func viewAgent(a catalog.Agent) agentView {
 		CreatedAt:      events.Time(a.CreatedAt),
 		UpdatedAt:      events.Time(a.UpdatedAt),
 	}
+	v.Knowledge = v.Knowledge.OrDefault()
 	for _, list := range []*[]string{
 		&v.ToolkitIDs, &v.KnowledgeBaseIDs, &v.GroupIDs, &v.ApproverGroupIDs, &v.Approval.Tools,
 	} {

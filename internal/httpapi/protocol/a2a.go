@@ -81,10 +81,15 @@ func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi
 	if err != nil {
 		return err
 	}
+	reads := h.Tenants.Reads(c.Principal)
 	follow := func(ctx context.Context, out *httpapi.Sink) error {
 		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
 			if e.Event == stream.Heartbeat {
 				return out.Heartbeat()
+			}
+			e, err := e.For(ctx, reads)
+			if err != nil {
+				return err
 			}
 			messages, last := reply.Translate(e)
 			for _, m := range messages {

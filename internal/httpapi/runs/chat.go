@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentplatform/internal/citation"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -37,17 +38,17 @@ type chatFields struct {
 
 // completed documents the 200 answer of a run that ended within the window.
 type completed struct {
-	RunID        string            `json:"run_id"`
-	ChatID       string            `json:"chat_id"`
-	AgentID      string            `json:"agent_id"`
-	UsageStatus  string            `json:"usage_status" enum:"billed"`
-	Answer       string            `json:"answer"`
-	Output       json.RawMessage   `json:"output,omitempty" doc:"of an agent with an output_schema"`
-	Citations    []any             `json:"citations"`
-	Files        []record.FileRef  `json:"files"`
-	Steps        []json.RawMessage `json:"steps"`
-	Usage        view.Usage        `json:"usage"`
-	FinishReason string            `json:"finish_reason"`
+	RunID        string              `json:"run_id"`
+	ChatID       string              `json:"chat_id"`
+	AgentID      string              `json:"agent_id"`
+	UsageStatus  string              `json:"usage_status" enum:"billed"`
+	Answer       string              `json:"answer"`
+	Output       json.RawMessage     `json:"output,omitempty" doc:"of an agent with an output_schema"`
+	Citations    []citation.Citation `json:"citations"`
+	Files        []record.FileRef    `json:"files"`
+	Steps        []json.RawMessage   `json:"steps"`
+	Usage        view.Usage          `json:"usage"`
+	FinishReason string              `json:"finish_reason"`
 }
 
 func (h *handlers) chatRoutes() {
@@ -163,7 +164,7 @@ func (h *handlers) waitAndAnswer(
 	}
 	switch r.Status {
 	case lifecycle.Completed:
-		return h.completed(ctx, w, r)
+		return h.completed(ctx, w, p, r)
 	case lifecycle.Cancelled:
 		return httpapi.WriteJSON(
 			w, http.StatusOK, map[string]string{"run_id": r.ID(), "status": string(r.Status), "agent_id": r.Agent},
@@ -195,9 +196,9 @@ func (h *handlers) wait(
 	return e, err
 }
 
-// completed writes the result as it is stored, with the two members that the chat's answer has beyond it.
-func (h *handlers) completed(ctx context.Context, w http.ResponseWriter, r record.Run) error {
-	result, err := h.Store.Output(ctx, r)
+// completed writes the result with the two members that the chat's answer has beyond it.
+func (h *handlers) completed(ctx context.Context, w http.ResponseWriter, p tenant.Principal, r record.Run) error {
+	result, err := view.ResultOf(ctx, h.Store, r, h.Tenants.Reads(p))
 	if err != nil {
 		return err
 	}

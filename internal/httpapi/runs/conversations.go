@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"agentplatform/events"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -165,7 +166,7 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 	}
 	room := httpapi.Page{}
 	for _, e := range rows {
-		v, err := view.Of(ctx, h.Store, e)
+		v, err := h.shown(ctx, p, e)
 		if err != nil {
 			return nil, err
 		}
@@ -207,13 +208,14 @@ func (h *handlers) activeOf(
 }
 
 type messageView struct {
-	Role      string           `json:"role" enum:"user,assistant"`
-	Content   string           `json:"content"`
-	RunID     string           `json:"run_id"`
-	Turn      int              `json:"turn"`
-	Status    string           `json:"status" doc:"of the run"`
-	Files     []record.FileRef `json:"files"`
-	CreatedAt string           `json:"created_at"`
+	Role      string              `json:"role" enum:"user,assistant"`
+	Content   string              `json:"content"`
+	RunID     string              `json:"run_id"`
+	Turn      int                 `json:"turn"`
+	Status    string              `json:"status" doc:"of the run"`
+	Files     []record.FileRef    `json:"files"`
+	Citations []citation.Citation `json:"citations" doc:"what an answer cites"`
+	CreatedAt string              `json:"created_at"`
 }
 
 type messageList struct {
@@ -248,7 +250,7 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 		return nil, err
 	}
 	list, room := messageList{Messages: []messageView{}}, httpapi.Page{}
-	reachable := h.Tenants.Reachable(ctx, p)
+	reachable, reads := h.Tenants.Reachable(ctx, p), h.Tenants.Reads(p)
 	for _, e := range runs {
 		may, err := reachable(e.Value.Agent)
 		if err != nil {
@@ -257,7 +259,7 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 		if !may {
 			continue
 		}
-		both, err := h.messagesOf(ctx, e.Value)
+		both, err := h.messagesOf(ctx, e.Value, reads)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +286,7 @@ func placeInChat(turn int, role string) *string {
 	return httpapi.EncodeCursor(fmt.Sprintf("%d/%s", turn, role))
 }
 
-func (h *handlers) messagesOf(ctx context.Context, r record.Run) ([]messageView, error) {
+func (h *handlers) messagesOf(ctx context.Context, r record.Run, reads citation.Reader) ([]messageView, error) {
 	in, err := h.Store.Input(ctx, r)
 	if err != nil {
 		return nil, err
@@ -296,6 +298,7 @@ func (h *handlers) messagesOf(ctx context.Context, r record.Run) ([]messageView,
 		Turn:      r.Turn,
 		Status:    string(r.Status),
 		Files:     in.Files,
+		Citations: []citation.Citation{},
 		CreatedAt: events.Time(r.CreatedAt),
 	}
 	if r.Pause > 0 { // files may have come with answers
@@ -313,17 +316,15 @@ func (h *handlers) messagesOf(ctx context.Context, r record.Run) ([]messageView,
 		m.Files = []record.FileRef{}
 	}
 	both := []messageView{m}
-	out, err := h.Store.Output(ctx, r)
+	out, err := view.ResultOf(ctx, h.Store, r, reads)
 	if err != nil || out == nil {
 		return both, err
 	}
-	var result struct {
-		Answer string           `json:"answer"`
-		Files  []record.FileRef `json:"files"`
-	}
+	var result view.Result
 	if err := json.Unmarshal(out, &result); err != nil {
 		return nil, err
 	}
 	m.Role, m.Content, m.Files, m.CreatedAt = "assistant", result.Answer, result.Files, events.Time(r.FinishedAt)
+	m.Citations = result.Citations
 	return append(both, m), nil
 }

@@ -77,7 +77,7 @@ func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct 
 			if err != nil {
 				return nil, err
 			}
-			v, err := view.Of(ctx, h.Store, live)
+			v, err := h.shown(ctx, p, live)
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +153,7 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 		if err != nil {
 			return nil, err
 		}
-		v, err := view.Of(ctx, h.Store, after)
+		v, err := h.shown(ctx, p, after)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
@@ -103,7 +104,7 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 			return nil, err
 		}
 	}
-	seen, err := h.viewed(ctx, e)
+	seen, err := h.viewed(ctx, p, e)
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +117,21 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	return out, nil
 }
 
+// shown is a run as a principal may see it.
+func (h *handlers) shown(ctx context.Context, p tenant.Principal, e record.RunEntity) (view.Run, error) {
+	v, err := view.Of(ctx, h.Store, e)
+	if err != nil {
+		return v, err
+	}
+	return v.For(ctx, h.Tenants.Reads(p))
+}
+
 // viewed is a run as clients see it. Its tag is one of all that is shown: some of that is told by other runs, so that
 // it may change while this one's version stays.
-func (h *handlers) viewed(ctx context.Context, e record.RunEntity) (*httpapi.Answer[view.Run], error) {
-	v, err := view.Of(ctx, h.Store, e)
+func (h *handlers) viewed(
+	ctx context.Context, p tenant.Principal, e record.RunEntity,
+) (*httpapi.Answer[view.Run], error) {
+	v, err := h.shown(ctx, p, e)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +173,7 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return h.viewed(ctx, e)
+	return h.viewed(ctx, p, e)
 }
 
 func (h *handlers) cancel(ctx context.Context, p tenant.Principal, in *struct {
@@ -178,7 +190,7 @@ func (h *handlers) cancel(ctx context.Context, p tenant.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return h.viewed(ctx, e)
+	return h.viewed(ctx, p, e)
 }
 
 type handleAnswer struct {
@@ -266,6 +278,9 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 		return nil, err
 	}
 	steps, err := h.Store.Steps(ctx, run.Value)
+	if err == nil {
+		steps, err = citation.Shown(ctx, steps, h.Tenants.Reads(p))
+	}
 	if err != nil {
 		return nil, err
 	}

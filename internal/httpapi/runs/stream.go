@@ -78,9 +78,16 @@ func (h *handlers) follow(
 		return err
 	}
 	answer.Agent = run.Value.Agent
+	reads := h.Tenants.Reads(c.Principal)
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
 		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat,
-			func(e stream.Event) error { return write(out, e) })
+			func(e stream.Event) error {
+				e, err := e.For(ctx, reads)
+				if err != nil {
+					return err
+				}
+				return write(out, e)
+			})
 	}
 	return h.Stream(ctx, w, c, answer)
 }

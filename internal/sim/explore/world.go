@@ -109,7 +109,7 @@ func (w *world) deploy(t *tape) *deployment {
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},
-		MayReach: tenants.SenderMayReach,
+		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
 	}
 	d.sweeper = &sweep.Sweeper{Executor: executor, Store: d.store, Queue: t, Host: t, Log: log}
 	return d

@@ -1,0 +1,66 @@
+package tenant
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
+	"agentplatform/internal/record"
+)
+
+// Reads tells which documents a principal may not read now, as they, their knowledge bases and the user's groups are at
+// each call: a stream may ask long after it began.
+func (t *Tenants) Reads(p Principal) citation.Reader {
+	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
+		if !p.Level.Covers(LevelAdmin) {
+			now, err := t.Sender(ctx, p.Organization.ID, p.User.ID, p.Key.ID)
+			if err != nil {
+				return nil, err
+			}
+			p.User.GroupIDs = now.User.GroupIDs
+		}
+		return t.hidden(ctx, p, documents)
+	}
+}
+
+// SenderReads is [Tenants.Reads] for the sender of a run: the user, with the key that the run was sent with, as both
+// are at each call.
+func (t *Tenants) SenderReads(organization, user, key string) citation.Reader {
+	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
+		p, err := t.Sender(ctx, organization, user, key)
+		if err != nil {
+			return nil, err
+		}
+		return t.hidden(ctx, p, documents)
+	}
+}
+
+// hidden are those of some documents that a principal may not read. A document of a base that is gone is gone.
+func (t *Tenants) hidden(ctx context.Context, p Principal, documents []string) (citation.Hidden, error) {
+	there, err := record.Several[catalog.Document](ctx, t.store, p.Scope(), documents)
+	if err != nil {
+		return nil, err
+	}
+	within := map[string]bool{}
+	for _, d := range there {
+		within[d.Value.KnowledgeBase] = true
+	}
+	bases, err := record.Several[catalog.KnowledgeBase](ctx, t.store, p.Scope(), slices.Sorted(maps.Keys(within)))
+	if err != nil {
+		return nil, err
+	}
+	hidden := citation.Hidden{}
+	for _, id := range documents {
+		d, found := there[id]
+		b, stands := bases[d.Value.KnowledgeBase]
+		switch {
+		case !found || !stands:
+			hidden[id] = citation.Deleted
+		case p.MayOpen("knowledge base", b.Value.GroupIDs) != nil, p.MayOpen("document", d.Value.GroupIDs) != nil:
+			hidden[id] = citation.Restricted
+		}
+	}
+	return hidden, nil
+}

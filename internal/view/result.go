@@ -1,0 +1,75 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"agentplatform/internal/citation"
+	"agentplatform/internal/record"
+)
+
+// Result is the answer object of a completed run. It is stored with all that it quotes of documents; clients get what
+// [Rendered] leaves of it.
+type Result struct {
+	RunID        string              `json:"run_id"`
+	ChatID       string              `json:"chat_id"`
+	Answer       string              `json:"answer"`
+	Output       json.RawMessage     `json:"output,omitempty"` // the value, if the agent's answers are structured
+	Citations    []citation.Citation `json:"citations"`
+	Files        []record.FileRef    `json:"files"`
+	Steps        []ResultStep        `json:"steps"`
+	Usage        Usage               `json:"usage"`
+	FinishReason string              `json:"finish_reason"`
+}
+
+// ResultStep is a tool call in a [Result].
+type ResultStep struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Outcome   string          `json:"outcome"`
+	Output    string          `json:"output"`
+	Found     []record.Source `json:"found,omitempty"` // stored only: what a search has found, instead of an output
+}
+
+// mark stands in every stored result that quotes documents, and nowhere else but in the arguments of tools: in a text
+// its quotes would be escaped.
+var mark = []byte(`"found":[{`)
+
+// Quotes says whether JSON may hold a stored result that quotes documents.
+func Quotes(raw []byte) bool { return bytes.Contains(raw, mark) }
+
+// Rendered is a stored result as a reader may see it now. Its error is the reader's.
+func Rendered(ctx context.Context, stored json.RawMessage, reader citation.Reader) (json.RawMessage, error) {
+	if !Quotes(stored) {
+		return stored, nil
+	}
+	var r Result
+	if err := json.Unmarshal(stored, &r); err != nil {
+		return nil, err
+	}
+	asked := make([]record.Step, len(r.Steps))
+	for i, s := range r.Steps {
+		asked[i].Found = s.Found
+	}
+	hidden, err := reader(ctx, citation.Documents(asked))
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range r.Steps {
+		if s.Found != nil {
+			r.Steps[i].Output, r.Steps[i].Found = citation.Passages(s.Found, hidden), nil
+		}
+	}
+	r.Citations = citation.Visible(r.Citations, hidden)
+	return json.Marshal(r)
+}
+
+// ResultOf reads the result of a run as a reader may see it now; nil: it has none. The error is one of the store.
+func ResultOf(ctx context.Context, s *record.Store, r record.Run, reader citation.Reader) (json.RawMessage, error) {
+	stored, err := s.Output(ctx, r)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	return Rendered(ctx, stored, reader)
+}
