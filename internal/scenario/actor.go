@@ -107,7 +107,7 @@ func Stories() []Story {
 		chatScenarios(), runScenarios(), transitionScenarios(), errorScenarios(), limitScenarios(), streamScenarios(),
 		tenantScenarios(), webhookScenarios(),
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
-		knowledgeScenarios(), searchScenarios(),
+		knowledgeScenarios(), searchScenarios(), citationScenarios(),
 		mcpScenarios(), a2aScenarios(), powerScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(),
 	} {
