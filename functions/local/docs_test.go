@@ -59,6 +59,9 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	p := built(t)
 	at := t.TempDir() // where a newcomer stands
 	p.dir = filepath.Join(at, ".data")
+	docs, err := filepath.Abs("../../docs") // which the commands read from
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(docs, filepath.Join(at, "docs")))
 	// As they are by default.
 	p.environ = []string{"USER_CAP=5", "ORGANIZATION_CAP=50", "RATE_LIMIT=600", "RATE_BURST=100", "LEASE=30s"}
 	p.start()
