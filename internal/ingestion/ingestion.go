@@ -81,7 +81,6 @@ type State struct {
 	Build    int       `json:"build"`
 	Version  int       `json:"version"`  // how many ingestions made the document ready
 	Attempts int       `json:"attempts"` // of the present stage
-	Lost     int       `json:"lost,omitzero"`
 	Done     int       `json:"done,omitzero"` // chunks of the present stage
 	Total    int       `json:"total,omitzero"`
 	Lease    Lease     `json:"lease,omitzero"`
@@ -98,7 +97,6 @@ type State struct {
 // Limits of an ingestion.
 const (
 	MaxAttempts = 5 // of a stage
-	maxLost     = 2 // attempts of a stage that ended with their process
 	firstRetry  = 2 * time.Second
 	lastRetry   = 2 * time.Minute
 	// MaxWait is how long a document may wait for its first worker.
@@ -147,7 +145,7 @@ func (e Begin) apply(s State, now time.Time) (State, error) { //nolint:unparam /
 	if !s.Quiet {
 		s.Status, s.Failure = Pending, nil
 	}
-	s.Stage, s.Attempts, s.Lost, s.Done, s.Total = e.From, 0, 0, 0, 0
+	s.Stage, s.Attempts, s.Done, s.Total = e.From, 0, 0, 0
 	s.Lease, s.Asked, s.Begun, s.Due, s.Look = Lease{}, now, time.Time{}, now, time.Time{}
 	return s, nil
 }
@@ -163,15 +161,13 @@ func (e Claim) apply(s State, now time.Time) (State, error) {
 		return s, ErrRefused
 	}
 	s.Look = time.Time{}
-	if s.Lease.Claim != "" { // its worker was lost
-		s.Lost++
-	}
 	if late, why := s.late(now, e.Deadline); late {
 		return s.fail(now, PastDeadline, why), nil
 	}
+	lost := s.Lease.Claim != "" // with its worker, which may have been killed for other reasons than this document
 	switch {
-	case s.Lost >= maxLost && s.Stage == Extracting:
-		return s.fail(now, Unreadable, "reading this file ended the reader twice; "+
+	case s.Attempts >= MaxAttempts && lost && s.Stage == Extracting:
+		return s.fail(now, Unreadable, "reading this file ended the reader again and again; "+
 			"save it anew, or in another format, and send that"), nil
 	case s.Attempts >= MaxAttempts:
 		return s.fail(now, Internal, "the worker was lost too often; reprocess the document"), nil
@@ -223,7 +219,7 @@ func (e Advance) apply(s State, _ time.Time) (State, error) {
 	if s.Lease.Claim != e.Claim {
 		return s, ErrRefused
 	}
-	s.Stage, s.Attempts, s.Lost, s.Done, s.Total = e.To, 1, 0, e.Done, e.Total
+	s.Stage, s.Attempts, s.Done, s.Total = e.To, 1, e.Done, e.Total
 	return s, nil
 }
 
@@ -253,7 +249,7 @@ func (e Unchanged) apply(s State, _ time.Time) (State, error) {
 
 // end is the state of a document that is ready and at rest.
 func (s State) end() State {
-	s.Status, s.Stage, s.Attempts, s.Lost, s.Quiet = Ready, "", 0, 0, false
+	s.Status, s.Stage, s.Attempts, s.Quiet = Ready, "", 0, false
 	s.Lease, s.Due, s.Look, s.Failure = Lease{}, time.Time{}, time.Time{}, nil
 	return s
 }
