@@ -115,6 +115,9 @@ simulate: ## run the simulation with SEEDS seeds, without the race detector
 bench: ## measure the real process over HTTP
 	$(GO) run ./scripts/bench
 
+bench-ingest: ## measure how long documents take from their upload until they are found
+	$(GO) run ./scripts/bench -documents
+
 bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
 	$(GO) run ./scripts/benchsearch
 

@@ -3,7 +3,8 @@
 //
 // It builds the program, starts it with a new data folder and prints a table: runs accepted and runs completed per
 // second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle and per
-// open stream, the size of the binary, and the time from start to serving.
+// open stream, the size of the binary, and the time from start to serving. With -documents it measures how long
+// documents take until they are found.
 package main
 
 import (
@@ -31,10 +32,11 @@ import (
 )
 
 var (
-	seconds = flag.Duration("for", 8*time.Second, "how long each load lasts")
-	clients = flag.Int("clients", 64, "how many clients a load has")
-	streams = flag.Int("streams", 2000, "how many idle streams are opened")
-	profile = flag.String("profile", "", "write a CPU profile of the completed-runs load to this file")
+	seconds   = flag.Duration("for", 8*time.Second, "how long each load lasts")
+	clients   = flag.Int("clients", 64, "how many clients a load has")
+	streams   = flag.Int("streams", 2000, "how many idle streams are opened")
+	documents = flag.Bool("documents", false, "measure how fast documents are ingested, and nothing else")
+	profile   = flag.String("profile", "", "write a CPU profile of the completed-runs load to this file")
 )
 
 func main() {
@@ -86,6 +88,9 @@ func run() error {
 	row("start to serving, first start", "%s", s.served.Round(time.Millisecond))
 	row("memory, idle", "%.1f MB resident, %.1f MB of it its own, the rest pages of the program",
 		float64(s.resident())/1e6, float64(s.own())/1e6)
+	if *documents {
+		return s.ingest()
+	}
 	s.firstEvent()
 	s.load("accepted runs (wait=false)", "false")
 	if *profile != "" {
