@@ -387,11 +387,7 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 			return err
 		}
 		if what := l.Exhausted(spent); what != "" {
-			p := problem.New(problem.Limited, "budget_exhausted",
-				"the budget of %s %s for this %s is used up: %s", l.Kind, l.ID, l.Period, what).
-				With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
-			p.RetryAfter = l.Ends(now).Sub(now)
-			return p
+			return tenant.Exhausted(l, what, now)
 		}
 		if l.MaxTokens != nil {
 			r.budgets = append(r.budgets, lifecycle.Budget{Name: name, MaxTokens: *l.MaxTokens})

@@ -7,6 +7,7 @@
 package invariant
 
 import (
+	"cmp"
 	encoding "encoding/json"
 	"fmt"
 	"strings"
@@ -23,7 +24,7 @@ type Audit struct {
 	Runs       map[string]record.Run
 	Chats      []lifecycle.Chat
 	Slots      map[table.Key]string      // the run that each row names
-	Ledger     map[string][]record.Entry // by run
+	Ledger     map[string][]record.Entry // by run, or by its own id if it is of no run
 	Deliveries []record.Delivery
 	Decided    map[string][]string // the interrupts that a pause's end named, by run
 	Counts     map[table.Key]int64 // what has been used of budgets
@@ -84,7 +85,8 @@ func (a *Audit) Add(item *table.Item) error {
 		return err
 	case kind == "ledger":
 		entry, err := read[record.Entry](item)
-		a.Ledger[entry.RunID] = append(a.Ledger[entry.RunID], entry)
+		named := cmp.Or(entry.ID, entry.RunID)
+		a.Ledger[named] = append(a.Ledger[named], entry)
 		return err
 	case kind == "spent":
 		count, err := read[struct {

@@ -44,6 +44,7 @@ func furnished(t *testing.T) *memtable.Table {
 	taken.Slots = lifecycle.Slots{User: "0000", Organization: "0001"}
 	tx.MoveSlots(stored.Run, taken)
 	tx.PutCharge(stored.Run, lifecycle.Charge{Billed: true})
+	tx.PutEmbedded("o", record.Entry{Kind: record.OfSearch, InputTokens: 1})
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
 	tx.PutDelivery(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
 	tx.Hold(ctx, "o", "a", "r", []record.FileRef{{FileID: "f"}})
@@ -71,7 +72,9 @@ func TestAnAuditTakesInWhatThereIs(t *testing.T) {
 	assert.Equal(t, map[table.Key]string{
 		{Part: "active/user/o/u", Sort: "0000"}: "r", {Part: "active/org/o", Sort: "0001"}: "r",
 	}, a.Slots)
-	require.Len(t, a.Ledger, 1)
+	require.Len(t, a.Ledger, 2)
+	require.Len(t, a.Ledger["m"], 1)
+	assert.Equal(t, record.OfSearch, a.Ledger["m"][0].Kind)
 	require.Len(t, a.Ledger["r"], 1)
 	assert.True(t, a.Ledger["r"][0].Billed)
 	assert.Equal(t, map[table.Key]int64{{Part: "spent/user/u/day", Sort: "runs"}: 5}, a.Counts)

@@ -13,7 +13,7 @@ import (
 // Budget is how much may be used in a period, a day or month in UTC.
 type Budget struct {
 	Period    string `json:"period" enum:"day,month"`
-	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that began in the period, in and out; null: any number"`
+	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that began in the period, in and out, and, for organizations and users, of embeddings in it; null: any number"`
 	MaxRuns   *int64 `json:"max_runs" minimum:"1" nullable:"true" doc:"that are accepted in the period; null: any number"`
 }
 
@@ -48,16 +48,21 @@ func (l Limit) Ends(now time.Time) time.Time {
 
 // Exhausted says what of a budget is used up, as text for a human; empty for nothing.
 func (l Limit) Exhausted(s Spent) string {
-	switch {
-	case l.MaxRuns != nil && s.Runs >= *l.MaxRuns:
+	if l.MaxRuns != nil && s.Runs >= *l.MaxRuns {
 		return fmt.Sprintf("%d of %d runs", s.Runs, *l.MaxRuns)
-	case l.MaxTokens != nil && s.Tokens >= *l.MaxTokens:
+	}
+	return l.TokensExhausted(s)
+}
+
+// TokensExhausted is Exhausted for what is no run.
+func (l Limit) TokensExhausted(s Spent) string {
+	if l.MaxTokens != nil && s.Tokens >= *l.MaxTokens {
 		return fmt.Sprintf("%d of %d tokens", s.Tokens, *l.MaxTokens)
 	}
 	return ""
 }
 
-// Spent is what was used of a budget in a period: accepted runs, and the tokens of ended runs.
+// Spent is what was used of a budget in a period: accepted runs, and the tokens of ended runs and of embeddings.
 type Spent struct {
 	Runs   int64
 	Tokens int64
@@ -99,8 +104,8 @@ func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 	return sum, nil
 }
 
-// Overspent says which of a run's budgets is used up by ended runs together with the tokens that this run has used, as
-// text for a human; empty for none.
+// Overspent says which of a run's budgets is used up by what was counted in it together with the tokens that this run
+// has used, as text for a human; empty for none.
 func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used int64) (string, error) {
 	for _, b := range budgets {
 		sum, err := s.Spent(ctx, b.Name)
@@ -126,19 +131,33 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 // SpendTokens counts the tokens of an ended run in the budgets that it names.
 func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge) {
 	for _, b := range r.Budgets {
-		shard := fmt.Sprintf("tokens/%d", int(r.ID()[len(r.ID())-1])%tallyShards)
-		if tx.err != nil {
-			return
-		}
-		items, err := tx.store.read(ctx, tallyKey(b.Name, shard))
-		e := Fresh(tally{})
-		if err == nil && items[0] != nil {
-			e, err = decode[tally](items[0])
-		}
-		tx.fail(err)
-		e.Value.N += c.Usage.InputTokens + c.Usage.OutputTokens
-		tx.putTally(e, r.Organization, b.Name, shard)
+		tx.spend(ctx, r.Organization, b.Name, r.ID(), c.Usage.InputTokens+c.Usage.OutputTokens)
 	}
+}
+
+// SpendEmbedded counts the tokens of embeddings in those budgets that limit tokens, in their current periods.
+func (tx *Tx) SpendEmbedded(ctx context.Context, organization string, limits []Limit, tokens int64) {
+	for _, l := range limits {
+		if l.MaxTokens != nil {
+			tx.spend(ctx, organization, l.Name(tx.store.host.Now()), tx.writeID, tokens)
+		}
+	}
+}
+
+// spend counts tokens under a name, in the item that the id chooses.
+func (tx *Tx) spend(ctx context.Context, organization, name, id string, tokens int64) {
+	if tx.err != nil {
+		return
+	}
+	shard := fmt.Sprintf("tokens/%d", int(id[len(id)-1])%tallyShards)
+	items, err := tx.store.read(ctx, tallyKey(name, shard))
+	e := Fresh(tally{})
+	if err == nil && items[0] != nil {
+		e, err = decode[tally](items[0])
+	}
+	tx.fail(err)
+	e.Value.N += tokens
+	tx.putTally(e, organization, name, shard)
 }
 
 func (tx *Tx) putTally(e Entity[tally], organization, name, sort string) {

@@ -201,6 +201,46 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 	}
 }
 
+// Embeddings count in the budgets that limit tokens, in no others, and stand in the ledger among the runs.
+func TestEmbeddingsAreCharged(t *testing.T) {
+	e := newEstate(t)
+	first := e.charge(e.organization, e.now)
+	most := int64(9)
+	limits := []record.Limit{
+		{Kind: "user", ID: "u", Budget: record.Budget{Period: "month", MaxTokens: &most}},
+		{Kind: "organization", ID: "o", Budget: record.Budget{Period: "month", MaxRuns: &most}},
+	}
+	var want []string
+	for range 3 {
+		tx := e.Begin(e.NewID())
+		tx.PutEmbedded(e.organization, record.Entry{Kind: record.OfSearch, UserID: "u", InputTokens: 3})
+		tx.SpendEmbedded(t.Context(), e.organization, limits, 3)
+		want = append([]string{tx.WriteID() + " search"}, want...)
+		require.NoError(t, tx.Commit(t.Context()))
+		require.NoError(t, tx.Commit(t.Context()), "the same one, again")
+	}
+	for n, used := range []record.Spent{{Tokens: 9}, {}} {
+		spent, err := e.Spent(t.Context(), limits[n].Name(e.now))
+		require.NoError(t, err)
+		assert.Equal(t, used, spent)
+		assert.Equal(t, n == 0, limits[n].TokensExhausted(spent) != "")
+	}
+	for limit := 1; limit < 6; limit++ {
+		var got []string
+		for after := ""; ; {
+			page, err := e.Ledger(t.Context(), e.scope(), after, limit)
+			require.NoError(t, err)
+			for _, row := range page.Rows {
+				got = append(got, row.Value.ID+" "+row.Value.Kind)
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		assert.ElementsMatch(t, append(want, first+" run"), got, "pages of %d", limit)
+	}
+}
+
 // A run is charged once. The ledger lists every entry once, newest run first, with any page size, also over days
 // without entries.
 func TestLedgerListsEachRunOnce(t *testing.T) {
@@ -239,8 +279,9 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 			for _, e := range page.Rows {
 				got = append(got, e.Value.RunID)
 				assert.Equal(t, record.Entry{
-					RunID: e.Value.RunID, ChatID: "c", AgentID: "a", UserID: "u", Status: "completed", Billed: true,
-					InputTokens: 1, OutputTokens: 2, ActiveMS: 5, ModelCalls: 3, ToolCalls: 4, FinishedAt: today,
+					ID: e.Value.RunID, Kind: record.OfRun, RunID: e.Value.RunID, ChatID: "c", AgentID: "a", UserID: "u",
+					Status: "completed", Billed: true, InputTokens: 1, OutputTokens: 2, ActiveMS: 5, ModelCalls: 3,
+					ToolCalls: 4, FinishedAt: today,
 				}, e.Value)
 			}
 			if after = page.Next; after == "" {

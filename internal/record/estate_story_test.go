@@ -138,6 +138,13 @@ func estateOperations() map[string]estateOperation {
 					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}) })
 			}
 		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
+		"what a search has spent": reads(func(ctx context.Context, e *estate) error {
+			limit := record.Limit{Kind: "user", ID: "u", Budget: record.Budget{Period: "month", MaxTokens: new(int64)}}
+			return committed(ctx, e.Store, "6a000000000000000000000a", func(tx *record.Tx) {
+				tx.PutEmbedded(e.organization, record.Entry{Kind: record.OfSearch, InputTokens: 1})
+				tx.SpendEmbedded(ctx, e.organization, []record.Limit{limit}, 1)
+			})
+		}).writing("+ledger/ORGANIZATION/2026-05-10/1 *", "+spent/user/u/2026-05 tokens/1"),
 		"a look at a file": reads(func(ctx context.Context, e *estate) error {
 			return estateErr(e.File(ctx, e.scope(), e.plain))
 		}),

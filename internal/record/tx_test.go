@@ -42,6 +42,10 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 				RunSpec: lifecycle.RunSpec{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
 			}, lifecycle.Charge{})
 		},
+		"tokens of embeddings": func(tx *record.Tx) {
+			tx.PutEmbedded("o", record.Entry{InputTokens: 1})
+			tx.SpendEmbedded(w.ctx(), "o", []record.Limit{{Budget: record.Budget{MaxTokens: new(int64)}}}, 1)
+		},
 		"a toolkit's value": func(tx *record.Tx) {
 			tx.PutBlob(w.ctx(), catalog.Toolkit{ID: "k"}, "tools", []byte("[]"))
 		},

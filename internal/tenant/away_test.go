@@ -47,6 +47,9 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 			p.User.GroupIDs = []string{w.group()}
 			return func(ctx context.Context) error { _, err := w.Limits(ctx, p, catalog.Agent{}); return err }
 		},
+		"limits of embeddings": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := w.EmbeddingLimits(ctx, w.name, p.User.ID); return err }
+		},
 		"read a file": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			f := record.File{Agents: []string{w.agent(func(*catalog.AgentSpec) {})}}
 			return func(ctx context.Context) error { return w.MayReadFile(ctx, p, f) }

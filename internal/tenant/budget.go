@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
@@ -76,4 +77,34 @@ func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) 
 		add("group", id, g.Value.Budget)
 	}
 	return list, nil
+}
+
+// EmbeddingLimits are the budgets that tokens of embeddings count against: those of the organization and of the user,
+// which may be some seconds old; one that no longer exists has none. The only errors are failures of the store.
+func (t *Tenants) EmbeddingLimits(ctx context.Context, organization, user string) ([]record.Limit, error) {
+	o, err := t.Organization(ctx, organization)
+	if err != nil && !isGone(err) {
+		return nil, err
+	}
+	u, err := record.Resource[catalog.User](ctx, t.known, record.Of(organization), user)
+	if err != nil && !isGone(err) {
+		return nil, err
+	}
+	var list []record.Limit
+	if o.Budget != nil {
+		list = append(list, record.Limit{Kind: "organization", ID: organization, Budget: *o.Budget})
+	}
+	if u.Value.Budget != nil {
+		list = append(list, record.Limit{Kind: "user", ID: user, Budget: *u.Value.Budget})
+	}
+	return list, nil
+}
+
+// Exhausted is the refusal of what needs more than is left of a budget, with RetryAfter to the end of the period. used
+// says how much was used, as text for a human.
+func Exhausted(l record.Limit, used string, now time.Time) error {
+	p := problem.New(problem.Limited, "budget_exhausted", "the budget of %s %s for this %s is used up: %s",
+		l.Kind, l.ID, l.Period, used).With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
+	p.RetryAfter = l.Ends(now).Sub(now)
+	return p
 }
