@@ -133,6 +133,7 @@ type trouble struct {
 	final   bool          // another attempt would fail in the same way
 	after   time.Duration // as the other side asked
 	cause   error
+	tokens  int64 // of embeddings that were paid all the same
 }
 
 func (t *trouble) Error() string { return fmt.Sprintf("%s: %s", t.code, t.message) }
@@ -160,7 +161,7 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	case t.final:
 		event = ingestion.Fail{Claim: w.claim, Code: t.code, Message: t.message}
 	}
-	d, err := w.move(ctx, w.d.ID, event, nil)
+	d, err := w.move(ctx, w.d.ID, event, w.charged(ctx, t.tokens))
 	if errors.Is(err, errLost) {
 		return 0, nil
 	}

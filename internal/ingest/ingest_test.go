@@ -63,14 +63,15 @@ func TestTextBecomesADocumentThatIsFound(t *testing.T) {
 }
 
 // Whatever call of a port the process dies at, another one goes on: the ingestion ends, each chunk is there once, what
-// was recorded is not embedded again, and nothing is left over.
+// was recorded is not embedded again and is charged once, and nothing is left over.
 func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for dieAt := 1; ; dieAt++ {
 			died := false
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				b := w.base()
+				w.budgets(1_000_000)
+				b := w.baseOf("paid")
 				id := w.add(b, long("swordfish"))
 				w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, done
 				_, _ = w.ingester.Handle(w.Context(), id)
@@ -86,6 +87,9 @@ func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 					again += n - 1
 				}
 				assert.LessOrEqual(t, again, catalog.ChunksOfPiece, "dead at call %d: only the batch under way", dieAt)
+				entries, tokens := w.charged()
+				assert.Len(t, entries, (d.Ready.Count+63)/64, "dead at call %d: an entry for each piece", dieAt)
+				assert.Equal(t, int64(tokensOfText*d.Ready.Count), tokens, "dead at call %d", dieAt)
 				w.settle()
 				assert.Equal(t, map[string]int{id: 1}, w.indexed(), "dead at call %d", dieAt)
 				kept := map[string]bool{}

@@ -20,6 +20,7 @@ import (
 	"agentplatform/internal/index"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/words"
 )
@@ -141,8 +142,10 @@ func (w *work) pieceOf(ctx context.Context, n int) ([]document.Chunk, error) {
 	return w.Piece(ctx, w.d.Work, n)
 }
 
-// embed asks for the vectors of the chunks, a piece at a time. What is recorded is not asked for again.
+// embed asks for the vectors of the chunks, a piece at a time. What is recorded is not asked for again, and is charged
+// in the commit that records it.
 func (w *work) embed(ctx context.Context) error {
+	tokens := int64(0) // of the piece that is not recorded yet
 	for w.d.Ingestion.Done < w.d.Work.Count {
 		n := w.d.Ingestion.Done / perPiece
 		chunks, err := w.pieceOf(ctx, n)
@@ -153,9 +156,13 @@ func (w *work) embed(ctx context.Context) error {
 		for _, c := range chunks {
 			texts = append(texts, embedded(w.d.Title, c))
 		}
+		if err := w.mayEmbed(ctx); err != nil {
+			return err
+		}
 		reply, err := w.Models.Embed(ctx, w.base.Embedding, embedding.ForDocument, texts)
+		tokens = reply.Tokens
 		if err != nil {
-			return unavailable(err)
+			return unavailable(err, tokens)
 		}
 		if err := w.Store.PutPiece(ctx, w.d.Work.Vectors, n, packed(reply.Vectors)); err != nil {
 			return err
@@ -165,11 +172,32 @@ func (w *work) embed(ctx context.Context) error {
 			break
 		}
 		if err := w.step(ctx, ingestion.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease), Done: done},
-			nil); err != nil {
+			w.charged(ctx, tokens)); err != nil {
 			return err
 		}
 	}
-	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Indexing, Total: w.d.Work.Count}, nil)
+	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Indexing, Total: w.d.Work.Count},
+		w.charged(ctx, tokens))
+}
+
+// mayEmbed fails the ingestion when a budget that its tokens count against is used up.
+func (w *work) mayEmbed(ctx context.Context) error {
+	err := w.MayEmbed(ctx, w.base.Embedding, w.d.Organization, w.d.UserID)
+	if p, is := problem.As(err); is && p.Code == "budget_exhausted" {
+		return final(ingestion.EmbeddingUnavailable, "%s; reprocess the document when there is "+
+			"something left of it", p.Message)
+	}
+	return err
+}
+
+// charged adds the tokens of embeddings to the commit that records them.
+func (w *work) charged(ctx context.Context, tokens int64) func(d *catalog.Document, tx *record.Tx) error {
+	return func(d *catalog.Document, tx *record.Tx) error {
+		return w.Charge(ctx, tx, d.Organization, record.Entry{
+			Kind: record.OfIngestion, UserID: d.UserID, DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase,
+			InputTokens: tokens,
+		})
+	}
 }
 
 // embedded is the text of a chunk as a model is asked about it: with what a reader knows besides.
@@ -186,13 +214,13 @@ func parts(texts ...string) (some []string) {
 	return some
 }
 
-// unavailable is the error of an embedding model.
-func unavailable(err error) error {
+// unavailable is the error of an embedding model, which used so many tokens before it.
+func unavailable(err error, tokens int64) error {
 	after, again := embedding.MayRetry(err)
 	return &trouble{
 		code:    ingestion.EmbeddingUnavailable,
 		message: fmt.Sprintf("the embedding model could not be used: %s; reprocess the document when it can", err),
-		final:   !again, after: after, cause: err,
+		final:   !again, after: after, cause: err, tokens: tokens,
 	}
 }
 

@@ -156,6 +156,21 @@ func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding
 	return reply, err
 }
 
+// paid is a model whose texts cost tokens, also one for a request that fails.
+type paid struct{ *model }
+
+const tokensOfText = 10
+
+func (m paid) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	r.Name = builtinembedding.Name
+	reply, err := m.model.Embed(ctx, r)
+	reply.Tokens = int64(tokensOfText * len(r.Texts))
+	if err != nil {
+		reply.Tokens = 1
+	}
+	return reply, err
+}
+
 // newWorld makes a world. It is called in a bubble.
 func newWorld(t *testing.T) *world {
 	machine, f := host.System(), &fate{}
@@ -178,10 +193,14 @@ func newWorld(t *testing.T) *world {
 		Organization: catalog.Organization{ID: machine.NewID()}, User: catalog.User{ID: machine.NewID()},
 		Level: tenant.LevelAdmin,
 	}
+	w.admin.User.Organization = w.admin.Organization.ID
 	w.knowledge = &knowledge.Knowledge{
 		Store: w.store, Tenants: tenants, Host: machine, Index: searched{w.index, f, &w.beforePut}, Documents: 100,
 		CheckURL: func(string) error { return nil },
-		Models:   &knowledge.Models{Providers: map[string]embedding.Model{embedding.Builtin: w.model}},
+		Models: &knowledge.Models{
+			Providers: map[string]embedding.Model{embedding.Builtin: w.model, "paid": paid{w.model}},
+			Offered:   []catalog.EmbeddingModel{{Provider: "paid", Name: "m", Dimensions: 512}},
+		},
 	}
 	w.ingester = &ingest.Ingester{
 		Knowledge: w.knowledge, Log: slog.New(slog.DiscardHandler), Deadline: time.Hour, Extract: plain,
@@ -200,12 +219,48 @@ func plain(ctx context.Context, _ string, f extract.File) (document.Text, error)
 	return document.Text{Body: string(b)}, err
 }
 
-func (w *world) base() catalog.KnowledgeBase {
+func (w *world) base() catalog.KnowledgeBase { return w.baseOf(embedding.Builtin) }
+
+// baseOf makes a base whose model is of that provider.
+func (w *world) baseOf(provider string) catalog.KnowledgeBase {
 	name, size, overlap := "base", 50, 10
-	e, err := w.knowledge.CreateBase(w.Context(), w.admin, knowledge.BaseEdit{Name: &name, Size: &size,
-		Overlap: &overlap})
+	model := catalog.EmbeddingModel{Provider: provider, Dimensions: 512}
+	if provider == "paid" {
+		model.Name = "m"
+	}
+	e, err := w.knowledge.CreateBase(w.Context(), w.admin, knowledge.BaseEdit{
+		Name: &name, Size: &size, Overlap: &overlap, Embedding: &model,
+	})
 	require.NoError(w, err)
 	return e.Value
+}
+
+// budgets gives organization and user a budget of so many tokens a month.
+func (w *world) budgets(tokens int64) {
+	b := &record.Budget{Period: "month", MaxTokens: &tokens}
+	w.admin.Organization.Budget, w.admin.User.Budget = b, b
+	_, err := record.Create(w.Context(), w.store, w.admin.Organization, w.host.NewID())
+	require.NoError(w, err)
+	_, err = record.Create(w.Context(), w.store, w.admin.User, w.host.NewID())
+	require.NoError(w, err)
+}
+
+// charged returns the ledger, and checks that both budgets have counted what it says.
+func (w *world) charged() (entries []record.Entry, tokens int64) {
+	page, err := w.store.Ledger(w.Context(), record.Of(w.admin.Organization.ID), "", 1000)
+	require.NoError(w, err)
+	for _, e := range page.Rows {
+		entries = append(entries, e.Value)
+		tokens += e.Value.InputTokens
+	}
+	limits, err := w.knowledge.Tenants.EmbeddingLimits(w.Context(), w.admin.Organization.ID, w.admin.User.ID)
+	require.NoError(w, err)
+	for _, l := range limits {
+		spent, err := w.store.Spent(w.Context(), l.Name(w.host.Now()))
+		require.NoError(w, err)
+		require.Equal(w, record.Spent{Tokens: tokens}, spent, "the budget of %s and the ledger", l.Kind)
+	}
+	return entries, tokens
 }
 
 // add adds a text to a base, whose ingestion has not begun.

@@ -42,8 +42,8 @@ func (n NewDocument) check(place string) error {
 }
 
 // Check says whether a document with this description may be added to a base, before its bytes come. place is where
-// the fields are, like "body.". It returns the base, or a problem of kind NotFound, Forbidden or Invalid that names the
-// field.
+// the fields are, like "body.". It returns the base, or a problem of kind NotFound, Forbidden, Invalid that names the
+// field, or Limited (budget_exhausted) when its embeddings could not be paid.
 func (k *Knowledge) Check(
 	ctx context.Context, p tenant.Principal, base, place string, n NewDocument,
 ) (catalog.KnowledgeBase, error) {
@@ -56,6 +56,9 @@ func (k *Knowledge) Check(
 	}
 	if err == nil && n.Source.Kind == catalog.FromURL {
 		err = k.CheckURL(n.Source.URL)
+	}
+	if err == nil {
+		err = k.MayEmbed(ctx, b.Value.Embedding, p.Organization.ID, p.User.ID)
 	}
 	if err != nil {
 		return b.Value, err
@@ -402,11 +405,16 @@ func drop(tx *record.Tx, d catalog.Document, build catalog.Build, kept ...catalo
 }
 
 // Reprocess begins another ingestion of a document: what came from an address is fetched anew. One that is under way
-// begins again. It returns a problem of kind NotFound or Forbidden.
+// begins again. It returns a problem of kind NotFound, Forbidden, or Limited (budget_exhausted) when its embeddings,
+// which the document's sender pays, could not be paid.
 func (k *Knowledge) Reprocess(
 	ctx context.Context, p tenant.Principal, base, id string,
 ) (record.Entity[catalog.Document], error) {
-	if _, err := k.Document(ctx, p, base, id); err != nil {
+	there, err := k.Document(ctx, p, base, id)
+	if err == nil {
+		err = k.maySend(ctx, there.Value)
+	}
+	if err != nil {
 		return record.Entity[catalog.Document]{}, err
 	}
 	e, err := record.Change(ctx, k.Store, p.Scope(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
@@ -425,6 +433,15 @@ func (k *Knowledge) Reprocess(
 		k.nudge(ctx, e.Value)
 	}
 	return e, err
+}
+
+// maySend is MayEmbed for a document that is there.
+func (k *Knowledge) maySend(ctx context.Context, d catalog.Document) error {
+	b, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), d.KnowledgeBase)
+	if err != nil {
+		return err
+	}
+	return k.MayEmbed(ctx, b.Value.Embedding, d.Organization, d.UserID)
 }
 
 // ReprocessFailed begins another ingestion of each document of a base that has failed and that the principal may read,

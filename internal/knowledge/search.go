@@ -32,6 +32,9 @@ type Question struct {
 	Limit        int // hits
 	Filter       Filter
 	MinScore     float64
+	// OwnBudgets has the asker's budgets refuse the question when their tokens are used up and an embedding model would
+	// have to be asked. A run's question is without: the run's budgets are checked between its steps.
+	OwnBudgets bool
 }
 
 // Limits of a search.
@@ -62,7 +65,9 @@ type Found struct {
 	Mode     ranking.Mode
 	Degraded []catalog.EmbeddingModel // those that did not answer, so that their bases were searched by words alone
 	Models   int                      // of the bases that were searched
-	Tokens   int64                    // that the models counted
+	// Tokens is what embedding models used, also those that did not answer, and also beside an error. The caller
+	// charges them: to the asker ([Knowledge.ChargeSearch]) or to a run.
+	Tokens int64
 }
 
 func (q Question) check() error {
@@ -93,7 +98,8 @@ func checkIDs(field string, ids []string) error {
 
 // Search finds chunks of documents that the principal may read, as documents and rights are now. It returns a problem
 // of kind Invalid that names the field; of kind NotFound or Forbidden for a base that the question names; and of kind
-// Unavailable (embedding_unavailable) when no embedding model could be asked for a semantic search.
+// Unavailable (embedding_unavailable) when no embedding model could be asked for a semantic search; and of kind Limited
+// (budget_exhausted), see Question.OwnBudgets.
 func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (Found, error) {
 	found := Found{Hits: []Hit{}, Mode: q.Mode}
 	if err := q.check(); err != nil {
@@ -190,6 +196,9 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	if s.q.Mode == ranking.Keyword {
 		return nil
 	}
+	if err := s.mayAsk(ctx); err != nil {
+		return err
+	}
 	s.vectors(ctx)
 	for _, a := range s.asks {
 		found.Tokens += a.tokens
@@ -204,6 +213,15 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	return nil
 }
 
+// mayAsk says whether the asker's budgets let the models be asked.
+func (s *search) mayAsk(ctx context.Context) error {
+	paid := slices.IndexFunc(s.asks, func(a *ask) bool { return a.model.Provider != embedding.Builtin })
+	if paid < 0 || !s.q.OwnBudgets {
+		return nil
+	}
+	return s.MayEmbed(ctx, s.asks[paid].model, s.p.Organization.ID, s.p.User.ID)
+}
+
 // vectors asks each model for the query's vector, at the same time; those that do not answer in time have none.
 func (s *search) vectors(ctx context.Context) {
 	ctx, cancel := s.Host.WithTimeout(ctx, embedTime)
@@ -212,8 +230,9 @@ func (s *search) vectors(ctx context.Context) {
 	for _, a := range s.asks {
 		waits = append(waits, s.Host.Go(func() {
 			reply, err := s.Models.Embed(ctx, a.model, embedding.ForQuery, []string{s.q.Query})
+			a.tokens = reply.Tokens
 			if err == nil {
-				a.vector, a.tokens = reply.Vectors[0], reply.Tokens
+				a.vector = reply.Vectors[0]
 			}
 		}))
 	}

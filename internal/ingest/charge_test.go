@@ -1,0 +1,156 @@
+package ingest_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/ranking"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/faulttable"
+)
+
+// What a document's embeddings used stands in the ledger and in the budgets of its sender and of the organization,
+// also what a request used that failed. The built-in model uses nothing.
+func TestIngestionIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(1000)
+		w.ready(w.base(), "for free")
+		entries, _ := w.charged()
+		assert.Empty(t, entries)
+
+		b := w.baseOf("paid")
+		id := w.add(b, "The word is swordfish.")
+		w.model.fail = func() error {
+			w.model.fail = nil
+			return embedding.Fail(embedding.Retryable, "the server is away")
+		}
+		w.ingest(id)
+		entries, tokens := w.charged()
+		assert.Equal(t, int64(tokensOfText+1), tokens)
+		require.Len(t, entries, 2, "the request that failed, and the other")
+		for n, want := range []int64{tokensOfText, 1} { // newest first
+			e := entries[n]
+			assert.Equal(t, record.Entry{
+				ID: e.ID, Kind: record.OfIngestion, UserID: w.admin.User.ID, DocumentID: id, KnowledgeBaseID: b.ID,
+				Status: "completed", Billed: true, InputTokens: want, FinishedAt: e.FinishedAt,
+			}, e)
+		}
+		_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
+		require.NoError(t, err)
+		w.settle()
+		_, tokens = w.charged()
+		assert.Equal(t, int64(tokensOfText+1), tokens, "it outlives the document")
+	})
+}
+
+// When a budget is used up no further piece is asked for: the ingestion fails and says why, and no other begins.
+func TestIngestionEndsWithTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(tokensOfText * catalog.ChunksOfPiece)
+		b := w.baseOf("paid")
+		id, later := w.add(b, long("swordfish")), w.add(b, "later")
+		w.ingest(id)
+		d := w.read(id)
+		require.Greater(t, d.Ingestion.Total, catalog.ChunksOfPiece)
+		require.NotNil(t, d.Ingestion.Failure)
+		assert.Equal(t, []any{ingestion.Embedding, ingestion.EmbeddingUnavailable, catalog.ChunksOfPiece},
+			[]any{d.Ingestion.Failure.Stage, d.Ingestion.Failure.Code, d.Ingestion.Done})
+		assert.Contains(t, d.Ingestion.Failure.Message, "the budget of organization "+w.admin.Organization.ID)
+		_, tokens := w.charged()
+		assert.Equal(t, int64(tokensOfText*catalog.ChunksOfPiece), tokens)
+		w.ingest(later)
+		assert.Equal(t, ingestion.Failed, w.read(later).Ingestion.Status, "it was accepted before")
+
+		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+		assert.True(t, problem.Is(err, "budget_exhausted"), "%v", err)
+		text := knowledge.NewDocument{Source: catalog.Source{Kind: catalog.FromText}}
+		_, err = w.knowledge.Check(t.Context(), w.admin, b.ID, "body.", text)
+		assert.True(t, problem.Is(err, "budget_exhausted"), "%v", err)
+		_, err = w.knowledge.Check(t.Context(), w.admin, w.base().ID, "body.", text)
+		assert.NoError(t, err, "the built-in model uses none")
+	})
+}
+
+// Whatever is charged at the same time, budgets and ledger agree, also when answers of the store are lost.
+func TestChargesAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(1_000_000)
+		b := w.baseOf("paid")
+		ids := []string{w.add(b, long("swordfish")), w.add(b, long("marlin"))}
+		var calls atomic.Int64
+		w.table.Before = func(c faulttable.Call) faulttable.Fault {
+			if c.Commit && calls.Add(1)%3 == 0 {
+				return faulttable.AppliedUnknown
+			}
+			return faulttable.None
+		}
+		var all sync.WaitGroup
+		for _, id := range ids {
+			all.Go(func() { w.ingest(id) })
+		}
+		const searches = 40
+		for range searches {
+			all.Go(func() { assert.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, 3)) })
+		}
+		all.Wait()
+		w.table.Before = nil
+		want := 3 * searches
+		for _, id := range ids {
+			d := w.read(id)
+			require.Equal(t, ingestion.Ready, d.Ingestion.Status, "%+v", d.Ingestion)
+			want += tokensOfText * d.Ready.Count
+		}
+		entries, tokens := w.charged()
+		assert.Equal(t, int64(want), tokens)
+		assert.Greater(t, len(entries), searches+len(ids))
+	})
+}
+
+// A search says what its models used, and charges nothing by itself. The asker's budgets refuse it where it is theirs
+// and would use some.
+func TestSearchIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(tokensOfText)
+		b := w.baseOf("paid")
+		q := knowledge.Question{
+			Query: "swordfish", Mode: ranking.Hybrid, Limit: 5, Bases: []string{b.ID}, OwnBudgets: true,
+		}
+		found, err := w.knowledge.Search(t.Context(), w.admin, q)
+		require.NoError(t, err)
+		assert.Equal(t, int64(tokensOfText), found.Tokens)
+		entries, _ := w.charged()
+		assert.Empty(t, entries)
+		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, 0))
+		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, found.Tokens))
+		entries, tokens := w.charged()
+		require.Len(t, entries, 1)
+		assert.Equal(t, []any{record.OfSearch, w.admin.User.ID, int64(tokensOfText)},
+			[]any{entries[0].Kind, entries[0].UserID, tokens})
+
+		found, err = w.knowledge.Search(t.Context(), w.admin, q)
+		assert.True(t, problem.Is(err, "budget_exhausted"), "%v", err)
+		assert.Zero(t, found.Tokens)
+		q.Mode = ranking.Keyword
+		_, err = w.knowledge.Search(t.Context(), w.admin, q)
+		require.NoError(t, err, "words cost nothing")
+		q.Mode, q.OwnBudgets = ranking.Semantic, false
+		w.model.fail = func() error { return embedding.Fail(embedding.Retryable, "the server is away") }
+		found, err = w.knowledge.Search(t.Context(), w.admin, q)
+		assert.True(t, problem.Is(err, "embedding_unavailable"), "%v", err)
+		assert.Equal(t, int64(1), found.Tokens, "what was used before the failure")
+	})
+}
