@@ -52,6 +52,13 @@ type (
 // platform's own work, there are no entries.
 func By(ctx context.Context, a Author) context.Context { return context.WithValue(ctx, authorKey{}, a) }
 
+// inner are members of stored resources that follow from what an edit changes: clients know none of them by this name.
+var inner = map[string]bool{
+	"updated_at": true,
+	// of knowledge bases and documents
+	"collection": true, "titled": true, "ingestion": true, "bytes": true, "work": true, "ready": true, "content": true,
+}
+
 // changing notes in the context which members of a resource an edit changes.
 func changing(ctx context.Context, before, after any) context.Context {
 	members := func(v any) (m map[string]json.RawMessage) {
@@ -69,7 +76,7 @@ func changing(ctx context.Context, before, after any) context.Context {
 	names := map[string]bool{}
 	for _, m := range []map[string]json.RawMessage{was, is} {
 		for name := range m {
-			if name != "updated_at" && string(was[name]) != string(is[name]) {
+			if !inner[name] && string(was[name]) != string(is[name]) {
 				names[name] = true
 			}
 		}
