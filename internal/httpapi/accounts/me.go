@@ -33,7 +33,7 @@ type budgetView struct {
 	ID   string `json:"id"`
 	record.Budget
 	Runs   int64  `json:"runs" doc:"accepted in the period"`
-	Tokens int64  `json:"tokens" doc:"used by runs that have ended"`
+	Tokens int64  `json:"tokens" doc:"used by runs that have ended and, of organizations and users, by embeddings"`
 	EndsAt string `json:"ends_at"`
 }
 

@@ -112,7 +112,9 @@ func (h *handlers) search(
 	if err != nil {
 		return nil, err
 	}
+	q.OwnBudgets = true
 	found, err := h.Knowledge.Search(ctx, p, q)
+	h.charge(ctx, p, found.Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +124,14 @@ func (h *handlers) search(
 	}
 	v.TookMS = (h.Knowledge.Host.Elapsed() - began).Round(time.Millisecond).Milliseconds()
 	return &httpapi.Answer[foundView]{Body: v}, nil
+}
+
+// charge charges a search's tokens to the one who asked. What was found is answered even when that cannot be stored.
+func (h *handlers) charge(ctx context.Context, p tenant.Principal, tokens int64) {
+	if err := h.Knowledge.ChargeSearch(ctx, p, tokens); err != nil {
+		h.Log.Error("the tokens of a search could not be charged", "organization_id", p.Organization.ID, "user_id",
+			p.User.ID, "tokens", tokens, "error", err)
+	}
 }
 
 // degraded says which models did not answer.

@@ -24,12 +24,15 @@ func TestTheLedgerIsJSONOrCSV(t *testing.T) {
 	}
 	w := read("application/json")
 	assert.Contains(t, w.Body.String(), `"run_id":"`+run+`"`)
+	assert.Contains(t, w.Body.String(), `"kind":"run","entry_id":"`+run+`","document_id":""`)
 	assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
 	w = read("text/csv")
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
 	require.Len(t, lines, 2)
 	assert.True(t, strings.HasPrefix(lines[0], "run_id,chat_id,"), lines[0])
+	assert.True(t, strings.HasSuffix(lines[0], ",finished_at,kind,entry_id,document_id,knowledge_base_id"), lines[0])
 	assert.True(t, strings.HasPrefix(lines[1], run+","), lines[1])
+	assert.True(t, strings.HasSuffix(lines[1], ",run,"+run+",,"), lines[1])
 }
 
 // Each change stands in the audit log, with its operation's name in the document and who did it.

@@ -19,23 +19,29 @@ import (
 func (h *handlers) usageRoutes() {
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/analytics/usage", Level: tenant.LevelAdmin,
-		ID: "usage", Tag: "analytics", Summary: "The ledger: one entry for each ended run",
+		ID: "usage", Tag: "analytics",
+		Summary: "The ledger: one entry for each ended run, and those of embeddings outside of runs",
 	}, h.usage)
 }
 
+// ledgerEntry is an entry as clients see it. Those that are of no run have empty ids of run, chat and agent.
 type ledgerEntry struct {
-	RunID        string `json:"run_id"`
-	ChatID       string `json:"chat_id"`
-	AgentID      string `json:"agent_id"`
-	UserID       string `json:"user_id"`
-	Status       string `json:"status"`
-	Billed       bool   `json:"billed"`
-	InputTokens  int64  `json:"input_tokens"`
-	OutputTokens int64  `json:"output_tokens"`
-	ActiveMS     int64  `json:"active_ms"`
-	ModelCalls   int64  `json:"model_calls"`
-	ToolCalls    int64  `json:"tool_calls"`
-	FinishedAt   string `json:"finished_at"`
+	RunID           string `json:"run_id"`
+	ChatID          string `json:"chat_id"`
+	AgentID         string `json:"agent_id"`
+	UserID          string `json:"user_id"`
+	Status          string `json:"status"`
+	Billed          bool   `json:"billed"`
+	InputTokens     int64  `json:"input_tokens"`
+	OutputTokens    int64  `json:"output_tokens"`
+	ActiveMS        int64  `json:"active_ms"`
+	ModelCalls      int64  `json:"model_calls"`
+	ToolCalls       int64  `json:"tool_calls"`
+	FinishedAt      string `json:"finished_at"`
+	Kind            string `json:"kind"`
+	EntryID         string `json:"entry_id"`
+	DocumentID      string `json:"document_id"`
+	KnowledgeBaseID string `json:"knowledge_base_id"`
 }
 
 var ledgerColumns = []string{
@@ -51,6 +57,10 @@ var ledgerColumns = []string{
 	"model_calls",
 	"tool_calls",
 	"finished_at",
+	"kind",
+	"entry_id",
+	"document_id",
+	"knowledge_base_id",
 }
 
 func (e ledgerEntry) cells() []string {
@@ -68,23 +78,31 @@ func (e ledgerEntry) cells() []string {
 		number(e.ModelCalls),
 		number(e.ToolCalls),
 		e.FinishedAt,
+		e.Kind,
+		e.EntryID,
+		e.DocumentID,
+		e.KnowledgeBaseID,
 	}
 }
 
 func viewEntry(e record.Entry) ledgerEntry {
 	return ledgerEntry{
-		RunID:        e.RunID,
-		ChatID:       e.ChatID,
-		AgentID:      e.AgentID,
-		UserID:       e.UserID,
-		Status:       e.Status,
-		Billed:       e.Billed,
-		InputTokens:  e.InputTokens,
-		OutputTokens: e.OutputTokens,
-		ActiveMS:     e.ActiveMS,
-		ModelCalls:   e.ModelCalls,
-		ToolCalls:    e.ToolCalls,
-		FinishedAt:   events.Time(e.FinishedAt),
+		RunID:           e.RunID,
+		ChatID:          e.ChatID,
+		AgentID:         e.AgentID,
+		UserID:          e.UserID,
+		Status:          e.Status,
+		Billed:          e.Billed,
+		InputTokens:     e.InputTokens,
+		OutputTokens:    e.OutputTokens,
+		ActiveMS:        e.ActiveMS,
+		ModelCalls:      e.ModelCalls,
+		ToolCalls:       e.ToolCalls,
+		FinishedAt:      events.Time(e.FinishedAt),
+		Kind:            e.Kind,
+		EntryID:         e.ID,
+		DocumentID:      e.DocumentID,
+		KnowledgeBaseID: e.KnowledgeBaseID,
 	}
 }
 
