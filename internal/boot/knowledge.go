@@ -22,6 +22,7 @@ import (
 // ingester makes what ingests documents and searches them, over an index in the data folder.
 func (l *Local) ingester(
 	ctx context.Context, store *record.Store, tenants *tenant.Tenants, processID string,
+	meter knowledgeMeter,
 ) (*ingest.Ingester, error) {
 	s, machine := l.Settings, host.System()
 	policy, err := egress.Read(s.KnowledgeAllowHosts, "", "")
@@ -45,11 +46,13 @@ func (l *Local) ingester(
 			Store: store, Tenants: tenants, Host: machine, Index: l.index, Models: models,
 			Documents: s.DocumentsPerBase,
 			CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
+			OnSearch:  meter.searched,
 			Nudge: func(ctx context.Context, document, organization string) {
 				l.nudge(ctx, events.NudgeDocument, document, organization)
 			},
 		},
 		Fetch: fetch, Log: l.log, Deadline: s.IngestDeadline, ProcessID: processID, Extract: extract.Document,
+		OnMove: meter.moved,
 	}, nil
 }
 

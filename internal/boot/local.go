@@ -177,7 +177,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
 	}
 	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
-	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID)
+	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID, newKnowledgeMeter(registry))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type Ingester struct {
 	ProcessID string
 	// Extract reads the text of a file; it is [extract.Document].
 	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
+	// OnMove is told of each change of a document's ingestion that was committed; nil: nobody is.
+	OnMove func(before, after ingestion.State)
 }
 
 // lease is how long an ingester that says nothing keeps a document.
@@ -178,8 +180,10 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 func (g *Ingester) move(
 	ctx context.Context, id string, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) (catalog.Document, error) {
+	var was ingestion.State
 	e, err := record.Change(ctx, g.Store, record.System(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
 		before := *d
+		was = d.Ingestion
 		after, err := ingestion.Apply(d.Ingestion, g.Host.Now(), event)
 		if err != nil {
 			return err
@@ -206,6 +210,9 @@ func (g *Ingester) move(
 	})
 	if errors.Is(err, ingestion.ErrRefused) || problem.Is(err, "not_found") {
 		return e.Value, errLost
+	}
+	if err == nil && g.OnMove != nil {
+		g.OnMove(was, e.Value.Ingestion)
 	}
 	return e.Value, err
 }

@@ -22,6 +22,7 @@ import (
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/ranking"
 	"agentplatform/internal/record"
 )
 
@@ -59,6 +60,32 @@ func TestTextBecomesADocumentThatIsFound(t *testing.T) {
 		require.Len(t, hits, 1)
 		assert.Equal(t, "The word is swordfish.", hits[0].Chunk.Text)
 		assert.Equal(t, [][2]int{{12, 21}}, hits[0].Highlights)
+	})
+}
+
+// Whoever counts is told of each move of an ingestion and of each search.
+func TestMovesAndSearchesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.add(w.base(), "The word is swordfish.")
+		var stages, searches []any
+		w.ingester.OnMove = func(before, after ingestion.State) {
+			stages = append(stages, [2]any{before.Stage, after.Stage})
+		}
+		w.knowledge.OnSearch = func(f knowledge.Found, took time.Duration, err error) {
+			assert.GreaterOrEqual(t, took, time.Duration(0))
+			searches = append(searches, f.Mode, len(f.Hits), err == nil)
+		}
+		w.ingest(id)
+		assert.Equal(t, []any{
+			[2]any{ingestion.Extracting, ingestion.Extracting}, [2]any{ingestion.Extracting, ingestion.Chunking},
+			[2]any{ingestion.Chunking, ingestion.Embedding}, [2]any{ingestion.Embedding, ingestion.Indexing},
+			[2]any{ingestion.Indexing, ingestion.Stage("")},
+		}, stages)
+		w.find("swordfish")
+		_, err := w.knowledge.Search(t.Context(), w.admin, knowledge.Question{Mode: ranking.Hybrid})
+		require.Error(t, err)
+		assert.Equal(t, []any{ranking.Keyword, 1, true, ranking.Hybrid, 0, false}, searches)
 	})
 }
 

@@ -41,6 +41,8 @@ type Knowledge struct {
 	Nudge func(ctx context.Context, document, organization string)
 	// CheckURL returns why a document may not come from an address, nil when it may.
 	CheckURL func(url string) error
+	// OnSearch is told of each search, how long it took, and its error; nil: nobody is.
+	OnSearch func(found Found, took time.Duration, err error)
 }
 
 // Limits of what clients send. They are characters where nothing else is said.

@@ -100,8 +100,14 @@ func checkIDs(field string, ids []string) error {
 // of kind Invalid that names the field; of kind NotFound or Forbidden for a base that the question names; and of kind
 // Unavailable (embedding_unavailable) when no embedding model could be asked for a semantic search; and of kind Limited
 // (budget_exhausted), see Question.OwnBudgets.
-func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (Found, error) {
-	found := Found{Hits: []Hit{}, Mode: q.Mode}
+func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (found Found, err error) {
+	began := k.Host.Elapsed()
+	defer func() {
+		if k.OnSearch != nil {
+			k.OnSearch(found, k.Host.Elapsed()-began, err)
+		}
+	}()
+	found = Found{Hits: []Hit{}, Mode: q.Mode}
 	if err := q.check(); err != nil {
 		return found, err
 	}

@@ -1,0 +1,67 @@
+package boot
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+)
+
+// knowledgeMeter counts what happens to documents, and searches.
+type knowledgeMeter struct {
+	ended    *prometheus.CounterVec
+	waited   prometheus.Histogram
+	searches *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newKnowledgeMeter(r *prometheus.Registry) knowledgeMeter {
+	m := knowledgeMeter{
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ingestions_ended_total",
+			Help: "Ingestions of documents that ended, by outcome; those that failed by stage and code."},
+			[]string{"outcome", "stage", "code"}),
+		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ingestion_wait_seconds",
+			Help:    "How long documents waited for their first worker.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 5, 9)}),
+		searches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "searches_total",
+			Help: "Searches by mode and outcome: whole, degraded, failed."}, []string{"mode", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "search_seconds",
+			Help:    "How long searches took, by mode.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 10)}, []string{"mode"}),
+	}
+	r.MustRegister(m.ended, m.waited, m.searches, m.seconds)
+	return m
+}
+
+// moved counts a change of a document's ingestion.
+func (m knowledgeMeter) moved(before, after ingestion.State) {
+	if before.Begun.IsZero() && !after.Begun.IsZero() {
+		m.waited.Observe(after.Begun.Sub(after.Asked).Seconds())
+	}
+	switch {
+	case after.Active() && after.Build == before.Build:
+	case after.Failure != nil:
+		m.ended.WithLabelValues("failed", string(after.Failure.Stage), string(after.Failure.Code)).Inc()
+	default:
+		m.ended.WithLabelValues("ready", "", "").Inc()
+	}
+}
+
+// searched counts a search, unless it was refused as it stands.
+func (m knowledgeMeter) searched(f knowledge.Found, took time.Duration, err error) {
+	outcome := "whole"
+	refused, is := problem.As(err)
+	switch {
+	case is && refused.Kind != problem.Unavailable:
+		return
+	case err != nil:
+		outcome = "failed"
+	case len(f.Degraded) > 0:
+		outcome = "degraded"
+	}
+	m.searches.WithLabelValues(string(f.Mode), outcome).Inc()
+	m.seconds.WithLabelValues(string(f.Mode)).Observe(took.Seconds())
+}

@@ -1,0 +1,91 @@
+package boot
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/ranking"
+)
+
+// counted has the values of counters, and how often something was observed, by the values of their labels in order.
+func counted(t *testing.T, r *prometheus.Registry, name string) map[string]int {
+	t.Helper()
+	families, err := r.Gather()
+	require.NoError(t, err)
+	values := map[string]int{}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			values[strings.Join(labels, "/")] = int(m.GetCounter().GetValue()) +
+				int(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return values
+}
+
+// Each ingestion counts once when it ends, as what it ended; one that begins in the commit of another's end, too.
+func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m := newKnowledgeMeter(r)
+	var s ingestion.State
+	now := time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC)
+	move := func(e ingestion.Event) {
+		before := s
+		var err error
+		s, err = ingestion.Apply(s, now, e)
+		assert.NoError(t, err)
+		m.moved(before, s)
+	}
+	again := func() { s, _ = ingestion.Apply(s, now, ingestion.Begin{From: ingestion.Extracting}) }
+	claim := ingestion.Claim{Lease: ingestion.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour}
+	failed := "embedding_unavailable/failed/embedding" // code, outcome, stage
+
+	again()
+	move(claim)
+	move(ingestion.Advance{Claim: "c", To: ingestion.Embedding})
+	move(ingestion.Fail{Claim: "c", Code: ingestion.EmbeddingUnavailable})
+	assert.Equal(t, map[string]int{failed: 1}, counted(t, r, "ingestions_ended_total"))
+	again()
+	move(claim)
+	before := s
+	s, _ = ingestion.Apply(s, now, ingestion.Finish{Claim: "c"})
+	s, _ = ingestion.Apply(s, now, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+	m.moved(before, s)
+	assert.Equal(t, map[string]int{failed: 1, "/ready/": 1}, counted(t, r, "ingestions_ended_total"))
+	move(claim)
+	move(ingestion.Finish{Claim: "c"})
+	assert.Equal(t, map[string]int{failed: 1, "/ready/": 2}, counted(t, r, "ingestions_ended_total"))
+	assert.Equal(t, map[string]int{"": 3}, counted(t, r, "ingestion_wait_seconds"))
+}
+
+// Searches count by what became of them; what was refused as it stands does not.
+func TestSearchesAreCountedByOutcome(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m := newKnowledgeMeter(r)
+	f := knowledge.Found{Mode: ranking.Hybrid}
+	m.searched(f, time.Second, nil)
+	m.searched(f, time.Second, errors.New("the index is away"))
+	m.searched(f, time.Second, problem.Retry(errors.New("the store is away")))
+	m.searched(f, time.Second, problem.InvalidField("body.query", "is wrong"))
+	f.Degraded = []catalog.EmbeddingModel{{}}
+	m.searched(f, time.Second, nil)
+	assert.Equal(t, map[string]int{"hybrid/whole": 1, "hybrid/failed": 2, "hybrid/degraded": 1},
+		counted(t, r, "searches_total"))
+	assert.Equal(t, map[string]int{"hybrid": 4}, counted(t, r, "search_seconds"))
+}
