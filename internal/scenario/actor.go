@@ -49,9 +49,10 @@ var worlds = map[string]map[string]string{
 	"": {"OBSERVE_WINDOW": "25s"},
 	"hasty": {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
 		"MAX_BODY": "1048576"},
-	"brief":  {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": "15s"}, // as below
-	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"},            // enough for a slow machine to start the two
-	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"},               // so low that even a slow machine exceeds it
+	"brief": {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": "15s", // as below
+		"EMBEDDING_MODELS": "openai/counting"}, // see receiver.embed
+	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // enough for a slow machine to start the two
+	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"},    // so low that even a slow machine exceeds it
 }
 
 // Run runs all scenarios in the worlds that a harness starts.
@@ -85,6 +86,9 @@ func (r *receiver) settings(more map[string]string) map[string]string {
 		"TOOL_ALLOW_HOSTS": r.host, "TOOL_CA_FILE": r.caFile,
 		"KNOWLEDGE_ALLOW_HOSTS": strings.TrimPrefix(r.site.URL, "http://"),
 		"RATE_LIMIT":            "1000000", "RATE_BURST": "1000000", "USER_CAP": "20", "ORGANIZATION_CAP": "40",
+	}
+	if more["EMBEDDING_MODELS"] != "" {
+		full["OPENAI_BASE_URL"] = r.site.URL + "/v1"
 	}
 	maps.Copy(full, more)
 	return full

@@ -69,6 +69,8 @@ func budgetScenarios() []Story {
 			ended := y.chat("message", "one two three four\n/tool echo {\"text\":\"five\"}").is(500)
 			assert.Contains(x, ended.text("message"), "the budget of agent "+x.Agent)
 		}},
+		{Name: "budget/embeddings count, and are refused when it is used up", Settings: "brief", Searches: true,
+			Run: embeddingsCount},
 		{Name: "budget/bad ones are named", Run: func(x *Actor) {
 			for field, bad := range map[string]object{
 				"budget.period":     {"period": "week", "max_runs": 1},
@@ -87,4 +89,56 @@ func budgetScenarios() []Story {
 			assert.Equal(x, object{"period": "day", "max_runs": 5.0, "max_tokens": 7.0}, merged.at("budget"))
 		}},
 	}
+}
+
+// embeddingsCount adds documents and searches with a model that says how many tokens it has used.
+func embeddingsCount(x *Actor) {
+	for _, path := range []string{"/users/" + x.User, "/organization"} {
+		x.patch(path, object{"budget": object{"period": "month", "max_tokens": 40}}).is(200)
+	}
+	base := x.base()
+	free := x.base("embedding_model", object{"provider": "builtin"})
+	id := x.document(base, object{"text": "the word is swordfish"})
+	x.document(free, object{"text": "the word is marlin"})
+	search := func(base, mode string) reply {
+		return x.post("/search", object{"query": "word", "knowledge_base_ids": []string{base}, "mode": mode})
+	}
+	assert.Len(x, search(base, "hybrid").is(200).list("hits"), 1)
+	search(base, "keyword").is(200)
+	search(free, "hybrid").is(200)
+	x.chat("message", "one").is(200)
+
+	var entries []string
+	sum := 0.0
+	a := x.get("/analytics/usage").is(200)
+	for n := range a.list("entries") {
+		tokens := a.number("entries", n, "input_tokens") + a.number("entries", n, "output_tokens")
+		entries = append(entries, fmt.Sprint(a.text("entries", n, "kind"), " ", a.text("entries", n, "document_id")))
+		assert.Equal(x, x.User, a.text("entries", n, "user_id"))
+		sum += tokens
+	}
+	assert.Equal(x, []string{"run ", "search ", "ingestion " + id}, entries, "newest first")
+	for n := range 2 {
+		assert.InDelta(x, sum, x.get("/me").is(200).number("budgets", n, "tokens"), 0)
+	}
+	assert.Contains(x, x.get("/analytics/usage", "Accept", "text/csv").is(200).raw, ",ingestion,")
+
+	for sum < 40 {
+		search(base, "semantic").is(200)
+		sum += 10
+	}
+	refused := search(base, "hybrid").problem(429, "budget_exhausted")
+	assert.Equal(x, "organization", refused.text("budget", "kind"))
+	assert.NotEmpty(x, refused.header.Get("Retry-After"))
+	documents := "/knowledge-bases/" + base + "/documents"
+	x.post(documents, object{"text": "more"}).problem(429, "budget_exhausted")
+	x.upload(base, "file", "file:more").problem(429, "budget_exhausted")
+	x.post(documents+"/"+id+"/reprocess", nil).problem(429, "budget_exhausted")
+	assert.Len(x, search(base, "keyword").is(200).list("hits"), 1, "what is there stays found")
+	x.document(free, object{"text": "more"})
+	for _, path := range []string{"/users/" + x.User, "/organization"} {
+		x.patch(path, object{"budget": nil}).is(200)
+	}
+	x.eventually("its end", func() bool { return search(base, "hybrid").status == 200 })
+	x.document(base, object{"text": "more"})
 }

@@ -54,10 +54,29 @@ func newReceiver(t *testing.T) *receiver {
 		serve.(http.HandlerFunc)(w, q)
 	}))
 	t.Cleanup(r.site.Close)
+	r.page.Store("/v1/embeddings", http.HandlerFunc(embed))
 	r.caFile = filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	require.NoError(t, os.WriteFile(r.caFile, block, 0o600))
 	return r
+}
+
+// embed is an embedding model that says that each text has ten tokens, and knows the length of texts only.
+func embed(w http.ResponseWriter, q *http.Request) {
+	var asked struct {
+		Input []string `json:"input"`
+	}
+	if err := json.NewDecoder(q.Body).Decode(&asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	vectors := []object{}
+	for n, text := range asked.Input {
+		vector := make([]float64, 64)
+		vector[len(text)%64] = 1
+		vectors = append(vectors, object{"index": n, "embedding": vector})
+	}
+	_ = json.NewEncoder(w).Encode(object{"data": vectors, "usage": object{"prompt_tokens": 10 * len(vectors)}})
 }
 
 func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
