@@ -19,7 +19,8 @@ func TestConditionAdmitsValuesOfItsTypeAlone(t *testing.T) {
 		{`1`, `1`, true}, {`1`, `1.0`, true}, {`1`, `"1"`, false}, {`"a"`, `"a"`, true}, {`"a"`, `"A"`, false},
 		{`true`, `true`, true}, {`true`, `false`, false}, {`true`, `1`, false},
 		{`{"in":["a",2]}`, `2`, true}, {`{"in":["a",2]}`, `"b"`, false}, {`{"in":[]}`, `"a"`, false},
-		{`{"gte":2}`, `2`, true}, {`{"gte":2}`, `1.9`, false}, {`{"gte":2}`, `"3"`, false}, {`{"gte":2}`, `true`, false},
+		{`{"gte":2}`, `2`, true}, {`{"gte":2}`, `1.9`, false}, {`{"gte":2}`, `"3"`, false},
+		{`{"gte":2}`, `true`, false},
 		{`{"lte":"2026-02"}`, `"2026-01-31"`, true}, {`{"lte":"2026-02"}`, `"2026-03-01"`, false},
 		{`{"gte":1,"lte":3}`, `2`, true}, {`{"gte":1,"lte":3}`, `4`, false}, {`{"gte":1,"in":[5]}`, `2`, false},
 	} {

@@ -388,6 +388,8 @@ func runFillAt(t *testing.T, v reflect.Value, n *int) {
 		v.SetString("text " + string(rune('a'+*n%26)) + string(rune('a'+*n/26)))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 4)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Pointer:
