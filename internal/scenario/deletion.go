@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,10 @@ func deletionScenarios() []Story {
 	for _, d := range deletions {
 		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})
 	}
+	for _, d := range knowledgeDeletions {
+		all = append(all, searching(
+			Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})...)
+	}
 	return all
 }
 
@@ -23,7 +28,7 @@ func deletionScenarios() []Story {
 func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 	receiver := newReceiver(t)
 	world := h.Start(t, receiver.settings(nil))
-	for _, d := range deletions {
+	for _, d := range slices.Concat(deletions, knowledgeDeletions) {
 		t.Run(d.of, func(t *testing.T) {
 			g := newGarden(newActor(t, world, receiver), left)
 			d.tell(g)
@@ -33,10 +38,12 @@ func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 	}
 }
 
-var deletions = []struct {
+type deletion struct {
 	of   string
 	tell func(g *garden)
-}{
+}
+
+var deletions = []deletion{
 	{"a chat", func(g *garden) {
 		chats := g.converse(g.Actor)
 		g.sown()
@@ -72,6 +79,64 @@ var deletions = []struct {
 		g.delete("/toolkits/" + toolkit).is(204)
 		g.forgotten(g.Actor)
 	}},
+}
+
+var knowledgeDeletions = []deletion{
+	{"a document", func(g *garden) {
+		base, documents := g.teach()
+		g.sown()
+		for _, id := range documents {
+			g.delete("/knowledge-bases/" + base + "/documents/" + id).is(204)
+		}
+		g.unlearnt(base)
+		g.forgotten(g.Actor)
+	}},
+	{"a knowledge base", func(g *garden) {
+		base, _ := g.teach()
+		g.sown()
+		g.delete("/knowledge-bases/" + base).is(204)
+		g.unlearnt(base)
+		g.forgotten(g.Actor)
+	}},
+	{"an organization that knows something", func(g *garden) {
+		g.teach()
+		g.sown()
+		g.operator().delete("/organizations/" + g.Organization).is(204)
+		g.forgotten(g.operator())
+	}},
+}
+
+// teach makes a base of documents that contain words: one of each source, one that was ingested again, one that cannot
+// be read.
+func (g *garden) teach() (base string, documents []string) {
+	base = g.base("description", g.plant("description"))
+	text := func(what string) string { return g.plant(what) + strings.Repeat(" The lantern is lit.", 500) }
+	add := func(body object) string {
+		documents = append(documents, g.document(base, body))
+		return documents[len(documents)-1]
+	}
+	again := add(object{"title": g.plant("title"), "text": text("text"), "metadata": object{"m": g.plant("metadata")}})
+	g.post("/knowledge-bases/"+base+"/documents/"+again+"/reprocess", nil).is(202)
+	g.settled(base, again, "ready")
+	y := g.colleague("manager", "manage")
+	theirs := y.document(base, object{"file_id": y.file(text("file"))})
+	documents = append(documents, theirs)
+	g.delete("/users/" + y.User).is(204)
+	word := g.words[len(g.words)-1]
+	g.eventually("the end of the user", func() bool { return !strings.Contains(g.get("/users").is(200).raw, y.User) })
+	assert.Contains(g, g.get("/knowledge-bases/"+base+"/documents/"+theirs+"/content").is(200).raw, word,
+		"a document outlives the user who sent it")
+	broken := g.upload(base, "file", "file:"+string([]byte{0, 1, 2, 0xff})+g.plant("unreadable")).is(201)
+	documents = append(documents, g.settled(base, broken.text("document_id"), "failed"))
+	g.post("/search", object{"query": g.words[1]}).is(200)
+	return base, documents
+}
+
+// unlearnt checks that nothing of a base is found.
+func (g *garden) unlearnt(base string) {
+	for _, mode := range []string{"hybrid", "semantic", "keyword"} {
+		assert.Empty(g, g.find(strings.Join(g.words, " "), "mode", mode), "of base %s", base)
+	}
 }
 
 // garden is a client that puts unique words into content and searches for them.
