@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// SendBytes answers with bytes of others, as a file that a browser saves and does not interpret. A client that goes away
-// meanwhile is no error.
+// SendBytes answers with bytes of others, as a file that a browser saves and does not interpret. A client that goes
+// away meanwhile is no error.
 func SendBytes(w http.ResponseWriter, contentType, disposition string, size int64, bytes io.Reader) error {
 	header := w.Header()
 	header.Set("Content-Type", contentType)

@@ -79,8 +79,8 @@ type State struct {
 	// Build is the number of the ingestion, from 1. What an ingestion makes is named by it, so that none touches what
 	// another made.
 	Build    int       `json:"build"`
-	Version  int       `json:"version"`  // how many ingestions made the document ready
-	Attempts int       `json:"attempts"` // of the present stage
+	Version  int       `json:"version"`       // how many ingestions made the document ready
+	Attempts int       `json:"attempts"`      // of the present stage
 	Done     int       `json:"done,omitzero"` // chunks of the present stage
 	Total    int       `json:"total,omitzero"`
 	Lease    Lease     `json:"lease,omitzero"`

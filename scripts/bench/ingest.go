@@ -170,8 +170,8 @@ func largePDF() []byte {
 	for page := range pagesOfLarge {
 		var text strings.Builder
 		for line := range 45 {
-			fmt.Fprintf(&text, "BT /F 11 Tf 50 %d Td (On page %d, line %d, the keeper of the lighthouse tells of wind, "+
-				"weather and boat %d.) Tj ET\n", 780-16*line, page+1, line+1, page*45+line)
+			fmt.Fprintf(&text, "BT /F 11 Tf 50 %d Td (On page %d, line %d, the keeper of the lighthouse tells of "+
+				"wind, weather and boat %d.) Tj ET\n", 780-16*line, page+1, line+1, page*45+line)
 		}
 		kids += fmt.Sprintf("%d 0 R ", len(objects)+1)
 		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents %d 0 R "+
