@@ -10,7 +10,8 @@ import (
 	"agentplatform/internal/ingestion"
 )
 
-// KnowledgeBase is a collection of documents that are searched together.
+// KnowledgeBase is a collection of documents that are searched together. Embedding and Chunking are the settings that
+// clients want; what search finds was made with those of InForce.
 type KnowledgeBase struct {
 	ID           string         `json:"knowledge_base_id"`
 	Organization string         `json:"organization_id"`
@@ -20,9 +21,67 @@ type KnowledgeBase struct {
 	Chunking     Chunking       `json:"chunking"`
 	GroupIDs     []string       `json:"group_ids"` // whose members may read; none: the whole organization
 	// Collection is where the index has the chunks that search finds.
-	Collection string    `json:"collection"`
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
+	Collection string   `json:"collection"`
+	Rebuild    *Rebuild `json:"rebuild,omitzero"` // nil: the wanted settings are in force
+	// Index names the index that has all chunks of the base; another one is missing some.
+	Index     string    `json:"index,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Settings are what the chunks of a collection are made with.
+type Settings struct {
+	Embedding EmbeddingModel `json:"embedding_model"`
+	Chunking  Chunking       `json:"chunking"`
+}
+
+// Rebuild makes everything in a knowledge base anew with the wanted settings, in another collection. One that has
+// failed keeps the settings in force.
+type Rebuild struct {
+	Collection string    `json:"collection"` // also the id of the job
+	InForce    Settings  `json:"in_force"`   // of the collection that search finds
+	BegunAt    time.Time `json:"begun_at"`
+	Error      string    `json:"error,omitzero"` // why it has failed, for a person; empty: it is under way
+}
+
+// Wanted are the settings that clients have asked for.
+func (b KnowledgeBase) Wanted() Settings { return Settings{b.Embedding, b.Chunking} }
+
+// InForce are the settings of the collection that search finds.
+func (b KnowledgeBase) InForce() Settings {
+	if b.Rebuild != nil {
+		return b.Rebuild.InForce
+	}
+	return b.Wanted()
+}
+
+// Building is the collection of the rebuild under way; empty: there is none.
+func (b KnowledgeBase) Building() string {
+	if b.Rebuild == nil || b.Rebuild.Error != "" {
+		return ""
+	}
+	return b.Rebuild.Collection
+}
+
+// SettingsOf are those of one of the base's collections; ok is false for any other.
+func (b KnowledgeBase) SettingsOf(collection string) (s Settings, ok bool) {
+	switch collection {
+	case "":
+		return s, false
+	case b.Collection:
+		return b.InForce(), true
+	case b.Building():
+		return b.Wanted(), true
+	}
+	return s, false
+}
+
+// Collections are those of which the index may have chunks.
+func (b KnowledgeBase) Collections() []string {
+	if b.Rebuild == nil {
+		return []string{b.Collection}
+	}
+	return []string{b.Collection, b.Rebuild.Collection}
 }
 
 // Placed implements [record.Resourceful].
@@ -79,6 +138,8 @@ type Document struct {
 	Bytes         string                     `json:"bytes,omitzero"` // the blob key of what came in
 	Work          Build                      `json:"work,omitzero"`  // what the present ingestion has made
 	Ready         Build                      `json:"ready,omitzero"` // what search finds; none: nothing yet
+	// Next is what search finds once the knowledge base has the build's collection: a rebuild has made it of Ready.
+	Next Build `json:"next,omitzero"`
 	// Content is the id of the reservation of the bytes, empty when another document has it.
 	Content   string    `json:"content,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
@@ -90,6 +151,16 @@ func (d Document) Placed() (string, string, string) { return "document", d.ID, d
 
 // Within implements [record.Inner].
 func (d Document) Within() string { return d.KnowledgeBase }
+
+// In is the document as it is when its knowledge base has a collection in force: after the end of a rebuild, Next is
+// what is ready, whether or not that is stored yet.
+func (d Document) In(collection string) Document {
+	if d.Next.Number > 0 && d.Next.Collection == collection {
+		d.Ready, d.Next = d.Next, Build{}
+		d.Ready.Anew = false
+	}
+	return d
+}
 
 // DueAt implements [record.Active].
 func (d Document) DueAt() time.Time {
@@ -110,6 +181,7 @@ type Build struct {
 	Count      int    `json:"count,omitzero"`   // of chunks
 	Language   string `json:"language,omitzero"`
 	PageCount  int    `json:"page_count,omitzero"`
+	Anew       bool   `json:"anew,omitzero"` // a rebuild makes it, of what is ready
 }
 
 // ChunksOfPiece is how many chunks, and how many vectors, a blob has.

@@ -5,6 +5,8 @@
 // ingester that is lost anywhere costs no more than the stage under way. What fails is tried again, and ends (package
 // ingestion).
 //
+// An index that was lost is filled again from what the stages have stored (Recover); nothing is embedded for that.
+//
 // It must not know HTTP or runs. It imports knowledge, whose documents it works on, extract, chunking, words, the ports
 // embedding, index and blob, catalog, record, ingestion, egress, problem and host.
 package ingest
@@ -14,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"agentplatform/internal/catalog"
@@ -86,7 +89,7 @@ type work struct {
 
 	claim string
 	d     catalog.Document
-	base  catalog.KnowledgeBase
+	base  catalog.KnowledgeBase // with the settings of the collection that the work is for
 
 	// What the stages of this hold have made, so that the next need not read it again.
 	text   *document.Text
@@ -106,10 +109,15 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	lost := errors.Is(context.Cause(working), errLost)
 	cancel(nil)
 	wait()
-	if failed == nil || lost || errors.Is(failed, errLost) {
+	switch {
+	case lost || errors.Is(failed, errLost):
 		return 0, nil
+	case failed != nil:
+		return w.conclude(ctx, failed)
+	case w.d.Ingestion.Active(): // its end has begun another one
+		return time.Millisecond, nil
 	}
-	return w.conclude(ctx, failed)
+	return 0, nil
 }
 
 // renew makes the lease longer, as long as the work goes on. It reads nothing of the work that the stages write.
@@ -176,7 +184,8 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 }
 
 // move makes an event happen to a document, in one commit with what more changes. What an ingestion has made that ends
-// without becoming what search finds is dropped. It returns the document as it then is, or errLost.
+// without becoming what search finds is dropped. What a rebuild makes is no matter of the document: if it fails, the
+// rebuild has failed. It returns the document as it then is, or errLost.
 func (g *Ingester) move(
 	ctx context.Context, id string, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) (catalog.Document, error) {
@@ -188,8 +197,13 @@ func (g *Ingester) move(
 		if err != nil {
 			return err
 		}
-		if after.Status != before.Ingestion.Status || after.Stage != before.Ingestion.Stage {
+		if !d.Work.Anew && (after.Status != before.Ingestion.Status || after.Stage != before.Ingestion.Stage) {
 			d.UpdatedAt = g.Host.Now()
+		}
+		if d.Work.Anew && !after.Active() {
+			if err := g.endAnew(ctx, tx, before, &after); err != nil {
+				return err
+			}
 		}
 		d.Ingestion = after
 		if more != nil {
@@ -217,6 +231,18 @@ func (g *Ingester) move(
 	return e.Value, err
 }
 
+// endAnew ends what a rebuild has made of a document, after which the document's life cycle is as it was before.
+func (g *Ingester) endAnew(ctx context.Context, tx *record.Tx, d catalog.Document, after *ingestion.State) error {
+	failure := after.Failure
+	after.Failure = d.Ingestion.Failure
+	if failure == nil || failure == d.Ingestion.Failure {
+		return nil
+	}
+	why, _, _ := strings.Cut(failure.Message, ";") // behind it stands what to do with a document that has failed
+	return g.FailRebuild(ctx, tx, d.KnowledgeBase, d.Work.Collection,
+		fmt.Sprintf("the document %s could not be indexed anew: %s", d.ID, why))
+}
+
 // step is move for the document at work.
 func (w *work) step(
 	ctx context.Context, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
@@ -230,15 +256,10 @@ func (w *work) step(
 
 // stages does the stages that are left. It returns nil when the ingestion has ended.
 func (w *work) stages(ctx context.Context) error {
-	base, err := record.Resource[catalog.KnowledgeBase](ctx, w.Store, record.System(), w.d.KnowledgeBase)
-	if problem.Is(err, "not_found") {
-		return errLost // its documents are being deleted
-	}
-	if err != nil {
+	if err := w.aim(ctx); err != nil {
 		return err
 	}
-	w.base = base.Value
-	for w.d.Ingestion.Active() {
+	for w.d.Ingestion.Lease.Claim == w.claim {
 		do := map[ingestion.Stage]func(context.Context) error{
 			ingestion.Fetching: w.fetch, ingestion.Extracting: w.extract, ingestion.Chunking: w.chunk,
 			ingestion.Embedding: w.embed, ingestion.Indexing: w.index,
@@ -246,9 +267,59 @@ func (w *work) stages(ctx context.Context) error {
 		if do == nil {
 			return fmt.Errorf("ingest: stage %q of a newer version", w.d.Ingestion.Stage)
 		}
-		if err := do(ctx); err != nil {
+		err := do(ctx)
+		if errors.Is(err, errMoved) {
+			err = w.aim(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// errMoved says that the base has not, by now, the collection that the work is for.
+var errMoved = errors.New("ingest: the knowledge base has another collection by now")
+
+// readBase reads the base as it is now.
+func (w *work) readBase(ctx context.Context) (record.Entity[catalog.KnowledgeBase], error) {
+	b, err := record.Resource[catalog.KnowledgeBase](ctx, w.Store, record.System(), w.d.KnowledgeBase)
+	if problem.Is(err, "not_found") {
+		err = errLost // its documents are being deleted
+	}
+	return b, err
+}
+
+// aim says for which collection the work is: the one that it was begun for, as long as the base has that; else it is
+// cut anew for the one in force, or ends, when it was for a rebuild.
+func (w *work) aim(ctx context.Context) error {
+	b, err := w.readBase(ctx)
+	if err != nil {
+		return err
+	}
+	w.base = b.Value
+	at := w.d.Work.Collection
+	settings, has := w.base.SettingsOf(at)
+	switch {
+	case has:
+	case at == "":
+		settings = w.base.InForce()
+	case w.d.Work.Anew:
+		return w.step(ctx, ingestion.Unchanged{Claim: w.claim}, nil)
+	default:
+		settings = w.base.InForce()
+		err = w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Chunking}, w.cutAnew)
+	}
+	w.base.Embedding, w.base.Chunking = settings.Embedding, settings.Chunking
+	return err
+}
+
+// cutAnew drops what was made but for the text.
+func (w *work) cutAnew(d *catalog.Document, tx *record.Tx) error {
+	kept := catalog.Build{
+		Number: d.Work.Number, Text: d.Work.Text, Language: d.Work.Language, PageCount: d.Work.PageCount,
+	}
+	w.Abandon(tx, *d, kept)
+	d.Work = kept
 	return nil
 }

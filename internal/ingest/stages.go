@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -88,6 +89,9 @@ func (w *work) store(ctx context.Context, what string, v any) (record.Stored, er
 
 // chunk cuts the text, and makes places for the chunks and for their vectors.
 func (w *work) chunk(ctx context.Context) error {
+	if w.d.Work.Chunks != "" { // a rebuild that cuts as before
+		return w.chunked(ctx, w.d.Work.Count)
+	}
 	if w.text == nil {
 		w.text = &document.Text{}
 		if err := w.Read(ctx, w.d.Work.Text, w.text); err != nil {
@@ -119,17 +123,26 @@ func (w *work) chunk(ctx context.Context) error {
 			return err
 		}
 	}
+	w.chunks = chunks
+	return w.chunked(ctx, len(chunks), place)
+}
+
+// chunked ends the stage; places are those of the chunks, none where they were there before.
+func (w *work) chunked(ctx context.Context, count int, places ...record.Stored) error {
 	vectors, err := w.Store.NewPlace(ctx, w.d, "vectors")
 	if err != nil {
 		return err
 	}
-	w.chunks = chunks
-	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Embedding, Total: len(chunks)},
+	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Embedding, Total: count},
 		func(d *catalog.Document, tx *record.Tx) error {
-			tx.NameBlob(place)
+			for _, place := range places {
+				tx.NameBlob(place)
+				d.Work.Chunks = place.Key
+			}
 			tx.NameBlob(vectors)
-			d.Work.Chunks, d.Work.Vectors, d.Work.Count = place.Key, vectors.Key, len(chunks)
-			d.Work.Collection, d.Work.Dimensions = w.base.Collection, w.base.Embedding.Dimensions
+			d.Work.Vectors, d.Work.Count = vectors.Key, count
+			d.Work.Collection = cmp.Or(d.Work.Collection, w.base.Collection)
+			d.Work.Dimensions = w.base.Embedding.Dimensions
 			return nil
 		})
 }
@@ -251,8 +264,37 @@ func unpacked(b []byte, dimensions int) ([][]float32, error) {
 	return vectors, nil
 }
 
-// index puts the chunks into the index, and makes them what search finds in one commit.
+// index puts the chunks into the index, and makes them what search finds in one commit, now or after a rebuild.
 func (w *work) index(ctx context.Context) error {
+	if err := w.put(ctx); err != nil {
+		return err
+	}
+	title := w.d.Title
+	return w.step(ctx, ingestion.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
+		b, err := w.readBase(ctx)
+		if err != nil {
+			return err
+		}
+		record.Unchanged(tx, b) // it may change collections
+		switch d.Work.Collection {
+		case b.Value.Collection:
+			w.Replace(tx, d)
+		case b.Value.Building():
+			d.Next, d.Work = d.Work, catalog.Build{}
+			return nil
+		default:
+			return errMoved
+		}
+		if d.Title != title { // it was changed meanwhile
+			return w.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+		}
+		_, err = w.Anew(tx, d, b.Value)
+		return err
+	})
+}
+
+// put puts the chunks into the index.
+func (w *work) put(ctx context.Context) error {
 	version := index.Version{
 		Collection: w.d.Work.Collection, Document: w.d.ID, Number: w.d.Work.Number,
 	}
@@ -269,14 +311,7 @@ func (w *work) index(ctx context.Context) error {
 			return err
 		}
 	}
-	title := w.d.Title
-	return w.step(ctx, ingestion.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
-		w.Replace(tx, d)
-		if d.Title != title { // it was changed meanwhile
-			return w.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
-		}
-		return nil
-	})
+	return nil
 }
 
 // indexed are chunks as the index takes them, with their vectors.

@@ -45,6 +45,7 @@ type world struct {
 	fate      *fate
 	model     *model
 	beforePut func()
+	overtake  overtaker
 	admin     tenant.Principal
 	knowledge *knowledge.Knowledge
 	ingester  *ingest.Ingester
@@ -89,6 +90,31 @@ func (f *fate) call(do func() error) error {
 	return err
 }
 
+// overtaker does something between what a commit was decided by and the commit.
+type overtaker struct {
+	mu    sync.Mutex
+	after int // commits
+	do    func()
+}
+
+func (o *overtaker) set(after int, do func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.after, o.do = after, do
+}
+
+func (o *overtaker) next() {
+	o.mu.Lock()
+	do := o.do
+	if o.after--; do == nil || o.after >= 0 {
+		do = func() {}
+	} else {
+		o.do = nil
+	}
+	o.mu.Unlock()
+	do()
+}
+
 // blobs are a blob store of a process that may die.
 type blobs struct {
 	*memblob.Store
@@ -124,6 +150,10 @@ func (s searched) Put(ctx context.Context, v index.Version, dimensions int, chun
 		first()
 	}
 	return s.fate.call(func() error { return s.Index.Put(ctx, v, dimensions, chunks) })
+}
+
+func (s searched) Drop(ctx context.Context, collection string) error {
+	return s.fate.call(func() error { return s.Index.Drop(ctx, collection) })
 }
 
 // model is an embedding model that counts what it is asked, and may fail.
@@ -178,7 +208,10 @@ func newWorld(t *testing.T) *world {
 		T: t, host: machine, blobs: &memblob.Store{}, index: &memindex.Index{}, fate: f,
 		model: &model{fate: f, asked: map[string]int{}},
 	}
-	w.table = &faulttable.Table{Inner: memtable.New(machine.Now), Before: func(faulttable.Call) faulttable.Fault {
+	w.table = &faulttable.Table{Inner: memtable.New(machine.Now), Before: func(c faulttable.Call) faulttable.Fault {
+		if c.Commit {
+			w.overtake.next()
+		}
 		switch made, answered := f.next(); {
 		case !made:
 			return faulttable.Down
@@ -205,7 +238,7 @@ func newWorld(t *testing.T) *world {
 	w.ingester = &ingest.Ingester{
 		Knowledge: w.knowledge, Log: slog.New(slog.DiscardHandler), Deadline: time.Hour, Extract: plain,
 	}
-	w.remover = &removal.Remover{Store: w.store, Host: machine, Index: w.index}
+	w.remover = &removal.Remover{Store: w.store, Host: machine, Index: w.index, More: w.ingester.Jobs()}
 	return w
 }
 
@@ -308,6 +341,39 @@ func (w *world) find(query string) []knowledge.Hit {
 	})
 	require.NoError(w, err)
 	return found.Hits
+}
+
+// turn does a piece of all that is due, documents and jobs, as queues and sweeper do, and lets a second pass.
+func (w *world) turn() {
+	for shard := range record.DueShards {
+		due, err := w.store.Due(w.Context(), shard, w.host.Now(), 1000)
+		if err != nil {
+			require.True(w, w.fate.dead, "%v", err)
+			return
+		}
+		for _, d := range due {
+			if d.Kind == "job" {
+				_, _ = w.remover.Handle(w.Context(), d.ID)
+			} else {
+				_, _ = w.ingester.Handle(w.Context(), d.ID)
+			}
+		}
+	}
+	time.Sleep(time.Second)
+}
+
+// jobs does a piece of each job that is due.
+func (w *world) jobs() {
+	for shard := range record.DueShards {
+		due, err := w.store.Due(w.Context(), shard, w.host.Now(), 1000)
+		require.NoError(w, err)
+		for _, d := range due {
+			if d.Kind == "job" {
+				_, err := w.remover.Handle(w.Context(), d.ID)
+				require.NoError(w, err)
+			}
+		}
+	}
 }
 
 // settle does all jobs that are due within two hours, as queue and sweeper do.

@@ -2,6 +2,7 @@ package knowledge
 
 import (
 	"context"
+	"strings"
 
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
@@ -84,7 +85,7 @@ func (k *Knowledge) CreateBase(
 	if b.Embedding, err = k.Models.choose(ctx, edit.Embedding); err != nil {
 		return none, err
 	}
-	b.Collection = b.ID
+	b.Collection, b.Index = b.ID, k.IndexID
 	return record.DespiteConflicts(ctx, k.Store, func() (record.Entity[catalog.KnowledgeBase], error) {
 		tx := k.Store.Begin(b.ID)
 		e := record.PutResource(tx, record.Fresh(b))
@@ -93,12 +94,13 @@ func (k *Knowledge) CreateBase(
 	})
 }
 
-// EditBase changes a knowledge base. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed
-// when match is not the base's version, and of kind Invalid that names the field.
+// EditBase changes a knowledge base. Other settings of its index begin a rebuild, in place of one that is under way. It
+// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the base's version, and
+// of kind Invalid that names the field.
 func (k *Knowledge) EditBase(
 	ctx context.Context, p tenant.Principal, id string, match record.Match, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {
-	return record.Change(ctx, k.Store, p.Scope(), id, match, func(b *catalog.KnowledgeBase, _ *record.Tx) error {
+	return record.Change(ctx, k.Store, p.Scope(), id, match, func(b *catalog.KnowledgeBase, tx *record.Tx) error {
 		if err := p.MayOpen("knowledge base", b.GroupIDs); err != nil {
 			return err
 		}
@@ -111,33 +113,24 @@ func (k *Knowledge) EditBase(
 			b.GroupIDs); err != nil {
 			return err
 		}
-		if edit.Embedding != nil && *edit.Embedding != before.Embedding {
+		failed := before.Rebuild != nil && before.Building() == ""
+		if edit.Embedding != nil && (failed || *edit.Embedding != before.Embedding) {
 			chosen, err := k.Models.choose(ctx, edit.Embedding)
 			if err != nil {
 				return err
 			}
 			b.Embedding = chosen
 		}
-		if b.Embedding == before.Embedding && b.Chunking == before.Chunking {
+		if b.Wanted() == before.Wanted() && !(failed && edit.namesSettings()) {
 			return nil
 		}
-		b.Collection = k.Host.NewID() // all vectors of one have the same dimensions
-		return k.mayResettle(ctx, *b)
+		return k.changeSettings(ctx, tx, b, before.InForce())
 	})
 }
 
-// mayResettle returns nil when a base has no documents, which would have to be indexed anew.
-func (k *Knowledge) mayResettle(ctx context.Context, b catalog.KnowledgeBase) error {
-	n, err := k.Store.Counts(ctx, catalog.DocumentsOf(b.ID))
-	if err != nil {
-		return err
-	}
-	if n["documents"] > 0 {
-		return problem.New(problem.Conflict, "conflict",
-			"embedding_model and chunking can be changed while the knowledge base has no documents; this one has %d",
-			n["documents"])
-	}
-	return nil
+// namesSettings says whether an edit names settings of the index.
+func (e BaseEdit) namesSettings() bool {
+	return e.Embedding != nil || e.Size != nil || e.Overlap != nil
 }
 
 // RemoveBase deletes a knowledge base with its documents, which nobody can find or read from then on; a background job,
@@ -154,7 +147,7 @@ func (k *Knowledge) RemoveBase(ctx context.Context, p tenant.Principal, id strin
 		job = k.Host.NewID()
 		tx.PutJob(record.Fresh(record.Job{
 			ID: job, Organization: organization, Kind: record.RemoveBase, Subject: id,
-			Cursor: e.Value.Collection, Due: k.now(),
+			Cursor: strings.Join(e.Value.Collections(), ","), Due: k.now(),
 		}))
 		return nil
 	})
@@ -211,13 +204,23 @@ func filtered[T record.Resourceful](
 type Counted struct {
 	Documents, Chunks, Bytes           int64
 	Pending, Processing, Ready, Failed int64
+
+	Found int64            // documents that search finds
+	Built map[string]int64 // of these, how many a rebuild has made anew, by collection
 }
 
 // CountedIn reads the counts of a base.
 func (k *Knowledge) CountedIn(ctx context.Context, base string) (Counted, error) {
 	n, err := k.Store.Counts(ctx, catalog.DocumentsOf(base))
-	return Counted{
+	c := Counted{
 		Documents: n["documents"], Chunks: n["chunks"], Bytes: n["bytes"], Pending: n["pending"],
-		Processing: n["processing"], Ready: n["ready"], Failed: n["failed"],
-	}, err
+		Processing: n["processing"], Ready: n["ready"], Failed: n["failed"], Found: foundIn(n),
+		Built: map[string]int64{},
+	}
+	for what, by := range n {
+		if collection, is := strings.CutPrefix(what, built("")); is {
+			c.Built[collection] = by
+		}
+	}
+	return c, err
 }

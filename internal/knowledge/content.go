@@ -100,7 +100,7 @@ func (k *Knowledge) Await(
 	began := k.Host.Elapsed()
 	first, err := k.Document(ctx, p, base, id)
 	e := first
-	for err == nil && e.Value.Ingestion.Active() && k.Host.Elapsed()-began < most &&
+	for err == nil && e.Value.Ingestion.Active() && !e.Value.Ingestion.Quiet && k.Host.Elapsed()-began < most &&
 		e.Value.Ingestion.Status == first.Value.Ingestion.Status &&
 		e.Value.Ingestion.Stage == first.Value.Ingestion.Stage {
 		if k.Host.Sleep(ctx, pollEvery) != nil {

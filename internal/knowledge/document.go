@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ func (k *Knowledge) Check(
 		err = k.CheckURL(n.Source.URL)
 	}
 	if err == nil {
-		err = k.MayEmbed(ctx, b.Value.Embedding, p.Organization.ID, p.User.ID)
+		err = k.MayEmbed(ctx, b.Value.InForce().Embedding, p.Organization.ID, p.User.ID)
 	}
 	if err != nil {
 		return b.Value, err
@@ -291,10 +290,15 @@ func (k *Knowledge) EditDocument(
 			return err
 		}
 		d.UpdatedAt = k.now()
-		if d.Title == before.Title || d.Ingestion.Active() || d.Ready.Number == 0 {
+		// What is ingested gets the new title, but not what is ready while a rebuild makes it anew.
+		if d.Title == before.Title || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
 			return nil
 		}
-		return k.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+		if err := k.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true}); err != nil {
+			return err
+		}
+		Count(ctx, tx, &before, d)
+		return nil
 	})
 	if err == nil && e.Value.Ingestion.Active() {
 		k.nudge(ctx, e.Value)
@@ -347,7 +351,8 @@ func (k *Knowledge) RemoveDocument(ctx context.Context, p tenant.Principal, base
 		job = k.Host.NewID()
 		tx.PutJob(record.Fresh(record.Job{
 			ID: job, Organization: e.Value.Organization, Kind: record.RemoveDocument, Subject: id, Due: k.now(),
-			Cursor: strings.TrimSpace(e.Value.Ready.Indexed() + " " + e.Value.Work.Indexed()),
+			Cursor: strings.TrimSpace(e.Value.Ready.Indexed() + " " + e.Value.Next.Indexed() + " " +
+				e.Value.Work.Indexed()),
 		}))
 		return k.release(ctx, tx, e.Value)
 	})
@@ -356,15 +361,20 @@ func (k *Knowledge) RemoveDocument(ctx context.Context, p tenant.Principal, base
 
 // Begin begins another ingestion of a document. What the one before has made, and search does not find, is dropped.
 func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e ingestion.Begin) error {
+	kept := catalog.Build{}
+	if e.From == ingestion.Indexing { // of what there is
+		kept = d.Ready
+	}
+	return k.beginWith(tx, d, e, kept)
+}
+
+// beginWith is Begin with what the ingestion need not make.
+func (k *Knowledge) beginWith(tx *record.Tx, d *catalog.Document, e ingestion.Begin, kept catalog.Build) error {
 	after, err := ingestion.Apply(d.Ingestion, k.now(), e)
 	if err != nil {
 		return err
 	}
-	kept := catalog.Build{Number: after.Build}
-	if e.From == ingestion.Indexing { // of what there is
-		kept = d.Ready
-		kept.Number = after.Build
-	}
+	kept.Number = after.Build
 	k.Abandon(tx, *d, kept)
 	d.Ingestion, d.Work = after, kept
 	return nil
@@ -372,20 +382,23 @@ func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e ingestion.Begin)
 
 // Abandon adds jobs that remove what the present ingestion has made, but what is kept and what search finds.
 func (k *Knowledge) Abandon(tx *record.Tx, d catalog.Document, kept ...catalog.Build) {
-	drop(tx, d, d.Work, append(kept, d.Ready)...)
+	drop(tx, d, []catalog.Build{d.Work}, append(kept, d.Ready)...)
 	if d.Work.Chunks != "" { // it may have begun to index
 		forget(tx, k.Host.NewID(), d, d.Work, k.now())
 	}
 }
 
 // Replace makes what the present ingestion has made what search finds, and adds the jobs that remove what it found
-// before.
+// before, and what a rebuild has made of that.
 func (k *Knowledge) Replace(tx *record.Tx, d *catalog.Document) {
-	drop(tx, *d, d.Ready, d.Work)
-	if d.Ready.Number > 0 {
-		forget(tx, k.Host.NewID(), *d, d.Ready, k.now())
+	gone := []catalog.Build{d.Ready, d.Next}
+	drop(tx, *d, gone, d.Work)
+	for _, b := range gone {
+		if b.Number > 0 {
+			forget(tx, k.Host.NewID(), *d, b, k.now())
+		}
 	}
-	d.Ready, d.Work = d.Work, catalog.Build{}
+	d.Ready, d.Next, d.Work = d.Work, catalog.Build{}, catalog.Build{}
 }
 
 // forget adds a job that removes a build from the index.
@@ -395,11 +408,20 @@ func forget(tx *record.Tx, job string, d catalog.Document, b catalog.Build, now 
 	}))
 }
 
-// drop adds jobs that delete what a build has made, and none of the builds that are kept has.
-func drop(tx *record.Tx, d catalog.Document, build catalog.Build, kept ...catalog.Build) {
-	for _, key := range build.Blobs() {
-		if !slices.ContainsFunc(kept, func(b catalog.Build) bool { return slices.Contains(b.Blobs(), key) }) {
-			tx.DropBlob(d, key)
+// drop adds jobs that delete what builds have made, and none of the builds that are kept has.
+func drop(tx *record.Tx, d catalog.Document, gone []catalog.Build, kept ...catalog.Build) {
+	done := map[string]bool{} // builds may share what they have
+	for _, b := range kept {
+		for _, key := range b.Blobs() {
+			done[key] = true
+		}
+	}
+	for _, b := range gone {
+		for _, key := range b.Blobs() {
+			if !done[key] {
+				tx.DropBlob(d, key)
+			}
+			done[key] = true
 		}
 	}
 }
@@ -441,7 +463,7 @@ func (k *Knowledge) maySend(ctx context.Context, d catalog.Document) error {
 	if err != nil {
 		return err
 	}
-	return k.MayEmbed(ctx, b.Value.Embedding, d.Organization, d.UserID)
+	return k.MayEmbed(ctx, b.Value.InForce().Embedding, d.Organization, d.UserID)
 }
 
 // ReprocessFailed begins another ingestion of each document of a base that has failed and that the principal may read,
@@ -483,7 +505,11 @@ func (k *Knowledge) DocumentsOf(
 	return filtered(ctx, limit, after, func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[catalog.Document]], error) {
-		return record.ResourcesWithin[catalog.Document](ctx, k.Store, p.Scope(), base, after, limit)
+		page, err := record.ResourcesWithin[catalog.Document](ctx, k.Store, p.Scope(), base, after, limit)
+		for i, e := range page.Rows {
+			page.Rows[i].Value = e.Value.In(b.Value.Collection)
+		}
+		return page, err
 	}, func(d catalog.Document) bool {
 		return mayOpen(p, b.Value, d) == nil && (want.Status == "" || d.Ingestion.Status == want.Status) &&
 			strings.Contains(strings.ToLower(d.Title), part)

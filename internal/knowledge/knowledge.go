@@ -5,6 +5,17 @@
 // finds is decided by the documents as they are stored: candidates of the index that no document names, or that the
 // asker may not read, are dropped.
 //
+// A rebuild makes everything in a base anew, for another embedding model or other chunks. The base names the collection
+// in force, and search accepts of each document the build of that collection. So a document keeps two builds for a
+// while, Ready and Next, and the end of a rebuild is one commit, on the base. That commit checks the counts of the
+// base's documents: as many have a Next as are found. Counts change in the commits of what they count, so no document
+// can become ready unnoticed in between; and a document that becomes ready checks in its commit that the base is still
+// as it was read. Each document is made anew by an ingestion of its own, as title edits are indexed: what tries again,
+// ends and survives a death is there already. The job of the rebuild begins some at a time, so that new documents get
+// their turns and no commit is about all. Afterwards another job moves Next to Ready and removes the collection before;
+// nothing waits for it, as readers see a document as it is in the collection in force ([catalog.Document.In]). It also
+// removes what was made for a rebuild that was replaced, given up or has failed.
+//
 // It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, ingestion, document,
 // the ports embedding, index and blob, words, ranking, egress, problem and host.
 //
@@ -18,6 +29,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -37,6 +49,8 @@ type Knowledge struct {
 	Index     index.Index
 	Models    *Models
 	Documents int // most documents of a base
+	// IndexID names the index: another one, after it was lost, has another id. Empty: it cannot be lost.
+	IndexID string
 	// Nudge is told of a document whose ingestion was asked for, so that it need not wait for the sweeper.
 	Nudge func(ctx context.Context, document, organization string)
 	// CheckURL returns why a document may not come from an address, nil when it may.
@@ -83,6 +97,7 @@ func (k *Knowledge) Document(
 	e, err := record.Resource[catalog.Document](ctx, k.Store, p.Scope(), id)
 	if err == nil {
 		err = mayOpen(p, b.Value, e.Value)
+		e.Value = e.Value.In(b.Value.Collection)
 	}
 	return e, err
 }
@@ -101,8 +116,21 @@ func (k *Knowledge) nudge(ctx context.Context, d catalog.Document) {
 	}
 }
 
-// ofLanguage is the name of the count of ready documents in a language.
+// The names of counts: of documents that search finds in a language, of those that a rebuild has made for a collection,
+// and of those that it is making.
 func ofLanguage(language string) string { return "language/" + language }
+func built(collection string) string    { return "built/" + collection }
+func building(collection string) string { return "building/" + collection }
+
+// foundIn is how many documents search finds, by the counts of their base. Each has a language, perhaps an unknown one.
+func foundIn(n map[string]int64) (sum int64) {
+	for what, by := range n {
+		if strings.HasPrefix(what, ofLanguage("")) {
+			sum += by
+		}
+	}
+	return sum
+}
 
 // tally is what a document counts as.
 func tally(d catalog.Document) map[string]int64 {
@@ -111,6 +139,12 @@ func tally(d catalog.Document) map[string]int64 {
 	}
 	if d.Ready.Number > 0 {
 		n[ofLanguage(d.Ready.Language)] = 1
+	}
+	if d.Next.Number > 0 {
+		n[built(d.Next.Collection)] = 1
+	}
+	if d.Ingestion.Active() && d.Work.Anew {
+		n[building(d.Work.Collection)] = 1
 	}
 	return n
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,24 +108,44 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 			k.OnSearch(found, k.Host.Elapsed()-began, err)
 		}
 	}()
-	found = Found{Hits: []Hit{}, Mode: q.Mode}
 	if err := q.check(); err != nil {
-		return found, err
+		return Found{Hits: []Hit{}, Mode: q.Mode}, err
 	}
+	tokens := int64(0)
+	for range maxLooks {
+		var moved bool
+		found, moved, err = k.search(ctx, p, q)
+		found.Tokens += tokens
+		if tokens = found.Tokens; err != nil || !moved {
+			break
+		}
+	}
+	return found, err
+}
+
+// search is one try. moved says that a rebuild has ended meanwhile: what the base had before may have been gone.
+func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) (found Found, moved bool, err error) {
+	found = Found{Hits: []Hit{}, Mode: q.Mode}
 	bases, err := k.asked(ctx, p, q.Bases, q.OnlyReadable)
 	if err != nil || len(bases) == 0 || q.Filter.DocumentIDs != nil && len(q.Filter.DocumentIDs) == 0 {
-		return found, err
+		return found, false, err
 	}
 	s := &search{Knowledge: k, p: p, q: q, bases: bases, seen: map[string]*catalog.Document{}}
 	if err := s.prepare(ctx, &found); err != nil {
-		return found, err
+		return found, false, err
 	}
 	hits, err := s.hits(ctx)
 	if err != nil {
-		return found, err
+		return found, false, err
 	}
-	found.Hits, err = s.shown(ctx, hits)
-	return found, err
+	if found.Hits, err = s.shown(ctx, hits); err != nil {
+		return found, false, err
+	}
+	now, err := record.Several[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), slices.Collect(maps.Keys(bases)))
+	for id, b := range now {
+		moved = moved || b.Value.Collection != bases[id].Collection
+	}
+	return found, moved, err
 }
 
 // asked returns the bases that a question is about, by id.
@@ -185,11 +206,12 @@ type ask struct {
 func (s *search) prepare(ctx context.Context, found *Found) error {
 	byModel := map[catalog.EmbeddingModel]*ask{}
 	for _, b := range s.bases {
-		if byModel[b.Embedding] == nil {
-			byModel[b.Embedding] = &ask{model: b.Embedding}
-			s.asks = append(s.asks, byModel[b.Embedding])
+		model := b.InForce().Embedding
+		if byModel[model] == nil {
+			byModel[model] = &ask{model: model}
+			s.asks = append(s.asks, byModel[model])
 		}
-		byModel[b.Embedding].collections = append(byModel[b.Embedding].collections, b.Collection)
+		byModel[model].collections = append(byModel[model].collections, b.Collection)
 	}
 	found.Models = len(s.asks)
 	if s.q.Mode != ranking.Semantic {
@@ -330,8 +352,8 @@ func (s *search) visible(ctx context.Context, candidates []index.Candidate) ([]i
 		return nil, err
 	}
 	for id, e := range documents {
-		d := e.Value
-		b, asked := s.bases[d.KnowledgeBase]
+		b, asked := s.bases[e.Value.KnowledgeBase]
+		d := e.Value.In(b.Collection)
 		if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {
 			s.seen[id] = &d
 		}

@@ -56,7 +56,8 @@ func By(ctx context.Context, a Author) context.Context { return context.WithValu
 var inner = map[string]bool{
 	"updated_at": true,
 	// of knowledge bases and documents
-	"collection": true, "titled": true, "ingestion": true, "bytes": true, "work": true, "ready": true, "content": true,
+	"collection": true, "titled": true, "ingestion": true, "bytes": true, "work": true, "ready": true, "next": true,
+	"content": true, "rebuild": true, "index": true,
 }
 
 // changing notes in the context which members of a resource an edit changes.

@@ -65,6 +65,36 @@ func (s *Store) Counts(ctx context.Context, name string) (map[string]int64, erro
 	return sum, nil
 }
 
+// Counts is [Store.Counts], and makes the commit require that the counts are still the same.
+func (tx *Tx) Counts(ctx context.Context, name string) map[string]int64 {
+	if tx.err != nil {
+		return nil
+	}
+	keys := make([]table.Key, 0, countShards)
+	for shard := range countShards {
+		keys = append(keys, countKey(name, shard))
+	}
+	items, err := tx.store.read(ctx, keys...)
+	if err != nil {
+		tx.fail(err)
+		return nil
+	}
+	sum := map[string]int64{}
+	for i, item := range items {
+		if item == nil {
+			tx.add(table.Check(keys[i], table.Absent()))
+			continue
+		}
+		tx.add(table.Check(keys[i], table.VersionIs(item.Version)))
+		e, err := decode[counts](item)
+		tx.fail(err)
+		for what, n := range e.Value.N {
+			sum[what] += n
+		}
+	}
+	return sum
+}
+
 // EraseCounts deletes the counts of a name. The errors are those of [Tx.Commit].
 func (s *Store) EraseCounts(ctx context.Context, name string) error {
 	tx := s.Begin(s.host.NewID())

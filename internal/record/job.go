@@ -35,7 +35,15 @@ const (
 	RemoveDocument     JobKind = "remove_document"
 	RemoveBuild        JobKind = "remove_build" // what is indexed of a document that was indexed anew
 	Retention          JobKind = "retention"    // due every day
+
+	RebuildBase      JobKind = "rebuild_knowledge_base"
+	RemoveCollection JobKind = "remove_collection"      // what a knowledge base does not name any more
+	RestoreIndex     JobKind = "restore_index"          // of all knowledge bases, into an index that has lost them
+	RestoreBase      JobKind = "restore_knowledge_base" // one of them
 )
+
+// JobDone, returned in place of a wait, says that a job has ended.
+const JobDone time.Duration = -1
 
 // JobEntity is a job with what is needed to write it again.
 type JobEntity = Entity[Job]

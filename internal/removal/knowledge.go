@@ -63,12 +63,12 @@ func (r *Remover) unindex(ctx context.Context, j *record.Job) error {
 }
 
 // base deletes the documents of a deleted knowledge base, and the base's part of the index. The cursor of its last time
-// names the collection.
+// names the collections, with commas.
 func (r *Remover) base(ctx context.Context, j *record.Job) (time.Duration, error) {
 	if strings.HasPrefix(j.Cursor, late) {
-		return done, r.Index.Drop(ctx, strings.TrimPrefix(j.Cursor, late))
+		return done, r.dropCollections(ctx, strings.Split(strings.TrimPrefix(j.Cursor, late), ","))
 	}
-	collection, cursor, _ := strings.Cut(j.Cursor, " ")
+	collections, cursor, _ := strings.Cut(j.Cursor, " ")
 	j.Cursor = cursor
 	wait, err := r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
 		return r.dropDocuments(ctx, j.Subject, after)
@@ -77,17 +77,26 @@ func (r *Remover) base(ctx context.Context, j *record.Job) (time.Duration, error
 		return 0, err
 	}
 	if wait != done {
-		j.Cursor = collection + " " + j.Cursor
+		j.Cursor = collections + " " + j.Cursor
 		return wait, nil
 	}
 	if err := r.Store.EraseCounts(ctx, catalog.DocumentsOf(j.Subject)); err != nil {
 		return 0, err
 	}
-	if err := r.Index.Drop(ctx, collection); err != nil {
+	if err := r.dropCollections(ctx, strings.Split(collections, ",")); err != nil {
 		return 0, err
 	}
-	j.Cursor = collection
+	j.Cursor = collections
 	return again(j), nil
+}
+
+func (r *Remover) dropCollections(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if err := r.Index.Drop(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropDocuments deletes a page of the documents of a base, and returns where the next begins. The index has them until
@@ -127,7 +136,7 @@ func (r *Remover) dropBases(ctx context.Context, scope record.Scope) error {
 		if err := r.Store.EraseCounts(ctx, catalog.DocumentsOf(e.Value.ID)); err != nil {
 			return err
 		}
-		if err := r.Index.Drop(ctx, e.Value.Collection); err != nil {
+		if err := r.dropCollections(ctx, e.Value.Collections()); err != nil {
 			return err
 		}
 		return drop(ctx, r, e)

@@ -30,6 +30,9 @@ type Remover struct {
 	Store    *record.Store
 	Host     host.Host
 	Index    index.Index
+	// More does the jobs of other use cases, by kind: a piece of the job, whose cursor it may move on. It returns the
+	// wait until the next piece, or [record.JobDone].
+	More map[record.JobKind]func(ctx context.Context, j *record.Job) (wait time.Duration, err error)
 }
 
 const (
@@ -40,8 +43,7 @@ const (
 	daily      = 24 * time.Hour
 	// conflict is the wait after a conflict with another writer.
 	conflict = 50 * time.Millisecond
-	// done, returned in place of a wait, says that a job has ended.
-	done time.Duration = -1
+	done     = record.JobDone
 )
 
 // Handle does a piece of the job with this id, or deletes the unused file that the id of a wake-up message names. It
@@ -89,7 +91,11 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	case record.Retention:
 		wait, err = r.retention(ctx, &e.Value)
 	default:
-		return 0, nil // the kind of a newer version, which will handle it
+		do, known := r.More[e.Value.Kind]
+		if !known {
+			return 0, nil // the kind of a newer version, which will handle it
+		}
+		wait, err = do(ctx, &e.Value)
 	}
 	if err != nil {
 		return 0, ignore(err) // the due time is unchanged: the sweeper comes back

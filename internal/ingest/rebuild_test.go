@@ -1,0 +1,648 @@
+package ingest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/index/memindex"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/ranking"
+	"agentplatform/internal/record"
+)
+
+func (w *world) readBase(id string) catalog.KnowledgeBase {
+	e, err := record.Resource[catalog.KnowledgeBase](w.Context(), w.store, record.System(), id)
+	require.NoError(w, err)
+	return e.Value
+}
+
+// edit asks for other settings of a base; 0 leaves one as it is.
+func (w *world) edit(base string, size, dimensions int) {
+	edit := knowledge.BaseEdit{}
+	if size > 0 {
+		edit.Size = &size
+	}
+	if dimensions > 0 {
+		edit.Embedding = &catalog.EmbeddingModel{Provider: embedding.Builtin, Dimensions: dimensions}
+	}
+	_, err := w.knowledge.EditBase(w.Context(), w.admin, base, 0, edit)
+	require.NoError(w, err)
+}
+
+func (w *world) state(base string) knowledge.IndexState {
+	n, err := w.knowledge.CountedIn(w.Context(), base)
+	require.NoError(w, err)
+	s, err := w.knowledge.StateOf(w.Context(), w.readBase(base), n)
+	require.NoError(w, err)
+	return s
+}
+
+// rebuilt goes on until no rebuild is under way, and returns the state then.
+func (w *world) rebuilt(base string) knowledge.IndexState {
+	for turns := 0; w.state(base).State == knowledge.IndexRebuilding; turns++ {
+		require.Less(w, turns, 1000, "it does not end: %+v", w.state(base))
+		w.turn()
+	}
+	return w.state(base)
+}
+
+// whole checks that search finds these documents and no others, by words and by vectors, and nothing is left over.
+func (w *world) whole(base string, ids ...string) {
+	w.settle()
+	b := w.readBase(base)
+	in := map[string]int{}
+	for _, v := range w.index.Versions() {
+		assert.Equal(w, b.Collection, v.Collection, "another collection is left")
+		in[v.Document]++
+	}
+	want, blobs := map[string]int{}, 0
+	for _, id := range ids {
+		d := w.read(id)
+		want[id] = 1
+		assert.Empty(w, d.Next)
+		assert.Equal(w, b.Collection, d.Ready.Collection)
+		assert.Equal(w, b.Embedding.Dimensions, d.Ready.Dimensions)
+		blobs += 2 + 2*((d.Ready.Count+catalog.ChunksOfPiece-1)/catalog.ChunksOfPiece)
+	}
+	assert.Equal(w, want, in)
+	assert.Len(w, w.blobs.Keys(), blobs, "blobs are left: %v", w.blobs.Keys())
+	n, err := w.store.Counts(w.Context(), catalog.DocumentsOf(base))
+	require.NoError(w, err)
+	for what := range n {
+		assert.False(w, strings.HasPrefix(what, "buil"), "counts of a rebuild are left: %v", n)
+	}
+}
+
+// documents are those of the hits, in order, each once.
+func documents(hits []knowledge.Hit) (ids []string) {
+	for _, h := range hits {
+		ids = append(ids, h.Document.ID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func TestRebuildIsFoundAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		var ids []string
+		for i := range 120 {
+			ids = append(ids, w.ready(b, fmt.Sprintf("swordfish n%d", i)))
+		}
+		long := w.ready(b, long("marlin"))
+		w.settle()
+		asked := len(w.model.asked)
+		w.edit(b.ID, 100, 256)
+		assert.Equal(t, []any{100, 256}, []any{w.readBase(b.ID).Chunking.Size, w.readBase(b.ID).Embedding.Dimensions})
+		s := w.state(b.ID)
+		assert.Equal(t, []any{knowledge.IndexRebuilding, int64(0), int64(121), 50, 512},
+			[]any{s.State, s.Done, s.Total, s.Settings.Chunking.Size, s.Settings.Embedding.Dimensions})
+		before := w.read(long)
+		var done []int64
+		for w.state(b.ID).State == knowledge.IndexRebuilding {
+			require.Less(t, len(done), 100)
+			w.turn()
+			done = append(done, w.state(b.ID).Done)
+			assert.Len(t, w.find("marlin"), 50, "one of both is found, whole")
+		}
+		assert.Greater(t, len(done), 2, "not all at once: %v", done)
+		assert.True(t, slices.IsSorted(done), "%v", done)
+		assert.Equal(t, knowledge.IndexState{State: knowledge.IndexReady, Done: 121, Total: 121,
+			Settings: w.readBase(b.ID).Wanted()}, w.state(b.ID))
+		w.whole(b.ID, append(ids, long)...)
+		d := w.read(long)
+		assert.Less(t, d.Ready.Count, before.Ready.Count, "larger chunks")
+		assert.Equal(t, before.Ready.Text, d.Ready.Text, "it is not read anew")
+		assert.Equal(t, []any{before.UpdatedAt, 1, before.Ingestion.ReadyAt},
+			[]any{d.UpdatedAt, d.Ingestion.Version, d.Ingestion.ReadyAt}, "the document is as it was")
+		assert.Greater(t, len(w.model.asked), asked)
+		assert.Equal(t, []string{ids[7]}, documents(w.find("n7")))
+	})
+}
+
+// Another model asks for vectors alone: the chunks stay.
+func TestRebuildForAnotherModelKeepsTheChunks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, long("swordfish"))
+		before := w.read(id).Ready
+		w.edit(b.ID, 0, 256)
+		w.rebuilt(b.ID)
+		w.whole(b.ID, id)
+		after := w.read(id).Ready
+		assert.Equal(t, before.Chunks, after.Chunks)
+		assert.NotEqual(t, before.Vectors, after.Vectors)
+		assert.Len(t, w.find("swordfish"), 50)
+	})
+}
+
+func TestRebuildOfABaseInWhichNothingIsFoundIsDoneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.add(b, "The word is swordfish.")
+		w.beforePut = func() { w.edit(b.ID, 100, 256) } // the document is about to be indexed with the settings before
+		w.ingest(id)
+		assert.Equal(t, knowledge.IndexReady, w.state(b.ID).State)
+		assert.Len(t, w.find("swordfish"), 1)
+		assert.Equal(t, 1, w.read(id).Ingestion.Version)
+		w.whole(b.ID, id)
+	})
+}
+
+func TestSecondChangeReplacesTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		ids := []string{w.ready(b, long("swordfish")), w.ready(b, "swordfish again")}
+		w.edit(b.ID, 100, 0)
+		w.jobs()
+		w.ingest(ids[0])
+		require.Equal(t, int64(1), w.state(b.ID).Done)
+		first := w.readBase(b.ID).Building()
+		w.edit(b.ID, 200, 256)
+		assert.NotEqual(t, first, w.readBase(b.ID).Building())
+		assert.Equal(t, 50, w.state(b.ID).Settings.Chunking.Size)
+		w.rebuilt(b.ID)
+		w.whole(b.ID, ids...)
+		assert.Equal(t, []int{200, 256}, []int{w.readBase(b.ID).Chunking.Size, w.readBase(b.ID).Embedding.Dimensions})
+		assert.Equal(t, ids, documents(w.find("swordfish")))
+	})
+}
+
+func TestRebuildThatIsGivenUpLeavesNothing(t *testing.T) {
+	for name, back := range map[string]func(w *world, base string) error{
+		"by DELETE": func(w *world, base string) error { return w.knowledge.CancelRebuild(w.Context(), w.admin, base) },
+		"by asking for what is in force": func(w *world, base string) error {
+			w.edit(base, 50, 512)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.base()
+				ids := []string{w.ready(b, long("swordfish")), w.ready(b, "swordfish again")}
+				require.NoError(t, w.knowledge.CancelRebuild(t.Context(), w.admin, b.ID), "there is none")
+				w.edit(b.ID, 100, 256)
+				w.beforePut = func() { require.NoError(t, back(w, b.ID)) }
+				for range 20 {
+					w.turn()
+				}
+				assert.Nil(t, w.beforePut)
+				now := w.readBase(b.ID)
+				assert.Equal(t, b.Wanted(), now.Wanted())
+				assert.Equal(t, b.Collection, now.Collection)
+				assert.Equal(t, knowledge.IndexReady, w.state(b.ID).State)
+				w.whole(b.ID, ids...)
+				assert.Len(t, w.find("swordfish"), 50)
+			})
+		})
+	}
+}
+
+// A document that cannot be made anew is no failure of the document.
+func TestRebuildThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		ids := []string{w.ready(b, "swordfish one"), w.ready(b, "swordfish two")}
+		w.edit(b.ID, 100, 0)
+		w.jobs()
+		w.ingest(ids[0])
+		w.model.fail = func() error { return embedding.Fail(embedding.Retryable, "the server is away") }
+		s := w.rebuilt(b.ID)
+		assert.Equal(t, knowledge.IndexFailed, s.State)
+		assert.Contains(t, s.Error, "the server is away")
+		assert.Contains(t, s.Error, "send embedding_model or chunking again")
+		assert.NotContains(t, s.Error, "reprocess")
+		for _, id := range ids {
+			for w.read(id).Ingestion.Active() {
+				w.turn()
+			}
+			assert.Equal(t, []any{ingestion.Ready, (*ingestion.Failure)(nil)},
+				[]any{w.read(id).Ingestion.Status, w.read(id).Ingestion.Failure})
+		}
+		assert.Equal(t, ids, documents(w.find("swordfish")))
+		assert.Equal(t, []any{100, 50}, []any{w.readBase(b.ID).Chunking.Size, s.Settings.Chunking.Size})
+		w.settle()
+		for _, v := range w.index.Versions() {
+			assert.Equal(t, b.Collection, v.Collection, "what had been made is gone")
+		}
+		w.model.fail = nil
+		ids = append(ids, w.ready(b, "swordfish three"))
+		w.edit(b.ID, 0, 0)
+		assert.Equal(t, knowledge.IndexFailed, w.state(b.ID).State, "an edit of something else changes nothing")
+		w.edit(b.ID, 100, 0)
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		assert.Equal(t, 100, w.state(b.ID).Settings.Chunking.Size)
+		w.whole(b.ID, ids...)
+	})
+}
+
+// What a rebuild embeds is charged like other embeddings of a document; without a budget it fails, and says so.
+func TestRebuildIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(tokensOfText + 1)
+		b := w.baseOf("paid")
+		id := w.ready(b, "swordfish")
+		w.edit(b.ID, 100, 0)
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		_, tokens := w.charged()
+		assert.Equal(t, int64(2*tokensOfText), tokens)
+		w.edit(b.ID, 200, 0)
+		s := w.rebuilt(b.ID)
+		assert.Equal(t, knowledge.IndexFailed, s.State)
+		assert.Contains(t, s.Error, "budget")
+		assert.Nil(t, w.read(id).Ingestion.Failure)
+		_, after := w.charged()
+		assert.Equal(t, tokens, after)
+	})
+}
+
+func TestRebuildEndsWithinADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "swordfish")
+		w.edit(b.ID, 100, 0)
+		w.jobs() // nobody works on documents
+		time.Sleep(knowledge.RebuildTime)
+		w.turn()
+		s := w.rebuilt(b.ID)
+		assert.Equal(t, knowledge.IndexFailed, s.State)
+		assert.Len(t, w.find("swordfish"), 1)
+		require.NoError(t, w.knowledge.CancelRebuild(t.Context(), w.admin, b.ID))
+		assert.Equal(t, knowledge.IndexReady, w.state(b.ID).State)
+		w.turn()
+		w.whole(b.ID, id)
+	})
+}
+
+func TestBaseThatIsDeletedInTheMiddleOfARebuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		w.ready(b, long("swordfish"))
+		w.ready(b, "swordfish again")
+		w.edit(b.ID, 100, 256)
+		w.beforePut = func() {
+			_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
+			require.NoError(t, err)
+		}
+		for range 20 {
+			w.turn()
+		}
+		assert.Empty(t, w.find("swordfish"))
+		w.settle()
+		assert.Empty(t, w.index.Versions())
+		assert.Empty(t, w.blobs.Keys())
+	})
+}
+
+// Whatever call of a port the process dies at, another one goes on: the rebuild ends, everything is found at all times,
+// and nothing is left over.
+func TestRebuildSurvivesADeathAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for dieAt := 1; ; dieAt++ {
+		died := false
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			b := w.base()
+			ids := []string{w.ready(b, strings.Repeat("The swordfish is here. ", 40)), w.ready(b, "marlin")}
+			w.settle()
+			found := func() []string { return documents(append(w.find("swordfish"), w.find("marlin")...)) }
+			asked := 0
+			for _, n := range w.model.asked {
+				asked += n
+			}
+			w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, dieAt%2 == 0 // the call is done or not
+			size := 100
+			_, _ = w.knowledge.EditBase(t.Context(), w.admin, b.ID, 0, knowledge.BaseEdit{Size: &size})
+			for turns := 0; turns < 10 && !w.fate.dead; turns++ {
+				w.turn()
+			}
+			died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
+			assert.Equal(t, ids, found(), "dead at call %d", dieAt)
+			w.edit(b.ID, size, 0)
+			assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State, "dead at call %d", dieAt)
+			assert.Equal(t, ids, found(), "dead at call %d", dieAt)
+			w.whole(b.ID, ids...)
+			assert.Equal(t, size, w.state(b.ID).Settings.Chunking.Size)
+			again := -asked
+			for _, n := range w.model.asked {
+				again += n
+			}
+			chunks := w.read(ids[0]).Ready.Count + w.read(ids[1]).Ready.Count
+			assert.LessOrEqual(t, again, chunks+catalog.ChunksOfPiece, "dead at call %d: only the batch under way",
+				dieAt)
+		})
+		if !died {
+			t.Logf("%d calls, each of which may be the last", dieAt-1)
+			break
+		}
+	}
+}
+
+// Whatever happens to documents and settings during rebuilds: what is ready is found, each document by its own word;
+// what was deleted is not.
+func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(15) {
+		synctest.Test(t, func(t *testing.T) {
+			w, r := newWorld(t), rand.New(rand.NewPCG(seed, 1))
+			b := w.base()
+			there, words, made := []string{}, map[string]string{}, 0
+			add := func() {
+				made++
+				word := fmt.Sprintf("word%dx", made)
+				id := w.add(b, strings.Repeat(word+" is here. ", 1+r.IntN(60)))
+				there, words[id] = append(there, id), word
+			}
+			act := func() {
+				id := there[r.IntN(len(there))]
+				done := func(err error) { // another act may have deleted the document
+					require.True(t, err == nil || problem.Is(err, "not_found"), "%v", err)
+				}
+				switch what := r.IntN(8); {
+				case what == 0:
+					add()
+				case what == 1 && len(there) > 3:
+					_, err := w.knowledge.RemoveDocument(t.Context(), w.admin, b.ID, id)
+					done(err)
+					there = slices.DeleteFunc(there, func(other string) bool { return other == id })
+				case what == 2:
+					title := fmt.Sprintf("title%dx", r.IntN(1000))
+					_, err := w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0,
+						knowledge.DocumentEdit{Title: &title})
+					done(err)
+				case what == 3:
+					_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+					done(err)
+				case what == 4:
+					w.edit(b.ID, 50+50*r.IntN(3), 0)
+				case what == 5:
+					w.edit(b.ID, 0, 128<<r.IntN(3))
+				case what == 6:
+					require.NoError(t, w.knowledge.CancelRebuild(t.Context(), w.admin, b.ID))
+				}
+			}
+			check := func(when string) {
+				for id, word := range words {
+					d := catalog.Document{}
+					if slices.Contains(there, id) {
+						d = w.read(id)
+					}
+					want := []string(nil)
+					if d.Ready.Number > 0 {
+						want = []string{id}
+					}
+					assert.Equal(t, want, documents(w.find(word)), "seed %d, %s: %+v of %+v", seed, when, d,
+						w.readBase(b.ID))
+				}
+			}
+			for range 4 {
+				add()
+			}
+			for step := range 40 {
+				if r.IntN(3) == 0 {
+					w.beforePut = act // in the midst of indexing
+				}
+				switch r.IntN(4) { // between what a commit was decided by and the commit
+				case 0:
+					w.overtake.set(r.IntN(20), act)
+				case 1:
+					w.overtake.set(r.IntN(20), w.jobs)
+				case 2:
+					id := there[r.IntN(len(there))]
+					w.overtake.set(r.IntN(20), func() { _, _ = w.ingester.Handle(t.Context(), id) })
+				}
+				if r.IntN(2) == 0 {
+					act()
+				}
+				check(fmt.Sprint("after the act of step ", step))
+				w.turn()
+				check(fmt.Sprint("after step ", step))
+				if t.Failed() {
+					return
+				}
+			}
+			w.beforePut = nil
+			w.overtake.set(0, nil)
+			for range 30 {
+				w.turn()
+			}
+			assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State, "seed %d", seed)
+			check("in the end")
+			w.settle()
+			w.whole(b.ID, there...)
+			for _, id := range there {
+				assert.False(t, w.read(id).Ingestion.Active())
+				if title := w.read(id).Title; title != "title" {
+					assert.Contains(t, documents(w.find(title)), id, "seed %d: the last title is found", seed)
+				}
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// A document that becomes ready between what the end of a rebuild was decided by and its commit, or the other way
+// round, is found.
+func TestDocumentThatBecomesReadyAsCollectionsChange(t *testing.T) {
+	for name, play := range map[string]func(w *world, overtaken int, base, document string){
+		"the document overtakes the rebuild": func(w *world, overtaken int, _, document string) {
+			w.overtake.set(overtaken, func() { _, _ = w.ingester.Handle(w.Context(), document) })
+			w.jobs()
+		},
+		"the rebuild overtakes the document": func(w *world, overtaken int, _, document string) {
+			w.overtake.set(overtaken, w.jobs)
+			_, _ = w.ingester.Handle(w.Context(), document)
+		},
+		"the document overtakes a change": func(w *world, overtaken int, base, document string) {
+			w.overtake.set(overtaken, func() { _, _ = w.ingester.Handle(w.Context(), document) })
+			w.edit(base, 200, 128)
+		},
+	} {
+		for _, alone := range []bool{false, true} { // then nothing is found before
+			t.Run(fmt.Sprintf("%s, alone: %v", name, alone), func(t *testing.T) {
+				for overtaken := range 15 {
+					synctest.Test(t, func(t *testing.T) {
+						w := newWorld(t)
+						b := w.base()
+						var ids []string
+						if !alone {
+							ids = append(ids, w.ready(b, "swordfish"))
+							w.edit(b.ID, 100, 256)
+							w.jobs()
+							w.ingest(ids[0])
+							time.Sleep(time.Second)
+						}
+						ids = append(ids, w.add(b, "swordfish too"))
+						play(w, overtaken, b.ID, ids[len(ids)-1])
+						w.overtake.set(0, nil)
+						for range 10 {
+							if w.read(ids[len(ids)-1]).Ready.Number > 0 {
+								assert.Equal(t, ids, documents(w.find("swordfish")), "overtaken at %d", overtaken)
+							}
+							w.turn()
+						}
+						assert.Equal(t, ids, documents(w.find("swordfish")), "overtaken at commit %d", overtaken)
+						w.whole(b.ID, ids...)
+					})
+				}
+			})
+		}
+	}
+}
+
+// A search that began before a rebuild was done, and goes on when what it began with has been removed, finds all.
+func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "The word is swordfish.")
+		w.edit(b.ID, 100, 256)
+		w.jobs()
+		w.ingest(id)
+		require.Equal(t, int64(1), w.state(b.ID).Done)
+		w.model.fail = func() error { // the question's vector takes its time
+			w.model.fail = nil
+			time.Sleep(time.Second)
+			w.jobs()
+			w.jobs()
+			return nil
+		}
+		found, err := w.knowledge.Search(t.Context(), w.admin, knowledge.Question{
+			Query: "swordfish", Mode: ranking.Hybrid, Limit: 50,
+		})
+		require.NoError(t, err)
+		assert.Nil(t, w.model.fail)
+		assert.Nil(t, w.readBase(b.ID).Rebuild)
+		for _, v := range w.index.Versions() {
+			assert.NotEqual(t, b.Collection, v.Collection, "it is gone")
+		}
+		assert.Len(t, found.Hits, 1)
+	})
+}
+
+// An index that was lost is filled again from what is stored; no model is asked.
+func TestLostIndexIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+		require.NoError(t, err)
+		w.knowledge.IndexID = "first"
+		b := w.base()
+		var ids []string
+		for i := range 70 {
+			ids = append(ids, w.ready(b, fmt.Sprintf("swordfish n%d", i)))
+		}
+		pending := w.add(b, "pending")
+		require.NoError(t, w.ingester.Recover(t.Context()))
+		w.turn()
+		assert.Equal(t, knowledge.IndexReady, w.state(b.ID).State, "nothing was lost")
+		ids = append(ids, pending)
+
+		*w.index = memindex.Index{}
+		w.knowledge.IndexID = "second"
+		w.model.fail = func() error { panic("a model is asked") }
+		require.NoError(t, w.ingester.Recover(t.Context()))
+		require.NoError(t, w.ingester.Recover(t.Context()), "and once more, after a crash")
+		s := w.state(b.ID)
+		assert.Equal(t, []any{knowledge.IndexRebuilding, int64(0), int64(71)}, []any{s.State, s.Done, s.Total})
+		assert.Empty(t, w.find("swordfish"), "what is there is found")
+		partly := false
+		for w.state(b.ID).State == knowledge.IndexRebuilding {
+			s, found := w.state(b.ID), len(w.find("n7"))
+			partly = partly || s.Done > 0 && s.Done < 71 && found <= 1
+			w.jobs()
+			time.Sleep(time.Second)
+		}
+		assert.True(t, partly, "it was seen on its way")
+		assert.Equal(t, "second", w.readBase(b.ID).Index)
+		for i, id := range ids {
+			if i < 70 {
+				assert.Equal(t, []string{id}, documents(w.find(fmt.Sprint("n", i))))
+			}
+		}
+		assert.Len(t, w.index.Versions(), 71)
+	})
+}
+
+// Whatever call of a port the process dies at, the next start goes on.
+func TestRestorationSurvivesADeathAtEveryCall(t *testing.T) {
+	for dieAt := 1; ; dieAt++ {
+		died := false
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+			require.NoError(t, err)
+			w.knowledge.IndexID = "first"
+			b := w.base()
+			ids := []string{w.ready(b, "swordfish one"), w.ready(b, "swordfish two")}
+			w.settle()
+			*w.index = memindex.Index{}
+			w.knowledge.IndexID = "second"
+			w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, dieAt%2 == 0
+			_ = w.ingester.Recover(t.Context())
+			for turns := 0; turns < 5 && !w.fate.dead; turns++ {
+				w.turn()
+			}
+			died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
+			require.NoError(t, w.ingester.Recover(t.Context()))
+			assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State, "dead at call %d", dieAt)
+			w.whole(b.ID, ids...)
+			assert.Equal(t, ids, documents(w.find("swordfish")), "dead at call %d", dieAt)
+		})
+		if !died {
+			t.Logf("%d calls, each of which may be the last", dieAt-1)
+			return
+		}
+	}
+}
+
+// A rebuild during which the index is lost switches only when everything is there again.
+func TestIndexThatIsLostDuringARebuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+		require.NoError(t, err)
+		w.knowledge.IndexID = "first"
+		b := w.base()
+		ids := []string{w.ready(b, long("swordfish")), w.ready(b, "marlin"), w.ready(b, "marlin again")}
+		w.edit(b.ID, 100, 256)
+		w.jobs()
+		for _, id := range ids {
+			w.ingest(id)
+		}
+		require.Equal(t, int64(3), w.state(b.ID).Done)
+		*w.index = memindex.Index{}
+		w.knowledge.IndexID = "second"
+		_, err = w.remover.Handle(t.Context(), w.readBase(b.ID).Building())
+		require.NoError(t, err)
+		assert.NotNil(t, w.readBase(b.ID).Rebuild, "what was made is not there")
+		require.NoError(t, w.ingester.Recover(t.Context()))
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		assert.Equal(t, ids[:1], documents(w.find("swordfish")))
+		assert.Equal(t, ids[1:], documents(w.find("marlin")))
+		w.whole(b.ID, ids...)
+	})
+}

@@ -1,0 +1,159 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/index"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// Bounds of a piece of the restoration of an index.
+const (
+	restoredDocuments = 50
+	restoredChunks    = 2000
+)
+
+// Jobs are the pieces of work that go on in the background, as the package removal takes them.
+func (g *Ingester) Jobs() map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error) {
+	jobs := g.Knowledge.Jobs()
+	jobs[record.RestoreIndex], jobs[record.RestoreBase] = g.restoreIndex, g.restoreBase
+	return jobs
+}
+
+// Recover begins to put into the index what it lacks because it was lost. It is called after a start. The errors are
+// those of a commit.
+func (g *Ingester) Recover(ctx context.Context) error {
+	if g.IndexID == "" {
+		return nil
+	}
+	return g.putJob(ctx, record.Job{
+		ID: record.DerivedID("restore", g.IndexID), Organization: record.NoOrganization, Kind: record.RestoreIndex,
+		Subject: g.IndexID,
+	})
+}
+
+// putJob stores a job, unless it is there.
+func (g *Ingester) putJob(ctx context.Context, j record.Job) error {
+	j.Due = g.Host.Now()
+	tx := g.Store.Begin(g.Host.NewID())
+	tx.PutJob(record.Fresh(j))
+	if err := tx.Commit(ctx); !errors.Is(err, record.ErrConflict) {
+		return err
+	}
+	return nil
+}
+
+// restoreIndex looks at all knowledge bases, and stores the jobs that restore those that lack something. The cursor is
+// the organization where it goes on.
+func (g *Ingester) restoreIndex(ctx context.Context, j *record.Job) (time.Duration, error) {
+	if j.Subject != g.IndexID {
+		return record.JobDone, nil // it was lost once more
+	}
+	page, err := record.Resources[catalog.Organization](ctx, g.Store, record.System(), j.Cursor, restoredDocuments)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range page.Rows {
+		if err := g.restoreBases(ctx, record.Of(e.Value.ID)); err != nil {
+			return 0, err
+		}
+	}
+	if j.Cursor = page.Next; j.Cursor == "" {
+		return record.JobDone, nil
+	}
+	return time.Millisecond, nil
+}
+
+func (g *Ingester) restoreBases(ctx context.Context, scope record.Scope) error {
+	for after := ""; ; {
+		page, err := record.Resources[catalog.KnowledgeBase](ctx, g.Store, scope, after, restoredDocuments)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Rows {
+			if !g.Lost(e.Value) {
+				continue
+			}
+			err := g.putJob(ctx, record.Job{
+				ID: g.RestoreJob(e.Value.ID), Organization: e.Value.Organization, Kind: record.RestoreBase,
+				Subject: e.Value.ID,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}
+
+// restoreBase puts some documents of a base into the index again, from what is stored of them: no model is asked. When
+// all were, the base says so.
+func (g *Ingester) restoreBase(ctx context.Context, j *record.Job) (time.Duration, error) {
+	b, err := record.Resource[catalog.KnowledgeBase](ctx, g.Store, record.System(), j.Subject)
+	switch {
+	case problem.Is(err, "not_found"), err == nil && (!g.Lost(b.Value) || j.ID != g.RestoreJob(j.Subject)):
+		return record.JobDone, nil
+	case err != nil:
+		return 0, err
+	}
+	done, after := knowledge.Restored(*j)
+	page, err := record.ResourcesWithin[catalog.Document](ctx, g.Store, record.System(), j.Subject, after,
+		restoredDocuments)
+	if err != nil {
+		return 0, err
+	}
+	for i, chunks := 0, 0; i < len(page.Rows); i++ {
+		d := page.Rows[i].Value
+		if chunks > restoredChunks {
+			knowledge.SetRestored(j, done, page.Rows[i-1].Value.ID)
+			return time.Millisecond, nil
+		}
+		if d.Ready.Number == 0 {
+			continue
+		}
+		for _, build := range []catalog.Build{d.Ready, d.Next} {
+			if err := g.restore(ctx, b.Value, d, build); err != nil {
+				return 0, err
+			}
+			chunks += build.Count
+		}
+		done++
+	}
+	if knowledge.SetRestored(j, done, page.Next); page.Next != "" {
+		return time.Millisecond, nil
+	}
+	_, err = record.Change(ctx, g.Store, record.System(), j.Subject, 0, func(
+		b *catalog.KnowledgeBase, _ *record.Tx,
+	) error {
+		b.Index = g.IndexID
+		return nil
+	})
+	if err != nil && !problem.Is(err, "not_found") {
+		return 0, err
+	}
+	return record.JobDone, nil
+}
+
+// restore puts a build of a document into the index again. What is replaced or deleted meanwhile is removed by its job,
+// which comes back after [record.LateWrites].
+func (g *Ingester) restore(
+	ctx context.Context, b catalog.KnowledgeBase, d catalog.Document, build catalog.Build,
+) error {
+	if _, has := b.SettingsOf(build.Collection); !has {
+		return nil
+	}
+	d.Work = build
+	err := (&work{Ingester: g, d: d}).put(ctx)
+	if errors.Is(err, record.ErrConflict) || errors.Is(err, index.ErrInvalid) {
+		g.Log.Error("a document could not be put into the index again; reprocess it", "document_id", d.ID, "error", err)
+		return nil
+	}
+	return err
+}

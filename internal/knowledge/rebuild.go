@@ -1,0 +1,365 @@
+package knowledge
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Bounds of a rebuild.
+const (
+	// RebuildTime is how long a rebuild may take.
+	RebuildTime = 24 * time.Hour
+	atOnce      = 50 // documents that are made anew at a time, so that others get their turns
+	rebuildTick = time.Second
+	pageSize    = 50
+	pages       = 10 // of documents that one piece of a job looks at
+)
+
+// late, before the cursor of a job, says that it is done but for what an ingester that stalled may have written late.
+const late = "late:"
+
+// Jobs are the pieces of work of this package that go on in the background, as the package removal takes them.
+func (k *Knowledge) Jobs() map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error) {
+	return map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error){
+		record.RebuildBase: k.rebuild, record.RemoveCollection: k.removeCollection,
+	}
+}
+
+// changeSettings adds what follows from other wanted settings: a rebuild, in place of one before; none when the wanted
+// settings are in force, or search finds nothing that would have to be made anew.
+func (k *Knowledge) changeSettings(
+	ctx context.Context, tx *record.Tx, b *catalog.KnowledgeBase, force catalog.Settings,
+) error {
+	k.discard(tx, *b, b.Building())
+	b.Rebuild = nil
+	if b.Wanted() == force {
+		return nil
+	}
+	next := k.Host.NewID() // all vectors of a collection have the same dimensions
+	n := tx.Counts(ctx, catalog.DocumentsOf(b.ID))
+	if foundIn(n) == 0 {
+		k.discard(tx, *b, b.Collection)
+		b.Collection = next
+		return tx.Err()
+	}
+	b.Rebuild = &catalog.Rebuild{Collection: next, InForce: force, BegunAt: k.now()}
+	tx.PutJob(record.Fresh(record.Job{
+		ID: next, Organization: b.Organization, Kind: record.RebuildBase, Subject: b.ID, Due: k.now(),
+	}))
+	return tx.Err()
+}
+
+// discard adds the job that removes a collection that the base does not name any more; none for no collection.
+func (k *Knowledge) discard(tx *record.Tx, b catalog.KnowledgeBase, collection string) {
+	if collection == "" {
+		return
+	}
+	tx.PutJob(record.Fresh(record.Job{
+		ID: k.Host.NewID(), Organization: b.Organization, Kind: record.RemoveCollection, Subject: b.ID,
+		Cursor: collection + " ", Due: k.now(),
+	}))
+}
+
+// CancelRebuild makes the settings in force the wanted ones: a rebuild under way, or one that has failed, is given up.
+// Without one it does nothing. It returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) CancelRebuild(ctx context.Context, p tenant.Principal, id string) error {
+	_, err := record.Change(ctx, k.Store, p.Scope(), id, 0, func(b *catalog.KnowledgeBase, tx *record.Tx) error {
+		if err := p.MayOpen("knowledge base", b.GroupIDs); err != nil {
+			return err
+		}
+		if b.Rebuild == nil {
+			return errNothing
+		}
+		force := b.InForce()
+		b.Embedding, b.Chunking, b.UpdatedAt = force.Embedding, force.Chunking, k.now()
+		return k.changeSettings(ctx, tx, b, force)
+	})
+	return unless(err, errNothing)
+}
+
+// errNothing says that a change has nothing to change.
+var errNothing = errors.New("knowledge: nothing to change")
+
+// unless is nil in place of an error that is none here.
+func unless(err, none error) error {
+	if errors.Is(err, none) {
+		return nil
+	}
+	return err
+}
+
+// FailRebuild adds the end of the rebuild that makes a collection; why is for a person. The collection in force stays.
+func (k *Knowledge) FailRebuild(ctx context.Context, tx *record.Tx, base, collection, why string) error {
+	e, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), base)
+	if problem.Is(err, "not_found") || err == nil && e.Value.Building() != collection {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	failed := *e.Value.Rebuild
+	failed.Error = why + "; search goes on with the settings before. To try once more, send embedding_model or " +
+		"chunking again; to go back, DELETE /knowledge-bases/{id}/rebuild"
+	e.Value.Rebuild = &failed
+	record.PutResource(tx, e)
+	k.discard(tx, e.Value, collection)
+	return nil
+}
+
+// rebuild is a piece of a rebuild: documents are made anew, some at a time, until the new collection is whole. Then it
+// is the one in force.
+func (k *Knowledge) rebuild(ctx context.Context, j *record.Job) (time.Duration, error) {
+	e, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), j.Subject)
+	b := e.Value
+	switch {
+	case problem.Is(err, "not_found"), err == nil && b.Building() != j.ID:
+		return record.JobDone, nil // replaced, given up, or done
+	case err != nil:
+		return 0, err
+	case k.now().Sub(b.Rebuild.BegunAt) >= RebuildTime:
+		return k.outOfTime(ctx, j)
+	}
+	n, err := k.Store.Counts(ctx, catalog.DocumentsOf(b.ID))
+	if err != nil {
+		return 0, err
+	}
+	if n[built(j.ID)] >= foundIn(n) && !k.Lost(b) {
+		err := k.switchOver(ctx, j)
+		if err == nil {
+			return record.JobDone, nil
+		}
+		return rebuildTick, unless(err, errNothing)
+	}
+	return rebuildTick, k.feed(ctx, b, j, int(n[building(j.ID)]))
+}
+
+func (k *Knowledge) outOfTime(ctx context.Context, j *record.Job) (time.Duration, error) {
+	_, err := record.DespiteConflicts(ctx, k.Store, func() (none struct{}, err error) {
+		tx := k.Store.Begin(k.Host.NewID())
+		if err = k.FailRebuild(ctx, tx, j.Subject, j.ID, "the rebuild took longer than a day"); err == nil {
+			err = tx.Commit(ctx)
+		}
+		return none, err
+	})
+	return record.JobDone, err
+}
+
+// switchOver makes the new collection the one in force, in the commit that checks that it has all that search finds. It
+// returns errNothing when it has not.
+func (k *Knowledge) switchOver(ctx context.Context, j *record.Job) error {
+	_, err := record.Change(ctx, k.Store, record.System(), j.Subject, 0, func(
+		b *catalog.KnowledgeBase, tx *record.Tx,
+	) error {
+		n := tx.Counts(ctx, catalog.DocumentsOf(b.ID))
+		if tx.Err() != nil {
+			return tx.Err()
+		}
+		if b.Building() != j.ID || n[built(j.ID)] != foundIn(n) {
+			return errNothing
+		}
+		k.discard(tx, *b, b.Collection)
+		b.Collection, b.Rebuild = j.ID, nil
+		return nil
+	})
+	return err
+}
+
+// feed goes through the documents and begins to make them anew, as many as there is room for. The cursor is where it
+// has stopped.
+func (k *Knowledge) feed(ctx context.Context, b catalog.KnowledgeBase, j *record.Job, busy int) error {
+	if j.Cursor == "" && busy > atOnce/2 {
+		return nil // what is left is on its way
+	}
+	for range pages {
+		page, err := record.ResourcesWithin[catalog.Document](ctx, k.Store, record.System(), b.ID, j.Cursor, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Rows {
+			if busy >= atOnce {
+				return nil
+			}
+			begun, err := k.makeAnew(ctx, b, e.Value)
+			if err != nil {
+				return err
+			}
+			if begun {
+				busy++
+			}
+			j.Cursor = e.Value.ID
+		}
+		if j.Cursor = page.Next; j.Cursor == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// makeAnew begins to make a document anew, if it must be; seen is the document as it was listed.
+func (k *Knowledge) makeAnew(ctx context.Context, b catalog.KnowledgeBase, seen catalog.Document) (bool, error) {
+	if !mustBeAnew(seen, b) {
+		return false, nil
+	}
+	e, err := record.Change(ctx, k.Store, record.System(), seen.ID, 0, func(d *catalog.Document, tx *record.Tx) error {
+		before := *d
+		begun, err := k.Anew(tx, d, b)
+		if err == nil && !begun {
+			err = errNothing
+		}
+		Count(ctx, tx, &before, d)
+		return err
+	})
+	if errors.Is(err, errNothing) || problem.Is(err, "not_found") {
+		return false, nil
+	}
+	if err == nil {
+		k.nudge(ctx, e.Value)
+	}
+	return err == nil, err
+}
+
+// mustBeAnew says whether a document must be made anew for the rebuild of its base, and is free for it: what is being
+// ingested is made anew after that.
+func mustBeAnew(d catalog.Document, b catalog.KnowledgeBase) bool {
+	d = d.In(b.Collection)
+	old := d.Work.Anew && d.Work.Collection != b.Building() // of a rebuild that was replaced
+	return b.Building() != "" && d.Ready.Number > 0 && d.Next.Collection != b.Building() &&
+		(!d.Ingestion.Active() || old)
+}
+
+// Anew begins to make a document anew for the rebuild of its base, if it must be. Its text is kept, and its chunks
+// where they are cut as before.
+func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.KnowledgeBase) (begun bool, err error) {
+	if !mustBeAnew(*d, b) {
+		return false, nil
+	}
+	takeNext(tx, d, b.Collection)
+	dropNext(tx, d)
+	kept := catalog.Build{
+		Collection: b.Building(), Text: d.Ready.Text, Language: d.Ready.Language, PageCount: d.Ready.PageCount,
+		Anew: true,
+	}
+	if b.Chunking == b.InForce().Chunking {
+		kept.Chunks, kept.Count = d.Ready.Chunks, d.Ready.Count
+	}
+	return true, k.beginWith(tx, d, ingestion.Begin{From: ingestion.Chunking, Quiet: true}, kept)
+}
+
+// takeNext stores what [catalog.Document.In] says, and drops what was ready before; the index loses that with its
+// collection.
+func takeNext(tx *record.Tx, d *catalog.Document, collection string) {
+	before := *d
+	if *d = d.In(collection); d.Ready.Number != before.Ready.Number {
+		drop(tx, before, []catalog.Build{before.Ready}, d.Ready, d.Work)
+	}
+}
+
+// dropNext drops what a rebuild has made that was replaced or has failed.
+func dropNext(tx *record.Tx, d *catalog.Document) {
+	drop(tx, *d, []catalog.Build{d.Next}, d.Ready, d.Work)
+	d.Next = catalog.Build{}
+}
+
+// removeCollection removes a collection that the base does not name any more, from the documents and from the index,
+// and once more after [record.LateWrites]. The cursor has the collection, and the document where it goes on.
+func (k *Knowledge) removeCollection(ctx context.Context, j *record.Job) (time.Duration, error) {
+	cursor, second := strings.CutPrefix(j.Cursor, late)
+	collection, after, _ := strings.Cut(cursor, " ")
+	base, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), j.Subject)
+	switch {
+	case problem.Is(err, "not_found"): // its documents go with it
+	case err != nil:
+		return 0, err
+	default:
+		page, err := record.ResourcesWithin[catalog.Document](ctx, k.Store, record.System(), j.Subject, after, pageSize)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range page.Rows {
+			if err := k.clear(ctx, base.Value, collection, e.Value); err != nil {
+				return 0, err
+			}
+		}
+		if page.Next != "" {
+			j.Cursor = strings.TrimSuffix(j.Cursor, after) + page.Next
+			return time.Millisecond, nil
+		}
+	}
+	if err := k.Index.Drop(ctx, collection); err != nil {
+		return 0, err
+	}
+	if second {
+		return record.JobDone, nil
+	}
+	j.Cursor = late + collection + " "
+	return record.LateWrites, nil
+}
+
+// clear takes a collection that the base does not name any more out of a document; seen is the document as it was
+// listed. An ingestion for it ends by itself.
+func (k *Knowledge) clear(
+	ctx context.Context, b catalog.KnowledgeBase, collection string, seen catalog.Document,
+) error {
+	names := func(d catalog.Document) bool {
+		return d.Next.Number > 0 && (d.Next.Collection == collection || d.Next.Collection == b.Collection)
+	}
+	if !names(seen) {
+		return nil
+	}
+	_, err := record.Change(ctx, k.Store, record.System(), seen.ID, 0, func(d *catalog.Document, tx *record.Tx) error {
+		before := *d
+		if !names(before) {
+			return errNothing
+		}
+		if takeNext(tx, d, b.Collection); d.Next.Number > 0 {
+			dropNext(tx, d)
+		}
+		Count(ctx, tx, &before, d)
+		return nil
+	})
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	return unless(err, errNothing)
+}
+
+// The states of a base's index.
+const (
+	IndexReady      = "ready"
+	IndexRebuilding = "rebuilding"
+	IndexFailed     = "failed"
+)
+
+// IndexState says what search finds of a base, and what becomes of that.
+type IndexState struct {
+	State       string
+	Error       string // of a rebuild that has failed, for a person
+	Done, Total int64  // documents
+	Settings    catalog.Settings
+}
+
+// StateOf returns the state of a base's index. n are the base's counts.
+func (k *Knowledge) StateOf(ctx context.Context, b catalog.KnowledgeBase, n Counted) (IndexState, error) {
+	s := IndexState{State: IndexReady, Done: n.Found, Total: n.Found, Settings: b.InForce()}
+	switch {
+	case k.Lost(b):
+		j, _, err := k.Store.Job(ctx, k.RestoreJob(b.ID))
+		done, _ := Restored(j.Value)
+		s.State, s.Done = IndexRebuilding, min(done, n.Found)
+		return s, err
+	case b.Rebuild == nil:
+	case b.Rebuild.Error != "":
+		s.State, s.Error, s.Done = IndexFailed, b.Rebuild.Error, n.Built[b.Rebuild.Collection]
+	default:
+		s.State, s.Done = IndexRebuilding, n.Built[b.Rebuild.Collection]
+	}
+	return s, nil
+}

@@ -1,0 +1,34 @@
+package knowledge
+
+import (
+	"fmt"
+	"strings"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/record"
+)
+
+// An index that was lost is another one. Each base says which one has all of its chunks; package ingest puts those that
+// the present one lacks.
+
+// Lost says whether the index lacks chunks of a base because it was lost.
+func (k *Knowledge) Lost(b catalog.KnowledgeBase) bool {
+	return k.IndexID != "" && b.Index != k.IndexID
+}
+
+// RestoreJob is the id of the job that puts a base's chunks into the present index.
+func (k *Knowledge) RestoreJob(base string) string {
+	return record.DerivedID("restore "+k.IndexID, base)
+}
+
+// Restored reads how many documents such a job has put, and after which it goes on.
+func Restored(j record.Job) (documents int64, after string) {
+	n, after, _ := strings.Cut(j.Cursor, " ")
+	_, _ = fmt.Sscan(n, &documents)
+	return documents, after
+}
+
+// SetRestored is the counterpart of [Restored].
+func SetRestored(j *record.Job, documents int64, after string) {
+	j.Cursor = fmt.Sprint(documents, " ", after)
+}
