@@ -197,7 +197,12 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		ProcessID: executor.ProcessID, Tried: meter.tried, Reads: tenants.SenderReads,
 	}
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
-	remover := &removal.Remover{Executor: executor, Store: store, Host: machine, Index: ingester.Index}
+	remover := &removal.Remover{
+		Executor: executor, Store: store, Host: machine, Index: ingester.Index, More: ingester.Jobs(),
+	}
+	if err := ingester.Recover(ctx); err != nil {
+		return err
+	}
 	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{

@@ -291,6 +291,41 @@ func knowledgeScenarios() []Story {
 			assert.Empty(x, x.find("swordfish"))
 			x.get("/knowledge-bases/"+base+"/documents/"+stays).problem(404, "not_found")
 		}},
+		Story{Name: "knowledge/other settings rebuild a base, which is searched meanwhile", Run: func(x *Actor) {
+			base := x.base("chunking", object{"size": 50, "overlap": 0})
+			path := "/knowledge-bases/" + base
+			id := x.document(base, object{"text": strings.Repeat("The swordfish is a fast fish. ", 60)})
+			other := x.document(base, object{"text": "Another swordfish."})
+			both := func() bool { return assert.ElementsMatch(x, []string{id, other}, x.find("swordfish")) }
+			a := x.patch(path, object{"chunking": object{"size": 100, "overlap": 0}, "embedding_model": object{
+				"provider": "builtin", "dimensions": 256}}).is(200)
+			assert.InDelta(x, 100, a.number("chunking", "size"), 0, "the wanted one")
+			assert.InDelta(x, 256, a.number("embedding_model", "dimensions"), 0)
+			if a.text("index", "state") == "rebuilding" {
+				assert.InDelta(x, 50, a.number("index", "settings", "chunking", "size"), 0, "the one in force")
+				assert.InDelta(x, 2, a.number("index", "total"), 0)
+			}
+			x.eventually("the end of the rebuild", func() bool {
+				a = x.get(path).is(200)
+				return both() && a.text("index", "state") == "ready"
+			})
+			both()
+			assert.InDelta(x, 100, a.number("index", "settings", "chunking", "size"), 0)
+			assert.InDelta(x, 256, a.number("index", "settings", "embedding_model", "dimensions"), 0)
+			d := x.get(path + "/documents/" + id).is(200)
+			assert.Equal(x, []any{"ready", 1.0, 4.0}, []any{d.text("status"), d.number("version"),
+				d.number("chunk_count")})
+			x.delete(path + "/rebuild").is(204)
+			x.patch(path, object{"chunking": object{"size": 200}}).is(200)
+			x.delete(path + "/rebuild").is(204)
+			a = x.get(path).is(200)
+			assert.Equal(x, "ready", a.text("index", "state"))
+			assert.Equal(x, a.number("chunking", "size"), a.number("index", "settings", "chunking", "size"))
+			both()
+			x.patch(path, object{"embedding_model": object{"provider": "nobody", "name": "x"}}).
+				names("body.embedding_model")
+			x.delete("/knowledge-bases/0123456789abcdef01234567/rebuild").problem(404, "not_found")
+		}},
 		Story{Name: "knowledge/reprocessing replaces a document at once", Run: func(x *Actor) {
 			base := x.base()
 			id := x.document(base, object{"text": "swordfish"})

@@ -65,6 +65,11 @@ func (h *handlers) baseRoutes() {
 		Method: "POST", Path: "/knowledge-bases/{id}/reprocess", Level: tenant.LevelManage, Status: http.StatusAccepted,
 		ID: "reprocess-documents", Tag: tag, Summary: "Ingest all documents anew that have failed",
 	}, h.reprocessFailed)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "DELETE", Path: "/knowledge-bases/{id}/rebuild", Level: tenant.LevelManage,
+		Status: http.StatusNoContent, ID: "cancel-rebuild", Tag: tag,
+		Summary: "Give up a rebuild, under way or failed, and go back to the settings in force",
+	}, h.cancelRebuild)
 }
 
 type chunkingBody struct {
@@ -118,10 +123,11 @@ type chunkingView struct {
 }
 
 type indexView struct {
-	State    string       `json:"state" enum:"ready,rebuilding,failed"`
+	State    string       `json:"state" enum:"ready,rebuilding,failed" doc:"rebuilding: the documents are indexed anew, after a change of settings or because the index was lost; failed: a change of settings could not be carried out"`
+	Error    string       `json:"error,omitempty" doc:"why the rebuild has failed, and what to do"`
 	Done     int64        `json:"done" doc:"documents"`
-	Total    int64        `json:"total"`
-	Settings settingsView `json:"settings" doc:"those in force"`
+	Total    int64        `json:"total" doc:"documents that search finds"`
+	Settings settingsView `json:"settings" doc:"those in force; embedding_model and chunking of the knowledge base are the wanted ones"`
 }
 
 type settingsView struct {
@@ -148,13 +154,19 @@ type baseView struct {
 
 func (h *handlers) viewBase(ctx context.Context, b catalog.KnowledgeBase) (baseView, error) {
 	n, err := h.Knowledge.CountedIn(ctx, b.ID)
-	settings := settingsView{embeddingModelView(b.Embedding), chunkingView(b.Chunking)}
+	if err != nil {
+		return baseView{}, err
+	}
+	s, err := h.Knowledge.StateOf(ctx, b, n)
 	return baseView{
 		KnowledgeBaseID: b.ID, OrganizationID: httpapi.OptionalOwner(b.Organization), Name: b.Name,
-		Description: b.Description, Embedding: settings.Embedding, Chunking: settings.Chunking,
+		Description: b.Description, Embedding: embeddingModelView(b.Embedding), Chunking: chunkingView(b.Chunking),
 		GroupIDs: append([]string{}, b.GroupIDs...), DocumentCount: n.Documents, ChunkCount: n.Chunks, Bytes: n.Bytes,
 		Documents: statusCounts{n.Pending, n.Processing, n.Ready, n.Failed},
-		Index:     indexView{State: "ready", Done: n.Documents, Total: n.Documents, Settings: settings},
+		Index: indexView{
+			State: s.State, Error: s.Error, Done: s.Done, Total: s.Total,
+			Settings: settingsView{embeddingModelView(s.Settings.Embedding), chunkingView(s.Settings.Chunking)},
+		},
 		CreatedAt: events.Time(b.CreatedAt), UpdatedAt: events.Time(b.UpdatedAt),
 	}, err
 }
@@ -225,7 +237,17 @@ func (h *handlers) editBase(ctx context.Context, p tenant.Principal, in *struct 
 		return nil, err
 	}
 	e, err := h.Knowledge.EditBase(ctx, p, in.ID, in.Precondition(), in.Body.edit())
+	if err == nil && e.Value.Building() != "" {
+		h.Began(ctx, e.Value.Building(), e.Value.Organization)
+	}
 	return h.answerBase(ctx, e, err)
+}
+
+func (h *handlers) cancelRebuild(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	if err := in.Check("knowledge base"); err != nil {
+		return nil, err
+	}
+	return nil, h.Knowledge.CancelRebuild(ctx, p, in.ID)
 }
 
 func (h *handlers) deleteBase(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
