@@ -121,10 +121,10 @@ func (k *Knowledge) EditBase(
 			}
 			b.Embedding = chosen
 		}
-		if b.Wanted() == before.Wanted() && !(failed && edit.namesSettings()) {
-			return nil
+		if b.Wanted() != before.Wanted() || failed && edit.namesSettings() {
+			return k.changeSettings(ctx, tx, b, before.InForce())
 		}
-		return k.changeSettings(ctx, tx, b, before.InForce())
+		return nil
 	})
 }
 

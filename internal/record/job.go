@@ -42,7 +42,7 @@ const (
 	RestoreBase      JobKind = "restore_knowledge_base" // one of them
 )
 
-// JobDone, returned in place of a wait, says that a job has ended.
+// JobDone says, in place of a wait, that a job has ended.
 const JobDone time.Duration = -1
 
 // JobEntity is a job with what is needed to write it again.
