@@ -56,7 +56,7 @@ type Task struct {
 	// Search finds passages in the agent's knowledge bases, without their numbers, and says how many tokens that took.
 	// An error that the model may read is a [tool.Error]. nil: the agent has none.
 	Search        func(ctx context.Context, query string) (found []record.Source, tokens int64, err error)
-	Hidden        citation.Hidden // what the run has found and its sender may not read any more
+	Reads         citation.Reader // what the run's sender may not read now; needed once the run has found something
 	History       []model.Message // the conversation before this run
 	Steps         []record.Step   // the journal so far
 	Pauses        [][]record.Interrupt
@@ -149,6 +149,7 @@ type session struct {
 	steps   []record.Step
 	unsaved []record.Step // the last of them, not journalled yet
 	ahead   int           // the first index after those reserved for the calls of the round
+	hidden  citation.Hidden
 }
 
 // round makes the next model call, or the tool calls that the last reply asks for. If the result is nil, the loop
@@ -294,6 +295,9 @@ func (s *session) text() string {
 }
 
 func (s *session) askModel(ctx context.Context) (*Result, error) {
+	if err := s.hide(ctx); err != nil {
+		return nil, err
+	}
 	request := model.Request{
 		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature,
 		MaxTokens:    s.Agent.Spec.Model.MaxTokens,

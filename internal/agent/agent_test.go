@@ -18,6 +18,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/agent"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -75,6 +76,7 @@ func newStage(m model.Model, change func(*agent.Task)) *stage {
 		Run: "run", Attempt: 1,
 		Agent:   catalog.Agent{Spec: catalog.AgentSpec{Model: catalog.AgentModel{Provider: "m", Name: "n"}}},
 		Message: model.Message{Role: model.User, Text: "do it"}, Decided: map[string]record.Decision{},
+		Reads:  func(context.Context, []string) (citation.Hidden, error) { return nil, nil },
 		Output: silent{}, CheckLease: func() error { return nil },
 		Keep: func(_ context.Context, key string, f tool.File) (record.FileRef, error) {
 			return record.FileRef{FileID: key, Name: f.Name, ContentType: f.ContentType, Size: int64(len(f.Data))}, nil

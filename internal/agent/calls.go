@@ -181,7 +181,10 @@ func (s *session) find(name string) (tool.Offer, bool) {
 // it.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	a := s.Agent.Spec.Approval
-	if a.Mode == "always" && o.Name != model.Search || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
+	if o.Name == model.Search {
+		return "", a.Mode == "tools" && slices.Contains(a.Tools, model.Search)
+	}
+	if a.Mode == "always" || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
 		return "", true
 	}
 	if why, asks = o.Approval.Required(arguments); asks {
@@ -340,10 +343,10 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 // journalResults journals results even if the work is cancelled meanwhile, then sends their events.
 func (s *session) journalResults(ctx context.Context, finished []record.Step) error {
 	ctx = context.WithoutCancel(ctx)
-	for i := range finished { // here, where no other call counts meanwhile
+	for i := range finished { // one after the other: each counts from what those before it have found
 		s.number(&finished[i])
+		s.add(finished[i])
 	}
-	s.add(finished...)
 	if err := s.save(ctx); err != nil {
 		return err
 	}

@@ -25,7 +25,11 @@ const (
 // guard returns why the loop must stop: steps, tokens, repeated calls or a budget; empty if it may go on. The error
 // is that of [Task.BudgetExceeded].
 func (s *session) guard(ctx context.Context) (string, error) {
-	if limit := s.maxSteps(); len(s.steps) >= limit {
+	taken := len(s.steps)
+	if s.done(firstSearch) != nil { // which no model has asked for
+		taken--
+	}
+	if limit := s.maxSteps(); taken >= limit {
 		return fmt.Sprintf("the run took %d steps, as many as its agent may (limits.max_steps)", limit), nil
 	}
 	var tokens int64

@@ -62,14 +62,23 @@ func (s *session) outputOf(step record.Step) string {
 	if step.Found == nil {
 		return step.Output
 	}
-	return citation.Passages(step.Found, s.Hidden)
+	return citation.Passages(step.Found, s.hidden)
+}
+
+// hide learns what the run has found and its sender may not read now. The error is that of Reads.
+func (s *session) hide(ctx context.Context) (err error) {
+	if found := citation.Documents(s.steps); len(found) > 0 {
+		s.hidden, err = s.Reads(ctx, found)
+	}
+	return err
 }
 
 // firstSearch is the key of the search that is made before the model is asked. No call of a model has it.
 const firstSearch = "first"
 
 // searchFirst searches for the user's message before the first model call, where the agent wants that. The error is
-// that of ctx or Journal.
+// that of ctx, Journal or Search: another attempt searches again, as a model that was not shown what there is would
+// answer without it.
 func (s *session) searchFirst(ctx context.Context) error {
 	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.done(firstSearch) != nil {
 		return nil
@@ -87,8 +96,17 @@ func (s *session) searchFirst(ctx context.Context) error {
 	}
 	s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: kindOf(j.step.Name), Name: j.step.Name,
 		State: "started", Arguments: arguments})
-	if s.call(ctx, j); j.step.Outcome == "" {
-		return errors.Join(ctx.Err(), s.CheckLease())
+	call, cancel := s.Host.WithTimeout(ctx, callTime)
+	defer cancel()
+	result, err := j.offer.Call(call, tool.Invocation{Name: model.Search, Arguments: arguments})
+	var told *tool.Error
+	switch {
+	case err == nil:
+		j.end(s, model.Succeeded, result.Text)
+	case errors.As(err, &told):
+		j.end(s, model.Failed, told.Message)
+	default:
+		return err
 	}
 	return s.journalResults(ctx, []record.Step{j.step})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,6 +22,90 @@ func finds(found ...record.Source) func(*agent.Task) {
 	return func(t *agent.Task) {
 		t.Search = func(context.Context, string) ([]record.Source, int64, error) { return found, 7, nil }
 	}
+}
+
+// searches are the calls of one reply.
+func searches(queries ...string) func(model.Request) (model.Reply, error) {
+	return func(model.Request) (model.Reply, error) {
+		r := model.Reply{Finish: "tool_calls"}
+		for i, q := range queries {
+			r.Calls = append(r.Calls, model.Call{
+				ID: fmt.Sprint("c", i), Name: "search", Arguments: json.RawMessage(fmt.Sprintf(`{"query":%q}`, q)),
+			})
+		}
+		return r, nil
+	}
+}
+
+// Searches that run beside each other and end together get numbers of their own.
+func TestSearchesBesideEachOtherHaveDifferentNumbers(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		searches("a", "b", "c", "d", "e", "f"), says("[1][6]"),
+	}}
+	var ready sync.WaitGroup
+	ready.Add(6)
+	s := newStage(m, func(t *agent.Task) {
+		t.Search = func(_ context.Context, query string) ([]record.Source, int64, error) {
+			ready.Done()
+			ready.Wait()
+			return []record.Source{{Document: query, Text: query}}, 0, nil
+		}
+	})
+	r := s.work(t)
+	assert.Len(t, citation.All(r.All), 6)
+}
+
+// What is deleted between two model calls of one attempt is not shown in the second.
+func TestWhatIsDeletedMeanwhileIsNotShownAgain(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		searches("a"), calls("2", "ask_nobody", `{}`), says("gone"),
+	}}
+	s := newStage(m, finds(swordfish))
+	asked := 0
+	s.task.Reads = func(context.Context, []string) (citation.Hidden, error) {
+		if asked++; asked == 1 {
+			return nil, nil
+		}
+		return citation.Hidden{"d": citation.Deleted}, nil
+	}
+	s.work(t)
+	assert.Contains(t, m.shown[1].Messages[2].Results[0].Text, "swordfish")
+	assert.Equal(t, `{"n":1,"state":"deleted"}`, m.shown[2].Messages[2].Results[0].Text)
+}
+
+func TestAReaderThatCannotBeAskedEndsTheAttempt(t *testing.T) {
+	s := newStage(&script{says: []func(model.Request) (model.Reply, error){searches("a")}}, finds(swordfish))
+	s.task.Reads = func(context.Context, []string) (citation.Hidden, error) { return nil, errAway }
+	_, err := s.Work(t.Context(), s.task)
+	assert.ErrorIs(t, err, errAway)
+}
+
+var errAway = errors.New("the store is away")
+
+// An answer without what the documents say would be final, so the attempt ends instead.
+func TestAFirstSearchThatFailsForAWhileIsMadeAgain(t *testing.T) {
+	s := newStage(&script{}, func(t *agent.Task) {
+		t.Agent.Spec.Knowledge.Always = true
+		t.Search = func(context.Context, string) ([]record.Source, int64, error) { return nil, 0, errAway }
+	})
+	_, err := s.Work(t.Context(), s.task)
+	require.ErrorIs(t, err, errAway)
+	assert.Empty(t, s.journal)
+}
+
+func TestTheFirstSearchIsNoStepOfTheModel(t *testing.T) {
+	one := 1
+	m := &script{says: []func(model.Request) (model.Reply, error){says("[1]")}}
+	s := newStage(m, finds(swordfish))
+	s.task.Agent.Spec.Knowledge.Always, s.task.Agent.Spec.Limits.MaxSteps = true, &one
+	found := swordfish
+	found.N = 1
+	s.task.Steps = []record.Step{{
+		Kind: record.ToolStep, CallID: "first", Name: "search", Outcome: "succeeded", Found: []record.Source{found},
+	}}
+	r := s.work(t)
+	require.Empty(t, r.Failure)
+	assert.Equal(t, "[1]", r.Answer.Text)
 }
 
 var swordfish = record.Source{Document: "d", Title: "Almanac", Text: "the swordfish sleeps"}
@@ -93,7 +179,10 @@ func TestWhatItsSenderMayNotReadAnyMoreIsHiddenFromTheModel(t *testing.T) {
 		{Index: 1, Kind: record.ToolStep, CallID: "0-0", Name: "search", Outcome: "succeeded",
 			Found: []record.Source{found}},
 	}
-	s.task.Hidden = citation.Hidden{"d": citation.Restricted}
+	s.task.Reads = func(_ context.Context, documents []string) (citation.Hidden, error) {
+		assert.Equal(t, []string{"d"}, documents)
+		return citation.Hidden{"d": citation.Restricted}, nil
+	}
 	s.work(t)
 	shown := m.shown[0].Messages
 	assert.Equal(t, `{"n":1,"state":"restricted"}`, shown[len(shown)-1].Results[0].Text)

@@ -70,8 +70,7 @@ type follower struct {
 }
 
 // Follow streams a run to sink: an init event, the changes as they happen, and done at the end. Each event is for any
-// reader; [Event.For] makes it one for a certain reader. After idle without an
-// event it sends a heartbeat.
+// reader; [Event.For] makes it one for a certain reader. After idle without an event it sends a heartbeat.
 //
 // It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.

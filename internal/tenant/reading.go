@@ -10,18 +10,19 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Reads tells which documents a principal may not read now, as they, their knowledge bases and the user's groups are at
-// each call: a stream may ask long after it began.
+// Reads tells which documents a principal may not read now, as they, their knowledge bases and the principal's level
+// and groups are at each call: a stream may ask long after it began.
 func (t *Tenants) Reads(p Principal) citation.Reader {
 	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
-		if !p.Level.Covers(LevelAdmin) {
-			now, err := t.Sender(ctx, p.Organization.ID, p.User.ID, p.Key.ID)
-			if err != nil {
-				return nil, err
-			}
-			p.User.GroupIDs = now.User.GroupIDs
+		if p.Level.Covers(LevelOperator) { // whose user and key are of another organization
+			return t.hidden(ctx, p, documents)
 		}
-		return t.hidden(ctx, p, documents)
+		now, err := t.Sender(ctx, p.Organization.ID, p.User.ID, p.Key.ID)
+		if err != nil {
+			return nil, err
+		}
+		now.Level = lower(p.Level, now.Level)
+		return t.hidden(ctx, now, documents)
 	}
 }
 

@@ -194,7 +194,7 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 	return tx.Err()
 }
 
-// announce writes the webhook delivery of a status, its body with its final bytes.
+// announce writes the webhook delivery of a status, its body with its final bytes but for what a result quotes.
 func (x *Executor) announce(
 	ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change,
 ) error {

@@ -34,7 +34,7 @@ type ResultStep struct {
 
 // mark stands in every stored result that quotes documents, and nowhere else but in the arguments of tools: in a text
 // its quotes would be escaped.
-var mark = []byte(`"found":[{`)
+var mark = []byte(`"found":[`)
 
 // Quotes says whether JSON may hold a stored result that quotes documents.
 func Quotes(raw []byte) bool { return bytes.Contains(raw, mark) }

@@ -25,8 +25,8 @@ func quoting(t *testing.T) json.RawMessage {
 		{N: 2, Document: "d2", KnowledgeBase: "b", Title: "Fish", Text: "the fish is a swordfish", Score: 0.25},
 	}
 	result, err := json.Marshal(view.Result{
-		RunID: "r", Answer: "A fish [2] and a sword [1].", Citations: citation.Cited("[2] [1]", found),
-		Files: []record.FileRef{}, FinishReason: "stop",
+		RunID: "r", Answer: "A fish [2] and a sword [1].", Files: []record.FileRef{}, FinishReason: "stop",
+		Citations: citation.Cited("[2] [1]", false, map[int]record.Source{1: found[0], 2: found[1]}),
 		Steps: []view.ResultStep{
 			{Name: "search", Arguments: json.RawMessage(`{"query":"sword"}`), Outcome: "succeeded", Found: found},
 			{Name: "echo", Arguments: json.RawMessage(`{"found":[{}]}`), Outcome: "succeeded", Output: "a text"},

@@ -190,7 +190,7 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 		Executor: executor, Store: s.store, Known: s.store.Known(), Hub: s.hub, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
-		MayReach: tenants.SenderMayReach,
+		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
 	}
 	return s
 }

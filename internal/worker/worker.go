@@ -311,9 +311,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			return agent.Result{}, err
 		}
 	}
-	if err = a.knowledge(ctx, run, &t); err != nil {
-		return agent.Result{}, err
-	}
+	a.knowledge(run, &t)
 	if run.Pause > 0 {
 		if t.Pauses, t.Decided, err = a.Store.Pauses(ctx, a.id); err != nil {
 			return agent.Result{}, err
@@ -339,22 +337,19 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	return a.Loop.Work(ctx, t)
 }
 
-// knowledge lets a task search the agent's knowledge bases, and hides what the run found before and its sender may not
-// read any more.
-func (a *attempt) knowledge(ctx context.Context, run record.Run, t *agent.Task) (err error) {
-	if found := citation.Documents(t.Steps); len(found) > 0 {
-		t.Hidden, err = a.Reads(run.Organization, run.User, run.APIKey)(ctx, found)
-	}
+// knowledge lets a task search the agent's knowledge bases, and show the model what the run's sender may read. What a
+// model can do something about is told to it; any other failure is for another attempt, or the log.
+func (a *attempt) knowledge(run record.Run, t *agent.Task) {
+	t.Reads = a.Reads(run.Organization, run.User, run.APIKey)
 	if a.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
 		t.Search = func(ctx context.Context, query string) ([]record.Source, int64, error) {
 			found, tokens, err := a.Search(ctx, Sender{run.Organization, run.User, run.APIKey}, t.Agent.Spec, query)
-			if p, is := problem.As(err); is {
+			if p, is := problem.As(err); is && (p.Kind == problem.Invalid || p.Code == "embedding_unavailable") {
 				err = tool.Fail("%s", p.Message)
 			}
 			return found, tokens, err
 		}
 	}
-	return err
 }
 
 // prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent; its run
@@ -558,9 +553,10 @@ func (a *attempt) unstorable(ctx context.Context) error {
 func (a *attempt) ending(r agent.Result) func(lifecycle.Work) transition.Change {
 	switch {
 	case r.Answer != nil:
+		cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))
 		return func(w lifecycle.Work) transition.Change {
 			return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
-				Result: a.result(w, *r.Answer, r.All)}
+				Result: a.result(w, *r.Answer, cites, r.All)}
 		}
 	default:
 		return func(w lifecycle.Work) transition.Change {
@@ -569,10 +565,12 @@ func (a *attempt) ending(r agent.Result) func(lifecycle.Work) transition.Change 
 	}
 }
 
-func (a *attempt) result(w lifecycle.Work, answer agent.Answer, steps []record.Step) json.RawMessage {
+func (a *attempt) result(
+	w lifecycle.Work, answer agent.Answer, cites []citation.Citation, steps []record.Step,
+) json.RawMessage {
 	r := view.Result{
 		RunID: a.id, ChatID: a.current().Value.Chat, Answer: answer.Text, Output: answer.Output,
-		Citations: citation.Cited(answer.Text, citation.All(steps)), Files: []record.FileRef{},
+		Citations: cites, Files: []record.FileRef{},
 		Steps: []view.ResultStep{}, FinishReason: answer.Finish,
 		Usage: view.UsageOf(lifecycle.Run{Usage: w.Usage, ActiveMS: w.Active.Milliseconds()}),
 	}

@@ -119,8 +119,8 @@ func Bugs() []Bug {
 		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
-		one("a call is shown as finished before it is journalled", agentCalls, "	s.add(finished...)\n	if err := s.save(ctx); err != nil {",
-			"	s.showSteps(ctx, finished...)\n	s.add(finished...)\n	if err := s.save(ctx); err != nil {"),
+		one("a call is shown as finished before it is journalled", agentCalls, "		s.add(finished[i])\n",
+			"		s.showSteps(ctx, finished[i])\n		s.add(finished[i])\n"),
 		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
 
 		// Owners who use the same names.
