@@ -538,43 +538,6 @@ func TestBudgetsOfAllOwnersHold(t *testing.T) {
 	}, limits)
 }
 
-// Embeddings count against the budgets of organization and user as they are now, if there are some.
-func TestBudgetsOfEmbeddings(t *testing.T) {
-	w := newWorld(t)
-	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	limits, err := w.EmbeddingLimits(t.Context(), w.name, p.User.ID)
-	require.NoError(t, err)
-	assert.Empty(t, limits)
-	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, p.User.ID, 0,
-		tenant.UserEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_tokens":5}`)})
-	require.NoError(t, err)
-	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
-		tenant.OrganizationEdit{Budget: tenant.BudgetEdit(`{"period":"month","max_runs":6}`)})
-	require.NoError(t, err)
-	tokens, runs := int64(5), int64(6)
-	ofOrganization := record.Limit{
-		Kind: "organization", ID: w.name, Budget: record.Budget{Period: "month", MaxRuns: &runs},
-	}
-	ofUser := record.Limit{Kind: "user", ID: p.User.ID, Budget: record.Budget{Period: "day", MaxTokens: &tokens}}
-	for user, want := range map[string][]record.Limit{
-		p.User.ID: {ofOrganization, ofUser}, "0123456789abcdef01234567": {ofOrganization},
-	} {
-		limits, err = w.EmbeddingLimits(t.Context(), w.name, user)
-		require.NoError(t, err)
-		assert.Equal(t, want, limits)
-	}
-	limits, err = w.EmbeddingLimits(t.Context(), record.NoOrganization, "0123456789abcdef01234567")
-	require.NoError(t, err)
-	assert.Empty(t, limits)
-
-	now := time.Date(2026, 5, 5, 23, 59, 0, 0, time.UTC)
-	refused, is := problem.As(tenant.Exhausted(ofUser, "5 of 5 tokens", now))
-	require.True(t, is)
-	assert.Equal(t, []any{problem.Limited, "budget_exhausted", time.Minute},
-		[]any{refused.Kind, refused.Code, refused.RetryAfter})
-	assert.Contains(t, refused.Message, "the budget of user "+p.User.ID+" for this day is used up: 5 of 5 tokens")
-}
-
 // An edit of a key or user changes the fields that it names, and the time of the change.
 func TestEditChangesOnlyNamedFields(t *testing.T) {
 	w := newWorld(t)
