@@ -513,6 +513,27 @@ func TestDocumentThatBecomesReadyAsCollectionsChange(t *testing.T) {
 	}
 }
 
+// A piece of a rebuild that goes on after the rebuild was replaced leaves alone what the new one has made.
+func TestReplacedRebuildBeginsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "swordfish")
+		w.edit(b.ID, 100, 256)
+		made := 0
+		w.overtake.set(0, func() {
+			w.edit(b.ID, 150, 128)
+			w.jobs()
+			w.ingest(id)
+			made = w.read(id).Next.Number
+		})
+		w.jobs()
+		assert.Equal(t, made, w.read(id).Next.Number)
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		w.whole(b.ID, id)
+	})
+}
+
 // A search that began before a rebuild was done, and goes on when what it began with has been removed, finds all.
 func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

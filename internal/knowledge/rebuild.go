@@ -203,14 +203,19 @@ func (k *Knowledge) feed(ctx context.Context, b catalog.KnowledgeBase, j *record
 	return nil
 }
 
-// makeAnew begins to make a document anew, if it must be; seen is the document as it was listed.
+// makeAnew begins to make a document anew, if it must be; base and document are as they were read before.
 func (k *Knowledge) makeAnew(ctx context.Context, b catalog.KnowledgeBase, seen catalog.Document) (bool, error) {
 	if !mustBeAnew(seen, b) {
 		return false, nil
 	}
 	e, err := record.Change(ctx, k.Store, record.System(), seen.ID, 0, func(d *catalog.Document, tx *record.Tx) error {
 		before := *d
-		begun, err := k.Anew(tx, d, b)
+		now, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), b.ID)
+		if err != nil {
+			return err
+		}
+		record.Unchanged(tx, now) // the rebuild may have been replaced since it was read
+		begun, err := k.Anew(tx, d, now.Value)
 		if err == nil && !begun {
 			err = errNothing
 		}
