@@ -534,6 +534,44 @@ func TestReplacedRebuildBeginsNothing(t *testing.T) {
 	})
 }
 
+// What was replaced, and is in the index still, keeps nothing from being found.
+func TestReplacedBuildsHideNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, strings.Repeat("The swordfish is here, and then it is there. ", 400))
+		for n := range 5 {
+			title := fmt.Sprint("title ", n)
+			_, err := w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0, knowledge.DocumentEdit{Title: &title})
+			require.NoError(t, err)
+			w.ingest(id)
+			assert.Len(t, w.find("swordfish"), 50, "with %d builds in the index", n+2)
+		}
+	})
+}
+
+// What an ingester that stalled stores where nothing is kept any more is deleted.
+func TestVectorsThatComeLateAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.add(b, "swordfish")
+		w.model.fail = func() error {
+			w.model.fail = nil
+			_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+			w.jobs()
+			return err
+		}
+		_, err := w.ingester.Handle(t.Context(), id)
+		require.NoError(t, err)
+		require.Nil(t, w.model.fail)
+		w.ingest(id)
+		assert.Len(t, w.blobs.Keys(), 5, "the bytes, what was made of them, and what came late")
+		w.settle()
+		assert.Len(t, w.blobs.Keys(), 4)
+	})
+}
+
 // A search that began before a rebuild was done, and goes on when what it began with has been removed, finds all.
 func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -130,7 +130,8 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 	if err != nil || len(bases) == 0 || q.Filter.DocumentIDs != nil && len(q.Filter.DocumentIDs) == 0 {
 		return found, false, err
 	}
-	s := &search{Knowledge: k, p: p, q: q, bases: bases, seen: map[string]*catalog.Document{}}
+	s := &search{Knowledge: k, p: p, q: q, bases: bases, seen: map[string]*catalog.Document{},
+		replaced: map[index.Version]bool{}}
 	if err := s.prepare(ctx, &found); err != nil {
 		return found, false, err
 	}
@@ -190,7 +191,9 @@ type search struct {
 	terms []string
 	asks  []*ask
 	seen  map[string]*catalog.Document // by id; nil: not to be shown
-	stale bool                         // the index answered with builds that were replaced meanwhile
+	stale bool                         // the index answered with builds that may have been replaced meanwhile
+	// replaced are builds that the index has still: another look finds nothing in their place, but further ones.
+	replaced map[index.Version]bool
 }
 
 // ask is one query of the index: the collections whose vectors are of one model, with the query's vector, if the model
@@ -365,7 +368,9 @@ func (s *search) visible(ctx context.Context, candidates []index.Candidate) ([]i
 		}
 		current := d.Ready.Number == c.Number && d.Ready.Collection == c.Collection &&
 			s.bases[d.KnowledgeBase].Collection == c.Collection
-		s.stale = s.stale || !current && d.Ready.Number > c.Number
+		if !current && d.Ready.Number > c.Number && !s.replaced[c.Version] {
+			s.stale, s.replaced[c.Version] = true, true
+		}
 		return !current
 	}), nil
 }

@@ -28,6 +28,17 @@ func again(j *record.Job) time.Duration {
 	return record.LateWrites
 }
 
+// blob deletes a value of the blob store, or a place with its values.
+func (r *Remover) blob(ctx context.Context, j *record.Job) (time.Duration, error) {
+	if err := r.Store.EraseBlob(ctx, j.Subject); err != nil {
+		return 0, err
+	}
+	if !strings.HasSuffix(j.Subject, "/") {
+		return done, nil // a value is stored once
+	}
+	return again(j), nil
+}
+
 // document clears what was made of a deleted document.
 func (r *Remover) document(ctx context.Context, j *record.Job) (time.Duration, error) {
 	if err := r.unindex(ctx, j); err != nil {

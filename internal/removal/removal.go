@@ -79,7 +79,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	case record.RemoveToolkit:
 		wait, err = done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, e.Value.Subject)
 	case record.RemoveBlob:
-		wait, err = done, r.Store.EraseBlob(ctx, e.Value.Subject)
+		wait, err = r.blob(ctx, &e.Value)
 	case record.RemoveBase:
 		wait, err = r.base(ctx, &e.Value)
 	case record.RemoveDocument:
