@@ -572,6 +572,26 @@ func TestVectorsThatComeLateAreDeleted(t *testing.T) {
 	})
 }
 
+// What an ingester that stalled stores of a document whose base was deleted is deleted, too.
+func TestVectorsThatComeAfterTheirBaseAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.add(b, "swordfish")
+		w.model.fail = func() error {
+			w.model.fail = nil
+			_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
+			w.jobs()
+			return err
+		}
+		_, err := w.ingester.Handle(t.Context(), id)
+		require.NoError(t, err)
+		assert.Len(t, w.blobs.Keys(), 1, "what came late")
+		w.settle()
+		assert.Empty(t, w.blobs.Keys())
+	})
+}
+
 // A search that began before a rebuild was done, and goes on when what it began with has been removed, finds all.
 func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -125,11 +125,28 @@ func (r *Remover) dropDocuments(ctx context.Context, base, after string) (next s
 				return "", err
 			}
 		}
+		if err := r.clearLate(ctx, d); err != nil {
+			return "", err
+		}
 		if err := record.EraseResource(ctx, r.Store, d, r.Host.NewID()); err != nil {
 			return "", err
 		}
 	}
 	return page.Next, nil
+}
+
+// clearLate stores the job that clears a document's blobs once more, where an ingester may be at work on it.
+func (r *Remover) clearLate(ctx context.Context, d catalog.Document) error {
+	now := r.Host.Now()
+	if !d.Ingestion.Active() && now.Sub(d.Ingestion.Asked) > 2*record.LateWrites {
+		return nil
+	}
+	tx := r.Store.Begin(r.Host.NewID())
+	tx.PutJob(record.Fresh(record.Job{
+		ID: r.Host.NewID(), Organization: d.Organization, Kind: record.RemoveDocument, Subject: d.ID, Cursor: late,
+		Due: now.Add(record.LateWrites),
+	}))
+	return tx.Commit(ctx)
 }
 
 // dropBases deletes an organization's knowledge bases with all that is theirs.
