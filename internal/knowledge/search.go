@@ -142,7 +142,7 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 	if found.Hits, err = s.shown(ctx, hits); err != nil {
 		return found, false, err
 	}
-	now, err := record.Several[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), slices.Collect(maps.Keys(bases)))
+	now, err := record.Several[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), slices.Sorted(maps.Keys(bases)))
 	for id, b := range now {
 		moved = moved || b.Value.Collection != bases[id].Collection
 	}
@@ -208,7 +208,8 @@ type ask struct {
 // prepare analyses the query and asks the embedding models for its vectors.
 func (s *search) prepare(ctx context.Context, found *Found) error {
 	byModel := map[catalog.EmbeddingModel]*ask{}
-	for _, b := range s.bases {
+	for _, id := range slices.Sorted(maps.Keys(s.bases)) {
+		b := s.bases[id]
 		model := b.InForce().Embedding
 		if byModel[model] == nil {
 			byModel[model] = &ask{model: model}
@@ -273,7 +274,7 @@ func (s *search) vectors(ctx context.Context) {
 // languages are those of the documents of the bases, the most frequent first.
 func (s *search) languages(ctx context.Context) ([]string, error) {
 	sum := map[string]int64{}
-	for id := range s.bases {
+	for _, id := range slices.Sorted(maps.Keys(s.bases)) {
 		n, err := s.Store.Counts(ctx, catalog.DocumentsOf(id))
 		if err != nil {
 			return nil, err

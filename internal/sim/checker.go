@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/intake"
 	"agentplatform/internal/invariant"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -55,6 +54,8 @@ type checker struct {
 	later     map[table.Key]bool // head items with the member of a later version
 	begins    map[string]int     // how often a run was started since its last step
 	sender    map[string]string  // of parked messages
+	uncounted int64              // tokens of embeddings that were charged to users who are gone
+	charged   []record.Entry     // entries of the ledger that the current commit made
 	files     map[string]record.File
 	holds     map[string]map[string]bool // holders of a file
 	needed    map[string][]string        // files that a message brought, by its run
@@ -115,6 +116,7 @@ func (c *checker) nextDue() (time.Time, bool) {
 func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	c.commits++
 	rights := false
+	c.charged = c.charged[:0]
 	for _, op := range ops {
 		items, _ := t.Get(context.Background(), op.Item.Key)
 		c.item(op.Item.Key, items[0])
@@ -132,89 +134,21 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 		c.begun(c.runs[id])
 	}
 	c.fresh = c.fresh[:0]
+	for _, e := range c.charged {
+		spent := slices.ContainsFunc(ops, func(op table.Op) bool { return strings.HasPrefix(op.Item.Part, "spent/") })
+		if e.RunID == "" && c.world.left[e.UserID] && !spent { // no budget is left to count in
+			c.uncounted += e.InputTokens
+		}
+	}
 	c.standing()
+	if c.world.library != nil {
+		c.world.library.documents.committed(ops, c.charged)
+	}
 	for _, op := range ops {
 		if _, file, is := invariant.Held(op.Item.Key); is {
 			c.file(file)
 		} else if kind, id, _ := strings.Cut(op.Item.Part, "/"); kind == "file" {
 			c.file(id)
-		}
-	}
-}
-
-// file checks that a file's stored holders are those that have it.
-func (c *checker) file(id string) {
-	f, there := c.files[id]
-	holds := len(c.holds[id])
-	switch {
-	case there && f.Holds != holds:
-		c.violated(20, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
-	case holds > 0 && (!there || f.Removed):
-		for run := range c.holds[id] {
-			if !c.isGone(run) { // an organization's files may be removed before its last runs
-				c.violated(20, "file %s is held by run %s and is not there", id, run)
-			}
-		}
-	case there && !f.Removed && f.Uploaded:
-		if _, err := c.world.blobs.Get(context.Background(), f.Blob); err != nil {
-			c.violated(20, "file %s is there without its bytes: %v", id, err)
-		}
-	}
-}
-
-// dropped checks that bytes are removed only after no item refers to them.
-func (c *checker) dropped(below string) {
-	id, is := strings.CutPrefix(strings.TrimSuffix(below, "/"), "files/")
-	if f, there := c.files[id]; is && there && !f.Removed {
-		c.violated(20, "the bytes of file %s are removed, and it can be reached", id)
-	}
-}
-
-// needs records the files of a message: its run must hold them as long as it exists.
-func (c *checker) needs(p intake.Posted, files []record.FileRef) {
-	id := p.Run.RunID
-	if p.Parked != nil {
-		id = p.Parked.ParkedID
-	}
-	for _, f := range files {
-		c.needed[id] = append(c.needed[id], f.FileID)
-	}
-}
-
-// kept checks that all needed files exist, and at the end, that no others do.
-func (c *checker) kept() {
-	for _, id := range sortedKeys(c.runs) {
-		var made struct {
-			Files []record.FileRef `json:"files"`
-		}
-		_ = json.Unmarshal(c.runs[id].Output, &made)
-		for _, f := range made.Files {
-			c.needed[id] = append(c.needed[id], f.FileID)
-		}
-		for _, file := range c.needed[id] {
-			if f, there := c.files[file]; !there || f.Removed || !c.holds[file][id] {
-				c.violated(20, "run %s needs file %s, which is not there", id, file)
-			}
-		}
-	}
-	for _, id := range sortedKeys(c.files) {
-		if c.files[id].Holds == 0 {
-			c.violated(20, "file %s is held by nobody and still there: %+v", id, c.files[id])
-		}
-	}
-	for _, file := range sortedKeys(c.holds) {
-		for run := range c.holds[file] {
-			if _, there := c.runs[run]; !there {
-				c.violated(20, "file %s is held by run %s, which is not there", file, run)
-			}
-		}
-	}
-	for _, key := range c.world.blobs.Keys() {
-		place := strings.Split(key, "/")
-		_, run := c.runs[place[min(2, len(place)-1)]]
-		_, file := c.files[place[1]]
-		if place[0] == "files" && !file || place[0] == "documents" && !run {
-			c.violated(20, "%s is nobody's", key)
 		}
 	}
 }
@@ -344,8 +278,12 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.slots[key] = a.Slots[key]
 	case kind == "ledger":
 		for run, entries := range a.Ledger {
-			if before, there := c.ledger[run]; there && before != entries[0] {
+			before, there := c.ledger[run]
+			if there && before != entries[0] {
 				c.violated(3, "the ledger entry of %s changed", run)
+			}
+			if !there {
+				c.charged = append(c.charged, entries[0])
 			}
 			c.ledger[run] = entries[0]
 		}
@@ -512,7 +450,7 @@ func (c *checker) standing() {
 			c.violated(10, "run %s is %s and nobody will look at it", id, r.Status)
 		}
 	}
-	var runs, tokens, charged int64
+	runs, tokens, charged := int64(0), c.uncounted, int64(0)
 	for key, n := range c.counts {
 		if key.Sort == "runs" {
 			runs += n
@@ -602,6 +540,9 @@ func (c *checker) final() {
 		}
 	}
 	c.kept()
+	if c.world.library != nil {
+		c.world.library.documents.final()
+	}
 	if len(c.slots) > 0 {
 		c.violated(4, "%d slots are held by nobody", len(c.slots))
 	}

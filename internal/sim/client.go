@@ -188,6 +188,9 @@ func (c *client) leave(a *actor) {
 			}
 		}
 		var err error
+		if all && c.library != nil {
+			c.library.closed[c.who.Organization.ID] = true
+		}
 		if all {
 			_, err = d.tenants.RemoveOrganization(ctx, c.who.Organization.ID)
 		} else {

@@ -91,9 +91,10 @@ func (p *powers) look() {
 // need is what a request requires.
 type need struct {
 	level    tenant.Level
-	agents   []string // that it must reach
-	approves bool     // calls of these agents
-	then     []string // the groups that approved when the pause began
+	agents   []string   // that it must reach
+	approves bool       // calls of these agents
+	then     []string   // the groups that approved when the pause began
+	groups   [][]string // each of which must admit
 }
 
 // ranks are the levels of keys, and the highest level of each role.
@@ -119,6 +120,11 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	in := func(groups []string) bool {
 		return len(groups) == 0 ||
 			slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
+	}
+	for _, groups := range n.groups {
+		if !in(groups) {
+			return false
+		}
 	}
 	for _, a := range n.agents {
 		if !in(r.agents[a].GroupIDs) || n.approves && (!in(r.agents[a].ApproverGroupIDs) || !in(n.then)) {

@@ -15,7 +15,9 @@ type Report struct {
 	Years   float64
 	Faults  map[string]int
 	Ends    map[string]int // runs by final status
-	Failure string         // empty: none
+	// Documents says what became of documents and searches in worlds that have some, by what.
+	Documents map[string]int
+	Failure   string // empty: none
 }
 
 // Simulate runs a seed: clients and faults for a while, then neither, until everything has settled.
@@ -39,6 +41,9 @@ func Simulate(seed uint64, log io.Writer) Report {
 		for _, organization := range sortedKeys(w.powers.groups) {
 			w.boss(organization)
 		}
+	}
+	if w.library != nil {
+		w.librarians()
 	}
 	born := len(w.processes)
 	after := func() {
@@ -69,8 +74,13 @@ func Simulate(seed uint64, log io.Writer) Report {
 		Years: w.now.Sub(began).Hours() / 24 / 365, Faults: w.faults,
 		Ends: map[string]int{}, Failure: w.failure,
 	}
+	if w.library != nil {
+		r.Documents = w.library.documents.tally
+	}
 	for _, e := range w.checker.ledger {
-		r.Ends[e.Status]++
+		if e.RunID != "" {
+			r.Ends[e.Status]++
+		}
 	}
 	return r
 }

@@ -26,7 +26,7 @@ var (
 func TestSimulation(t *testing.T) {
 	var next, steps, commits atomic.Uint64
 	var mu sync.Mutex
-	faults, ends := map[string]int{}, map[string]int{}
+	faults, ends, documents := map[string]int{}, map[string]int{}, map[string]int{}
 	years := 0.0
 	var log io.Writer
 	if *logTo != "" {
@@ -60,6 +60,9 @@ func TestSimulation(t *testing.T) {
 				for k, v := range r.Ends {
 					ends[k] += v
 				}
+				for k, v := range r.Documents {
+					documents[k] += v
+				}
 				mu.Unlock()
 			}
 		})
@@ -67,6 +70,7 @@ func TestSimulation(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years,
 		ends)
+	t.Logf("documents %v", documents)
 	var names []string
 	for k := range faults {
 		names = append(names, k)
@@ -81,13 +85,22 @@ func TestSimulation(t *testing.T) {
 	for _, status := range []string{"completed", "failed", "cancelled", "timed_out"} {
 		assert.Positive(t, ends[status], "no run ever ended %s: the simulation misses something", status)
 	}
+	if *first > 1 || *seeds < 128 { // seeds from 64 on have documents
+		return
+	}
+	for _, what := range []string{
+		"ended: ready", "batches", "rebuilt", "deleted", "hits", "searches that had to find",
+	} {
+		assert.Positive(t, documents[what], "%q: the simulation misses something", what)
+	}
 }
 
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
-	for seed := range uint64(3) {
-		one, two := sim.Simulate(seed+1, io.Discard), sim.Simulate(seed+1, nil)
+	for _, seed := range []uint64{1, 2, 3, 65, 66, 83} { // from 64 on with documents; 83: rights change, too
+		one, two := sim.Simulate(seed, io.Discard), sim.Simulate(seed, nil)
 		require.Empty(t, one.Failure)
-		require.Equal(t, one.Trace, two.Trace, "seed %d", seed+1)
+		require.Equal(t, seed > 64, one.Documents != nil)
+		require.Equal(t, one.Trace, two.Trace, "seed %d", seed)
 		require.Equal(t, one, two)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"agentplatform/internal/agent"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/files"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
@@ -82,7 +83,8 @@ type world struct {
 	kits      [][2]string         // toolkits of the server's tools, by organization
 	// rights, in four of eight worlds, where they change; nil: everybody has every right
 	powers  *powers
-	server  *server // of tools, in every other pair of worlds; nil: the tools are the process's own
+	server  *server  // of tools, in every other pair of worlds; nil: the tools are the process's own
+	library *library // in worlds with documents
 	clients int
 	touched []table.Op
 }
@@ -102,6 +104,7 @@ type deployment struct {
 	files    *files.Files
 	tenants  *tenant.Tenants
 	toolkits *toolkit.Toolkits
+	ingester *ingest.Ingester // in worlds with documents
 	replaced bool
 
 	remembers bool // it caches for a while who owns a key, and agents
@@ -132,6 +135,9 @@ func newWorld(seed uint64, rate float64) *world {
 	if seed/16%2 == 1 {
 		w.powers = &powers{world: w, groups: map[string]string{}, texts: map[string]text{}, past: map[string][]rights{},
 			paused: map[string][]string{}}
+	}
+	if hasLibrary(seed) {
+		w.library = newLibrary(w)
 	}
 	return w
 }
@@ -286,6 +292,10 @@ func (w *world) deploy(name string) {
 	d.sweeper = &sweep.Sweeper{Executor: d.executor, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
 	d.remover = &removal.Remover{Executor: d.executor, Store: d.store, Host: m}
+	if w.library != nil {
+		d.ingester = w.library.ingester(d, log)
+		d.remover.Index, d.remover.More = d.ingester.Index, d.ingester.Jobs()
+	}
 	for n := range 3 {
 		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })
 	}
@@ -317,6 +327,9 @@ type bucket struct {
 
 func (b *bucket) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
 	b.world.port(b.process, "blob")
+	if b.fails(key) {
+		return 0, errUnreachable
+	}
 	n, err := b.Store.Put(ctx, key, r, limit)
 	b.world.port(b.process, "blob done")
 	return n, err
@@ -562,6 +575,10 @@ func (w *world) consume(a *actor, d *deployment) {
 			again, err = d.sender.Handle(ctx, m.Nudge.ID)
 		case events.NudgeJob:
 			again, err = d.remover.Handle(ctx, m.Nudge.ID)
+		case events.NudgeDocument:
+			w.library.documents.handled[a] = m.Nudge.ID
+			again, err = d.ingester.Handle(ctx, m.Nudge.ID)
+			w.checker.left(a, m.Nudge.ID)
 		}
 		if err != nil && w.work.IntN(2) == 0 {
 			again = 2 * time.Second

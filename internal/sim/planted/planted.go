@@ -102,6 +102,12 @@ const (
 	recordIdempotency    = "internal/record/idempotency.go"
 	streamFollow         = "internal/stream/follow.go"
 	streamProgress       = "internal/stream/progress.go"
+	ingestionIngestion   = "internal/ingestion/ingestion.go"
+	ingestStages         = "internal/ingest/stages.go"
+	knowledgeSearch      = "internal/knowledge/search.go"
+	knowledgeDocument    = "internal/knowledge/document.go"
+	knowledgeRebuild     = "internal/knowledge/rebuild.go"
+	removalKnowledge     = "internal/removal/knowledge.go"
 )
 
 // Bugs is the catalogue.
@@ -248,6 +254,22 @@ func Bugs() []Bug {
 		one("a stream of an ended run does not end", streamFollow, "	if now.run.Value.Status.Terminal() {\n		return true, w.emit(Event{Event: Done, Run: &now.view})\n	}\n	return false, nil", "	return false, nil"),
 		one("a stream leaves out what no frame brought", streamProgress, "		p.more(said, 0)\n	case completed", "	case completed"),
 		one("a stream tells what its init has told", streamProgress, "	if !slices.ContainsFunc(p.steps,\n		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
+
+		// Documents.
+		one("an ingester that has lost its lease goes on", ingestionIngestion, "func (e Advance) apply(s State, _ time.Time) (State, error) {\n	if s.Lease.Claim != e.Claim {", "func (e Advance) apply(s State, _ time.Time) (State, error) {\n	if s.Lease.Claim == \"\" {"),
+		one("a document that is held can be claimed", ingestionIngestion, `return s.Lease.Claim != "" && s.Lease.Until.After(now) &&`, `return false && s.Lease.Until.After(now) &&`),
+		one("a stage is tried for ever", ingestionIngestion, "	if s.Attempts >= MaxAttempts {\n		return s.fail(now, e.Code, e.Message), nil\n	}\n	wait", "	wait").and(ingestionIngestion, "	case s.Attempts >= MaxAttempts:\n", "	case false:\n"),
+		one("another attempt embeds all batches again", ingestionIngestion, `s.Lease, s.Due = Lease{}, now.Add(wait)`, `s.Lease, s.Due, s.Done = Lease{}, now.Add(wait), 0`),
+		one("the sweeper ignores documents", sweepSweep, "		return s.document(ctx, due.ID)\n", "		return nil\n"),
+		one("the last batch is charged twice", ingestStages, "		if done >= w.d.Work.Count {\n			break\n		}\n", ""),
+		one("a document is ready with its first chunks", ingestStages, "	for n := 0; n*perPiece < w.d.Work.Count; n++ {\n		chunks, err := w.pieceOf", "	for n := 0; n < 1; n++ {\n		chunks, err := w.pieceOf"),
+		one("who may read a document is not asked", knowledgeSearch, `if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {`, `if asked && s.q.Filter.admits(d) {`),
+		one("builds that were replaced hide others", knowledgeSearch, `&& !s.replaced[c.Version] {`, `{`),
+		one("a build that was replaced stays in the index", knowledgeDocument, "			forget(tx, k.Host.NewID(), *d, b, k.now())\n", "			_ = b\n"),
+		one("what was made of a document that is reprocessed stays", knowledgeDocument, "	drop(tx, d, []catalog.Build{d.Work}, append(kept, d.Ready)...)\n", ""),
+		one("a document that is deleted stays in the index", removalKnowledge, "	if err := r.unindex(ctx, j); err != nil {\n		return 0, err\n	}\n	if err := record.EraseBlobs", "	if err := record.EraseBlobs"),
+		one("counts of a base keep what is deleted", knowledgeDocument, "		Count(ctx, tx, &e.Value, nil)\n", ""),
+		one("a rebuild is in force before it is whole", knowledgeRebuild, `if n[built(j.ID)] >= foundIn(n) && !k.Lost(b) {`, `if n[built(j.ID)] >= 0 && !k.Lost(b) {`).and(knowledgeRebuild, `n[built(j.ID)] != foundIn(n) {`, `n[built(j.ID)] < 0 {`),
 	}
 }
 

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/record"
+)
+
+// file checks that a file's stored holders are those that have it.
+func (c *checker) file(id string) {
+	f, there := c.files[id]
+	holds := len(c.holds[id])
+	switch {
+	case there && f.Holds != holds:
+		c.violated(20, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
+	case holds > 0 && (!there || f.Removed):
+		for run := range c.holds[id] {
+			if !c.isGone(run) { // an organization's files may be removed before its last runs
+				c.violated(20, "file %s is held by run %s and is not there", id, run)
+			}
+		}
+	case there && !f.Removed && f.Uploaded:
+		if _, err := c.world.blobs.Get(context.Background(), f.Blob); err != nil {
+			c.violated(20, "file %s is there without its bytes: %v", id, err)
+		}
+	}
+}
+
+// dropped checks that bytes are removed only after no item refers to them.
+func (c *checker) dropped(below string) {
+	id, is := strings.CutPrefix(strings.TrimSuffix(below, "/"), "files/")
+	if f, there := c.files[id]; is && there && !f.Removed {
+		c.violated(20, "the bytes of file %s are removed, and it can be reached", id)
+	}
+}
+
+// needs records the files of a message: its run must hold them as long as it exists.
+func (c *checker) needs(p intake.Posted, files []record.FileRef) {
+	id := p.Run.RunID
+	if p.Parked != nil {
+		id = p.Parked.ParkedID
+	}
+	for _, f := range files {
+		c.needed[id] = append(c.needed[id], f.FileID)
+	}
+}
+
+// kept checks that all needed files exist, and at the end, that no others do.
+func (c *checker) kept() {
+	for _, id := range sortedKeys(c.runs) {
+		var made struct {
+			Files []record.FileRef `json:"files"`
+		}
+		_ = json.Unmarshal(c.runs[id].Output, &made)
+		for _, f := range made.Files {
+			c.needed[id] = append(c.needed[id], f.FileID)
+		}
+		for _, file := range c.needed[id] {
+			if f, there := c.files[file]; !there || f.Removed || !c.holds[file][id] {
+				c.violated(20, "run %s needs file %s, which is not there", id, file)
+			}
+		}
+	}
+	for _, id := range sortedKeys(c.files) {
+		if c.files[id].Holds == 0 {
+			c.violated(20, "file %s is held by nobody and still there: %+v", id, c.files[id])
+		}
+	}
+	for _, file := range sortedKeys(c.holds) {
+		for run := range c.holds[file] {
+			if _, there := c.runs[run]; !there {
+				c.violated(20, "file %s is held by run %s, which is not there", file, run)
+			}
+		}
+	}
+	for _, key := range c.world.blobs.Keys() {
+		place := strings.Split(key, "/")
+		if ofDocument(key) {
+			if !c.world.library.documents.owns(key) {
+				c.violated(20, "%s is no document's", key)
+			}
+			continue
+		}
+		_, run := c.runs[place[min(2, len(place)-1)]]
+		_, file := c.files[place[1]]
+		if place[0] == "files" && !file || place[0] == "documents" && !run {
+			c.violated(20, "%s is nobody's", key)
+		}
+	}
+}
