@@ -59,6 +59,9 @@ type Query struct {
 	Terms       []string  // distinct, of any bytes; none: no search by words
 	Vector      []float32 // of unit length; nil: no search by vectors
 	Limit       int       // candidates by words, and as many by vectors; at least 1
+	// Chunks is about how many the collections have together, where the caller knows it, for an index that cannot
+	// count; 0: unknown.
+	Chunks int
 }
 
 // Candidate is a chunk that may be a hit.

@@ -201,6 +201,7 @@ type search struct {
 type ask struct {
 	model       catalog.EmbeddingModel
 	collections []string
+	chunks      int // of them, where it was counted
 	vector      []float32
 	tokens      int64
 }
@@ -219,9 +220,12 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	}
 	found.Models = len(s.asks)
 	if s.q.Mode != ranking.Semantic {
-		languages, err := s.languages(ctx)
+		languages, chunks, err := s.counted(ctx)
 		if err != nil {
 			return err
+		}
+		for id, b := range s.bases {
+			byModel[b.InForce().Embedding].chunks += chunks[id]
 		}
 		s.terms = words.QueryTerms(s.q.Query, languages)
 	}
@@ -271,26 +275,27 @@ func (s *search) vectors(ctx context.Context) {
 	host.Wait(waits...)
 }
 
-// languages are those of the documents of the bases, the most frequent first.
-func (s *search) languages(ctx context.Context) ([]string, error) {
+// counted returns the languages of the documents of the bases, the most frequent first, and the chunks of each base.
+func (s *search) counted(ctx context.Context) (languages []string, chunks map[string]int, err error) {
 	sum := map[string]int64{}
+	chunks = map[string]int{}
 	for _, id := range slices.Sorted(maps.Keys(s.bases)) {
 		n, err := s.Store.Counts(ctx, catalog.DocumentsOf(id))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		chunks[id] = int(n["chunks"])
 		for what, count := range n {
 			if language, is := strings.CutPrefix(what, ofLanguage("")); is && language != "" {
 				sum[language] += count
 			}
 		}
 	}
-	var languages []string
 	for language := range sum {
 		languages = append(languages, language)
 	}
 	slices.SortFunc(languages, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
-	return languages[:min(len(languages), maxLanguage)], nil
+	return languages[:min(len(languages), maxLanguage)], chunks, nil
 }
 
 // hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
@@ -323,7 +328,7 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, fu
 		}
 		result, err := s.Index.Query(ctx, index.Query{
 			Collections: a.collections, Documents: s.q.Filter.DocumentIDs, Terms: s.terms, Vector: a.vector,
-			Limit: limit,
+			Limit: limit, Chunks: a.chunks,
 		})
 		if err != nil {
 			return nil, false, err

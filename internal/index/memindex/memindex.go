@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 
@@ -93,11 +92,11 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	byWords, byVector, statistics := x.scan(q)
-	score := func(c index.Candidate) float64 { return bm25(c, statistics) }
+	score := func(c index.Candidate) float64 { return index.BM25(c, statistics) }
 	cosine := func(c index.Candidate) float64 { return c.Cosine }
 	chosen := map[index.Version]map[int]bool{}
 	var r []index.Candidate
-	for _, c := range slices.Concat(best(byWords, q.Limit, score), best(byVector, q.Limit, cosine)) {
+	for _, c := range slices.Concat(index.Best(byWords, q.Limit, score), index.Best(byVector, q.Limit, cosine)) {
 		if chosen[c.Version] == nil {
 			chosen[c.Version] = map[int]bool{}
 		}
@@ -160,26 +159,6 @@ func candidate(v index.Version, chunk index.Chunk, q index.Query) index.Candidat
 		}
 	}
 	return c
-}
-
-// best returns the limit candidates of the highest scores; of equal ones those whose names come first.
-func best(all []index.Candidate, limit int, score func(index.Candidate) float64) []index.Candidate {
-	slices.SortFunc(all, func(a, b index.Candidate) int {
-		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(a.Collection, b.Collection),
-			cmp.Compare(a.Document, b.Document), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))
-	})
-	return all[:min(limit, len(all))]
-}
-
-func bm25(c index.Candidate, s index.Statistics) float64 {
-	const k1, b = 1.2, 0.75
-	sum, n := 0.0, float64(s.Chunks)
-	for i, weight := range c.Weights {
-		w, df := float64(weight), float64(s.Frequencies[i])
-		length := k1 * (1 - b + b*float64(c.Length)/max(s.Length, 1))
-		sum += math.Log(1+(n-df+0.5)/(df+0.5)) * w * (k1 + 1) / (w + length)
-	}
-	return sum
 }
 
 // Versions are those of which there are chunks, in order.
