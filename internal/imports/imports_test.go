@@ -74,6 +74,8 @@ var allowed = []struct {
 	{"internal/model", "internal/egress internal/providerhttp",
 		"a port knows no run, only how to say that a network or a provider failed"},
 	{"internal/index/diskindex", "internal/index", "an adapter knows its port"},
+	{"internal/index/s3index", "internal/index", "an adapter knows its port and the SDK"},
+	{"internal/index/s3index/vectorserver", "", "stands in for a service, and knows nothing of ours"},
 	{"internal/tool", "", "a port knows no run"},
 	{"internal/queue", "events", "a port knows no run, only nudges"},
 	{"internal/timer", "internal/queue", "a timer sends nudges"},
@@ -309,7 +311,7 @@ func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
 		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob",
-		"internal/blob/memblob", "internal/index/diskindex", "internal/index/memindex",
+		"internal/blob/memblob", "internal/index/diskindex", "internal/index/memindex", "internal/index/s3index",
 		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel",
 		"internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel",
 		"internal/model/modellist", "internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",

@@ -1,0 +1,208 @@
+// Package s3index is the index port over Amazon S3 Vectors, a store of vectors with metadata by which queries can be
+// filtered. It has no search by words; this is how words are found in it:
+//
+// The metadata of a chunk's vector holds hashes of the chunk's terms, by which queries can be filtered, and beside them
+// what no filter needs: hashes with weights, the length, the document's name. A query by words asks for vectors that
+// have one of the rarer terms, and ranks what comes by BM25. What that needs to know of all chunks is estimated from a
+// sample of them (see sample).
+//
+// Each collection is an index of S3 Vectors with the collection's dimensions, made with the first chunk. So dropping it
+// is one call, and what one collection does slows no other down. There are at most 10,000 in a bucket.
+//
+// S3 Vectors is strongly consistent, and its search is approximate: which of very many chunks come first may differ
+// from an exact search, and a chunk with more terms than its metadata takes is not found by the commonest of them.
+//
+// It imports its port and the SDK.
+package s3index
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
+
+	"agentplatform/internal/index"
+)
+
+// Index is the vector bucket of a deployment. It implements [index.Index].
+type Index struct {
+	client  *s3vectors.Client
+	bucket  string
+	options Options
+
+	mu      sync.Mutex
+	samples map[string]*sample // by collection
+}
+
+// Options are what an index needs besides its bucket.
+type Options struct {
+	// Now is the clock by which samples grow old; nil: the system's.
+	Now func() time.Time
+	// OnLost is told how many terms of the chunks of a put found no place in the metadata; nil: nobody is.
+	OnLost func(terms int)
+}
+
+var _ index.Index = (*Index)(nil)
+
+// New makes the index over a client. The bucket must exist.
+func New(client *s3vectors.Client, bucket string, o Options) *Index {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OnLost == nil {
+		o.OnLost = func(int) {}
+	}
+	return &Index{client: client, bucket: bucket, options: o, samples: map[string]*sample{}}
+}
+
+// Bounds of S3 Vectors.
+const (
+	vectorsOfCall = 500      // of a put or a delete
+	bytesOfCall   = 16 << 20 // of a put, as we estimate them; the service takes 20 MiB
+	mostFound     = 10_000   // of a query
+)
+
+// nameOf is the name of a collection's index: 3 to 63 lower-case letters, digits and hyphens.
+func nameOf(collection string) *string {
+	sum := sha256.Sum256([]byte(collection))
+	return aws.String("c-" + hex.EncodeToString(sum[:16]))
+}
+
+// Put implements [index.Index].
+func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
+	if err := cmp.Or(ctx.Err(), index.CheckPut(v, dimensions, chunks)); err != nil {
+		return err
+	}
+	vectors, lost := encode(v, dimensions, chunks)
+	if lost > 0 {
+		x.options.OnLost(lost)
+	}
+	ofCall := max(1, min(vectorsOfCall, bytesOfCall/(dimensions*bytesOfNumber+mostMetadata)))
+	for start := 0; start < len(vectors); start += ofCall {
+		if err := x.put(ctx, v.Collection, dimensions, vectors[start:min(start+ofCall, len(vectors))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	bytesOfNumber = 14 // at most what a component of a vector takes as JSON
+	mostTries     = 10 // of a put into a collection that others drop
+)
+
+func (x *Index) put(ctx context.Context, collection string, dimensions int, vectors []types.PutInputVector) error {
+	in := &s3vectors.PutVectorsInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection), Vectors: vectors}
+	_, err := x.client.PutVectors(ctx, in)
+	for tries := 0; isMissing(err) && tries < mostTries; tries++ {
+		if err = x.create(ctx, collection, dimensions); err == nil {
+			_, err = x.client.PutVectors(ctx, in) // missing again: it was dropped in between
+		}
+	}
+	if isInvalid(err) {
+		has, bad := x.dimensions(ctx, collection)
+		if bad == nil && has != 0 && has != dimensions {
+			return index.OtherDimensions(has, dimensions)
+		}
+	}
+	return err
+}
+
+// create makes the index of a collection, unless it is there.
+func (x *Index) create(ctx context.Context, collection string, dimensions int) error {
+	_, err := x.client.CreateIndex(ctx, &s3vectors.CreateIndexInput{
+		VectorBucketName: &x.bucket, IndexName: nameOf(collection), DataType: types.DataTypeFloat32,
+		Dimension: aws.Int32(int32(dimensions)), DistanceMetric: types.DistanceMetricCosine, //nolint:gosec // checked
+		MetadataConfiguration: &types.MetadataConfiguration{NonFilterableMetadataKeys: []string{keyOfChunk}},
+	})
+	if _, is := errors.AsType[*types.ConflictException](err); is {
+		return nil
+	}
+	return err
+}
+
+// dimensions are those of a collection's vectors; 0: there is no such collection.
+func (x *Index) dimensions(ctx context.Context, collection string) (int, error) {
+	out, err := x.client.GetIndex(ctx,
+		&s3vectors.GetIndexInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection)})
+	if isMissing(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(aws.ToInt32(out.Index.Dimension)), nil
+}
+
+// Remove implements [index.Index]. It asks for the vectors of the version and deletes them, until there are none.
+func (x *Index) Remove(ctx context.Context, v index.Version) error {
+	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
+		return err
+	}
+	dimensions, err := x.dimensions(ctx, v.Collection)
+	if err != nil || dimensions == 0 {
+		return err
+	}
+	for {
+		found, err := x.query(ctx, v.Collection, axis(dimensions), mostFound, ofVersion(v), false)
+		if err != nil || len(found) == 0 {
+			return ignoreMissing(err)
+		}
+		keys := make([]string, 0, len(found))
+		for _, f := range found {
+			keys = append(keys, aws.ToString(f.Key))
+		}
+		for start := 0; start < len(keys); start += vectorsOfCall {
+			_, err := x.client.DeleteVectors(ctx, &s3vectors.DeleteVectorsInput{
+				VectorBucketName: &x.bucket, IndexName: nameOf(v.Collection),
+				Keys: keys[start:min(start+vectorsOfCall, len(keys))],
+			})
+			if err != nil {
+				return ignoreMissing(err)
+			}
+		}
+	}
+}
+
+// Drop implements [index.Index].
+func (x *Index) Drop(ctx context.Context, collection string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.forget(collection)
+	_, err := x.client.DeleteIndex(ctx,
+		&s3vectors.DeleteIndexInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection)})
+	return ignoreMissing(err)
+}
+
+// isMissing is true of errors that say that there is no index of that name.
+func isMissing(err error) bool {
+	_, is := errors.AsType[*types.NotFoundException](err)
+	return is
+}
+
+func ignoreMissing(err error) error {
+	if isMissing(err) {
+		return nil
+	}
+	return err
+}
+
+func isInvalid(err error) bool {
+	_, is := errors.AsType[*types.ValidationException](err)
+	return is
+}
+
+// axis is a unit vector, for where any vector will do.
+func axis(dimensions int) []float32 {
+	v := make([]float32, dimensions)
+	v[0] = 1
+	return v
+}

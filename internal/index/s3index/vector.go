@@ -1,0 +1,243 @@
+package s3index
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
+
+	"agentplatform/internal/index"
+)
+
+// metadata is that of a vector. Names are short: they count.
+type metadata struct {
+	Terms    []string `document:"t,omitempty"` // names of terms
+	Document string   `document:"d"`           // name of the document
+	Version  string   `document:"v"`           // and of its version
+	Chunk    string   `document:"chunk"`       // a packed chunk in base64; not filterable
+}
+
+// The names of metadata in filters.
+const (
+	keyOfTerms, keyOfDocument, keyOfVersion, keyOfChunk = "t", "d", "v", "chunk"
+)
+
+// Bounds of a vector's metadata in bytes, as JSON, below what S3 Vectors takes: 2 KB of what can be filtered by, 40 KB
+// in all. It is not documented what counts; JSON is the longest form of it.
+const (
+	mostFilterable = 2000
+	mostMetadata   = 38_000
+	bytesOfTerm    = charsOfTerm + len(`"",`)
+	bytesOfOthers  = 150 // of the other metadata and the names
+)
+
+// term is the hash of a term: 40 bits, so that two words that are taken for one are rarer than misprints. Their first
+// 30, as text, are what filters compare; who is found by them alone is left out by the rest.
+type term [5]byte
+
+const charsOfTerm = 5
+
+func hashOf(text string) term {
+	sum := sha256.Sum256([]byte(text))
+	return term(sum[:])
+}
+
+func (t term) name() string { return base64.RawURLEncoding.EncodeToString(t[:])[:charsOfTerm] }
+
+// documentName is the name of a document for filters and keys: of any document the same few characters.
+func documentName(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+func versionName(v index.Version) string {
+	return documentName(v.Document) + "." + strconv.Itoa(v.Number)
+}
+
+// encode makes the vectors of chunks. lost is the number of terms that found no place in what can be filtered by.
+func encode(v index.Version, dimensions int, chunks []index.Chunk) (vectors []types.PutInputVector, lost int) {
+	common := map[term]int{} // chunks that have it
+	for _, c := range chunks {
+		for _, t := range c.Terms {
+			common[hashOf(t.Text)]++
+		}
+	}
+	for _, c := range chunks {
+		p := packed{Version: v, Index: c.Index, length: c.Length, without: isZero(c.Vector)}
+		for _, t := range c.Terms {
+			p.terms = append(p.terms, weighted{hashOf(t.Text), t.Weight})
+		}
+		slices.SortFunc(p.terms, func(a, b weighted) int { // the rarest first
+			return cmp.Or(cmp.Compare(common[a.term], common[b.term]), slices.Compare(a.term[:], b.term[:]))
+		})
+		m := metadata{Document: documentName(v.Document), Version: versionName(v)}
+		places := (mostFilterable - bytesOfOthers) / bytesOfTerm
+		for _, t := range p.terms[:min(places, len(p.terms))] {
+			m.Terms = append(m.Terms, t.term.name())
+		}
+		lost += len(p.terms) - len(m.Terms)
+		m.Chunk = p.pack(mostMetadata - mostFilterable)
+		values := c.Vector
+		if p.without {
+			values = axis(dimensions)
+		}
+		vectors = append(vectors, types.PutInputVector{
+			Key:  aws.String(m.Version + "." + strconv.Itoa(c.Index)),
+			Data: &types.VectorDataMemberFloat32{Value: values}, Metadata: document.NewLazyDocument(m),
+		})
+	}
+	return vectors, lost
+}
+
+func isZero(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
+
+// packed is what is known of a chunk, as it stands in its vector's metadata.
+type packed struct {
+	index.Version // its collection is not packed
+
+	Index   int
+	length  int
+	without bool // its vector has no direction: S3 Vectors takes none such, and has another in its place
+	terms   []weighted
+}
+
+type weighted struct {
+	term   term
+	weight int
+}
+
+// pack packs a chunk, as base64 of at most so many bytes; terms that do not fit are left out.
+func (p packed) pack(most int) string {
+	b := binary.AppendUvarint(nil, uint64(len(p.Document)))
+	b = append(b, p.Document...)
+	for _, n := range []int{p.Number, p.Index, p.length} {
+		b = binary.AppendUvarint(b, uint64(n)) //nolint:gosec // the port's checks allow no negative one
+	}
+	flag := byte(0)
+	if p.without {
+		flag = 1
+	}
+	b = append(b, flag)
+	most = base64.RawStdEncoding.DecodedLen(most) - binary.MaxVarintLen16
+	for _, t := range p.terms {
+		if len(b)+len(t.term)+binary.MaxVarintLen16 > most {
+			break
+		}
+		b = append(b, t.term[:]...)
+		b = binary.AppendUvarint(b, uint64(t.weight)) //nolint:gosec // checked
+	}
+	return base64.RawStdEncoding.EncodeToString(b)
+}
+
+var errPacked = errors.New("s3index: a vector's metadata is none of ours")
+
+// unpack is the reverse of pack.
+func unpack(collection, text string) (packed, error) {
+	b, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return packed{}, fmt.Errorf("%w: %w", errPacked, err)
+	}
+	bad := false
+	number := func() int {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > 1<<40 {
+			bad = true
+			return 0
+		}
+		b = b[size:]
+		return int(n)
+	}
+	take := func(n int) []byte {
+		if n > len(b) {
+			bad = true
+			return make([]byte, n)
+		}
+		taken := b[:n]
+		b = b[n:]
+		return taken
+	}
+	p := packed{Version: index.Version{Collection: collection}}
+	if n := number(); n <= index.MaxName {
+		p.Document = string(take(n))
+	} else {
+		bad = true
+	}
+	p.Number, p.Index, p.length = number(), number(), number()
+	p.without = take(1)[0] == 1
+	for len(b) > 0 && !bad {
+		p.terms = append(p.terms, weighted{term(take(len(term{}))), number()})
+	}
+	if bad {
+		return packed{}, errPacked
+	}
+	return p, nil
+}
+
+// candidate is a chunk as the answer to a query by these terms.
+func (p packed) candidate(terms []term, cosine float64) index.Candidate {
+	c := index.Candidate{Version: p.Version, Index: p.Index, Length: p.length, Weights: make([]int, len(terms))}
+	for i, t := range terms {
+		if at := slices.IndexFunc(p.terms, func(w weighted) bool { return w.term == t }); at >= 0 {
+			c.Weights[i] = p.terms[at].weight
+		}
+	}
+	if !p.without {
+		c.Cosine = cosine
+	}
+	return c
+}
+
+// decode reads the metadata of a vector.
+func decode(collection string, d document.Interface) (packed, error) {
+	if d == nil {
+		return packed{}, errPacked
+	}
+	var m metadata
+	if err := d.UnmarshalSmithyDocument(&m); err != nil {
+		return packed{}, fmt.Errorf("%w: %w", errPacked, err)
+	}
+	return unpack(collection, m.Chunk)
+}
+
+// The filters of queries: https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html
+type filter map[string]any
+
+func ofVersion(v index.Version) filter { return filter{keyOfVersion: filter{"$eq": versionName(v)}} }
+
+func ofDocuments(ids []string) filter {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, documentName(id))
+	}
+	return filter{keyOfDocument: filter{"$in": names}}
+}
+
+// withAny admits what has one of the terms: a comparison with a list is true when one of its elements is equal.
+func withAny(terms []term) filter {
+	each := make([]filter, 0, len(terms))
+	for _, t := range terms {
+		each = append(each, filter{keyOfTerms: filter{"$eq": t.name()}})
+	}
+	if len(each) == 1 {
+		return each[0]
+	}
+	return filter{"$or": each}
+}
+
+func both(a, b filter) filter {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	return filter{"$and": []filter{a, b}}
+}
