@@ -114,15 +114,20 @@ func (s *search) modes() []ranking.Mode {
 	return []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid}
 }
 
-// all returns the documents that each query finds, best first.
-func (s *search) all(ctx context.Context, queries []question, mode ranking.Mode) (map[string][]string, error) {
+// all returns the documents that each query finds, best first: by an index, or, where that is nil, exactly.
+func (s *search) all(
+	ctx context.Context, queries []question, mode ranking.Mode, by index.Index,
+) (map[string][]string, error) {
 	found := map[string][]string{}
 	for _, q := range queries {
 		vectors, err := s.embed(ctx, embedding.ForQuery, []string{q.Text})
 		if err != nil {
 			return nil, err
 		}
-		result := s.query(words.QueryTerms(q.Text, s.languages), vectors[0])
+		result, err := s.query(ctx, mode, words.QueryTerms(q.Text, s.languages), vectors[0], by)
+		if err != nil {
+			return nil, err
+		}
 		hits := ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{{Result: result, Weight: s.weight}})
 		seen := map[string]bool{}
 		for _, h := range hits {
@@ -135,8 +140,25 @@ func (s *search) all(ctx context.Context, queries []question, mode ranking.Mode)
 	return found, nil
 }
 
-// query answers like an index without a limit.
-func (s *search) query(terms []string, vector []float32) index.Result {
+// query asks an index as the service does; where there is none, it answers like one without a limit.
+func (s *search) query(
+	ctx context.Context, mode ranking.Mode, terms []string, vector []float32, by index.Index,
+) (index.Result, error) {
+	if by == nil {
+		return s.exact(terms, vector), nil
+	}
+	q := index.Query{Collections: []string{collectionName}, Limit: candidates, Chunks: len(s.chunks)}
+	if mode != ranking.Semantic {
+		q.Terms = terms
+	}
+	if mode != ranking.Keyword {
+		q.Vector = vector
+	}
+	return by.Query(ctx, q)
+}
+
+// exact answers like an index without a limit.
+func (s *search) exact(terms []string, vector []float32) index.Result {
 	result := index.Result{Statistics: index.Statistics{
 		Chunks: len(s.chunks), Length: float64(s.length) / float64(max(1, len(s.chunks))),
 	}}

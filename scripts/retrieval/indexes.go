@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+
+	"agentplatform/internal/index"
+	"agentplatform/internal/index/diskindex"
+	"agentplatform/internal/index/s3index"
+	"agentplatform/internal/index/s3index/vectorserver"
+)
+
+// candidates are as many as a search asks an index for that wants the documents of recall@100.
+const candidates = 5 * reach
+
+// laptop makes the index of the laptop, in a temporary folder that the caller removes by close.
+func laptop() (index.Index, func(), error) {
+	folder, err := os.MkdirTemp("", "retrieval")
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := diskindex.Open(folder, diskindex.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return x, func() { _, _ = x.Close(), os.RemoveAll(folder) }, nil
+}
+
+// cloud makes the index of AWS, over a server that stands in for S3 Vectors and searches exactly.
+func cloud(ctx context.Context) (index.Index, func(), error) {
+	server := httptest.NewServer(&vectorserver.Server{})
+	client := s3vectors.New(s3vectors.Options{
+		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL),
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
+	const bucket = "vectors"
+	_, err := client.CreateVectorBucket(ctx, &s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String(bucket)})
+	if err != nil {
+		server.Close()
+		return nil, nil, err
+	}
+	lost := func(terms int) { fmt.Fprintf(os.Stderr, "%d terms have no place in the metadata\n", terms) }
+	return s3index.New(client, bucket, s3index.Options{OnLost: lost}), server.Close, nil
+}
+
+const collectionName = "c"
+
+// fill puts what the search has into an index, each chunk as a document of its own, which its number names.
+func (s *search) fill(ctx context.Context, x index.Index) error {
+	terms := make([][]index.Term, len(s.chunks))
+	for text, list := range s.postings {
+		for _, p := range list {
+			terms[p.chunk] = append(terms[p.chunk], index.Term{Text: text, Weight: p.weight})
+		}
+	}
+	documents := map[string][]index.Chunk{}
+	for i, c := range s.chunks {
+		documents[c.document] = append(documents[c.document],
+			index.Chunk{Index: i, Terms: terms[i], Length: c.length, Vector: c.vector})
+	}
+	for id, chunks := range documents {
+		v := index.Version{Collection: collectionName, Document: id, Number: 1}
+		if err := x.Put(ctx, v, len(chunks[0].Vector), chunks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
