@@ -42,24 +42,32 @@ func asBytes(values []int8) []byte {
 }
 
 // Also of vectors that have few numbers besides zeros, like those of hashed features.
+// The error of an estimate is one of chance: its bound holds for nearly all pairs of vectors, not for each.
 func TestEstimatesAreWithinTheirError(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		dimensions := rapid.SampledFrom([]int{8, 64, 100, 384, 512, 768}).Draw(t, "dimensions")
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		nonzero := rapid.SampledFrom([]float64{0.02, 0.2, 1}).Draw(t, "nonzero")
-		v, w := unit(r, dimensions, nonzero), unit(r, dimensions, nonzero)
-		mix := rapid.Float64Range(-1, 1).Draw(t, "mix")
-		for i := range w {
-			w[i] = float32(mix)*v[i] + float32(1-math.Abs(mix))*w[i]
+	const pairs = 500
+	for _, dimensions := range []int{8, 64, 100, 384, 512, 768} {
+		for _, nonzero := range []float64{0.02, 0.2, 1} {
+			r := rand.New(rand.NewPCG(uint64(dimensions), 1)) //nolint:gosec // the same pairs each time
+			rotation, outside := newRotation(dimensions), 0
+			for range pairs {
+				v, w := unit(r, dimensions, nonzero), unit(r, dimensions, nonzero)
+				mix := 2*r.Float64() - 1
+				for i := range w {
+					w[i] = float32(mix)*v[i] + float32(1-math.Abs(mix))*w[i]
+				}
+				length := math.Sqrt(product(v, v) * product(w, w))
+				q, p := rotation.quantise(v), rotation.probe(w)
+				exact := product(v, w)
+				estimate := float64(p.estimate(q.code.signs, q.code.factor, q.code.ones))
+				if math.Abs(exact-estimate) > estimateError/math.Sqrt(float64(rotation.size))*length {
+					outside++
+				}
+				assert.InDelta(t, exact, p.cosine(q.scale, asBytes(q.values)), 0.01)
+			}
+			t.Logf("%d dimensions, %g of them not zero: %d of %d outside", dimensions, nonzero, outside, pairs)
+			assert.LessOrEqual(t, outside, pairs/50)
 		}
-		rotation := newRotation(dimensions)
-		length := math.Sqrt(product(v, v) * product(w, w))
-		q, p := rotation.quantise(v), rotation.probe(w)
-		exact := product(v, w)
-		estimate := float64(p.estimate(q.code.signs, q.code.factor, q.code.ones))
-		assert.InDelta(t, exact, estimate, 1.5*estimateError/math.Sqrt(float64(rotation.size))*length)
-		assert.InDelta(t, exact, p.cosine(q.scale, asBytes(q.values)), 0.01)
-	})
+	}
 }
 
 func TestARotationKeepsProducts(t *testing.T) {
