@@ -42,9 +42,15 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 	for _, divided := range []bool{false, true} {
 		s, err := newSearch(t.Context(), c, divided)
 		require.NoError(t, err)
-		found, err := s.all(t.Context(), c.queries, ranking.Keyword)
+		found, err := s.all(t.Context(), c.queries, ranking.Keyword, nil)
 		require.NoError(t, err)
 		assert.Equal(t, map[string][]string{"1": {"a", "b"}}, found)
+		indexed, err := s.indexed(t.Context(), c)
+		require.NoError(t, err)
+		for _, r := range indexed {
+			assert.Positive(t, r.ndcg, r.name)
+			assert.InDelta(t, 1, r.recall, 0, r.name)
+		}
 	}
 }
 

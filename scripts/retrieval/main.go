@@ -6,11 +6,11 @@
 // A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text"} for each document, and
 // NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents} for each query.
 //
-// Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the default
-// size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by the laptop's
-// index and by that of AWS, over a server that stands in for S3 Vectors. The command fails if keyword search is below
-// bm25s, or hybrid search below keyword search, in either figure (in recall by more than chance), or the index of AWS
-// by more than 0.01 below the laptop's.
+// Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the
+// default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by the
+// laptop's index and by that of AWS, over a server that stands in for S3 Vectors. The command fails if keyword search
+// is below bm25s, or hybrid search below keyword search, in either figure (in recall by more than chance), or the index
+// of AWS by more than 0.01 below the laptop's.
 package main
 
 import (
