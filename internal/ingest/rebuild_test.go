@@ -550,48 +550,6 @@ func TestReplacedBuildsHideNothing(t *testing.T) {
 	})
 }
 
-// What an ingester that stalled stores where nothing is kept any more is deleted.
-func TestVectorsThatComeLateAreDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		b := w.base()
-		id := w.add(b, "swordfish")
-		w.model.fail = func() error {
-			w.model.fail = nil
-			_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
-			w.jobs()
-			return err
-		}
-		_, err := w.ingester.Handle(t.Context(), id)
-		require.NoError(t, err)
-		require.Nil(t, w.model.fail)
-		w.ingest(id)
-		assert.Len(t, w.blobs.Keys(), 5, "the bytes, what was made of them, and what came late")
-		w.settle()
-		assert.Len(t, w.blobs.Keys(), 4)
-	})
-}
-
-// What an ingester that stalled stores of a document whose base was deleted is deleted, too.
-func TestVectorsThatComeAfterTheirBaseAreDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		b := w.base()
-		id := w.add(b, "swordfish")
-		w.model.fail = func() error {
-			w.model.fail = nil
-			_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
-			w.jobs()
-			return err
-		}
-		_, err := w.ingester.Handle(t.Context(), id)
-		require.NoError(t, err)
-		assert.Len(t, w.blobs.Keys(), 1, "what came late")
-		w.settle()
-		assert.Empty(t, w.blobs.Keys())
-	})
-}
-
 // A search that began before a rebuild was done, and goes on when what it began with has been removed, finds all.
 func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
