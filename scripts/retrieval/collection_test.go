@@ -58,7 +58,7 @@ func TestRowsBelowTheirFloorAreNamed(t *testing.T) {
 	rows := []row{
 		{name: "bm25s", figures: figures{0.4, 0.7}},
 		{name: "keyword, x", figures: figures{0.4, 0.7}, floor: "bm25s"},
-		{name: "hybrid, x", figures: figures{0.4, 0.699}, floor: "keyword, x"},
+		{name: "hybrid, x", figures: figures{0.4, 0.699}, floor: "keyword, x", slack: figures{recall: chance}},
 	}
 	require.NoError(t, show("c", collection{}, rows))
 	rows[1].recall = 0.6999

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -19,17 +20,17 @@ import (
 // candidates are as many as a search asks an index for that wants the documents of recall@100.
 const candidates = 5 * reach
 
-// laptop makes the index of the laptop, in a temporary folder that the caller removes by close.
-func laptop() (index.Index, func(), error) {
+// laptop makes the index of the laptop, in a temporary folder; done closes the index and removes the folder.
+func laptop() (x index.Index, done func(), err error) {
 	folder, err := os.MkdirTemp("", "retrieval")
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := diskindex.Open(folder, diskindex.Options{})
+	opened, err := diskindex.Open(folder, diskindex.Options{})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	return x, func() { _, _ = x.Close(), os.RemoveAll(folder) }, nil
+	return opened, func() { _, _ = opened.Close(), os.RemoveAll(folder) }, nil
 }
 
 // cloud makes the index of AWS, over a server that stands in for S3 Vectors and searches exactly.
@@ -51,7 +52,7 @@ func cloud(ctx context.Context) (index.Index, func(), error) {
 
 const collectionName = "c"
 
-// fill puts what the search has into an index, each chunk as a document of its own, which its number names.
+// fill puts what the search has into an index: one version of each document, with its chunks.
 func (s *search) fill(ctx context.Context, x index.Index) error {
 	terms := make([][]index.Term, len(s.chunks))
 	for text, list := range s.postings {
