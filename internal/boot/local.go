@@ -189,7 +189,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 			Models: models, Host: machine,
 		},
 		Tools: toolkits, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
-		Search: searcher(tenants, ingester.Knowledge),
+		Search: ingester.SearchForRun,
 	}
 	hooks := &webhook.Sender{
 		Sealer: sealer,

@@ -7,7 +7,6 @@ import (
 
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
 )
 
 // knowledgeMeter counts what happens to documents, and searches.
@@ -42,7 +41,7 @@ func (m knowledgeMeter) moved(before, after ingestion.State) {
 		m.waited.Observe(after.Begun.Sub(after.Asked).Seconds())
 	}
 	switch {
-	case after.Active() && after.Build == before.Build:
+	case !ingestion.Ended(before, after):
 	case after.Failure != nil:
 		m.ended.WithLabelValues("failed", string(after.Failure.Stage), string(after.Failure.Code)).Inc()
 	default:
@@ -52,16 +51,10 @@ func (m knowledgeMeter) moved(before, after ingestion.State) {
 
 // searched counts a search, unless it was refused as it stands.
 func (m knowledgeMeter) searched(f knowledge.Found, took time.Duration, err error) {
-	outcome := "whole"
-	refused, is := problem.As(err)
-	switch {
-	case is && refused.Kind != problem.Unavailable:
+	outcome := knowledge.OutcomeOf(f, err)
+	if outcome == knowledge.Refused {
 		return
-	case err != nil:
-		outcome = "failed"
-	case len(f.Degraded) > 0:
-		outcome = "degraded"
 	}
-	m.searches.WithLabelValues(string(f.Mode), outcome).Inc()
+	m.searches.WithLabelValues(string(f.Mode), string(outcome)).Inc()
 	m.seconds.WithLabelValues(string(f.Mode)).Observe(took.Seconds())
 }

@@ -297,6 +297,9 @@ func (e Retry) apply(s State, now time.Time) (State, error) {
 	return s, nil
 }
 
+// Ended says whether an event ended an ingestion, perhaps to begin another one.
+func Ended(before, after State) bool { return !after.Active() || after.Build != before.Build }
+
 // Release gives the document back for another worker to go on: this one stops. It counts as no attempt.
 type Release struct{ Claim string }
 

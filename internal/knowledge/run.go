@@ -6,15 +6,19 @@ import (
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/ranking"
 	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
 )
 
-// SearchFor searches an agent's knowledge bases as the agent is set, for a principal who has sent it a message. Bases
-// that are gone or that the principal may not read are left out. It returns the passages, best first and without
-// numbers, and how many tokens of an embedding model that took. Its errors are those of [Knowledge.Search].
-func (k *Knowledge) SearchFor(
-	ctx context.Context, p tenant.Principal, spec catalog.AgentSpec, query string,
+// SearchForRun searches an agent's knowledge bases as the agent is set, for the sender of a run: the user, with the key
+// that the run was sent with, as both are now. Bases that are gone or that the sender may not read are left out. It
+// returns the passages, best first and without numbers, and how many tokens of an embedding model that took. Its errors
+// are those of [Knowledge.Search].
+func (k *Knowledge) SearchForRun(
+	ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
 ) ([]record.Source, int64, error) {
+	p, err := k.Tenants.Sender(ctx, organization, user, key)
+	if err != nil {
+		return nil, 0, err
+	}
 	how := spec.Knowledge.OrDefault()
 	found, err := k.Search(ctx, p, Question{
 		Query: query, Bases: append([]string{}, spec.KnowledgeBaseIDs...), OnlyReadable: true,

@@ -71,6 +71,31 @@ type Found struct {
 	Tokens int64
 }
 
+// Outcome is how a search ended, for those who count.
+type Outcome string
+
+// The outcomes.
+const (
+	Whole    Outcome = "whole"
+	Degraded Outcome = "degraded" // without an embedding model that did not answer
+	Failed   Outcome = "failed"
+	Refused  Outcome = "refused" // as it stands
+)
+
+// OutcomeOf is the outcome of [Knowledge.Search].
+func OutcomeOf(f Found, err error) Outcome {
+	refused, is := problem.As(err)
+	switch {
+	case is && refused.Kind != problem.Unavailable:
+		return Refused
+	case err != nil:
+		return Failed
+	case len(f.Degraded) > 0:
+		return Degraded
+	}
+	return Whole
+}
+
 func (q Question) check() error {
 	if err := checkLength("body.query", strings.TrimSpace(q.Query), 1, maxQuery); err != nil {
 		return err

@@ -49,7 +49,9 @@ type Worker struct {
 	// Reads returns what tells which documents the sender of a run may not read now.
 	Reads func(organization, user, key string) citation.Reader
 	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are none.
-	Search func(ctx context.Context, s Sender, spec catalog.AgentSpec, query string) ([]record.Source, int64, error)
+	Search func(
+		ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
+	) ([]record.Source, int64, error)
 
 	Host  host.Host
 	Log   *slog.Logger
@@ -63,9 +65,6 @@ type Worker struct {
 	// HandOverAfter is how long an attempt may last in this process before it hands the run over; 0: no limit.
 	HandOverAfter time.Duration
 }
-
-// Sender is who sent a run: its rights are those of the user with the key, as both are now.
-type Sender struct{ Organization, User, APIKey string }
 
 // Tools opens the tools of an agent's toolkits. An error is temporary: the run is retried.
 type Tools interface {
@@ -343,7 +342,7 @@ func (a *attempt) knowledge(run record.Run, t *agent.Task) {
 	t.Reads = a.Reads(run.Organization, run.User, run.APIKey)
 	if a.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
 		t.Search = func(ctx context.Context, query string) ([]record.Source, int64, error) {
-			found, tokens, err := a.Search(ctx, Sender{run.Organization, run.User, run.APIKey}, t.Agent.Spec, query)
+			found, tokens, err := a.Search(ctx, run.Organization, run.User, run.APIKey, t.Agent.Spec, query)
 			if p, is := problem.As(err); is && (p.Kind == problem.Invalid || p.Code == "embedding_unavailable") {
 				err = tool.Fail("%s", p.Message)
 			}
