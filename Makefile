@@ -54,7 +54,7 @@ SHIPPED := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 STAGE ?= dev
 # Functions on AWS run on arm64; the integration tests build for the machine they run on.
 ARCH ?= arm64
-FUNCTIONS := chat api worker webhook job sweeper stream
+FUNCTIONS := chat api worker webhook job ingest sweeper stream
 LOCALSTACK := scripts/localstack.sh
 # The newest CDK command line that reads what this version of the CDK synthesises; it lives in .cache.
 CDK_VERSION := 2.1148.1

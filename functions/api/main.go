@@ -7,6 +7,7 @@ import (
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/edge"
 	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/cloud/search"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/toolkit/kinds"
@@ -22,7 +23,12 @@ func main() {
 		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
 			return nil, err
 		}
+		k, err := search.New(ctx, p)
+		if err != nil {
+			return nil, err
+		}
 		server, err := edge.New(p, 0, edge.A2A, func(c *service.Config) {
+			c.Knowledge = k
 			server := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log,
 				Window: c.ObserveWindow}
 			c.MCP = server.For

@@ -1,18 +1,27 @@
-// Command job is the Lambda function that removes data after a deletion or at the end of its retention; the job
-// queue triggers it.
+// Command job is the Lambda function that removes data after a deletion or at the end of its retention, and rebuilds
+// knowledge bases; the job queue triggers it.
 package main
 
 import (
 	"agentplatform/events"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/cloud/search"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/trigger"
 )
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		remover := &removal.Remover{Executor: p.Executor, Store: p.Store, Host: p.Host}
+		k, err := search.Stored(p)
+		if err != nil {
+			return nil, err
+		}
+		ingester := &ingest.Ingester{Knowledge: k, Log: p.Log} // for its jobs, which ask no model and fetch nothing
+		remover := &removal.Remover{
+			Executor: p.Executor, Store: p.Store, Host: p.Host, Index: k.Index, More: ingester.Jobs(),
+		}
 		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, remover.Handle), nil
 	})
 }

@@ -27,7 +27,7 @@ func main() {
 		}
 		sender := &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret,
-			Sealer: p.Sealer, Tried: p.Metrics.Tried, Reads: p.Tenants.SenderReads,
+			Sealer: p.Sealer, Tried: p.Metrics.Delivered, Reads: p.Tenants.SenderReads,
 		}
 		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, sender.Handle), nil
 	})

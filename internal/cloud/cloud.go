@@ -63,6 +63,7 @@ type Platform struct {
 	Sealer   seal.Sealer
 	Models   *provider.Set
 	Toolkits *toolkit.Toolkits // without kinds, except in functions that make them
+	Account  aws.Config        // for the clients that only some functions have
 
 	secrets *secretsmanager.Client
 }
@@ -104,6 +105,13 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 		return fmt.Errorf("cloud: no queue takes nudges of the kind %q", m.Nudge.Kind)
 	}
 	return to.Send(ctx, m)
+}
+
+// Nudge sends a nudge that may be lost: the sweeper finds what is due.
+func (p *Platform) Nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
+	if err := p.Queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {
+		p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "error", err)
+	}
 }
 
 const (
@@ -163,16 +171,17 @@ func New(
 	p := &Platform{
 		Sealer: sealer, Models: models, Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine,
 			Sealer: sealer}, secrets: secretsmanager.NewFromConfig(account),
-		Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Direct: blobs, Known: known,
+		Account: account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Direct: blobs, Known: known,
 		Metrics: NewMetrics(out, c.Stage, machine.Now),
 		Tenants: tenant.New(store, known, machine, tenant.Defaults{
 			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 			ActiveLimit: s.ActiveLimit, CheckModel: models.Check,
 		}, sealer),
 		Queues: Queues{
-			events.NudgeRun:     sqsqueue.New(queues, c.RunQueue),
-			events.NudgeWebhook: sqsqueue.New(queues, c.WebhookQueue),
-			events.NudgeJob:     sqsqueue.New(queues, c.JobQueue),
+			events.NudgeRun:      sqsqueue.New(queues, c.RunQueue),
+			events.NudgeWebhook:  sqsqueue.New(queues, c.WebhookQueue),
+			events.NudgeJob:      sqsqueue.New(queues, c.JobQueue),
+			events.NudgeDocument: sqsqueue.New(queues, c.IngestQueue),
 		},
 	}
 	notifier := stream.Polling{Host: machine, Every: pollEvery}

@@ -25,6 +25,13 @@ const (
 	ModelTried    = "ModelTried"    // calls of models
 	ModelFailed   = "ModelFailed"   // calls that the provider could not answer or throttled
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
+	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it
+	IngestEnded   = "IngestEnded"   // ingestions that ended
+	IngestFailed  = "IngestFailed"  // those that failed for a reason that does not lie in the document
+	SearchTried   = "SearchTried"   // searches that were not refused
+	SearchFailed  = "SearchFailed"  // those that could not be answered
+	SearchTime    = "SearchTime"    // ms
+	TermsLost     = "TermsLost"     // words of chunks that found no place in the index's metadata
 )
 
 // Metrics writes metrics as log lines in CloudWatch's embedded metric format.
@@ -112,13 +119,14 @@ func EnteredStatus(s lifecycle.Status) string {
 	return string(name)
 }
 
-// Tried counts a webhook delivery attempt.
-func (m *Metrics) Tried(delivered bool) { m.tried(WebhookTried, WebhookFailed, !delivered) }
+// Delivered counts a webhook delivery attempt.
+func (m *Metrics) Delivered(delivered bool) { m.Tried(WebhookTried, WebhookFailed, !delivered) }
 
 // Called counts a call of a model.
-func (m *Metrics) Called(failed bool) { m.tried(ModelTried, ModelFailed, failed) }
+func (m *Metrics) Called(failed bool) { m.Tried(ModelTried, ModelFailed, failed) }
 
-func (m *Metrics) tried(try, failure string, failed bool) {
+// Tried counts something that was tried, and whether it failed.
+func (m *Metrics) Tried(try, failure string, failed bool) {
 	n := 0.0
 	if failed {
 		n = 1

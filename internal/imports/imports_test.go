@@ -323,7 +323,8 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
-		"internal/boot", "internal/cloud", "internal/cloud/work", "internal/provider/reach", "internal/toolkit/kinds",
+		"internal/boot", "internal/cloud", "internal/cloud/search", "internal/cloud/work", "internal/provider/reach",
+		"internal/provider/embeddings", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
 		"internal/trigger", "scripts/benchsearch", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
 		"internal/httpapi/httpapitest",
@@ -398,11 +399,11 @@ func TestUseCasesReadNoClock(t *testing.T) {
 // What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
 // size.
 var unlinked = map[string][]string{
-	"functions/chat": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
+	"functions/chat": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
 		"internal/boot"},
 	"functions/api": {"internal/extract", "internal/ingest", "internal/model/openaimodel", "internal/worker",
 		"internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
-	"functions/stream": {"internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
+	"functions/stream": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
 		"internal/boot", "internal/trigger"},
 	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/table/disktable", "internal/boot"},
@@ -410,7 +411,10 @@ var unlinked = map[string][]string{
 		"internal/intake", "internal/table/disktable"},
 	"functions/job": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
 		"internal/intake", "internal/table/disktable"},
-	"functions/sweeper": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
+	"functions/ingest": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
+		"internal/intake", "internal/webhook", "internal/model/openaimodel", "internal/model/bedrockmodel",
+		"internal/table/disktable", "internal/boot"},
+	"functions/sweeper": {"internal/knowledge", "internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
 		"internal/removal", "internal/intake", "internal/table/disktable"},
 	"functions/local": {"internal/cloud", "internal/table/dynamotable", "internal/queue/sqsqueue",
 		"internal/timer/sfntimer", "internal/blob/s3blob"},
@@ -426,7 +430,7 @@ var foreign = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/worker", "functions/local"},
 	"github.com/getkin/kin-openapi/openapi3":     {"functions/api", "functions/worker", "functions/local"},
 	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/worker",
-		"functions/webhook", "functions/job", "functions/sweeper"},
+		"functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
 }
 

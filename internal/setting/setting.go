@@ -76,6 +76,8 @@ type Cloud struct {
 	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" help:"the queue of runs to look at"`
 	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" help:"the queue of webhooks to send"`
 	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" help:"the queue of removal jobs"`
+	IngestQueue  string `env:"INGEST_QUEUE_URL,required,notEmpty" help:"the queue of documents to ingest"`
+	VectorBucket string `env:"VECTOR_BUCKET,required,notEmpty" help:"the vector bucket of the index of documents"`
 	SealingKey   string `env:"SEALING_KEY,required,notEmpty" help:"the KMS key that wraps organizations' secrets"`
 	Secrets      string `env:"SECRETS_ARN" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
 	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" help:"the state machine that waits for a pause's end"`
@@ -83,7 +85,7 @@ type Cloud struct {
 	Stage string `env:"STAGE" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
 
 	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
-	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run before another goes on, 1s to 14m"`
+	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run, or an ingester a document, before another goes on, 1s to 14m"`
 }
 
 // ReadCloud reads and validates the variables of a function on AWS that are not in [Settings]. environ has the form

@@ -42,8 +42,7 @@ func TestErrorNamesEachInvalidVariable(t *testing.T) {
 func TestCloudSettingsAreRequiredAndValidated(t *testing.T) {
 	all := []string{
 		"CORE_TABLE=c", "FEED_TABLE=f", "BUCKET=b", "RUN_QUEUE_URL=r", "WEBHOOK_QUEUE_URL=w", "JOB_QUEUE_URL=j",
-		"PAUSE_MACHINE_ARN=p",
-		"SEALING_KEY=k",
+		"INGEST_QUEUE_URL=i", "VECTOR_BUCKET=v", "PAUSE_MACHINE_ARN=p", "SEALING_KEY=k",
 	}
 	c, err := setting.ReadCloud(all)
 	require.NoError(t, err)

@@ -79,6 +79,20 @@ func one(
 	}
 }
 
+// HandOver ends the context of a handler after a while, so that it gives its work back before the function itself is
+// ended: what it has recorded stays, and the message comes again, for another invocation to go on.
+func HandOver(handle dispatch.Handler, after time.Duration) dispatch.Handler {
+	return func(ctx context.Context, id string) (time.Duration, error) {
+		limited, cancel := context.WithTimeout(ctx, after)
+		defer cancel()
+		again, err := handle(limited, id)
+		if err == nil && again == 0 && limited.Err() != nil {
+			again = inPlace + time.Second // not in this invocation
+		}
+		return again, err
+	}
+}
+
 func timeLeft(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

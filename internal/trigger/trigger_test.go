@@ -221,3 +221,28 @@ func TestAMessageThatComesAgainSoonIsHandledInPlace(t *testing.T) {
 		assert.Greater(t, time.Until(deadline), 10*time.Second)
 	})
 }
+
+// What a function cannot end in its time goes on in another invocation, by the same message.
+func TestAHandlerHandsOverBeforeItsFunctionIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, _ string) (time.Duration, error) {
+			<-ctx.Done() // and records that it gives its work back
+			return 0, nil
+		}
+		began := time.Now()
+		again, err := trigger.HandOver(slow, 13*time.Minute)(t.Context(), "d")
+		require.NoError(t, err)
+		assert.Equal(t, 13*time.Minute, time.Since(began))
+		assert.Equal(t, 3*time.Second, again, "longer than a function waits in place")
+
+		for _, c := range []struct {
+			again time.Duration
+			err   error
+		}{{0, nil}, {time.Minute, nil}, {0, errors.New("the store is away")}} {
+			quick := func(context.Context, string) (time.Duration, error) { return c.again, c.err }
+			again, err := trigger.HandOver(quick, 13*time.Minute)(t.Context(), "d")
+			assert.Equal(t, c.again, again)
+			assert.Equal(t, c.err, err)
+		}
+	})
+}

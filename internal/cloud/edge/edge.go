@@ -17,7 +17,6 @@ import (
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/intake"
-	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/webhook"
 )
@@ -33,11 +32,6 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 	if err != nil {
 		return nil, err
 	}
-	nudge := func(ctx context.Context, kind events.NudgeKind, id, group string) {
-		if err := p.Queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {
-			p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "error", err)
-		}
-	}
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, MaxBody: s.MaxBody, MaxStream: maxStream,
@@ -51,9 +45,9 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
-		Began: func(ctx context.Context, job, organization string) { nudge(ctx, events.NudgeJob, job, organization) },
+		Began: func(ctx context.Context, job, organization string) { p.Nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Delivery) {
-			nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
+			p.Nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
 		},
 	}
 	for _, add := range more {

@@ -10,6 +10,7 @@ import (
 
 	"agentplatform/internal/agent"
 	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/search"
 	"agentplatform/internal/provider/reach"
 	"agentplatform/internal/toolkit/kinds"
 	"agentplatform/internal/worker"
@@ -34,11 +35,16 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	k, err := search.New(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	return &worker.Worker{
 		Executor: p.Executor, Store: p.Store, Known: p.Known, Hub: p.Hub, Host: p.Host, Log: p.Log,
 		Lease:       p.Settings.Lease,
 		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
+		Search: k.SearchForRun,
 	}, nil
 }

@@ -1,0 +1,42 @@
+// Command ingest is the Lambda function that takes documents through the stages of their ingestion; the ingest queue
+// triggers it, one document per invocation.
+package main
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/cloud/search"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/ingest"
+	"agentplatform/internal/trigger"
+)
+
+// fetchTime limits a request for a document from an address; the use case limits it further.
+const fetchTime = time.Minute
+
+func main() {
+	function.Run(func(p *cloud.Platform) (any, error) {
+		ctx := context.Background()
+		if err := p.ReadSecrets(ctx); err != nil {
+			return nil, err
+		}
+		policy, err := search.Sources(p)
+		if err != nil {
+			return nil, err
+		}
+		k, err := search.New(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		ingester := &ingest.Ingester{
+			Knowledge: k, Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(fetchTime)}, Log: p.Log,
+			Deadline: p.Settings.IngestDeadline, Extract: extract.Document, OnMove: search.Ingested(p.Metrics),
+		}
+		return trigger.Messages(p.Queues[events.NudgeDocument], p.Log,
+			trigger.HandOver(ingester.Handle, p.Cloud.HandOverAfter)), nil
+	})
+}

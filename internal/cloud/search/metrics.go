@@ -1,0 +1,44 @@
+package search
+
+import (
+	"time"
+
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/ingestion"
+	"agentplatform/internal/knowledge"
+)
+
+// ours are the reasons of failure that do not lie in the document.
+var ours = map[ingestion.Code]bool{
+	ingestion.Internal: true, ingestion.EmbeddingUnavailable: true, ingestion.PastDeadline: true,
+}
+
+// Ingested counts changes of documents' ingestions.
+func Ingested(m *cloud.Metrics) func(before, after ingestion.State) {
+	return func(before, after ingestion.State) {
+		if before.Begun.IsZero() && !after.Begun.IsZero() {
+			m.Put(cloud.Value{Name: cloud.IngestWait, Unit: "Milliseconds", Value: ms(after.Begun.Sub(after.Asked))})
+		}
+		if ingestion.Ended(before, after) {
+			m.Tried(cloud.IngestEnded, cloud.IngestFailed, after.Failure != nil && ours[after.Failure.Code])
+		}
+	}
+}
+
+// searched counts searches.
+func searched(m *cloud.Metrics) func(knowledge.Found, time.Duration, error) {
+	return func(f knowledge.Found, took time.Duration, err error) {
+		outcome := knowledge.OutcomeOf(f, err)
+		if outcome == knowledge.Refused {
+			return
+		}
+		m.Put(cloud.Value{Name: cloud.SearchTime, Unit: "Milliseconds", Value: ms(took)})
+		m.Tried(cloud.SearchTried, cloud.SearchFailed, outcome == knowledge.Failed)
+	}
+}
+
+func lost(m *cloud.Metrics) func(terms int) {
+	return func(terms int) { m.Put(cloud.Value{Name: cloud.TermsLost, Unit: "Count", Value: float64(terms)}) }
+}
+
+func ms(d time.Duration) float64 { return float64(d.Milliseconds()) }
