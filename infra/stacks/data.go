@@ -19,6 +19,7 @@ type Data struct {
 	Core   awsdynamodb.TableV2
 	Feed   awsdynamodb.TableV2
 	Bucket awss3.Bucket
+	Index  *Vectors
 	Key    awskms.Key               // wraps organizations' data keys
 	Secret awssecretsmanager.Secret // of the deployment
 	// of the stream service; make deploy pushes to it after this stack and before the service's
@@ -66,6 +67,7 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
 		}},
 	})
+	d.Index = newVectors(stack, s)
 	d.Key = awskms.NewKey(stack, jsii.String("SealingKey"),
 		&awskms.KeyProps{EnableKeyRotation: jsii.Bool(true), RemovalPolicy: keep})
 	d.Secret = awssecretsmanager.NewSecret(stack, jsii.String("Secrets"), &awssecretsmanager.SecretProps{
@@ -83,5 +85,6 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	output(stack, "CoreTable", d.Core.TableName())
 	output(stack, "FeedTable", d.Feed.TableName())
 	output(stack, "Bucket", d.Bucket.BucketName())
+	output(stack, "VectorBucket", d.Index.Name)
 	return d
 }

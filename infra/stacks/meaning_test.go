@@ -25,7 +25,7 @@ import (
 // templates are the synthesised stacks, by name.
 type templates map[string]map[string]any
 
-var functions = []string{"chat", "api", "worker", "webhook", "job", "sweeper"}
+var functions = []string{"chat", "api", "worker", "webhook", "job", "ingest", "sweeper"}
 
 func synthesised(t *testing.T, name string) templates {
 	t.Helper()
@@ -37,7 +37,10 @@ func synthesised(t *testing.T, name string) templates {
 	s, err := stage.Named(name)
 	require.NoError(t, err)
 	s.AlarmEmail = "someone@example.com"
-	s.Settings = map[string]string{"BEDROCK_MODELS": "eu.amazon.nova-lite-v1:0, amazon.titan-text"}
+	s.Settings = map[string]string{
+		"BEDROCK_MODELS":   "eu.amazon.nova-lite-v1:0, amazon.titan-text",
+		"EMBEDDING_MODELS": "bedrock/amazon.titan-embed-text-v2:0:512, openai/text-embedding-3-small",
+	}
 	out := t.TempDir()
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(out), AnalyticsReporting: jsii.Bool(false)})
 	stacks.New(app, s, binaries, "sha256:"+strings.Repeat("0", 64))
@@ -111,7 +114,7 @@ func several(v any) []string {
 }
 
 var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|` +
-	`JobQueue|RunDead|WebhookDead|JobDead|PauseMachine)[0-9A-F]{8}`)
+	`JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
 
 // rights of a role as "action on resource"; resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
@@ -125,6 +128,9 @@ func (all templates) rights(role string) []string {
 			for _, action := range several(statement["Action"]) {
 				for _, resource := range several(statement["Resource"]) {
 					name := resource
+					if strings.Contains(resource, ":s3vectors:") {
+						name = "Vectors"
+					}
 					if m := logicalID.FindStringSubmatch(resource); m != nil {
 						name = m[1]
 						if strings.Contains(resource, "/index/") {
@@ -145,41 +151,56 @@ var roles = map[string]struct{ may, never []string }{
 	"ChatFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue",
 			"s3:PutObject on Blobs", "states:StopExecution on PauseMachine"},
-		[]string{"sqs:ReceiveMessage", "states:StartExecution", "sqs:SendMessage on JobQueue", "dynamodb:Scan"},
+		[]string{"sqs:ReceiveMessage", "states:StartExecution", "sqs:SendMessage on JobQueue", "dynamodb:Scan",
+			"s3vectors:", "bedrock:"},
 	},
 	"ApiFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",
-			"sqs:SendMessage on WebhookQueue", "kms:GenerateDataKey on SealingKey"},
-		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan"},
+			"sqs:SendMessage on WebhookQueue", "sqs:SendMessage on IngestQueue", "kms:GenerateDataKey on SealingKey",
+			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
+		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan", "s3vectors:Put", "s3vectors:Delete",
+			"s3vectors:Create"},
 	},
 	"WorkerFunction": {
 		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue",
 			"states:StartExecution on PauseMachine", "dynamodb:PutItem on Feed", "kms:Decrypt on SealingKey",
-			"secretsmanager:GetSecretValue on Secrets"},
+			"secretsmanager:GetSecretValue on Secrets", "s3vectors:QueryVectors on Vectors"},
 		[]string{"sqs:ReceiveMessage on WebhookQueue", "sqs:SendMessage on JobQueue", "dynamodb:Scan",
-			"kms:GenerateDataKey"},
+			"kms:GenerateDataKey", "s3vectors:Put", "s3vectors:Delete", "s3vectors:Create"},
 	},
 	"WebhookFunction": {
 		[]string{"sqs:ReceiveMessage on WebhookQueue", "dynamodb:PutItem on Core", "s3:GetObject on Blobs",
 			"kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
-		[]string{"sqs:SendMessage", "s3:PutObject", "s3:DeleteObject", "states:", "on Feed", "kms:GenerateDataKey"},
+		[]string{"sqs:SendMessage", "s3:PutObject", "s3:DeleteObject", "states:", "on Feed", "kms:GenerateDataKey",
+			"s3vectors:", "bedrock:"},
 	},
 	"JobFunction": {
-		[]string{"sqs:ReceiveMessage on JobQueue", "dynamodb:DeleteItem on Core", "s3:DeleteObject on Blobs"},
-		[]string{"sqs:ReceiveMessage on RunQueue", "states:StartExecution", "on Feed"},
+		[]string{"sqs:ReceiveMessage on JobQueue", "dynamodb:DeleteItem on Core", "s3:DeleteObject on Blobs",
+			"sqs:SendMessage on IngestQueue", "s3vectors:DeleteVectors on Vectors", "s3vectors:DeleteIndex on Vectors",
+			"s3vectors:PutVectors on Vectors", "s3vectors:CreateIndex on Vectors"},
+		[]string{"sqs:ReceiveMessage on RunQueue", "states:StartExecution", "on Feed", "kms:", "secretsmanager:",
+			"bedrock:"},
+	},
+	"IngestFunction": {
+		[]string{"sqs:ReceiveMessage on IngestQueue", "dynamodb:PutItem on Core", "s3:PutObject on Blobs",
+			"secretsmanager:GetSecretValue on Secrets", "s3vectors:PutVectors on Vectors",
+			"s3vectors:CreateIndex on Vectors"},
+		[]string{"sqs:SendMessage", "states:", "on Feed", "kms:", "s3vectors:Delete"},
 	},
 	"SweeperFunction": {
 		[]string{"dynamodb:Query on Core indexes", "sqs:SendMessage on RunQueue", "sqs:SendMessage on WebhookQueue",
-			"sqs:SendMessage on JobQueue"},
-		[]string{"sqs:ReceiveMessage", "states:StartExecution", "on Feed", "dynamodb:Scan", "kms:", "secretsmanager:"},
+			"sqs:SendMessage on JobQueue", "sqs:SendMessage on IngestQueue"},
+		[]string{"sqs:ReceiveMessage", "states:StartExecution", "on Feed", "dynamodb:Scan", "kms:", "secretsmanager:",
+			"s3vectors:", "bedrock:"},
 	},
 	"StreamTaskTaskRole": {
 		[]string{"dynamodb:GetItem on Core", "dynamodb:PutItem on Feed", "s3:GetObject on Blobs"},
-		[]string{"dynamodb:PutItem on Core", "dynamodb:DeleteItem on Core", "sqs:", "states:", "s3:PutObject"},
+		[]string{"dynamodb:PutItem on Core", "dynamodb:DeleteItem on Core", "sqs:", "states:", "s3:PutObject",
+			"s3vectors:"},
 	},
 	"PauseMachineRole": {
 		[]string{"sqs:SendMessage on RunQueue"},
-		[]string{"dynamodb:", "on WebhookQueue", "on JobQueue", "lambda:", "s3:"},
+		[]string{"dynamodb:", "on WebhookQueue", "on JobQueue", "on IngestQueue", "lambda:", "s3:"},
 	},
 }
 
@@ -242,7 +263,7 @@ var meanings = []struct {
 		for id, p := range all.of("AWS::IAM::Policy") {
 			for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
 				statement := object(s)
-				if !strings.Contains(text(statement["Action"]), "bedrock:") {
+				if !strings.Contains(text(statement["Action"]), "bedrock:InvokeModelWithResponseStream") {
 					continue
 				}
 				calls++
@@ -269,6 +290,60 @@ var meanings = []struct {
 			properties{"Action": "bedrock:InvokeModelWithResponseStream",
 				"Resource": "arn:aws:bedrock:*::foundation-model/*"})
 	}},
+	{"who searches and who ingests calls embedding models, and those that are listed", func(all templates) (
+		wrong []string,
+	) {
+		may := map[string]bool{}
+		for id, p := range all.of("AWS::IAM::Policy") {
+			for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+				statement := object(s)
+				if !slices.Contains(several(statement["Action"]), "bedrock:InvokeModel") {
+					continue
+				}
+				role, _, _ := strings.Cut(id, "Function")
+				may[role] = true
+				resources := text(statement["Resource"])
+				if !strings.Contains(resources, `foundation-model/amazon.titan-embed-text-v2:0"`) ||
+					strings.Contains(resources, "text-embedding-3") || strings.Contains(resources, "*\"") {
+					wrong = append(wrong, id+" may call "+resources)
+				}
+			}
+		}
+		if !maps.Equal(may, map[string]bool{"Api": true, "Worker": true, "Ingest": true}) {
+			wrong = append(wrong, fmt.Sprint("embedding models are called by ", may))
+		}
+		return wrong
+	}, func(all templates) {
+		p := all.the("AWS::IAM::Policy", "IngestFunction")
+		for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+			if statement := object(s); text(statement["Action"]) == `"bedrock:InvokeModel"` {
+				statement["Action"] = "bedrock:Nothing"
+			}
+		}
+	}},
+	{"the index of documents is reached by its indexes alone, and kept", func(all templates) (wrong []string) {
+		bucket := all.the("AWS::S3Vectors::VectorBucket", "Vectors")
+		name := text(bucket["VectorBucketName"])
+		if !strings.Contains(name, "AWS::StackId") {
+			wrong = append(wrong, "another life of the stack would have the same bucket: "+name)
+		}
+		for id, v := range object(all["Data"]["Resources"]) {
+			if r := object(v); r["Type"] == "AWS::S3Vectors::VectorBucket" && r["DeletionPolicy"] != "Retain" {
+				wrong = append(wrong, id+" would be deleted, which CloudFormation cannot while it has indexes")
+			}
+		}
+		for id, p := range all.of("AWS::IAM::Policy") {
+			for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+				statement := object(s)
+				resource := text(statement["Resource"])
+				if strings.Contains(text(statement["Action"]), "s3vectors:") &&
+					(!strings.Contains(resource, ":bucket/") || !strings.Contains(resource, "/index/*")) {
+					wrong = append(wrong, id+" may on "+resource)
+				}
+			}
+		}
+		return wrong
+	}, func(all templates) { all.the("AWS::S3Vectors::VectorBucket", "Vectors")["VectorBucketName"] = "agents" }},
 	{"a message stays hidden for as long as its function may run", func(all templates) (wrong []string) {
 		for id, m := range all.of("AWS::Lambda::EventSourceMapping") {
 			queue := all.target("AWS::SQS::Queue", m["EventSourceArn"])
@@ -281,8 +356,8 @@ var meanings = []struct {
 	}, func(all templates) { all.the("AWS::SQS::Queue", "RunQueue")["VisibilityTimeout"] = 60.0 }},
 	{"batches report their failures one by one, one message each, bounded", func(all templates) (wrong []string) {
 		mappings := all.of("AWS::Lambda::EventSourceMapping")
-		if len(mappings) != 3 {
-			wrong = append(wrong, "there are not three triggers")
+		if len(mappings) != 4 {
+			wrong = append(wrong, "there are not four triggers")
 		}
 		for id, m := range mappings {
 			if !slices.Contains(several(m["FunctionResponseTypes"]), "ReportBatchItemFailures") ||
@@ -326,7 +401,7 @@ var meanings = []struct {
 				wrong = append(wrong, "no alarm for "+id)
 			}
 		}
-		if len(dead) != 3 {
+		if len(dead) != 4 {
 			wrong = append(wrong, fmt.Sprint(len(dead), " queues of dead letters"))
 		}
 		return wrong
@@ -425,6 +500,9 @@ var meanings = []struct {
 		if err != nil {
 			return []string{err.Error()}
 		}
+		if n := len(all.of("AWS::CloudWatch::Alarm")); !strings.Contains(string(runbook), fmt.Sprint(n, " alarms")) {
+			wrong = append(wrong, fmt.Sprint("what it costs does not know of ", n, " alarms"))
+		}
 		for id, a := range all.of("AWS::CloudWatch::Alarm") {
 			name := strings.TrimPrefix(fmt.Sprint(a["AlarmName"]), "agents-prod-")
 			if !strings.Contains(string(runbook), "**"+name+"**") {
@@ -467,7 +545,7 @@ func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 			r := object(v)
 			switch r["Type"] {
 			case "AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::ECR::Repository",
-				"AWS::KMS::Key", "AWS::SecretsManager::Secret":
+				"AWS::KMS::Key", "AWS::SecretsManager::Secret", "AWS::S3Vectors::VectorBucket":
 				ids = append(ids, id)
 				if !strings.HasPrefix(id, "Feed") {
 					assert.Equal(t, "Retain", r["DeletionPolicy"], id)
@@ -477,7 +555,7 @@ func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 		slices.Sort(ids)
 		// Another logical id means a new, empty resource: never change one of these.
 		assert.Equal(t, []string{"BlobsF0F01DC6", "CoreC65142A7", "Feed908EF2E5", "Images2D38C313",
-			"SealingKey98C9818D", "SecretsA3BCC2E9"}, ids)
+			"SealingKey98C9818D", "SecretsA3BCC2E9", "Vectors"}, ids)
 		core := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])
 		assert.Contains(t, core, `"DeletionProtectionEnabled":true`)
 	})

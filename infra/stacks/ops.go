@@ -125,7 +125,7 @@ func (o *Ops) alarms() {
 	for _, c := range consumers {
 		o.alarm(alarm{
 			name:   title(c.queue) + "QueueOld",
-			metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), above: 60, points: 2,
+			metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), above: c.old, points: 2,
 			of: 3,
 		})
 		o.alarm(alarm{name: title(c.queue) + "DeadLetters",
@@ -140,6 +140,12 @@ func (o *Ops) alarms() {
 		points: 3, of: 3})
 	o.alarm(alarm{name: "ModelsFailing",
 		metric: ratio(o.own(cloud.ModelFailed, "Sum", 5), o.own(cloud.ModelTried, "Sum", 5), 5), above: 5, points: 3,
+		of: 3})
+	o.alarm(alarm{name: "IngestionsFailing",
+		metric: ratio(o.own(cloud.IngestFailed, "Sum", 5), o.own(cloud.IngestEnded, "Sum", 5), 5), above: 5, points: 3,
+		of: 3})
+	o.alarm(alarm{name: "SearchesFailing",
+		metric: ratio(o.own(cloud.SearchFailed, "Sum", 5), o.own(cloud.SearchTried, "Sum", 5), 5), above: 5, points: 3,
 		of: 3})
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}
@@ -195,6 +201,13 @@ func (o *Ops) dashboard() {
 			aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 1, core)),
 		graph("Webhooks tried and failed; streams", o.own(cloud.WebhookTried, "Sum", 1),
 			o.own(cloud.WebhookFailed, "Sum", 1), o.own(cloud.OpenStreams, "Average", 1)),
+	)
+	board.AddWidgets(
+		graph("Ingestions that ended, and failed for reasons of ours", o.own(cloud.IngestEnded, "Sum", 1),
+			o.own(cloud.IngestFailed, "Sum", 1)),
+		graph("From a document's arrival to its first function, ms", o.own(cloud.IngestWait, "p50", 1),
+			o.own(cloud.IngestWait, "p99", 1)),
+		graph("Searches, ms", o.own(cloud.SearchTime, "p50", 1), o.own(cloud.SearchTime, "p99", 1)),
 	)
 }
 

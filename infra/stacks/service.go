@@ -23,6 +23,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
+	"agentplatform/internal/embedding"
 	"agentplatform/internal/timer/sfntimer"
 )
 
@@ -63,11 +64,14 @@ type function struct {
 	bucket      may
 	sends       []string // queues that it may send to
 	stopsPauses bool
-	waitsPauses bool // may start pause timers
-	seals       bool // may seal organizations' secrets
-	opens       bool // may open sealed secrets and read the deployment's
-	calls       bool // may call models
-	loops       bool // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
+	waitsPauses bool     // may start pause timers
+	seals       bool     // may seal organizations' secrets
+	opens       bool     // may open sealed secrets
+	secrets     bool     // may read the deployment's secrets
+	calls       bool     // may call models
+	embeds      bool     // may call embedding models
+	vectors     []string // what it may do with the index of documents, besides looking at it
+	loops       bool     // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
 }
 
 // The queues.
@@ -75,21 +79,35 @@ const (
 	runQueue     = "run"
 	webhookQueue = "webhook"
 	jobQueue     = "job"
+	ingestQueue  = "ingest"
+)
+
+// What may be done with the index of documents: to search it, a filter and the metadata of what was found need the right
+// to get vectors, too.
+var (
+	searches = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors", "s3vectors:ListVectors"}
+	fills    = []string{"s3vectors:GetIndex", "s3vectors:CreateIndex", "s3vectors:PutVectors"}
+	empties  = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors", "s3vectors:DeleteVectors",
+		"s3vectors:DeleteIndex"}
 )
 
 var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, feed: write, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
 	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write,
-		sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true, seals: true, opens: true},
+		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true, seals: true, opens: true,
+		secrets: true, embeds: true, vectors: searches},
 	{name: "worker", memory: 512, timeout: 900, core: write, feed: write, bucket: write,
-		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, calls: true,
-		loops: true},
-	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true},
-	{name: "job", memory: 256, timeout: 300, core: write, bucket: write, sends: []string{runQueue, webhookQueue},
-		stopsPauses: true},
+		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, secrets: true,
+		calls: true, embeds: true, vectors: searches, loops: true},
+	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true, secrets: true},
+	{name: "job", memory: 512, timeout: 300, core: write, bucket: write,
+		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true, vectors: append(fills, empties...)},
+	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
+	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
+		vectors: fills},
 	{name: "sweeper", memory: 256, timeout: 55, core: write, bucket: write,
-		sends: []string{runQueue, webhookQueue, jobQueue}, stopsPauses: true},
+		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
 }
 
 // streamRights are those of the stream service, which is a container and no function.
@@ -120,19 +138,33 @@ func bedrockModels(list string) (resources []*string) {
 	return resources
 }
 
+// embeddingModels returns the resources behind those of a list of embedding models that are of Bedrock.
+func embeddingModels(list string) []*string {
+	var names []string
+	for one := range strings.SplitSeq(list, ",") {
+		if n, err := embedding.ParseName(strings.TrimSpace(one)); err == nil && n.Provider == embedding.Bedrock {
+			names = append(names, n.Name)
+		}
+	}
+	return bedrockModels(strings.Join(names, ","))
+}
+
 // consumer describes how a function receives from its queue.
 type consumer struct {
 	queue      string
 	function   string
-	receives   int // receives before a message becomes a dead letter
-	visibility int // seconds; at least the function's timeout
+	receives   int     // receives before a message becomes a dead letter
+	visibility int     // seconds; at least the function's timeout
+	old        float64 // seconds: the age of the oldest message that raises an alarm
 	atOnce     func(stage.Stage) int
 }
 
 var consumers = []consumer{
-	{runQueue, "worker", 5, 16 * 60, func(s stage.Stage) int { return s.Workers }},
-	{webhookQueue, "webhook", 8, 2 * 60, func(s stage.Stage) int { return s.Senders }},
-	{jobQueue, "job", 5, 6 * 60, func(stage.Stage) int { return 2 }},
+	{runQueue, "worker", 5, 16 * 60, 60, func(s stage.Stage) int { return s.Workers }},
+	{webhookQueue, "webhook", 8, 2 * 60, 60, func(s stage.Stage) int { return s.Senders }},
+	{jobQueue, "job", 5, 6 * 60, 60, func(stage.Stage) int { return 2 }},
+	// Thousands of documents that come at once wait for each other; an ingestion may take an hour in all.
+	{ingestQueue, "ingest", 5, 16 * 60, 30 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }
 
 func newService(stack awscdk.Stack, s stage.Stage, data *Data, binaries, image string) *Service {
@@ -157,9 +189,9 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, binaries, image s
 	v.streamService(image)
 	output(stack, "ApiId", v.API.RestApiId())
 	output(stack, "PauseMachineArn", v.Machine.StateMachineArn())
-	for _, name := range []string{runQueue, webhookQueue, jobQueue} {
-		output(stack, title(name)+"QueueAddress", v.Queues[name].QueueUrl())
-		output(stack, title(name)+"DeadAddress", v.Dead[name].QueueUrl())
+	for _, c := range consumers {
+		output(stack, title(c.queue)+"QueueAddress", v.Queues[c.queue].QueueUrl())
+		output(stack, title(c.queue)+"DeadAddress", v.Dead[c.queue].QueueUrl())
 	}
 	for _, f := range functions {
 		output(stack, title(f.name)+"FunctionName", v.Functions[f.name].FunctionName())
@@ -218,8 +250,9 @@ func (v *Service) environment() map[string]*string {
 		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(),
 		"BUCKET":        v.data.Bucket.BucketName(),
 		"RUN_QUEUE_URL": v.Queues[runQueue].QueueUrl(), "WEBHOOK_QUEUE_URL": v.Queues[webhookQueue].QueueUrl(),
-		"STAGE":         jsii.String(v.stage.Name),
-		"PUBLIC_URL":    jsii.String("https://" + *v.Distribution.DistributionDomainName()),
+		"STAGE":            jsii.String(v.stage.Name),
+		"PUBLIC_URL":       jsii.String("https://" + *v.Distribution.DistributionDomainName()),
+		"INGEST_QUEUE_URL": v.Queues[ingestQueue].QueueUrl(), "VECTOR_BUCKET": v.data.Index.Name,
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
 		// Lambda accepts events of 6 MB, with the request's body in base64: 4 MiB and the form around them.
@@ -291,12 +324,18 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	if f.opens {
 		allow([]string{"kms:Decrypt"}, v.data.Key.KeyArn())
+	}
+	if f.secrets {
 		allow([]string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
 	}
-	if f.calls {
-		if models := bedrockModels(v.stage.Settings["BEDROCK_MODELS"]); len(models) > 0 {
-			allow([]string{"bedrock:InvokeModelWithResponseStream"}, models...)
-		}
+	if models := bedrockModels(v.stage.Settings["BEDROCK_MODELS"]); f.calls && len(models) > 0 {
+		allow([]string{"bedrock:InvokeModelWithResponseStream"}, models...)
+	}
+	if models := embeddingModels(v.stage.Settings["EMBEDDING_MODELS"]); f.embeds && len(models) > 0 {
+		allow([]string{"bedrock:InvokeModel"}, models...)
+	}
+	if len(f.vectors) > 0 { // the indexes in the bucket are made as knowledge bases are
+		allow(f.vectors, jsii.String(*v.data.Index.ARN+"/index/*"))
 	}
 	if f.waitsPauses {
 		allow([]string{"states:StartExecution"}, v.Machine.StateMachineArn())

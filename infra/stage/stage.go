@@ -21,14 +21,15 @@ type Stage struct {
 	LogDays     int    // one of CloudWatch's retention times
 	Workers     int    // concurrent runs, 2 to 1000
 	Senders     int    // concurrent webhook deliveries, 2 to 1000
+	Ingesters   int    // documents at work at once, 2 to 1000
 	StreamTasks int    // minimum number of containers for streams
 	Settings    map[string]string
 }
 
 // stages are all deployments. Add yours here.
 var stages = map[string]Stage{
-	"dev":  {LogDays: 7, Workers: 50, Senders: 20, StreamTasks: 1, BudgetUSD: 50},
-	"prod": {Precious: true, LogDays: 30, Workers: 200, Senders: 50, StreamTasks: 2, BudgetUSD: 500},
+	"dev":  {LogDays: 7, Workers: 50, Senders: 20, Ingesters: 5, StreamTasks: 1, BudgetUSD: 50},
+	"prod": {Precious: true, LogDays: 30, Workers: 200, Senders: 50, Ingesters: 20, StreamTasks: 2, BudgetUSD: 500},
 }
 
 // Named returns the stage of a name. It fails where there is none, or where it is invalid.
@@ -62,6 +63,7 @@ func (s Stage) Validate() error {
 	}
 	for field, n := range map[string][3]int{
 		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, 1000}, "Senders": {s.Senders, 2, 1000},
+		"Ingesters":   {s.Ingesters, 2, 1000},
 		"StreamTasks": {s.StreamTasks, 1, 100},
 	} {
 		if n[0] < n[1] || n[0] > n[2] {

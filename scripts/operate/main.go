@@ -7,6 +7,7 @@
 //	go run ./scripts/operate -stage dev show RUN_ID
 //	go run ./scripts/operate -stage dev -do nudge RUN_ID
 //	go run ./scripts/operate -stage dev slots ORGANIZATION_ID
+//	go run ./scripts/operate -stage dev -do restore index
 //	go run ./scripts/operate -stage dev invoke worker events/samples/worker.json
 package main
 
@@ -31,6 +32,8 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
+	"agentplatform/internal/ingest"
+	"agentplatform/internal/knowledge"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
 	"agentplatform/internal/record"
@@ -59,7 +62,7 @@ type operator struct {
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
 		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
-			"RUN; slots ORGANIZATION; invoke FUNCTION FILE")
+			"RUN; slots ORGANIZATION; restore index; invoke FUNCTION FILE")
 	}
 	account, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -92,6 +95,8 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		return o.nudge(ctx, which)
 	case "slots":
 		return o.slots(ctx, which)
+	case "restore":
+		return o.restore(ctx, which)
 	case "invoke":
 		return o.invoke(ctx, lambda.NewFromConfig(account), which, args[2:])
 	default:
@@ -101,15 +106,15 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 
 func (o *operator) say(format string, args ...any) { _, _ = fmt.Fprintf(o.out, format+"\n", args...) }
 
-// queue finds a queue and its dead-letter queue by purpose: run, webhook or job.
+// queue finds a queue and its dead-letter queue by purpose: run, webhook, job or ingest.
 func (o *operator) queue(name string) (address, dead string, err error) {
 	if name == "" {
-		return "", "", errors.New("a queue is run, webhook or job")
+		return "", "", errors.New("a queue is run, webhook, job or ingest")
 	}
 	prefix := strings.ToUpper(name[:1]) + name[1:]
 	address, dead = o.outputs[prefix+"QueueAddress"], o.outputs[prefix+"DeadAddress"]
 	if address == "" || dead == "" {
-		return "", "", fmt.Errorf("there is no queue %q: it is run, webhook or job", name)
+		return "", "", fmt.Errorf("there is no queue %q: it is run, webhook, job or ingest", name)
 	}
 	return address, dead, nil
 }
@@ -234,6 +239,22 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 	return sqsqueue.New(o.queues, o.outputs["RunQueueAddress"]).Send(ctx, queue.Message{
 		Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: e.Value.Organization,
 	})
+}
+
+// restore begins to put into the index of documents what is stored of them, for the bases that were not made with this
+// index: it was lost, or replaced by another one. The sweeper finds the job within a minute.
+func (o *operator) restore(ctx context.Context, what string) error {
+	if what != "index" {
+		return fmt.Errorf("%q cannot be restored; say restore index", what)
+	}
+	bucket := o.outputs["VectorBucket"]
+	if !o.do {
+		o.say("the documents of all bases that were not indexed in %s would be put into it; say -do", bucket)
+		return nil
+	}
+	o.say("the documents of all bases that were not indexed in %s will be put into it", bucket)
+	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: bucket}
+	return (&ingest.Ingester{Knowledge: k}).Recover(ctx)
 }
 
 // invoke invokes a function with an event from a file.
