@@ -21,6 +21,7 @@ var absent = map[string]string{
 	"AWS::CloudWatch::":            "alarms and dashboards are looked at in the template's tests",
 	"AWS::Budgets::":               "nothing is paid for",
 	"AWS::SNS::":                   "there is nobody to tell",
+	"AWS::S3Vectors::":             "vectorserver stands in for it; its bucket's name is known before it is made",
 }
 
 // streamTask is the prefix of the stream service's task and its roles, which refer to the image repository.

@@ -23,9 +23,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/awstest"
+	"agentplatform/internal/index/s3index/vectorserver"
 	"agentplatform/internal/scenario"
 )
 
@@ -57,10 +59,12 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	}))
 	full := map[string]string{
 		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // scenarios read what they have just written
+		"AWS_ENDPOINT_URL_S3VECTORS": vectors(t),
 	}
 	maps.Copy(full, settings)
 	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
 	d := deploy(t, name, full)
+	d.vectorBucket(t, full["AWS_ENDPOINT_URL_S3VECTORS"])
 	t.Cleanup(func() {
 		if t.Failed() {
 			d.complaints(t)
@@ -79,8 +83,24 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 		server.Close()
 		chat.close()
 	})
-	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true, NoKnowledge: true},
-		chat}
+	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true}, chat}
+}
+
+// vectors starts what stands in for S3 Vectors in a world, and returns its address.
+func vectors(t testing.TB) string {
+	t.Helper()
+	server := httptest.NewServer(&vectorserver.Server{})
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// vectorBucket makes the bucket that the data stack would have made.
+func (d *deployment) vectorBucket(t testing.TB, address string) {
+	t.Helper()
+	client := s3vectors.NewFromConfig(d.account, func(o *s3vectors.Options) { o.BaseEndpoint = &address })
+	_, err := client.CreateVectorBucket(t.Context(),
+		&s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String(d.outputs["VectorBucket"])})
+	require.NoError(t, err)
 }
 
 func binary(t testing.TB, name string) string {

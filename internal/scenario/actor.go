@@ -26,8 +26,6 @@ type World struct {
 	// Spread says that the world has several processes: there a change of rights takes up to 30 s to take effect
 	// everywhere.
 	Spread bool
-	// NoKnowledge says that the world has no knowledge bases and no search: on AWS their index has no adapter yet.
-	NoKnowledge bool
 }
 
 // Harness starts worlds.
@@ -40,7 +38,6 @@ type Harness interface {
 type Story struct {
 	Name     string
 	Settings string // name of the world that it needs; empty: the default one
-	Searches bool   // it needs knowledge bases
 	Run      func(*Actor)
 }
 
@@ -69,9 +66,6 @@ func Run(t *testing.T, h Harness) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					t.Parallel()
-					if s.Searches && world.NoKnowledge {
-						t.Skip("this world has no knowledge bases")
-					}
 					s.Run(newActor(t, world, receiver))
 				})
 			}

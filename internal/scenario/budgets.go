@@ -69,7 +69,7 @@ func budgetScenarios() []Story {
 			ended := y.chat("message", "one two three four\n/tool echo {\"text\":\"five\"}").is(500)
 			assert.Contains(x, ended.text("message"), "the budget of agent "+x.Agent)
 		}},
-		{Name: "budget/embeddings count, and are refused when it is used up", Settings: "brief", Searches: true,
+		{Name: "budget/embeddings count, and are refused when it is used up", Settings: "brief",
 			Run: embeddingsCount},
 		{Name: "budget/bad ones are named", Run: func(x *Actor) {
 			for field, bad := range map[string]object{
@@ -106,7 +106,7 @@ func embeddingsCount(x *Actor) {
 	assert.Len(x, search(base, "hybrid").is(200).list("hits"), 1)
 	search(base, "keyword").is(200)
 	search(free, "hybrid").is(200)
-	x.chat("message", "one").is(200)
+	x.chat("message", "one", "wait", "true").is(200)
 
 	var entries []string
 	sum := 0.0

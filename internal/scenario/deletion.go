@@ -17,8 +17,7 @@ func deletionScenarios() []Story {
 		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})
 	}
 	for _, d := range knowledgeDeletions {
-		all = append(all, searching(
-			Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})...)
+		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})
 	}
 	return all
 }

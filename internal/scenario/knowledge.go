@@ -64,18 +64,10 @@ func (x *Actor) find(query string, more ...any) (documents []string) {
 	return documents
 }
 
-// stories marks stories as those that need knowledge bases.
-func searching(stories ...Story) []Story {
-	for i := range stories {
-		stories[i].Searches = true
-	}
-	return stories
-}
-
 // Knowledge bases and their documents.
 func knowledgeScenarios() []Story {
-	return searching(
-		Story{Name: "knowledge/a base has its defaults, is changed, listed and deleted", Run: func(x *Actor) {
+	return []Story{
+		{Name: "knowledge/a base has its defaults, is changed, listed and deleted", Run: func(x *Actor) {
 			a := x.post("/knowledge-bases", object{"name": "Handbook"}).is(201)
 			assert.Equal(x, "builtin", a.text("embedding_model", "provider"))
 			assert.InDelta(x, 220, a.number("chunking", "size"), 0)
@@ -92,7 +84,7 @@ func knowledgeScenarios() []Story {
 			x.get(path).problem(404, "not_found")
 			assert.Empty(x, x.get("/knowledge-bases").is(200).list("knowledge_bases"))
 		}},
-		Story{Name: "knowledge/what is wrong with a base is named", Run: func(x *Actor) {
+		{Name: "knowledge/what is wrong with a base is named", Run: func(x *Actor) {
 			for field, body := range map[string]object{
 				"body.name":             {"name": ""},
 				"body.chunking.size":    {"name": "a", "chunking": object{"size": 10}},
@@ -103,7 +95,7 @@ func knowledgeScenarios() []Story {
 				x.post("/knowledge-bases", body).names(field)
 			}
 		}},
-		Story{Name: "knowledge/a text becomes a document that is found and read back", Run: func(x *Actor) {
+		{Name: "knowledge/a text becomes a document that is found and read back", Run: func(x *Actor) {
 			base := x.base()
 			a := x.post("/knowledge-bases/"+base+"/documents", object{
 				"title": "Travel", "text": "Trips are booked by the office.\n\nMeals cost at most forty euros.",
@@ -132,7 +124,7 @@ func knowledgeScenarios() []Story {
 			assert.InDelta(x, d.number("chunk_count"), n.number("chunk_count"), 0)
 			assert.InDelta(x, d.number("size"), n.number("bytes"), 0)
 		}},
-		Story{Name: "knowledge/files of a form become documents, whatever the order of its parts", Run: func(x *Actor) {
+		{Name: "knowledge/files of a form become documents, whatever the order of its parts", Run: func(x *Actor) {
 			base := x.base()
 			one := x.upload(base, "file", "file:# Rules\n\nNo smoking.", "title", "House rules", "metadata",
 				`{"a":"b"}`).is(201)
@@ -148,7 +140,7 @@ func knowledgeScenarios() []Story {
 			x.upload(base, "file", "file:x", "metadata", "{").names("metadata")
 			assert.Len(x, x.get("/knowledge-bases/"+base+"/documents").is(200).list("documents"), 3)
 		}},
-		Story{Name: "knowledge/the same content is one document", Run: func(x *Actor) {
+		{Name: "knowledge/the same content is one document", Run: func(x *Actor) {
 			base := x.base()
 			id := x.document(base, object{"title": "One", "text": "the same words"})
 			again := x.post("/knowledge-bases/"+base+"/documents", object{"title": "Two",
@@ -162,7 +154,7 @@ func knowledgeScenarios() []Story {
 			x.delete("/knowledge-bases/" + base + "/documents/" + id).is(204)
 			assert.NotEqual(x, id, x.document(base, object{"text": "the same words"}), "the first is gone")
 		}},
-		Story{Name: "knowledge/a file that was sent before becomes a document with bytes of its own",
+		{Name: "knowledge/a file that was sent before becomes a document with bytes of its own",
 			Run: func(x *Actor) {
 				base, file := x.base(), x.file("swordfish is the word")
 				id := x.document(base, object{"file_id": file})
@@ -174,7 +166,7 @@ func knowledgeScenarios() []Story {
 				x.post("/knowledge-bases/"+base+"/documents", object{"file_id": file, "text": "x"}).names("body")
 				x.post("/knowledge-bases/"+base+"/documents", object{}).names("body")
 			}},
-		Story{Name: "knowledge/what cannot be read fails, says why, and is tried again", Run: func(x *Actor) {
+		{Name: "knowledge/what cannot be read fails, says why, and is tried again", Run: func(x *Actor) {
 			base := x.base()
 			for want, content := range map[string]string{
 				"empty": "file:  \n ", "unsupported_type": "file:\x00\x01\x02\x7fELF\x00",
@@ -194,7 +186,7 @@ func knowledgeScenarios() []Story {
 				x.settled(base, failed.text("documents", i, "document_id"), "failed")
 			}
 		}},
-		Story{Name: "knowledge/a document from an address, which is fetched anew", Run: func(x *Actor) {
+		{Name: "knowledge/a document from an address, which is fetched anew", Run: func(x *Actor) {
 			var mu sync.Mutex
 			text, asked := "<title>News</title><h1>Today</h1><p>The word is swordfish.</p>", 0
 			address := x.publish("news", func(w http.ResponseWriter, q *http.Request) {
@@ -246,7 +238,7 @@ func knowledgeScenarios() []Story {
 			}
 			x.post(path, object{"url": "ftp://example.com"}).names("body.url")
 		}},
-		Story{Name: "knowledge/documents are listed by status and title, and their edits are merged",
+		{Name: "knowledge/documents are listed by status and title, and their edits are merged",
 			Run: func(x *Actor) {
 				base := x.base()
 				id := x.document(base, object{"title": "Annual Report", "text": "a", "metadata": object{"a": 1,
@@ -275,7 +267,7 @@ func knowledgeScenarios() []Story {
 				x.patch(path, object{"title": ""}).names("body.title")
 				assert.InDelta(x, 1, x.get(path).is(200).number("version"), 0)
 			}},
-		Story{Name: "knowledge/a deleted document is found by nobody from the answer on", Run: func(x *Actor) {
+		{Name: "knowledge/a deleted document is found by nobody from the answer on", Run: func(x *Actor) {
 			base := x.base()
 			gone := x.document(base, object{"text": "the word is swordfish"})
 			stays := x.document(base, object{"text": "the other word is swordfish too"})
@@ -291,7 +283,7 @@ func knowledgeScenarios() []Story {
 			assert.Empty(x, x.find("swordfish"))
 			x.get("/knowledge-bases/"+base+"/documents/"+stays).problem(404, "not_found")
 		}},
-		Story{Name: "knowledge/other settings rebuild a base, which is searched meanwhile", Run: func(x *Actor) {
+		{Name: "knowledge/other settings rebuild a base, which is searched meanwhile", Run: func(x *Actor) {
 			base := x.base("chunking", object{"size": 50, "overlap": 0})
 			path := "/knowledge-bases/" + base
 			id := x.document(base, object{"text": strings.Repeat("The swordfish is a fast fish. ", 60)})
@@ -326,7 +318,7 @@ func knowledgeScenarios() []Story {
 				names("body.embedding_model")
 			x.delete("/knowledge-bases/0123456789abcdef01234567/rebuild").problem(404, "not_found")
 		}},
-		Story{Name: "knowledge/reprocessing replaces a document at once", Run: func(x *Actor) {
+		{Name: "knowledge/reprocessing replaces a document at once", Run: func(x *Actor) {
 			base := x.base()
 			id := x.document(base, object{"text": "swordfish"})
 			path := "/knowledge-bases/" + base + "/documents/" + id
@@ -338,13 +330,13 @@ func knowledgeScenarios() []Story {
 			hits := x.post("/search", object{"query": "swordfish"}).is(200).list("hits")
 			assert.Len(x, hits, 1, "each chunk once")
 		}},
-	)
+	}
 }
 
 // Search.
 func searchScenarios() []Story {
-	return searching(
-		Story{Name: "search/finds by words and by likeness, and says where", Run: func(x *Actor) {
+	return []Story{
+		{Name: "search/finds by words and by likeness, and says where", Run: func(x *Actor) {
 			base := x.base()
 			id := x.document(base, object{
 				"title": "Fire drill",
@@ -374,7 +366,7 @@ func searchScenarios() []Story {
 				}
 			}
 		}},
-		Story{Name: "search/by filters", Run: func(x *Actor) {
+		{Name: "search/by filters", Run: func(x *Actor) {
 			base := x.base()
 			ids := map[int]string{}
 			for year := 2020; year < 2025; year++ {
@@ -406,7 +398,7 @@ func searchScenarios() []Story {
 			x.post("/search", object{"query": "x", "filter": object{"metadata": object{"a": object{"b": 1}}}}).
 				names("body.filter.metadata.a.b")
 		}},
-		Story{Name: "search/shows nobody what is not theirs", Run: func(x *Actor) {
+		{Name: "search/shows nobody what is not theirs", Run: func(x *Actor) {
 			group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 			member, outsider := x.colleague("member", "run"), x.colleague("member", "run")
 			x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
@@ -428,7 +420,7 @@ func searchScenarios() []Story {
 			x.eventually("the group's end", func() bool { return len(member.find("swordfish")) == 0 })
 			assert.Len(x, x.find("swordfish"), 3, "an admin's are all")
 		}},
-		Story{Name: "search/what is wrong is named", Run: func(x *Actor) {
+		{Name: "search/what is wrong is named", Run: func(x *Actor) {
 			for field, body := range map[string]object{
 				"body.query": {"query": ""}, "body.mode": {"query": "x", "mode": "telepathy"},
 				"body.limit": {"query": "x", "limit": 51}, "body.min_score": {"query": "x", "min_score": 2},
@@ -439,5 +431,5 @@ func searchScenarios() []Story {
 				problem(404, "not_found")
 			assert.Empty(x, x.find("x"), "without a base nothing is found")
 		}},
-	)
+	}
 }

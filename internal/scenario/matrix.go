@@ -304,12 +304,9 @@ func (x *Actor) inventory() string {
 	x.Helper()
 	var b strings.Builder
 	paths := []string{"/agents", "/users", "/groups", "/toolkits", "/chats", "/runs", "/audit-log",
-		"/webhooks/deliveries", "/interrupts"}
-	if !x.world.NoKnowledge {
-		paths = append(paths, "/knowledge-bases")
-		for _, base := range x.get("/knowledge-bases?limit=100").is(200).list("knowledge_bases") {
-			paths = append(paths, "/knowledge-bases/"+base.(object)["knowledge_base_id"].(string)+"/documents")
-		}
+		"/webhooks/deliveries", "/interrupts", "/knowledge-bases"}
+	for _, base := range x.get("/knowledge-bases?limit=100").is(200).list("knowledge_bases") {
+		paths = append(paths, "/knowledge-bases/"+base.(object)["knowledge_base_id"].(string)+"/documents")
 	}
 	for _, path := range paths {
 		b.WriteString(path + " " + x.get(path+"?limit=100").is(200).raw + "\n")
@@ -340,12 +337,6 @@ func Matrix(t *testing.T, h Harness) {
 		"OBSERVE_WINDOW": "10s",
 	})
 	home := newActor(t, w, receiver)
-	if w.NoKnowledge {
-		maps.DeleteFunc(rights, func(route string, r right) bool {
-			return r.object == "knowledge base" || r.object == "document" || strings.HasSuffix(route,
-				" /knowledge-bases")
-		})
-	}
 	missing := maps.Clone(rights)
 	for path, item := range home.get("/openapi.json").is(200).at("paths").(object) {
 		for method := range item.(object) {
@@ -426,13 +417,11 @@ func (m *matrix) outsiders() {
 	m.made["restricted agent"] = thing{"id": r.agent, "agent_id": r.agent}
 	m.made["restricted run"], m.made["restricted chat"] = run, run
 	m.made["restricted delivery"] = thing{"id": r.delivery, "chat_id": r.chat}
-	if !m.home.world.NoKnowledge {
-		base := m.home.base("name", "closed", "group_ids", []string{r.group})
-		m.made["restricted knowledge base"] = thing{"id": base}
-		open := m.home.base("name", "open")
-		m.made["restricted document"] = thing{"id": open, "document_id": m.home.document(open,
-			object{"text": secretWord, "group_ids": []string{r.group}})}
-	}
+	base := m.home.base("name", "closed", "group_ids", []string{r.group})
+	m.made["restricted knowledge base"] = thing{"id": base}
+	open := m.home.base("name", "open")
+	m.made["restricted document"] = thing{"id": open, "document_id": m.home.document(open,
+		object{"text": secretWord, "group_ids": []string{r.group}})}
 	m.keys["of an outsider"] = m.home.colleague("manager", "manage").Key
 }
 
