@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -18,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -170,7 +168,7 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 		"AWS::ECS::TaskDefinition": 1,
 		"AWS::IAM::Role":           2, "AWS::IAM::Policy": 2, // of the stream service
 		"AWS::ElasticLoadBalancingV2::Listener": 1, "AWS::ElasticLoadBalancingV2::LoadBalancer": 1,
-		"AWS::ElasticLoadBalancingV2::TargetGroup": 1,
+		"AWS::ElasticLoadBalancingV2::TargetGroup": 1, "AWS::S3Vectors::VectorBucket": 1,
 	}, kinds)
 }
 
@@ -187,6 +185,7 @@ func TestADeployment(t *testing.T) {
 		{"AMessageThatIsNoNudgeEndsAmongTheDeadLetters", aMessageThatIsNoNudgeEndsAmongTheDeadLetters},
 		{"AStreamComesLineByLine", aStreamComesLineByLine},
 		{"ALargeFileGoesToTheBucketDirectly", aLargeFileGoesToTheBucketDirectly},
+		{"ALargeDocumentComesAndGoesByTheBucket", aLargeDocumentComesAndGoesByTheBucket},
 		{"ASecondFirstKeyIsRefused", aSecondFirstKeyIsRefused},
 		{"AChainOfAHundredParkedTurns", aChainOfAHundredParkedTurns},
 		{"ItemsAreReadableInTheConsole", itemsAreReadableInTheConsole},
@@ -305,7 +304,7 @@ func aLostNudgeIsFoundByTheSweeper(t *testing.T, w world) {
 		server.Close()
 		deaf.close()
 	})
-	run := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf}.begin(t, agent, "message",
+	run := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf, w.vectors}.begin(t, agent, "message",
 		"hello")
 	assert.Equal(t, "queued", w.get(t, "/runs/"+run).text("status"))
 	w.sweep(t)
@@ -339,48 +338,12 @@ func aStreamComesLineByLine(t *testing.T, w world) {
 
 func aLargeFileGoesToTheBucketDirectly(t *testing.T, w world) {
 	content := strings.Repeat("0123456789abcdef", 5<<16) // 5 MiB, more than a function takes or gives
-	announce, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/files", strings.NewReader(
-		fmt.Sprintf(`{"name":"large.txt","content_type":"text/plain","size":%d}`, len(content))))
-	require.NoError(t, err)
-	announce.Header.Set("Content-Type", "application/json")
-	a := w.do(t, announce)
-	require.Equal(t, http.StatusCreated, a.status, a.raw)
-	up, _ := a.body["upload"].(map[string]any)
-	address, _ := up["url"].(string)
-	require.Contains(t, address, "X-Amz-Signature")
-	assert.Equal(t, http.StatusNotFound, w.get(t, "/files/"+a.text("file_id")).status, "it is not here yet")
-
-	send, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(content))
-	require.NoError(t, err)
-	headers, _ := up["headers"].(map[string]any)
-	for name, value := range headers {
-		text, _ := value.(string)
-		send.Header.Set(name, text)
-	}
-	sent, err := http.DefaultClient.Do(send)
-	require.NoError(t, err)
-	require.NoError(t, sent.Body.Close())
-	require.Equal(t, http.StatusOK, sent.StatusCode)
-
-	run := w.begin(t, w.agent(t), "message", "read this", "file_ids", a.text("file_id"))
+	file := w.announced(t, fields{"name": "large.txt", "content_type": "text/plain"}, content)
+	run := w.begin(t, w.agent(t), "message", "read this", "file_ids", file)
 	w.await(t, run, "completed", time.Minute)
-	// The response redirects to the bucket. Both have the same host name here, so the client would send the API key
-	// along; it is left out by hand.
-	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/files/"+a.text("file_id"), nil)
-	require.NoError(t, err)
-	ask.Header.Set("Authorization", "Bearer "+w.Key)
-	staying := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	there, err := staying.Do(ask)
-	require.NoError(t, err)
-	require.NoError(t, there.Body.Close())
-	require.Equal(t, http.StatusTemporaryRedirect, there.StatusCode)
-	got, err := http.Get(there.Header.Get("Location")) //nolint:noctx // a test
-	require.NoError(t, err)
-	defer func() { _ = got.Body.Close() }()
-	raw, err := io.ReadAll(got.Body)
-	require.NoError(t, err)
-	assert.Equal(t, content, string(raw))
-	assert.Equal(t, `attachment; filename=large.txt`, got.Header.Get("Content-Disposition"))
+	got, header := w.redirected(t, "/files/"+file)
+	assert.Equal(t, content, got)
+	assert.Equal(t, `attachment; filename=large.txt`, header.Get("Content-Disposition"))
 }
 
 func TestOperatorCommandsWorkOnADeployment(t *testing.T) {
@@ -411,11 +374,14 @@ func TestOperatorCommandsWorkOnADeployment(t *testing.T) {
 	assert.Contains(t, said, "sent again")
 	assert.Contains(t, said, "stays, as it would come back")
 	assert.Contains(t, said, "2 dead letters")
-	assert.JSONEq(t, `{"batchItemFailures":null}`, operate("invoke", "webhook", "../../events/samples/webhook.json"))
+	for _, name := range []string{"webhook", "ingest"} {
+		assert.JSONEq(t, `{"batchItemFailures":null}`, operate("invoke", name, "../../events/samples/"+name+".json"))
+	}
+	t.Run("AnIndexThatWasReplacedIsRestored", func(t *testing.T) { anIndexThatWasReplacedIsRestored(t, w, operate) })
 }
 
-// workers are the process ids of a world's worker function.
-func (w world) workers(t *testing.T) []int {
+// processes are the process ids of one of a world's functions, by the output that names it.
+func (w world) processes(t *testing.T, output string) []int {
 	t.Helper()
 	var list []int
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -423,7 +389,7 @@ func (w world) workers(t *testing.T) []int {
 	for _, file := range files {
 		environ, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(environ),
-			"AWS_LAMBDA_FUNCTION_NAME="+w.outputs["WorkerFunctionName"]+"\x00") {
+			"AWS_LAMBDA_FUNCTION_NAME="+w.outputs[output]+"\x00") {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -454,12 +420,10 @@ func TestARunGoesOnWithAnotherWorker(t *testing.T) {
 func theRunOfAKilledWorker(t *testing.T, w world) {
 	run := w.begin(t, w.agent(t), "message", "/sleep 12s") // one step, so that it is not handed over
 	w.await(t, run, "running", time.Minute)
-	killed := w.workers(t)
+	killed := w.processes(t, "WorkerFunctionName")
 	require.NotEmpty(t, killed)
 	for _, pid := range killed {
-		if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) { // an idle one may have ended
-			require.NoError(t, err)
-		}
+		kill(t, pid)
 	}
 	w.await(t, run, "completed", 3*time.Minute)
 	assert.Equal(t, 1, w.billed(t, run))

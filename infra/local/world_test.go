@@ -38,7 +38,8 @@ type world struct {
 	*deployment
 	scenario.World
 
-	chat *runtime
+	chat    *runtime
+	vectors string // the address of what stands in for S3 Vectors
 }
 
 // start deploys a world: stacks, front, chat function, stream service, and a sweep every two seconds, where the
@@ -64,7 +65,7 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	maps.Copy(full, settings)
 	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
 	d := deploy(t, name, full)
-	d.vectorBucket(t, full["AWS_ENDPOINT_URL_S3VECTORS"])
+	d.vectorBucket(t, full["AWS_ENDPOINT_URL_S3VECTORS"], d.outputs["VectorBucket"])
 	t.Cleanup(func() {
 		if t.Failed() {
 			d.complaints(t)
@@ -83,7 +84,8 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 		server.Close()
 		chat.close()
 	})
-	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true}, chat}
+	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true},
+		chat, full["AWS_ENDPOINT_URL_S3VECTORS"]}
 }
 
 // vectors starts what stands in for S3 Vectors in a world, and returns its address.
@@ -94,12 +96,12 @@ func vectors(t testing.TB) string {
 	return server.URL
 }
 
-// vectorBucket makes the bucket that the data stack would have made.
-func (d *deployment) vectorBucket(t testing.TB, address string) {
+// vectorBucket makes a bucket as the data stack would have.
+func (d *deployment) vectorBucket(t testing.TB, address, name string) {
 	t.Helper()
 	client := s3vectors.NewFromConfig(d.account, func(o *s3vectors.Options) { o.BaseEndpoint = &address })
 	_, err := client.CreateVectorBucket(t.Context(),
-		&s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String(d.outputs["VectorBucket"])})
+		&s3vectors.CreateVectorBucketInput{VectorBucketName: &name})
 	require.NoError(t, err)
 }
 

@@ -97,7 +97,8 @@ var functions = []function{
 	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true, seals: true, opens: true,
 		secrets: true, embeds: true, vectors: searches},
-	{name: "worker", memory: 512, timeout: 900, core: write, feed: write, bucket: write,
+	// The first PDF of an instance has a child process of 433 MB compile what reads PDFs, beside some 60 of its own.
+	{name: "worker", memory: 640, timeout: 900, core: write, feed: write, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, secrets: true,
 		calls: true, embeds: true, vectors: searches, loops: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true, secrets: true},

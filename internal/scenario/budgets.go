@@ -106,7 +106,7 @@ func embeddingsCount(x *Actor) {
 	assert.Len(x, search(base, "hybrid").is(200).list("hits"), 1)
 	search(base, "keyword").is(200)
 	search(free, "hybrid").is(200)
-	x.chat("message", "one", "wait", "true").is(200)
+	x.await(x.begin("message", "one"), "completed")
 
 	var entries []string
 	sum := 0.0

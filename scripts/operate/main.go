@@ -7,7 +7,7 @@
 //	go run ./scripts/operate -stage dev show RUN_ID
 //	go run ./scripts/operate -stage dev -do nudge RUN_ID
 //	go run ./scripts/operate -stage dev slots ORGANIZATION_ID
-//	go run ./scripts/operate -stage dev -do restore index
+//	go run ./scripts/operate -stage dev -do restore-index VECTOR_BUCKET
 //	go run ./scripts/operate -stage dev invoke worker events/samples/worker.json
 package main
 
@@ -62,7 +62,7 @@ type operator struct {
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
 		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
-			"RUN; slots ORGANIZATION; restore index; invoke FUNCTION FILE")
+			"RUN; slots ORGANIZATION; restore-index BUCKET; invoke FUNCTION FILE")
 	}
 	account, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -95,8 +95,8 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		return o.nudge(ctx, which)
 	case "slots":
 		return o.slots(ctx, which)
-	case "restore":
-		return o.restore(ctx, which)
+	case "restore-index":
+		return o.restoreIndex(ctx, which)
 	case "invoke":
 		return o.invoke(ctx, lambda.NewFromConfig(account), which, args[2:])
 	default:
@@ -241,13 +241,9 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 	})
 }
 
-// restore begins to put into the index of documents what is stored of them, for the bases that were not made with this
-// index: it was lost, or replaced by another one. The sweeper finds the job within a minute.
-func (o *operator) restore(ctx context.Context, what string) error {
-	if what != "index" {
-		return fmt.Errorf("%q cannot be restored; say restore index", what)
-	}
-	bucket := o.outputs["VectorBucket"]
+// restoreIndex begins to put into the index of documents, which is in this vector bucket, what is stored of them, for the
+// bases that were made with another one. The sweeper finds the job within a minute.
+func (o *operator) restoreIndex(ctx context.Context, bucket string) error {
 	if !o.do {
 		o.say("the documents of all bases that were not indexed in %s would be put into it; say -do", bucket)
 		return nil

@@ -15,10 +15,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
@@ -26,8 +28,13 @@ import (
 	"agentplatform/internal/awstest"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/edge"
+	"agentplatform/internal/cloud/search"
 	"agentplatform/internal/cloud/work"
 	"agentplatform/internal/egress"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/index/s3index/vectorserver"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/record"
 	"agentplatform/internal/setting"
 	"agentplatform/internal/tenant"
@@ -42,9 +49,11 @@ type bench struct {
 	direct aws.Config // without the proxy
 	worker *worker.Worker
 	sender *webhook.Sender
-	url    string
-	first  tenant.First
-	hook   string // a webhook receiver's address
+
+	ingester *ingest.Ingester
+	url      string
+	first    tenant.First
+	hook     string // a webhook receiver's address
 }
 
 // open wires everything for AWS with new resources. Through, which may be nil, changes the clients' configuration.
@@ -56,6 +65,9 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	t.Cleanup(receiver.Close)
 	host := strings.TrimPrefix(receiver.URL, "https://")
 	b := &bench{T: t, hook: receiver.URL}
+	vectors := httptest.NewServer(&vectorserver.Server{})
+	t.Cleanup(vectors.Close)
+	t.Setenv("AWS_ENDPOINT_URL_S3VECTORS", vectors.URL)
 	account := awstest.Config(t)
 	db, queues := dynamodb.NewFromConfig(account), sqs.NewFromConfig(account)
 	run := awstest.Queue(t, queues)
@@ -65,6 +77,7 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 		"CORE_TABLE=" + awstest.Table(t, db), "FEED_TABLE=" + awstest.Table(t, db),
 		"BUCKET=" + awstest.Bucket(t, awstest.S3(t)), "RUN_QUEUE_URL=" + run,
 		"WEBHOOK_QUEUE_URL=" + awstest.Queue(t, queues), "JOB_QUEUE_URL=" + awstest.Queue(t, queues),
+		"INGEST_QUEUE_URL=" + awstest.Queue(t, queues), "VECTOR_BUCKET=vectors",
 		"PAUSE_MACHINE_ARN=" + awstest.StateMachine(t, sfn.NewFromConfig(account), sfntimer.Definition(run)),
 		"CACHE_LIFE=5m",
 		"SEALING_KEY=" + awstest.Key(t, kms.NewFromConfig(account)),
@@ -77,7 +90,13 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	p, err := cloud.New(t.Context(), account, read, resources, slog.New(slog.DiscardHandler), io.Discard)
 	require.NoError(t, err)
 	b.Platform = p
-	handler, err := edge.New(p, 0)
+	_, err = s3vectors.NewFromConfig(b.direct).CreateVectorBucket(t.Context(),
+		&s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String("vectors")})
+	require.NoError(t, err)
+	known, err := search.New(t.Context(), p)
+	require.NoError(t, err)
+	b.ingester = &ingest.Ingester{Knowledge: known, Log: p.Log, Deadline: time.Hour, Extract: extract.Document}
+	handler, err := edge.New(p, 0, func(c *service.Config) { c.Knowledge = known })
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -123,6 +142,18 @@ func (b *bench) run(fields ...string) string {
 	id, _ := b.post("/chat", w.FormDataContentType(), &form, http.StatusAccepted)["run_id"].(string)
 	require.NoError(b, b.worker.Handle(b.Context(), id))
 	return id
+}
+
+// document adds a document and has the ingester take it to its end.
+func (b *bench) document(base, text string) {
+	b.Helper()
+	body, err := json.Marshal(map[string]any{"title": "a", "text": text})
+	require.NoError(b, err)
+	path := "/knowledge-bases/" + base + "/documents"
+	id, _ := b.post(path, "application/json", bytes.NewReader(body), http.StatusCreated)["document_id"].(string)
+	again, err := b.ingester.Handle(b.Context(), id)
+	require.NoError(b, err)
+	require.Zero(b, again)
 }
 
 func (b *bench) ended(id string) record.Run {

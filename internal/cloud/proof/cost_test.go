@@ -95,24 +95,39 @@ type row struct {
 // transition (a wait that ends early has two), a Lambda request.
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
+	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not a million of them), a query (what it reads of a
+	// large index comes on top), any other call.
+	priceObject, priceGet, priceVectors, priceQuery, priceIndex = 5.0, 0.40, 0.20, 2.50, 55.0
 )
 
-// listed compares the table in infra/README.md with the counts.
+// listed compares the table of runs in infra/README.md with the counts.
 func listed(t *testing.T, rows []row) {
 	var s strings.Builder
 	s.WriteString("\n| run | writes | sends | timer calls | reads | write units | USD a million " +
 		"|\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		dollars := float64(r.Units)*priceUnit + float64(r.Reads)*priceRead + float64(3*r.Sends)*priceRequest +
-			float64(r.Sends+1)*priceInvoke
-		if r.Timers > 0 {
-			dollars += 2 * priceTransition
-		}
 		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %.2f |\n", r.name, r.Writes, r.Sends, r.Timers, r.Reads,
-			r.Units, dollars)
+			r.Units, r.dollars())
 	}
-	const file, begin, end = "../../../infra/README.md", "<!-- cost:begin, rewritten by make " +
-		"cost -->\n", "\n<!-- cost:end -->"
+	matches(t, "cost", s.String())
+}
+
+// dollars is the price of a million.
+func (b bill) dollars() float64 {
+	d := float64(b.Units)*priceUnit + float64(b.Reads)*priceRead + float64(3*b.Sends)*priceRequest +
+		float64(b.Sends+1)*priceInvoke
+	if b.Timers > 0 {
+		d += 2 * priceTransition
+	}
+	return d + float64(b.ObjectsPut)*priceObject + float64(b.ObjectsRead)*priceGet +
+		float64(b.VectorBytes)/(1<<30)*priceVectors*1e6 + float64(b.VectorQueries)*priceQuery +
+		float64(b.VectorCalls)*priceIndex
+}
+
+// matches compares a table between its marks in infra/README.md with what it should be, or rewrites it.
+func matches(t *testing.T, name, table string) {
+	const file = "../../../infra/README.md"
+	begin, end := "<!-- "+name+":begin, rewritten by make cost -->\n", "\n<!-- "+name+":end -->"
 	readme, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(readme), begin)
@@ -120,8 +135,52 @@ func listed(t *testing.T, rows []row) {
 	there, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
 	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(before+begin+s.String()+end+after), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+table+end+after), 0o600))
 		return
 	}
-	assert.Equal(t, s.String(), there, "run make cost if this is meant")
+	assert.Equal(t, table, there, "run make cost if this is meant")
+}
+
+// What a document costs until it is found, and a search.
+func TestTheCostOfKnowledgeIsListed(t *testing.T) {
+	meter := newMeter()
+	b := open(t, meter.into)
+	base, _ := b.post("/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`),
+		http.StatusCreated)["knowledge_base_id"].(string)
+	b.document(base, "the first makes the index")
+	meter.take()
+	var rows []row
+	const page = 400 // words
+	for _, pages := range []int{1, 100} {
+		b.document(base, prose(pages*page))
+		rows = append(rows, row{fmt.Sprintf("a document of %d words, until it is found", pages*page), meter.take()})
+	}
+	search := func() bill {
+		b.post("/search", "application/json", strings.NewReader(`{"query":"word17 and word300"}`), http.StatusOK)
+		return meter.take()
+	}
+	rows = append(rows, row{"a search, the first of a process, or after five minutes", search()},
+		row{"a search", search()})
+	assert.LessOrEqual(t, rows[len(rows)-1].VectorQueries, 3, "by vectors, and by words")
+
+	var s strings.Builder
+	s.WriteString("\n| what | writes | reads | sends | write units | objects put | objects read | KB of vectors put " +
+		"| queries of the index | its other calls | USD a million |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes, r.Reads, r.Sends,
+			r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000, r.VectorQueries, r.VectorCalls, r.dollars())
+	}
+	matches(t, "knowledge", s.String())
+}
+
+// prose is a text of so many words, of a vocabulary of 500.
+func prose(words int) string {
+	var b strings.Builder
+	for i := range words {
+		fmt.Fprintf(&b, "word%d ", i*7919%500)
+		if i%12 == 11 {
+			b.WriteString("end.\n\n")
+		}
+	}
+	return b.String()
 }

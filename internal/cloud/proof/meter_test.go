@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+	vectors "github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 	"github.com/aws/smithy-go/middleware"
 
 	"agentplatform/internal/table/dynamotable"
@@ -23,6 +25,7 @@ type meter struct {
 	mu     sync.Mutex
 	calls  map[string]int
 	units  int
+	bytes  int // of vectors with their metadata, as they are put
 	stored map[string]map[string]types.AttributeValue
 }
 
@@ -50,6 +53,10 @@ func (m *meter) count(operation string, parameters any, err error) {
 	m.calls[operation]++
 	done := err == nil
 	switch p := parameters.(type) {
+	case *s3vectors.PutVectorsInput:
+		for _, v := range p.Vectors {
+			m.bytes += vectorBytes(v)
+		}
 	case *dynamodb.PutItemInput:
 		m.units += m.put(p.TableName, p.Item, done)
 	case *dynamodb.DeleteItemInput:
@@ -66,6 +73,16 @@ func (m *meter) count(operation string, parameters any, err error) {
 			}
 		}
 	}
+}
+
+// vectorBytes is what a vector counts as: its numbers, its metadata and its key.
+func vectorBytes(v vectors.PutInputVector) int {
+	metadata, err := v.Metadata.MarshalSmithyDocument()
+	if err != nil {
+		panic(err) // it was just sent
+	}
+	numbers := 4 * len(v.Data.(*vectors.VectorDataMemberFloat32).Value)
+	return numbers + len(metadata) + len(aws.ToString(v.Key))
 }
 
 func (m *meter) put(table *string, item map[string]types.AttributeValue, done bool) int {
@@ -154,7 +171,12 @@ func size(a types.AttributeValue) int {
 }
 
 // bill is what was counted since the previous bill.
-type bill struct{ Writes, Reads, Sends, Timers, Units int }
+type bill struct {
+	Writes, Reads, Sends, Timers, Units int // of table, queue and timer
+
+	ObjectsPut, ObjectsRead                 int
+	VectorBytes, VectorQueries, VectorCalls int // what is put, asked, and other calls of the index
+}
 
 func (m *meter) take() bill {
 	m.mu.Lock()
@@ -162,10 +184,19 @@ func (m *meter) take() bill {
 	var b bill
 	for operation, n := range m.calls {
 		switch operation {
-		case "PutItem", "DeleteItem", "TransactWriteItems", "PutObject", "DeleteObject":
+		case "PutItem", "DeleteItem", "TransactWriteItems":
 			b.Writes += n
-		case "GetItem", "BatchGetItem", "Query", "GetObject", "HeadObject":
+		case "GetItem", "BatchGetItem", "Query":
 			b.Reads += n
+		case "PutObject":
+			b.ObjectsPut += n
+		case "GetObject", "HeadObject":
+			b.ObjectsRead += n
+		case "PutVectors": // by bytes
+		case "QueryVectors":
+			b.VectorQueries += n
+		case "GetIndex", "CreateIndex", "ListVectors", "GetVectors", "GetVectorBucket":
+			b.VectorCalls += n
 		case "SendMessage":
 			b.Sends += n
 		case "StartExecution", "StopExecution":
@@ -174,7 +205,7 @@ func (m *meter) take() bill {
 			panic("proof: a call that has no price yet: " + operation)
 		}
 	}
-	b.Units = m.units
-	m.calls, m.units = map[string]int{}, 0
+	b.Units, b.VectorBytes = m.units, m.bytes
+	m.calls, m.units, m.bytes = map[string]int{}, 0, 0
 	return b
 }

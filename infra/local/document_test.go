@@ -1,0 +1,265 @@
+//go:build integration
+
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/awstest"
+)
+
+// What only a deployment has of documents: bytes that no function carries, functions that end, an index that is another
+// service.
+
+func (w world) post(t testing.TB, path string, body any) reply {
+	t.Helper()
+	b, err := json.Marshal(body)
+	require.NoError(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+path, bytes.NewReader(b))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	return w.do(t, r)
+}
+
+type fields = map[string]any
+
+// base makes a knowledge base and returns its path.
+func (w world) base(t testing.TB, body fields) string {
+	t.Helper()
+	body["name"] = "base"
+	a := w.post(t, "/knowledge-bases", body)
+	require.Equal(t, http.StatusCreated, a.status, a.raw)
+	return "/knowledge-bases/" + a.text("knowledge_base_id")
+}
+
+// document adds a document and returns its path.
+func (w world) document(t testing.TB, base string, body fields) string {
+	t.Helper()
+	a := w.post(t, base+"/documents", body)
+	require.Equal(t, http.StatusCreated, a.status, a.raw)
+	return base + "/documents/" + a.text("document_id")
+}
+
+// ready waits until a document is found.
+func (w world) ready(t testing.TB, document string) reply {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; {
+		a := w.get(t, document+"?wait_ms=5000")
+		if a.text("status") == "ready" {
+			return a
+		}
+		require.NotEqual(t, "failed", a.text("status"), a.raw)
+		require.True(t, time.Now().Before(end), a.raw)
+	}
+}
+
+// hits searches and returns how many chunks are found.
+func (w world) hits(t testing.TB, query string) int {
+	t.Helper()
+	a := w.post(t, "/search", fields{"query": query})
+	require.Equal(t, http.StatusOK, a.status, a.raw)
+	hits, _ := a.body["hits"].([]any)
+	return len(hits)
+}
+
+// announced sends a file straight to the bucket and returns its id.
+func (w world) announced(t testing.TB, about fields, content string) string {
+	t.Helper()
+	about["size"] = len(content)
+	a := w.post(t, "/files", about)
+	require.Equal(t, http.StatusCreated, a.status, a.raw)
+	up, _ := a.body["upload"].(map[string]any)
+	address, _ := up["url"].(string)
+	require.Contains(t, address, "X-Amz-Signature")
+	assert.Equal(t, http.StatusNotFound, w.get(t, "/files/"+a.text("file_id")).status, "it is not here yet")
+	send, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(content))
+	require.NoError(t, err)
+	headers, _ := up["headers"].(map[string]any)
+	for name, value := range headers {
+		text, _ := value.(string)
+		send.Header.Set(name, text)
+	}
+	sent, err := http.DefaultClient.Do(send)
+	require.NoError(t, err)
+	require.NoError(t, sent.Body.Close())
+	require.Equal(t, http.StatusOK, sent.StatusCode)
+	return a.text("file_id")
+}
+
+// redirected asks for bytes that the answer says to get from the bucket, and gets them there. Both have the same host
+// name here, so the client would send the API key along; it is left out by hand.
+func (w world) redirected(t testing.TB, path string) (content string, header http.Header) {
+	t.Helper()
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+path, nil)
+	require.NoError(t, err)
+	ask.Header.Set("Authorization", "Bearer "+w.Key)
+	staying := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	there, err := staying.Do(ask)
+	require.NoError(t, err)
+	require.NoError(t, there.Body.Close())
+	require.Equal(t, http.StatusTemporaryRedirect, there.StatusCode)
+	got, err := http.Get(there.Header.Get("Location")) //nolint:noctx // a test
+	require.NoError(t, err)
+	defer func() { _ = got.Body.Close() }()
+	raw, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return string(raw), got.Header
+}
+
+func aLargeDocumentComesAndGoesByTheBucket(t *testing.T, w world) {
+	content := strings.Repeat("0123456789abcdef swordfish\n", 170_000) // 4.4 MiB, more than a function takes
+	file := w.announced(t, fields{"name": "large.txt", "content_type": "text/plain", "purpose": "document"}, content)
+	base := w.base(t, fields{"chunking": fields{"size": 1000, "overlap": 0}})
+	document := w.document(t, base, fields{"file_id": file})
+	assert.EqualValues(t, len(content), w.ready(t, document).body["size"])
+	assert.NotZero(t, w.hits(t, "swordfish"))
+	came, header := w.redirected(t, document+"/content")
+	assert.Equal(t, content, came)
+	assert.Equal(t, `attachment; filename=large.txt`, header.Get("Content-Disposition"))
+	text, header := w.redirected(t, document+"/text")
+	assert.Equal(t, strings.TrimSpace(content), strings.TrimSpace(text))
+	assert.Equal(t, "text/plain; charset=utf-8", header.Get("Content-Type"))
+}
+
+// embedder is an embedding model that takes a while for a request, and counts those that it has answered.
+type embedder struct {
+	takes    time.Duration
+	answered atomic.Int64
+	asked    chan struct{} // gets a value with the first request
+}
+
+func newEmbedder(t testing.TB, takes time.Duration) (*embedder, map[string]string) {
+	t.Helper()
+	e := &embedder{takes: takes, asked: make(chan struct{}, 1)}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	return e, map[string]string{"OPENAI_BASE_URL": server.URL + "/v1", "EMBEDDING_MODELS": "openai/slow"}
+}
+
+func (e *embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q struct{ Input []string }
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if len(q.Input) > 1 { // chunks; else it is asked for its dimensions
+		select {
+		case e.asked <- struct{}{}:
+		default:
+		}
+		select {
+		case <-time.After(e.takes):
+			e.answered.Add(1)
+		case <-r.Context().Done():
+			return
+		}
+	}
+	vectors := []any{}
+	for n := range q.Input {
+		vector := make([]float64, 64)
+		vector[n%64] = 1
+		vectors = append(vectors, fields{"index": n, "embedding": vector})
+	}
+	_ = json.NewEncoder(w).Encode(fields{"data": vectors, "usage": fields{"prompt_tokens": len(q.Input)}})
+}
+
+// words is a text of so many different words.
+func words(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "word%d ", i)
+	}
+	return b.String()
+}
+
+// TestAnIngestionGoesOnWithAnotherFunction: after a crash, and where a function's time ends. What is recorded is not
+// asked for again.
+func TestAnIngestionGoesOnWithAnotherFunction(t *testing.T) {
+	t.Parallel()
+	model, settings := newEmbedder(t, 700*time.Millisecond)
+	settings["HAND_OVER_AFTER"] = "4s"
+	w := start(t, settings)
+	const pieces = 8
+	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
+	t.Run("ALongIngestionIsHandedOver", func(t *testing.T) {
+		a := w.ready(t, w.document(t, base, fields{"text": words(pieces * 64 * 50)}))
+		assert.EqualValues(t, 1, a.body["attempts"], "to be handed over is no failure")
+		assert.LessOrEqual(t, model.answered.Load(), int64(pieces+3), "one for each hand-over beside the pieces")
+		assert.NotZero(t, w.hits(t, "word31"))
+	})
+	t.Run("TheDocumentOfAKilledFunction", func(t *testing.T) {
+		for len(model.asked) > 0 {
+			<-model.asked
+		}
+		document := w.document(t, base, fields{"text": "marlin " + words(4*64*50)})
+		select {
+		case <-model.asked:
+		case <-time.After(time.Minute):
+			t.Fatal("nobody ingests")
+		}
+		killed := w.processes(t, "IngestFunctionName")
+		require.NotEmpty(t, killed)
+		for _, pid := range killed {
+			kill(t, pid)
+		}
+		w.ready(t, document)
+		assert.NotZero(t, w.hits(t, "marlin"))
+	})
+}
+
+// anIndexThatWasReplacedIsRestored gives the functions another vector bucket.
+func anIndexThatWasReplacedIsRestored(t *testing.T, w world, operate func(...string) string) {
+	base := w.base(t, fields{})
+	w.ready(t, w.document(t, base, fields{"text": "swordfish"}))
+	require.Equal(t, 1, w.hits(t, "swordfish"))
+
+	other := w.outputs["VectorBucket"] + "-2"
+	w.vectorBucket(t, w.vectors, other)
+	functions := lambda.NewFromConfig(w.account)
+	for _, name := range []string{"ApiFunctionName", "JobFunctionName"} {
+		at := aws.String(w.outputs[name])
+		has, err := functions.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: at})
+		require.NoError(t, err)
+		has.Environment.Variables["VECTOR_BUCKET"] = other
+		_, err = functions.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{
+			FunctionName: at, Environment: &types.Environment{Variables: has.Environment.Variables},
+		})
+		require.NoError(t, err)
+		require.NoError(t, lambda.NewFunctionUpdatedV2Waiter(functions).Wait(awstest.Cleaning(),
+			&lambda.GetFunctionInput{FunctionName: at}, time.Minute))
+	}
+	state := func() string {
+		index, _ := w.get(t, base).body["index"].(map[string]any)
+		text, _ := index["state"].(string)
+		return text
+	}
+	require.Eventually(t, func() bool { return state() == "rebuilding" }, time.Minute, 100*time.Millisecond)
+	assert.Contains(t, operate("restore-index", other), "say -do")
+	assert.Contains(t, operate("-do", "restore-index", other), "will be put into it")
+	require.Eventually(t, func() bool { return state() == "ready" }, 2*time.Minute, 200*time.Millisecond)
+	assert.Equal(t, 1, w.hits(t, "swordfish"))
+}
+
+// kill ends a process, which may have ended.
+func kill(t testing.TB, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		require.ErrorIs(t, err, syscall.ESRCH)
+	}
+}
