@@ -39,6 +39,14 @@ type old struct {
 
 func (o old) ask(method, path, contentType, body string, want int) (v map[string]any) {
 	o.Helper()
+	_ = json.Unmarshal(o.raw(method, path, contentType, body, want), &v)
+	return v
+}
+
+func (o old) read(path string) string { return string(o.raw(http.MethodGet, path, "", "", 200)) }
+
+func (o old) raw(method, path, contentType, body string, want int) []byte {
+	o.Helper()
 	r, err := http.NewRequestWithContext(o.Context(), method, o.url+path, strings.NewReader(body))
 	require.NoError(o, err)
 	r.Header.Set("Authorization", "Bearer "+o.key)
@@ -49,8 +57,7 @@ func (o old) ask(method, path, contentType, body string, want int) (v map[string
 	raw, err := io.ReadAll(response.Body)
 	require.NoError(o, err)
 	require.Equal(o, want, response.StatusCode, string(raw))
-	_ = json.Unmarshal(raw, &v)
-	return v
+	return raw
 }
 
 func (o old) send(path string, body map[string]any, want int) map[string]any {
@@ -118,13 +125,44 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 				return len(list) == 4 && list[3].(map[string]any)["content"] == "You said: next" &&
 					list[2].(map[string]any)["run_id"] == parked
 			}, 20*time.Second, 20*time.Millisecond)
+
+			knowledge(o)
 			stop()
 		})
 	}
 }
 
-// write writes a store of this version: a finished chat, with an idempotency key, and a paused one, with a parked
-// message.
+// knowledge checks that a document, in a store that has one, is found, is read back, and is indexed anew from the text
+// that was extracted from it.
+func knowledge(o old) {
+	bases := o.ask(http.MethodGet, "/knowledge-bases", "", "", 200)["knowledge_bases"].([]any)
+	if len(bases) == 0 {
+		return
+	}
+	base := "/knowledge-bases/" + bases[0].(map[string]any)["knowledge_base_id"].(string)
+	id := o.ask(http.MethodGet, base+"/documents", "", "", 200)["documents"].([]any)[0].(map[string]any)["document_id"]
+	good := func() {
+		o.Helper()
+		hits := o.send("/search", map[string]any{"query": "swordfish"}, 200)["hits"].([]any)
+		require.Len(o, hits, 1)
+		assert.Contains(o, hits[0].(map[string]any)["text"], "swordfish")
+		for _, what := range []string{"/content", "/text"} {
+			assert.Equal(o, document, o.read(base+"/documents/"+id.(string)+what))
+		}
+	}
+	good()
+	o.ask(http.MethodPatch, base, "application/json", `{"chunking":{"size":50,"overlap":5}}`, 200)
+	require.Eventually(o, func() bool {
+		index := o.ask(http.MethodGet, base, "", "", 200)["index"].(map[string]any)
+		return index["state"] == "ready" && index["settings"].(map[string]any)["chunking"].(map[string]any)["size"] == 50.0
+	}, 20*time.Second, 20*time.Millisecond)
+	good()
+}
+
+const document = "The word is swordfish, and the lamp is of brass."
+
+// write writes a store of this version: a finished chat, with an idempotency key, a paused one, with a parked message,
+// and a knowledge base with a document.
 func write(t *testing.T) {
 	dir := t.TempDir()
 	o, stop := open(t, dir)
@@ -133,6 +171,12 @@ func write(t *testing.T) {
 	run := o.chat(202, "agent_id", agent, "message", "/ask Which?", "chat_id", "paused")["run_id"].(string)
 	o.send("/runs/"+run+"/followups", map[string]any{"message": "next"}, 202)
 	o.send("/groups", map[string]any{"name": "g", "budget": map[string]any{"period": "month", "max_runs": 1000}}, 201)
+	base := o.send("/knowledge-bases", map[string]any{"name": "b"}, 201)["knowledge_base_id"].(string)
+	path := "/knowledge-bases/" + base + "/documents"
+	path += "/" + o.send(path, map[string]any{"text": document}, 201)["document_id"].(string)
+	require.Eventually(t, func() bool {
+		return o.ask(http.MethodGet, path+"?wait_ms=1000", "", "", 200)["status"] == "ready"
+	}, 20*time.Second, 20*time.Millisecond)
 	stop()
 	require.NoError(t, os.MkdirAll(stores, 0o755))
 	f, err := os.Create(stores + *store + ".tar.gz")
