@@ -34,17 +34,39 @@ type Store interface {
 	DeleteAll(ctx context.Context, below string) error
 }
 
-// Direct is implemented by stores to which clients can upload, and from which they can download, without this service
-// in between. Besides the errors named below, each method may return an error of the underlying store.
+// Direct is implemented besides [Store] by stores to which clients can upload, and from which they can download, without
+// this service in between. Besides the errors named below, each method may return an error of the underlying store.
 type Direct interface {
 	// PresignPut makes a PUT request that stores a value of exactly this size and content type, once, within life.
 	// Its headers must be sent unchanged.
 	PresignPut(ctx context.Context, key, contentType string, size int64,
 		life time.Duration) (url string, headers map[string]string, err error)
-	// PresignGet makes a URL from which a value can be downloaded within life, with the given response headers.
+	// PresignGet makes a URL from which a value can be downloaded within life, with the given response headers; an
+	// empty disposition is none.
 	PresignGet(ctx context.Context, key, disposition, contentType string, life time.Duration) (url string, err error)
 	// Size returns the size of a value in bytes. The error is [ErrMissing] if there is none.
 	Size(ctx context.Context, key string) (int64, error)
+}
+
+// openLife is how long the address of [Open] is good: the client follows it at once.
+const openLife = 5 * time.Minute
+
+// Content is a value as a client gets it: the address at which it reads the bytes itself, or the bytes.
+type Content struct {
+	URL   string
+	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller
+}
+
+// Open opens a value for a client who may read it: by an address where the store is [Direct], whose answer has this
+// disposition (empty: none) and content type. The error is [ErrMissing], of a value without an address, or one of the
+// store.
+func Open(ctx context.Context, s Store, key, disposition, contentType string) (Content, error) {
+	if direct, is := s.(Direct); is {
+		url, err := direct.PresignGet(ctx, key, disposition, contentType, openLife)
+		return Content{URL: url}, err
+	}
+	r, err := s.Get(ctx, key)
+	return Content{Bytes: r}, err
 }
 
 // PutBytes stores a value that is in memory. The error is one of the store.

@@ -25,7 +25,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/s3blob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/logline"
@@ -53,7 +52,6 @@ type Platform struct {
 	Log      *slog.Logger
 	Host     host.Host
 	Store    *record.Store
-	Direct   blob.Direct  // the bucket, as clients reach it
 	Known    record.Known // cached reads, some seconds old at most
 	Tenants  *tenant.Tenants
 	Executor *transition.Executor
@@ -171,7 +169,7 @@ func New(
 	p := &Platform{
 		Sealer: sealer, Models: models, Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine,
 			Sealer: sealer}, secrets: secretsmanager.NewFromConfig(account),
-		Account: account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Direct: blobs, Known: known,
+		Account: account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known,
 		Metrics: NewMetrics(out, c.Stage, machine.Now),
 		Tenants: tenant.New(store, known, machine, tenant.Defaults{
 			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,

@@ -26,18 +26,19 @@ const (
 	MaxDocument = 50 << 20
 )
 
-// How long presigned addresses are valid for clients that send and read bytes directly.
-const (
-	sendLife = time.Hour
-	readLife = 5 * time.Minute
-)
+// sendLife is how long a presigned address is valid for a client that sends bytes directly.
+const sendLife = time.Hour
 
 // Files is the use case.
 type Files struct {
 	Store *record.Store
-	// Direct presigns addresses of the blob store for clients; nil where clients cannot reach it.
-	Direct blob.Direct
-	Log    *slog.Logger
+	Log   *slog.Logger
+}
+
+// direct is the blob store where clients can reach it.
+func (s *Files) direct() (d blob.Direct, is bool) {
+	d, is = s.Store.Blobs().(blob.Direct)
+	return d, is
 }
 
 // New describes a file before its bytes come.
@@ -71,12 +72,13 @@ func (s *Files) newFile(n New) record.File {
 // errors are failures of the store and of presigning.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
 	f := s.newFile(n)
-	if s.Direct == nil || n.Size == 0 {
+	direct, is := s.direct()
+	if !is || n.Size == 0 {
 		_, err := record.Create(ctx, s.Store, f, f.ID)
 		return f, nil, err
 	}
 	f.Size, f.Blob, f.OpenUntil = n.Size, f.DirectBlob(), f.CreatedAt.Add(sendLife)
-	url, headers, err := s.Direct.PresignPut(ctx, f.Blob, f.ContentType, f.Size, sendLife)
+	url, headers, err := direct.PresignPut(ctx, f.Blob, f.ContentType, f.Size, sendLife)
 	if err != nil {
 		return f, nil, err
 	}
@@ -132,10 +134,11 @@ func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, byt
 func (s *Files) File(ctx context.Context, scope record.Scope, id string) (record.File, error) {
 	e, err := s.Store.File(ctx, scope, id)
 	f := e.Value
-	if err != nil || s.Direct == nil || f.Uploaded || f.Blob == "" {
+	direct, is := s.direct()
+	if err != nil || !is || f.Uploaded || f.Blob == "" {
 		return f, err
 	}
-	n, err := s.Direct.Size(ctx, f.Blob)
+	n, err := direct.Size(ctx, f.Blob)
 	if errors.Is(err, blob.ErrMissing) {
 		return f, nil
 	}
@@ -185,27 +188,18 @@ func (s *Files) Attach(
 	return refs, nil
 }
 
-// Content is a file's bytes, or the address at which a client reads them directly.
-type Content struct {
-	URL   string
-	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller
-}
-
-// Open opens the bytes of a file for a client. disposition is the Content-Disposition of the answer of a presigned
-// address. It returns a problem of kind NotFound when there are no bytes, or what presigning or the blob store returns.
-func (s *Files) Open(ctx context.Context, scope record.Scope, f record.File, disposition string) (Content, error) {
+// Open opens the bytes of a file for a client that may read it. disposition is the Content-Disposition of the answer of
+// a presigned address. It returns a problem of kind NotFound when there are no bytes, or what presigning or the blob
+// store returns.
+func (s *Files) Open(ctx context.Context, f record.File, disposition string) (blob.Content, error) {
 	if !f.Uploaded {
-		return Content{}, problem.Missing("the content of file " + f.ID)
+		return blob.Content{}, problem.Missing("the content of file " + f.ID)
 	}
-	if s.Direct != nil {
-		url, err := s.Direct.PresignGet(ctx, f.BlobPrefix(), disposition, f.ContentType, readLife)
-		return Content{URL: url}, err
-	}
-	body, err := s.Store.OpenFile(ctx, scope, f.ID)
+	content, err := blob.Open(ctx, s.Store.Blobs(), f.BlobPrefix(), disposition, f.ContentType)
 	if errors.Is(err, blob.ErrMissing) {
 		err = problem.Missing("the content of file " + f.ID)
 	}
-	return Content{Bytes: body}, err
+	return content, err
 }
 
 // Drop deletes files that no run holds, at once. A failure is logged, and the file is deleted a day after its creation.

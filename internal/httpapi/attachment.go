@@ -4,16 +4,44 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
-// SendBytes answers with bytes of others, as a file that a browser saves and does not interpret. A client that goes
-// away meanwhile is no error.
-func SendBytes(w http.ResponseWriter, contentType, disposition string, size int64, bytes io.Reader) error {
+// Content is bytes of others, or where they are.
+type Content struct {
+	URL         string        // an address at which the client reads them itself; empty: they are Bytes
+	Bytes       io.ReadCloser // Send closes it
+	Size        int64         // of Bytes
+	Type        string
+	Disposition string // attachment: a browser saves it as a file; empty: none
+}
+
+// Send answers with a redirect to the address, or with the bytes, which a browser does not interpret as anything but
+// what they are said to be. A client that goes away meanwhile is no error.
+func (c Content) Send(w http.ResponseWriter, r *http.Request) error {
+	if c.URL != "" { // a function's answer is small, and its gateway garbles what is no text
+		http.Redirect(w, r, c.URL, http.StatusTemporaryRedirect)
+		return nil
+	}
+	defer func() { _ = c.Bytes.Close() }()
 	header := w.Header()
-	header.Set("Content-Type", contentType)
-	header.Set("Content-Length", strconv.FormatInt(size, 10))
-	header.Set("Content-Disposition", disposition)
+	header.Set("Content-Type", c.Type)
+	header.Set("Content-Length", strconv.FormatInt(c.Size, 10))
+	if c.Disposition != "" {
+		header.Set("Content-Disposition", c.Disposition)
+	}
 	header.Set("X-Content-Type-Options", "nosniff")
-	_, err := io.Copy(w, bytes)
+	_, err := io.Copy(w, c.Bytes)
 	return IgnoreGone(err)
+}
+
+// Elsewhere is the redirect of [Content.Send] as the document has it.
+func Elsewhere() *huma.Response {
+	return &huma.Response{
+		Description: "The same at an address that is good for some minutes: it is read without the Authorization of this API",
+		Headers: map[string]*huma.Param{
+			"Location": {Required: true, Schema: &huma.Schema{Type: "string", Format: "uri"}},
+		},
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"time"
 
 	"agentplatform/internal/blob"
@@ -15,24 +14,31 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// Content opens the bytes that came in; the caller closes them. It returns a problem of kind NotFound, also for bytes
-// that have not been fetched yet, or Forbidden.
+// Content opens the bytes that came in. disposition says what the answer of a presigned address has as
+// Content-Disposition. It returns a problem of kind NotFound, also for bytes that have not been fetched yet, or
+// Forbidden.
 func (k *Knowledge) Content(
-	ctx context.Context, p tenant.Principal, base, id string,
-) (catalog.Document, io.ReadCloser, error) {
+	ctx context.Context, p tenant.Principal, base, id string, disposition func(catalog.Document) string,
+) (catalog.Document, blob.Content, error) {
 	e, err := k.Document(ctx, p, base, id)
 	d := e.Value
-	if err == nil && d.Bytes == "" {
-		err = problem.Missing("the content of document " + id)
-	}
 	if err != nil {
-		return d, nil, err
+		return d, blob.Content{}, err
 	}
-	body, err := k.Store.Blobs().Get(ctx, d.Bytes)
+	content, err := k.open(ctx, "the content of document "+id, d.Bytes, disposition(d), d.ContentType)
+	return d, content, err
+}
+
+// open opens a blob of a document for a client, who may read the document; what is not there has no key.
+func (k *Knowledge) open(ctx context.Context, what, key, disposition, contentType string) (blob.Content, error) {
+	if key == "" {
+		return blob.Content{}, problem.Missing(what)
+	}
+	content, err := blob.Open(ctx, k.Store.Blobs(), key, disposition, contentType)
 	if errors.Is(err, blob.ErrMissing) {
-		err = problem.Missing("the content of document " + id)
+		err = problem.Missing(what)
 	}
-	return d, body, err
+	return content, err
 }
 
 // shownBuild is what clients are shown of a document: what search finds, or what the first ingestion has made so far.

@@ -117,9 +117,11 @@ func (s *Store) PresignPut(ctx context.Context, key, contentType string, size in
 // PresignGet implements [blob.Direct]. The error is one of signing.
 func (s *Store) PresignGet(ctx context.Context, key, disposition, contentType string,
 	life time.Duration) (string, error) {
-	signed, err := s.sign.PresignGetObject(ctx, &s3.GetObjectInput{
-		Bucket: &s.bucket, Key: &key, ResponseContentDisposition: &disposition, ResponseContentType: &contentType,
-	}, s3.WithPresignExpires(life))
+	in := &s3.GetObjectInput{Bucket: &s.bucket, Key: &key, ResponseContentType: &contentType}
+	if disposition != "" {
+		in.ResponseContentDisposition = &disposition
+	}
+	signed, err := s.sign.PresignGetObject(ctx, in, s3.WithPresignExpires(life))
 	if err != nil {
 		return "", err
 	}

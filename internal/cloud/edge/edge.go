@@ -38,7 +38,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 			Streams: s.Streams, KeyStreams: s.KeyStreams, PublicURL: s.PublicURL,
 		},
 		Intake: &intake.Intake{Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
-		Files:  &files.Files{Store: p.Store, Direct: p.Direct, Log: p.Log},
+		Files:  &files.Files{Store: p.Store, Log: p.Log},
 		Webhooks: &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
 			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,

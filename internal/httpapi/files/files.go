@@ -109,6 +109,7 @@ func described(s *httpapi.Server) []huma.Operation {
 			Description: "Needs level `read`.",
 			Responses: map[string]*huma.Response{
 				"200": {Description: "The bytes, or the description", Content: read},
+				"307": httpapi.Elsewhere(),
 			},
 		},
 	}
@@ -278,16 +279,13 @@ func (h *handlers) readFile(w http.ResponseWriter, r *http.Request, c *httpapi.C
 		return httpapi.WriteJSON(w, http.StatusOK, viewFile(f))
 	}
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": f.Name})
-	content, err := h.files.Open(r.Context(), p.Scope(), f, disposition)
+	content, err := h.files.Open(r.Context(), f, disposition)
 	if err != nil {
 		return err
 	}
-	if content.URL != "" { // a function's answer is small, and its gateway garbles what is no text
-		http.Redirect(w, r, content.URL, http.StatusTemporaryRedirect)
-		return nil
-	}
-	defer func() { _ = content.Bytes.Close() }()
-	return httpapi.SendBytes(w, f.ContentType, disposition, f.Size, content.Bytes)
+	return httpapi.Content{
+		URL: content.URL, Bytes: content.Bytes, Size: f.Size, Type: f.ContentType, Disposition: disposition,
+	}.Send(w, r)
 }
 
 func readJSON(r *http.Request, into any) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/blob"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 )
@@ -40,6 +41,26 @@ func TestAFileIsAnnouncedSentAndRead(t *testing.T) {
 	assert.Equal(t, `attachment; filename="a b.txt"`, w.Header().Get("Content-Disposition"))
 	assert.Equal(t, "10", w.Header().Get("Content-Length"))
 	assert.Contains(t, do(e, "GET", "/files/"+made.FileID, "application/json", "").Body.String(), `"size":10`)
+}
+
+// Where clients reach the blob store, they send and read the bytes there, once the reader's right is checked.
+func TestAFileIsSentAndReadDirectly(t *testing.T) {
+	var bucket httpapitest.Bucket
+	e := httpapitest.Over(t, &bucket)
+	w := e.Send("POST", "/files", `{"name":"a b.txt","content_type":"text/plain","size":10}`)
+	require.Equal(t, http.StatusCreated, w.Code, w.Body)
+	var made struct {
+		FileID string `json:"file_id"`
+		Upload struct{ URL string }
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &made))
+	assert.Equal(t, http.StatusNotFound, do(e, "GET", "/files/"+made.FileID, "", "").Code, "nothing has been sent")
+	key := strings.TrimPrefix(made.Upload.URL, "https://bucket.test/")
+	require.NoError(t, blob.PutBytes(t.Context(), &bucket, key, []byte("some bytes")))
+	bytes, kind, disposition := bucket.Follow(t, do(e, "GET", "/files/"+made.FileID, "", ""))
+	assert.Equal(t, []string{"some bytes", "text/plain", `attachment; filename="a b.txt"`},
+		[]string{bytes, kind, disposition})
+	assert.Contains(t, do(e, "GET", "/files/"+made.FileID, "application/json", "").Body.String(), `"uploaded":true`)
 }
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/embedding"
@@ -66,9 +68,15 @@ type API struct {
 // New makes the API, with the changes of its configuration that a test needs.
 func New(t testing.TB, change ...func(*service.Config)) API {
 	t.Helper()
+	return Over(t, &memblob.Store{}, change...)
+}
+
+// Over is New over a blob store of the test.
+func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
+	t.Helper()
 	machine := host.System()
 	items := &Table{Table: memtable.New(machine.Now)}
-	store := record.New(items, &memblob.Store{}, machine)
+	store := record.New(items, blobs, machine)
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
 	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
@@ -132,6 +140,50 @@ func Shared(f *testing.F) API {
 	f.Helper()
 	sharedOnce.Do(func() { shared = New(f) })
 	return shared
+}
+
+// Bucket is a blob store in memory that clients reach as if it were a bucket. The zero value is ready.
+type Bucket struct{ memblob.Store }
+
+const bucketURL = "https://bucket.test/"
+
+// PresignPut implements [blob.Direct]. The error is always nil.
+func (*Bucket) PresignPut(
+	_ context.Context, key, contentType string, _ int64, _ time.Duration,
+) (string, map[string]string, error) {
+	return bucketURL + key, map[string]string{"Content-Type": contentType}, nil
+}
+
+// PresignGet implements [blob.Direct]. The error is always nil.
+func (*Bucket) PresignGet(
+	_ context.Context, key, disposition, contentType string, life time.Duration,
+) (string, error) {
+	signed := url.Values{"disposition": {disposition}, "type": {contentType}, "life": {life.String()}}
+	return bucketURL + key + "?" + signed.Encode(), nil
+}
+
+// Size implements [blob.Direct].
+func (b *Bucket) Size(ctx context.Context, key string) (int64, error) {
+	value, err := blob.GetBytes(ctx, b, key)
+	return int64(len(value)), err
+}
+
+// Follow reads what an answer redirects to, which must be an address of the bucket that no cache keeps, and says how
+// the bucket would answer: content type and disposition.
+func (b *Bucket) Follow(t testing.TB, w *httptest.ResponseRecorder) (bytes, contentType, disposition string) {
+	t.Helper()
+	require.Equal(t, http.StatusTemporaryRedirect, w.Code, w.Body)
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	address := w.Header().Get("Location")
+	key, ours := strings.CutPrefix(address, bucketURL)
+	require.True(t, ours, address)
+	key, query, _ := strings.Cut(key, "?")
+	signed, err := url.ParseQuery(query)
+	require.NoError(t, err)
+	require.Equal(t, "5m0s", signed.Get("life"))
+	value, err := blob.GetBytes(t.Context(), b, key)
+	require.NoError(t, err)
+	return string(value), signed.Get("type"), signed.Get("disposition")
 }
 
 // refusing reaches nobody.

@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -107,6 +108,7 @@ func described(s *httpapi.Server) []huma.Operation {
 			Description: "Needs level `read`.",
 			Responses: map[string]*huma.Response{
 				"200": {Description: "The bytes", Content: of("*/*", bytes())},
+				"307": httpapi.Elsewhere(),
 			},
 		},
 		{
@@ -380,17 +382,18 @@ func (h *handlers) content(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
-	d, bytes, err := h.Knowledge.Content(r.Context(), c.Principal, in.ID, in.DocumentID)
+	d, content, err := h.Knowledge.Content(r.Context(), c.Principal, in.ID, in.DocumentID, attached)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bytes.Close() }()
-	name := d.Source.Name
-	if name == "" {
-		name = "document"
-	}
-	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
-	return httpapi.SendBytes(w, d.ContentType, disposition, d.Size, bytes)
+	return httpapi.Content{
+		URL: content.URL, Bytes: content.Bytes, Size: d.Size, Type: d.ContentType, Disposition: attached(d),
+	}.Send(w, r)
+}
+
+// attached is the Content-Disposition of a document's bytes.
+func attached(d catalog.Document) string {
+	return mime.FormatMediaType("attachment", map[string]string{"filename": cmp.Or(d.Source.Name, "document")})
 }
 
 func (h *handlers) text(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,7 +36,7 @@ func world(t *testing.T) httpapitest.API {
 	})
 }
 
-func ask[T any](t *testing.T, e httpapitest.API, status int, method, path, body string) (answer T) {
+func ask[T any](t testing.TB, e httpapitest.API, status int, method, path, body string) (answer T) {
 	t.Helper()
 	w := e.Send(method, path, body)
 	require.Equal(t, status, w.Code, w.Body)
@@ -46,6 +47,16 @@ func ask[T any](t *testing.T, e httpapitest.API, status int, method, path, body 
 }
 
 type object = map[string]any
+
+// idOf is the id of the document that an answer is.
+func idOf(t testing.TB, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var d struct {
+		DocumentID string `json:"document_id"`
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &d))
+	return d.DocumentID
+}
 
 func baseOf(t *testing.T, e httpapitest.API, provider string) string {
 	t.Helper()

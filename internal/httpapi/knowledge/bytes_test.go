@@ -1,0 +1,133 @@
+package knowledge_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/document"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/ingest"
+)
+
+// library is the API with a knowledge base, whose documents are ingested when a test says so.
+type library struct {
+	httpapitest.API
+
+	t         testing.TB
+	ingester  *ingest.Ingester
+	documents string // the path of those of the base
+}
+
+func libraryOver(t *testing.T, blobs blob.Store) library {
+	l := library{t: t, ingester: &ingest.Ingester{
+		Log: slog.New(slog.DiscardHandler), Deadline: time.Hour, Extract: plain,
+	}}
+	l.API = httpapitest.Over(t, blobs, func(c *service.Config) { l.ingester.Knowledge = c.Knowledge })
+	l.documents = "/knowledge-bases/" + baseOf(t, l.API, "builtin") + "/documents"
+	return l
+}
+
+// plain reads plain text.
+func plain(ctx context.Context, _ string, f extract.File) (document.Text, error) {
+	r, err := f.Open(ctx)
+	if err != nil {
+		return document.Text{}, err
+	}
+	b, err := io.ReadAll(r)
+	return document.Text{Body: string(b)}, err
+}
+
+// add adds a document, and returns its id.
+func (l library) add(body string) string {
+	l.t.Helper()
+	w := l.Send("POST", l.documents, body)
+	require.Equal(l.t, http.StatusCreated, w.Code, w.Body)
+	return idOf(l.t, w)
+}
+
+func (l library) ingest(id string) {
+	l.t.Helper()
+	_, err := l.ingester.Handle(l.t.Context(), id)
+	require.NoError(l.t, err)
+}
+
+func (l library) get(id, what string) *httptest.ResponseRecorder {
+	return l.Send("GET", l.documents+"/"+id+what, "")
+}
+
+// reader is the same as somebody sees it who may read what has no groups.
+func (l library) reader() library {
+	l.t.Helper()
+	user := ask[object](l.t, l.API, http.StatusCreated, "POST", "/users", `{"email":"r@example.com","role":"member"}`)
+	key := ask[object](l.t, l.API, http.StatusCreated, "POST", "/api-keys",
+		fmt.Sprintf(`{"name":"k","user_id":%q,"level":"read"}`, user["user_id"]))
+	l.API = l.As(key["key"].(string))
+	return l
+}
+
+// refused checks an error, which must not say where the bytes are.
+func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code string) {
+	t.Helper()
+	httpapitest.Sane(t, w)
+	assert.Equal(t, status, w.Code, w.Body)
+	assert.Contains(t, w.Body.String(), fmt.Sprintf(`"code":%q`, code))
+	assert.Empty(t, w.Header().Get("Location"))
+	assert.NotContains(t, w.Body.String(), "bucket.test")
+}
+
+// A store that clients do not reach is read through the API.
+func TestWhatADocumentHasIsSent(t *testing.T) {
+	l := libraryOver(t, &memblob.Store{})
+	id := l.add(`{"text":"twenty-six días"}`)
+	w := l.get(id, "/content")
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	assert.Equal(t, "twenty-six días", w.Body.String())
+	h := w.Header()
+	assert.Equal(t, []string{"16", "text/plain; charset=utf-8", "attachment; filename=document", "nosniff", "no-store"},
+		[]string{h.Get("Content-Length"), h.Get("Content-Type"), h.Get("Content-Disposition"),
+			h.Get("X-Content-Type-Options"), h.Get("Cache-Control")})
+}
+
+// A store that clients reach is read by them: what passes through a function is limited.
+func TestWhatADocumentHasIsReadDirectly(t *testing.T) {
+	var bucket httpapitest.Bucket
+	l := libraryOver(t, &bucket)
+	id := l.add(`{"text":"twenty-six días"}`)
+	bytes, kind, disposition := bucket.Follow(t, l.get(id, "/content"))
+	assert.Equal(t, []string{"twenty-six días", "text/plain; charset=utf-8", "attachment; filename=document"},
+		[]string{bytes, kind, disposition})
+}
+
+// No address is given of what does not exist, or is for others.
+func TestNoAddressWithoutTheRight(t *testing.T) {
+	var bucket httpapitest.Bucket
+	l := libraryOver(t, &bucket)
+	group := ask[object](t, l.API, http.StatusCreated, "POST", "/groups", `{"name":"g"}`)["group_id"]
+	open, closed := l.add(`{"text":"open"}`), l.add(fmt.Sprintf(`{"text":"closed","group_ids":[%q]}`, group))
+	fetched := l.add(`{"url":"https://example.com/a"}`)
+	refused(t, l.get(fetched, "/content"), http.StatusNotFound, "not_found")
+	reader := l.reader()
+	for _, what := range []string{"/content"} {
+		assert.Equal(t, http.StatusTemporaryRedirect, reader.get(open, what).Code)
+		assert.Equal(t, http.StatusTemporaryRedirect, l.get(closed, what).Code)
+		refused(t, reader.get(closed, what), http.StatusForbidden, "insufficient_permission")
+		refused(t, l.As("sk_nobody").Send("GET", l.documents+"/"+open+what, ""), http.StatusUnauthorized, "invalid_api_key")
+	}
+	ask[object](t, l.API, http.StatusNoContent, "DELETE", l.documents+"/"+open, "")
+	for _, what := range []string{"/content"} {
+		refused(t, l.get(open, what), http.StatusNotFound, "not_found")
+	}
+}
