@@ -175,10 +175,12 @@ type Build struct {
 	Number     int    `json:"number,omitzero"` // of the ingestion; 0: there is none
 	Collection string `json:"collection,omitzero"`
 	Dimensions int    `json:"dimensions,omitzero"`
-	Text       string `json:"text,omitzero"`    // what was extracted
-	Chunks     string `json:"chunks,omitzero"`  // in pieces of [ChunksOfPiece]
-	Vectors    string `json:"vectors,omitzero"` // of as many chunks
-	Count      int    `json:"count,omitzero"`   // of chunks
+	Text       string `json:"text,omitzero"`      // what was extracted, as UTF-8; with its structure where Structure is empty
+	TextSize   int64  `json:"text_size,omitzero"` // in bytes
+	Structure  string `json:"structure,omitzero"` // headings, pages and so on; empty: of an earlier version
+	Chunks     string `json:"chunks,omitzero"`    // in pieces of [ChunksOfPiece]
+	Vectors    string `json:"vectors,omitzero"`   // of as many chunks
+	Count      int    `json:"count,omitzero"`     // of chunks
 	Language   string `json:"language,omitzero"`
 	PageCount  int    `json:"page_count,omitzero"`
 	Anew       bool   `json:"anew,omitzero"` // a rebuild makes it, of what is ready
@@ -200,7 +202,15 @@ func (c Content) Placed() (string, string, string) { return "content", c.ID, c.O
 
 // Blobs are the keys of what a build has in the blob store.
 func (b Build) Blobs() []string {
-	return slices.DeleteFunc([]string{b.Text, b.Chunks, b.Vectors}, func(key string) bool { return key == "" })
+	keys := []string{b.Text, b.Structure, b.Chunks, b.Vectors}
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
+}
+
+// Extracted is what of a build its extraction has made, for another one that need not extract.
+func (b Build) Extracted() Build {
+	return Build{
+		Text: b.Text, TextSize: b.TextSize, Structure: b.Structure, Language: b.Language, PageCount: b.PageCount,
+	}
 }
 
 // Indexed says where the index has a build, as text without spaces: <collection>@<number>; empty when it has none.

@@ -316,9 +316,8 @@ func (w *work) aim(ctx context.Context) error {
 
 // cutAnew drops what was made but for the text.
 func (w *work) cutAnew(d *catalog.Document, tx *record.Tx) error {
-	kept := catalog.Build{
-		Number: d.Work.Number, Text: d.Work.Text, Language: d.Work.Language, PageCount: d.Work.PageCount,
-	}
+	kept := d.Work.Extracted()
+	kept.Number = d.Work.Number
 	w.Abandon(tx, *d, kept)
 	d.Work = kept
 	return nil

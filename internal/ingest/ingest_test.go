@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/blob"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/document"
 	"agentplatform/internal/embedding"
@@ -60,6 +61,14 @@ func TestTextBecomesADocumentThatIsFound(t *testing.T) {
 		require.Len(t, hits, 1)
 		assert.Equal(t, "The word is swordfish.", hits[0].Chunk.Text)
 		assert.Equal(t, [][2]int{{12, 21}}, hits[0].Highlights)
+
+		text, err := blob.GetBytes(t.Context(), w.blobs, d.Ready.Text)
+		require.NoError(t, err)
+		assert.Equal(t, "The word is swordfish.", string(text))
+		assert.Equal(t, int64(len(text)), d.Ready.TextSize)
+		structure, err := blob.GetBytes(t.Context(), w.blobs, d.Ready.Structure)
+		require.NoError(t, err)
+		assert.NotContains(t, string(structure), "swordfish", "the text is stored once")
 	})
 }
 
@@ -123,8 +132,10 @@ func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 				for _, key := range w.blobs.Keys() {
 					kept[strings.Split(key, "/")[2]] = true
 				}
-				assert.Equal(t, map[string]bool{"source": true, "text": true, "chunks": true, "vectors": true}, kept)
-				assert.LessOrEqual(t, len(w.blobs.Keys()), 2+2*((d.Ready.Count+63)/64),
+				assert.Equal(t, map[string]bool{
+					"source": true, "text": true, "structure": true, "chunks": true, "vectors": true,
+				}, kept)
+				assert.LessOrEqual(t, len(w.blobs.Keys()), 3+2*((d.Ready.Count+63)/64),
 					"dead at call %d: blobs are left", dieAt)
 			})
 			if !died {
@@ -157,7 +168,7 @@ func TestEmbeddingModelThatFails(t *testing.T) {
 		w.ingest(id)
 		assert.Len(t, w.find("swordfish"), 1)
 		w.settle()
-		assert.Len(t, w.blobs.Keys(), 4, "what the first try had made is gone: %v", w.blobs.Keys())
+		assert.Len(t, w.blobs.Keys(), 5, "what the first try had made is gone: %v", w.blobs.Keys())
 	})
 }
 
@@ -223,7 +234,7 @@ func TestDeletionOfABaseWithDocumentsOfEveryStatus(t *testing.T) {
 			assert.True(t, problem.Is(err, "not_found"), "%v", err)
 		}
 		assert.Equal(t, map[string]int{stays: 1}, w.indexed())
-		assert.Len(t, w.blobs.Keys(), 4, "those of the other base")
+		assert.Len(t, w.blobs.Keys(), 5, "those of the other base")
 		n, err := w.store.Counts(t.Context(), catalog.DocumentsOf(b.ID))
 		require.NoError(t, err)
 		assert.Empty(t, n)

@@ -24,9 +24,9 @@ func TestVectorsThatComeLateAreDeleted(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, w.model.fail)
 		w.ingest(id)
-		assert.Len(t, w.blobs.Keys(), 5, "the bytes, what was made of them, and what came late")
+		assert.Len(t, w.blobs.Keys(), 6, "the bytes, what was made of them, and what came late")
 		w.settle()
-		assert.Len(t, w.blobs.Keys(), 4)
+		assert.Len(t, w.blobs.Keys(), 5)
 	})
 }
 

@@ -48,16 +48,33 @@ func (w *work) extract(ctx context.Context) error {
 		return final(ingestion.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
 	}
 	text.Language = words.Language(text.Body)
-	stored, err := w.store(ctx, "text", text)
+	return w.extracted(ctx, text)
+}
+
+// extracted ends the stage. The text is stored apart from its structure, as clients read it.
+func (w *work) extracted(ctx context.Context, text document.Text) error {
+	body, err := w.store(ctx, "text", strings.NewReader(text.Body))
+	if err != nil {
+		return err
+	}
+	rest := text
+	rest.Body = ""
+	b, err := json.Marshal(rest)
+	if err != nil {
+		return err
+	}
+	structure, err := w.store(ctx, "structure", bytes.NewReader(b))
 	if err != nil {
 		return err
 	}
 	w.text = &text
 	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Chunking},
 		func(d *catalog.Document, tx *record.Tx) error {
-			tx.NameBlob(stored)
+			tx.NameBlob(body)
+			tx.NameBlob(structure)
 			d.Work = catalog.Build{
-				Number: d.Ingestion.Build, Text: stored.Key, Language: text.Language, PageCount: len(text.Pages),
+				Number: d.Ingestion.Build, Text: body.Key, TextSize: body.Size, Structure: structure.Key,
+				Language: text.Language, PageCount: len(text.Pages),
 			}
 			if !d.Titled && strings.TrimSpace(text.Title) != "" {
 				d.Title = knowledge.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
@@ -74,13 +91,9 @@ func (w *work) name() string {
 	return w.d.Source.Name
 }
 
-// store stores a product of a stage as JSON.
-func (w *work) store(ctx context.Context, what string, v any) (record.Stored, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return record.Stored{}, err
-	}
-	stored, err := w.Store.StoreBlob(ctx, w.d, what, bytes.NewReader(b), maxTextBlob)
+// store stores a part of what was extracted.
+func (w *work) store(ctx context.Context, what string, r io.Reader) (record.Stored, error) {
+	stored, err := w.Store.StoreBlob(ctx, w.d, what, r, maxTextBlob)
 	if errors.Is(err, blob.ErrTooLarge) {
 		err = final(ingestion.TooLarge, "%s", extract.Fault{Code: extract.TooLarge}.Sentence())
 	}
@@ -93,10 +106,11 @@ func (w *work) chunk(ctx context.Context) error {
 		return w.chunked(ctx, w.d.Work.Count)
 	}
 	if w.text == nil {
-		w.text = &document.Text{}
-		if err := w.Read(ctx, w.d.Work.Text, w.text); err != nil {
+		text, err := w.Extracted(ctx, w.d.Work)
+		if err != nil {
 			return err
 		}
+		w.text = &text
 	}
 	chunks, err := chunking.Split(*w.text, w.base.Chunking.Size, w.base.Chunking.Overlap)
 	if errors.Is(err, chunking.ErrTooMany) {

@@ -1,9 +1,12 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"strings"
 	"time"
 
 	"agentplatform/internal/blob"
@@ -49,21 +52,42 @@ func shownBuild(d catalog.Document) catalog.Build {
 	return d.Work
 }
 
-// Text reads the text that was extracted from a document. It returns a problem of kind NotFound, also while there is
-// none, or Forbidden.
-func (k *Knowledge) Text(ctx context.Context, p tenant.Principal, base, id string) (document.Text, error) {
-	var text document.Text
+// TextType is the content type of the text that was extracted from a document.
+const TextType = "text/plain; charset=utf-8"
+
+// Text opens the text that was extracted from a document; size is how many bytes it has. It returns a problem of kind
+// NotFound, also while there is none, or Forbidden.
+func (k *Knowledge) Text(
+	ctx context.Context, p tenant.Principal, base, id string,
+) (content blob.Content, size int64, err error) {
 	e, err := k.Document(ctx, p, base, id)
-	if err == nil && shownBuild(e.Value).Text == "" {
-		err = problem.Missing("the text of document " + id)
-	}
 	if err != nil {
+		return blob.Content{}, 0, err
+	}
+	what, b := "the text of document "+id, shownBuild(e.Value)
+	if b.Text == "" || b.Structure != "" {
+		content, err = k.open(ctx, what, b.Text, "", TextType)
+		return content, b.TextSize, err
+	}
+	text, err := k.Extracted(ctx, b)
+	if errors.Is(err, record.ErrConflict) {
+		err = problem.Missing(what)
+	}
+	return blob.Content{Bytes: io.NopCloser(strings.NewReader(text.Body))}, int64(len(text.Body)), err
+}
+
+// Extracted reads the text that was extracted for a build, with its structure. It returns [record.ErrConflict] when the
+// document has another build by now.
+func (k *Knowledge) Extracted(ctx context.Context, b catalog.Build) (text document.Text, err error) {
+	raw, err := k.Store.Blob(ctx, cmp.Or(b.Structure, b.Text))
+	if err == nil {
+		err = json.Unmarshal(raw, &text)
+	}
+	if err != nil || b.Structure == "" {
 		return text, err
 	}
-	err = k.Read(ctx, shownBuild(e.Value).Text, &text)
-	if errors.Is(err, record.ErrConflict) {
-		err = problem.Missing("the text of document " + id)
-	}
+	raw, err = k.Store.Blob(ctx, b.Text)
+	text.Body = string(raw)
 	return text, err
 }
 
@@ -115,16 +139,6 @@ func (k *Knowledge) Await(
 		e, err = k.Document(ctx, p, base, id)
 	}
 	return e, err
-}
-
-// Read reads what a stage has stored as JSON. It returns [record.ErrConflict] when the document names another one by
-// now.
-func (k *Knowledge) Read(ctx context.Context, key string, into any) error {
-	b, err := k.Store.Blob(ctx, key)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, into)
 }
 
 // Piece reads the chunks of one piece of a build. It returns [record.ErrConflict] when the document has another build

@@ -248,10 +248,8 @@ func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.Knowledge
 	}
 	takeNext(tx, d, b.Collection)
 	dropNext(tx, d)
-	kept := catalog.Build{
-		Collection: b.Building(), Text: d.Ready.Text, Language: d.Ready.Language, PageCount: d.Ready.PageCount,
-		Anew: true,
-	}
+	kept := d.Ready.Extracted()
+	kept.Collection, kept.Anew = b.Building(), true
 	if b.Chunking == b.InForce().Chunking {
 		kept.Chunks, kept.Count = d.Ready.Chunks, d.Ready.Count
 	}

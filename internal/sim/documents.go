@@ -2,16 +2,14 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"agentplatform/internal/blob"
 	"agentplatform/internal/catalog"
-	"agentplatform/internal/document"
 	"agentplatform/internal/index"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
@@ -146,7 +144,7 @@ func (c *documentChecker) document(id string) {
 	c.past[id] = append(c.past[id], moment[catalog.Document]{c.steps, true, d})
 	c.moved(id, before.Ingestion, d.Ingestion)
 	if d.Work.Text != "" && c.words[d.Work.Text] == "" {
-		c.words[d.Work.Text] = wordOf(c.textOf(d.Work.Text).Body)
+		c.words[d.Work.Text] = wordOf(c.textOf(d.Work.Text))
 	}
 	for _, b := range []catalog.Build{d.Ready, d.Next} {
 		if b.Number != before.Ready.Number && b.Number != before.Next.Number {
@@ -157,15 +155,12 @@ func (c *documentChecker) document(id string) {
 }
 
 // textOf reads a text that was extracted.
-func (c *documentChecker) textOf(key string) (text document.Text) {
-	r, err := c.blobs.Get(context.Background(), key)
+func (c *documentChecker) textOf(key string) string {
+	b, err := blob.GetBytes(context.Background(), c.blobs, key)
 	if err != nil {
 		c.violated(27, "the text %s is named, and is not there", key)
-		return text
 	}
-	b, _ := io.ReadAll(r)
-	must(json.Unmarshal(b, &text))
-	return text
+	return string(b)
 }
 
 // moved checks a move of an ingestion. What has an end is due; only its holder goes on with it; attempts are bounded.
@@ -239,7 +234,7 @@ func blobsOf(b catalog.Build) []string {
 	if b.Number == 0 {
 		return nil
 	}
-	keys := []string{b.Text}
+	keys := []string{b.Text, b.Structure}
 	for n := 0; n*catalog.ChunksOfPiece < b.Count; n++ {
 		keys = append(keys, fmt.Sprintf("%s%06d", b.Chunks, n), fmt.Sprintf("%s%06d", b.Vectors, n))
 	}

@@ -213,7 +213,7 @@ func (s shelf) Query(ctx context.Context, q index.Query) (index.Result, error) {
 func ofDocument(key string) bool {
 	place := strings.Split(key, "/")
 	return place[0] == "documents" && len(place) > 3 &&
-		slices.Contains([]string{"source", "text", "chunks", "vectors"}, place[2])
+		slices.Contains([]string{"source", "text", "structure", "chunks", "vectors"}, place[2])
 }
 
 // fails says whether a call of the blob store fails.

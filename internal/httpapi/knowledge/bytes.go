@@ -117,6 +117,7 @@ func described(s *httpapi.Server) []huma.Operation {
 			Description: "Needs level `read`.",
 			Responses: map[string]*huma.Response{
 				"200": {Description: "The text", Content: of("text/plain", text())},
+				"307": httpapi.Elsewhere(),
 			},
 		},
 	}
@@ -401,14 +402,9 @@ func (h *handlers) text(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 	if err != nil {
 		return err
 	}
-	text, err := h.Knowledge.Text(r.Context(), c.Principal, in.ID, in.DocumentID)
+	content, size, err := h.Knowledge.Text(r.Context(), c.Principal, in.ID, in.DocumentID)
 	if err != nil {
 		return err
 	}
-	header := w.Header()
-	header.Set("Content-Type", "text/plain; charset=utf-8")
-	header.Set("Content-Length", strconv.Itoa(len(text.Body)))
-	header.Set("X-Content-Type-Options", "nosniff")
-	_, err = io.WriteString(w, text.Body)
-	return httpapi.IgnoreGone(err)
+	return httpapi.Content{URL: content.URL, Bytes: content.Bytes, Size: size, Type: knowledge.TextType}.Send(w, r)
 }

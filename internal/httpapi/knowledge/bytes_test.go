@@ -99,6 +99,16 @@ func TestWhatADocumentHasIsSent(t *testing.T) {
 	assert.Equal(t, []string{"16", "text/plain; charset=utf-8", "attachment; filename=document", "nosniff", "no-store"},
 		[]string{h.Get("Content-Length"), h.Get("Content-Type"), h.Get("Content-Disposition"),
 			h.Get("X-Content-Type-Options"), h.Get("Cache-Control")})
+
+	refused(t, l.get(id, "/text"), http.StatusNotFound, "not_found") // it has none yet
+	l.ingest(id)
+	w = l.get(id, "/text")
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	assert.Equal(t, "twenty-six días", w.Body.String())
+	h = w.Header()
+	assert.Equal(t, []string{"16", "text/plain; charset=utf-8", "", "nosniff", "no-store"},
+		[]string{h.Get("Content-Length"), h.Get("Content-Type"), h.Get("Content-Disposition"),
+			h.Get("X-Content-Type-Options"), h.Get("Cache-Control")})
 }
 
 // A store that clients reach is read by them: what passes through a function is limited.
@@ -109,6 +119,11 @@ func TestWhatADocumentHasIsReadDirectly(t *testing.T) {
 	bytes, kind, disposition := bucket.Follow(t, l.get(id, "/content"))
 	assert.Equal(t, []string{"twenty-six días", "text/plain; charset=utf-8", "attachment; filename=document"},
 		[]string{bytes, kind, disposition})
+
+	refused(t, l.get(id, "/text"), http.StatusNotFound, "not_found") // it has none yet
+	l.ingest(id)
+	bytes, kind, disposition = bucket.Follow(t, l.get(id, "/text"))
+	assert.Equal(t, []string{"twenty-six días", "text/plain; charset=utf-8", ""}, []string{bytes, kind, disposition})
 }
 
 // No address is given of what does not exist, or is for others.
@@ -119,15 +134,17 @@ func TestNoAddressWithoutTheRight(t *testing.T) {
 	open, closed := l.add(`{"text":"open"}`), l.add(fmt.Sprintf(`{"text":"closed","group_ids":[%q]}`, group))
 	fetched := l.add(`{"url":"https://example.com/a"}`)
 	refused(t, l.get(fetched, "/content"), http.StatusNotFound, "not_found")
+	l.ingest(open)
+	l.ingest(closed)
 	reader := l.reader()
-	for _, what := range []string{"/content"} {
+	for _, what := range []string{"/content", "/text"} {
 		assert.Equal(t, http.StatusTemporaryRedirect, reader.get(open, what).Code)
 		assert.Equal(t, http.StatusTemporaryRedirect, l.get(closed, what).Code)
 		refused(t, reader.get(closed, what), http.StatusForbidden, "insufficient_permission")
 		refused(t, l.As("sk_nobody").Send("GET", l.documents+"/"+open+what, ""), http.StatusUnauthorized, "invalid_api_key")
 	}
 	ask[object](t, l.API, http.StatusNoContent, "DELETE", l.documents+"/"+open, "")
-	for _, what := range []string{"/content"} {
+	for _, what := range []string{"/content", "/text"} {
 		refused(t, l.get(open, what), http.StatusNotFound, "not_found")
 	}
 }
