@@ -280,7 +280,7 @@ func (x *Actor) ask(route string, r right, o thing) reply {
 		q.Header.Set("Content-Type", contentType)
 	}
 	q.Header.Set("Accept", "application/json, text/event-stream")
-	response, err := http.DefaultClient.Do(q)
+	response, err := client.Do(q)
 	require.NoError(x, err)
 	defer func() { _ = response.Body.Close() }()
 	a := reply{x: x, status: response.StatusCode, header: response.Header}
