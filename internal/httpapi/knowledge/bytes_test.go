@@ -31,11 +31,13 @@ type library struct {
 	documents string // the path of those of the base
 }
 
-func libraryOver(t *testing.T, blobs blob.Store) library {
+func libraryOver(t *testing.T, blobs blob.Store, change ...func(*service.Config)) library {
 	l := library{t: t, ingester: &ingest.Ingester{
 		Log: slog.New(slog.DiscardHandler), Deadline: time.Hour, Extract: plain,
 	}}
-	l.API = httpapitest.Over(t, blobs, func(c *service.Config) { l.ingester.Knowledge = c.Knowledge })
+	l.API = httpapitest.Over(t, blobs, append(change, func(c *service.Config) {
+		l.ingester.Knowledge = c.Knowledge
+	})...)
 	l.documents = "/knowledge-bases/" + baseOf(t, l.API, "builtin") + "/documents"
 	return l
 }
@@ -68,12 +70,13 @@ func (l library) get(id, what string) *httptest.ResponseRecorder {
 	return l.Send("GET", l.documents+"/"+id+what, "")
 }
 
-// reader is the same as somebody sees it who may read what has no groups.
-func (l library) reader() library {
+// member is the same as a new user without groups reaches it.
+func (l library) member(role, level string) library {
 	l.t.Helper()
-	user := ask[object](l.t, l.API, http.StatusCreated, "POST", "/users", `{"email":"r@example.com","role":"member"}`)
+	user := ask[object](l.t, l.API, http.StatusCreated, "POST", "/users",
+		fmt.Sprintf(`{"email":"m@example.com","role":%q}`, role))
 	key := ask[object](l.t, l.API, http.StatusCreated, "POST", "/api-keys",
-		fmt.Sprintf(`{"name":"k","user_id":%q,"level":"read"}`, user["user_id"]))
+		fmt.Sprintf(`{"name":"k","user_id":%q,"level":%q}`, user["user_id"], level))
 	l.API = l.As(key["key"].(string))
 	return l
 }
@@ -136,7 +139,7 @@ func TestNoAddressWithoutTheRight(t *testing.T) {
 	refused(t, l.get(fetched, "/content"), http.StatusNotFound, "not_found")
 	l.ingest(open)
 	l.ingest(closed)
-	reader := l.reader()
+	reader := l.member("member", "read")
 	for _, what := range []string{"/content", "/text"} {
 		assert.Equal(t, http.StatusTemporaryRedirect, reader.get(open, what).Code)
 		assert.Equal(t, http.StatusTemporaryRedirect, l.get(closed, what).Code)
