@@ -1,0 +1,32 @@
+package s3blob_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/s3blob"
+)
+
+// An address says what the answer's headers are; none of an empty disposition, which S3 would have to make sense of.
+func TestAnAddressHasTheHeadersOfItsAnswer(t *testing.T) {
+	s := s3blob.New(s3.New(s3.Options{
+		Region: "eu-central-1", Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("k", "s", "")),
+	}), "bucket")
+	for disposition, want := range map[string][]string{"attachment; filename=a": {"attachment; filename=a"}, "": nil} {
+		address, err := s.PresignGet(t.Context(), "file/1", disposition, "text/plain; charset=utf-8", 5*time.Minute)
+		require.NoError(t, err)
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		q := u.Query()
+		assert.Equal(t, want, q["response-content-disposition"])
+		assert.Equal(t, []string{"text/plain; charset=utf-8"}, q["response-content-type"])
+		assert.Equal(t, "300", q.Get("X-Amz-Expires"))
+	}
+}
