@@ -34,8 +34,8 @@ type Store interface {
 	DeleteAll(ctx context.Context, below string) error
 }
 
-// Direct is implemented besides [Store] by stores to which clients can upload, and from which they can download, without
-// this service in between. Besides the errors named below, each method may return an error of the underlying store.
+// Direct is implemented, too, by stores to which clients can upload, and from which they can download, without this
+// service in between. Besides the errors named below, each method may return an error of the underlying store.
 type Direct interface {
 	// PresignPut makes a PUT request that stores a value of exactly this size and content type, once, within life.
 	// Its headers must be sent unchanged.

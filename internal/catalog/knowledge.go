@@ -175,9 +175,9 @@ type Build struct {
 	Number     int    `json:"number,omitzero"` // of the ingestion; 0: there is none
 	Collection string `json:"collection,omitzero"`
 	Dimensions int    `json:"dimensions,omitzero"`
-	Text       string `json:"text,omitzero"`      // what was extracted, as UTF-8; with its structure where Structure is empty
+	Text       string `json:"text,omitzero"`      // what was extracted, UTF-8; without a Structure, with it
 	TextSize   int64  `json:"text_size,omitzero"` // in bytes
-	Structure  string `json:"structure,omitzero"` // headings, pages and so on; empty: of an earlier version
+	Structure  string `json:"structure,omitzero"` // headings, pages; empty: of an earlier version
 	Chunks     string `json:"chunks,omitzero"`    // in pieces of [ChunksOfPiece]
 	Vectors    string `json:"vectors,omitzero"`   // of as many chunks
 	Count      int    `json:"count,omitzero"`     // of chunks

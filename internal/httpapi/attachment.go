@@ -39,7 +39,7 @@ func (c Content) Send(w http.ResponseWriter, r *http.Request) error {
 // Elsewhere is the redirect of [Content.Send] as the document has it.
 func Elsewhere() *huma.Response {
 	return &huma.Response{
-		Description: "The same at an address that is good for some minutes: it is read without the Authorization of this API",
+		Description: "The same at an address that is good for some minutes, and is read without the Authorization",
 		Headers: map[string]*huma.Param{
 			"Location": {Required: true, Schema: &huma.Schema{Type: "string", Format: "uri"}},
 		},

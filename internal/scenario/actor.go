@@ -187,8 +187,8 @@ func (x *Actor) request(method, path string, body io.Reader, header ...string) *
 	return r
 }
 
-// client follows redirects to presigned addresses, without the key: S3 refuses a request that is signed twice. Go itself
-// takes the header away for another host name, but not for another port, as on one machine.
+// client follows redirects to presigned addresses, without the key: S3 refuses a request that is signed twice. Go takes
+// the header away for another host name, but not for another port, as on one machine.
 var client = &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
 	if next.URL.Host != via[0].URL.Host {
 		next.Header.Del("Authorization")

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/assert"
@@ -16,9 +15,8 @@ import (
 
 // An address says what the answer's headers are; none of an empty disposition, which S3 would have to make sense of.
 func TestAnAddressHasTheHeadersOfItsAnswer(t *testing.T) {
-	s := s3blob.New(s3.New(s3.Options{
-		Region: "eu-central-1", Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("k", "s", "")),
-	}), "bucket")
+	account := credentials.NewStaticCredentialsProvider("k", "s", "")
+	s := s3blob.New(s3.New(s3.Options{Region: "eu-central-1", Credentials: account}), "bucket")
 	for disposition, want := range map[string][]string{"attachment; filename=a": {"attachment; filename=a"}, "": nil} {
 		address, err := s.PresignGet(t.Context(), "file/1", disposition, "text/plain; charset=utf-8", 5*time.Minute)
 		require.NoError(t, err)

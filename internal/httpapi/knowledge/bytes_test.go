@@ -144,7 +144,8 @@ func TestNoAddressWithoutTheRight(t *testing.T) {
 		assert.Equal(t, http.StatusTemporaryRedirect, reader.get(open, what).Code)
 		assert.Equal(t, http.StatusTemporaryRedirect, l.get(closed, what).Code)
 		refused(t, reader.get(closed, what), http.StatusForbidden, "insufficient_permission")
-		refused(t, l.As("sk_nobody").Send("GET", l.documents+"/"+open+what, ""), http.StatusUnauthorized, "invalid_api_key")
+		nobody := l.As("sk_nobody").Send("GET", l.documents+"/"+open+what, "")
+		refused(t, nobody, http.StatusUnauthorized, "invalid_api_key")
 	}
 	ask[object](t, l.API, http.StatusNoContent, "DELETE", l.documents+"/"+open, "")
 	for _, what := range []string{"/content", "/text"} {

@@ -118,7 +118,8 @@ func TestADocumentOfAFile(t *testing.T) {
 	refused(t, w, http.StatusNotFound, "not_found")
 	assert.Equal(t, "body.file_id", at(t, w, "errors.0.location"))
 
-	r := httptest.NewRequest("PUT", httpapi.Base+"/files/"+file["file_id"].(string)+"/content", strings.NewReader("abc"))
+	path := httpapi.Base + "/files/" + file["file_id"].(string) + "/content"
+	r := httptest.NewRequest("PUT", path, strings.NewReader("abc"))
 	require.Equal(t, http.StatusOK, l.Do(r).Code)
 
 	group := ask[object](t, l.API, http.StatusCreated, "POST", "/groups", `{"name":"g"}`)["group_id"]
@@ -220,7 +221,9 @@ func TestPagesOfDocumentsAndChunks(t *testing.T) {
 	long := l.add(fmt.Sprintf(`{"text":%q}`, strings.Repeat("A sentence has some words. ", 200)))
 	l.add(`{"text":"another"}`)
 	l.ingest(long)
-	for path, list := range map[string]string{l.documents: "documents", l.documents + "/" + long + "/chunks": "chunks"} {
+	for path, list := range map[string]string{
+		l.documents: "documents", l.documents + "/" + long + "/chunks": "chunks",
+	} {
 		var seen []string
 		next := ""
 		for range 20 {
@@ -290,7 +293,9 @@ func TestADocumentHasAnETag(t *testing.T) {
 	require.NotEmpty(t, first)
 	for _, known := range []string{first, "W/" + first, `"other", ` + first} {
 		w := do("GET", "If-None-Match", known, "")
-		assert.Equal(t, []any{http.StatusNotModified, first, 0}, []any{w.Code, w.Header().Get("ETag"), w.Body.Len()}, known)
+		assert.Equal(t, http.StatusNotModified, w.Code, known)
+		assert.Equal(t, first, w.Header().Get("ETag"))
+		assert.Empty(t, w.Body.String())
 	}
 	assert.Equal(t, http.StatusOK, do("GET", "If-None-Match", `"other"`, "").Code)
 
