@@ -79,15 +79,20 @@ func one(
 	}
 }
 
-// HandOver ends the context of a handler after a while, so that it gives its work back before the function itself is
-// ended: what it has recorded stays, and the message comes again, for another invocation to go on.
+// HandOver ends the context of a handler after a while, and in any case some time before the function itself is ended, so
+// that it gives its work back: what it has recorded stays, and the message comes again, for another invocation to go on.
 func HandOver(handle dispatch.Handler, after time.Duration) dispatch.Handler {
+	const later = inPlace + time.Second // in another invocation
 	return func(ctx context.Context, id string) (time.Duration, error) {
-		limited, cancel := context.WithTimeout(ctx, after)
+		left := timeLeft(ctx) - 2*reserve
+		if left <= 0 { // of an invocation in which it was called before
+			return later, nil
+		}
+		limited, cancel := context.WithTimeout(ctx, min(after, left))
 		defer cancel()
 		again, err := handle(limited, id)
 		if err == nil && again == 0 && limited.Err() != nil {
-			again = inPlace + time.Second // not in this invocation
+			again = later
 		}
 		return again, err
 	}

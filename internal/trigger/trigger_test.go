@@ -222,27 +222,45 @@ func TestAMessageThatComesAgainSoonIsHandledInPlace(t *testing.T) {
 	})
 }
 
-// What a function cannot end in its time goes on in another invocation, by the same message.
+// What a function cannot end in its time goes on in another invocation, by the same message: also when its handler was
+// called before in the same invocation.
 func TestAHandlerHandsOverBeforeItsFunctionIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func(ctx context.Context, _ string) (time.Duration, error) {
-			<-ctx.Done() // and records that it gives its work back
-			return 0, nil
-		}
+		const function = 15 * time.Minute
+		ctx, cancel := context.WithTimeout(t.Context(), function)
+		defer cancel()
 		began := time.Now()
-		again, err := trigger.HandOver(slow, 13*time.Minute)(t.Context(), "d")
+		var ended []time.Duration
+		handle := trigger.HandOver(func(ctx context.Context, _ string) (time.Duration, error) {
+			if len(ended) == 0 { // a first attempt that fails for a while
+				time.Sleep(6 * time.Minute)
+				ended = append(ended, time.Since(began))
+				return time.Second, nil
+			}
+			<-ctx.Done() // and records that it gives its work back
+			ended = append(ended, time.Since(began))
+			return 0, nil
+		}, 13*time.Minute)
+		q := &source{}
+		answer, err := trigger.Messages(q, quiet, handle)(ctx, sample[lambdaevents.SQSEvent](t, "ingest"))
 		require.NoError(t, err)
-		assert.Equal(t, 13*time.Minute, time.Since(began))
-		assert.Equal(t, 3*time.Second, again, "longer than a function waits in place")
-
-		for _, c := range []struct {
-			again time.Duration
-			err   error
-		}{{0, nil}, {time.Minute, nil}, {0, errors.New("the store is away")}} {
-			quick := func(context.Context, string) (time.Duration, error) { return c.again, c.err }
-			again, err := trigger.HandOver(quick, 13*time.Minute)(t.Context(), "d")
-			assert.Equal(t, c.again, again)
-			assert.Equal(t, c.err, err)
-		}
+		assert.Len(t, answer.BatchItemFailures, 1, "the message comes again")
+		assert.Equal(t, []time.Duration{3 * time.Second}, q.rests)
+		require.Len(t, ended, 2)
+		assert.Equal(t, 6*time.Minute, ended[0])
+		assert.LessOrEqual(t, ended[1], function-30*time.Second)
+		assert.GreaterOrEqual(t, ended[1], function-time.Minute)
 	})
+}
+
+func TestAHandlerThatIsInTimeIsLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		again time.Duration
+		err   error
+	}{{0, nil}, {time.Minute, nil}, {0, errors.New("the store is away")}} {
+		quick := func(context.Context, string) (time.Duration, error) { return c.again, c.err }
+		again, err := trigger.HandOver(quick, 13*time.Minute)(t.Context(), "d")
+		assert.Equal(t, c.again, again)
+		assert.Equal(t, c.err, err)
+	}
 }
