@@ -15,9 +15,6 @@ import (
 	"agentplatform/internal/trigger"
 )
 
-// fetchTime limits a request for a document from an address; the use case limits it further.
-const fetchTime = time.Minute
-
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
 		ctx := context.Background()
@@ -33,8 +30,9 @@ func main() {
 			return nil, err
 		}
 		ingester := &ingest.Ingester{
-			Knowledge: k, Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(fetchTime)}, Log: p.Log,
-			Deadline: p.Settings.IngestDeadline, Extract: extract.Document, OnMove: search.Ingested(p.Metrics),
+			Knowledge: k, Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}, Log: p.Log,
+			Deadline: p.Settings.IngestDeadline, Extract: extract.Document,
+			OnMove: func(m ingest.Move) { search.Ingested(p.Metrics, m.Before, m.After, m.Failure) },
 		}
 		return trigger.Messages(p.Queues[events.NudgeDocument], p.Log,
 			trigger.HandOver(ingester.Handle, p.Cloud.HandOverAfter)), nil

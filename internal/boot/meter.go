@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
 )
@@ -36,14 +37,14 @@ func newKnowledgeMeter(r *prometheus.Registry) knowledgeMeter {
 }
 
 // moved counts a change of a document's ingestion.
-func (m knowledgeMeter) moved(before, after ingestion.State) {
-	if before.Begun.IsZero() && !after.Begun.IsZero() {
-		m.waited.Observe(after.Begun.Sub(after.Asked).Seconds())
+func (m knowledgeMeter) moved(made ingest.Move) {
+	if made.Before.Begun.IsZero() && !made.After.Begun.IsZero() {
+		m.waited.Observe(made.After.Begun.Sub(made.After.Asked).Seconds())
 	}
 	switch {
-	case !ingestion.Ended(before, after):
-	case after.Failure != nil:
-		m.ended.WithLabelValues("failed", string(after.Failure.Stage), string(after.Failure.Code)).Inc()
+	case !ingestion.Ended(made.Before, made.After):
+	case made.Failure != nil:
+		m.ended.WithLabelValues("failed", string(made.Failure.Stage), string(made.Failure.Code)).Inc()
 	default:
 		m.ended.WithLabelValues("ready", "", "").Inc()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/problem"
@@ -50,7 +51,11 @@ func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
 		var err error
 		s, err = ingestion.Apply(s, now, e)
 		assert.NoError(t, err)
-		m.moved(before, s)
+		made := ingest.Move{Before: before, After: s}
+		if s.Failure != before.Failure {
+			made.Failure = s.Failure
+		}
+		m.moved(made)
 	}
 	again := func() { s, _ = ingestion.Apply(s, now, ingestion.Begin{From: ingestion.Extracting}) }
 	claim := ingestion.Claim{Lease: ingestion.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour}
@@ -66,7 +71,7 @@ func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
 	before := s
 	s, _ = ingestion.Apply(s, now, ingestion.Finish{Claim: "c"})
 	s, _ = ingestion.Apply(s, now, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
-	m.moved(before, s)
+	m.moved(ingest.Move{Before: before, After: s})
 	assert.Equal(t, map[string]int{failed: 1, "/ready/": 1}, counted(t, r, "ingestions_ended_total"))
 	move(claim)
 	move(ingestion.Finish{Claim: "c"})

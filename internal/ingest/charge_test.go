@@ -65,7 +65,7 @@ func TestIngestionEndsWithTheBudget(t *testing.T) {
 		d := w.read(id)
 		require.Greater(t, d.Ingestion.Total, catalog.ChunksOfPiece)
 		require.NotNil(t, d.Ingestion.Failure)
-		assert.Equal(t, []any{ingestion.Embedding, ingestion.EmbeddingUnavailable, catalog.ChunksOfPiece},
+		assert.Equal(t, []any{ingestion.Embedding, ingestion.OverBudget, catalog.ChunksOfPiece},
 			[]any{d.Ingestion.Failure.Stage, d.Ingestion.Failure.Code, d.Ingestion.Done})
 		assert.Contains(t, d.Ingestion.Failure.Message, "the budget of organization "+w.admin.Organization.ID)
 		_, tokens := w.charged()

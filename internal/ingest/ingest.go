@@ -42,7 +42,15 @@ type Ingester struct {
 	// Extract reads the text of a file; it is [extract.Document].
 	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
 	// OnMove is told of each change of a document's ingestion that was committed; nil: nobody is.
-	OnMove func(before, after ingestion.State)
+	OnMove func(Move)
+}
+
+// Move is a change of a document's ingestion.
+type Move struct {
+	Before, After ingestion.State
+	// Failure is what the ingestion ended with at this move, also where it was for a rebuild, of which the document's own
+	// state says nothing; nil: it did not fail.
+	Failure *ingestion.Failure
 }
 
 // lease is how long an ingester that says nothing keeps a document.
@@ -189,13 +197,16 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 func (g *Ingester) move(
 	ctx context.Context, id string, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) (catalog.Document, error) {
-	var was ingestion.State
+	var made Move
 	e, err := record.Change(ctx, g.Store, record.System(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
 		before := *d
-		was = d.Ingestion
+		made = Move{Before: d.Ingestion}
 		after, err := ingestion.Apply(d.Ingestion, g.Host.Now(), event)
 		if err != nil {
 			return err
+		}
+		if after.Failure != made.Before.Failure {
+			made.Failure = after.Failure
 		}
 		if !d.Work.Anew && (after.Status != before.Ingestion.Status || after.Stage != before.Ingestion.Stage) {
 			d.UpdatedAt = g.Host.Now()
@@ -226,7 +237,8 @@ func (g *Ingester) move(
 		return e.Value, errLost
 	}
 	if err == nil && g.OnMove != nil {
-		g.OnMove(was, e.Value.Ingestion)
+		made.After = e.Value.Ingestion
+		g.OnMove(made)
 	}
 	return e.Value, err
 }

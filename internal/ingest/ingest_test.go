@@ -78,8 +78,8 @@ func TestMovesAndSearchesAreTold(t *testing.T) {
 		w := newWorld(t)
 		id := w.add(w.base(), "The word is swordfish.")
 		var stages, searches []any
-		w.ingester.OnMove = func(before, after ingestion.State) {
-			stages = append(stages, [2]any{before.Stage, after.Stage})
+		w.ingester.OnMove = func(m ingest.Move) {
+			stages = append(stages, [2]any{m.Before.Stage, m.After.Stage})
 		}
 		w.knowledge.OnSearch = func(f knowledge.Found, took time.Duration, err error) {
 			assert.GreaterOrEqual(t, took, time.Duration(0))

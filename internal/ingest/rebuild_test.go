@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/index/memindex"
+	"agentplatform/internal/ingest"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/problem"
@@ -225,8 +226,16 @@ func TestRebuildThatFails(t *testing.T) {
 		w.jobs()
 		w.ingest(ids[0])
 		w.model.fail = func() error { return embedding.Fail(embedding.Retryable, "the server is away") }
+		var failures []ingestion.Code
+		w.ingester.OnMove = func(m ingest.Move) {
+			if m.Failure != nil {
+				failures = append(failures, m.Failure.Code)
+			}
+		}
 		s := w.rebuilt(b.ID)
 		assert.Equal(t, knowledge.IndexFailed, s.State)
+		assert.Equal(t, []ingestion.Code{ingestion.EmbeddingUnavailable}, failures,
+			"whoever counts is told, though the documents' states say nothing of it")
 		assert.Contains(t, s.Error, "the server is away")
 		assert.Contains(t, s.Error, "send embedding_model or chunking again")
 		assert.NotContains(t, s.Error, "reprocess")
@@ -621,6 +630,50 @@ func TestLostIndexIsRestored(t *testing.T) {
 			}
 		}
 		assert.Len(t, w.index.Versions(), 71)
+	})
+}
+
+// Bases of nobody's organization are restored, too.
+func TestLostIndexIsRestoredForTheScopeOfNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.admin.Organization = catalog.Organization{ID: record.NoOrganization}
+		w.admin.User.Organization = record.NoOrganization
+		w.knowledge.IndexID = "first"
+		b := w.base()
+		id := w.ready(b, "swordfish")
+		*w.index = memindex.Index{}
+		w.knowledge.IndexID = "second"
+		require.NoError(t, w.ingester.Recover(t.Context()))
+		for range 10 {
+			w.jobs()
+			time.Sleep(time.Second)
+		}
+		assert.Equal(t, knowledge.IndexReady, w.state(b.ID).State)
+		assert.Equal(t, []string{id}, documents(w.find("swordfish")))
+	})
+}
+
+// An index that was emptied and kept its name is filled again when somebody says so.
+func TestIndexThatWasEmptiedIsRefilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+		require.NoError(t, err)
+		w.knowledge.IndexID = "one"
+		b := w.base()
+		ids := []string{w.ready(b, "swordfish one"), w.ready(b, "swordfish two")}
+		*w.index = memindex.Index{}
+		w.model.fail = func() error { panic("a model is asked") }
+		require.NoError(t, w.ingester.Recover(t.Context()))
+		w.turn()
+		assert.Empty(t, w.find("swordfish"), "nobody has noticed")
+		require.NoError(t, w.ingester.Refill(t.Context()))
+		require.NoError(t, w.ingester.Refill(t.Context()), "and once more, as after a failure")
+		assert.Equal(t, knowledge.IndexRebuilding, w.state(b.ID).State)
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		w.whole(b.ID, ids...)
+		assert.Equal(t, ids, documents(w.find("swordfish")))
 	})
 }
 

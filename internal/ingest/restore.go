@@ -37,6 +37,69 @@ func (g *Ingester) Recover(ctx context.Context) error {
 	})
 }
 
+// Refill says of all knowledge bases that the index lacks them, and begins to restore them: for an index that was emptied
+// and has the same id, of which Recover sees nothing. It may be called again after an error, which is one of the store.
+func (g *Ingester) Refill(ctx context.Context) error {
+	for after := ""; ; {
+		scopes, next, err := g.scopes(ctx, after)
+		if err != nil {
+			return err
+		}
+		for _, scope := range scopes {
+			if err := g.bases(ctx, scope, g.miss); err != nil {
+				return err
+			}
+		}
+		if after = next; after == "" {
+			return g.Recover(ctx)
+		}
+	}
+}
+
+// miss says of a knowledge base that the index lacks it.
+func (g *Ingester) miss(ctx context.Context, b catalog.KnowledgeBase) error {
+	_, err := record.Change(ctx, g.Store, record.System(), b.ID, 0, func(b *catalog.KnowledgeBase, _ *record.Tx) error {
+		b.Index = ""
+		return nil
+	})
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	return err
+}
+
+// scopes are some of those that have knowledge bases; that of none is the first.
+func (g *Ingester) scopes(ctx context.Context, after string) (scopes []record.Scope, next string, err error) {
+	if after == "" {
+		scopes = append(scopes, record.Of(record.NoOrganization))
+	}
+	page, err := record.Resources[catalog.Organization](ctx, g.Store, record.System(), after, restoredDocuments)
+	for _, e := range page.Rows {
+		scopes = append(scopes, record.Of(e.Value.ID))
+	}
+	return scopes, page.Next, err
+}
+
+// bases calls do with each knowledge base of a scope.
+func (g *Ingester) bases(
+	ctx context.Context, scope record.Scope, do func(context.Context, catalog.KnowledgeBase) error,
+) error {
+	for after := ""; ; {
+		page, err := record.Resources[catalog.KnowledgeBase](ctx, g.Store, scope, after, restoredDocuments)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Rows {
+			if err := do(ctx, e.Value); err != nil {
+				return err
+			}
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}
+
 // putJob stores a job, unless it is there.
 func (g *Ingester) putJob(ctx context.Context, j record.Job) error {
 	j.Due = g.Host.Now()
@@ -54,43 +117,29 @@ func (g *Ingester) restoreIndex(ctx context.Context, j *record.Job) (time.Durati
 	if j.Subject != g.IndexID {
 		return record.JobDone, nil // it was lost once more
 	}
-	page, err := record.Resources[catalog.Organization](ctx, g.Store, record.System(), j.Cursor, restoredDocuments)
+	scopes, next, err := g.scopes(ctx, j.Cursor)
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range page.Rows {
-		if err := g.restoreBases(ctx, record.Of(e.Value.ID)); err != nil {
+	for _, scope := range scopes {
+		if err := g.bases(ctx, scope, g.beginRestore); err != nil {
 			return 0, err
 		}
 	}
-	if j.Cursor = page.Next; j.Cursor == "" {
+	if j.Cursor = next; j.Cursor == "" {
 		return record.JobDone, nil
 	}
 	return time.Millisecond, nil
 }
 
-func (g *Ingester) restoreBases(ctx context.Context, scope record.Scope) error {
-	for after := ""; ; {
-		page, err := record.Resources[catalog.KnowledgeBase](ctx, g.Store, scope, after, restoredDocuments)
-		if err != nil {
-			return err
-		}
-		for _, e := range page.Rows {
-			if !g.Lost(e.Value) {
-				continue
-			}
-			err := g.putJob(ctx, record.Job{
-				ID: g.RestoreJob(e.Value.ID), Organization: e.Value.Organization, Kind: record.RestoreBase,
-				Subject: e.Value.ID,
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if after = page.Next; after == "" {
-			return nil
-		}
+// beginRestore stores the job that restores a knowledge base, if the index lacks it.
+func (g *Ingester) beginRestore(ctx context.Context, b catalog.KnowledgeBase) error {
+	if !g.Lost(b) {
+		return nil
 	}
+	return g.putJob(ctx, record.Job{
+		ID: g.RestoreJob(b.ID), Organization: b.Organization, Kind: record.RestoreBase, Subject: b.ID,
+	})
 }
 
 // restoreBase puts some documents of a base into the index again, from what is stored of them: no model is asked. When

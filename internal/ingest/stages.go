@@ -211,7 +211,7 @@ func (w *work) embed(ctx context.Context) error {
 func (w *work) mayEmbed(ctx context.Context) error {
 	err := w.MayEmbed(ctx, w.base.Embedding, w.d.Organization, w.d.UserID)
 	if p, is := problem.As(err); is && p.Code == "budget_exhausted" {
-		return final(ingestion.EmbeddingUnavailable, "%s; reprocess the document when there is "+
+		return final(ingestion.OverBudget, "%s; reprocess the document when there is "+
 			"something left of it", p.Message)
 	}
 	return err

@@ -53,6 +53,7 @@ const (
 	FetchFailed          Code = "fetch_failed"
 	URLForbidden         Code = "url_forbidden"
 	EmbeddingUnavailable Code = "embedding_unavailable"
+	OverBudget           Code = "over_budget" // clients are told embedding_unavailable, and whose budget it is
 	PastDeadline         Code = "deadline"
 	Internal             Code = "internal"
 )

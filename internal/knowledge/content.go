@@ -119,8 +119,7 @@ func (k *Knowledge) Chunks(
 	return chunks, from < b.Count, nil
 }
 
-// pollEvery is how often a document is looked at for whoever waits for it.
-const pollEvery = 100 * time.Millisecond
+const defaultPoll = 100 * time.Millisecond
 
 // Await reads a document, when its status or stage has changed, or it rests, or the time is over. Its errors are those
 // of [Knowledge.Document].
@@ -133,7 +132,7 @@ func (k *Knowledge) Await(
 	for err == nil && e.Value.Ingestion.Active() && !e.Value.Ingestion.Quiet && k.Host.Elapsed()-began < most &&
 		e.Value.Ingestion.Status == first.Value.Ingestion.Status &&
 		e.Value.Ingestion.Stage == first.Value.Ingestion.Stage {
-		if k.Host.Sleep(ctx, pollEvery) != nil {
+		if k.Host.Sleep(ctx, cmp.Or(k.Poll, defaultPoll)) != nil {
 			break
 		}
 		e, err = k.Document(ctx, p, base, id)

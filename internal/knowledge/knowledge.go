@@ -49,6 +49,8 @@ type Knowledge struct {
 	Index     index.Index
 	Models    *Models
 	Documents int // most documents of a base
+	// Poll is the interval at which a document is looked at for whoever waits for it; 0: 100 ms.
+	Poll time.Duration
 	// IndexID names the index: another one, after it was lost, has another id. Empty: it cannot be lost.
 	IndexID string
 	// Nudge is told of a document whose ingestion was asked for, so that it need not wait for the sweeper.

@@ -8,20 +8,18 @@ import (
 	"agentplatform/internal/knowledge"
 )
 
-// ours are the reasons of failure that do not lie in the document.
+// ours are the reasons of failure that lie neither in the document nor in a budget.
 var ours = map[ingestion.Code]bool{
 	ingestion.Internal: true, ingestion.EmbeddingUnavailable: true, ingestion.PastDeadline: true,
 }
 
-// Ingested counts changes of documents' ingestions.
-func Ingested(m *cloud.Metrics) func(before, after ingestion.State) {
-	return func(before, after ingestion.State) {
-		if before.Begun.IsZero() && !after.Begun.IsZero() {
-			m.Put(cloud.Value{Name: cloud.IngestWait, Unit: "Milliseconds", Value: ms(after.Begun.Sub(after.Asked))})
-		}
-		if ingestion.Ended(before, after) {
-			m.Tried(cloud.IngestEnded, cloud.IngestFailed, after.Failure != nil && ours[after.Failure.Code])
-		}
+// Ingested counts a change of a document's ingestion; failure is what it ended with at this change, if it failed.
+func Ingested(m *cloud.Metrics, before, after ingestion.State, failure *ingestion.Failure) {
+	if before.Begun.IsZero() && !after.Begun.IsZero() {
+		m.Put(cloud.Value{Name: cloud.IngestWait, Unit: "Milliseconds", Value: ms(after.Begun.Sub(after.Asked))})
+	}
+	if ingestion.Ended(before, after) {
+		m.Tried(cloud.IngestEnded, cloud.IngestFailed, failure != nil && ours[failure.Code])
 	}
 }
 

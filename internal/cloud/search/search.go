@@ -6,6 +6,7 @@ package search
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 
@@ -17,14 +18,22 @@ import (
 	"agentplatform/internal/provider/embeddings"
 )
 
-// New makes them. The error names a setting that cannot be used.
+// pollEvery is the interval at which a document is looked at for whoever waits for it: each look is a few reads.
+const pollEvery = time.Second
+
+// New makes them. An embedding model that lacks a setting, or its key among the deployment's secrets, is logged: bases
+// that have it are searched by words until it is there, and everything else goes on. The error names a setting that cannot
+// be used.
 func New(ctx context.Context, p *cloud.Platform) (*knowledge.Knowledge, error) {
 	k, err := Stored(p)
 	if err != nil {
 		return nil, err
 	}
-	k.Models, err = embeddings.Models(ctx, p.Settings)
-	return k, err
+	var lacking error
+	if k.Models, lacking = embeddings.Models(ctx, p.Settings); lacking != nil {
+		p.Log.Error("an embedding model cannot be used", "error", lacking)
+	}
+	return k, nil
 }
 
 // Stored makes them without embedding models, for those who ask none. The name of the vector bucket is the identity of
@@ -40,9 +49,9 @@ func Stored(p *cloud.Platform) (*knowledge.Knowledge, error) {
 	})
 	return &knowledge.Knowledge{
 		Store: p.Store, Tenants: p.Tenants, Host: p.Host, Index: vectors, IndexID: p.Cloud.VectorBucket,
-		Documents: p.Settings.DocumentsPerBase,
-		CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
-		OnSearch:  searched(p.Metrics),
+		Documents: p.Settings.DocumentsPerBase, Poll: pollEvery,
+		CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
+		OnSearch: searched(p.Metrics),
 		Nudge: func(ctx context.Context, document, organization string) {
 			p.Nudge(ctx, events.NudgeDocument, document, organization)
 		},

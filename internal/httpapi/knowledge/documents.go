@@ -160,11 +160,19 @@ func viewDocument(d catalog.Document) documentView {
 	switch f := s.Failure; {
 	case f == nil:
 	case s.Status == ingestion.Failed:
-		v.Error, v.ErrorCode = optional(f.Message), optional(string(f.Code))
+		v.Error, v.ErrorCode = optional(f.Message), optional(codeOf(*f))
 	default:
-		v.LastError.Value = &failureView{string(f.Stage), string(f.Code), f.Message, events.Time(f.At)}
+		v.LastError.Value = &failureView{string(f.Stage), codeOf(*f), f.Message, events.Time(f.At)}
 	}
 	return v
+}
+
+// codeOf is the code of a failure as clients know it.
+func codeOf(f ingestion.Failure) string {
+	if f.Code == ingestion.OverBudget {
+		return string(ingestion.EmbeddingUnavailable)
+	}
+	return string(f.Code)
 }
 
 func answerDocument(

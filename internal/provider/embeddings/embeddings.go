@@ -5,6 +5,7 @@ package embeddings
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"agentplatform/internal/catalog"
@@ -17,25 +18,30 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// Models makes the embedding models, without calling any. The error names EMBEDDING_MODELS.
+// Models makes the embedding models, without calling any. The error names EMBEDDING_MODELS and joins what is wrong with
+// some of them: the others are there, and so is the built-in one.
 func Models(ctx context.Context, s setting.Settings) (*knowledge.Models, error) {
-	offered, err := embedding.ParseNames(s.EmbeddingModels)
-	if err != nil {
-		return nil, fmt.Errorf("EMBEDDING_MODELS: %w", err)
-	}
 	models := &knowledge.Models{
 		Providers: map[string]embedding.Model{embedding.Builtin: builtinembedding.New()},
 	}
+	offered, err := embedding.ParseNames(s.EmbeddingModels)
+	if err != nil {
+		return models, fmt.Errorf("EMBEDDING_MODELS: %w", err)
+	}
+	var wrong []error
 	for _, n := range offered {
 		models.Offered = append(models.Offered, catalog.EmbeddingModel(n))
 		if models.Providers[n.Provider] != nil {
 			continue
 		}
-		if models.Providers[n.Provider], err = made(ctx, s, n); err != nil {
-			return nil, err
+		model, err := made(ctx, s, n)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
 		}
+		models.Providers[n.Provider] = model
 	}
-	return models, nil
+	return models, errors.Join(wrong...)
 }
 
 // made makes the models of a provider, which a name that is offered has.
