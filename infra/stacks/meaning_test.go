@@ -157,6 +157,7 @@ var roles = map[string]struct{ may, never []string }{
 	"ApiFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",
 			"sqs:SendMessage on WebhookQueue", "sqs:SendMessage on IngestQueue", "kms:GenerateDataKey on SealingKey",
+			"kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets", "s3vectors:GetIndex on Vectors",
 			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan", "s3vectors:Put", "s3vectors:Delete",
 			"s3vectors:Create"},
@@ -164,7 +165,8 @@ var roles = map[string]struct{ may, never []string }{
 	"WorkerFunction": {
 		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue",
 			"states:StartExecution on PauseMachine", "dynamodb:PutItem on Feed", "kms:Decrypt on SealingKey",
-			"secretsmanager:GetSecretValue on Secrets", "s3vectors:QueryVectors on Vectors"},
+			"secretsmanager:GetSecretValue on Secrets", "s3vectors:GetIndex on Vectors",
+			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
 		[]string{"sqs:ReceiveMessage on WebhookQueue", "sqs:SendMessage on JobQueue", "dynamodb:Scan",
 			"kms:GenerateDataKey", "s3vectors:Put", "s3vectors:Delete", "s3vectors:Create"},
 	},
@@ -177,6 +179,7 @@ var roles = map[string]struct{ may, never []string }{
 	"JobFunction": {
 		[]string{"sqs:ReceiveMessage on JobQueue", "dynamodb:DeleteItem on Core", "s3:DeleteObject on Blobs",
 			"sqs:SendMessage on IngestQueue", "s3vectors:DeleteVectors on Vectors", "s3vectors:DeleteIndex on Vectors",
+			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:GetIndex on Vectors",
 			"s3vectors:PutVectors on Vectors", "s3vectors:CreateIndex on Vectors"},
 		[]string{"sqs:ReceiveMessage on RunQueue", "states:StartExecution", "on Feed", "kms:", "secretsmanager:",
 			"bedrock:"},
@@ -184,7 +187,7 @@ var roles = map[string]struct{ may, never []string }{
 	"IngestFunction": {
 		[]string{"sqs:ReceiveMessage on IngestQueue", "dynamodb:PutItem on Core", "s3:PutObject on Blobs",
 			"secretsmanager:GetSecretValue on Secrets", "s3vectors:PutVectors on Vectors",
-			"s3vectors:CreateIndex on Vectors"},
+			"s3vectors:CreateIndex on Vectors", "s3vectors:GetIndex on Vectors"},
 		[]string{"sqs:SendMessage", "states:", "on Feed", "kms:", "s3vectors:Delete"},
 	},
 	"SweeperFunction": {

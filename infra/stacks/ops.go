@@ -207,7 +207,8 @@ func (o *Ops) dashboard() {
 			o.own(cloud.IngestFailed, "Sum", 1)),
 		graph("From a document's arrival to its first function, ms", o.own(cloud.IngestWait, "p50", 1),
 			o.own(cloud.IngestWait, "p99", 1)),
-		graph("Searches, ms", o.own(cloud.SearchTime, "p50", 1), o.own(cloud.SearchTime, "p99", 1)),
+		graph("Searches, ms; words that the index has no room for", o.own(cloud.SearchTime, "p50", 1),
+			o.own(cloud.SearchTime, "p99", 1), o.own(cloud.TermsLost, "Sum", 1)),
 	)
 }
 
@@ -220,6 +221,8 @@ func (o *Ops) queries() {
 	for name, lines := range map[string][]string{
 		"one run": {"fields @timestamp, @log, level, msg, error, attempt",
 			"filter run_id = 'PUT THE RUN HERE'", "sort @timestamp asc"},
+		"one document": {"fields @timestamp, @log, level, msg, error, stage, status, why",
+			"filter document_id = 'PUT THE DOCUMENT HERE'", "sort @timestamp asc"},
 		"errors by message": {"filter level = 'ERROR'", "stats count(*) as n by msg", "sort n desc"},
 		"lost nudges":       {"filter msg like /nudge could not be sent/", "stats count(*) by bin(5m), kind"},
 		"slowest starts":    {"filter ispresent(StartLatency)", "sort StartLatency desc", "limit 50"},

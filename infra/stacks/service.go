@@ -1,11 +1,11 @@
 package stacks
 
 import (
-	"strings"
-
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
@@ -70,7 +70,7 @@ type function struct {
 	secrets     bool     // may read the deployment's secrets
 	calls       bool     // may call models
 	embeds      bool     // may call embedding models
-	vectors     []string // what it may do with the index of documents, besides looking at it
+	vectors     []string // what it may do with the index of documents
 	loops       bool     // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
 }
 
@@ -103,7 +103,7 @@ var functions = []function{
 		calls: true, embeds: true, vectors: searches, loops: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true, secrets: true},
 	{name: "job", memory: 512, timeout: 300, core: write, bucket: write,
-		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true, vectors: append(fills, empties...)},
+		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true, vectors: slices.Concat(fills, empties)},
 	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
 	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
 		vectors: fills},
@@ -163,9 +163,10 @@ type consumer struct {
 var consumers = []consumer{
 	{runQueue, "worker", 5, 16 * 60, 60, func(s stage.Stage) int { return s.Workers }},
 	{webhookQueue, "webhook", 8, 2 * 60, 60, func(s stage.Stage) int { return s.Senders }},
-	{jobQueue, "job", 5, 6 * 60, 60, func(stage.Stage) int { return 2 }},
-	// Thousands of documents that come at once wait for each other; an ingestion may take an hour in all.
-	{ingestQueue, "ingest", 5, 16 * 60, 30 * 60, func(s stage.Stage) int { return s.Ingesters }},
+	// A rebuild of a knowledge base keeps one for as long as it lasts, or a few minutes at a time.
+	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(stage.Stage) int { return 10 }},
+	// Thousands of documents that come at once wait for each other, and an ingestion may take an hour in all.
+	{ingestQueue, "ingest", 5, 16 * 60, 60 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }
 
 func newService(stack awscdk.Stack, s stage.Stage, data *Data, binaries, image string) *Service {

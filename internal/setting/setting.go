@@ -75,7 +75,7 @@ type Cloud struct {
 	Bucket       string `env:"BUCKET,required,notEmpty" help:"the bucket of large values and files"`
 	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" help:"the queue of runs to look at"`
 	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" help:"the queue of webhooks to send"`
-	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" help:"the queue of removal jobs"`
+	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" help:"the queue of removals, rebuilds and restores"`
 	IngestQueue  string `env:"INGEST_QUEUE_URL,required,notEmpty" help:"the queue of documents to ingest"`
 	VectorBucket string `env:"VECTOR_BUCKET,required,notEmpty" help:"the vector bucket of the index of documents"`
 	SealingKey   string `env:"SEALING_KEY,required,notEmpty" help:"the KMS key that wraps organizations' secrets"`

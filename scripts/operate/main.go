@@ -4,10 +4,10 @@
 //	go run ./scripts/operate -stage dev dead-letters run
 //	go run ./scripts/operate -stage dev -do redrive run
 //	go run ./scripts/operate -stage dev -do discard run MESSAGE_ID
-//	go run ./scripts/operate -stage dev show RUN_ID
-//	go run ./scripts/operate -stage dev -do nudge RUN_ID
+//	go run ./scripts/operate -stage dev show RUN_ID (or DOCUMENT_ID)
+//	go run ./scripts/operate -stage dev -do nudge RUN_ID (or DOCUMENT_ID)
 //	go run ./scripts/operate -stage dev slots ORGANIZATION_ID
-//	go run ./scripts/operate -stage dev -do restore-index VECTOR_BUCKET
+//	go run ./scripts/operate -stage dev -do restore index
 //	go run ./scripts/operate -stage dev invoke worker events/samples/worker.json
 package main
 
@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -31,9 +32,11 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/ingest"
 	"agentplatform/internal/knowledge"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
 	"agentplatform/internal/record"
@@ -62,7 +65,7 @@ type operator struct {
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
 		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
-			"RUN; slots ORGANIZATION; restore-index BUCKET; invoke FUNCTION FILE")
+			"RUN or DOCUMENT; slots ORGANIZATION; restore index; invoke FUNCTION FILE")
 	}
 	account, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -95,8 +98,8 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		return o.nudge(ctx, which)
 	case "slots":
 		return o.slots(ctx, which)
-	case "restore-index":
-		return o.restoreIndex(ctx, which)
+	case "restore":
+		return o.restore(ctx, which)
 	case "invoke":
 		return o.invoke(ctx, lambda.NewFromConfig(account), which, args[2:])
 	default:
@@ -210,47 +213,82 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 	})
 }
 
-// show prints a run as stored.
+// found is a run or a document, with whom it belongs to and where a nudge for it goes.
+type found struct {
+	stored       any
+	organization string
+	status       string
+	version      int64
+	due          time.Time
+	kind         events.NudgeKind
+	queue        string // the output that has its address
+}
+
+// find finds the run or the document with this id.
+func (o *operator) find(ctx context.Context, id string) (found, error) {
+	run, err := o.store.Run(ctx, record.System(), id)
+	if err == nil {
+		return found{run.Value, run.Value.Organization, string(run.Value.Status), run.Version(), run.Value.Due,
+			events.NudgeRun, "RunQueueAddress"}, nil
+	}
+	if !problem.Is(err, "not_found") {
+		return found{}, err
+	}
+	d, err := record.Resource[catalog.Document](ctx, o.store, record.System(), id)
+	if problem.Is(err, "not_found") {
+		return found{}, fmt.Errorf("there is no run and no document %s", id)
+	}
+	return found{d.Value, d.Value.Organization, string(d.Value.Ingestion.Status), d.Version(), d.Value.Ingestion.Due,
+		events.NudgeDocument, "IngestQueueAddress"}, err
+}
+
+// show prints a run or a document as stored.
 func (o *operator) show(ctx context.Context, id string) error {
-	e, err := o.store.Run(ctx, record.System(), id)
+	f, err := o.find(ctx, id)
 	if err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(e.Value, "", "  ")
+	b, err := json.MarshalIndent(f.stored, "", "  ")
 	if err != nil {
 		return err
 	}
 	o.say("%s", b)
-	o.say("organization %s, version %d, due %s", e.Value.Organization, e.Version(), e.Value.Due)
+	o.say("organization %s, version %d, due %s", f.organization, f.version, f.due)
 	return nil
 }
 
-// nudge sends a nudge for a run.
+// nudge sends a nudge for a run or a document.
 func (o *operator) nudge(ctx context.Context, id string) error {
-	e, err := o.store.Run(ctx, record.System(), id)
+	f, err := o.find(ctx, id)
 	if err != nil {
 		return err
 	}
-	o.say("run %s is %s", id, e.Value.Status)
+	o.say("%s %s is %s", f.kind, id, f.status)
 	if !o.do {
-		o.say("a worker would look at it; say -do")
+		o.say("somebody would look at it; say -do")
 		return nil
 	}
-	return sqsqueue.New(o.queues, o.outputs["RunQueueAddress"]).Send(ctx, queue.Message{
-		Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: e.Value.Organization,
+	return sqsqueue.New(o.queues, o.outputs[f.queue]).Send(ctx, queue.Message{
+		Nudge: events.Nudge{Kind: f.kind, ID: id}, Group: f.organization,
 	})
 }
 
-// restoreIndex begins to put into the index of documents, which is in this vector bucket, what is stored of them, for the
-// bases that were made with another one. The sweeper finds the job within a minute.
-func (o *operator) restoreIndex(ctx context.Context, bucket string) error {
+// restore begins to put into the index of documents what is stored of all of them: it was emptied, or lacks what was
+// removed after the time to which the table was put back. The sweeper finds the job within a minute.
+func (o *operator) restore(ctx context.Context, what string) error {
+	if what != "index" {
+		return fmt.Errorf("%q cannot be restored here; say restore index", what)
+	}
 	if !o.do {
-		o.say("the documents of all bases that were not indexed in %s would be put into it; say -do", bucket)
+		o.say("all knowledge bases would say that they are being rebuilt until all is in the index again; say -do")
 		return nil
 	}
-	o.say("the documents of all bases that were not indexed in %s will be put into it", bucket)
-	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: bucket}
-	return (&ingest.Ingester{Knowledge: k}).Recover(ctx)
+	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: o.outputs["VectorBucket"]}
+	if err := (&ingest.Ingester{Knowledge: k}).Refill(ctx); err != nil {
+		return err
+	}
+	o.say("the documents of all knowledge bases will be put into the index again")
+	return nil
 }
 
 // invoke invokes a function with an event from a file.

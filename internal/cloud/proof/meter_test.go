@@ -54,9 +54,11 @@ func (m *meter) count(operation string, parameters any, err error) {
 	done := err == nil
 	switch p := parameters.(type) {
 	case *s3vectors.PutVectorsInput:
+		n := 0
 		for _, v := range p.Vectors {
-			m.bytes += vectorBytes(v)
+			n += vectorBytes(v)
 		}
+		m.bytes += max(n, leastPut)
 	case *dynamodb.PutItemInput:
 		m.units += m.put(p.TableName, p.Item, done)
 	case *dynamodb.DeleteItemInput:
@@ -74,6 +76,9 @@ func (m *meter) count(operation string, parameters any, err error) {
 		}
 	}
 }
+
+// leastPut is what S3 Vectors charges for a put at least, in bytes.
+const leastPut = 128 << 10
 
 // vectorBytes is what a vector counts as: its numbers, its metadata and its key.
 func vectorBytes(v vectors.PutInputVector) int {
