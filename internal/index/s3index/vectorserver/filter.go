@@ -14,6 +14,9 @@ func (c *collection) filter(given any) (admits, error) {
 	if given == nil {
 		return func(map[string]any) bool { return true }, nil
 	}
+	if n := constraints(given); n > mostConstraints {
+		return nil, invalid("filter: %d constraints", n)
+	}
 	object, is := given.(map[string]any)
 	if !is || len(object) == 0 {
 		return nil, invalid("filter: %v is no object with members", given)
@@ -27,6 +30,24 @@ func (c *collection) filter(given any) (admits, error) {
 		all = append(all, one)
 	}
 	return every(all), nil
+}
+
+// constraints are the values that something is compared with.
+func constraints(given any) int {
+	n := 0
+	switch given := given.(type) {
+	case map[string]any:
+		for _, v := range given {
+			n += constraints(v)
+		}
+	case []any:
+		for _, v := range given {
+			n += constraints(v)
+		}
+	default:
+		return 1
+	}
+	return n
 }
 
 func every(all []admits) admits {

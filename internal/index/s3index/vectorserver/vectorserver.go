@@ -62,7 +62,9 @@ const (
 	mostFound      = 10_000
 	mostBody       = 20 << 20
 	listedBytes    = 1 << 20 // after which a page of a listing ends
-	pageOfQuery    = 100     // not documented
+	pageOfQuery    = 100
+	// mostConstraints are those of a filter; each value of a list is one.
+	mostConstraints = 100
 )
 
 // request has what any of the operations takes.
@@ -139,6 +141,12 @@ func (s *Server) answer(operation string, in request) (any, error) {
 	bucket := s.buckets[in.VectorBucketName]
 	if bucket == nil {
 		return nil, missing("the vector bucket " + in.VectorBucketName)
+	}
+	if operation == "GetVectorBucket" {
+		return map[string]any{"vectorBucket": map[string]any{
+			"creationTime": 0, "vectorBucketArn": "arn:aws:s3vectors:::bucket/" + in.VectorBucketName,
+			"vectorBucketName": in.VectorBucketName,
+		}}, nil
 	}
 	c := bucket[in.IndexName]
 	switch {

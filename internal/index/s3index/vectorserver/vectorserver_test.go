@@ -127,6 +127,7 @@ func TestWhatTheServiceRefusesIsRefused(t *testing.T) {
 		}
 		return q
 	}
+	constraints := make([]string, 101)
 	index := m{"indexName": "other", "dataType": "float32", "dimension": 2, "distanceMetric": "cosine"}
 	with := func(name string, v any) m {
 		b := m{name: v}
@@ -162,6 +163,9 @@ func TestWhatTheServiceRefusesIsRefused(t *testing.T) {
 		{"QueryVectors", "ValidationException", query(m{"topK": 10_001})},
 		{"QueryVectors", "ValidationException", query(m{"queryVector": m{"float32": []float32{1}}})},
 		{"QueryVectors", "NotFoundException", query(m{"indexName": "none"})},
+		{"QueryVectors", "ValidationException", query(m{"filter": m{"a": m{"$in": constraints[:101]}}})},
+		{"QueryVectors", "ValidationException",
+			query(m{"filter": m{"$or": []m{{"a": "x"}, {"a": m{"$in": constraints[:100]}}}}})},
 		{"CreateIndex", "ValidationException", with("indexName", "Upper")},
 		{"CreateIndex", "ValidationException", with("indexName", "ab")},
 		{"CreateIndex", "ValidationException", with("dimension", 4097)},
@@ -176,6 +180,20 @@ func TestWhatTheServiceRefusesIsRefused(t *testing.T) {
 		assert.GreaterOrEqual(t, status, 400, "%s %v", row.operation, out)
 		assert.Equal(t, row.kind, out["kind"], "%s %v", row.operation, out)
 	}
+}
+
+func TestAFilterMayHave100Constraints(t *testing.T) {
+	s := serving(t)
+	put(t, s, vector("k", m{"a": "x", "b": 1}, 1, 0))
+	many := []string{"x"}
+	for i := range 97 {
+		many = append(many, fmt.Sprint(i))
+	}
+	filter := m{"$and": []m{{"a": m{"$in": many}}, {"$or": []m{{"a": "x"}, {"b": m{"$gt": 0}}}}}}
+	status, out := call(t, s, "QueryVectors",
+		m{"indexName": "idx", "topK": 9, "queryVector": m{"float32": []float32{1, 0}}, "filter": filter})
+	require.Equal(t, http.StatusOK, status, out)
+	assert.Equal(t, []string{"k"}, keys(out))
 }
 
 func TestQueriesAndListingsComeInPages(t *testing.T) {
