@@ -103,6 +103,9 @@ func (q Query) Check() error {
 	if len(q.Terms) > MaxTerms {
 		return fmt.Errorf("%w: %d terms, more than %d", ErrInvalid, len(q.Terms), MaxTerms)
 	}
+	if len(q.Documents) > MaxDocuments {
+		return fmt.Errorf("%w: %d documents, more than %d", ErrInvalid, len(q.Documents), MaxDocuments)
+	}
 	seen := make(map[string]bool, len(q.Terms))
 	for _, t := range q.Terms {
 		if err := checkTerm(t, seen); err != nil {

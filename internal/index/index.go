@@ -27,6 +27,7 @@ const (
 	MaxLength     = 1 << 20 // words of a chunk
 	MaxDimensions = 4096
 	MaxTerms      = 1024 // of a query
+	MaxDocuments  = 100  // that a query names
 	MaxLimit      = 10_000
 )
 
@@ -55,10 +56,10 @@ type Term struct {
 // Query asks for candidates.
 type Query struct {
 	Collections []string
-	Documents   []string  // only chunks of these; none: of all
+	Documents   []string  // only chunks of these, at most MaxDocuments; none: of all
 	Terms       []string  // distinct, of any bytes; none: no search by words
 	Vector      []float32 // of unit length; nil: no search by vectors
-	Limit       int       // candidates by words, and as many by vectors; at least 1
+	Limit       int       // candidates by words, and as many by vectors; at least 1; see Result.More
 	// Chunks is about how many the collections have together, where the caller knows it, for an index that cannot
 	// count; 0: unknown.
 	Chunks int
@@ -73,8 +74,8 @@ type Candidate struct {
 	Cosine  float64 // with the query's vector, exact up to the error of 8-bit quantisation; 0 without a vector
 }
 
-// Statistics are what BM25 needs to know of all chunks of the asked collections. They may be approximate, and may count
-// chunks that were removed a while ago.
+// Statistics are what BM25 needs to know of all chunks of the asked collections, for a query that has terms. They may be
+// approximate, and may count chunks that were removed a while ago.
 type Statistics struct {
 	Chunks      int
 	Length      float64 // mean, in words
@@ -86,6 +87,9 @@ type Statistics struct {
 type Result struct {
 	Candidates []Candidate
 	Statistics Statistics
+	// More says that a query with a higher limit may find others. It is false where there are none, and where an index
+	// finds no more than it did, however high the limit.
+	More bool
 }
 
 // Index searches chunks. Implementations are safe for concurrent use. The error is one that wraps [ErrInvalid], that of

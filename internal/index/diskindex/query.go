@@ -51,7 +51,8 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	if s.err != nil {
 		return index.Result{}, s.err
 	}
-	return index.Result{Candidates: s.candidates(), Statistics: s.statistics}, nil
+	more := len(s.words.items) >= q.Limit || len(s.vectors.items) >= q.Limit
+	return index.Result{Candidates: s.candidates(), Statistics: s.statistics, More: more}, nil
 }
 
 // each shows the collections to a pass, one after the other.

@@ -58,6 +58,23 @@ func runBest(t *testing.T, h Harness) {
 		}
 		assert.Equal(t, 8, rare)
 	})
+	t.Run("it is said whether there may be more", func(t *testing.T) {
+		x := h.Open(t)
+		var chunks []index.Chunk
+		for i := range 30 {
+			chunks = append(chunks, chunk(i, axis(i), "common", fmt.Sprint("w", i)))
+		}
+		put(t, x, version("a", "d", 1), chunks...)
+		for _, q := range []index.Query{words("common"), {Collections: []string{"a"}, Vector: axis(0)}} {
+			for limit, more := range map[int]bool{10: true, 29: true, 31: false, index.MaxLimit: false} {
+				q.Limit = limit
+				assert.Equal(t, more, query(t, x, q).More, "%d", limit)
+			}
+		}
+		q := words("w3", "w4")
+		q.Limit = 3
+		assert.False(t, query(t, x, q).More)
+	})
 	t.Run("all that a document has where others have the rarer word", func(t *testing.T) {
 		x := h.Open(t)
 		for d := range 5 {

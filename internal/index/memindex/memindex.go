@@ -105,7 +105,8 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 			r = append(r, c)
 		}
 	}
-	return index.Result{Candidates: r, Statistics: statistics}, nil
+	more := len(byWords) > q.Limit || len(byVector) > q.Limit
+	return index.Result{Candidates: r, Statistics: statistics, More: more}, nil
 }
 
 // scan returns the chunks that have a word of the query, those that have a vector like the query's, and what is to be

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
@@ -17,10 +16,9 @@ import (
 
 const (
 	atOnce = 16 // collections that one query asks
-	// What is asked for by words is ranked here, so more than the limit is asked for.
-	widening, widest = 4, 400
-	// mostTerms are the terms of one filter. No limit of them is documented.
-	mostTerms = 64
+	// mostLimit is the highest limit of a query that counts. A call returns a hundred vectors, one call after the
+	// other, so those of deep questions would take seconds.
+	mostLimit = 800
 )
 
 // Query implements [index.Index].
@@ -28,212 +26,122 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	if err := cmp.Or(ctx.Err(), q.Check()); err != nil {
 		return index.Result{}, err
 	}
-	names := slices.Compact(slices.Sorted(slices.Values(q.Collections)))
-	samples, err := x.known(ctx, names, q.Chunks)
+	more := q.Limit < mostLimit
+	q.Limit = min(q.Limit, mostLimit)
+	q.Collections = slices.Compact(slices.Sorted(slices.Values(q.Collections)))
+	list, err := x.known(ctx, q)
 	if err != nil {
 		return index.Result{}, err
 	}
-	chunks := sizes(samples, q.Chunks)
-	terms := make([]term, len(q.Terms))
+	parts := x.parts(list, q)
+	err = each(ctx, parts, func(ctx context.Context, i int) error { return parts[i].ask(ctx) })
+	if err != nil {
+		return index.Result{}, err
+	}
+	r := merged(parts, q)
+	r.More = r.More && more
+	return r, nil
+}
+
+// part is what a query asks a collection about some of its documents, and what is answered.
+type part struct {
+	collection
+
+	index   *Index
+	q       index.Query
+	first   bool   // of its collection: its statistics count
+	only    filter // the documents; nil: all
+	similar bool   // the query's vector can be compared with those of the collection
+	like    []float32
+	terms   []term
+	places  map[term]int // of the terms in the query
+
+	byWords, byVector []index.Candidate
+	statistics        index.Statistics
+}
+
+// parts divides a query: by collections, and by as many documents as a filter takes.
+func (x *Index) parts(list []collection, q index.Query) []*part {
+	terms, places := make([]term, len(q.Terms)), map[term]int{}
 	for i, t := range q.Terms {
 		terms[i] = hashOf(t)
+		places[terms[i]] = i
 	}
-	parts := make([]part, len(names))
-	group, limited := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i, name := range names {
-		if samples[i] == nil {
-			parts[i].frequencies = make([]int, len(terms))
+	groups := slices.Collect(slices.Chunk(slices.Compact(slices.Sorted(slices.Values(q.Documents))), mostDocuments))
+	if len(groups) == 0 {
+		groups = [][]string{nil}
+	}
+	var parts []*part
+	for _, c := range list {
+		if c.dimensions == 0 {
 			continue
 		}
+		for i, documents := range groups {
+			p := &part{index: x, collection: c, q: q, first: i == 0, only: ofDocuments(documents), terms: terms,
+				places: places, similar: len(q.Vector) == c.dimensions, like: axis(c.dimensions)}
+			if p.similar && !isZero(q.Vector) {
+				p.like = q.Vector
+			}
+			p.q.Documents = documents
+			s := c.sample
+			if s == nil {
+				s = newSample()
+			}
+			p.statistics = s.statistics(terms, c.chunks)
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// ask asks by vector and by words at the same time.
+func (p *part) ask(ctx context.Context) error {
+	group, limited := errgroup.WithContext(ctx)
+	if p.similar {
 		group.Go(func() (err error) {
-			p := asked{x, name, samples[i], chunks[i], q, terms}
-			parts[i], err = p.ask(limited)
+			p.byVector, err = p.find(limited, p.q.Limit, p.only)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return index.Result{}, err
+	if len(p.terms) > 0 {
+		group.Go(func() error { return p.search(limited) })
 	}
-	return merged(parts, len(terms), q.Limit), nil
+	err := group.Wait()
+	if isMissing(err) || isInvalid(err) {
+		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made anew with other dimensions
+	}
+	return p.index.ignoreMissing(ctx, err)
 }
 
-// known returns samples of the collections, nil for one that does not exist. When they are of many fewer or more
-// chunks than the caller knows of, they are taken anew.
-func (x *Index) known(ctx context.Context, names []string, chunks int) ([]*sample, error) {
-	samples := make([]*sample, len(names))
-	take := func(age time.Duration) error {
-		group, limited := errgroup.WithContext(ctx)
-		group.SetLimit(atOnce)
-		for i, name := range names {
-			group.Go(func() (err error) {
-				samples[i], err = x.sample(limited, name, age)
-				return err
-			})
-		}
-		return group.Wait()
-	}
-	if err := take(life); err != nil {
+// find returns the chunks that a filter admits, those that are most like the query, at most so many.
+func (p *part) find(ctx context.Context, most int, only filter) ([]index.Candidate, error) {
+	found, err := p.index.query(ctx, p.name, p.like, most, only, true)
+	if err != nil {
 		return nil, err
 	}
-	sum, whole := 0, true
-	for _, s := range samples {
-		if s != nil {
-			sum, whole = sum+s.chunks, whole && s.whole
-		}
-	}
-	off := max(sum-chunks, chunks-sum)
-	if whole && chunks > 0 && off > chunks/5 {
-		if err := take(doubtful); err != nil {
+	list := make([]index.Candidate, 0, len(found))
+	for _, f := range found {
+		c, err := p.candidate(f)
+		if err != nil {
 			return nil, err
 		}
+		list = append(list, c)
 	}
-	return samples, nil
+	return list, nil
 }
 
-// sizes is about how many chunks each collection has. chunks is what the caller knows of all of them.
-func sizes(samples []*sample, chunks int) []int {
-	parts, sizes := 0, make([]int, len(samples))
-	for i, s := range samples {
-		if s == nil {
-			continue
+func (p *part) candidate(v types.QueryOutputVector) (index.Candidate, error) {
+	c := index.Candidate{Weights: make([]int, len(p.terms))}
+	chunk, err := decode(p.name, v.Metadata, func(t term, weight int) {
+		if i, asked := p.places[t]; asked {
+			c.Weights[i] = weight
 		}
-		sizes[i] = s.chunks
-		if chunks -= s.chunks; !s.whole {
-			parts++
-		}
+	})
+	c.Version, c.Index, c.Length = chunk.Version, chunk.Index, chunk.length
+	if p.similar && !isZero(p.q.Vector) && !chunk.without {
+		c.Cosine = 1 - float64(aws.ToFloat32(v.Distance))
 	}
-	for i, s := range samples { // what nobody has sampled is in those that were not listed to their end
-		if s != nil && !s.whole && chunks > 0 {
-			sizes[i] += chunks / parts
-		}
-	}
-	return sizes
-}
-
-// asked is one collection of a query.
-type asked struct {
-	*Index
-
-	name   string
-	sample *sample
-	chunks int // about how many it has
-	q      index.Query
-	terms  []term
-}
-
-// part is the answer of one collection.
-type part struct {
-	byWords, byVector []index.Candidate
-	chunks            int
-	length            float64 // of all chunks, in words
-	frequencies       []int
-}
-
-func (a asked) ask(ctx context.Context) (part, error) {
-	p := part{chunks: a.chunks}
-	if a.sample.chunks > 0 {
-		p.length = float64(a.sample.length) * float64(a.chunks) / float64(a.sample.chunks)
-	}
-	for _, t := range a.terms {
-		p.frequencies = append(p.frequencies, a.sample.frequency(t, a.chunks))
-	}
-	like, similar := axis(a.sample.dimensions), false
-	if len(a.q.Vector) == a.sample.dimensions {
-		similar = true
-		if !isZero(a.q.Vector) {
-			like = a.q.Vector
-		}
-	}
-	candidates := func(found []types.QueryOutputVector) ([]index.Candidate, error) {
-		list := make([]index.Candidate, 0, len(found))
-		for _, f := range found {
-			chunk, err := decode(a.name, f.Metadata)
-			if err != nil {
-				return nil, err
-			}
-			cosine := 0.0
-			if similar && !isZero(a.q.Vector) {
-				cosine = 1 - float64(aws.ToFloat32(f.Distance))
-			}
-			list = append(list, chunk.candidate(a.terms, cosine))
-		}
-		return list, nil
-	}
-	var only filter
-	if len(a.q.Documents) > 0 {
-		only = ofDocuments(a.q.Documents)
-	}
-	if similar {
-		found, err := a.query(ctx, a.name, like, a.q.Limit, only, true)
-		if err == nil {
-			p.byVector, err = candidates(found)
-		}
-		if err != nil {
-			return p, ignoreMissing(err)
-		}
-	}
-	wide := min(max(widening*a.q.Limit, widest), mostFound)
-	for _, terms := range a.choices(p.frequencies, wide) {
-		found, err := a.query(ctx, a.name, like, wide, both(withAny(terms), only), true)
-		if err != nil {
-			return p, ignoreMissing(err)
-		}
-		some, err := candidates(found)
-		if err != nil {
-			return p, err
-		}
-		if len(found) < wide && only == nil { // all chunks that have these terms
-			count(some, terms, a.terms, p.frequencies)
-		}
-		for _, c := range some {
-			if slices.Max(c.Weights) > 0 { // else another term has the same name
-				p.byWords = append(p.byWords, c)
-			}
-		}
-		if len(p.byWords) >= a.q.Limit {
-			break
-		}
-	}
-	return p, nil
-}
-
-// count corrects the frequencies of terms of which all chunks are at hand.
-func count(chunks []index.Candidate, counted, terms []term, frequencies []int) {
-	for i, t := range terms {
-		if !slices.Contains(counted, t) {
-			continue
-		}
-		frequencies[i] = 0
-		for _, c := range chunks {
-			frequencies[i] += min(c.Weights[i], 1)
-		}
-	}
-}
-
-// choices are the terms to ask for: first the rare ones, so many that what has them is about as much as is wanted;
-// then, for where that is too little, all.
-func (a asked) choices(frequencies []int, wide int) [][]term {
-	if len(a.terms) == 0 {
-		return nil
-	}
-	order := make([]int, len(a.terms))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(frequencies[i], frequencies[j]) })
-	var rare, all []term
-	sum := 0
-	for n, i := range order[:min(len(order), mostTerms)] {
-		if sum += frequencies[i]; n == 0 || sum <= wide {
-			rare = append(rare, a.terms[i])
-		}
-		all = append(all, a.terms[i])
-	}
-	if len(rare) == len(all) {
-		return [][]term{all}
-	}
-	return [][]term{rare, all}
+	return c, err
 }
 
 // query returns the vectors that are most similar to one, at most so many, among those that the filter admits.
@@ -252,9 +160,6 @@ func (x *Index) query(
 	var found []types.QueryOutputVector
 	for {
 		out, err := x.client.QueryVectors(ctx, in)
-		if isInvalid(err) {
-			x.forget(collection) // it was dropped meanwhile, and made anew with other dimensions
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -265,40 +170,31 @@ func (x *Index) query(
 	}
 }
 
-// merged puts the answers of the collections together.
-func merged(parts []part, terms, limit int) index.Result {
-	r := index.Result{Statistics: index.Statistics{Frequencies: make([]int, terms)}}
+// merged puts the answers together.
+func merged(parts []*part, q index.Query) index.Result {
+	r := index.Result{Statistics: index.Statistics{Frequencies: make([]int, len(q.Terms))}}
 	var byWords, byVector []index.Candidate
 	length := 0.0
 	for _, p := range parts {
 		byWords, byVector = append(byWords, p.byWords...), append(byVector, p.byVector...)
-		most := p.chunks
-		for i, n := range p.frequencies {
+		if !p.first {
+			continue
+		}
+		most := p.statistics.Chunks
+		for i, n := range p.statistics.Frequencies {
 			r.Statistics.Frequencies[i] += n
 			most = max(most, n)
 		}
 		r.Statistics.Chunks += most
-		length += p.length
+		length += p.statistics.Length * float64(most)
 	}
 	if r.Statistics.Chunks > 0 {
 		r.Statistics.Length = length / float64(r.Statistics.Chunks)
 	}
-	type place struct {
-		index.Version
-
-		index int
-	}
+	r.More = len(byWords) >= q.Limit || len(byVector) >= q.Limit
 	seen := map[place]bool{}
-	// A second question of a collection finds again what the first did.
-	byWords = slices.DeleteFunc(byWords, func(c index.Candidate) bool {
-		at := place{c.Version, c.Index}
-		again := seen[at]
-		seen[at] = true
-		return again
-	})
-	clear(seen)
 	add := func(list []index.Candidate, score func(index.Candidate) float64) {
-		for _, c := range index.Best(list, limit, score) {
+		for _, c := range index.Best(list, q.Limit, score) {
 			if at := (place{c.Version, c.Index}); !seen[at] {
 				seen[at] = true
 				r.Candidates = append(r.Candidates, c)
@@ -308,4 +204,11 @@ func merged(parts []part, terms, limit int) index.Result {
 	add(byWords, func(c index.Candidate) float64 { return index.BM25(c, r.Statistics) })
 	add(byVector, func(c index.Candidate) float64 { return c.Cosine })
 	return r
+}
+
+// place names a chunk.
+type place struct {
+	index.Version
+
+	index int
 }

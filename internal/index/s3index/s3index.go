@@ -21,12 +21,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
+	"golang.org/x/sync/singleflight"
 
 	"agentplatform/internal/index"
 )
@@ -37,8 +40,12 @@ type Index struct {
 	bucket  string
 	options Options
 
-	mu      sync.Mutex
-	samples map[string]*sample // by collection
+	hasBucket atomic.Bool        // it is known that the bucket exists
+	flights   singleflight.Group // of samples that are being taken, by collection
+
+	mu         sync.Mutex
+	samples    map[string]*sample // by collection
+	dimensions map[string]int     // by collection
 }
 
 // Options are what an index needs besides its bucket.
@@ -59,7 +66,8 @@ func New(client *s3vectors.Client, bucket string, o Options) *Index {
 	if o.OnLost == nil {
 		o.OnLost = func(int) {}
 	}
-	return &Index{client: client, bucket: bucket, options: o, samples: map[string]*sample{}}
+	return &Index{client: client, bucket: bucket, options: o, samples: map[string]*sample{},
+		dimensions: map[string]int{}}
 }
 
 // Bounds of S3 Vectors.
@@ -67,6 +75,7 @@ const (
 	vectorsOfCall = 500      // of a put or a delete
 	bytesOfCall   = 16 << 20 // of a put, as we estimate them; the service takes 20 MiB
 	mostFound     = 10_000   // of a query
+	mostIndexes   = 10_000   // of a bucket
 )
 
 // nameOf is the name of a collection's index: 3 to 63 lower-case letters, digits and hyphens.
@@ -80,7 +89,7 @@ func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks
 	if err := cmp.Or(ctx.Err(), index.CheckPut(v, dimensions, chunks)); err != nil {
 		return err
 	}
-	vectors, lost := encode(v, dimensions, chunks)
+	vectors, lost := encode(v, dimensions, chunks, x.common(v.Collection))
 	if lost > 0 {
 		x.options.OnLost(lost)
 	}
@@ -98,6 +107,19 @@ const (
 	mostTries     = 10 // of a put into a collection that others drop
 )
 
+// common says in how many chunks of a collection's sample a term is; where none is held, all are as rare.
+func (x *Index) common(collection string) func(term) int {
+	x.mu.Lock()
+	s := x.samples[collection]
+	x.mu.Unlock()
+	return func(t term) int {
+		if s == nil {
+			return 0
+		}
+		return int(s.has[t])
+	}
+}
+
 func (x *Index) put(ctx context.Context, collection string, dimensions int, vectors []types.PutInputVector) error {
 	in := &s3vectors.PutVectorsInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection), Vectors: vectors}
 	_, err := x.client.PutVectors(ctx, in)
@@ -107,7 +129,8 @@ func (x *Index) put(ctx context.Context, collection string, dimensions int, vect
 		}
 	}
 	if isInvalid(err) {
-		has, bad := x.dimensions(ctx, collection)
+		x.forget(collection)
+		has, bad := x.dimensionsOf(ctx, collection)
 		if bad == nil && has != 0 && has != dimensions {
 			return index.OtherDimensions(has, dimensions)
 		}
@@ -128,32 +151,19 @@ func (x *Index) create(ctx context.Context, collection string, dimensions int) e
 	return err
 }
 
-// dimensions are those of a collection's vectors; 0: there is no such collection.
-func (x *Index) dimensions(ctx context.Context, collection string) (int, error) {
-	out, err := x.client.GetIndex(ctx,
-		&s3vectors.GetIndexInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection)})
-	if isMissing(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return int(aws.ToInt32(out.Index.Dimension)), nil
-}
-
 // Remove implements [index.Index]. It asks for the vectors of the version and deletes them, until there are none.
 func (x *Index) Remove(ctx context.Context, v index.Version) error {
 	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
 		return err
 	}
-	dimensions, err := x.dimensions(ctx, v.Collection)
+	dimensions, err := x.dimensionsOf(ctx, v.Collection)
 	if err != nil || dimensions == 0 {
 		return err
 	}
 	for {
 		found, err := x.query(ctx, v.Collection, axis(dimensions), mostFound, ofVersion(v), false)
 		if err != nil || len(found) == 0 {
-			return ignoreMissing(err)
+			return x.ignoreMissing(ctx, err)
 		}
 		keys := make([]string, 0, len(found))
 		for _, f := range found {
@@ -165,7 +175,7 @@ func (x *Index) Remove(ctx context.Context, v index.Version) error {
 				Keys: keys[start:min(start+vectorsOfCall, len(keys))],
 			})
 			if err != nil {
-				return ignoreMissing(err)
+				return x.ignoreMissing(ctx, err)
 			}
 		}
 	}
@@ -179,7 +189,7 @@ func (x *Index) Drop(ctx context.Context, collection string) error {
 	x.forget(collection)
 	_, err := x.client.DeleteIndex(ctx,
 		&s3vectors.DeleteIndexInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection)})
-	return ignoreMissing(err)
+	return x.ignoreMissing(ctx, err)
 }
 
 // isMissing is true of errors that say that there is no index of that name.
@@ -188,11 +198,21 @@ func isMissing(err error) bool {
 	return is
 }
 
-func ignoreMissing(err error) error {
-	if isMissing(err) {
-		return nil
+// ignoreMissing is nil for an error that says that an index is missing. A missing bucket gives the same error, so it is
+// asked for, until it was seen once.
+func (x *Index) ignoreMissing(ctx context.Context, err error) error {
+	if !isMissing(err) || x.hasBucket.Load() {
+		if isMissing(err) {
+			return nil
+		}
+		return err
 	}
-	return err
+	_, err = x.client.GetVectorBucket(ctx, &s3vectors.GetVectorBucketInput{VectorBucketName: &x.bucket})
+	if err != nil {
+		return fmt.Errorf("the vector bucket %s: %w", x.bucket, err)
+	}
+	x.hasBucket.Store(true)
+	return nil
 }
 
 func isInvalid(err error) bool {

@@ -2,7 +2,11 @@ package s3index_test
 
 import (
 	"fmt"
+	"math"
+	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +23,48 @@ import (
 	"agentplatform/internal/index/s3index/vectorserver"
 )
 
-// bucket is an empty vector bucket, with a client.
-func bucket(t *testing.T) *s3vectors.Client {
+// service is the stand-in for S3 Vectors, which counts what it is called with and may answer otherwise.
+type service struct {
+	vectorserver.Server
+
+	mu    sync.Mutex
+	calls map[string]int                                     // by operation
+	fail  func(operation string, w http.ResponseWriter) bool // whether it has answered instead; nil: it has not
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	operation := strings.TrimPrefix(r.URL.Path, "/")
+	s.mu.Lock()
+	s.calls[operation]++
+	failed := s.fail != nil && s.fail(operation, w)
+	s.mu.Unlock()
+	if !failed {
+		s.Server.ServeHTTP(w, r)
+	}
+}
+
+// counted returns the calls since it was last asked.
+func (s *service) counted() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls = map[string]int{}
+	return calls
+}
+
+// refuse answers with an error of the service.
+func refuse(w http.ResponseWriter, status int, kind string) bool {
+	w.Header().Set("X-Amzn-Errortype", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`{"message": "refused by the test"}`))
+	return true
+}
+
+// serve is a service with the empty vector bucket "vectors", and its client.
+func serve(t *testing.T) (*service, *s3vectors.Client) {
 	t.Helper()
-	server := httptest.NewServer(&vectorserver.Server{})
+	s := &service{calls: map[string]int{}}
+	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client := s3vectors.New(s3vectors.Options{
 		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL),
@@ -31,7 +73,33 @@ func bucket(t *testing.T) *s3vectors.Client {
 	_, err := client.CreateVectorBucket(t.Context(),
 		&s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String("vectors")})
 	require.NoError(t, err)
-	return client
+	return s, client
+}
+
+// open is an index over an empty bucket.
+func open(t *testing.T, o s3index.Options) (*s3index.Index, *service) {
+	t.Helper()
+	s, client := serve(t)
+	return s3index.New(client, "vectors", o), s
+}
+
+// fill puts chunks of two dimensions, a thousand to a document; chunk n has the words that are given for n.
+func fill(t *testing.T, x index.Index, chunks int, words func(n int) []string) {
+	t.Helper()
+	for start := 0; start < chunks; start += 1000 {
+		var some []index.Chunk
+		for n := start; n < min(start+1000, chunks); n++ {
+			angle := float64(n%997) / 997
+			c := index.Chunk{Index: n - start, Length: 100,
+				Vector: []float32{float32(math.Cos(angle)), float32(math.Sin(angle))}}
+			for _, w := range words(n) {
+				c.Terms = append(c.Terms, index.Term{Text: w, Weight: 1})
+			}
+			some = append(some, c)
+		}
+		v := index.Version{Collection: "c", Document: fmt.Sprint("d", start/1000), Number: 1}
+		require.NoError(t, x.Put(t.Context(), v, 2, some))
+	}
 }
 
 // aging is an index whose samples the test makes old.
@@ -45,7 +113,8 @@ func harness() indextest.Harness {
 	return indextest.Harness{
 		Open: func(t *testing.T) index.Index {
 			now := time.Unix(0, 0)
-			return aging{s3index.New(bucket(t), "vectors", s3index.Options{Now: func() time.Time { return now }}), &now}
+			x, _ := open(t, s3index.Options{Now: func() time.Time { return now }})
+			return aging{x, &now}
 		},
 		Settle: func(_ *testing.T, x index.Index) { *x.(aging).now = x.(aging).now.Add(time.Hour) },
 	}
@@ -61,7 +130,7 @@ func TestItFindsWhatTheExactIndexFinds(t *testing.T) {
 // A collection of which the sample has only a part: what is found is as exact, what is counted is about right.
 func TestALargeCollectionIsSampled(t *testing.T) {
 	const chunks = 6000
-	x := s3index.New(bucket(t), "vectors", s3index.Options{})
+	x, _ := open(t, s3index.Options{})
 	v := index.Version{Collection: "c", Document: "d", Number: 1}
 	for start := 0; start < chunks; start += 1000 {
 		var some []index.Chunk
@@ -102,7 +171,7 @@ func TestALargeCollectionIsSampled(t *testing.T) {
 // A chunk with more terms than the service takes is found by its rare ones, and all its weights are known.
 func TestTermsWithoutPlaceAreCounted(t *testing.T) {
 	lost := 0
-	x := s3index.New(bucket(t), "vectors", s3index.Options{OnLost: func(n int) { lost += n }})
+	x, _ := open(t, s3index.Options{OnLost: func(n int) { lost += n }})
 	rich := index.Chunk{Index: 0, Vector: []float32{1, 0}, Length: 900}
 	poor := index.Chunk{Index: 1, Vector: []float32{1, 0}, Length: 10}
 	for i := range index.MaxChunkTerms {

@@ -7,80 +7,126 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 	"golang.org/x/sync/errgroup"
+
+	"agentplatform/internal/index"
 )
 
-// sample is what is known of the chunks of a collection. S3 Vectors counts nothing; a listing in segments gives some
-// chunks of each segment, a megabyte of them at most: all of a small collection, about 2,000 chunks of a large one.
-// How often a term occurs in these is about how often it does in all. How many there are is for the caller of a query
-// to say.
+// sample is what is known of the words of a collection's chunks. S3 Vectors counts nothing; a listing in segments gives
+// some chunks of each segment, a megabyte of them at most: all of a small collection, about 2,000 chunks of a large
+// one. How often a term occurs in these is about how often it does in all. How many there are is for the caller of a
+// query to say.
 //
-// Functions do not know of each other's changes, so a sample grows old.
+// Functions do not know of each other's changes, so a sample grows old. It is not taken anew behind a query that is
+// answered: a function is stopped between its calls.
 type sample struct {
-	dimensions int
-	chunks     int
-	length     int // of all of them, in words
-	has        map[term]int32
-	whole      bool // these are all chunks
-	taken      time.Time
+	chunks int
+	length int // of all of them, in words
+	has    map[term]int32
+	whole  bool // these are all chunks
+	taken  time.Time
+	// settled says that the sample has been taken anew because it did not fit what a caller knew, and still does not:
+	// there are chunks that the caller does not count, such as those of builds that are to be removed.
+	settled bool
 }
 
 const (
-	segments    = 4
-	life        = 5 * time.Minute
-	doubtful    = 20 * time.Second // the age from which a sample is doubted that does not fit what the caller knows
-	mostSamples = 64               // kept at once; the oldest goes
+	segments = 4
+	life     = 5 * time.Minute
+	doubtful = 20 * time.Second // the age from which a sample is doubted that does not fit what the caller knows
+	taking   = time.Minute      // at most
+	// mostHeld bounds the terms of the samples that are held, at about 20 bytes each; the oldest go. Those of as many
+	// large collections as are sampled for a query are fewer.
+	mostHeld = 1 << 20
 )
 
-// sample returns the sample of a collection, nil where there is no such collection. An older one than its life, or than
-// the given age, is taken anew.
-func (x *Index) sample(ctx context.Context, collection string, age time.Duration) (*sample, error) {
-	now := x.options.Now()
-	x.mu.Lock()
-	s := x.samples[collection]
-	x.mu.Unlock()
-	if s != nil && now.Sub(s.taken) <= min(life, age) {
+// sampleOf returns the sample of a collection, nil where there is no such collection. One that is older than its life is
+// taken anew, and one that is doubted, unless it is new or settled. Whoever asks meanwhile waits for the same sample.
+func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (*sample, error) {
+	if s := x.held(collection, doubted); s != nil {
 		return s, nil
 	}
-	s, err := x.take(ctx, collection)
-	if err != nil || s == nil {
-		x.forget(collection)
-		return nil, ignoreMissing(err)
+	taken := x.flights.DoChan(collection, func() (any, error) {
+		if s := x.held(collection, doubted); s != nil {
+			return s, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), taking) // others wait for it, too
+		defer cancel()
+		s, err := x.take(ctx, collection)
+		if err != nil {
+			x.forget(collection)
+			return (*sample)(nil), x.ignoreMissing(ctx, err)
+		}
+		x.keep(collection, s)
+		return s, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-taken:
+		return r.Val.(*sample), r.Err
 	}
-	s.taken = now
-	x.keep(collection, s)
-	return s, nil
+}
+
+// held returns a sample that is held and need not be taken anew; nil: there is none.
+func (x *Index) held(collection string, doubted bool) *sample {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.samples[collection]
+	if s == nil {
+		return nil
+	}
+	age := x.options.Now().Sub(s.taken)
+	if age > life || doubted && !s.settled && age > doubtful {
+		return nil
+	}
+	return s
+}
+
+// settle says of samples that they need not be doubted again.
+func (x *Index) settle(list []collection) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range list {
+		if c.sample != nil && x.options.Now().Sub(c.sample.taken) <= doubtful {
+			c.sample.settled = true
+		}
+	}
 }
 
 func (x *Index) keep(collection string, s *sample) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.samples[collection] = s
-	if len(x.samples) <= mostSamples {
-		return
-	}
-	oldest := collection
-	for name, other := range x.samples {
-		if other.taken.Before(x.samples[oldest].taken) {
-			oldest = name
+	for len(x.samples) > 1 {
+		sum, oldest := 0, collection
+		for name, other := range x.samples {
+			sum += len(other.has)
+			if other.taken.Before(x.samples[oldest].taken) {
+				oldest = name
+			}
 		}
+		if sum <= mostHeld && len(x.samples) <= mostIndexes {
+			return
+		}
+		delete(x.samples, oldest)
 	}
-	delete(x.samples, oldest)
 }
 
+// forget forgets what is known of a collection, which may be gone or another one.
 func (x *Index) forget(collection string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.samples, collection)
+	delete(x.dimensions, collection)
 }
 
 // take asks for a sample.
 func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
-	dimensions, err := x.dimensions(ctx, collection)
-	if err != nil || dimensions == 0 {
-		return nil, err
-	}
-	var parts [segments][]packed
+	s := newSample()
+	s.taken = x.options.Now()
+	var parts [segments][]types.ListOutputVector
 	var more atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
@@ -96,30 +142,38 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 			if aws.ToString(out.NextToken) != "" {
 				more.Store(true)
 			}
-			for _, v := range out.Vectors {
-				p, err := decode(collection, v.Metadata)
-				if err != nil {
-					return err
-				}
-				parts[i] = append(parts[i], p)
-			}
+			parts[i] = out.Vectors
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	s := &sample{dimensions: dimensions, has: map[term]int32{}, whole: !more.Load()}
 	for _, part := range parts {
-		for _, p := range part {
-			s.chunks++
-			s.length += p.length
-			for _, t := range p.terms {
-				s.has[t.term]++
+		for _, v := range part {
+			p, err := decode(collection, v.Metadata, func(t term, _ int) { s.has[t]++ })
+			if err != nil {
+				return nil, err
 			}
+			s.chunks, s.length = s.chunks+1, s.length+p.length
 		}
 	}
+	s.whole = !more.Load()
 	return s, nil
+}
+
+func newSample() *sample { return &sample{has: map[term]int32{}} }
+
+// statistics are those of a collection of about so many chunks.
+func (s *sample) statistics(terms []term, chunks int) index.Statistics {
+	r := index.Statistics{Chunks: chunks, Frequencies: make([]int, len(terms))}
+	if s.chunks > 0 {
+		r.Length = float64(s.length) / float64(s.chunks)
+	}
+	for i, t := range terms {
+		r.Frequencies[i] = s.frequency(t, chunks)
+	}
+	return r
 }
 
 // frequency is about how many of so many chunks have a term.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,12 +63,23 @@ func versionName(v index.Version) string {
 	return documentName(v.Document) + "." + strconv.Itoa(v.Number)
 }
 
-// encode makes the vectors of chunks. lost is the number of terms that found no place in what can be filtered by.
-func encode(v index.Version, dimensions int, chunks []index.Chunk) (vectors []types.PutInputVector, lost int) {
-	common := map[term]int{} // chunks that have it
+// keyOf is the key of a chunk's vector. It begins with a hash, so that a listing in the order of keys begins with
+// chunks of any documents (see sample).
+func keyOf(v index.Version, chunk int) string {
+	key := versionName(v) + "." + strconv.Itoa(chunk)
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:4]) + "." + key
+}
+
+// encode makes the vectors of chunks. common says how many chunks of the collection have a term, as far as it is known.
+// lost is the number of terms that found no place in what can be filtered by.
+func encode(v index.Version, dimensions int, chunks []index.Chunk, common func(term) int) (
+	vectors []types.PutInputVector, lost int,
+) {
+	here := map[term]int{} // chunks that have it
 	for _, c := range chunks {
 		for _, t := range c.Terms {
-			common[hashOf(t.Text)]++
+			here[hashOf(t.Text)]++
 		}
 	}
 	for _, c := range chunks {
@@ -75,8 +87,11 @@ func encode(v index.Version, dimensions int, chunks []index.Chunk) (vectors []ty
 		for _, t := range c.Terms {
 			p.terms = append(p.terms, weighted{hashOf(t.Text), t.Weight})
 		}
-		slices.SortFunc(p.terms, func(a, b weighted) int { // the rarest first
-			return cmp.Or(cmp.Compare(common[a.term], common[b.term]), slices.Compare(a.term[:], b.term[:]))
+		// The most telling first: those that the fewest of these chunks have, those of titles, those that the fewest
+		// others have.
+		slices.SortFunc(p.terms, func(a, b weighted) int {
+			return cmp.Or(cmp.Compare(here[a.term], here[b.term]), cmp.Compare(b.weight, a.weight),
+				cmp.Compare(common(a.term), common(b.term)), slices.Compare(a.term[:], b.term[:]))
 		})
 		m := metadata{Document: documentName(v.Document), Version: versionName(v)}
 		places := (mostFilterable - bytesOfOthers) / bytesOfTerm
@@ -90,7 +105,7 @@ func encode(v index.Version, dimensions int, chunks []index.Chunk) (vectors []ty
 			values = axis(dimensions)
 		}
 		vectors = append(vectors, types.PutInputVector{
-			Key:  aws.String(m.Version + "." + strconv.Itoa(c.Index)),
+			Key:  aws.String(keyOf(v, c.Index)),
 			Data: &types.VectorDataMemberFloat32{Value: values}, Metadata: document.NewLazyDocument(m),
 		})
 	}
@@ -105,8 +120,8 @@ type packed struct {
 
 	Index   int
 	length  int
-	without bool // its vector has no direction: S3 Vectors takes none such, and has another in its place
-	terms   []weighted
+	without bool       // its vector has no direction: S3 Vectors takes none such, and has another in its place
+	terms   []weighted // to be packed
 }
 
 type weighted struct {
@@ -139,8 +154,8 @@ func (p packed) pack(most int) string {
 
 var errPacked = errors.New("s3index: a vector's metadata is none of ours")
 
-// unpack is the reverse of pack.
-func unpack(collection, text string) (packed, error) {
+// unpack is the reverse of pack. each is told of the terms, which are not kept.
+func unpack(collection, text string, each func(term, int)) (packed, error) {
 	b, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
 		return packed{}, fmt.Errorf("%w: %w", errPacked, err)
@@ -173,7 +188,8 @@ func unpack(collection, text string) (packed, error) {
 	p.Number, p.Index, p.length = number(), number(), number()
 	p.without = take(1)[0] == 1
 	for len(b) > 0 && !bad {
-		p.terms = append(p.terms, weighted{term(take(len(term{}))), number()})
+		t := term(take(len(term{})))
+		each(t, number())
 	}
 	if bad {
 		return packed{}, errPacked
@@ -181,63 +197,16 @@ func unpack(collection, text string) (packed, error) {
 	return p, nil
 }
 
-// candidate is a chunk as the answer to a query by these terms.
-func (p packed) candidate(terms []term, cosine float64) index.Candidate {
-	c := index.Candidate{Version: p.Version, Index: p.Index, Length: p.length, Weights: make([]int, len(terms))}
-	for i, t := range terms {
-		if at := slices.IndexFunc(p.terms, func(w weighted) bool { return w.term == t }); at >= 0 {
-			c.Weights[i] = p.terms[at].weight
-		}
-	}
-	if !p.without {
-		c.Cosine = cosine
-	}
-	return c
-}
-
-// decode reads the metadata of a vector.
-func decode(collection string, d document.Interface) (packed, error) {
+// decode reads the metadata of a vector, like unpack.
+func decode(collection string, d document.Interface, each func(term, int)) (packed, error) {
 	if d == nil {
 		return packed{}, errPacked
 	}
-	var m metadata
+	var m struct {
+		Chunk string `document:"chunk"`
+	}
 	if err := d.UnmarshalSmithyDocument(&m); err != nil {
 		return packed{}, fmt.Errorf("%w: %w", errPacked, err)
 	}
-	return unpack(collection, m.Chunk)
-}
-
-// The filters of queries: https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html
-type filter map[string]any
-
-func ofVersion(v index.Version) filter { return filter{keyOfVersion: filter{"$eq": versionName(v)}} }
-
-func ofDocuments(ids []string) filter {
-	names := make([]string, 0, len(ids))
-	for _, id := range ids {
-		names = append(names, documentName(id))
-	}
-	return filter{keyOfDocument: filter{"$in": names}}
-}
-
-// withAny admits what has one of the terms: a comparison with a list is true when one of its elements is equal.
-func withAny(terms []term) filter {
-	each := make([]filter, 0, len(terms))
-	for _, t := range terms {
-		each = append(each, filter{keyOfTerms: filter{"$eq": t.name()}})
-	}
-	if len(each) == 1 {
-		return each[0]
-	}
-	return filter{"$or": each}
-}
-
-func both(a, b filter) filter {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
-		return a
-	}
-	return filter{"$and": []filter{a, b}}
+	return unpack(collection, m.Chunk, each)
 }

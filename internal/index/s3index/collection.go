@@ -1,0 +1,131 @@
+package s3index
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+	"golang.org/x/sync/errgroup"
+
+	"agentplatform/internal/index"
+)
+
+// collection is one that a query asks, as far as it is known before.
+type collection struct {
+	name       string
+	dimensions int     // 0: there is no such collection
+	sample     *sample // nil: there is no such collection, or it is not sampled
+	chunks     int     // about how many it has
+}
+
+// mostSampled are the collections of a query up to which each is sampled: with four calls, where no sample is held. Of
+// the words of more, only what the first questions find is known.
+const mostSampled = 20
+
+// known returns the collections of a query.
+func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) {
+	list := make([]collection, len(q.Collections))
+	err := each(ctx, list, func(ctx context.Context, i int) (err error) {
+		list[i].name = q.Collections[i]
+		list[i].dimensions, err = x.dimensionsOf(ctx, list[i].name)
+		return err
+	})
+	if err != nil || len(q.Terms) == 0 {
+		return list, err
+	}
+	if len(list) <= mostSampled {
+		if err := x.sampled(ctx, list, q.Chunks); err != nil {
+			return nil, err
+		}
+	}
+	share(list, q.Chunks)
+	return list, nil
+}
+
+// sampled gives collections their samples. When these are of many fewer or more chunks than the caller knows of, they
+// are taken anew, once.
+func (x *Index) sampled(ctx context.Context, list []collection, chunks int) error {
+	for _, doubted := range []bool{false, true} {
+		err := each(ctx, list, func(ctx context.Context, i int) (err error) {
+			if list[i].dimensions != 0 {
+				list[i].sample, err = x.sampleOf(ctx, list[i].name, doubted)
+			}
+			return err
+		})
+		if err != nil || fit(list, chunks) {
+			return err
+		}
+	}
+	x.settle(list)
+	return nil
+}
+
+// fit says whether samples are of about as many chunks as the caller knows of, as far as that can be said.
+func fit(list []collection, chunks int) bool {
+	sum := 0
+	for _, c := range list {
+		if c.sample != nil && !c.sample.whole {
+			return true
+		}
+		if c.sample != nil {
+			sum += c.sample.chunks
+		}
+	}
+	return chunks == 0 || max(sum-chunks, chunks-sum) <= chunks/5
+}
+
+// share says about how many chunks each collection has. chunks is what the caller knows of all of them: what is in no
+// sample is in those that were not listed to their end.
+func share(list []collection, chunks int) {
+	open := 0
+	for i, c := range list {
+		switch {
+		case c.dimensions == 0:
+			continue
+		case c.sample == nil || !c.sample.whole:
+			open++
+		}
+		if c.sample != nil {
+			list[i].chunks = c.sample.chunks
+			chunks -= c.sample.chunks
+		}
+	}
+	for i, c := range list {
+		if c.dimensions != 0 && (c.sample == nil || !c.sample.whole) && chunks > 0 {
+			list[i].chunks += chunks / open
+		}
+	}
+}
+
+// dimensionsOf are those of a collection's vectors; 0: there is no such collection. They are asked for once.
+func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error) {
+	x.mu.Lock()
+	n := x.dimensions[collection]
+	x.mu.Unlock()
+	if n > 0 {
+		return n, nil
+	}
+	out, err := x.client.GetIndex(ctx,
+		&s3vectors.GetIndexInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection)})
+	if err != nil {
+		return 0, x.ignoreMissing(ctx, err)
+	}
+	n = int(aws.ToInt32(out.Index.Dimension))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.dimensions) >= mostIndexes { // of a bucket; those that are gone may be among them
+		clear(x.dimensions)
+	}
+	x.dimensions[collection] = n
+	return n, nil
+}
+
+// each does something for each of a list, some at the same time.
+func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i int) error) error {
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range list {
+		group.Go(func() error { return do(limited, i) })
+	}
+	return group.Wait()
+}

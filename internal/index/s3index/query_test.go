@@ -1,0 +1,107 @@
+package s3index_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/index"
+	"agentplatform/internal/index/s3index"
+)
+
+// Each of two words is in a fifth of 12,000 chunks, many more than are asked for, and twelve chunks have both.
+func TestChunksWithSeveralCommonWordsAreFound(t *testing.T) {
+	const chunks = 12_000
+	x, _ := open(t, s3index.Options{})
+	fill(t, x, chunks, func(n int) []string {
+		switch {
+		case n%1000 == 777:
+			return []string{"contract", "payment", "z"}
+		case n%5 == 0:
+			return []string{"contract", "z"}
+		case n%5 == 1:
+			return []string{"payment", "z"}
+		}
+		return []string{"z"}
+	})
+	for name, vector := range map[string][]float32{"keyword": nil, "hybrid": {1, 0}} {
+		for _, terms := range [][]string{
+			{"contract", "payment"}, {"contract", "payment", "z"}, {"none", "payment", "contract"},
+		} {
+			r, err := x.Query(t.Context(), index.Query{
+				Collections: []string{"c"}, Terms: terms, Vector: vector, Limit: 50, Chunks: chunks,
+			})
+			require.NoError(t, err)
+			both := 0
+			for _, c := range r.Candidates {
+				if c.Index == 777 {
+					both++
+				}
+			}
+			assert.Equal(t, 12, both, "%s %q", name, terms)
+		}
+	}
+}
+
+// A filter has at most 100 constraints: the documents and the words of a query may be more.
+func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
+	x, _ := open(t, s3index.Options{})
+	var names, words []string
+	for d := range 120 {
+		name, word := fmt.Sprint("d", d), fmt.Sprint("w", d)
+		names, words = append(names, name), append(words, word)
+		v := index.Version{Collection: "c", Document: name, Number: 1}
+		c := index.Chunk{Vector: []float32{1, 0}, Length: 1, Terms: []index.Term{{Text: word, Weight: 1}}}
+		require.NoError(t, x.Put(t.Context(), v, 2, []index.Chunk{c}))
+	}
+	for _, documents := range []int{1, 40, 60, index.MaxDocuments} {
+		for name, vector := range map[string][]float32{"keyword": nil, "hybrid": {1, 0}} {
+			q := index.Query{Collections: []string{"c"}, Documents: names[:documents], Vector: vector, Limit: 200}
+			q.Terms = words[:index.MaxDocuments]
+			r, err := x.Query(t.Context(), q)
+			require.NoError(t, err)
+			assert.Len(t, r.Candidates, documents, "%s: each stands once", name)
+			for _, c := range r.Candidates {
+				assert.Equal(t, "d"+fmt.Sprint(slices.Index(c.Weights, 1)), c.Document, name)
+			}
+		}
+	}
+}
+
+// A query has more words than a filter takes, and most of them are in no chunk, or are new to the sample.
+func TestEveryWordOfALongQueryGetsItsTurn(t *testing.T) {
+	for _, chunks := range []int{1, 6000} {
+		t.Run(fmt.Sprint("of ", chunks), func(t *testing.T) {
+			x, _ := open(t, s3index.Options{})
+			fill(t, x, chunks, func(n int) []string {
+				words := []string{"z"}
+				if n%500 == 0 {
+					words = append(words, "present")
+				}
+				for i := range 60 * (chunks - 1) / chunks {
+					words = append(words, fmt.Sprint(n%97, " ", i))
+				}
+				return words
+			})
+			q := index.Query{Collections: []string{"c"}, Terms: []string{"present"}, Limit: 50, Chunks: chunks}
+			for i := range index.MaxTerms - 2 {
+				q.Terms = append(q.Terms, fmt.Sprint("absent", i))
+			}
+			q.Terms = append(q.Terms, "new")
+			found := func(want int) {
+				r, err := x.Query(t.Context(), q)
+				require.NoError(t, err)
+				assert.Len(t, r.Candidates, want)
+			}
+			present := (chunks + 499) / 500
+			found(present)
+			late := index.Chunk{Vector: []float32{1, 0}, Length: 1, Terms: []index.Term{{Text: "new", Weight: 1}}}
+			v := index.Version{Collection: "c", Document: "late", Number: 1}
+			require.NoError(t, x.Put(t.Context(), v, 2, []index.Chunk{late}))
+			found(present + 1)
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package s3index
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"agentplatform/internal/index"
+)
+
+const (
+	// wide is how many chunks a question by words asks for, at least. They are ranked here, so they are more than are
+	// wanted. Where a filter admits more than that, S3 Vectors chooses: by the query's vector, or any.
+	wide = 400
+	// growth is how many times more chunks the next question may admit, when the last did not find enough.
+	growth = 4
+	// mostPaired are the terms whose pairs are asked for together: 21 pairs are 42 constraints.
+	mostPaired = 7
+)
+
+// search finds chunks by words: question after question, until there are as many as are wanted or all words have been
+// asked for. The rarest words, which tell most, come first, so many that what has them is about as much as is asked for.
+// Before a question that more chunks answer than are asked for, those that have several of its words are asked for.
+func (p *part) search(ctx context.Context) error {
+	w := &byWords{part: p, seen: map[place]bool{}, most: max(wide, p.q.Limit),
+		terms: min(mostTerms, mostConstraints-len(p.q.Documents))}
+	left := w.rarest()
+	if p.sample == nil {
+		var err error
+		if left, err = w.guess(ctx, left); err != nil {
+			return err
+		}
+	}
+	together := false
+	for budget := w.most; len(left) > 0 && len(w.found) < p.q.Limit; budget *= growth {
+		now, expected := w.next(left, budget)
+		if expected > w.most && len(left) > 1 && !together {
+			together = true
+			if _, err := w.ask(ctx, w.several(left)); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := w.any(ctx, now); err != nil {
+			return err
+		}
+		left = left[len(now):]
+	}
+	p.byWords = index.Best(w.found, p.q.Limit, func(c index.Candidate) float64 { return index.BM25(c, p.statistics) })
+	return nil
+}
+
+// byWords is a search by words under way. Terms are named by their places in the query.
+type byWords struct {
+	*part
+
+	most  int // chunks that a question asks for
+	terms int // of a question, at most
+	seen  map[place]bool
+	found []index.Candidate
+}
+
+func (w *byWords) frequency(i int) int { return w.statistics.Frequencies[i] }
+
+// rarest are all terms, the rarest first.
+func (w *byWords) rarest() []int {
+	order := make([]int, len(w.part.terms))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(w.frequency(i), w.frequency(j)) })
+	return order
+}
+
+// next are the terms of the next question, as many as chunks are expected to have within a budget, at least one, with
+// the number of chunks that are expected.
+func (w *byWords) next(left []int, budget int) (now []int, expected int) {
+	for n, i := range left[:min(len(left), w.terms)] {
+		if n > 0 && expected+w.frequency(i) > budget {
+			break
+		}
+		now, expected = append(now, i), expected+w.frequency(i)
+	}
+	return now, expected
+}
+
+// guess is the first question where nothing is known of the terms. What it finds is a sample of what has any of them,
+// which shows which are rare, and is all of it where it is little. It returns the terms that are left to be asked for.
+func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error) {
+	now := order[:min(len(order), w.terms)]
+	found, err := w.any(ctx, now)
+	if err != nil || len(found) == 0 {
+		return order[len(now):], err
+	}
+	length := 0
+	for _, c := range found {
+		length += c.Length
+	}
+	w.statistics.Length = float64(length) / float64(len(found))
+	if len(found) < w.most {
+		return order[len(now):], nil
+	}
+	for _, i := range now {
+		w.statistics.Frequencies[i] = counted(found, i) * max(w.chunks, len(found)) / len(found)
+	}
+	return w.rarest(), nil
+}
+
+// any asks for what has one of the terms. Where that is all, it corrects their frequencies.
+func (w *byWords) any(ctx context.Context, terms []int) ([]index.Candidate, error) {
+	each := make([]filter, 0, len(terms))
+	for _, i := range terms {
+		each = append(each, with(w.part.terms[i]))
+	}
+	found, err := w.ask(ctx, either(each...))
+	if err == nil && len(found) < w.most && w.only == nil {
+		for _, i := range terms {
+			w.statistics.Frequencies[i] = counted(found, i)
+		}
+	}
+	return found, err
+}
+
+// counted is how many of the chunks have a term.
+func counted(chunks []index.Candidate, term int) int {
+	n := 0
+	for _, c := range chunks {
+		n += min(c.Weights[term], 1)
+	}
+	return n
+}
+
+// ask keeps what the filter admits, and returns it.
+func (w *byWords) ask(ctx context.Context, f filter) ([]index.Candidate, error) {
+	found, err := w.find(ctx, w.most, all(f, w.only))
+	for _, c := range found {
+		at := place{c.Version, c.Index}
+		if !w.seen[at] && slices.Max(c.Weights) > 0 { // else another term has the same name
+			w.seen[at] = true
+			w.found = append(w.found, c)
+		}
+	}
+	return found, err
+}
+
+// several admits what has two of the terms, as many pairs as are expected in no more chunks than are asked for; where
+// the first pair is in more, what has the three rarest terms, or more of them. Terms are taken to be independent.
+func (w *byWords) several(terms []int) filter {
+	terms = terms[:min(len(terms), mostPaired)]
+	type pair struct {
+		a, b     int
+		expected float64
+	}
+	var pairs []pair
+	for n, a := range terms {
+		for _, b := range terms[:n] {
+			expected := float64(w.frequency(a)) * float64(w.frequency(b)) / float64(max(1, w.chunks))
+			pairs = append(pairs, pair{a, b, expected})
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.expected, b.expected) })
+	if pairs[0].expected > float64(w.most) {
+		return w.every(terms, pairs[0].expected)
+	}
+	var admitted []filter
+	sum := 0.0
+	for _, p := range pairs {
+		if sum += p.expected; sum > float64(w.most) {
+			break
+		}
+		admitted = append(admitted, all(with(w.part.terms[p.a]), with(w.part.terms[p.b])))
+	}
+	return either(admitted...)
+}
+
+// every admits what has each of the rarest terms: two, of which so many chunks are expected, and as many more as it
+// takes until no more chunks are expected than are asked for.
+func (w *byWords) every(terms []int, expected float64) filter {
+	var each []filter
+	for n, i := range terms {
+		if n >= 2 {
+			if expected <= float64(w.most) {
+				break
+			}
+			expected *= float64(w.frequency(i)) / float64(max(1, w.chunks))
+		}
+		each = append(each, with(w.part.terms[i]))
+	}
+	return all(each...)
+}
