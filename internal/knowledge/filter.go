@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/index"
 	"agentplatform/internal/problem"
 )
 
@@ -85,8 +86,8 @@ func checkValues(field string, values []any) error {
 
 // check returns a problem of kind Invalid that names the field.
 func (f Filter) check() error {
-	if len(f.DocumentIDs) > maxIn {
-		return problem.InvalidField("body.filter.document_ids", "must name at most %d documents", maxIn)
+	if len(f.DocumentIDs) > index.MaxDocuments {
+		return problem.InvalidField("body.filter.document_ids", "must name at most %d documents", index.MaxDocuments)
 	}
 	if err := checkIDs("body.filter.document_ids", f.DocumentIDs); err != nil {
 		return err

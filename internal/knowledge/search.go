@@ -44,8 +44,7 @@ const (
 	maxAsked    = 20 // bases that a question names
 	maxLimit    = 50
 	embedTime   = 2 * time.Second
-	firstLook   = 50     // candidates asked for at first, at least
-	widest      = 10_000 // candidates at most
+	firstLook   = 50 // candidates asked for at first, at least
 	maxLooks    = 5
 	maxLanguage = 4 // languages that a query is analysed in
 )
@@ -324,18 +323,18 @@ func (s *search) counted(ctx context.Context) (languages []string, chunks map[st
 }
 
 // hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
-// it asks for more.
+// it asks for more. Those whose score is too low count, too: what comes later is no better.
 func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 	limit := max(firstLook, 5*s.q.Limit)
 	for look := 1; ; look++ {
 		s.stale = false
-		lists, full, err := s.lists(ctx, min(limit, widest))
+		lists, more, err := s.lists(ctx, min(limit, index.MaxLimit))
 		if err != nil {
 			return nil, err
 		}
-		hits := ranking.Rank(ranking.Query{Mode: s.q.Mode, MinScore: s.q.MinScore, Limit: s.q.Limit}, lists)
-		if look == maxLooks || !s.stale && (len(hits) == s.q.Limit || !full || limit >= widest) {
-			return hits, nil
+		hits := ranking.Rank(ranking.Query{Mode: s.q.Mode, Limit: s.q.Limit}, lists)
+		if look == maxLooks || !s.stale && (len(hits) == s.q.Limit || !more || limit >= index.MaxLimit) {
+			return slices.DeleteFunc(hits, func(h ranking.Hit) bool { return h.Score < s.q.MinScore }), nil
 		}
 		if s.stale {
 			clear(s.seen)
@@ -345,8 +344,8 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 	}
 }
 
-// lists has what the index says of each query, without what is not to be shown. full says that the index may have more.
-func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, full bool, err error) {
+// lists has what the index says of each query, without what is not to be shown. more says that the index may have more.
+func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, more bool, err error) {
 	for _, a := range s.asks {
 		if a.vector == nil && len(s.terms) == 0 {
 			continue
@@ -358,7 +357,7 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, fu
 		if err != nil {
 			return nil, false, err
 		}
-		full = full || len(result.Candidates) >= limit
+		more = more || result.More
 		if result.Candidates, err = s.visible(ctx, result.Candidates); err != nil {
 			return nil, false, err
 		}
@@ -368,7 +367,7 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, fu
 		}
 		lists = append(lists, list)
 	}
-	return lists, full, nil
+	return lists, more, nil
 }
 
 // visible returns the candidates that are of documents as they are now, which the principal may read and the filter

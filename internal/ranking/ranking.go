@@ -24,9 +24,8 @@ const (
 
 // Query says what is wanted of the candidates.
 type Query struct {
-	Mode     Mode
-	MinScore float64 // hits below it are left out
-	Limit    int     // 0: all
+	Mode  Mode
+	Limit int // 0: all
 }
 
 // List is what one query to an index found. A search has a list for each embedding model; all were asked for the same
@@ -69,7 +68,7 @@ func Rank(q Query, lists []List) []Hit {
 	}
 	hits := make([]Hit, 0, len(found))
 	for _, c := range found {
-		if c.Score > 0 && c.Score >= q.MinScore {
+		if c.Score > 0 {
 			hits = append(hits, c.Hit)
 		}
 	}

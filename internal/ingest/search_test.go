@@ -1,0 +1,71 @@
+package ingest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/index"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/ranking"
+)
+
+// counting is an index that counts the queries, and may say that there is no more to be found.
+type counting struct {
+	index.Index
+
+	queries []int // their limits
+	all     bool
+}
+
+func (c *counting) Query(ctx context.Context, q index.Query) (index.Result, error) {
+	c.queries = append(c.queries, q.Limit)
+	r, err := c.Index.Query(ctx, q)
+	r.More = r.More && !c.all
+	return r, err
+}
+
+// A search asks the index again, for more, only where that may find what is still wanted.
+func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		d := w.read(w.ready(b, long("wing")))
+		require.Greater(t, d.Ready.Count, firstLook)
+		require.Less(t, d.Ready.Count, 4*firstLook)
+		none := map[string]knowledge.Condition{"there": {In: []any{"is none"}}}
+		for _, row := range []struct {
+			name    string
+			q       knowledge.Question
+			all     bool // says the index
+			queries []int
+			most    int // hits; the best of a hybrid search has the score 1
+		}{
+			{"enough", knowledge.Question{Limit: 10}, false, []int{firstLook}, 10},
+			{"scores that nothing has", knowledge.Question{Limit: 10, MinScore: 0.999}, false, []int{firstLook}, 1},
+			{"nothing passes the filter", knowledge.Question{Limit: 10, Filter: knowledge.Filter{Metadata: none}}, false,
+				[]int{firstLook, 4 * firstLook}, 0},
+			{"the index has no more", knowledge.Question{Limit: 10, Filter: knowledge.Filter{Metadata: none}}, true,
+				[]int{firstLook}, 0},
+		} {
+			for _, mode := range []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid} {
+				x := &counting{Index: w.index, all: row.all}
+				w.knowledge.Index = x
+				row.q.Mode, row.q.Query = mode, "wing number"
+				found, err := w.knowledge.Search(t.Context(), w.admin, row.q)
+				require.NoError(t, err)
+				assert.Equal(t, row.queries, x.queries, "%s, %s", row.name, mode)
+				for _, h := range found.Hits {
+					assert.GreaterOrEqual(t, h.Score, row.q.MinScore)
+				}
+				assert.LessOrEqual(t, len(found.Hits), row.most, "%s, %s", row.name, mode)
+			}
+		}
+	})
+}
+
+// firstLook is how many candidates a search asks for at first.
+const firstLook = 50
