@@ -151,36 +151,6 @@ func (x *Index) create(ctx context.Context, collection string, dimensions int) e
 	return err
 }
 
-// Remove implements [index.Index]. It asks for the vectors of the version and deletes them, until there are none.
-func (x *Index) Remove(ctx context.Context, v index.Version) error {
-	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
-		return err
-	}
-	dimensions, err := x.dimensionsOf(ctx, v.Collection)
-	if err != nil || dimensions == 0 {
-		return err
-	}
-	for {
-		found, err := x.query(ctx, v.Collection, axis(dimensions), mostFound, ofVersion(v), false)
-		if err != nil || len(found) == 0 {
-			return x.ignoreMissing(ctx, err)
-		}
-		keys := make([]string, 0, len(found))
-		for _, f := range found {
-			keys = append(keys, aws.ToString(f.Key))
-		}
-		for start := 0; start < len(keys); start += vectorsOfCall {
-			_, err := x.client.DeleteVectors(ctx, &s3vectors.DeleteVectorsInput{
-				VectorBucketName: &x.bucket, IndexName: nameOf(v.Collection),
-				Keys: keys[start:min(start+vectorsOfCall, len(keys))],
-			})
-			if err != nil {
-				return x.ignoreMissing(ctx, err)
-			}
-		}
-	}
-}
-
 // Drop implements [index.Index].
 func (x *Index) Drop(ctx context.Context, collection string) error {
 	if err := ctx.Err(); err != nil {

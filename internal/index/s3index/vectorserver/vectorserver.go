@@ -1,7 +1,7 @@
 // Package vectorserver is a server in memory that speaks the protocol of Amazon S3 Vectors, for tests: the operations
 // that s3index needs, with the checks and bounds of the service's documentation.
 //
-// Its search is exact, where the service's is approximate. It knows no rights, rates, encryption or time: nothing here
+// Its search is exact, where the service's is approximate (see Overlook). It knows no rights, rates, encryption or time: nothing here
 // says that a deployment may call the service, how fast that is, or how it behaves under load. What the documentation
 // leaves open is refused or answered in the way that helps a caller least.
 //
@@ -25,8 +25,17 @@ import (
 
 // Server serves buckets of vectors over HTTP. The zero value has none.
 type Server struct {
-	mu      sync.Mutex
-	buckets map[string]map[string]*collection
+	mu       sync.Mutex
+	buckets  map[string]map[string]*collection
+	overlook func(key string) bool
+}
+
+// Overlook has queries with a filter overlook the vectors whose keys are of that kind, as an approximate search may
+// that returns fewer than there are; nil: none.
+func (s *Server) Overlook(kind func(key string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overlook = kind
 }
 
 // collection is what the service calls an index.
@@ -170,7 +179,7 @@ func (s *Server) answer(operation string, in request) (any, error) {
 	case "ListVectors":
 		return c.list(in)
 	case "QueryVectors":
-		return c.query(in)
+		return c.query(in, s.overlook)
 	}
 	return nil, refusal{http.StatusNotFound, "UnknownOperationException", operation}
 }
@@ -357,7 +366,7 @@ func (c *collection) list(in request) (any, error) {
 	return out, nil
 }
 
-func (c *collection) query(in request) (any, error) {
+func (c *collection) query(in request, overlook func(key string) bool) (any, error) {
 	if in.TopK < 1 || in.TopK > mostFound {
 		return nil, invalid("topK %d", in.TopK)
 	}
@@ -375,6 +384,9 @@ func (c *collection) query(in request) (any, error) {
 	}
 	var all []near
 	for _, v := range c.vectors {
+		if in.Filter != nil && overlook != nil && overlook(v.Key) {
+			continue
+		}
 		if admits(v.Metadata) {
 			all = append(all, near{v, distance(v.Data.Float32, in.QueryVector.Float32)})
 		}

@@ -196,6 +196,21 @@ func TestAFilterMayHave100Constraints(t *testing.T) {
 	assert.Equal(t, []string{"k"}, keys(out))
 }
 
+func TestAFilteredQueryMayOverlookSome(t *testing.T) {
+	s := serving(t)
+	put(t, s, vector("a", m{"x": 1}, 1, 0), vector("b", m{"x": 1}, 1, 0))
+	body := m{"indexName": "idx", "topK": 9, "queryVector": m{"float32": []float32{1, 0}}}
+	s.Overlook(func(key string) bool { return key == "a" })
+	_, out := call(t, s, "QueryVectors", body)
+	assert.Equal(t, []string{"a", "b"}, keys(out), "without a filter")
+	body["filter"] = m{"x": 1}
+	_, out = call(t, s, "QueryVectors", body)
+	assert.Equal(t, []string{"b"}, keys(out))
+	s.Overlook(nil)
+	_, out = call(t, s, "QueryVectors", body)
+	assert.Equal(t, []string{"a", "b"}, keys(out))
+}
+
 func TestQueriesAndListingsComeInPages(t *testing.T) {
 	s := serving(t)
 	for start := 0; start < 1200; start += 400 {
