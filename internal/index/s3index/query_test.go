@@ -105,3 +105,32 @@ func TestEveryWordOfALongQueryGetsItsTurn(t *testing.T) {
 		})
 	}
 }
+
+// Many chunks have the rarest word, enough for an answer, but others have several of the commoner ones, which is worth
+// more.
+func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
+	x, _ := open(t, s3index.Options{})
+	fill(t, x, 3000, func(n int) []string {
+		words := []string{"z"}
+		if n%10 == 0 { // in 300
+			words = append(words, "rare")
+		}
+		for i, w := range []string{"less", "lesser", "least"} { // in 375 each, 3 of them together
+			if n%8 == i+1 || n%1000 == 777 {
+				words = append(words, w)
+			}
+		}
+		return words
+	})
+	r, err := x.Query(t.Context(), index.Query{
+		Collections: []string{"c"}, Terms: []string{"rare", "less", "lesser", "least"}, Limit: 50, Chunks: 3000,
+	})
+	require.NoError(t, err)
+	found := 0
+	for _, c := range r.Candidates {
+		if c.Index == 777 {
+			found++
+		}
+	}
+	assert.Equal(t, 3, found)
+}

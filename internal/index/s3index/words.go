@@ -18,36 +18,40 @@ const (
 	mostPaired = 7
 )
 
-// search finds chunks by words: question after question, until there are as many as are wanted or all words have been
-// asked for. The rarest words, which tell most, come first, so many that what has them is about as much as is asked for.
-// Before a question that more chunks answer than are asked for, those that have several of its words are asked for.
+// search finds chunks by words. What has the rarest words, which tell most, is asked for first: so many words that what
+// has them is about as much as is asked for; and at the same time what has several of the others. Then one question
+// follows another, until there are as many chunks as are wanted or all words have been asked for.
 func (p *part) search(ctx context.Context) error {
 	w := &byWords{part: p, seen: map[place]bool{}, most: max(wide, p.q.Limit),
 		terms: min(mostTerms, mostConstraints-len(p.q.Documents))}
-	left := w.rarest()
+	left, err := w.rarest(), error(nil)
 	if p.sample == nil {
-		var err error
 		if left, err = w.guess(ctx, left); err != nil {
 			return err
 		}
 	}
-	together := false
-	for budget := w.most; len(left) > 0 && len(w.found) < p.q.Limit; budget *= growth {
-		now, expected := w.next(left, budget)
-		if expected > w.most && len(left) > 1 && !together {
-			together = true
-			if _, err := w.ask(ctx, w.several(left)); err != nil {
-				return err
-			}
-			continue
-		}
-		if _, err := w.any(ctx, now); err != nil {
-			return err
-		}
+	var first []question
+	if now, expected := w.next(left, w.most); len(now) > 0 && expected <= w.most {
+		first, left = append(first, w.any(now)), left[len(now):]
+	}
+	if len(left) > 1 {
+		first = append(first, question{filter: w.several(left)})
+	}
+	err = w.ask(ctx, first...)
+	for budget := w.most; err == nil && len(left) > 0 && len(w.found) < p.q.Limit; {
+		budget *= growth
+		now, _ := w.next(left, budget)
 		left = left[len(now):]
+		err = w.ask(ctx, w.any(now))
 	}
 	p.byWords = index.Best(w.found, p.q.Limit, func(c index.Candidate) float64 { return index.BM25(c, p.statistics) })
-	return nil
+	return err
+}
+
+// question is a filter by words.
+type question struct {
+	filter filter
+	terms  []int // what has one of these is admitted; nil: not so
 }
 
 // byWords is a search by words under way. Terms are named by their places in the query.
@@ -88,9 +92,13 @@ func (w *byWords) next(left []int, budget int) (now []int, expected int) {
 // which shows which are rare, and is all of it where it is little. It returns the terms that are left to be asked for.
 func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error) {
 	now := order[:min(len(order), w.terms)]
-	found, err := w.any(ctx, now)
-	if err != nil || len(found) == 0 {
-		return order[len(now):], err
+	q := w.any(now)
+	found, err := w.find(ctx, w.most, all(q.filter, w.only))
+	if err != nil {
+		return nil, err
+	}
+	if w.add(q, found); len(found) == 0 {
+		return order[len(now):], nil
 	}
 	length := 0
 	for _, c := range found {
@@ -106,19 +114,13 @@ func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error
 	return w.rarest(), nil
 }
 
-// any asks for what has one of the terms. Where that is all, it corrects their frequencies.
-func (w *byWords) any(ctx context.Context, terms []int) ([]index.Candidate, error) {
+// any admits what has one of the terms.
+func (w *byWords) any(terms []int) question {
 	each := make([]filter, 0, len(terms))
 	for _, i := range terms {
 		each = append(each, with(w.part.terms[i]))
 	}
-	found, err := w.ask(ctx, either(each...))
-	if err == nil && len(found) < w.most && w.only == nil {
-		for _, i := range terms {
-			w.statistics.Frequencies[i] = counted(found, i)
-		}
-	}
-	return found, err
+	return question{either(each...), terms}
 }
 
 // counted is how many of the chunks have a term.
@@ -130,9 +132,24 @@ func counted(chunks []index.Candidate, term int) int {
 	return n
 }
 
-// ask keeps what the filter admits, and returns it.
-func (w *byWords) ask(ctx context.Context, f filter) ([]index.Candidate, error) {
-	found, err := w.find(ctx, w.most, all(f, w.only))
+// ask asks questions at the same time, and keeps what is found.
+func (w *byWords) ask(ctx context.Context, questions ...question) error {
+	found := make([][]index.Candidate, len(questions))
+	err := each(ctx, questions, func(ctx context.Context, i int) (err error) {
+		found[i], err = w.find(ctx, w.most, all(questions[i].filter, w.only))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, q := range questions {
+		w.add(q, found[i])
+	}
+	return nil
+}
+
+// add keeps what was found. Where that is all that has the terms of a question, it corrects their frequencies.
+func (w *byWords) add(q question, found []index.Candidate) {
 	for _, c := range found {
 		at := place{c.Version, c.Index}
 		if !w.seen[at] && slices.Max(c.Weights) > 0 { // else another term has the same name
@@ -140,7 +157,11 @@ func (w *byWords) ask(ctx context.Context, f filter) ([]index.Candidate, error) 
 			w.found = append(w.found, c)
 		}
 	}
-	return found, err
+	if len(found) < w.most && w.only == nil {
+		for _, i := range q.terms {
+			w.statistics.Frequencies[i] = counted(found, i)
+		}
+	}
 }
 
 // several admits what has two of the terms, as many pairs as are expected in no more chunks than are asked for; where
