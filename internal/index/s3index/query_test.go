@@ -73,7 +73,7 @@ func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 
 // A query has more words than a filter takes, and most of them are in no chunk, or are new to the sample.
 func TestEveryWordOfALongQueryGetsItsTurn(t *testing.T) {
-	for _, chunks := range []int{1, 6000} {
+	for _, chunks := range []int{1, 2500} {
 		t.Run(fmt.Sprint("of ", chunks), func(t *testing.T) {
 			x, _ := open(t, s3index.Options{})
 			fill(t, x, chunks, func(n int) []string {
@@ -133,4 +133,25 @@ func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 3, found)
+}
+
+// The calls of a search that finds less than it wants, and asks again until the index has no more: as many each time as
+// there are pages of a hundred.
+func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
+	const chunks = 12_000
+	x, s := open(t, s3index.Options{})
+	fill(t, x, chunks, func(n int) []string { return []string{"a", fmt.Sprint("b", n%3), fmt.Sprint("c", n%40)} })
+	q := index.Query{Collections: []string{"c"}, Terms: []string{"a", "b1", "c7"}, Vector: []float32{1, 0}, Chunks: chunks}
+	s.counted()
+	for row, want := range []struct {
+		limit, calls int
+		more         bool
+	}{{50, 9, true}, {200, 10, true}, {800, 32, false}, {3200, 32, false}} {
+		q.Limit = want.limit
+		r, err := x.Query(t.Context(), q)
+		require.NoError(t, err)
+		assert.Equal(t, want.more, r.More)
+		assert.LessOrEqual(t, s.counted()["QueryVectors"], want.calls, "%d: %+v", row, want)
+		assert.GreaterOrEqual(t, len(r.Candidates), min(want.limit, 800))
+	}
 }

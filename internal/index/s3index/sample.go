@@ -84,12 +84,12 @@ func (x *Index) held(collection string, doubted bool) *sample {
 	return s
 }
 
-// settle says of samples that they need not be doubted again.
+// settle says of the samples that were taken anew that they need not be doubted again.
 func (x *Index) settle(list []collection) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, c := range list {
-		if c.sample != nil && x.options.Now().Sub(c.sample.taken) <= doubtful {
+		if c.again && c.sample != nil {
 			c.sample.settled = true
 		}
 	}

@@ -1,0 +1,169 @@
+package s3index_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/index"
+	"agentplatform/internal/index/s3index"
+)
+
+// Each of eight documents has a topic of its own and 2,000 chunks, as large as chunks are: the sample has some of each.
+func TestSampleIsOfAllDocuments(t *testing.T) {
+	const documents, each = 8, 2000
+	x, _ := open(t, s3index.Options{})
+	fill(t, x, documents*each, func(n int) []string {
+		words := []string{fmt.Sprint("topic", n/each)}
+		for i := range 60 {
+			words = append(words, fmt.Sprint(n%97, " ", i))
+		}
+		return words
+	})
+	q := index.Query{Collections: []string{"c"}, Limit: 20, Chunks: documents * each}
+	for d := range documents {
+		q.Terms = append(q.Terms, fmt.Sprint("topic", d))
+	}
+	r, err := x.Query(t.Context(), q)
+	require.NoError(t, err)
+	for _, n := range r.Statistics.Frequencies {
+		assert.InEpsilon(t, each, n, 0.3, "%v", r.Statistics.Frequencies)
+	}
+}
+
+// lists is how often samples were listed.
+func lists(s *service) int { return s.counted()["ListVectors"] }
+
+const listsOfSample = 4
+
+// clocked is an index with a clock that the test moves.
+func clocked(t *testing.T) (x *s3index.Index, s *service, now *time.Time) {
+	t.Helper()
+	clock := time.Unix(0, 0)
+	x, s = open(t, s3index.Options{Now: func() time.Time { return clock }})
+	return x, s, &clock
+}
+
+func ask(t *testing.T, x *s3index.Index, q index.Query) index.Result {
+	t.Helper()
+	q.Limit = 50
+	if q.Collections == nil {
+		q.Collections = []string{"c"}
+	}
+	r, err := x.Query(t.Context(), q)
+	require.NoError(t, err)
+	return r
+}
+
+func TestQueryWithoutWordsTakesNoSample(t *testing.T) {
+	x, s, _ := clocked(t)
+	put(t, x, removed, 0, 3)
+	s.counted()
+	ask(t, x, index.Query{Vector: []float32{1, 0}})
+	assert.Equal(t, map[string]int{"GetIndex": 1, "QueryVectors": 1}, s.counted())
+	ask(t, x, index.Query{Vector: []float32{1, 0}})
+	assert.Equal(t, map[string]int{"QueryVectors": 1}, s.counted(), "dimensions are known")
+}
+
+func TestQueriesAtTheSameTimeTakeOneSample(t *testing.T) {
+	x, s, _ := clocked(t)
+	put(t, x, removed, 0, 100)
+	s.counted()
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: []string{"w"}, Limit: 50})
+			assert.NoError(t, err)
+			assert.Equal(t, 100, r.Statistics.Chunks)
+		})
+	}
+	group.Wait()
+	assert.Equal(t, listsOfSample, lists(s))
+}
+
+// Samples that do not fit what the caller knows are doubted once: there may be chunks that it does not count.
+func TestDoubtfulSamples(t *testing.T) {
+	x, s, now := clocked(t)
+	put(t, x, removed, 0, 100)
+	ask(t, x, index.Query{Terms: []string{"w"}, Chunks: 100})
+	other := removed
+	other.Number = 2
+	put(t, x, other, 0, 100)
+	s.counted()
+	for _, row := range []struct {
+		after  time.Duration
+		chunks int
+		lists  int
+	}{
+		{10 * time.Second, 200, 0},             // it is too young to be doubted
+		{15 * time.Second, 100, 0},             // it fits
+		{0, 200, listsOfSample},                // taken anew, it fits
+		{25 * time.Second, 100, listsOfSample}, // taken anew, it does not fit: it is left alone
+		{25 * time.Second, 100, 0},
+		{4 * time.Minute, 100, 0},
+		{time.Minute, 100, listsOfSample}, // old
+	} {
+		*now = now.Add(row.after)
+		ask(t, x, index.Query{Terms: []string{"w"}, Chunks: row.chunks})
+		assert.Equal(t, row.lists, lists(s), "%+v", row)
+	}
+}
+
+// The calls of a search of many collections are bounded, whatever was asked before.
+func TestManyCollectionsAreNotSampled(t *testing.T) {
+	x, s, _ := clocked(t)
+	q := index.Query{Terms: []string{"w"}, Vector: []float32{1, 0}, Chunks: 100}
+	for i := range 100 {
+		v := removed
+		v.Collection = fmt.Sprint("c", i)
+		put(t, x, v, 0, 1)
+		q.Collections = append(q.Collections, v.Collection)
+	}
+	s.counted()
+	r := ask(t, x, q)
+	assert.Equal(t, map[string]int{"GetIndex": 100, "QueryVectors": 200}, s.counted())
+	assert.Len(t, r.Candidates, 50)
+	assert.Equal(t, index.Statistics{Chunks: 100, Length: 1, Frequencies: []int{100}}, r.Statistics)
+	ask(t, x, q)
+	assert.Equal(t, map[string]int{"QueryVectors": 200}, s.counted())
+
+	q.Collections = q.Collections[:20] // as many as a search may name
+	q.Chunks = 20
+	ask(t, x, q)
+	assert.Equal(t, map[string]int{"ListVectors": 20 * listsOfSample, "QueryVectors": 40}, s.counted())
+	ask(t, x, q)
+	assert.Equal(t, map[string]int{"QueryVectors": 40}, s.counted())
+}
+
+// Without samples, what is common is told from what is rare by what the first question finds.
+func TestWordsOfCollectionsThatAreNotSampled(t *testing.T) {
+	const chunks = 6000
+	x, _, _ := clocked(t)
+	fill(t, x, chunks, func(n int) []string {
+		words := []string{"all"}
+		if n%1000 == 321 {
+			words = append(words, "rare")
+		}
+		if n%1000 == 777 || n%5 == 0 {
+			words = append(words, "fifth")
+		}
+		if n%1000 == 777 || n%5 == 1 {
+			words = append(words, "another")
+		}
+		return words
+	})
+	q := index.Query{Terms: []string{"all", "fifth", "another", "rare"}, Chunks: chunks, Collections: []string{"c"}}
+	for i := range 20 {
+		q.Collections = append(q.Collections, fmt.Sprint("none", i))
+	}
+	found := map[int]int{}
+	for _, c := range ask(t, x, q).Candidates {
+		found[c.Index]++
+	}
+	assert.Equal(t, 6, found[321], "the rare word")
+	assert.Equal(t, 6, found[777], "two common ones")
+}
