@@ -36,7 +36,7 @@ func laptop() (x index.Index, done func(), err error) {
 // cloud makes the index of AWS, over a server that stands in for S3 Vectors and searches exactly.
 func cloud(ctx context.Context) (index.Index, func(), error) {
 	server := httptest.NewServer(&vectorserver.Server{})
-	client := s3vectors.New(s3vectors.Options{
+	client := s3index.Client(aws.Config{
 		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL),
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	})

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 	"golang.org/x/sync/singleflight"
@@ -52,22 +53,51 @@ type Index struct {
 type Options struct {
 	// Now is the clock by which samples grow old; nil: the system's.
 	Now func() time.Time
+	// Wait waits, or returns the error of the context; nil: a timer does.
+	Wait func(ctx context.Context, d time.Duration) error
 	// OnLost is told how many terms of the chunks of a put found no place in the metadata; nil: nobody is.
 	OnLost func(terms int)
 }
 
 var _ index.Index = (*Index)(nil)
 
-// New makes the index over a client. The bucket must exist.
+// attempts are those of a call. An index takes 1,000 calls that write and 2,500 vectors a second, so a call may be
+// refused for a while; each may be made again without harm.
+const attempts = 8
+
+// Client makes the client of an account that an index needs: one that tries calls that were refused for their number
+// again, after waits that grow.
+func Client(account aws.Config) *s3vectors.Client {
+	return s3vectors.NewFromConfig(account, func(o *s3vectors.Options) {
+		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts = attempts })
+		o.RetryMaxAttempts = attempts // else the account's counts
+	})
+}
+
+// New makes the index over a client (see Client). The bucket must exist.
 func New(client *s3vectors.Client, bucket string, o Options) *Index {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Wait == nil {
+		o.Wait = wait
 	}
 	if o.OnLost == nil {
 		o.OnLost = func(int) {}
 	}
 	return &Index{client: client, bucket: bucket, options: o, samples: map[string]*sample{},
 		dimensions: map[string]int{}}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Bounds of S3 Vectors.
@@ -104,7 +134,9 @@ func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks
 
 const (
 	bytesOfNumber = 14 // at most what a component of a vector takes as JSON
-	mostTries     = 10 // of a put into a collection that others drop
+	// A put into a collection that others drop is tried again, after waits that double: 6 s in all.
+	mostTries = 8
+	firstWait = 50 * time.Millisecond
 )
 
 // common says in how many chunks of a collection's sample a term is; where none is held, all are as rare.
@@ -124,9 +156,15 @@ func (x *Index) put(ctx context.Context, collection string, dimensions int, vect
 	in := &s3vectors.PutVectorsInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection), Vectors: vectors}
 	_, err := x.client.PutVectors(ctx, in)
 	for tries := 0; isMissing(err) && tries < mostTries; tries++ {
-		if err = x.create(ctx, collection, dimensions); err == nil {
-			_, err = x.client.PutVectors(ctx, in) // missing again: it was dropped in between
+		if tries > 0 { // it was made, and is missing: it is being dropped
+			if err := x.options.Wait(ctx, firstWait<<(tries-1)); err != nil {
+				return err
+			}
 		}
+		if err := x.create(ctx, collection, dimensions); err != nil {
+			return err
+		}
+		_, err = x.client.PutVectors(ctx, in)
 	}
 	if isInvalid(err) {
 		x.forget(collection)

@@ -1,6 +1,7 @@
 package s3index_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -66,7 +67,7 @@ func serve(t *testing.T) (*service, *s3vectors.Client) {
 	s := &service{calls: map[string]int{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	client := s3vectors.New(s3vectors.Options{
+	client := s3index.Client(aws.Config{
 		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL),
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	})
@@ -113,7 +114,10 @@ func harness() indextest.Harness {
 	return indextest.Harness{
 		Open: func(t *testing.T) index.Index {
 			now := time.Unix(0, 0)
-			x, _ := open(t, s3index.Options{Now: func() time.Time { return now }})
+			x, _ := open(t, s3index.Options{
+				Now:  func() time.Time { return now },
+				Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+			})
 			return aging{x, &now}
 		},
 		Settle: func(_ *testing.T, x index.Index) { *x.(aging).now = x.(aging).now.Add(time.Hour) },
