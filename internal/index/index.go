@@ -74,8 +74,8 @@ type Candidate struct {
 	Cosine  float64 // with the query's vector, exact up to the error of 8-bit quantisation; 0 without a vector
 }
 
-// Statistics are what BM25 needs to know of all chunks of the asked collections, for a query that has terms. They may be
-// approximate, and may count chunks that were removed a while ago.
+// Statistics are what BM25 needs to know of all chunks of the asked collections. They are those of a query that has
+// terms; they may be approximate, and may count chunks that were removed a while ago.
 type Statistics struct {
 	Chunks      int
 	Length      float64 // mean, in words

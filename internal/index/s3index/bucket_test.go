@@ -81,7 +81,8 @@ func TestPutWaitsWhileTheCollectionIsDropped(t *testing.T) {
 	assert.Less(t, sum, 10*time.Second)
 
 	stopped := errors.New("stopped")
-	x = s3index.New(client, "vectors", s3index.Options{Wait: func(context.Context, time.Duration) error { return stopped }})
+	wait = func(context.Context, time.Duration) error { return stopped }
+	x = s3index.New(client, "vectors", s3index.Options{Wait: wait})
 	require.ErrorIs(t, x.Put(t.Context(), removed, 2, chunk), stopped)
 }
 

@@ -3,20 +3,25 @@
 //
 // The metadata of a chunk's vector holds hashes of the chunk's terms, by which queries can be filtered, and beside them
 // what no filter needs: hashes with weights, the length, the document's name. A query by words asks for vectors that
-// have one of the rarer terms, and ranks what comes by BM25. What that needs to know of all chunks is estimated from a
-// sample of them (see sample).
+// have one of the rarest terms, and for those that have several of the others, and ranks what comes by BM25 (words.go).
+// What that needs to know of all chunks is estimated from a sample of them (sample.go), or, where a query asks many
+// collections, from what is found.
 //
 // Each collection is an index of S3 Vectors with the collection's dimensions, made with the first chunk. So dropping it
 // is one call, and what one collection does slows no other down. There are at most 10,000 in a bucket.
 //
 // S3 Vectors is strongly consistent, and its search is approximate: which of very many chunks come first may differ
-// from an exact search, and a chunk with more terms than its metadata takes is not found by the commonest of them.
+// from an exact search, a bucket of an older kind may return fewer than there are under a filter that admits few, and a
+// chunk with more terms than its metadata takes is not found by the least telling of them.
+//
+// Who searches needs the permissions GetIndex, ListVectors, QueryVectors, GetVectors (for filters and metadata) and
+// GetVectorBucket; who puts PutVectors, CreateIndex and GetIndex; who removes GetIndex, GetVectors, DeleteVectors,
+// QueryVectors and GetVectorBucket; who drops DeleteIndex and GetVectorBucket.
 //
 // It imports its port and the SDK.
 package s3index
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -114,81 +119,6 @@ func nameOf(collection string) *string {
 	return aws.String("c-" + hex.EncodeToString(sum[:16]))
 }
 
-// Put implements [index.Index].
-func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
-	if err := cmp.Or(ctx.Err(), index.CheckPut(v, dimensions, chunks)); err != nil {
-		return err
-	}
-	vectors, lost := encode(v, dimensions, chunks, x.common(v.Collection))
-	if lost > 0 {
-		x.options.OnLost(lost)
-	}
-	ofCall := max(1, min(vectorsOfCall, bytesOfCall/(dimensions*bytesOfNumber+mostMetadata)))
-	for start := 0; start < len(vectors); start += ofCall {
-		if err := x.put(ctx, v.Collection, dimensions, vectors[start:min(start+ofCall, len(vectors))]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const (
-	bytesOfNumber = 14 // at most what a component of a vector takes as JSON
-	// A put into a collection that others drop is tried again, after waits that double: 6 s in all.
-	mostTries = 8
-	firstWait = 50 * time.Millisecond
-)
-
-// common says in how many chunks of a collection's sample a term is; where none is held, all are as rare.
-func (x *Index) common(collection string) func(term) int {
-	x.mu.Lock()
-	s := x.samples[collection]
-	x.mu.Unlock()
-	return func(t term) int {
-		if s == nil {
-			return 0
-		}
-		return int(s.has[t])
-	}
-}
-
-func (x *Index) put(ctx context.Context, collection string, dimensions int, vectors []types.PutInputVector) error {
-	in := &s3vectors.PutVectorsInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection), Vectors: vectors}
-	_, err := x.client.PutVectors(ctx, in)
-	for tries := 0; isMissing(err) && tries < mostTries; tries++ {
-		if tries > 0 { // it was made, and is missing: it is being dropped
-			if err := x.options.Wait(ctx, firstWait<<(tries-1)); err != nil {
-				return err
-			}
-		}
-		if err := x.create(ctx, collection, dimensions); err != nil {
-			return err
-		}
-		_, err = x.client.PutVectors(ctx, in)
-	}
-	if isInvalid(err) {
-		x.forget(collection)
-		has, bad := x.dimensionsOf(ctx, collection)
-		if bad == nil && has != 0 && has != dimensions {
-			return index.OtherDimensions(has, dimensions)
-		}
-	}
-	return err
-}
-
-// create makes the index of a collection, unless it is there.
-func (x *Index) create(ctx context.Context, collection string, dimensions int) error {
-	_, err := x.client.CreateIndex(ctx, &s3vectors.CreateIndexInput{
-		VectorBucketName: &x.bucket, IndexName: nameOf(collection), DataType: types.DataTypeFloat32,
-		Dimension: aws.Int32(int32(dimensions)), DistanceMetric: types.DistanceMetricCosine, //nolint:gosec // checked
-		MetadataConfiguration: &types.MetadataConfiguration{NonFilterableMetadataKeys: []string{keyOfChunk}},
-	})
-	if _, is := errors.AsType[*types.ConflictException](err); is {
-		return nil
-	}
-	return err
-}
-
 // Drop implements [index.Index].
 func (x *Index) Drop(ctx context.Context, collection string) error {
 	if err := ctx.Err(); err != nil {
@@ -209,11 +139,11 @@ func isMissing(err error) bool {
 // ignoreMissing is nil for an error that says that an index is missing. A missing bucket gives the same error, so it is
 // asked for, until it was seen once.
 func (x *Index) ignoreMissing(ctx context.Context, err error) error {
-	if !isMissing(err) || x.hasBucket.Load() {
-		if isMissing(err) {
-			return nil
-		}
+	if !isMissing(err) {
 		return err
+	}
+	if x.hasBucket.Load() {
+		return nil
 	}
 	_, err = x.client.GetVectorBucket(ctx, &s3vectors.GetVectorBucketInput{VectorBucketName: &x.bucket})
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 // sample is what is known of the words of a collection's chunks. S3 Vectors counts nothing; a listing in segments gives
-// some chunks of each segment, a megabyte of them at most: all of a small collection, about 2,000 chunks of a large
-// one. How often a term occurs in these is about how often it does in all. How many there are is for the caller of a
-// query to say.
+// some chunks of each segment, until a megabyte was read: all of a small collection, of a large one some hundred to
+// 2,000 (whether vectors count is not documented). How often a term occurs in these is about how often it does in all.
+// How many there are is for the caller of a query to say.
 //
 // Functions do not know of each other's changes, so a sample grows old. It is not taken anew behind a query that is
 // answered: a function is stopped between its calls.
@@ -41,8 +41,8 @@ const (
 	mostHeld = 1 << 20
 )
 
-// sampleOf returns the sample of a collection, nil where there is no such collection. One that is older than its life is
-// taken anew, and one that is doubted, unless it is new or settled. Whoever asks meanwhile waits for the same sample.
+// sampleOf returns the sample of a collection, nil where there is no such collection. One that is older than its life
+// is taken anew, and one that is doubted, unless it is new or settled. Whoever asks meanwhile waits for the same one.
 func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (*sample, error) {
 	if s := x.held(collection, doubted); s != nil {
 		return s, nil

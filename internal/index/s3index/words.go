@@ -108,8 +108,9 @@ func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error
 	if len(found) < w.most {
 		return order[len(now):], nil
 	}
+	w.chunks = max(w.chunks, len(found))
 	for _, i := range now {
-		w.statistics.Frequencies[i] = counted(found, i) * max(w.chunks, len(found)) / len(found)
+		w.statistics.Frequencies[i] = counted(found, i) * w.chunks / len(found)
 	}
 	return w.rarest(), nil
 }

@@ -1,9 +1,10 @@
 // Package vectorserver is a server in memory that speaks the protocol of Amazon S3 Vectors, for tests: the operations
 // that s3index needs, with the checks and bounds of the service's documentation.
 //
-// Its search is exact, where the service's is approximate (see Overlook). It knows no rights, rates, encryption or time: nothing here
-// says that a deployment may call the service, how fast that is, or how it behaves under load. What the documentation
-// leaves open is refused or answered in the way that helps a caller least.
+// Its search is exact, where the service's is approximate (see Overlook). It knows no rights, rates, encryption or
+// time: nothing here says that a deployment may call the service, how fast that is, how much of what there is its
+// search finds, or how it behaves under load. What the documentation leaves open is refused or answered in the way that
+// helps a caller least.
 //
 // It imports the standard library.
 package vectorserver
@@ -70,8 +71,10 @@ const (
 	mostSegments   = 16
 	mostFound      = 10_000
 	mostBody       = 20 << 20
-	listedBytes    = 1 << 20 // after which a page of a listing ends
-	pageOfQuery    = 100
+	// listedBytes are those that are processed, after which a page of a listing ends. It is not documented what counts:
+	// here what is shown, and the vector.
+	listedBytes = 1 << 20
+	pageOfQuery = 100
 	// mostConstraints are those of a filter; each value of a list is one.
 	mostConstraints = 100
 )
@@ -360,7 +363,7 @@ func (c *collection) list(in request) (any, error) {
 			break
 		}
 		v := shown(c.vectors[key], in, 0)
-		listed, bytes = append(listed, v), bytes+size(v)
+		listed, bytes = append(listed, v), bytes+size(v)+4*c.dimensions
 	}
 	out["vectors"] = listed
 	return out, nil
