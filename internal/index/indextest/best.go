@@ -92,7 +92,44 @@ func runBest(t *testing.T, h Harness) {
 		q.Documents, q.Limit = []string{"3"}, 5
 		assert.Len(t, query(t, x, q).Candidates, 5)
 	})
+	t.Run("what has several common words of 12,000 chunks", func(t *testing.T) { several(t, h) })
 	t.Run("nearly all of the nearest of 3,000 vectors", func(t *testing.T) { nearest(t, h) })
+}
+
+// several has two words in a fifth of the chunks each, many more than are asked for, and both in twelve.
+func several(t *testing.T, h Harness) {
+	const documents, each = 12, 1000
+	x := h.Open(t)
+	for d := range documents {
+		var chunks []index.Chunk
+		for i := range each {
+			c := chunk(i, axis(i), "z")
+			if i == 777 || i%5 == 0 {
+				c.Terms = append(c.Terms, index.Term{Text: "contract", Weight: 1})
+			}
+			if i == 777 || i%5 == 1 {
+				c.Terms = append(c.Terms, index.Term{Text: "payment", Weight: 1})
+			}
+			c.Length = 100
+			chunks = append(chunks, c)
+		}
+		put(t, x, version("a", fmt.Sprint(d), 1), chunks...)
+	}
+	h.settle(t, x)
+	for name, vector := range map[string][]float32{"keyword": nil, "hybrid": axis(0)} {
+		for _, terms := range [][]string{
+			{"contract", "payment"}, {"contract", "payment", "z"}, {"none", "payment", "contract"},
+		} {
+			q := index.Query{Collections: []string{"a"}, Terms: terms, Vector: vector, Limit: 50, Chunks: documents * each}
+			both := 0
+			for _, c := range query(t, x, q).Candidates {
+				if c.Index == 777 {
+					both++
+				}
+			}
+			assert.Equal(t, documents, both, "%s %q", name, terms)
+		}
+	}
 }
 
 // nearest compares with an exact scan, for vectors in clusters, as those of texts are.

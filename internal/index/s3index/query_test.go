@@ -12,40 +12,6 @@ import (
 	"agentplatform/internal/index/s3index"
 )
 
-// Each of two words is in a fifth of 12,000 chunks, many more than are asked for, and twelve chunks have both.
-func TestChunksWithSeveralCommonWordsAreFound(t *testing.T) {
-	const chunks = 12_000
-	x, _ := open(t, s3index.Options{})
-	fill(t, x, chunks, func(n int) []string {
-		switch {
-		case n%1000 == 777:
-			return []string{"contract", "payment", "z"}
-		case n%5 == 0:
-			return []string{"contract", "z"}
-		case n%5 == 1:
-			return []string{"payment", "z"}
-		}
-		return []string{"z"}
-	})
-	for name, vector := range map[string][]float32{"keyword": nil, "hybrid": {1, 0}} {
-		for _, terms := range [][]string{
-			{"contract", "payment"}, {"contract", "payment", "z"}, {"none", "payment", "contract"},
-		} {
-			r, err := x.Query(t.Context(), index.Query{
-				Collections: []string{"c"}, Terms: terms, Vector: vector, Limit: 50, Chunks: chunks,
-			})
-			require.NoError(t, err)
-			both := 0
-			for _, c := range r.Candidates {
-				if c.Index == 777 {
-					both++
-				}
-			}
-			assert.Equal(t, 12, both, "%s %q", name, terms)
-		}
-	}
-}
-
 // A filter has at most 100 constraints: the documents and the words of a query may be more.
 func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
