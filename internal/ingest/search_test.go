@@ -36,7 +36,7 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 		d := w.read(w.ready(b, long("wing")))
 		require.Greater(t, d.Ready.Count, firstLook)
 		require.Less(t, d.Ready.Count, 4*firstLook)
-		none := map[string]knowledge.Condition{"there": {In: []any{"is none"}}}
+		none := knowledge.Filter{Metadata: map[string]knowledge.Condition{"there": {In: []any{"is none"}}}}
 		for _, row := range []struct {
 			name    string
 			q       knowledge.Question
@@ -46,9 +46,9 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 		}{
 			{"enough", knowledge.Question{Limit: 10}, false, []int{firstLook}, 10},
 			{"scores that nothing has", knowledge.Question{Limit: 10, MinScore: 0.999}, false, []int{firstLook}, 1},
-			{"nothing passes the filter", knowledge.Question{Limit: 10, Filter: knowledge.Filter{Metadata: none}}, false,
+			{"nothing passes the filter", knowledge.Question{Limit: 10, Filter: none}, false,
 				[]int{firstLook, 4 * firstLook}, 0},
-			{"the index has no more", knowledge.Question{Limit: 10, Filter: knowledge.Filter{Metadata: none}}, true,
+			{"the index has no more", knowledge.Question{Limit: 10, Filter: none}, true,
 				[]int{firstLook}, 0},
 		} {
 			for _, mode := range []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid} {

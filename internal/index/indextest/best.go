@@ -120,7 +120,8 @@ func several(t *testing.T, h Harness) {
 		for _, terms := range [][]string{
 			{"contract", "payment"}, {"contract", "payment", "z"}, {"none", "payment", "contract"},
 		} {
-			q := index.Query{Collections: []string{"a"}, Terms: terms, Vector: vector, Limit: 50, Chunks: documents * each}
+			q := words(terms...)
+			q.Vector, q.Limit, q.Chunks = vector, 50, documents*each
 			both := 0
 			for _, c := range query(t, x, q).Candidates {
 				if c.Index == 777 {

@@ -117,7 +117,7 @@ func runInvalid(t *testing.T, h Harness) {
 	queries := map[string]index.Query{
 		"no limit":                 {Collections: []string{"a"}, Terms: []string{"w"}},
 		"a limit that is too high": {Collections: []string{"a"}, Limit: index.MaxLimit + 1},
-		"too many documents":       {Collections: []string{"a"}, Documents: make([]string, index.MaxDocuments+1), Limit: 1},
+		"too many documents":       {Documents: make([]string, index.MaxDocuments+1), Limit: 1},
 		"an empty term":            words("w", ""),
 		"a term that stands twice": words("w", "w"),
 		"what is no number":        {Collections: []string{"a"}, Vector: nan, Limit: 1},

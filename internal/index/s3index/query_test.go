@@ -107,7 +107,8 @@ func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
 	const chunks = 12_000
 	x, s := open(t, s3index.Options{})
 	fill(t, x, chunks, func(n int) []string { return []string{"a", fmt.Sprint("b", n%3), fmt.Sprint("c", n%40)} })
-	q := index.Query{Collections: []string{"c"}, Terms: []string{"a", "b1", "c7"}, Vector: []float32{1, 0}, Chunks: chunks}
+	q := index.Query{Collections: []string{"c"}, Terms: []string{"a", "b1", "c7"}, Chunks: chunks}
+	q.Vector = []float32{1, 0}
 	s.counted()
 	for row, want := range []struct {
 		limit, calls int

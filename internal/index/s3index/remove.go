@@ -64,8 +64,9 @@ func (r *removal) probe(ctx context.Context) error {
 		for i := range keys {
 			keys[i] = keyOf(r.version, r.next+i)
 		}
-		out, err := r.client.GetVectors(ctx,
-			&s3vectors.GetVectorsInput{VectorBucketName: &r.bucket, IndexName: nameOf(r.version.Collection), Keys: keys})
+		out, err := r.client.GetVectors(ctx, &s3vectors.GetVectorsInput{
+			VectorBucketName: &r.bucket, IndexName: nameOf(r.version.Collection), Keys: keys,
+		})
 		if err != nil {
 			return err
 		}

@@ -24,8 +24,9 @@ const (
 func (p *part) search(ctx context.Context) error {
 	w := &byWords{part: p, seen: map[place]bool{}, most: max(wide, p.q.Limit),
 		terms: min(mostTerms, mostConstraints-len(p.q.Documents))}
-	left, err := w.rarest(), error(nil)
+	left := w.rarest()
 	if p.sample == nil {
+		var err error
 		if left, err = w.guess(ctx, left); err != nil {
 			return err
 		}
@@ -37,7 +38,7 @@ func (p *part) search(ctx context.Context) error {
 	if len(left) > 1 {
 		first = append(first, question{filter: w.several(left)})
 	}
-	err = w.ask(ctx, first...)
+	err := w.ask(ctx, first...)
 	for budget := w.most; err == nil && len(left) > 0 && len(w.found) < p.q.Limit; {
 		budget *= growth
 		now, _ := w.next(left, budget)
