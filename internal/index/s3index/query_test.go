@@ -101,8 +101,8 @@ func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 	assert.Equal(t, 3, found)
 }
 
-// The calls of a search that finds less than it wants, and asks again until the index has no more: as many each time as
-// there are pages of a hundred.
+// The calls of a search that finds less than it wants, and asks again until the index has no more: 43 in three steps. A
+// page has a hundred: of the limit by vector, and of two questions by words, which ask for 400 at least.
 func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
 	const chunks = 12_000
 	x, s := open(t, s3index.Options{})
@@ -110,15 +110,15 @@ func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
 	q := index.Query{Collections: []string{"c"}, Terms: []string{"a", "b1", "c7"}, Chunks: chunks}
 	q.Vector = []float32{1, 0}
 	s.counted()
-	for row, want := range []struct {
+	for _, step := range []struct {
 		limit, calls int
 		more         bool
-	}{{50, 9, true}, {200, 10, true}, {800, 32, false}, {3200, 32, false}} {
-		q.Limit = want.limit
+	}{{50, 1 + 2*4, true}, {200, 2 + 2*4, true}, {800, 8 + 2*8, false}, {3200, 8 + 2*8, false}} {
+		q.Limit = step.limit
 		r, err := x.Query(t.Context(), q)
 		require.NoError(t, err)
-		assert.Equal(t, want.more, r.More)
-		assert.LessOrEqual(t, s.counted()["QueryVectors"], want.calls, "%d: %+v", row, want)
-		assert.GreaterOrEqual(t, len(r.Candidates), min(want.limit, 800))
+		assert.Equal(t, step.more, r.More)
+		assert.LessOrEqual(t, s.counted()["QueryVectors"], step.calls, "%+v", step)
+		assert.GreaterOrEqual(t, len(r.Candidates), min(step.limit, 800))
 	}
 }
