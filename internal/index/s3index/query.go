@@ -29,6 +29,15 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	more := q.Limit < mostLimit
 	q.Limit = min(q.Limit, mostLimit)
 	q.Collections = slices.Compact(slices.Sorted(slices.Values(q.Collections)))
+	r, err := x.ask(ctx, q)
+	if isInvalid(err) { // a collection has other dimensions than were known; they are forgotten
+		r, err = x.ask(ctx, q)
+	}
+	r.More = r.More && more
+	return r, err
+}
+
+func (x *Index) ask(ctx context.Context, q index.Query) (index.Result, error) {
 	list, err := x.known(ctx, q)
 	if err != nil {
 		return index.Result{}, err
@@ -38,9 +47,7 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	if err != nil {
 		return index.Result{}, err
 	}
-	r := merged(parts, q)
-	r.More = r.More && more
-	return r, nil
+	return merged(parts, q), nil
 }
 
 // part is what a query asks a collection about some of its documents, and what is answered.

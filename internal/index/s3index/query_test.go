@@ -122,3 +122,15 @@ func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
 		assert.GreaterOrEqual(t, len(r.Candidates), min(step.limit, 800))
 	}
 }
+
+// Another process has dropped the collection and made it anew with other dimensions.
+func TestDimensionsThatChangedElsewhere(t *testing.T) {
+	_, client := serve(t)
+	x, other := s3index.New(client, "vectors", s3index.Options{}), s3index.New(client, "vectors", s3index.Options{})
+	put(t, x, removed, 0, 3)
+	assert.Equal(t, 3, left(t, x))
+	require.NoError(t, other.Drop(t.Context(), "c"))
+	chunk := index.Chunk{Vector: []float32{1, 0, 0}, Length: 1, Terms: []index.Term{{Text: "w", Weight: 1}}}
+	require.NoError(t, other.Put(t.Context(), removed, 3, []index.Chunk{chunk}))
+	assert.Equal(t, 1, left(t, x))
+}

@@ -33,13 +33,13 @@ func (x *Index) Remove(ctx context.Context, v index.Version) error {
 		return err
 	}
 	r := removal{Index: x, version: v, last: -1}
-	for range mostRounds {
-		if err = r.probe(ctx); err != nil {
-			break
+	more := true
+	for round := 0; err == nil && more; round++ {
+		if round == mostRounds {
+			return fmt.Errorf("s3index: a version has chunks left after %d searches", round)
 		}
-		more, bad := r.search(ctx, dimensions)
-		if err = bad; err != nil || !more {
-			break
+		if err = r.probe(ctx); err == nil {
+			more, err = r.search(ctx, dimensions)
 		}
 	}
 	if isMissing(err) || isInvalid(err) {

@@ -54,8 +54,10 @@ func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), taking) // others wait for it, too
 		defer cancel()
 		s, err := x.take(ctx, collection)
-		if err != nil {
+		if isMissing(err) {
 			x.forget(collection)
+		}
+		if err != nil {
 			return (*sample)(nil), x.ignoreMissing(ctx, err)
 		}
 		x.keep(collection, s)
