@@ -15,13 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"agentplatform/internal/awstest"
 )
 
 // What only a deployment has of documents: bytes that no function carries, functions that end, an index that is another
@@ -223,37 +218,28 @@ func TestAnIngestionGoesOnWithAnotherFunction(t *testing.T) {
 	})
 }
 
-// anIndexThatWasReplacedIsRestored gives the functions another vector bucket.
-func anIndexThatWasReplacedIsRestored(t *testing.T, w world, operate func(...string) string) {
+// anIndexThatWasEmptiedIsRestored follows the runbook.
+func anIndexThatWasEmptiedIsRestored(t *testing.T, w world, operate func(...string) string) {
 	base := w.base(t, fields{})
-	w.ready(t, w.document(t, base, fields{"text": "swordfish"}))
+	document := w.document(t, base, fields{"text": "swordfish"})
+	w.ready(t, document)
 	require.Equal(t, 1, w.hits(t, "swordfish"))
-
-	other := w.outputs["VectorBucket"] + "-2"
-	w.vectorBucket(t, w.vectors, other)
-	functions := lambda.NewFromConfig(w.account)
-	for _, name := range []string{"ApiFunctionName", "JobFunctionName"} {
-		at := aws.String(w.outputs[name])
-		has, err := functions.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: at})
-		require.NoError(t, err)
-		has.Environment.Variables["VECTOR_BUCKET"] = other
-		_, err = functions.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{
-			FunctionName: at, Environment: &types.Environment{Variables: has.Environment.Variables},
-		})
-		require.NoError(t, err)
-		require.NoError(t, lambda.NewFunctionUpdatedV2Waiter(functions).Wait(awstest.Cleaning(),
-			&lambda.GetFunctionInput{FunctionName: at}, time.Minute))
-	}
+	w.vectors.empty(t, w.deployment)
+	assert.Zero(t, w.hits(t, "swordfish"))
 	state := func() string {
 		index, _ := w.get(t, base).body["index"].(map[string]any)
 		text, _ := index["state"].(string)
 		return text
 	}
-	require.Eventually(t, func() bool { return state() == "rebuilding" }, time.Minute, 100*time.Millisecond)
-	assert.Contains(t, operate("restore-index", other), "say -do")
-	assert.Contains(t, operate("-do", "restore-index", other), "will be put into it")
-	require.Eventually(t, func() bool { return state() == "ready" }, 2*time.Minute, 200*time.Millisecond)
-	assert.Equal(t, 1, w.hits(t, "swordfish"))
+	assert.Contains(t, operate("restore", "index"), "say -do")
+	assert.Equal(t, "ready", state())
+	assert.Contains(t, operate("-do", "restore", "index"), "will be put into the index again")
+	require.Eventually(t, func() bool { return state() == "ready" && w.hits(t, "swordfish") == 1 }, 2*time.Minute,
+		200*time.Millisecond)
+
+	_, id, _ := strings.Cut(document, "/documents/")
+	assert.Contains(t, operate("show", id), `"status": "ready"`)
+	assert.Contains(t, operate("-do", "nudge", id), "document "+id+" is ready")
 }
 
 // kill ends a process, which may have ended.

@@ -377,7 +377,7 @@ func TestOperatorCommandsWorkOnADeployment(t *testing.T) {
 	for _, name := range []string{"webhook", "ingest"} {
 		assert.JSONEq(t, `{"batchItemFailures":null}`, operate("invoke", name, "../../events/samples/"+name+".json"))
 	}
-	t.Run("AnIndexThatWasReplacedIsRestored", func(t *testing.T) { anIndexThatWasReplacedIsRestored(t, w, operate) })
+	t.Run("AnIndexThatWasEmptiedIsRestored", func(t *testing.T) { anIndexThatWasEmptiedIsRestored(t, w, operate) })
 }
 
 // processes are the process ids of one of a world's functions, by the output that names it.

@@ -39,7 +39,7 @@ type world struct {
 	scenario.World
 
 	chat    *runtime
-	vectors string // the address of what stands in for S3 Vectors
+	vectors *vectors
 }
 
 // start deploys a world: stacks, front, chat function, stream service, and a sweep every two seconds, where the
@@ -58,14 +58,15 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r)
 	}))
+	index := newVectors(t)
 	full := map[string]string{
 		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // scenarios read what they have just written
-		"AWS_ENDPOINT_URL_S3VECTORS": vectors(t),
+		"AWS_ENDPOINT_URL_S3VECTORS": index.address,
 	}
 	maps.Copy(full, settings)
 	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
 	d := deploy(t, name, full)
-	d.vectorBucket(t, full["AWS_ENDPOINT_URL_S3VECTORS"], d.outputs["VectorBucket"])
+	index.empty(t, d)
 	t.Cleanup(func() {
 		if t.Failed() {
 			d.complaints(t)
@@ -85,23 +86,33 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 		chat.close()
 	})
 	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true},
-		chat, full["AWS_ENDPOINT_URL_S3VECTORS"]}
+		chat, index}
 }
 
-// vectors starts what stands in for S3 Vectors in a world, and returns its address.
-func vectors(t testing.TB) string {
+// vectors is what stands in for S3 Vectors in a world.
+type vectors struct {
+	address string
+	server  atomic.Pointer[vectorserver.Server]
+}
+
+func newVectors(t testing.TB) *vectors {
 	t.Helper()
-	server := httptest.NewServer(&vectorserver.Server{})
+	v := &vectors{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v.server.Load().ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
-	return server.URL
+	v.address = server.URL
+	return v
 }
 
-// vectorBucket makes a bucket as the data stack would have.
-func (d *deployment) vectorBucket(t testing.TB, address, name string) {
+// empty makes the deployment's bucket as the data stack would have, without anything that was there.
+func (v *vectors) empty(t testing.TB, d *deployment) {
 	t.Helper()
-	client := s3vectors.NewFromConfig(d.account, func(o *s3vectors.Options) { o.BaseEndpoint = &address })
+	v.server.Store(&vectorserver.Server{})
+	client := s3vectors.NewFromConfig(d.account, func(o *s3vectors.Options) { o.BaseEndpoint = &v.address })
 	_, err := client.CreateVectorBucket(t.Context(),
-		&s3vectors.CreateVectorBucketInput{VectorBucketName: &name})
+		&s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String(d.outputs["VectorBucket"])})
 	require.NoError(t, err)
 }
 

@@ -339,9 +339,11 @@ var meanings = []struct {
 			for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
 				statement := object(s)
 				resource := text(statement["Resource"])
-				if strings.Contains(text(statement["Action"]), "s3vectors:") &&
-					(!strings.Contains(resource, ":bucket/") || !strings.Contains(resource, "/index/*")) {
-					wrong = append(wrong, id+" may on "+resource)
+				action := text(statement["Action"])
+				ofBucket := action == `"s3vectors:GetVectorBucket"`
+				if strings.Contains(action, "s3vectors:") && (!strings.Contains(resource, ":bucket/") ||
+					strings.Contains(resource, "/index/*") == ofBucket) {
+					wrong = append(wrong, id+" may "+action+" on "+resource)
 				}
 			}
 		}

@@ -338,6 +338,7 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	if len(f.vectors) > 0 { // the indexes in the bucket are made as knowledge bases are
 		allow(f.vectors, jsii.String(*v.data.Index.ARN+"/index/*"))
+		allow([]string{"s3vectors:GetVectorBucket"}, v.data.Index.ARN) // to tell a missing index from a missing bucket
 	}
 	if f.waitsPauses {
 		allow([]string{"states:StartExecution"}, v.Machine.StateMachineArn())

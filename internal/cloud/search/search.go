@@ -8,8 +8,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
-
 	"agentplatform/events"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/egress"
@@ -44,7 +42,7 @@ func Stored(p *cloud.Platform) (*knowledge.Knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
-	vectors := s3index.New(s3vectors.NewFromConfig(p.Account), p.Cloud.VectorBucket, s3index.Options{
+	vectors := s3index.New(s3index.Client(p.Account), p.Cloud.VectorBucket, s3index.Options{
 		Now: p.Host.Now, OnLost: lost(p.Metrics),
 	})
 	return &knowledge.Knowledge{
