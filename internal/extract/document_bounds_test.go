@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,6 +172,58 @@ func endsWithinLimits(t *testing.T, name string, file func(*testing.T) []byte) {
 		t.Logf("%v for %d bytes: %d characters, %v",
 			time.Since(began).Round(time.Millisecond), len(data), len(text.Body), err)
 	})
+}
+
+// Twice as much of what can be within itself is at most about twice the work, however it is written: the work is the
+// CPU time of this process, and what else it does is small beside it.
+func TestNestedMarkdownIsLinearWork(t *testing.T) {
+	lines := func(marks string, end string) func(int) string {
+		line := func(n int) string { return strings.Repeat(marks, n/len(marks)) + end }
+		return func(n int) string { return strings.Repeat(line(n), 20) }
+	}
+	for name, text := range map[string]func(n int) string{
+		"quotations":              lines(">", "a\n"),
+		"quotations with spaces":  lines("   > ", "a\n"),
+		"lists":                   lines("- ", "a\n"),
+		"lists apart":             lines("+ ", "a\n\n"),
+		"numbered lists":          lines("1. ", "a\n"),
+		"all kinds, with tabs":    lines("-\t> 1)\t* + ", "a\n"),
+		"a list within each line": growing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			once, twice := workOf(t, text(20_000)), workOf(t, text(40_000))
+			t.Logf("%v, twice as much %v", once, twice)
+			// Where there is little work, what else the process does counts.
+			assert.Less(t, twice, once*5/2+20*time.Millisecond)
+		})
+	}
+}
+
+// growing has a list within the list of the line before, to n bytes in the last line, and then as many lines as deep.
+func growing(n int) string {
+	var b strings.Builder
+	for depth := range n / 40 {
+		_, _ = b.WriteString(strings.Repeat("  ", depth) + "- a\n")
+	}
+	return b.String() + strings.Repeat(strings.Repeat("  ", n/40)+"b\n", 1000)
+}
+
+// workOf is the least CPU time of some that reading a document took.
+func workOf(t *testing.T, text string) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for range 3 {
+		before := cpuTime(t)
+		_, _, err := job{Format: markdown, Whole: true}.read([]byte(text))
+		least = min(least, cpuTime(t)-before)
+		require.NoError(t, err)
+	}
+	return least
+}
+
+func cpuTime(t *testing.T) time.Duration {
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // entities are an XML document that would have 10^9 times three letters.

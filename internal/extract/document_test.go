@@ -49,6 +49,25 @@ func outline(text document.Text) string {
 	return strings.Join(lines, "\n")
 }
 
+// Nobody writes so many quotations within each other; a person who pastes a line of marks loses no word of it.
+func TestMarksOfDeepMarkdownAreText(t *testing.T) {
+	for name, c := range map[string]struct{ data, want string }{
+		"as deep as can be": {strings.Repeat("> ", maxContained) + "a\n", `p "a"`},
+		"deeper":            {strings.Repeat(">", maxContained+2) + "a *b*\n", `p ">>a b"`},
+		"lists":             {strings.Repeat("- ", maxContained/2+2) + "a\n", `i "- - a"`},
+		"lists in quotations": {strings.Repeat("> 1. ", maxContained/3+1) + "a\n> b\n\n- c\n",
+			`p "1. a b"` + "\n" + `i "c"`},
+		"code": {"```\n" + strings.Repeat(">", 2*maxContained) + "\n```\n",
+			`c "` + strings.Repeat(">", 2*maxContained) + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := documentOf(t, "", "a.md", []byte(c.data))
+			require.NoError(t, err)
+			assert.Equal(t, c.want, outline(text))
+		})
+	}
+}
+
 func TestStructureIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, file, data, want string

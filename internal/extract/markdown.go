@@ -8,6 +8,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	extensions_ast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
@@ -28,14 +29,43 @@ func readMarkdown(in input, b *builder) error {
 	}
 	source := []byte(frontMatter(all, b))
 	m := markdownReader{source: source, b: b}
-	tree := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough)).Parser().Parse(
-		text.NewReader(source))
-	return ast.Walk(tree, m.visit)
+	return ast.Walk(parseMarkdown(source), m.visit)
+}
+
+// parseMarkdown is the tree of a source. Beyond maxContained quotations and lists within each other their marks are text.
+func parseMarkdown(source []byte) ast.Node {
+	blocks := parser.DefaultBlockParsers()
+	for i, p := range blocks {
+		if p.Value == parser.NewBlockquoteParser() || p.Value == parser.NewListParser() {
+			blocks[i].Value = shallow{p.Value.(parser.BlockParser)}
+		}
+	}
+	p := parser.NewParser(
+		parser.WithBlockParsers(blocks...), parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+	)
+	m := goldmark.New(goldmark.WithParser(p), goldmark.WithExtensions(extension.Table, extension.Strikethrough))
+	return m.Parser().Parse(text.NewReader(source))
+}
+
+// shallow is a parser of quotations or lists that begins none within maxContained others. The parser asks each block that
+// is open about each line, and each looks at the line from its beginning to itself.
+type shallow struct{ parser.BlockParser }
+
+func (s shallow) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Node, parser.State) {
+	depth := 0
+	for n := parent; n != nil; n = n.Parent() {
+		if depth++; depth > maxContained {
+			return nil, parser.NoChildren
+		}
+	}
+	return s.BlockParser.Open(parent, r, c)
 }
 
 const (
-	utf8Most = 4      // bytes of a character
-	maxLine  = 50_000 // bytes; nobody writes longer ones, and marks within them may take their square to read
+	utf8Most     = 4      // bytes of a character
+	maxLine      = 50_000 // bytes; nobody writes longer ones, and marks within them may take their square to read
+	maxContained = 100    // quotations, lists and their items within each other
 )
 
 // frontMatter takes title and language from the lines between "---" at the beginning of a text, and returns the rest.
