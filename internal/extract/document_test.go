@@ -49,6 +49,18 @@ func outline(text document.Text) string {
 	return strings.Join(lines, "\n")
 }
 
+func TestNoLineOfALongParagraphIsLost(t *testing.T) {
+	line, rest := strings.Repeat("a\n", maxLines), "b\nc\n\nd\n\n# e\n\nf\n"
+	text, err := documentOf(t, "", "a.md", []byte(line+rest))
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(outline(text), "\n")
+	assert.Equal(t, "p \"b c\"\np \"d\"\nh1 \"e\"\np \"f\"", after)
+	text, err = documentOf(t, "", "a.md", []byte(line+"\n"+rest))
+	require.NoError(t, err)
+	_, again, _ := strings.Cut(outline(text), "\n")
+	assert.Equal(t, after, again)
+}
+
 // Nobody writes so many quotations within each other; a person who pastes a line of marks loses no word of it.
 func TestMarksOfDeepMarkdownAreText(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{

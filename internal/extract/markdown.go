@@ -32,12 +32,16 @@ func readMarkdown(in input, b *builder) error {
 	return ast.Walk(parseMarkdown(source), m.visit)
 }
 
-// parseMarkdown is the tree of a source. Beyond maxContained quotations and lists within each other their marks are text.
+// parseMarkdown is the tree of a source, made with work that grows like its size: beyond maxContained quotations and
+// lists within each other their marks are text, and after maxLines lines another paragraph begins.
 func parseMarkdown(source []byte) ast.Node {
 	blocks := parser.DefaultBlockParsers()
 	for i, p := range blocks {
-		if p.Value == parser.NewBlockquoteParser() || p.Value == parser.NewListParser() {
+		switch p.Value {
+		case parser.NewBlockquoteParser(), parser.NewListParser():
 			blocks[i].Value = shallow{p.Value.(parser.BlockParser)}
+		case parser.NewParagraphParser():
+			blocks[i].Value = &short{BlockParser: parser.NewParagraphParser()}
 		}
 	}
 	p := parser.NewParser(
@@ -62,10 +66,33 @@ func (s shallow) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Nod
 	return s.BlockParser.Open(parent, r, c)
 }
 
+// short is a parser of paragraphs of at most maxLines lines: for each link, and each definition of one, the parser looks
+// at all lines of its paragraph.
+type short struct {
+	parser.BlockParser
+
+	full bool // the present paragraph, which the next one interrupts
+}
+
+func (s *short) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Node, parser.State) {
+	n, state := s.BlockParser.Open(parent, r, c)
+	s.full = s.full && n == nil
+	return n, state
+}
+
+func (s *short) Continue(n ast.Node, r text.Reader, c parser.Context) parser.State {
+	state := s.BlockParser.Continue(n, r, c)
+	s.full = n.Lines().Len() >= maxLines
+	return state
+}
+
+func (s *short) CanInterruptParagraph() bool { return s.full }
+
 const (
 	utf8Most     = 4      // bytes of a character
 	maxLine      = 50_000 // bytes; nobody writes longer ones, and marks within them may take their square to read
 	maxContained = 100    // quotations, lists and their items within each other
+	maxLines     = 10_000 // of a paragraph, or of a table until it is known as one
 )
 
 // frontMatter takes title and language from the lines between "---" at the beginning of a text, and returns the rest.
