@@ -52,8 +52,8 @@ func parseMarkdown(source []byte) ast.Node {
 	return m.Parser().Parse(text.NewReader(source))
 }
 
-// shallow is a parser of quotations or lists that begins none within maxContained others. The parser asks each block that
-// is open about each line, and each looks at the line from its beginning to itself.
+// shallow is a parser of quotations or lists that begins none within maxContained others. The parser asks each block
+// that is open about each line, and each looks at the line from its beginning to itself.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Node, parser.State) {
@@ -66,8 +66,8 @@ func (s shallow) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Nod
 	return s.BlockParser.Open(parent, r, c)
 }
 
-// short is a parser of paragraphs of at most maxLines lines: for each link, and each definition of one, the parser looks
-// at all lines of its paragraph.
+// short is a parser of paragraphs of at most maxLines lines: for each link, and each definition of one, the parser
+// looks at all lines of its paragraph.
 type short struct {
 	parser.BlockParser
 
