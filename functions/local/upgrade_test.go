@@ -154,7 +154,8 @@ func knowledge(o old) {
 	o.ask(http.MethodPatch, base, "application/json", `{"chunking":{"size":50,"overlap":5}}`, 200)
 	require.Eventually(o, func() bool {
 		index := o.ask(http.MethodGet, base, "", "", 200)["index"].(map[string]any)
-		return index["state"] == "ready" && index["settings"].(map[string]any)["chunking"].(map[string]any)["size"] == 50.0
+		cut := index["settings"].(map[string]any)["chunking"].(map[string]any)
+		return index["state"] == "ready" && cut["size"] == 50.0
 	}, 20*time.Second, 20*time.Millisecond)
 	good()
 }

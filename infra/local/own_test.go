@@ -304,8 +304,8 @@ func aLostNudgeIsFoundByTheSweeper(t *testing.T, w world) {
 		server.Close()
 		deaf.close()
 	})
-	run := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf, w.vectors}.begin(t, agent, "message",
-		"hello")
+	other := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf, w.vectors}
+	run := other.begin(t, agent, "message", "hello")
 	assert.Equal(t, "queued", w.get(t, "/runs/"+run).text("status"))
 	w.sweep(t)
 	w.await(t, run, "completed", time.Minute)

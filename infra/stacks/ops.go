@@ -96,10 +96,11 @@ func aws(namespace, name, statistic string, period float64, dimensions map[strin
 	})
 }
 
-func ratio(of, by awscloudwatch.IMetric, period float64) awscloudwatch.IMetric {
+// ratio is a share of five minutes, in percent.
+func ratio(of, by awscloudwatch.IMetric) awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression:   jsii.String("100 * of / MAX([by, 1])"),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{"of": of, "by": by}, Period: minutes(period),
+		UsingMetrics: &map[string]awscloudwatch.IMetric{"of": of, "by": by}, Period: minutes(5),
 		Label: jsii.String("%"),
 	})
 }
@@ -110,7 +111,7 @@ func (o *Ops) alarms() {
 		return aws("AWS/ApiGateway", name, statistic, 5,
 			map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")})
 	}
-	o.alarm(alarm{name: "GatewayErrors", metric: ratio(api("5XXError", "Sum"), api("Count", "Sum"), 5), above: 1,
+	o.alarm(alarm{name: "GatewayErrors", metric: ratio(api("5XXError", "Sum"), api("Count", "Sum")), above: 1,
 		points: 2, of: 3})
 	o.alarm(alarm{name: "AnswersSlow", metric: s.Functions["api"].MetricDuration(options("p99", 5)), above: 3000,
 		points: 3, of: 3})
@@ -125,8 +126,8 @@ func (o *Ops) alarms() {
 	for _, c := range consumers {
 		o.alarm(alarm{
 			name:   title(c.queue) + "QueueOld",
-			metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), above: c.old, points: 2,
-			of: 3,
+			metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)),
+			above:  c.old, points: 2, of: 3,
 		})
 		o.alarm(alarm{name: title(c.queue) + "DeadLetters",
 			metric: s.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
@@ -136,16 +137,16 @@ func (o *Ops) alarms() {
 	o.alarm(alarm{name: "RunsUnstartable", metric: o.own(cloud.Unstartable, "Sum", 5), above: 0})
 	o.alarm(alarm{name: "PausesLate", metric: o.own(cloud.PausesLate, "Sum", 5), above: 0})
 	o.alarm(alarm{name: "WebhooksFailing",
-		metric: ratio(o.own(cloud.WebhookFailed, "Sum", 5), o.own(cloud.WebhookTried, "Sum", 5), 5), above: 50,
+		metric: ratio(o.own(cloud.WebhookFailed, "Sum", 5), o.own(cloud.WebhookTried, "Sum", 5)), above: 50,
 		points: 3, of: 3})
 	o.alarm(alarm{name: "ModelsFailing",
-		metric: ratio(o.own(cloud.ModelFailed, "Sum", 5), o.own(cloud.ModelTried, "Sum", 5), 5), above: 5, points: 3,
+		metric: ratio(o.own(cloud.ModelFailed, "Sum", 5), o.own(cloud.ModelTried, "Sum", 5)), above: 5, points: 3,
 		of: 3})
 	o.alarm(alarm{name: "IngestionsFailing",
-		metric: ratio(o.own(cloud.IngestFailed, "Sum", 5), o.own(cloud.IngestEnded, "Sum", 5), 5), above: 5, points: 3,
+		metric: ratio(o.own(cloud.IngestFailed, "Sum", 5), o.own(cloud.IngestEnded, "Sum", 5)), above: 5, points: 3,
 		of: 3})
 	o.alarm(alarm{name: "SearchesFailing",
-		metric: ratio(o.own(cloud.SearchFailed, "Sum", 5), o.own(cloud.SearchTried, "Sum", 5), 5), above: 5, points: 3,
+		metric: ratio(o.own(cloud.SearchFailed, "Sum", 5), o.own(cloud.SearchTried, "Sum", 5)), above: 5, points: 3,
 		of: 3})
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}

@@ -82,13 +82,14 @@ const (
 	ingestQueue  = "ingest"
 )
 
-// What may be done with the index of documents: to search it, a filter and the metadata of what was found need the right
-// to get vectors, too.
+// What may be done with the index of documents: to search it, a filter and the metadata of what was found need the
+// right to get vectors, too.
 var (
-	searches = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors", "s3vectors:ListVectors"}
-	fills    = []string{"s3vectors:GetIndex", "s3vectors:CreateIndex", "s3vectors:PutVectors"}
-	empties  = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors", "s3vectors:DeleteVectors",
-		"s3vectors:DeleteIndex"}
+	searches = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors",
+		"s3vectors:ListVectors"}
+	fills   = []string{"s3vectors:GetIndex", "s3vectors:CreateIndex", "s3vectors:PutVectors"}
+	empties = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors",
+		"s3vectors:DeleteVectors", "s3vectors:DeleteIndex"}
 )
 
 var functions = []function{
@@ -103,7 +104,8 @@ var functions = []function{
 		calls: true, embeds: true, vectors: searches, loops: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true, secrets: true},
 	{name: "job", memory: 512, timeout: 300, core: write, bucket: write,
-		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true, vectors: slices.Concat(fills, empties)},
+		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
+		vectors: slices.Concat(fills, empties)},
 	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
 	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
 		vectors: fills},

@@ -400,12 +400,12 @@ func TestUseCasesReadNoClock(t *testing.T) {
 // What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
 // size.
 var unlinked = map[string][]string{
-	"functions/chat": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
-		"internal/boot"},
+	"functions/chat": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal",
+		"internal/table/disktable", "internal/boot"},
 	"functions/api": {"internal/extract", "internal/ingest", "internal/model/openaimodel", "internal/worker",
 		"internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
-	"functions/stream": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal", "internal/table/disktable",
-		"internal/boot", "internal/trigger"},
+	"functions/stream": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal",
+		"internal/table/disktable", "internal/boot", "internal/trigger"},
 	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/table/disktable", "internal/boot"},
 	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
@@ -415,7 +415,8 @@ var unlinked = map[string][]string{
 	"functions/ingest": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/webhook", "internal/model/openaimodel", "internal/model/bedrockmodel",
 		"internal/table/disktable", "internal/boot"},
-	"functions/sweeper": {"internal/knowledge", "internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
+	"functions/sweeper": {"internal/knowledge", "internal/httpapi", "internal/worker", "internal/agent",
+		"internal/webhook",
 		"internal/removal", "internal/intake", "internal/table/disktable"},
 	"functions/local": {"internal/cloud", "internal/table/dynamotable", "internal/queue/sqsqueue",
 		"internal/timer/sfntimer", "internal/blob/s3blob"},

@@ -48,8 +48,8 @@ type Ingester struct {
 // Move is a change of a document's ingestion.
 type Move struct {
 	Before, After ingestion.State
-	// Failure is what the ingestion ended with at this move, also where it was for a rebuild, of which the document's own
-	// state says nothing; nil: it did not fail.
+	// Failure is what the ingestion ended with at this move, also where it was for a rebuild, of which the document's
+	// own state says nothing; nil: it did not fail.
 	Failure *ingestion.Failure
 }
 

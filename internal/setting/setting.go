@@ -85,7 +85,7 @@ type Cloud struct {
 	Stage string `env:"STAGE" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
 
 	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
-	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run, or an ingester a document, before another goes on, 1s to 14m"`
+	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run or an ingester a document, 1s to 14m; then another goes on"`
 }
 
 // ReadCloud reads and validates the variables of a function on AWS that are not in [Settings]. environ has the form

@@ -79,8 +79,9 @@ func one(
 	}
 }
 
-// HandOver ends the context of a handler after a while, and in any case some time before the function itself is ended, so
-// that it gives its work back: what it has recorded stays, and the message comes again, for another invocation to go on.
+// HandOver ends the context of a handler after a while, and in any case some time before the function itself is ended,
+// so that it gives its work back: what it has recorded stays, and the message comes again, for another invocation to go
+// on.
 func HandOver(handle dispatch.Handler, after time.Duration) dispatch.Handler {
 	const later = inPlace + time.Second // in another invocation
 	return func(ctx context.Context, id string) (time.Duration, error) {

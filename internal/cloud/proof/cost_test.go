@@ -95,8 +95,8 @@ type row struct {
 // transition (a wait that ends early has two), a Lambda request.
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
-	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not a million of them), a query (what it reads of a
-	// large index comes on top), any other call.
+	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not a million of them), a query (what it reads of
+	// a large index comes on top), any other call.
 	priceObject, priceGet, priceVectors, priceQuery, priceIndex = 5.0, 0.40, 0.20, 2.50, 55.0
 )
 
@@ -167,8 +167,9 @@ func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 	s.WriteString("\n| what | writes | reads | sends | write units | objects put | objects read | KB of vectors put " +
 		"| queries of the index | its other calls | USD a million |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes, r.Reads, r.Sends,
-			r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000, r.VectorQueries, r.VectorCalls, r.dollars())
+		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes, r.Reads,
+			r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000, r.VectorQueries, r.VectorCalls,
+			r.dollars())
 	}
 	matches(t, "knowledge", s.String())
 }

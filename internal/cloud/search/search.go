@@ -20,8 +20,8 @@ import (
 const pollEvery = time.Second
 
 // New makes them. An embedding model that lacks a setting, or its key among the deployment's secrets, is logged: bases
-// that have it are searched by words until it is there, and everything else goes on. The error names a setting that cannot
-// be used.
+// that have it are searched by words until it is there, and everything else goes on. The error names a setting that
+// cannot be used.
 func New(ctx context.Context, p *cloud.Platform) (*knowledge.Knowledge, error) {
 	k, err := Stored(p)
 	if err != nil {

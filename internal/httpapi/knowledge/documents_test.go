@@ -119,7 +119,7 @@ func TestADocumentOfAFile(t *testing.T) {
 	assert.Equal(t, "body.file_id", at(t, w, "errors.0.location"))
 
 	path := httpapi.Base + "/files/" + file["file_id"].(string) + "/content"
-	r := httptest.NewRequest("PUT", path, strings.NewReader("abc"))
+	r := httptest.NewRequest(http.MethodPut, path, strings.NewReader("abc"))
 	require.Equal(t, http.StatusOK, l.Do(r).Code)
 
 	group := ask[object](t, l.API, http.StatusCreated, "POST", "/groups", `{"name":"g"}`)["group_id"]

@@ -1,5 +1,5 @@
-// Package client makes what model providers are called with: an HTTP client, and an AWS configuration for Bedrock. It is
-// separate from those who make models of them so that a program links the clients that it calls, and no others.
+// Package client makes what model providers are called with: an HTTP client, and an AWS configuration for Bedrock. It
+// is separate from those who make models of them so that a program links the clients that it calls, and no others.
 //
 // It is wiring and contains no rules. It imports setting and the SDK's configuration.
 package client
