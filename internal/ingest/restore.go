@@ -38,8 +38,8 @@ func (g *Ingester) Recover(ctx context.Context) error {
 }
 
 // Refill says of all knowledge bases that the index lacks them, and begins to restore them: for an index that was
-// emptied and has the same id, of which Recover sees nothing. It may be called again after an error, which is one of the
-// store.
+// emptied and has the same id, of which Recover sees nothing. It may be called again after an error, which is one of
+// the store.
 func (g *Ingester) Refill(ctx context.Context) error {
 	for after := ""; ; {
 		scopes, next, err := g.scopes(ctx, after)
