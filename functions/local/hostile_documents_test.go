@@ -79,7 +79,8 @@ func TestHostileDocuments(t *testing.T) {
 	t.Logf("%d rounds of %d bombs: %v; at most %d MB in the process, %d MB in it and its children together, of which "+
 		"there were at most %d; the median of the ratios of p99 is %.2f", *bombRounds, len(files), outcomes,
 		most.own>>10, most.together>>10, most.children, ratio)
-	assert.LessOrEqual(t, most.children, childrenAtOnce)
+	// A look takes a while: a child that ends meanwhile is counted beside the one that comes after it.
+	assert.LessOrEqual(t, most.children, 2*childrenAtOnce)
 	assert.LessOrEqual(t, most.together>>10, *hostileLimit+childrenAtOnce*childLimit, "MB")
 	// The target is 1.5, docs/performance.md says what was measured. With other work on the same two cores ratios up to
 	// 11 were seen, as the p99 of one and the same load varies several times from round to round there. A run that
