@@ -1,0 +1,56 @@
+package search_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/search"
+	"agentplatform/internal/ingestion"
+)
+
+// An ingestion counts once, at its end, and as failed only where neither the document nor a budget is the reason.
+func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	var out bytes.Buffer
+	m := cloud.NewMetrics(&out, "dev", func() time.Time { return now })
+	told := func() (values []map[string]any) {
+		for line := range bytes.Lines(out.Bytes()) {
+			var v map[string]any
+			require.NoError(t, json.Unmarshal(line, &v))
+			values = append(values, v)
+		}
+		out.Reset()
+		return values
+	}
+	asked, err := ingestion.Apply(ingestion.State{}, now, ingestion.Begin{From: ingestion.Extracting})
+	require.NoError(t, err)
+	begun, err := ingestion.Apply(asked, now.Add(time.Second), ingestion.Claim{
+		Lease: ingestion.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour,
+	})
+	require.NoError(t, err)
+	search.Ingested(m, asked, begun, nil)
+	values := told()
+	require.Len(t, values, 1)
+	assert.InDelta(t, 1000, values[0][cloud.IngestWait], 0)
+
+	for code, failed := range map[ingestion.Code]float64{
+		ingestion.Unreadable: 0, ingestion.OverBudget: 0, ingestion.EmbeddingUnavailable: 1, ingestion.Internal: 1,
+		ingestion.PastDeadline: 1,
+	} {
+		ended, err := ingestion.Apply(begun, now, ingestion.Fail{Claim: "c", Code: code})
+		require.NoError(t, err)
+		search.Ingested(m, begun, ended, ended.Failure)
+		values := told()
+		require.Len(t, values, 1, code)
+		assert.InDelta(t, 1, values[0][cloud.IngestEnded], 0)
+		assert.InDelta(t, failed, values[0][cloud.IngestFailed], 0, code)
+	}
+	search.Ingested(m, begun, begun, nil) // a lease that is renewed
+	assert.Empty(t, told())
+}
