@@ -40,6 +40,14 @@ var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is clo
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
 const maxBatch = 256
 
+// maxDead is how many removed and replaced rows the engine keeps in memory. A reader of a range steps over each of
+// them, and those of slots and due times lie where every run begins to read. A flush drops them; there is one a
+// flushPause, as it costs a busy store a little.
+const (
+	maxDead    = 4096
+	flushPause = time.Second
+)
+
 // Table is an open store. It must be closed.
 type Table struct {
 	db   *pebble.DB
@@ -54,6 +62,11 @@ type Table struct {
 	closing chan struct{}
 	stopped sync.WaitGroup
 	nextEnd time.Time // no item expires before it; used by the committing goroutine only
+
+	// Used by the committing goroutine only.
+	dead    int             // rows removed or replaced since the last flush
+	flushAt time.Time       // of the last flush
+	flushed <-chan struct{} // closed when the last flush has ended; nil: there was none
 
 	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
 	closed bool
@@ -495,6 +508,7 @@ func (t *Table) commitBatch(requests []*request) {
 			}
 		} else {
 			t.publish(b.queued)
+			t.flush(b.dead)
 		}
 	}
 	for i, r := range requests {
@@ -502,9 +516,32 @@ func (t *Table) commitBatch(requests []*request) {
 	}
 }
 
+// flush has the engine drop what is dead, when there is much of it and the last flush was a while ago.
+func (t *Table) flush(dead int) {
+	t.dead += dead
+	now := t.now()
+	if t.dead < maxDead || now.Sub(t.flushAt).Abs() < flushPause {
+		return
+	}
+	if t.flushed != nil {
+		select {
+		case <-t.flushed:
+		default:
+			return
+		}
+	}
+	flushed, err := t.db.AsyncFlush()
+	if err != nil {
+		t.log.Error("the store could not flush", "error", err)
+		return
+	}
+	t.dead, t.flushAt, t.flushed = 0, now, flushed
+}
+
 type batch struct {
 	table  *Table
 	write  *pebble.Batch
+	dead   int                       // rows that it removes or replaces
 	queued map[table.Key]*table.Item // results of the batch's earlier requests; nil: deleted
 }
 
@@ -556,6 +593,9 @@ func (b *batch) read(k table.Key) (*table.Item, error) {
 // put writes an item and its index entries. Operations on a batch cannot fail before its commit; their errors are nil
 // by the contract of the engine.
 func (b *batch) put(old, item *table.Item) {
+	if old != nil {
+		b.dead++
+	}
 	_ = b.write.Set(appendItemKey(nil, item.Key), appendItem(make([]byte, 0, item.Size()+32), item), nil)
 	for _, l := range item.Lists {
 		if !lists(old, l) {
@@ -577,14 +617,14 @@ func (b *batch) unindex(old, next *table.Item) {
 	}
 	for _, l := range old.Lists {
 		if !lists(next, l) {
-			_ = b.write.Delete(appendListKey(nil, l, old.Key), nil)
+			b.delete(appendListKey(nil, l, old.Key))
 		}
 	}
 	if !old.Due.IsZero() && (next == nil || !next.Due.Equal(old.Due)) {
-		_ = b.write.Delete(appendDueKey(nil, old.Due, old.Key), nil)
+		b.delete(appendDueKey(nil, old.Due, old.Key))
 	}
 	if !old.Expires.IsZero() {
-		_ = b.write.Delete(appendEndKey(nil, old.Expires, old.Key), nil)
+		b.delete(appendEndKey(nil, old.Expires, old.Key))
 	}
 }
 
@@ -626,9 +666,9 @@ func (b *batch) purge() error {
 		switch {
 		case !valid || err != nil:
 			t.log.Error("the store cannot read what has expired, and leaves it", "key", key, "error", err)
-			_ = b.write.Delete(it.Key(), nil)
+			b.delete(it.Key())
 		case item == nil || item.Expires.UnixMilli() != end.UnixMilli():
-			_ = b.write.Delete(it.Key(), nil) // the batch itself has put or deleted the item
+			b.delete(it.Key()) // the batch itself has put or deleted the item
 		case item.Expires.After(now): // expires within this millisecond
 			next = earlier(next, item.Expires)
 		default:
@@ -647,9 +687,14 @@ func (b *batch) purge() error {
 	return nil
 }
 
+func (b *batch) delete(row []byte) {
+	_ = b.write.Delete(row, nil)
+	b.dead++
+}
+
 func (b *batch) remove(item *table.Item) {
 	b.unindex(item, nil)
-	_ = b.write.Delete(appendItemKey(nil, item.Key), nil)
+	b.delete(appendItemKey(nil, item.Key))
 	b.queued[item.Key] = nil
 }
 
