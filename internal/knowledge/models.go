@@ -9,6 +9,7 @@ import (
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/ranking"
 )
 
 // Lexical is the name of the model that needs no network, the only one of the provider [embedding.Builtin].
@@ -16,10 +17,6 @@ const (
 	Lexical           = "lexical-1"
 	builtinDimensions = 512
 )
-
-// lexicalWeight is the weight of ranks by vectors that know words only, beside ranks by words: with an equal weight
-// they make a hybrid search worse than one by words (docs/performance.md has figures).
-const lexicalWeight = 0.2
 
 // probeTime limits the question whether a model can be reached.
 const probeTime = 10 * time.Second
@@ -37,12 +34,12 @@ func (m *Models) All() []catalog.EmbeddingModel {
 	return append(slices.Clone(m.Offered), builtin)
 }
 
-// weight is that of ranks by a model's vectors, beside 1 for ranks by words.
-func (m *Models) weight(of catalog.EmbeddingModel) float64 {
+// trust is how far ranks by a model's vectors count beside ranks by words.
+func (m *Models) trust(of catalog.EmbeddingModel) ranking.Trust {
 	if model, known := m.Providers[of.Provider]; known && model.Lexical() {
-		return lexicalWeight
+		return ranking.Lexical
 	}
-	return 1
+	return ranking.Full
 }
 
 // Embed asks a model of a knowledge base.

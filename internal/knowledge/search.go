@@ -363,7 +363,7 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 		}
 		list := ranking.List{Result: result}
 		if a.vector != nil {
-			list.Weight = s.Models.weight(a.model)
+			list.Trust = s.Models.trust(a.model)
 		}
 		lists = append(lists, list)
 	}

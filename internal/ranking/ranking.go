@@ -32,10 +32,26 @@ type Query struct {
 // terms, and no chunk is in two of them.
 type List struct {
 	index.Result
-	// Weight of the ranks by meaning, where those by words weigh 1: how far the embedding model's are to be trusted
-	// beside words. 0: the list was asked without a vector.
-	Weight float64
+
+	Trust Trust // zero: the list was asked without a vector
 }
+
+// Trust says how far ranks by an embedding model's vectors count beside ranks by words.
+type Trust struct {
+	Weight float64 // where a rank by words weighs 1
+	Depth  int     // so many first ranks have the weight, those below next to nothing; 0: all have it
+}
+
+// Full is the trust in a model that knows what words mean.
+var Full = Trust{Weight: 1}
+
+// Lexical is the trust in a model whose vectors know words only, as ranks by words do better. With an equal weight they
+// make a hybrid search worse than one by words; so they do far down, where their order says nothing and would only
+// push out what words have found. docs/performance.md has figures.
+var Lexical = Trust{Weight: 0.2, Depth: 20}
+
+// faint is the weight of a rank below the depth, beside one above: it orders what has no other rank.
+const faint = 0.01
 
 // Hit is a chunk that was found. All scores are from 0 to 1.
 type Hit struct {
@@ -105,7 +121,7 @@ func score(lists []List) []candidate {
 		for _, c := range l.Candidates {
 			words := corpus.bm25(c.Weights, c.Length)
 			hit := Hit{Version: c.Version, Index: c.Index, Keyword: words / (words + half)}
-			if l.Weight > 0 && c.Cosine > 0 {
+			if l.Trust.Weight > 0 && c.Cosine > 0 {
 				hit.Semantic = min(c.Cosine, 1)
 			}
 			found = append(found, candidate{hit, i})
@@ -117,7 +133,7 @@ func score(lists []List) []candidate {
 func withVectors(lists []List) int {
 	n := 0
 	for _, l := range lists {
-		if l.Weight > 0 {
+		if l.Trust.Weight > 0 {
 			n++
 		}
 	}
@@ -134,14 +150,14 @@ const smoothing = 10
 func fuse(found []candidate, lists []List, hybrid bool) {
 	most, heaviest := 0.0, 0.0
 	if hybrid && slices.ContainsFunc(lists, func(l List) bool { return len(l.Statistics.Frequencies) > 0 }) {
-		most = addRanks(found, 1, func(c candidate) float64 { return c.Keyword })
+		most = addRanks(found, Full, func(c candidate) float64 { return c.Keyword })
 	}
 	for i, l := range lists {
-		weight := l.Weight
-		if !hybrid && weight > 0 {
-			weight = 1 // models take turns: none is known to be better
+		trust := l.Trust
+		if !hybrid && trust.Weight > 0 {
+			trust = Full // models take turns: none is known to be better
 		}
-		heaviest = max(heaviest, addRanks(found, weight, func(c candidate) float64 {
+		heaviest = max(heaviest, addRanks(found, trust, func(c candidate) float64 {
 			if c.list != i {
 				return 0
 			}
@@ -155,9 +171,9 @@ func fuse(found []candidate, lists []List, hybrid bool) {
 	}
 }
 
-// addRanks adds what a weight gives to the ranks of those with a part above 0, and returns what the first has. Equal
+// addRanks adds what the trust gives to the ranks of those with a part above 0, and returns what the first has. Equal
 // parts have equal ranks.
-func addRanks(found []candidate, weight float64, part func(candidate) float64) float64 {
+func addRanks(found []candidate, trust Trust, part func(candidate) float64) float64 {
 	places := make([]int, 0, len(found))
 	for i, c := range found {
 		if part(c) > 0 {
@@ -170,7 +186,11 @@ func addRanks(found []candidate, weight float64, part func(candidate) float64) f
 		if i == 0 || part(found[at]) < part(found[places[i-1]]) {
 			rank = i + 1
 		}
+		weight := trust.Weight
+		if trust.Depth > 0 && rank > trust.Depth {
+			weight *= faint
+		}
 		found[at].Score += weight / float64(smoothing+rank)
 	}
-	return weight / (smoothing + 1)
+	return trust.Weight / (smoothing + 1)
 }

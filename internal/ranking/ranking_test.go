@@ -24,7 +24,7 @@ func chunk(document string, cosine float64, weights ...int) index.Candidate {
 // list is what an index of 1,000 chunks of 100 words answers to two terms, in 10 and in 100 of them.
 func list(weight float64, candidates ...index.Candidate) List {
 	statistics := index.Statistics{Chunks: 1000, Length: 100, Frequencies: []int{10, 100}}
-	return List{Result: index.Result{Candidates: candidates, Statistics: statistics}, Weight: weight}
+	return List{Result: index.Result{Candidates: candidates, Statistics: statistics}, Trust: Trust{Weight: weight}}
 }
 
 // shown writes hits as a table: document, score, parts.
@@ -57,11 +57,17 @@ func TestRank(t *testing.T) {
 		// c: (1/11) / (1.1/11); b: (1/12 + 0.1/12) / (1.1/11)
 		{"a weak model", Query{Mode: Hybrid}, []List{list(0.1, mixed.Candidates...)}, lines(
 			"b 0.917 (0.186 0.500)", "c 0.909 (0.255 0.000)", "d 0.853 (0.103 0.500)", "a 0.091 (0.000 0.900)")},
+		// a is the second by meaning: 0.01*(0.1/12) / (1.1/11)
+		{"a weak model that counts for the first", Query{Mode: Hybrid}, []List{{
+			Result: list(0, chunk("a", 0.8), chunk("b", 0.9, 1, 0), chunk("c", 0, 1, 1)).Result,
+			Trust:  Trust{Weight: 0.1, Depth: 1},
+		}}, lines("b 0.924 (0.186 0.900)", "c 0.909 (0.255 0.000)", "a 0.001 (0.000 0.800)")},
 		{"no vector", Query{Mode: Hybrid}, []List{list(0, mixed.Candidates...)}, lines(
 			"c 1.000 (0.255 0.000)", "b 0.917 (0.186 0.000)", "d 0.846 (0.103 0.000)")},
 		{"no vector, by meaning", Query{Mode: Semantic}, []List{list(0, mixed.Candidates...)}, ""},
 		{"no terms", Query{Mode: Hybrid}, []List{{
-			Result: index.Result{Candidates: []index.Candidate{chunk("a", 0.9), chunk("b", 0.1)}}, Weight: 0.1,
+			Result: index.Result{Candidates: []index.Candidate{chunk("a", 0.9), chunk("b", 0.1)}},
+			Trust:  Trust{Weight: 0.1},
 		}}, lines("a 1.000 (0.000 0.900)", "b 0.917 (0.000 0.100)")},
 		{"two models, by meaning", Query{Mode: Semantic}, []List{mixed, other}, lines(
 			"a 1.000 (0.000 0.900)", "x 1.000 (0.000 0.300)", "b 0.917 (0.186 0.500)", "y 0.917 (0.186 0.200)",
@@ -128,6 +134,7 @@ func lists() *rapid.Generator[[]List] {
 		all := make([]List, rapid.IntRange(1, 3).Draw(t, "lists"))
 		for i := range all {
 			all[i] = list(rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "weight"))
+			all[i].Trust.Depth = rapid.IntRange(0, 3).Draw(t, "depth")
 			for n := range rapid.IntRange(0, 12).Draw(t, "candidates") {
 				c := chunk(fmt.Sprintf("%d/%d", i, n), float64(rapid.IntRange(-2, 10).Draw(t, "cosine"))/10,
 					rapid.IntRange(0, 3).Draw(t, "first"), rapid.IntRange(0, 3).Draw(t, "second"))

@@ -58,12 +58,12 @@ func TestRowsBelowTheirFloorAreNamed(t *testing.T) {
 	rows := []row{
 		{name: "bm25s", figures: figures{0.4, 0.7}},
 		{name: "keyword, x", figures: figures{0.4, 0.7}, floor: "bm25s"},
-		{name: "hybrid, x", figures: figures{0.4, 0.699}, floor: "keyword, x", slack: figures{recall: chance}},
+		{name: "hybrid, x", figures: figures{0.4, 0.7}, floor: "keyword, x"},
 	}
 	require.NoError(t, show("c", collection{}, rows))
 	rows[1].recall = 0.6999
 	require.EqualError(t, show("c", collection{}, rows), "c: keyword, x is below bm25s")
-	rows[1].recall, rows[2].recall = 0.7, 0.69
+	rows[1].recall, rows[2].recall = 0.7, 0.6999
 	require.EqualError(t, show("c", collection{}, rows), "c: hybrid, x is below keyword, x")
 	rows[2].recall, rows[2].ndcg = 0.7, 0.3999
 	require.EqualError(t, show("c", collection{}, rows), "c: hybrid, x is below keyword, x")

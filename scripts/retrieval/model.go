@@ -3,11 +3,12 @@ package main
 import (
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/embedding/builtinembedding"
+	"agentplatform/internal/ranking"
 )
 
-// model is the embedding model that is measured, its name, and the weight of its ranks: those of package knowledge.
+// model is the embedding model that is measured, its name, and the trust in it: those of package knowledge.
 var model = struct {
 	embedding.Model
-	name   string
-	weight float64
-}{builtinembedding.New(), builtinembedding.Name, 0.2}
+	name  string
+	trust ranking.Trust
+}{builtinembedding.New(), builtinembedding.Name, ranking.Lexical}

@@ -21,7 +21,7 @@ type search struct {
 	postings  map[string][]posting // by term
 	length    int                  // of all chunks
 	languages []string             // of the documents, the most frequent first
-	weight    float64              // of the embedding model; 0: there is none
+	trust     ranking.Trust        // in the embedding model; zero: there is none
 }
 
 type chunk struct {
@@ -95,7 +95,7 @@ func (s *search) embed(ctx context.Context, purpose embedding.Purpose, texts []s
 	if model.Model == nil || len(texts) == 0 {
 		return make([][]float32, len(texts)), nil
 	}
-	s.weight = model.weight
+	s.trust = model.trust
 	reply, err := model.Embed(ctx, embedding.Request{Name: model.name, Purpose: purpose, Texts: texts})
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *search) embed(ctx context.Context, purpose embedding.Purpose, texts []s
 
 // modes are those that can be searched by.
 func (s *search) modes() []ranking.Mode {
-	if s.weight == 0 {
+	if s.trust.Weight == 0 {
 		return []ranking.Mode{ranking.Keyword}
 	}
 	return []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid}
@@ -128,7 +128,7 @@ func (s *search) all(
 		if err != nil {
 			return nil, err
 		}
-		hits := ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{{Result: result, Weight: s.weight}})
+		hits := ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{{Result: result, Trust: s.trust}})
 		seen := map[string]bool{}
 		for _, h := range hits {
 			if !seen[h.Document] && len(found[q.ID]) < reach {
