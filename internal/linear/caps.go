@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -109,6 +110,11 @@ func (s Service) cap(ctx context.Context, key, agent string, in capInput, id str
 	return capOutput{}, fmt.Errorf("a message: %d %v", a.status, a.body)
 }
 
+var errTaken = errors.New("it is there already")
+
+// tries bounds how often a user is made whose making was not answered.
+const tries = 5
+
 // people makes an organization with the cap: one user who has it, or several who share it.
 func (s Service) people(
 	ctx context.Context, clients, limit int, organization bool,
@@ -118,7 +124,12 @@ func (s Service) people(
 			return ""
 		}
 		var a answer
-		if a, err = s.send(ctx, key, http.MethodPost, path, body); err == nil && a.status != http.StatusCreated {
+		a, err = s.send(ctx, key, http.MethodPost, path, body)
+		switch {
+		case err != nil:
+		case a.status == http.StatusConflict:
+			err = fmt.Errorf("%w: %s: %v", errTaken, path, a.body)
+		case a.status != http.StatusCreated:
 			err = fmt.Errorf("%s: %d %v", path, a.status, a.body)
 		}
 		return a.text(member)
@@ -129,8 +140,15 @@ func (s Service) people(
 	}
 	home := made("", "/organizations", object{"name": "caps", "caps": caps}, "organization_id")
 	for i := range users {
-		user := made("", "/users",
-			object{"email": fmt.Sprintf("u%d@example.com", i), "role": "admin", "organization_id": home}, "user_id")
+		user := ""
+		for try := 0; user == "" && err == nil; try++ { // one whose making was not answered has its address already
+			user = made("", "/users", object{
+				"email": fmt.Sprintf("u%d-%d@example.com", i, try), "role": "admin", "organization_id": home,
+			}, "user_id")
+			if errors.Is(err, errTaken) && try < tries {
+				err = nil
+			}
+		}
 		keys = append(keys, made("", "/api-keys",
 			object{"name": "k", "user_id": user, "level": "admin", "organization_id": home}, "key"))
 	}
