@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,13 +40,16 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Settings.Addr)
+	if err != nil {
+		return err
+	}
 	server := handler.HTTP()
-	server.Addr = p.Settings.Addr
 	served := make(chan error, 1)
-	go func() { served <- server.ListenAndServe() }()
+	go func() { served <- server.Serve(listener) }()
 	reporting := p.Host.Go(func() { report(ctx, p, handler) })
 	defer reporting()
-	p.Log.Info("serving streams", "addr", p.Settings.Addr)
+	p.Log.Info("serving streams", "addr", listener.Addr().String())
 	select {
 	case err := <-served:
 		cancel()

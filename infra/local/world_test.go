@@ -5,13 +5,14 @@ package local
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -186,21 +187,32 @@ func (d *deployment) environ(t testing.TB, output string) []string {
 	return list
 }
 
+// servingAt finds the address in the log of the stream service.
+var servingAt = regexp.MustCompile(`"serving streams","addr":"([^"]+)"`)
+
 func (d *deployment) streamService(t testing.TB, environ []string, log *os.File) *url.URL {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
 	process := exec.Command(binary(t, "stream"))
-	process.Env = append(append(os.Environ(), environ...), "ADDR="+address)
-	process.Stdout, process.Stderr = log, log
+	process.Env = append(append(os.Environ(), environ...), "ADDR=127.0.0.1:0")
+	own, err := os.CreateTemp(t.TempDir(), "stream-*.log")
+	require.NoError(t, err)
+	process.Stdout = io.MultiWriter(own, log)
+	process.Stderr = process.Stdout
 	require.NoError(t, process.Start())
 	t.Cleanup(func() {
 		_ = process.Process.Signal(os.Interrupt)
 		_ = process.Wait()
+		_ = own.Close()
 	})
-	u := &url.URL{Scheme: "http", Host: address}
+	var address []byte
+	require.Eventually(t, func() bool {
+		said, err := os.ReadFile(own.Name())
+		if m := servingAt.FindSubmatch(said); err == nil && m != nil {
+			address = m[1]
+		}
+		return address != nil
+	}, 20*time.Second, 20*time.Millisecond, "the stream service does not say where it serves")
+	u := &url.URL{Scheme: "http", Host: string(address)}
 	require.Eventually(t, func() bool {
 		r, err := http.Get(u.String() + "/api/v1/healthz") //nolint:noctx // a test
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,10 +30,7 @@ func TestFailureNamesNoAddress(t *testing.T) {
 	for _, s := range []*httptest.Server{plain, secured, breaks} {
 		t.Cleanup(s.Close)
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	refused := closed.Addr().String()
-	require.NoError(t, closed.Close())
+	refused := refusing(t)
 	port := plain.URL[strings.LastIndex(plain.URL, ":"):]
 	open := egress.Policy{Allow: []string{refused, host(plain.URL), host(secured.URL), host(breaks.URL)}}
 	ended, cancel := context.WithCancel(t.Context())
@@ -74,3 +72,16 @@ func TestFailureNamesNoAddress(t *testing.T) {
 }
 
 func host(address string) string { return address[strings.Index(address, "://")+3:] }
+
+// refusing returns an address that refuses connections until the test ends: it is bound, so nobody else gets it, and
+// nobody listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	require.NoError(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	bound, err := syscall.Getsockname(socket)
+	require.NoError(t, err)
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+}

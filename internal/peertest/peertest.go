@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"testing"
 	"time"
@@ -53,28 +54,45 @@ func Models(t testing.TB, fixtures ...Fixture) string {
 	b, err := json.Marshal(map[string]any{"fixtures": fixtures})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, b, 0o600))
-	port := freePort(t)
-	start(t, nil, filepath.Join(modules(t), "@copilotkit/aimock/dist/cli.js"), "-p", port, "-f", file, "--strict",
-		"--log-level", "warn")
-	url := "http://127.0.0.1:" + port
-	await(t, url+"/__aimock/journal")
-	return url
+	cli := filepath.Join(modules(t), "@copilotkit/aimock/dist/cli.js")
+	return serve(t, "/__aimock/journal", func(port string) *exec.Cmd {
+		return exec.Command("node", cli, "-p", port, "-f", file, "--strict", "--log-level", "warn")
+	})
 }
 
 // Everything starts the reference MCP server over streamable HTTP and returns its address.
 func Everything(t testing.TB) string {
 	t.Helper()
-	port := freePort(t)
-	start(t, []string{"PORT=" + port}, EverythingProgram(t), "streamableHttp")
-	url := "http://127.0.0.1:" + port + "/mcp"
-	await(t, url)
-	return url
+	return serve(t, "/mcp", func(port string) *exec.Cmd {
+		command := exec.Command("node", EverythingProgram(t), "streamableHttp")
+		command.Env = append(os.Environ(), "PORT="+port)
+		return command
+	}) + "/mcp"
 }
 
 // EverythingProgram is the path of the reference MCP server's program for Node.js.
 func EverythingProgram(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "@modelcontextprotocol/server-everything/dist/index.js")
+}
+
+// ports is how many ports are tried. One that was free may be taken by the time that a program listens: these programs
+// do not tell which port they were given, so they cannot ask for any.
+const ports = 5
+
+// serve starts a program that listens on the port it is told, waits until it answers at path, and returns its address.
+// The program is stopped when the test ends.
+func serve(t testing.TB, path string, command func(port string) *exec.Cmd) (url string) {
+	t.Helper()
+	for range ports {
+		port := freePort(t)
+		url = "http://127.0.0.1:" + port
+		if answers := start(t, command(port), url+path); answers {
+			return url
+		}
+	}
+	require.Fail(t, "no port is left to it", "%d were tried", ports)
+	return ""
 }
 
 func freePort(t testing.TB) string {
@@ -87,36 +105,57 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-func start(t testing.TB, environ []string, program string, arguments ...string) {
+// taken is what Node.js says of a port on which another program listens.
+var taken = regexp.MustCompile("EADDRINUSE|already in use")
+
+// start starts a program and waits until url answers. It says no if the program ended because its port was taken.
+func start(t testing.TB, process *exec.Cmd, url string) bool {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "log")
 	require.NoError(t, err)
-	process := exec.Command("node", append([]string{program}, arguments...)...)
-	process.Env, process.Stdout, process.Stderr = append(os.Environ(), environ...), log, log
+	process.Stdout, process.Stderr = log, log
 	require.NoError(t, process.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = process.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = process.Process.Kill()
-		_ = process.Wait()
+		<-ended
 		if said, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(program), said)
+			t.Logf("%v said:\n%s", process.Args, said)
 		}
 		_ = log.Close()
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		select {
+		case <-ended: // whoever answers at url is somebody else
+			said, err := os.ReadFile(log.Name())
+			require.NoError(t, err)
+			require.Regexp(t, taken, string(said), "%v ended", process.Args)
+			return false
+		case <-ctx.Done():
+			require.Fail(t, "it does not answer", "%s of %v", url, process.Args)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if answered(ctx, url) {
+			return true
+		}
+	}
 }
 
-// await waits until url answers.
-func await(t testing.TB, url string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		require.NoError(t, err)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close()
-		return true
-	}, 30*time.Second, 20*time.Millisecond, "%s does not answer", url)
+func answered(ctx context.Context, url string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return true
 }
