@@ -1,0 +1,183 @@
+package disktable
+
+import (
+	"math"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"agentplatform/internal/table"
+)
+
+// batch is what the requests of one sync write. It belongs to the committing goroutine.
+type batch struct {
+	table  *Table
+	write  *pebble.Batch
+	dead   int                       // rows that it removes or replaces
+	queued map[table.Key]*table.Item // results of the batch's earlier requests; nil: deleted
+}
+
+func (b *batch) add(ops []table.Op) error {
+	current := make([]*table.Item, len(ops))
+	var conflicts []table.Conflict
+	for i, op := range ops {
+		item, err := b.read(op.Item.Key)
+		if err != nil {
+			return err
+		}
+		current[i] = item
+		if live := b.table.live(item); !op.If.Holds(live) {
+			conflicts = append(conflicts, table.Conflict{Op: i, Current: live})
+		}
+	}
+	if conflicts != nil {
+		return &table.Refused{Conflicts: conflicts}
+	}
+	for i, op := range ops {
+		switch op.Kind {
+		case table.PutOp:
+			item := op.Item
+			item.Version = op.If.After()
+			b.unindex(current[i], &item)
+			b.put(current[i], &item)
+			b.queued[item.Key] = &item
+		case table.DeleteOp:
+			if current[i] == nil {
+				continue
+			}
+			b.remove(current[i])
+		case table.CheckOp:
+		}
+	}
+	return nil
+}
+
+func (b *batch) read(k table.Key) (*table.Item, error) {
+	if item, ok := b.queued[k]; ok {
+		return item, nil
+	}
+	if item, _, known := b.table.cache.get(k); known {
+		return item, nil
+	}
+	return read(b.table.db, k)
+}
+
+// put writes an item and its index entries. Operations on a batch cannot fail before its commit; their errors are nil
+// by the contract of the engine.
+func (b *batch) put(old, item *table.Item) {
+	if old != nil {
+		b.dead++
+	}
+	_ = b.write.Set(appendItemKey(nil, item.Key), appendItem(make([]byte, 0, item.Size()+32), item), nil)
+	for _, l := range item.Lists {
+		if !lists(old, l) {
+			_ = b.write.Set(appendListKey(nil, l, item.Key), nil, nil)
+		}
+	}
+	if !item.Due.IsZero() && (old == nil || !old.Due.Equal(item.Due)) {
+		_ = b.write.Set(appendDueKey(nil, item.Due, item.Key), nil, nil)
+	}
+	if !item.Expires.IsZero() {
+		_ = b.write.Set(appendEndKey(nil, item.Expires, item.Key), nil, nil)
+		b.table.nextEnd = earlier(b.table.nextEnd, item.Expires)
+	}
+}
+
+func (b *batch) unindex(old, next *table.Item) {
+	if old == nil {
+		return
+	}
+	for _, l := range old.Lists {
+		if !lists(next, l) {
+			b.delete(appendListKey(nil, l, old.Key))
+		}
+	}
+	if !old.Due.IsZero() && (next == nil || !next.Due.Equal(old.Due)) {
+		b.delete(appendDueKey(nil, old.Due, old.Key))
+	}
+	if !old.Expires.IsZero() {
+		b.delete(appendEndKey(nil, old.Expires, old.Key))
+	}
+}
+
+// maxPurged bounds how many expired items are removed with one batch.
+const maxPurged = 8
+
+// never is the expiry time of the first item if none expires.
+var never = time.UnixMilli(math.MaxInt64)
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// purge removes a few expired items along with a batch, so that they need neither space for long nor commits of their
+// own. Items written before the index of expiry times existed are not removed.
+func (b *batch) purge() error {
+	t := b.table
+	now := t.now()
+	if now.Before(t.nextEnd) {
+		return nil
+	}
+	it, err := t.db.NewIter(&pebble.IterOptions{LowerBound: []byte{endPrefix}, UpperBound: []byte{endPrefix + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }()
+	next := never
+	ok := it.First()
+	for n := 0; ok; ok, n = it.Next(), n+1 {
+		end, key, valid := splitEndKey(it.Key())
+		if n == maxPurged || valid && end.After(now) {
+			next = end
+			break
+		}
+		item, err := b.read(key)
+		switch {
+		case !valid || err != nil:
+			t.log.Error("the store cannot read what has expired, and leaves it", "key", key, "error", err)
+			b.delete(it.Key())
+		case item == nil || item.Expires.UnixMilli() != end.UnixMilli():
+			b.delete(it.Key()) // the batch itself has put or deleted the item
+		case item.Expires.After(now): // expires within this millisecond
+			next = earlier(next, item.Expires)
+		default:
+			b.remove(item)
+		}
+	}
+	for _, item := range b.queued {
+		if item != nil && !item.Expires.IsZero() {
+			next = earlier(next, item.Expires)
+		}
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	t.nextEnd = next
+	return nil
+}
+
+func (b *batch) delete(row []byte) {
+	_ = b.write.Delete(row, nil)
+	b.dead++
+}
+
+func (b *batch) remove(item *table.Item) {
+	b.unindex(item, nil)
+	b.delete(appendItemKey(nil, item.Key))
+	b.queued[item.Key] = nil
+}
+
+func lists(i *table.Item, l table.Listing) bool {
+	if i == nil {
+		return false
+	}
+	for _, other := range i.Lists {
+		if other == l {
+			return true
+		}
+	}
+	return false
+}
