@@ -145,7 +145,7 @@ func (s Service) people(
 			user = made("", "/users", object{
 				"email": fmt.Sprintf("u%d-%d@example.com", i, try), "role": "admin", "organization_id": home,
 			}, "user_id")
-			if errors.Is(err, errTaken) && try < tries {
+			if errors.Is(err, errTaken) && try+1 < tries {
 				err = nil
 			}
 		}
