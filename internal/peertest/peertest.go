@@ -63,11 +63,14 @@ func Models(t testing.TB, fixtures ...Fixture) string {
 // Everything starts the reference MCP server over streamable HTTP and returns its address.
 func Everything(t testing.TB) string {
 	t.Helper()
-	return serve(t, "/mcp", func(port string) *exec.Cmd {
-		command := exec.Command("node", EverythingProgram(t), "streamableHttp")
-		command.Env = append(os.Environ(), "PORT="+port)
-		return command
-	}) + "/mcp"
+	return serve(t, "/mcp", func(port string) *exec.Cmd { return everything(t, port) }) + "/mcp"
+}
+
+func everything(t testing.TB, port string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command("node", EverythingProgram(t), "streamableHttp")
+	command.Env = append(os.Environ(), "PORT="+port)
+	return command
 }
 
 // EverythingProgram is the path of the reference MCP server's program for Node.js.

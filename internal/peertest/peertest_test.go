@@ -5,7 +5,6 @@ package peertest
 import (
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"testing"
 
@@ -24,11 +23,9 @@ func TestTakenPort(t *testing.T) {
 		if tries++; tries == 1 {
 			port = taken
 		}
-		command := exec.Command("node", EverythingProgram(t), "streamableHttp")
-		command.Env = append(os.Environ(), "PORT="+port)
-		return command
+		return everything(t, port)
 	})
-	assert.Equal(t, 2, tries)
+	assert.Greater(t, tries, 1)
 	answer, err := http.Get(url + "/mcp") //nolint:noctx // a test
 	require.NoError(t, err)
 	assert.NoError(t, answer.Body.Close())
