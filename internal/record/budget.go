@@ -46,6 +46,18 @@ func (l Limit) Ends(now time.Time) time.Time {
 	return ends
 }
 
+// Used is the larger share of what may be used of a budget: 1 is all.
+func (l Limit) Used(s Spent) float64 {
+	share := 0.0
+	if l.MaxRuns != nil {
+		share = float64(s.Runs) / float64(*l.MaxRuns)
+	}
+	if l.MaxTokens != nil {
+		share = max(share, float64(s.Tokens)/float64(*l.MaxTokens))
+	}
+	return share
+}
+
 // Exhausted says what of a budget is used up, as text for a human; empty for nothing.
 func (l Limit) Exhausted(s Spent) string {
 	if l.MaxRuns != nil && s.Runs >= *l.MaxRuns {

@@ -126,7 +126,7 @@ func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range)
 	if err != nil {
 		return page, err
 	}
-	for _, item := range items {
+	for i, item := range items {
 		if item == nil || !scope.includes(item.Owner) {
 			continue
 		}
@@ -134,7 +134,7 @@ func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range)
 		if err != nil {
 			return page, err
 		}
-		page.Rows = append(page.Rows, e)
+		page.Rows, page.Places = append(page.Rows, e), append(page.Places, entries[i].At)
 	}
 	return page, nil
 }

@@ -200,6 +200,10 @@ func positionOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
 func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {
 	page, err := s.runPage(ctx, scope, table.ByChat, r)
 	page.Rows = slices.DeleteFunc(page.Rows, func(e RunEntity) bool { return e.Value.Epoch != c.Epoch })
+	page.Places = page.Places[:0]
+	for _, e := range page.Rows {
+		page.Places = append(page.Places, positionOfTurn(e.Value.Turn))
+	}
 	return page, err
 }
 
@@ -227,11 +231,15 @@ func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r t
 		}
 		entries = entries[:limit]
 	}
-	keys := make([]table.Key, 0, len(entries))
+	keys, at := make([]table.Key, 0, len(entries)), make(map[table.Key]string, len(entries))
 	for _, e := range entries {
 		keys = append(keys, e.Key)
+		at[e.Key] = e.At
 	}
 	page.Rows, err = s.runsAt(ctx, scope, keys)
+	for _, e := range page.Rows {
+		page.Places = append(page.Places, at[RunKey(e.Value.ID())])
+	}
 	return page, err
 }
 
@@ -455,33 +463,84 @@ func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interru
 	return list, s.open(ctx, items[0], &list)
 }
 
-// Pauses reads all pauses of a run in order, and the decisions by interrupt id.
-func (s *Store) Pauses(ctx context.Context, id string) (pauses [][]Interrupt, decided map[string]Decision, err error) {
-	decided = map[string]Decision{}
+// InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for one
+// that does not wait any more.
+func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interrupt, error) {
+	keys := make([]table.Key, 0, len(runs))
+	for _, e := range runs {
+		keys = append(keys, pauseKey(e.Value.ID(), e.Value.Pause))
+	}
+	items, err := s.readAll(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]Interrupt, len(runs))
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		if err := s.open(ctx, item, &lists[i]); err != nil {
+			return nil, err
+		}
+	}
+	return lists, nil
+}
+
+// Pause is a pause of a run with how it was decided, nil as long as it was not.
+type Pause struct {
+	Number     int
+	Interrupts []Interrupt
+	Decided    *Decisions
+}
+
+// PausesOf reads all pauses of a run in order.
+func (s *Store) PausesOf(ctx context.Context, id string) ([]Pause, error) {
+	var pauses []Pause
+	at := map[string]int{}
 	for _, prefix := range []string{"pause/", "decision/"} {
 		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: prefix, Limit: 1000})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, item := range items {
-			if prefix == "pause/" {
-				var list []Interrupt
-				if err := s.open(ctx, item, &list); err != nil {
-					return nil, nil, err
+			number := strings.TrimPrefix(item.Sort, prefix)
+			if _, known := at[number]; !known {
+				n, err := strconv.Atoi(number)
+				if err != nil {
+					return nil, err
 				}
-				pauses = append(pauses, list)
-				continue
+				at[number] = len(pauses)
+				pauses = append(pauses, Pause{Number: n})
 			}
-			var d Decisions
-			if err := s.open(ctx, item, &d); err != nil {
-				return nil, nil, err
+			to := any(&pauses[at[number]].Interrupts)
+			if prefix == "decision/" {
+				pauses[at[number]].Decided = &Decisions{}
+				to = pauses[at[number]].Decided
 			}
-			for _, one := range d.List {
-				decided[one.InterruptID] = one
+			if err := s.open(ctx, item, to); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return pauses, decided, nil
+	return pauses, nil
+}
+
+// Pauses is PausesOf as lists of interrupts, and the decisions by interrupt id.
+func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, decided map[string]Decision, err error) {
+	pauses, err := s.PausesOf(ctx, id)
+	decided = map[string]Decision{}
+	for _, p := range pauses {
+		if p.Interrupts != nil {
+			lists = append(lists, p.Interrupts)
+		}
+		if p.Decided == nil {
+			continue
+		}
+		for _, one := range p.Decided.List {
+			decided[one.InterruptID] = one
+		}
+	}
+	return lists, decided, err
 }
 
 // LastDecision reads how a pause was decided; found is false when it was not.

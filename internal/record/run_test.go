@@ -365,7 +365,12 @@ func TestJournalIsReadInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, pauses, 12)
 	assert.Len(t, decided, 22)
+	entries, err := w.PausesOf(w.ctx(), "r")
+	require.NoError(t, err)
+	require.Len(t, entries, 12)
 	for i, list := range pauses {
+		assert.Equal(t, []any{i + 1, list}, []any{entries[i].Number, entries[i].Interrupts})
+		assert.Equal(t, i < 11, entries[i].Decided != nil)
 		assert.Len(t, list, 2)
 		id := fmt.Sprint("i", i+1)
 		assert.Equal(t, id, list[0].ID)

@@ -2,6 +2,9 @@ package record
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"strconv"
 	"strings"
 
@@ -98,14 +101,12 @@ func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, b
 func (s *Store) count(ctx context.Context, part string, limit int) (Admission, error) {
 	d := Admission{Cap: limit}
 	numbered := map[string]bool{}
-	err := s.eachSlot(ctx, part, func(row, _ string) {
-		switch {
-		case strings.HasPrefix(row, "over/"):
+	err := s.eachSlot(ctx, table.Range{Part: part}, func(item *table.Item, _ string) bool {
+		if counting(item) {
 			d.Active++
-		case !strings.HasPrefix(row, "paused/"):
-			d.Active++
-			numbered[row] = true
+			numbered[item.Sort] = true
 		}
+		return counting(item)
 	})
 	if err != nil {
 		return d, err
@@ -121,23 +122,27 @@ func (s *Store) count(ctx context.Context, part string, limit int) (Admission, e
 	return d, nil
 }
 
-func (s *Store) eachSlot(ctx context.Context, part string, visit func(row, run string)) error {
-	const page = 500
-	after := ""
-	for {
-		items, err := s.query(ctx, table.Range{Part: part, After: after, Limit: page})
+// pausedPrefix begins the sort keys of the slots of runs that wait for a human. They come last in their partition.
+const pausedPrefix = "paused/"
+
+// counting says whether the run of a slot counts against the cap.
+func counting(item *table.Item) bool { return !strings.HasPrefix(item.Sort, pausedPrefix) }
+
+// eachSlot visits slots with their runs, in the order of their keys, until visit returns false.
+func (s *Store) eachSlot(ctx context.Context, r table.Range, visit func(item *table.Item, run string) bool) error {
+	for r.Limit = 500; ; {
+		items, err := s.query(ctx, r)
 		if err != nil {
 			return err
 		}
 		for _, item := range items {
 			e, err := decode[slot](item)
-			if err != nil {
+			if err != nil || !visit(item, e.Value.RunID) {
 				return err
 			}
-			visit(item.Sort, e.Value.RunID)
-			after = item.Sort
+			r.After = item.Sort
 		}
-		if len(items) < page {
+		if len(items) < r.Limit {
 			return nil
 		}
 	}
@@ -147,6 +152,33 @@ func (s *Store) eachSlot(ctx context.Context, part string, visit func(row, run s
 func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, error) {
 	return s.activeRuns(ctx, orgSlots(organization))
 }
+
+// CountedRuns lists the ids of an organization's runs that count against its cap.
+func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []string, err error) {
+	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization)}, func(item *table.Item, run string) bool {
+		if counting(item) {
+			ids = append(ids, run)
+		}
+		return counting(item)
+	})
+	return ids, err
+}
+
+// PausedRuns lists the ids of an organization's runs that wait for a human. mark is another one whenever one of them
+// has begun to wait since, or has gone on.
+func (s *Store) PausedRuns(ctx context.Context, organization string) (ids []string, mark string, err error) {
+	sum := sha256.New()
+	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization), Prefix: pausedPrefix},
+		func(item *table.Item, run string) bool {
+			ids = append(ids, run)
+			_, _ = io.WriteString(sum, item.Sort+" "+item.WriteID+"\n")
+			return true
+		})
+	return ids, hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.
+func InboxOf(organization string) string { return "inbox/" + organization }
 
 // CountingRuns is how many runs of an organization count against its cap.
 func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
@@ -159,17 +191,22 @@ func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user strin
 }
 
 func (s *Store) counting(ctx context.Context, part string) (n int, err error) {
-	err = s.eachSlot(ctx, part, func(row, _ string) {
-		if !strings.HasPrefix(row, "paused/") {
+	err = s.eachSlot(ctx, table.Range{Part: part}, func(item *table.Item, _ string) bool {
+		if counting(item) {
 			n++
 		}
+		return counting(item)
 	})
 	return n, err
 }
 
 func (s *Store) activeRuns(ctx context.Context, part string) ([]string, error) {
 	var ids []string
-	return ids, s.eachSlot(ctx, part, func(_, run string) { ids = append(ids, run) })
+	err := s.eachSlot(ctx, table.Range{Part: part}, func(_ *table.Item, run string) bool {
+		ids = append(ids, run)
+		return true
+	})
+	return ids, err
 }
 
 // MoveSlots replaces the slots of one run by those of a run, the same one or the one promoted after it. New slots must

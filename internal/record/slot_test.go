@@ -126,3 +126,47 @@ func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 		assert.Equal(t, c.row, c.door.Slot("r"), "%+v", c.door)
 	}
 }
+
+// The runs that wait and those that count are told apart; the mark of those that wait changes whenever they do.
+func TestWaitingRunsHaveAMark(t *testing.T) {
+	w := runBlank(t)
+	marks := map[string]bool{}
+	look := func(want ...string) {
+		t.Helper()
+		ids, mark, err := w.PausedRuns(w.ctx(), "o")
+		require.NoError(t, err)
+		assert.Equal(t, want, ids)
+		assert.NotContains(t, marks, mark)
+		marks[mark] = true
+		_, again, err := w.PausedRuns(w.ctx(), "o")
+		require.NoError(t, err)
+		assert.Equal(t, mark, again)
+	}
+	move := func(writeID, run, before, after string) {
+		t.Helper()
+		of := func(row string) lifecycle.Run {
+			return lifecycle.Run{
+				RunSpec: lifecycle.RunSpec{RunID: run, Organization: "o", User: "u"},
+				Slots:   lifecycle.Slots{User: row, Organization: row},
+			}
+		}
+		ops, err := opsOf(w.Store, writeID, func(tx *record.Tx) { tx.MoveSlots(of(before), of(after)) })
+		require.NoError(t, err)
+		w.commit(ops...)
+	}
+	look()
+	w.take("a", lifecycle.PausedSlot("a"))
+	look("a")
+	w.take("b", "0")
+	w.take("c", "over/c")
+	w.take("d", lifecycle.PausedSlot("d"))
+	look("a", "d")
+	counted, err := w.CountedRuns(w.ctx(), "o")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"b", "c"}, counted)
+	move("m2", "a", lifecycle.PausedSlot("a"), "1")
+	move("m3", "a", "1", lifecycle.PausedSlot("a"))
+	look("a", "d")
+	move("m4", "a", lifecycle.PausedSlot("a"), "")
+	look("d")
+}

@@ -127,8 +127,19 @@ func (s *Store) backOff(try int) time.Duration {
 
 // Page is a part of a listing.
 type Page[T any] struct {
-	Rows []T
-	Next string // where the next page begins; empty at the end
+	Rows   []T
+	Places []string // of the rows in the listing: a page may also begin behind one of them
+	Next   string   // where the next page begins; empty at the end
+}
+
+// EndAt ends a page of a listing, newest first, before what stands behind a place.
+func (p *Page[T]) EndAt(place string) {
+	for i, at := range p.Places {
+		if at < place {
+			p.Rows, p.Places, p.Next = p.Rows[:i], p.Places[:i], ""
+			return
+		}
+	}
 }
 
 // DueShards is the number of shards of the due index.

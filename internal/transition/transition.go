@@ -388,6 +388,9 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		}
 	}
 	x.Notifier.Notify(r.ID())
+	if (r.Status == lifecycle.AwaitingInput) != (o.Before.Status == lifecycle.AwaitingInput) {
+		x.Notifier.Notify(record.InboxOf(r.Organization))
+	}
 	if promoted != nil {
 		x.Notifier.Notify(promoted.ID())
 		if x.OnTransition != nil {

@@ -1,0 +1,64 @@
+package stream_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+)
+
+// pauses has the run wait for a human, or go on.
+func (b *bench) pauses(before, after string) {
+	b.Helper()
+	of := func(row string) lifecycle.Run {
+		r := b.entry.Value.Run
+		r.Slots = lifecycle.Slots{User: row, Organization: row}
+		return r
+	}
+	tx := b.store.Begin(b.host.NewID())
+	tx.MoveSlots(of(before), of(after))
+	require.NoError(b, tx.Commit(b.Context()))
+	b.hub.Notifier().Notify(record.InboxOf("o"))
+}
+
+// Who waits for an inbox is told of its next change, also of one that came before the wait; without one the wait ends
+// in its time, and costs little until then.
+func TestAnInboxIsWaitedFor(t *testing.T) {
+	both(t, func(b *bench) {
+		paused := lifecycle.PausedSlot(b.entry.Value.ID())
+		_, mark, err := b.store.PausedRuns(b.Context(), "o")
+		require.NoError(b, err)
+		wait := func(ctx context.Context, d time.Duration) (time.Duration, error) {
+			began := time.Now()
+			err := b.hub.UntilInbox(ctx, b.store, "o", mark, d)
+			return time.Since(began), err
+		}
+		asked := b.reads.queries.Load()
+		took, err := wait(b.Context(), 20*time.Second)
+		require.NoError(b, err)
+		assert.Equal(b, 20*time.Second, took)
+		assert.LessOrEqual(b, b.reads.queries.Load()-asked, int64(21))
+
+		time.AfterFunc(3*time.Second, func() { b.pauses("0", paused) })
+		took, err = wait(b.Context(), 20*time.Second)
+		require.NoError(b, err)
+		assert.GreaterOrEqual(b, took, 3*time.Second)
+		assert.LessOrEqual(b, took, 4*time.Second)
+		took, err = wait(b.Context(), 20*time.Second)
+		require.NoError(b, err)
+		assert.Zero(b, took, "it has changed already")
+
+		_, mark, err = b.store.PausedRuns(b.Context(), "o")
+		require.NoError(b, err)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		took, err = wait(ctx, 20*time.Second)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		assert.Equal(b, time.Second, took)
+	})
+}
