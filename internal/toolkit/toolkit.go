@@ -299,11 +299,11 @@ const strays = "" +
 	"it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
 	"give the credentials with it, and refresh the toolkit"
 
-// keep stores the list of tools and disables those on servers that the credentials are not for: a document may say
-// where its operations are, but not who gets the credentials. What it writes belongs to the commit of the toolkit.
-func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, l list) error {
-	for i := range l.Tools {
-		at, one := l.Tools[i].Origin(), &l.Tools[i]
+// confine disables tools on servers that the credentials are not for: a document may say where its operations are, but
+// not who gets the credentials.
+func confine(t catalog.Toolkit, tools []Tool) {
+	for i := range tools {
+		at, one := tools[i].Origin(), &tools[i]
 		switch stray := t.CredentialsType != "" && at != "" && !slices.Contains(t.Origins, at); {
 		case stray && one.Problem == "":
 			one.Enabled, one.Problem = false, strays
@@ -311,6 +311,11 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, 
 			one.Problem = ""
 		}
 	}
+}
+
+// keep stores the list of tools, confined. What it writes belongs to the commit of the toolkit.
+func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, l list) error {
+	confine(*t, l.Tools)
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err

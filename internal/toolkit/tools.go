@@ -97,8 +97,15 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 	return changed, err
 }
 
-// Difference is what a refresh has found, as names of tools.
-type Difference struct{ Added, Removed, Changed []string }
+// Difference is what a refresh finds, as names of tools, and the tools themselves in the order of these lists.
+type Difference struct {
+	Added, Removed, Changed []string
+
+	Tools []Changed
+}
+
+// Changed is a tool as it was and as it will be; nil where it was not, or will not be.
+type Changed struct{ Before, After *Tool }
 
 // bind gives a tool the rules that it had before, also when its server did not offer it in between.
 func (t *Tool) bind(was Tool) {
@@ -117,57 +124,97 @@ func (t Tool) ruled() bool {
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, 0, func(t *catalog.Toolkit, tx *record.Tx) error {
-		d = Difference{}
 		l, err := s.list(ctx, *t)
+		if err == nil {
+			d, err = s.renew(ctx, *t, &l)
+		}
 		if err != nil {
 			return err
 		}
-		before := l.Tools
-		endpoint, err := s.endpoint(ctx, *t)
-		if err != nil {
-			return err
-		}
-		now, err := s.discover(ctx, t.Kind, endpoint)
-		if err != nil {
-			return err
-		}
-		for i := range now {
-			l.Gone = slices.DeleteFunc(l.Gone, func(gone Tool) bool {
-				again := gone.Name == now[i].Name
-				if again {
-					now[i].bind(gone)
-				}
-				return again
-			})
-			at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
-			if at < 0 {
-				d.Added = append(d.Added, now[i].Name)
-				continue
-			}
-			was := before[at]
-			now[i].bind(was)
-			if !was.same(now[i]) {
-				d.Changed = append(d.Changed, now[i].Name)
-				continue
-			}
-			now[i].Definition = was.Definition // with other bytes, it would be another tool for paused calls
-			now[i].Enabled, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.RetrySafe
-		}
-		for _, was := range before {
-			if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
-				d.Removed = append(d.Removed, was.Name)
-				if was.ruled() {
-					gone := Tool{Approval: was.Approval, TimeoutMS: was.TimeoutMS, RetrySafe: was.RetrySafe}
-					gone.Name = was.Name
-					l.Gone = append(l.Gone, gone)
-				}
-			}
-		}
-		l.Tools, l.Gone = now, l.Gone[max(0, len(l.Gone)-tool.MaxTools):]
 		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
 		return s.keep(ctx, tx, t, l)
 	})
 	return d, err
+}
+
+// Preview is what Refresh would find and do now; it changes nothing. Its errors are those of Refresh.
+func (s *Toolkits) Preview(ctx context.Context, scope record.Scope, id string) (Difference, error) {
+	if err := fixed(scope.Organization(), id); err != nil {
+		return Difference{}, err
+	}
+	e, err := s.Toolkit(ctx, scope, id)
+	if err != nil {
+		return Difference{}, err
+	}
+	l, err := s.list(ctx, e.Value)
+	if err != nil {
+		return Difference{}, err
+	}
+	return s.renew(ctx, e.Value, &l)
+}
+
+// renew asks a toolkit's endpoint for its tools and makes the list anew with the rules that they had.
+func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Difference, err error) {
+	before := l.Tools
+	endpoint, err := s.endpoint(ctx, t)
+	if err != nil {
+		return d, err
+	}
+	now, err := s.discover(ctx, t.Kind, endpoint)
+	if err != nil {
+		return d, err
+	}
+	for i := range now {
+		l.Gone = slices.DeleteFunc(l.Gone, func(gone Tool) bool {
+			again := gone.Name == now[i].Name
+			if again {
+				now[i].bind(gone)
+			}
+			return again
+		})
+		at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
+		if at < 0 {
+			d.Added = append(d.Added, now[i].Name)
+			continue
+		}
+		was := before[at]
+		now[i].bind(was)
+		if !was.same(now[i]) {
+			d.Changed = append(d.Changed, now[i].Name)
+			continue
+		}
+		now[i].Definition = was.Definition // with other bytes, it would be another tool for paused calls
+		now[i].Enabled, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.RetrySafe
+	}
+	for _, was := range before {
+		if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
+			d.Removed = append(d.Removed, was.Name)
+			if was.ruled() {
+				gone := Tool{Approval: was.Approval, TimeoutMS: was.TimeoutMS, RetrySafe: was.RetrySafe}
+				gone.Name = was.Name
+				l.Gone = append(l.Gone, gone)
+			}
+		}
+	}
+	l.Tools, l.Gone = now, l.Gone[max(0, len(l.Gone)-tool.MaxTools):]
+	confine(t, l.Tools)
+	d.Tools = changes(d, before, now)
+	return d, nil
+}
+
+// changes are the tools that a difference names.
+func changes(d Difference, before, after []Tool) (list []Changed) {
+	find := func(tools []Tool, name string) *Tool {
+		if at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name }); at >= 0 {
+			one := tools[at]
+			return &one
+		}
+		return nil
+	}
+	for _, name := range slices.Concat(d.Added, d.Removed, d.Changed) {
+		list = append(list, Changed{find(before, name), find(after, name)})
+	}
+	return list
 }
 
 // same says whether a tool is as it was discovered before: description, parameters, and where and how it is called.
@@ -276,12 +323,18 @@ func (t Tool) limit() time.Duration {
 	return callTime
 }
 
-// Open returns the enabled tools of an agent's toolkits, ready to be called. Toolkits that no longer exist are left
-// out. Of tools with the same name, those of later toolkits get a longer one; disabled tools take no name, because a
-// server could add them. Toolkits may be some seconds old. Broken credentials, or a command that is no longer allowed,
-// fail each call with a tool.Error. The only errors are failures of the store, blob store and sealer.
-func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
-	var offers []tool.Offer
+// Named is an enabled tool of an agent's toolkits under the name by which the agent knows it.
+type Named struct {
+	Name    string
+	Toolkit catalog.Toolkit
+	Tool    Tool
+}
+
+// Names are the enabled tools of an agent's toolkits. Toolkits that no longer exist are left out. Of tools with the same
+// name, those of later toolkits get a longer one; disabled tools take no name, because a server could add them. Toolkits
+// may be some seconds old. The only errors are failures of the store and blob store.
+func (s *Toolkits) Names(ctx context.Context, organization string, ids []string) ([]Named, error) {
+	var named []Named
 	names := map[string]bool{}
 	for _, name := range tool.ReservedNames {
 		names[name] = true
@@ -294,36 +347,70 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 		if err != nil {
 			return nil, err
 		}
-		endpoint, err := s.endpoint(ctx, t)
-		broken := ""
-		switch p, ok := problem.As(err); {
-		case ok && p.Kind == problem.Conflict: // a retry would not help: the model gets the reason
-			broken = p.Message
-		case errors.Is(err, seal.ErrNotOurs):
-			broken = "the toolkit's credentials cannot be opened any more: they must be set again"
-		case err != nil:
-			return nil, err
-		}
-		endpoint.Document = nil // not needed for calls
 		for _, one := range tools {
-			if !one.Enabled {
-				continue
+			if one.Enabled {
+				named = append(named, Named{free(names, one.Name, t.Name), t, one})
 			}
-			o := tool.Offer{Spec: one.Spec, Source: t.ID + "/" + one.Name, Fingerprint: fingerprint(t, one),
-				Approval: one.Approval, Timeout: one.limit()}
-			o.Own, o.Name, o.RetrySafe = one.Name, free(names, one.Name, t.Name), one.RetrySafe
-			kind := s.kind(t.Kind)
-			o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
-				if broken != "" {
-					return tool.Result{}, tool.Fail("%s", broken)
-				}
-				i.Name = one.Name
-				return kind.Call(ctx, endpoint, one.Definition, i)
+		}
+	}
+	return named, nil
+}
+
+// Offers are tools as the agent is told of them. They cannot be called yet.
+func Offers(named []Named) []tool.Offer {
+	offers := make([]tool.Offer, 0, len(named))
+	for _, n := range named {
+		o := tool.Offer{
+			Spec: n.Tool.Spec, Own: n.Tool.Name, Source: n.Toolkit.ID + "/" + n.Tool.Name,
+			Fingerprint: fingerprint(n.Toolkit, n.Tool), Approval: n.Tool.Approval, Timeout: n.Tool.limit(),
+		}
+		o.Name, o.RetrySafe = n.Name, n.Tool.RetrySafe
+		offers = append(offers, o)
+	}
+	return offers
+}
+
+// Open is [Toolkits.Names] as tools that are ready to be called. Broken credentials, or a command that is no longer
+// allowed, fail each call with a tool.Error. The only errors are failures of the store, blob store and sealer.
+func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
+	named, err := s.Names(ctx, organization, ids)
+	if err != nil {
+		return nil, err
+	}
+	offers := Offers(named)
+	var endpoint tool.Endpoint // of the toolkit before
+	broken, opened := "", ""
+	for i, n := range named {
+		if n.Toolkit.ID != opened {
+			if endpoint, broken, err = s.open(ctx, n.Toolkit); err != nil {
+				return nil, err
 			}
-			offers = append(offers, o)
+			opened = n.Toolkit.ID
+		}
+		kind, endpoint, broken := s.kind(n.Toolkit.Kind), endpoint, broken
+		offers[i].Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
+			if broken != "" {
+				return tool.Result{}, tool.Fail("%s", broken)
+			}
+			i.Name = n.Tool.Name
+			return kind.Call(ctx, endpoint, n.Tool.Definition, i)
 		}
 	}
 	return offers, nil
+}
+
+// open is a toolkit's endpoint for calls; broken says why there are none, as a retry would not help: the model gets the
+// reason.
+func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (e tool.Endpoint, broken string, err error) {
+	e, err = s.endpoint(ctx, t)
+	switch p, ok := problem.As(err); {
+	case ok && p.Kind == problem.Conflict:
+		broken, err = p.Message, nil
+	case errors.Is(err, seal.ErrNotOurs):
+		broken, err = "the toolkit's credentials cannot be opened any more: they must be set again", nil
+	}
+	e.Document = nil // not needed for calls
+	return e, broken, err
 }
 
 // fingerprint identifies a tool as it is now; it changes when the tool changes.

@@ -162,14 +162,14 @@ func Bugs() []Bug {
 		one("a stream looks at the right to it once", "internal/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
 
 		// Servers of tools that are hostile.
-		one("a tool that has changed stays enabled", toolkitTools, "				d.Changed = append(d.Changed, now[i].Name)\n", "				d.Changed, now[i].Enabled = append(d.Changed, now[i].Name), was.Enabled\n"),
-		one("a refresh enables what was off", toolkitTools, "				d.Added = append(d.Added, now[i].Name)\n				continue\n			}\n			was := before[at]\n", "				d.Added = append(d.Added, now[i].Name)\n				continue\n			}\n			was := before[at]\n			was.Enabled = true\n"),
+		one("a tool that has changed stays enabled", toolkitTools, "			d.Changed = append(d.Changed, now[i].Name)\n", "			d.Changed, now[i].Enabled = append(d.Changed, now[i].Name), was.Enabled\n"),
+		one("a refresh enables what was off", toolkitTools, "			d.Added = append(d.Added, now[i].Name)\n			continue\n		}\n		was := before[at]\n", "			d.Added = append(d.Added, now[i].Name)\n			continue\n		}\n		was := before[at]\n		was.Enabled = true\n"),
 		one("a toolkit that moves keeps its tools enabled", "internal/toolkit/toolkit.go", `tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())`, `tools[i].Enabled = one.Enabled`),
 		one("what was approved of a tool is made of what it has become", agentCalls, `case !offer.Is(j.Source, j.Fingerprint):`, `case offer.Source == "" && j.Source != "":`),
 		one("any failure of a tool is told", agentCalls, "	return \"the tool could not be called\"\n", "	return err.Error()\n"),
 		one("a long answer of a tool is told whole", agentCalls, `if len(output) > maxOutput {`, `if false {`),
 		one("the answers of calls beside each other change places", agentCalls, "			s.call(ctx, j)\n", "			s.call(ctx, j)\n			jobs[0].step.Output, j.step.Output = j.step.Output, jobs[0].step.Output\n"),
-		one("each tool of a toolkit is called as its last", toolkitTools, `return kind.Call(ctx, endpoint, one.Definition, i)`, `return kind.Call(ctx, endpoint, tools[len(tools)-1].Definition, i)`),
+		one("each tool of a toolkit is called as its last", toolkitTools, `return kind.Call(ctx, endpoint, n.Tool.Definition, i)`, `return kind.Call(ctx, endpoint, named[len(named)-1].Tool.Definition, i)`),
 
 		// The end of runs.
 		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
