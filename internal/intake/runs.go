@@ -91,9 +91,44 @@ func (in *Intake) Resume(
 	return after, err
 }
 
+// Decides returns a function that says whether the principal may decide what a run waits for. It remembers what it has
+// asked about agents. The function returns only failures of the store.
+func (in *Intake) Decides(ctx context.Context, p tenant.Principal) func(record.Run) (bool, error) {
+	type asked struct {
+		agent  string
+		paused int
+	}
+	known := map[asked]bool{}
+	return func(run record.Run) (bool, error) {
+		if p.May(tenant.LevelRun) != nil {
+			return false, nil
+		}
+		if !asksApproval(run) {
+			return true, nil
+		}
+		about := asked{run.Agent, run.PausedAgentVersion}
+		may, there := known[about]
+		if there {
+			return may, nil
+		}
+		err := in.mayDecide(ctx, p, run)
+		if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
+			err = nil
+		} else {
+			may = err == nil
+		}
+		known[about] = may
+		return may, err
+	}
+}
+
+func asksApproval(run record.Run) bool {
+	return slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval })
+}
+
 // mayDecide returns nil when the principal may decide the pause; pending tool calls are for the agent's approvers.
 func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.Run) error {
-	if !slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }) {
+	if !asksApproval(run) {
 		return nil
 	}
 	return in.Tenants.MayApprove(ctx, p, run.Agent, run.PausedAgentVersion)
