@@ -19,7 +19,8 @@ type AuditEntry struct {
 	Operation    string          `json:"operation"` // the operation's name in the OpenAPI document
 	UserID       string          `json:"user_id"`
 	APIKeyID     string          `json:"api_key_id"`
-	Kind         string          `json:"kind"` // of the changed thing: agent, user, run, …
+	AsOperator   bool            `json:"as_operator,omitzero"` // an operator of another organization, acting in this one
+	Kind         string          `json:"kind"`                 // of the changed thing: agent, user, run, …
 	Subject      string          `json:"subject"`
 	Changed      []string        `json:"changed,omitzero"`    // the members that an edit changed
 	DecidedBy    string          `json:"decided_by,omitzero"` // as the client says
@@ -41,6 +42,7 @@ type Author struct {
 	UserID       string
 	APIKeyID     string
 	Operation    string
+	AsOperator   bool // it acts in an organization that it has named
 }
 
 type (
@@ -116,7 +118,7 @@ func (tx *Tx) audit(ctx context.Context) {
 func (a Author) entry(at time.Time, writeID, kind, subject string) AuditEntry {
 	return AuditEntry{
 		ID: writeID, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID,
-		APIKeyID: a.APIKeyID, Kind: kind, Subject: subject,
+		APIKeyID: a.APIKeyID, AsOperator: a.AsOperator, Kind: kind, Subject: subject,
 	}
 }
 

@@ -126,11 +126,14 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 }
 
 // Sender is the principal that sent a run: without groups when the user no longer exists, without a level when the key
-// no longer exists.
+// no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as long as it is one.
 func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
 	p := Principal{Organization: catalog.Organization{ID: organization}}
 	u, err := record.Resource[catalog.User](ctx, t.known, scope, user)
+	if problem.Is(err, "outside_organization") {
+		return t.visitor(ctx, p, user, key)
+	}
 	if isGone(err) {
 		return p, nil
 	}
@@ -146,6 +149,27 @@ func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (P
 		return p, err
 	}
 	p.User.GroupIDs, err = record.Existing[catalog.Group](ctx, t.known, scope, p.User.GroupIDs)
+	return p, err
+}
+
+// visitor completes the principal of a run whose user belongs to another organization: it is an admin as long as the
+// key and its user are an operator's.
+func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (Principal, error) {
+	k, err := record.Resource[catalog.APIKey](ctx, t.known, record.System(), key)
+	if isGone(err) || err == nil && k.Value.UserID != user {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	u, err := record.Resource[catalog.User](ctx, t.known, record.Of(k.Value.Organization), user)
+	if isGone(err) {
+		return p, nil
+	}
+	if err == nil && lower(Level(k.Value.Level), Role(u.Value.Role).Most()) == LevelOperator {
+		p.User, p.Level, p.Acting = u.Value, LevelAdmin, true
+		p.User.GroupIDs = nil
+	}
 	return p, err
 }
 

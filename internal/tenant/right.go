@@ -17,7 +17,7 @@ const checkEvery = 20 * time.Second
 type Right struct {
 	tenants   *Tenants
 	principal Principal
-	agent     string // whose run it is
+	agent     string // whose run it is; empty where it is about no run
 
 	mu    sync.Mutex
 	seen  int64         // the count of changes at the last check; -1 before the first
@@ -25,7 +25,7 @@ type Right struct {
 	ended bool
 }
 
-// RightTo is a principal's right to read a run of an agent. It is not checked before the first call of Lasts.
+// RightTo is a principal's right to read a run of an agent, or, without one, to be answered at all. It is not checked before the first call of Lasts.
 func (t *Tenants) RightTo(p Principal, agent string) *Right {
 	return &Right{tenants: t, principal: p, agent: agent, seen: -1}
 }
@@ -39,7 +39,11 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.ended || n == r.seen && now < r.next {
 		return !r.ended
 	}
-	ends, err := r.tenants.Still(ctx, r.principal, r.agent)
+	var agents []string
+	if r.agent != "" {
+		agents = []string{r.agent}
+	}
+	ends, err := r.tenants.Still(ctx, r.principal, agents...)
 	if p, ok := problem.As(err); ok &&
 		(p.Kind == problem.Unauthenticated || p.Kind == problem.Forbidden || p.Kind == problem.NotFound) {
 		r.ended = true

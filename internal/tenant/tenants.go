@@ -127,6 +127,32 @@ func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text 
 	return p, nil
 }
 
+// ActIn is an operator as an admin of the organization that it names. What it reads may be some seconds old. It returns
+// a problem of kind Forbidden (insufficient_permission) for whoever is no operator, and for a run token, and NotFound
+// for an organization that does not exist.
+func (t *Tenants) ActIn(ctx context.Context, p Principal, organization string) (Principal, error) {
+	return actIn(ctx, t.known, p, organization)
+}
+
+func actIn(ctx context.Context, s record.Reader, p Principal, id string) (Principal, error) {
+	if err := p.May(LevelOperator); err != nil {
+		return p, err
+	}
+	if !host.ValidID(id) {
+		return p, problem.InvalidField("header.x-organization", "must be an identifier of 24 hex digits")
+	}
+	o, err := organization(ctx, s, id)
+	if err == nil && o.Deleted {
+		err = problem.Missing("organization " + id)
+	}
+	if err != nil {
+		return p, err
+	}
+	p.home, p.Organization, p.Level, p.Acting = p.Organization, o, LevelAdmin, true
+	p.User.GroupIDs = nil // they are those of its own organization
+	return p, nil
+}
+
 // earlier is the first of two times, of which zero is never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
@@ -135,20 +161,24 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still returns nil while a principal's right to read runs of an agent lasts: the key and its text, their owner, the
-// run token's own time, the access to the agent. ends is when the right expires by itself; zero: never. It reads
+// Still returns nil while a principal's right to read runs of agents lasts: the key and its text, their owner, the
+// run token's own time, for who acts in another organization the level and that organization, the access to the agents.
+// ends is when the right expires by itself; zero: never. It reads
 // strongly.
 //
 // It returns a problem of kind Unauthenticated (invalid_api_key), or what [Tenants.MayReach] returns.
-func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends time.Time, err error) {
+func (t *Tenants) Still(ctx context.Context, p Principal, agents ...string) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
 	}
 	now, err := t.principalOf(ctx, t.store, p.Key.ID, p.text)
+	if err == nil && p.Acting {
+		now, err = actIn(ctx, t.store, now, p.Organization.ID)
+	}
 	if err != nil {
 		return ends, err
 	}
-	return earlier(now.ends, p.until), mayReach(ctx, t.store, now, agent)
+	return earlier(now.ends, p.until), mayReach(ctx, t.store, now, agents...)
 }
 
 // useEvery is how often a key's last use is written at most; otherwise each request would cost a write.
@@ -214,6 +244,14 @@ func (t *Tenants) CapsOf(o catalog.Organization, u catalog.User) (ofUser, ofOrga
 func (t *Tenants) Rate(o catalog.Organization) (perMinute, burst int) {
 	return under(o.Ceilings.RateLimit, o.RateLimit, t.defaults.RateLimit),
 		under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
+}
+
+// RateOf is the rate limit of a principal's key: that of the organization of the key, also for who acts in another one.
+func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
+	if p.Acting {
+		return t.Rate(p.home)
+	}
+	return t.Rate(p.Organization)
 }
 
 // Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's

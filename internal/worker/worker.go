@@ -361,10 +361,11 @@ func (a *attempt) prepare(ctx context.Context, run record.Run) (version catalog.
 			what string
 			err  error
 		}{
+			// of an operator who acted in the organization both belong to another one
 			{"the user who sent the message has been deleted",
-				second(record.Resource[catalog.User](ctx, a.Store, scope, run.User))},
+				second(record.Resource[catalog.User](ctx, a.Store, record.System(), run.User))},
 			{"the API key that sent the message has been revoked",
-				second(record.Resource[catalog.APIKey](ctx, a.Store, scope, run.APIKey))},
+				second(record.Resource[catalog.APIKey](ctx, a.Store, record.System(), run.APIKey))},
 			{"the agent has been deleted", second(record.Resource[catalog.Agent](ctx, a.Store, scope, run.Agent))},
 		} {
 			if isGone(check.err) {

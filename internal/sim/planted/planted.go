@@ -155,7 +155,7 @@ func Bugs() []Bug {
 		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(p.Key.Level), Role(p.User.Role).Most())`, `Level(p.Key.Level)`),
 		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked",
-				second(record.Resource[catalog.APIKey](ctx, a.Store, scope, run.APIKey))},`, ``),
+				second(record.Resource[catalog.APIKey](ctx, a.Store, record.System(), run.APIKey))},`, ``),
 		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
 		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now)\n", "		_ = now\n"),
 		one("who may see a run is not asked", "internal/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
