@@ -14,18 +14,19 @@ import (
 
 // Who may decide what a run waits for is said as a resume would say it.
 func TestDecidesSaysWhoMayResume(t *testing.T) {
+	question, approval := lifecycle.Clarification, lifecycle.Approval
 	for name, c := range map[string]struct {
 		level   tenant.Level
 		approve bool // the agent's approvers are of another group
 		kinds   []lifecycle.InterruptKind
 		may     bool
 	}{
-		"a question":                  {tenant.LevelRun, true, []lifecycle.InterruptKind{lifecycle.Clarification}, true},
-		"an approval":                 {tenant.LevelRun, false, []lifecycle.InterruptKind{lifecycle.Approval}, true},
-		"an approval of others":       {tenant.LevelRun, true, []lifecycle.InterruptKind{lifecycle.Approval}, false},
-		"an approval of others among": {tenant.LevelManage, true, []lifecycle.InterruptKind{lifecycle.Clarification, lifecycle.Approval}, false},
-		"an admin":                    {tenant.LevelAdmin, true, []lifecycle.InterruptKind{lifecycle.Approval}, true},
-		"a reader":                    {tenant.LevelRead, false, []lifecycle.InterruptKind{lifecycle.Clarification}, false},
+		"a question":                  {tenant.LevelRun, true, []lifecycle.InterruptKind{question}, true},
+		"an approval":                 {tenant.LevelRun, false, []lifecycle.InterruptKind{approval}, true},
+		"an approval of others":       {tenant.LevelRun, true, []lifecycle.InterruptKind{approval}, false},
+		"an approval of others among": {tenant.LevelManage, true, []lifecycle.InterruptKind{question, approval}, false},
+		"an admin":                    {tenant.LevelAdmin, true, []lifecycle.InterruptKind{approval}, true},
+		"a reader":                    {tenant.LevelRead, false, []lifecycle.InterruptKind{question}, false},
 	} {
 		w := newWorld(t)
 		w.agent = w.closed(func(s *catalog.AgentSpec) {

@@ -100,11 +100,8 @@ func (in *Intake) Decides(ctx context.Context, p tenant.Principal) func(record.R
 	}
 	known := map[asked]bool{}
 	return func(run record.Run) (bool, error) {
-		if p.May(tenant.LevelRun) != nil {
-			return false, nil
-		}
-		if !asksApproval(run) {
-			return true, nil
+		if runs := p.May(tenant.LevelRun) == nil; !runs || !asksApproval(run) {
+			return runs, nil
 		}
 		about := asked{run.Agent, run.PausedAgentVersion}
 		may, there := known[about]
@@ -112,13 +109,11 @@ func (in *Intake) Decides(ctx context.Context, p tenant.Principal) func(record.R
 			return may, nil
 		}
 		err := in.mayDecide(ctx, p, run)
-		if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
-			err = nil
-		} else {
-			may = err == nil
+		if refused, is := problem.As(err); err != nil && (!is || refused.Kind == problem.Unavailable) {
+			return false, err
 		}
-		known[about] = may
-		return may, err
+		known[about] = err == nil
+		return known[about], nil
 	}
 }
 

@@ -463,8 +463,8 @@ func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interru
 	return list, s.open(ctx, items[0], &list)
 }
 
-// InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for one
-// that does not wait any more.
+// InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for
+// one that does not wait any more.
 func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interrupt, error) {
 	keys := make([]table.Key, 0, len(runs))
 	for _, e := range runs {

@@ -25,7 +25,8 @@ type Right struct {
 	ended bool
 }
 
-// RightTo is a principal's right to read a run of an agent, or, without one, to be answered at all. It is not checked before the first call of Lasts.
+// RightTo is a principal's right to read a run of an agent, or, without one, to be answered at all. It is not checked
+// before the first call of Lasts.
 func (t *Tenants) RightTo(p Principal, agent string) *Right {
 	return &Right{tenants: t, principal: p, agent: agent, seen: -1}
 }

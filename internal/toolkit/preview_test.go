@@ -71,7 +71,9 @@ func TestToolsAreNamedAsTheyAreOpened(t *testing.T) {
 	for _, n := range named {
 		names = append(names, []string{n.Name, n.Tool.Name, n.Toolkit.ID})
 	}
-	assert.Equal(t, [][]string{{"echo", "echo", one.ID}, {"echo_Second", "echo", two.ID}, {"find", "find", two.ID}}, names)
+	assert.Equal(t, [][]string{
+		{"echo", "echo", one.ID}, {"echo_Second", "echo", two.ID}, {"find", "find", two.ID},
+	}, names)
 	offers, err := s.Open(t.Context(), "o", []string{one.ID, two.ID})
 	require.NoError(t, err)
 	told := toolkit.Offers(named)

@@ -330,9 +330,9 @@ type Named struct {
 	Tool    Tool
 }
 
-// Names are the enabled tools of an agent's toolkits. Toolkits that no longer exist are left out. Of tools with the same
-// name, those of later toolkits get a longer one; disabled tools take no name, because a server could add them. Toolkits
-// may be some seconds old. The only errors are failures of the store and blob store.
+// Names are the enabled tools of an agent's toolkits. Toolkits that no longer exist are left out. Of tools with the
+// same name, those of later toolkits get a longer one; disabled tools take no name, because a server could add them.
+// Toolkits may be some seconds old. The only errors are failures of the store and blob store.
 func (s *Toolkits) Names(ctx context.Context, organization string, ids []string) ([]Named, error) {
 	var named []Named
 	names := map[string]bool{}

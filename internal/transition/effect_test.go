@@ -28,11 +28,15 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 		"a new run of a long message":      {"run RUN for o", "ring RUN"},
 		"a new run of a very long message": {"run RUN for o", "ring RUN"},
 		"a long step":                      {"ring RUN"},
-		"a pause after a long message":     {"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN", "ring inbox/o"},
-		"a pause with a long question":     {"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN", "ring inbox/o"},
-		"a decision":                       {"run RUN for o", "stop RUN-p1", "ring RUN", "ring inbox/o"},
-		"an end":                           {"webhook RUN/3 for o", "ring RUN"},
-		"an end with a long result":        {"webhook RUN/3 for o", "ring RUN"},
+		"a pause after a long message": {
+			"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN", "ring inbox/o",
+		},
+		"a pause with a long question": {
+			"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN", "ring inbox/o",
+		},
+		"a decision":                {"run RUN for o", "stop RUN-p1", "ring RUN", "ring inbox/o"},
+		"an end":                    {"webhook RUN/3 for o", "ring RUN"},
+		"an end with a long result": {"webhook RUN/3 for o", "ring RUN"},
 		"an end on which another's message waits": {
 			"run NEXT for o", "webhook RUN/3 for o", "ring RUN", "ring NEXT",
 		},
