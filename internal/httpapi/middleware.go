@@ -22,9 +22,10 @@ type Call struct {
 	Principal tenant.Principal // who sent it
 	Run       string           // the run it concerns, for the log
 
-	id      string
-	release func() // gives back what its body takes of what all may; see [Server.Hold]
-	seated  bool   // it has taken a place for a stream
+	id          string
+	ifNoneMatch []string // of its header
+	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
+	seated      bool     // it has taken a place for a stream
 }
 
 // Release gives back what the request's body takes of what all may, before the request has been answered. The body must
@@ -42,7 +43,7 @@ func callOf(ctx context.Context) *Call {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &Call{id: s.Host.NewID(), release: func() {}}
+	c := &Call{id: s.Host.NewID(), ifNoneMatch: r.Header.Values("If-None-Match"), release: func() {}}
 	defer func() {
 		c.release()
 		s.unseat(c)

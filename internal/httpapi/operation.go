@@ -34,6 +34,10 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	if described.DefaultStatus == 0 {
 		described.DefaultStatus = http.StatusOK
 	}
+	reads := o.Method == http.MethodGet
+	if _, tagged := any(new(O)).(settled); tagged && reads {
+		described.Parameters, described.Responses = conditional()
+	}
 	if o.Open {
 		s.open[described.Path], described.Security = true, []map[string][]string{}
 	} else {
@@ -47,11 +51,30 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 				s.Tenants.Change(c.Principal) // also after an error of ours: what was done then is not always known
 			}
 		}
+		if a, is := any(out).(settled); is && out != nil && err == nil {
+			err = a.settle(described.DefaultStatus, reads, c.ifNoneMatch)
+		}
 		if err != nil {
 			return nil, s.answerFor(c, err)
 		}
 		return out, nil
 	})
+}
+
+// settled is an [Answer] of any type.
+type settled interface {
+	settle(status int, reads bool, ifNoneMatch []string) error
+}
+
+// conditional is what the document says of every read: it may be repeated at the price of a few bytes.
+func conditional() ([]*huma.Param, map[string]*huma.Response) {
+	text := &huma.Schema{Type: huma.TypeString}
+	return []*huma.Param{{
+			Name: "If-None-Match", In: "header", Schema: text,
+			Description: "ETags of answers that the client has: one of them is answered with 304 and no body",
+		}}, map[string]*huma.Response{"304": {
+			Description: "The client has it already", Headers: map[string]*huma.Param{"ETag": {Schema: text}},
+		}}
 }
 
 // Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"math"
 	"strings"
+	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -30,6 +34,77 @@ func Resources[T record.Resourceful](
 // Scanned bounds how many rows a page of a filtered listing looks at; it may be short and still have a cursor.
 const Scanned = 500
 
+// ErrFull is returned by who takes rows of a listing when the page has no room for the row.
+var ErrFull = errors.New("httpapi: the page is full")
+
+// Filter reads a listing until take has taken as many rows as the query asks for, and returns the cursor behind the
+// last one. It looks at no more than about [Scanned] rows. Its errors are those of [DecodeCursor], read and take.
+func Filter[T any](
+	ctx context.Context, in Paging,
+	read func(ctx context.Context, after string, limit int) (record.Page[T], error), take func(T) (bool, error),
+) (next *string, err error) {
+	after, err := DecodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	taken, size := 0, in.Limit
+	for looked := 0; looked < Scanned; looked, size = looked+size, min(2*size, 100) {
+		page, err := read(ctx, after, size)
+		if err != nil {
+			return nil, err
+		}
+		for i, row := range page.Rows {
+			ok, err := take(row)
+			if errors.Is(err, ErrFull) {
+				return EncodeCursor(after), nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			after = page.Places[i]
+			if !ok {
+				continue
+			}
+			if taken++; taken == in.Limit {
+				if i == len(page.Rows)-1 {
+					after = page.Next
+				}
+				return EncodeCursor(after), nil
+			}
+		}
+		if after = page.Next; after == "" {
+			return nil, nil
+		}
+	}
+	return EncodeCursor(after), nil
+}
+
+// ResourcesThat is [Resources] of those that keep says yes to.
+func ResourcesThat[T record.Resourceful](
+	ctx context.Context, store *record.Store, scope record.Scope, in Paging, keep func(T) bool,
+) (rows []record.Entity[T], next *string, err error) {
+	next, err = Filter(ctx, in, func(ctx context.Context, after string, n int) (record.Page[record.Entity[T]], error) {
+		return record.Resources[T](ctx, store, scope, after, n)
+	}, func(e record.Entity[T]) (bool, error) {
+		if !keep(e.Value) {
+			return false, nil
+		}
+		rows = append(rows, e)
+		return true, nil
+	})
+	return rows, next, err
+}
+
+// CheckIDs returns an invalid field for a parameter of the query that is there and is no identifier.
+func CheckIDs(parameters map[string]string) error {
+	for name, id := range parameters {
+		if id != "" && !host.ValidID(id) {
+			return problem.InvalidField("query."+name, "must be an identifier of 24 hex digits")
+		}
+	}
+	return nil
+}
+
 // maxPage is how many bytes a page of a list may have; its first row may have more by itself.
 const maxPage = 1 << 20
 
@@ -43,6 +118,18 @@ func (p *Page) Takes(row any) bool {
 	p.rows++
 	p.bytes += len(b)
 	return err != nil || p.rows == 1 || p.bytes <= maxPage
+}
+
+// PlaceOf is the place of a moment in a listing by identifiers, which begin with the time at which they were made.
+func PlaceOf(t time.Time) string {
+	earliest, latest := time.Unix(0, 0), time.Unix(math.MaxUint32, 0)
+	switch {
+	case t.Before(earliest):
+		t = earliest
+	case t.After(latest):
+		t = latest
+	}
+	return host.FormatID(t, 0)
 }
 
 // Cursors are opaque to clients: a place in a listing, which stays good whatever is written meanwhile.

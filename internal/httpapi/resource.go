@@ -1,6 +1,11 @@
 package httpapi
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -11,14 +16,62 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Answer is the output of most operations.
+// Answer is the output of most operations. Status and ETag are the framework's to fill in.
 type Answer[T any] struct {
-	ETag string `header:"ETag"`
-	Body T
+	Status  int
+	ETag    string `header:"ETag"`
+	Body    T
+	version int64 // of the resource in the body, which If-Match may ask for; 0: there is none
 }
 
-// ETagOf is the ETag of a resource's version.
-func ETagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+// Versioned is an answer that shows a resource in a version.
+func Versioned[T any](version int64, body T) *Answer[T] {
+	return &Answer[T]{Body: body, version: version}
+}
+
+// settle completes an answer with its ETag. A client that reads what it has already (If-None-Match) is told so, without
+// a body.
+func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err error) {
+	a.Status = status
+	if a.ETag, err = TagOf(a.version, a.Body); err == nil && reads && Matches(ifNoneMatch, a.ETag) {
+		a.Status = http.StatusNotModified
+	}
+	return err
+}
+
+// TagOf is the ETag of a body: its digest, behind the version of the resource that it shows, if it has one. The version
+// alone would not do: an answer also shows what is stored elsewhere, like counts and the last use of a key.
+func TagOf(version int64, body any) (string, error) {
+	shown, err := json.Marshal(body)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(shown)
+	if version > 0 {
+		return fmt.Sprintf(`"%d.%x"`, version, sum[:12]), nil
+	}
+	return fmt.Sprintf(`"%x"`, sum[:12]), nil
+}
+
+// Known says whether the client has said that it has a body, which has no version, already; without If-None-Match it
+// has whatever there is.
+func Known(ctx context.Context, body any) (bool, error) {
+	tag, err := TagOf(0, body)
+	said := callOf(ctx).ifNoneMatch
+	return len(said) == 0 || Matches(said, tag), err
+}
+
+// Matches says whether the lines of an If-None-Match header name an ETag.
+func Matches(ifNoneMatch []string, etag string) bool {
+	for _, line := range ifNoneMatch {
+		for tag := range strings.SplitSeq(line, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Match is the If-Match header.
 type Match struct {
@@ -31,6 +84,7 @@ func (m Match) Precondition() record.Match {
 	if v == "" || v == "*" {
 		return 0
 	}
+	v, _, _ = strings.Cut(v, ".") // see TagOf
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n <= 0 {
 		return -1

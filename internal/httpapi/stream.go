@@ -99,6 +99,26 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	h.Set("X-Agent-Run-Id", run)
 }
 
+// WhileAllowed calls wait with a context that ends when the principal's right ends, or when the server stops. What ends
+// it is no error then, unless it is the right; the other errors are wait's.
+func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func(context.Context) error) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watch(waiting, p, s.Tenants.RightTo(p, ""), cancel) })
+	err := wait(waiting)
+	cancel()
+	watching.Wait()
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = nil
+	}
+	if err == nil {
+		_, err = s.Tenants.Still(ctx, p)
+	}
+	return err
+}
+
 // watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every
 // stream, so that it must stay small: asking for the right, whose stack is large, has a goroutine of its own.
 func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Right, end func()) {

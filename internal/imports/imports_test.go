@@ -186,7 +186,8 @@ var allowed = []struct {
 	},
 	{
 		"internal/httpapi/accounts",
-		"internal/catalog events internal/host internal/httpapi internal/problem internal/record internal/tenant",
+		"internal/catalog events internal/host internal/httpapi internal/lifecycle internal/problem internal/record " +
+			"internal/tenant",
 		"the operations of an area use its use cases",
 	},
 	{

@@ -107,7 +107,7 @@ func Stories() []Story {
 		tenantScenarios(), webhookScenarios(),
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
-		mcpScenarios(), a2aScenarios(), powerScenarios(),
+		mcpScenarios(), a2aScenarios(), powerScenarios(), listScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(),
 	} {
 		all = append(all, part...)

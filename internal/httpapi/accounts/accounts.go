@@ -36,6 +36,8 @@ func Routes(s *httpapi.Server, c Config) {
 	h.userRoutes()
 	h.keyRoutes()
 	h.groupRoutes()
+	h.budgetRoutes()
+	h.activityRoutes()
 	httpapi.Register(s, httpapi.Operation{
 		Method: "GET", Path: "/me", Level: tenant.LevelRead,
 		ID: "me", Tag: "meta", Summary: "Who this key is, and what it may",

@@ -74,7 +74,7 @@ func viewGroup(g catalog.Group) groupView {
 }
 
 func groupAnswer(e record.Entity[catalog.Group]) *httpapi.Answer[groupView] {
-	return &httpapi.Answer[groupView]{ETag: httpapi.ETagOf(e.Version()), Body: viewGroup(e.Value)}
+	return httpapi.Versioned(e.Version(), viewGroup(e.Value))
 }
 
 // GroupInput is the body of what makes or changes a group.
@@ -171,32 +171,14 @@ func (h *handlers) listMembers(ctx context.Context, p tenant.Principal, in *stru
 	if _, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID); err != nil {
 		return nil, err
 	}
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
+	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
+		return slices.Contains(u.GroupIDs, in.ID)
+	})
+	list := memberList{Members: []userView{}, NextCursor: next}
+	for _, e := range rows {
+		list.Members = append(list.Members, viewUser(e.Value))
 	}
-	list := memberList{Members: []userView{}}
-	for looked := 0; looked < httpapi.Scanned; looked += in.Limit {
-		page, err := record.Resources[catalog.User](ctx, h.Store, p.Scope(), after, in.Limit)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range page.Rows {
-			if !slices.Contains(e.Value.GroupIDs, in.ID) {
-				continue
-			}
-			if len(list.Members) == in.Limit { // of the page that follows
-				list.NextCursor = httpapi.EncodeCursor(after)
-				return &httpapi.Answer[memberList]{Body: list}, nil
-			}
-			list.Members, after = append(list.Members, viewUser(e.Value)), e.Value.ID
-		}
-		if after = page.Next; after == "" {
-			return &httpapi.Answer[memberList]{Body: list}, nil
-		}
-	}
-	list.NextCursor = httpapi.EncodeCursor(after)
-	return &httpapi.Answer[memberList]{Body: list}, nil
+	return &httpapi.Answer[memberList]{Body: list}, err
 }
 
 func (h *handlers) addMember(ctx context.Context, p tenant.Principal, in *struct {

@@ -50,6 +50,7 @@ type keyView struct {
 	Level          string                          `json:"level" enum:"read,run,manage,admin,operator"`
 	Prefix         string                          `json:"prefix"`
 	ExpiresAt      *string                         `json:"expires_at"`
+	PreviousUntil  *string                         `json:"previous_until" doc:"until then the text before the last rotation is good as well"`
 	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
 	LastUsedAt     *string                         `json:"last_used_at" doc:"exact to about a minute"`
 	CreatedAt      string                          `json:"created_at"`
@@ -65,6 +66,7 @@ func viewKey(k catalog.APIKey, used time.Time) keyView {
 		Level:          k.Level,
 		Prefix:         k.Prefix,
 		ExpiresAt:      httpapi.OptionalTime(k.ExpiresAt),
+		PreviousUntil:  httpapi.OptionalTime(k.PreviousUntil),
 		Budget:         httpapi.Nullable[record.Budget]{Value: k.Budget},
 		LastUsedAt:     httpapi.OptionalTime(used),
 		CreatedAt:      events.Time(k.CreatedAt),
@@ -108,10 +110,7 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		k.ExpiresAt = in.Body.ExpiresAt.UTC().Truncate(time.Millisecond)
 	}
 	e, text, err := h.Tenants.CreateKey(ctx, p, record.Of(organization), k)
-	return &httpapi.Answer[newKeyView]{
-		ETag: httpapi.ETagOf(e.Version()),
-		Body: newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text},
-	}, err
+	return httpapi.Versioned(e.Version(), newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text}), err
 }
 
 type keyList struct {
@@ -119,23 +118,29 @@ type keyList struct {
 	NextCursor *string   `json:"next_cursor"`
 }
 
-func (h *handlers) listKeys(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[keyList], error) {
-	page, err := httpapi.Resources[catalog.APIKey](ctx, h.Store, p.Scope(), *in)
+func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.Paging
+	UserID string `query:"user_id" doc:"whose keys"`
+}) (*httpapi.Answer[keyList], error) {
+	if err := httpapi.CheckIDs(map[string]string{"user_id": in.UserID}); err != nil {
+		return nil, err
+	}
+	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
+		return in.UserID == "" || k.UserID == in.UserID
+	})
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, 0, len(page.Rows))
-	for _, e := range page.Rows {
+	ids := make([]string, 0, len(rows))
+	for _, e := range rows {
 		ids = append(ids, e.Value.ID)
 	}
 	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, ids...)
 	if err != nil {
 		return nil, err
 	}
-	list := keyList{APIKeys: []keyView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for i, e := range page.Rows {
+	list := keyList{APIKeys: []keyView{}, NextCursor: next}
+	for i, e := range rows {
 		list.APIKeys = append(list.APIKeys, viewKey(e.Value, used[i]))
 	}
 	return &httpapi.Answer[keyList]{Body: list}, nil
@@ -146,7 +151,7 @@ func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[keyView]{ETag: httpapi.ETagOf(e.Version()), Body: viewKey(e.Value, used[0])}, nil
+	return httpapi.Versioned(e.Version(), viewKey(e.Value, used[0])), nil
 }
 
 func (h *handlers) readKey(
@@ -203,10 +208,7 @@ func (h *handlers) rotateKey(ctx context.Context, p tenant.Principal, in *struct
 	if shown, err := h.keyAnswer(ctx, e); err == nil { // the new text must be told all the same
 		view = shown.Body
 	}
-	return &httpapi.Answer[newKeyView]{
-		ETag: httpapi.ETagOf(e.Version()),
-		Body: newKeyView{keyView: view, Key: text},
-	}, nil
+	return httpapi.Versioned(e.Version(), newKeyView{keyView: view, Key: text}), nil
 }
 
 func (h *handlers) revokeKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 
-	"agentplatform/events"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/record"
@@ -28,15 +27,6 @@ type me struct {
 	Budgets []budgetView `json:"budgets" doc:"that hold for what this key sends, besides those of agents"`
 }
 
-type budgetView struct {
-	Kind string `json:"kind" enum:"organization,group,user,api_key,agent"`
-	ID   string `json:"id"`
-	record.Budget
-	Runs   int64  `json:"runs" doc:"accepted in the period"`
-	Tokens int64  `json:"tokens" doc:"used by runs that have ended and, of organizations and users, by embeddings"`
-	EndsAt string `json:"ends_at"`
-}
-
 func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[me], error) {
 	var m me
 	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, p.Key.ID)
@@ -48,7 +38,7 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 		o := h.viewOrganization(p.Organization)
 		m.Organization.Value = &o
 	}
-	m.Limits.RequestsPerMinute, m.Limits.Burst = h.Tenants.Rate(p.Organization)
+	m.Limits.RequestsPerMinute, m.Limits.Burst = h.Tenants.RateOf(p)
 	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(
 		ctx, p.Organization.ID, p.User.ID,
 	)
@@ -63,30 +53,4 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 	}
 	m.Budgets, err = h.budgets(ctx, p)
 	return &httpapi.Answer[me]{Body: m}, err
-}
-
-func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]budgetView, error) {
-	limits, err := h.Tenants.Limits(ctx, p, catalog.Agent{})
-	if err != nil {
-		return nil, err
-	}
-	now, list := h.Host.Now(), []budgetView{}
-	for _, l := range limits {
-		spent, err := h.Store.Spent(ctx, l.Name(now))
-		if err != nil {
-			return nil, err
-		}
-		list = append(
-			list,
-			budgetView{
-				Kind:   l.Kind,
-				ID:     l.ID,
-				Budget: l.Budget,
-				Runs:   spent.Runs,
-				Tokens: spent.Tokens,
-				EndsAt: events.Time(l.Ends(now)),
-			},
-		)
-	}
-	return list, nil
 }

@@ -185,7 +185,7 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 }
 
 func (h *handlers) organizationAnswer(e record.Entity[catalog.Organization]) *httpapi.Answer[organizationView] {
-	return &httpapi.Answer[organizationView]{ETag: httpapi.ETagOf(e.Version()), Body: h.viewOrganization(e.Value)}
+	return httpapi.Versioned(e.Version(), h.viewOrganization(e.Value))
 }
 
 func (h *handlers) createOrganization(

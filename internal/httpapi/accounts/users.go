@@ -3,6 +3,8 @@ package accounts
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
@@ -67,7 +69,7 @@ func viewUser(u catalog.User) userView {
 }
 
 func userAnswer(e record.Entity[catalog.User]) *httpapi.Answer[userView] {
-	return &httpapi.Answer[userView]{ETag: httpapi.ETagOf(e.Version()), Body: viewUser(e.Value)}
+	return httpapi.Versioned(e.Version(), viewUser(e.Value))
 }
 
 // UserInput is the body of what makes or changes a user.
@@ -116,15 +118,26 @@ type userList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listUsers(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[userList], error) {
-	page, err := httpapi.Resources[catalog.User](ctx, h.Store, p.Scope(), *in)
+func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.Paging
+	Q       string `query:"q" maxLength:"300" doc:"a part of the name or of the e-mail address, in upper or lower case"`
+	Role    string `query:"role" enum:"member,manager,admin"`
+	GroupID string `query:"group_id" doc:"who belong to it"`
+}) (*httpapi.Answer[userList], error) {
+	if err := httpapi.CheckIDs(map[string]string{"group_id": in.GroupID}); err != nil {
+		return nil, err
+	}
+	q := strings.ToLower(in.Q)
+	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
+		return (in.Role == "" || u.Role == in.Role) &&
+			(in.GroupID == "" || slices.Contains(u.GroupIDs, in.GroupID)) &&
+			(strings.Contains(strings.ToLower(u.Name), q) || strings.Contains(strings.ToLower(u.Email), q))
+	})
 	if err != nil {
 		return nil, err
 	}
-	list := userList{Users: []userView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
+	list := userList{Users: []userView{}, NextCursor: next}
+	for _, e := range rows {
 		list.Users = append(list.Users, viewUser(e.Value))
 	}
 	return &httpapi.Answer[userList]{Body: list}, nil

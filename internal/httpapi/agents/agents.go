@@ -41,6 +41,10 @@ func (h *handlers) agentRoutes() {
 		ID: "list-agent-versions", Tag: "agents", Summary: "List an agent's versions, newest first",
 	}, h.listVersions)
 	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/agents/{id}/tools", Level: tenant.LevelRead,
+		ID: "list-agent-tools", Tag: "agents", Summary: "List the tools that runs of an agent have, as they know them",
+	}, h.listAgentTools)
+	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/agents/{id}/publish", Level: manage,
 		ID: "publish-agent", Tag: "agents",
 		Summary: "Have new runs begin with a version, a newer one or an older one again",
@@ -134,7 +138,7 @@ func viewAgent(a catalog.Agent) agentView {
 }
 
 func agentAnswer(e record.Entity[catalog.Agent]) *httpapi.Answer[agentView] {
-	return &httpapi.Answer[agentView]{ETag: httpapi.ETagOf(e.Version()), Body: viewAgent(e.Value)}
+	return httpapi.Versioned(e.Version(), viewAgent(e.Value))
 }
 
 // merged applies a merge patch (RFC 7396) to an agent's spec; what becomes absent goes back to its default.
@@ -181,17 +185,14 @@ type agentList struct {
 func (h *handlers) listAgents(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*httpapi.Answer[agentList], error) {
-	page, err := httpapi.Resources[catalog.Agent](ctx, h.Store, p.Scope(), *in)
-	if err != nil {
-		return nil, err
+	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), *in, func(a catalog.Agent) bool {
+		return p.MayUse(a) == nil
+	})
+	list := agentList{Agents: []agentView{}, NextCursor: next}
+	for _, e := range rows {
+		list.Agents = append(list.Agents, viewAgent(e.Value))
 	}
-	list := agentList{Agents: []agentView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		if p.MayUse(e.Value) == nil {
-			list.Agents = append(list.Agents, viewAgent(e.Value))
-		}
-	}
-	return &httpapi.Answer[agentList]{Body: list}, nil
+	return &httpapi.Answer[agentList]{Body: list}, err
 }
 
 func (h *handlers) readAgent(

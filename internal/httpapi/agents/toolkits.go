@@ -167,7 +167,7 @@ func viewToolkit(t catalog.Toolkit) toolkitView {
 }
 
 func toolkitAnswer(e record.Entity[catalog.Toolkit]) *httpapi.Answer[toolkitView] {
-	return &httpapi.Answer[toolkitView]{ETag: httpapi.ETagOf(e.Version()), Body: viewToolkit(e.Value)}
+	return httpapi.Versioned(e.Version(), viewToolkit(e.Value))
 }
 
 func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
@@ -241,7 +241,7 @@ func (h *handlers) readToolkit(
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[toolkitView]{ETag: httpapi.ETagOf(e.Version()), Body: viewToolkitOf(p, e.Value)}, nil
+	return httpapi.Versioned(e.Version(), viewToolkitOf(p, e.Value)), nil
 }
 
 func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *struct {
@@ -274,26 +274,71 @@ func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *ht
 	return nil, h.Toolkits.Remove(ctx, p.Scope(), in.ID)
 }
 
-type differenceView struct {
-	Added   []string `json:"added"`
-	Removed []string `json:"removed"`
-	Changed []string `json:"changed" doc:"those that say, take or call something else than before; they are not enabled any more"`
+type changedToolView struct {
+	Name   string                     `json:"name"`
+	Change string                     `json:"change" enum:"added,removed,changed"`
+	Before httpapi.Nullable[toolView] `json:"before"`
+	After  httpapi.Nullable[toolView] `json:"after"`
 }
 
-func (h *handlers) refreshToolkit(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[differenceView], error) {
+type differenceView struct {
+	Added   []string          `json:"added"`
+	Removed []string          `json:"removed"`
+	Changed []string          `json:"changed" doc:"those that say, take or call something else than before; they are not enabled any more"`
+	Tools   []changedToolView `json:"tools,omitempty" doc:"with dry_run: all of these, as they are and as they would be"`
+}
+
+func viewDifference(d toolkit.Difference) differenceView {
+	return differenceView{
+		Added:   append([]string{}, d.Added...),
+		Removed: append([]string{}, d.Removed...),
+		Changed: append([]string{}, d.Changed...),
+	}
+}
+
+func viewChanges(list []toolkit.Changed) []changedToolView {
+	views := make([]changedToolView, 0, len(list))
+	for _, c := range list {
+		one := changedToolView{Change: "changed"}
+		switch {
+		case c.Before == nil:
+			one.Change = "added"
+		case c.After == nil:
+			one.Change = "removed"
+		}
+		if c.Before != nil {
+			was := viewTool(*c.Before)
+			one.Name, one.Before.Value = was.Name, &was
+		}
+		if c.After != nil {
+			is := viewTool(*c.After)
+			one.Name, one.After.Value = is.Name, &is
+		}
+		views = append(views, one)
+	}
+	return views
+}
+
+func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	Body *struct {
+		DryRun bool `json:"dry_run,omitempty" doc:"only say what would change"`
+	}
+}) (*httpapi.Answer[differenceView], error) {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
-	d, err := h.Toolkits.Refresh(ctx, p.Scope(), in.ID)
+	dry, refresh := in.Body != nil && in.Body.DryRun, h.Toolkits.Refresh
+	if dry {
+		refresh = h.Toolkits.Preview
+	}
+	d, err := refresh(ctx, p.Scope(), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	v := differenceView{
-		append([]string{}, d.Added...),
-		append([]string{}, d.Removed...),
-		append([]string{}, d.Changed...),
+	v := viewDifference(d)
+	if dry {
+		v.Tools = viewChanges(d.Tools)
 	}
 	return &httpapi.Answer[differenceView]{Body: v}, nil
 }

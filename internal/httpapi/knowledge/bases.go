@@ -181,7 +181,7 @@ func (h *handlers) answerBase(
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[baseView]{ETag: httpapi.ETagOf(e.Version()), Body: v}, nil
+	return httpapi.Versioned(e.Version(), v), nil
 }
 
 func (h *handlers) createBase(

@@ -196,10 +196,14 @@ func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, p tenant.Pr
 
 func writeOne(w http.ResponseWriter, e record.Entity[catalog.Document], duplicate bool) error {
 	v, status := viewDocument(e.Value), http.StatusCreated
+	tag, err := httpapi.TagOf(e.Version(), v)
+	if err != nil {
+		return err
+	}
 	if v.Duplicate = duplicate; duplicate {
 		status = http.StatusOK
 	}
-	w.Header().Set("ETag", httpapi.ETagOf(e.Version()))
+	w.Header().Set("ETag", tag)
 	return httpapi.WriteJSON(w, status, v)
 }
 

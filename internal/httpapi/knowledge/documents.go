@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"agentplatform/events"
@@ -26,6 +25,11 @@ func (h *handlers) documentRoutes() {
 		Method: "GET", Path: documentsPath, Level: tenant.LevelRead,
 		ID: "list-documents", Tag: tag, Summary: "List a knowledge base's documents, newest first",
 	}, h.listDocuments)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/documents", Level: tenant.LevelRead,
+		ID: "list-all-documents", Tag: tag,
+		Summary: "List the documents of all knowledge bases, base by base, both newest first",
+	}, h.listAllDocuments)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: one, Level: tenant.LevelRead,
 		ID: "read-document", Tag: tag, Summary: "Read a document's description",
@@ -181,7 +185,7 @@ func answerDocument(
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[documentView]{ETag: httpapi.ETagOf(e.Version()), Body: viewDocument(e.Value)}, nil
+	return httpapi.Versioned(e.Version(), viewDocument(e.Value)), nil
 }
 
 type documentList struct {
@@ -189,21 +193,46 @@ type documentList struct {
 	NextCursor *string        `json:"next_cursor"`
 }
 
-func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *struct {
-	httpapi.IDPath
+// DocumentQuery is the query of a list of documents.
+type DocumentQuery struct {
 	httpapi.Paging
 	Status string `query:"status" enum:"pending,processing,ready,failed"`
 	Q      string `query:"q" maxLength:"300" doc:"a part of the title, in upper or lower case"`
+}
+
+func (q DocumentQuery) wanted() knowledge.Wanted {
+	return knowledge.Wanted{Status: ingestion.Status(q.Status), Title: q.Q}
+}
+
+func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *struct {
+	httpapi.IDPath
+	DocumentQuery
 }) (*httpapi.Answer[documentList], error) {
 	if err := in.Check("knowledge base"); err != nil {
 		return nil, err
 	}
-	after, err := httpapi.DecodeCursor(in.Cursor)
+	return documentsAnswer(in.DocumentQuery, func(after string) (record.Page[record.Entity[catalog.Document]], error) {
+		return h.Knowledge.DocumentsOf(ctx, p, in.ID, in.wanted(), after, in.Limit)
+	})
+}
+
+func (h *handlers) listAllDocuments(
+	ctx context.Context, p tenant.Principal, in *DocumentQuery,
+) (*httpapi.Answer[documentList], error) {
+	return documentsAnswer(*in, func(after string) (record.Page[record.Entity[catalog.Document]], error) {
+		return h.Knowledge.AllDocuments(ctx, p, in.wanted(), after, in.Limit)
+	})
+}
+
+// documentsAnswer is a page of a list of documents.
+func documentsAnswer(
+	q DocumentQuery, read func(after string) (record.Page[record.Entity[catalog.Document]], error),
+) (*httpapi.Answer[documentList], error) {
+	after, err := httpapi.DecodeCursor(q.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	want := knowledge.Wanted{Status: ingestion.Status(in.Status), Title: in.Q}
-	page, err := h.Knowledge.DocumentsOf(ctx, p, in.ID, want, after, in.Limit)
+	page, err := read(after)
 	if err != nil {
 		return nil, err
 	}
@@ -214,32 +243,15 @@ func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *st
 	return &httpapi.Answer[documentList]{Body: list}, nil
 }
 
-type documentAnswer struct {
-	Status int
-	ETag   string `header:"ETag"`
-	Body   *documentView
-}
-
 func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *struct {
 	DocumentPath
-	WaitMS      int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
-	IfNoneMatch string `header:"If-None-Match"`
-}) (*documentAnswer, error) {
+	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
+}) (*httpapi.Answer[documentView], error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
 	e, err := h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
-	if err != nil {
-		return nil, err
-	}
-	v := viewDocument(e.Value)
-	out := &documentAnswer{Status: http.StatusOK, ETag: httpapi.ETagOf(e.Version()), Body: &v}
-	for tag := range strings.SplitSeq(in.IfNoneMatch, ",") {
-		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == out.ETag {
-			out.Status, out.Body = http.StatusNotModified, nil
-		}
-	}
-	return out, nil
+	return answerDocument(e, err)
 }
 
 func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *struct {

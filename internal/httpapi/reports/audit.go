@@ -2,6 +2,7 @@ package reports
 
 import (
 	"context"
+	"time"
 
 	"agentplatform/events"
 	"agentplatform/internal/httpapi"
@@ -38,30 +39,84 @@ type auditList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
+// AuditQuery is the query of the audit log.
+type AuditQuery struct {
+	httpapi.Paging
+	UserID    string    `query:"user_id" doc:"who did it"`
+	APIKeyID  string    `query:"api_key_id" doc:"with which key"`
+	Operation string    `query:"operation" maxLength:"100" doc:"its operationId in this document"`
+	Kind      string    `query:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,run,chat,delivery" doc:"of the subject"`
+	SubjectID string    `query:"subject_id" maxLength:"128"`
+	From      time.Time `query:"from"`
+	To        time.Time `query:"to" doc:"before this"`
+}
+
+func (q AuditQuery) matches(a record.AuditEntry) bool {
+	for wanted, is := range map[*string]string{
+		&q.UserID: a.UserID, &q.APIKeyID: a.APIKeyID, &q.Operation: a.Operation, &q.Kind: a.Kind,
+		&q.SubjectID: a.Subject,
+	} {
+		if *wanted != "" && *wanted != is {
+			return false
+		}
+	}
+	return !a.At.Before(q.From) && (q.To.IsZero() || a.At.Before(q.To))
+}
+
+// delay is how much later than its id an entry may be: that of a new document has the document's, which was made before
+// its bytes came.
+const delay = 20 * time.Minute
+
+// page is a page of the entries within the query's time.
+func (q AuditQuery) page(h *handlers, scope record.Scope) func(
+	context.Context, string, int,
+) (record.Page[record.Entity[record.AuditEntry]], error) {
+	first, last := "", httpapi.PlaceOf(q.From.Add(-delay))
+	if !q.To.IsZero() {
+		first = httpapi.PlaceOf(q.To.Add(time.Millisecond))
+	}
+	return func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.AuditEntry]], error) {
+		if first != "" && (after == "" || after > first) {
+			after = first
+		}
+		page, err := record.Resources[record.AuditEntry](ctx, h.Store, scope, after, limit)
+		page.EndAt(last)
+		return page, err
+	}
+}
+
 func (h *handlers) auditLog(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+	ctx context.Context, p tenant.Principal, in *AuditQuery,
 ) (*httpapi.Answer[auditList], error) {
-	page, err := httpapi.Resources[record.AuditEntry](ctx, h.Store, p.Scope(), *in)
+	err := httpapi.CheckIDs(map[string]string{"user_id": in.UserID, "api_key_id": in.APIKeyID})
 	if err != nil {
 		return nil, err
 	}
-	list := auditList{Entries: []auditView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		a := e.Value
-		v := auditView{
-			EntryID:   a.ID,
-			At:        events.Time(a.At),
-			Operation: a.Operation,
-			UserID:    a.UserID,
-			APIKeyID:  a.APIKeyID,
-			Subject:   auditSubject{a.Kind, a.Subject},
-			Changed:   append([]string{}, a.Changed...),
-			Decisions: append([]record.AuditDecision{}, a.Decisions...),
-		}
-		if a.DecidedBy != "" {
-			v.DecidedBy = &a.DecidedBy
-		}
-		list.Entries = append(list.Entries, v)
+	list := auditList{Entries: []auditView{}}
+	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, in.page(h, p.Scope()),
+		func(e record.Entity[record.AuditEntry]) (bool, error) {
+			if !in.matches(e.Value) {
+				return false, nil
+			}
+			list.Entries = append(list.Entries, viewAudit(e.Value))
+			return true, nil
+		})
+	return &httpapi.Answer[auditList]{Body: list}, err
+}
+
+func viewAudit(a record.AuditEntry) auditView {
+	v := auditView{
+		EntryID:   a.ID,
+		At:        events.Time(a.At),
+		Operation: a.Operation,
+		UserID:    a.UserID,
+		APIKeyID:  a.APIKeyID,
+		Subject:   auditSubject{a.Kind, a.Subject},
+		Changed:   append([]string{}, a.Changed...),
+		Decisions: append([]record.AuditDecision{}, a.Decisions...),
 	}
-	return &httpapi.Answer[auditList]{Body: list}, nil
+	if a.DecidedBy != "" {
+		v.DecidedBy = &a.DecidedBy
+	}
+	return v
 }

@@ -78,33 +78,46 @@ func viewChat(c lifecycle.Chat) chatView {
 	return v
 }
 
+// ChatQuery is the query of a list of chats.
+type ChatQuery struct {
+	httpapi.Paging
+	UserID  string `query:"user_id" doc:"who began it"`
+	AgentID string `query:"agent_id" doc:"which took part"`
+}
+
+func (q ChatQuery) matches(c lifecycle.Chat) bool {
+	return !c.Deleted && (q.UserID == "" || c.User == q.UserID) &&
+		(q.AgentID == "" || slices.Contains(c.Agents, q.AgentID))
+}
+
 type chatList struct {
 	Chats      []chatView `json:"chats"`
 	NextCursor *string    `json:"next_cursor"`
 }
 
 func (h *handlers) listChats(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
+	ctx context.Context, p tenant.Principal, in *ChatQuery,
 ) (*httpapi.Answer[chatList], error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
+	if err := httpapi.CheckIDs(map[string]string{"user_id": in.UserID, "agent_id": in.AgentID}); err != nil {
 		return nil, err
 	}
-	page, err := h.Store.Chats(ctx, p.Scope(), after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	list := chatList{Chats: []chatView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		seen, may, err := h.Intake.Seen(ctx, p, e.Value)
-		if err != nil {
-			return nil, err
-		}
-		if may && !seen.Deleted {
-			list.Chats = append(list.Chats, viewChat(seen))
-		}
-	}
-	return &httpapi.Answer[chatList]{Body: list}, nil
+	list := chatList{Chats: []chatView{}}
+	var err error
+	list.NextCursor, err = httpapi.Filter(ctx, in.Paging,
+		func(ctx context.Context, after string, limit int) (record.Page[record.ChatEntity], error) {
+			return h.Store.Chats(ctx, p.Scope(), after, limit)
+		},
+		func(e record.ChatEntity) (bool, error) {
+			if !in.matches(e.Value) {
+				return false, nil
+			}
+			seen, may, err := h.Intake.Seen(ctx, p, e.Value)
+			if may && err == nil {
+				list.Chats = append(list.Chats, viewChat(seen))
+			}
+			return may, err
+		})
+	return &httpapi.Answer[chatList]{Body: list}, err
 }
 
 func (h *handlers) findChat(ctx context.Context, p tenant.Principal, id string) (record.ChatEntity, error) {
@@ -119,7 +132,7 @@ func (h *handlers) readChat(ctx context.Context, p tenant.Principal, in *ChatPat
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[chatView]{ETag: httpapi.ETagOf(e.Version()), Body: viewChat(e.Value)}, nil
+	return httpapi.Versioned(e.Version(), viewChat(e.Value)), nil
 }
 
 func (h *handlers) deleteChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*struct{}, error) {
@@ -279,6 +292,17 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 		list.NextCursor = placeInChat(next, "assistant")
 	}
 	return &httpapi.Answer[messageList]{Body: list}, nil
+}
+
+func (h *handlers) listRunMessages(
+	ctx context.Context, p tenant.Principal, in *RunPath,
+) (*httpapi.Answer[messageList], error) {
+	e, err := h.Intake.Run(ctx, p, in.RunID)
+	if err != nil {
+		return nil, err
+	}
+	both, err := h.messagesOf(ctx, e.Value, h.Tenants.Reads(p))
+	return &httpapi.Answer[messageList]{Body: messageList{Messages: both}}, err
 }
 
 // placeInChat is the cursor behind a message, told by its turn and its role.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
@@ -23,89 +21,177 @@ type runList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
+// runFilter says which runs are meant; what is empty matches all.
 type runFilter struct {
-	Status       string
-	AgentID      string
-	ChatID       string
-	UserID       string
-	CreatedAfter time.Time
+	Statuses      []string
+	AgentID       string
+	ChatID        string
+	UserID        string
+	APIKeyID      string
+	CreatedAfter  time.Time
+	CreatedBefore time.Time
 }
 
 func (f runFilter) matches(r record.Run) bool {
-	return (f.Status == "" || string(r.Status) == f.Status) && (f.AgentID == "" || r.Agent == f.AgentID) &&
-		(f.ChatID == "" || r.Chat == f.ChatID) && (f.UserID == "" || r.User == f.UserID) &&
-		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter))
+	created := r.CreatedAt.Truncate(time.Millisecond) // as it is shown
+	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, string(r.Status))) &&
+		(f.AgentID == "" || r.Agent == f.AgentID) && (f.ChatID == "" || r.Chat == f.ChatID) &&
+		(f.UserID == "" || r.User == f.UserID) && (f.APIKeyID == "" || r.APIKey == f.APIKeyID) &&
+		(f.CreatedAfter.IsZero() || created.After(f.CreatedAfter)) &&
+		(f.CreatedBefore.IsZero() || created.Before(f.CreatedBefore))
+}
+
+// waited is how much earlier a run's message may have come than the run was created, which it is when its turn comes.
+const waited = 10 * time.Minute
+
+// RunQuery is the query of a list of runs.
+type RunQuery struct {
+	Status        []string  `query:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
+	AgentID       string    `query:"agent_id"`
+	ChatID        string    `query:"chat_id"`
+	UserID        string    `query:"user_id"`
+	APIKeyID      string    `query:"api_key_id"`
+	CreatedAfter  time.Time `query:"created_after" doc:"a run of a message that was parked for more than ten minutes counts as created when the message came"`
+	CreatedBefore time.Time `query:"created_before"`
+}
+
+func (q RunQuery) filter() runFilter {
+	return runFilter{q.Status, q.AgentID, q.ChatID, q.UserID, q.APIKeyID, q.CreatedAfter, q.CreatedBefore}
+}
+
+// runPage reads a page of a listing of runs, newest first.
+type runPage func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error)
+
+// listing is the shortest listing that has all runs of a filter.
+func (h *handlers) listing(ctx context.Context, p tenant.Principal, f runFilter) (runPage, error) {
+	switch {
+	case f.ChatID != "":
+		chat, err := h.findChat(ctx, p, f.ChatID)
+		if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
+			return nothing, nil
+		}
+		return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
+			return h.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, limit)
+		}, err
+	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, terminal):
+		return h.activePage(p.Scope(), f), nil
+	default:
+		return h.between(p.Scope(), f.CreatedAfter, f.CreatedBefore), nil
+	}
+}
+
+// nothing is the page of a listing that has nothing for the client.
+func nothing(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
+	return page, nil
+}
+
+// between lists an organization's runs within two moments; zero is no bound. The order is that of the messages.
+func (h *handlers) between(scope record.Scope, from, to time.Time) runPage {
+	first, last := "", ""
+	if !to.IsZero() {
+		first = httpapi.PlaceOf(to.Add(time.Millisecond))
+	}
+	if !from.IsZero() {
+		last = httpapi.PlaceOf(from.Add(-waited))
+	}
+	return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
+		if first != "" && (after == "" || after > first) {
+			after = first
+		}
+		page, err := h.Store.RunsOfOrganization(ctx, scope, after, limit)
+		page.EndAt(last)
+		return page, err
+	}
+}
+
+func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
+
+// activePage reads the active runs of an organization, which are few, by the slots that they hold.
+func (h *handlers) activePage(scope record.Scope, f runFilter) runPage {
+	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
+		ids, err := h.activeIDs(ctx, scope.Organization(), f.Statuses)
+		if err != nil {
+			return page, err
+		}
+		slices.Sort(ids)
+		slices.Reverse(ids)
+		ids = slices.DeleteFunc(ids, func(id string) bool { return after != "" && id >= after })
+		if len(ids) > limit {
+			page.Next, ids = ids[limit-1], ids[:limit]
+		}
+		page.Rows, err = h.Store.Runs(ctx, scope, ids...)
+		for _, e := range page.Rows {
+			page.Places = append(page.Places, e.Value.ID())
+		}
+		return page, err
+	}
+}
+
+// activeIDs are the runs that may have one of these active statuses; none: any of them.
+func (h *handlers) activeIDs(ctx context.Context, organization string, statuses []string) (ids []string, err error) {
+	waits := len(statuses) == 0 || slices.Contains(statuses, string(lifecycle.AwaitingInput))
+	if waits {
+		if ids, _, err = h.Store.PausedRuns(ctx, organization); err != nil {
+			return nil, err
+		}
+	}
+	if waits && len(statuses) == 1 {
+		return ids, nil
+	}
+	counted, err := h.Store.CountedRuns(ctx, organization)
+	return append(ids, counted...), err
 }
 
 func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
-	Status       string    `query:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
-	AgentID      string    `query:"agent_id"`
-	ChatID       string    `query:"chat_id"`
-	CreatedAfter time.Time `query:"created_after"`
+	RunQuery
 }) (*httpapi.Answer[runList], error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
+	f := in.filter()
+	if err := httpapi.CheckIDs(map[string]string{"user_id": f.UserID, "api_key_id": f.APIKeyID}); err != nil {
+		return nil, err
+	}
+	page, err := h.listing(ctx, p, f)
 	if err != nil {
 		return nil, err
 	}
-	f := runFilter{Status: in.Status, AgentID: in.AgentID, ChatID: in.ChatID, CreatedAfter: in.CreatedAfter}
 	list, room := runList{Runs: []view.Run{}}, httpapi.Page{}
-	reachable := h.Tenants.Reachable(ctx, p)
-	for looked := 0; looked < httpapi.Scanned; {
-		rows, err := h.Store.RunsOfOrganization(ctx, p.Scope(), after, in.Limit)
-		if err != nil {
-			return nil, err
+	seen := h.seer(ctx, p)
+	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, page, func(e record.RunEntity) (bool, error) {
+		if !f.matches(e.Value) {
+			return false, nil
 		}
-		looked += in.Limit
-		for _, e := range rows.Rows {
-			before := after
-			after = e.Value.ID()
-			if !f.matches(e.Value) {
-				continue
-			}
-			may, err := reachable(e.Value.Agent)
-			if err != nil {
-				return nil, err
-			}
-			if !may {
-				continue
-			}
-			live, err := h.Store.LiveRun(ctx, p.Scope(), after)
-			if problem.Is(err, "not_found") {
-				continue // its chat is being removed
-			}
-			if err != nil {
-				return nil, err
-			}
-			v, err := h.shown(ctx, p, live)
-			if err != nil {
-				return nil, err
-			}
-			if !room.Takes(v) {
-				list.NextCursor = httpapi.EncodeCursor(before)
-				return &httpapi.Answer[runList]{Body: list}, nil
-			}
-			if list.Runs = append(list.Runs, v); len(list.Runs) == in.Limit {
-				list.NextCursor = h.moreRuns(ctx, p.Scope(), after)
-				return &httpapi.Answer[runList]{Body: list}, nil
-			}
+		v, may, err := seen(e.Value)
+		if err != nil || !may {
+			return false, err
 		}
-		if rows.Next == "" {
-			return &httpapi.Answer[runList]{Body: list}, nil
+		if !room.Takes(v) {
+			return false, httpapi.ErrFull
 		}
-		after = rows.Next
-	}
-	list.NextCursor = httpapi.EncodeCursor(after)
-	return &httpapi.Answer[runList]{Body: list}, nil
+		list.Runs = append(list.Runs, v)
+		return true, nil
+	})
+	return &httpapi.Answer[runList]{Body: list}, err
 }
 
-// moreRuns is a cursor if anything follows, so that a last page says that it is the last.
-func (h *handlers) moreRuns(ctx context.Context, scope record.Scope, after string) *string {
-	page, err := h.Store.RunsOfOrganization(ctx, scope, after, 1)
-	if err == nil && len(page.Rows) == 0 && page.Next == "" {
-		return nil
+// seer shows a run of a listing as it is now; may is false for one that is not for the principal, or is being removed.
+func (h *handlers) seer(
+	ctx context.Context, p tenant.Principal,
+) func(record.Run) (v view.Run, may bool, err error) {
+	reachable := h.Tenants.Reachable(ctx, p)
+	return func(r record.Run) (v view.Run, may bool, err error) {
+		if may, err = reachable(r.Agent); err != nil || !may {
+			return v, false, err
+		}
+		live, err := h.Store.LiveRun(ctx, p.Scope(), r.ID())
+		if problem.Is(err, "not_found") {
+			return v, false, nil // its chat is being removed
+		}
+		if err != nil {
+			return v, false, err
+		}
+		v, err = h.shown(ctx, p, live)
+		return v, true, err
 	}
-	return httpapi.EncodeCursor(after)
 }
 
 type cancelledList struct {
@@ -132,13 +218,14 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 		AgentID: in.Body.Filter.AgentID,
 		ChatID:  in.Body.Filter.ChatID,
 		UserID:  in.Body.Filter.UserID,
-		Status:  in.Body.Filter.Status,
 	}
-	runs, err := h.activeRuns(ctx, p)
+	if in.Body.Filter.Status != "" {
+		f.Statuses = []string{in.Body.Filter.Status}
+	}
+	runs, err := h.activeRuns(ctx, p, f)
 	if err != nil {
 		return nil, err
 	}
-	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
 	if len(runs) != in.Body.ConfirmCount {
 		return nil, problem.New(problem.Conflict, "count_mismatch",
 			"%d runs match, and confirm_count says %d; nothing was done", len(runs), in.Body.ConfirmCount).
@@ -184,9 +271,10 @@ func checkFilter(body []byte) error {
 	return nil
 }
 
-// activeRuns reads the heads of the organisation's active runs, as far as the principal may have to do with them.
-func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal) ([]record.RunEntity, error) {
-	ids, err := h.Store.ActiveRuns(ctx, p.Scope().Organization())
+// activeRuns reads the heads of the organization's active runs that match, as far as the principal may have to do with
+// them.
+func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal, f runFilter) ([]record.RunEntity, error) {
+	ids, err := h.activeIDs(ctx, p.Scope().Organization(), f.Statuses)
 	if err != nil {
 		return nil, err
 	}
@@ -194,68 +282,7 @@ func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal) ([]record
 	if err != nil {
 		return nil, err
 	}
-	return h.Intake.RunsFor(
-		ctx, p, slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !e.Value.Status.Active() }),
-	)
-}
-
-type inboxRow struct {
-	events.Interrupt
-	RunID     string `json:"run_id"`
-	ChatID    string `json:"chat_id"`
-	AgentID   string `json:"agent_id"`
-	ExpiresAt string `json:"expires_at"`
-}
-
-type inbox struct {
-	Interrupts []inboxRow `json:"interrupts"`
-	NextCursor *string    `json:"next_cursor"`
-}
-
-func (h *handlers) listInterrupts(ctx context.Context, p tenant.Principal, in *struct {
-	httpapi.Paging
-	Status  string `query:"status" enum:"pending" default:"pending"`
-	AgentID string `query:"agent_id"`
-	ChatID  string `query:"chat_id"`
-}) (*httpapi.Answer[inbox], error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := h.activeRuns(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	f := runFilter{AgentID: in.AgentID, ChatID: in.ChatID, Status: string(lifecycle.AwaitingInput)}
-	var rows []inboxRow
-	for _, e := range runs {
-		if !f.matches(e.Value) {
-			continue
-		}
-		list, err := h.Store.Interrupts(ctx, e.Value.ID(), e.Value.Pause)
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range record.Public(list) {
-			rows = append(rows, inboxRow{
-				Interrupt: i,
-				RunID:     e.Value.ID(),
-				ChatID:    e.Value.Chat,
-				AgentID:   e.Value.Agent,
-				ExpiresAt: events.Time(e.Value.ExpiresAt),
-			})
-		}
-	}
-	place := func(r inboxRow) string { return r.CreatedAt + " " + r.ID }
-	slices.SortFunc(rows, func(a, b inboxRow) int { return strings.Compare(place(a), place(b)) })
-	rows = slices.DeleteFunc(rows, func(r inboxRow) bool { return after != "" && place(r) <= after })
-	out, room := inbox{Interrupts: []inboxRow{}}, httpapi.Page{}
-	for n, r := range rows {
-		if n == in.Limit || !room.Takes(r) {
-			out.NextCursor = httpapi.EncodeCursor(place(rows[n-1]))
-			break
-		}
-		out.Interrupts = append(out.Interrupts, r)
-	}
-	return &httpapi.Answer[inbox]{Body: out}, nil
+	return h.Intake.RunsFor(ctx, p, slices.DeleteFunc(runs, func(e record.RunEntity) bool {
+		return !e.Value.Status.Active() || !f.matches(e.Value)
+	}))
 }

@@ -2,11 +2,8 @@ package runs
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"agentplatform/events"
@@ -67,6 +64,14 @@ func (h *handlers) runRoutes() {
 		ID: "list-steps", Tag: "runs", Summary: "The run's journal",
 	}, h.listSteps)
 	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/runs/{run_id}/interrupts", Level: tenant.LevelRead, OfRun: true,
+		ID: "list-run-interrupts", Tag: "runs", Summary: "All that the run has waited for, and how that was decided",
+	}, h.listRunInterrupts)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/runs/{run_id}/messages", Level: tenant.LevelRead, OfRun: true,
+		ID: "list-run-messages", Tag: "runs", Summary: "The message that the run answers, and its answer",
+	}, h.listRunMessages)
+	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/runs/{run_id}/token", Level: tenant.LevelRun, Status: http.StatusCreated,
 		ID: "run-token", Tag: "runs", Summary: "Make a token for this run alone",
 	}, h.runToken)
@@ -76,17 +81,10 @@ func (h *handlers) runRoutes() {
 	}, h.listInterrupts)
 }
 
-type notModified struct {
-	Status int
-	ETag   string `header:"ETag"`
-	Body   *view.Run
-}
-
 func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
-	WaitMS      int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status"`
-	IfNoneMatch string `header:"If-None-Match"`
-}) (*notModified, error) {
+	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status"`
+}) (*httpapi.Answer[view.Run], error) {
 	e, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
@@ -104,17 +102,7 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 			return nil, err
 		}
 	}
-	seen, err := h.viewed(ctx, p, e)
-	if err != nil {
-		return nil, err
-	}
-	out := &notModified{Status: http.StatusOK, ETag: seen.ETag, Body: &seen.Body}
-	for tag := range strings.SplitSeq(in.IfNoneMatch, ",") {
-		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == out.ETag {
-			out.Status, out.Body = http.StatusNotModified, nil
-		}
-	}
-	return out, nil
+	return h.viewed(ctx, p, e)
 }
 
 // shown is a run as a principal may see it.
@@ -126,8 +114,7 @@ func (h *handlers) shown(ctx context.Context, p tenant.Principal, e record.RunEn
 	return v.For(ctx, h.Tenants.Reads(p))
 }
 
-// viewed is a run as clients see it. Its tag is one of all that is shown: some of that is told by other runs, so that
-// it may change while this one's version stays.
+// viewed is a run as clients see it.
 func (h *handlers) viewed(
 	ctx context.Context, p tenant.Principal, e record.RunEntity,
 ) (*httpapi.Answer[view.Run], error) {
@@ -135,12 +122,7 @@ func (h *handlers) viewed(
 	if err != nil {
 		return nil, err
 	}
-	shown, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(shown)
-	return &httpapi.Answer[view.Run]{ETag: fmt.Sprintf(`"%x"`, sum[:12]), Body: v}, nil
+	return &httpapi.Answer[view.Run]{Body: v}, nil
 }
 
 type decisionBody struct {

@@ -6,7 +6,6 @@ package webhooks
 
 import (
 	"context"
-	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/egress"
@@ -42,6 +41,10 @@ func Routes(s *httpapi.Server, c Config) {
 		Method: "GET", Path: "/webhooks/deliveries", Level: tenant.LevelRead,
 		ID: "list-deliveries", Tag: "webhooks", Summary: "List webhook deliveries, newest first",
 	}, h.listDeliveries)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/webhooks/deliveries/{id}", Level: tenant.LevelRead,
+		ID: "read-delivery", Tag: "webhooks", Summary: "Read a webhook delivery with all its tries",
+	}, h.readDelivery)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/webhooks/deliveries/{id}/redeliver", Level: tenant.LevelRun,
 		ID: "redeliver", Tag: "webhooks", Summary: "Try a delivery again",
@@ -109,10 +112,6 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 	RunID string `query:"run_id"`
 	State string `query:"state" enum:"pending,delivered,failed"`
 }) (*httpapi.Answer[deliveryList], error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
 	list := deliveryList{Deliveries: []deliveryView{}}
 	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
 	if in.RunID != "" {
@@ -130,32 +129,48 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 		}
 		return &httpapi.Answer[deliveryList]{Body: list}, nil
 	}
-	for looked := 0; looked < httpapi.Scanned && len(list.Deliveries) < in.Limit; looked += in.Limit {
-		page, err := h.Store.Deliveries(ctx, p.Scope(), after, in.Limit-len(list.Deliveries))
-		if err != nil {
-			return nil, err
-		}
-		seen, err := h.deliveriesFor(ctx, p, page.Rows)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range seen {
-			if keep(e.Value) {
-				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
+	var hidden map[string]bool
+	var err error
+	list.NextCursor, err = httpapi.Filter(ctx, in.Paging,
+		func(ctx context.Context, after string, limit int) (page record.Page[record.DeliveryEntity], err error) {
+			if page, err = h.Store.Deliveries(ctx, p.Scope(), after, limit); err == nil {
+				hidden, err = h.hiddenRuns(ctx, p, page.Rows)
 			}
-		}
-		list.NextCursor, after = httpapi.EncodeCursor(page.Next), page.Next
-		if after == "" {
-			break
-		}
-	}
-	return &httpapi.Answer[deliveryList]{Body: list}, nil
+			return page, err
+		},
+		func(e record.DeliveryEntity) (bool, error) {
+			if !keep(e.Value) || hidden[e.Value.RunID] {
+				return false, nil
+			}
+			list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
+			return true, nil
+		})
+	return &httpapi.Answer[deliveryList]{Body: list}, err
 }
 
-// deliveriesFor leaves out the deliveries of runs that the principal may have nothing to do with.
-func (h *handlers) deliveriesFor(
+func (h *handlers) readDelivery(
+	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
+) (*httpapi.Answer[deliveryView], error) {
+	d, err := h.delivery(ctx, p, in.ID)
+	return &httpapi.Answer[deliveryView]{Body: viewDelivery(d)}, err
+}
+
+// delivery reads a delivery of a run that the principal may reach.
+func (h *handlers) delivery(ctx context.Context, p tenant.Principal, id string) (record.Delivery, error) {
+	if !host.ValidID(id) {
+		return record.Delivery{}, problem.Missing("delivery " + id)
+	}
+	e, err := h.Store.Delivery(ctx, p.Scope(), id)
+	if err == nil {
+		_, err = h.Intake.Run(ctx, p, e.Value.RunID)
+	}
+	return e.Value, err
+}
+
+// hiddenRuns are those runs of some deliveries that the principal may have nothing to do with.
+func (h *handlers) hiddenRuns(
 	ctx context.Context, p tenant.Principal, rows []record.DeliveryEntity,
-) ([]record.DeliveryEntity, error) {
+) (map[string]bool, error) {
 	ids := make([]string, 0, len(rows))
 	for _, e := range rows {
 		ids = append(ids, e.Value.RunID)
@@ -174,7 +189,7 @@ func (h *handlers) deliveriesFor(
 	for _, e := range runs {
 		delete(hidden, e.Value.ID())
 	}
-	return slices.DeleteFunc(rows, func(e record.DeliveryEntity) bool { return hidden[e.Value.RunID] }), nil
+	return hidden, nil
 }
 
 func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct {
@@ -183,14 +198,7 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 		Force bool `json:"force,omitempty" doc:"also for deliveries that have not failed"`
 	}
 }) (*httpapi.Answer[deliveryView], error) {
-	if !host.ValidID(in.ID) {
-		return nil, problem.Missing("delivery " + in.ID)
-	}
-	e, err := h.Store.Delivery(ctx, p.Scope(), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := h.Intake.Run(ctx, p, e.Value.RunID); err != nil {
+	if _, err := h.delivery(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
 	d, err := h.Sender.Redeliver(ctx, p.Scope(), in.ID, in.Body != nil && in.Body.Force)

@@ -1,0 +1,90 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) activityRoutes() {
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/organization/activity", Level: tenant.LevelAdmin,
+		ID: "read-activity", Tag: "organizations", Summary: "How many runs are active now, and whose",
+	}, h.readActivity)
+}
+
+type activityOfUser struct {
+	UserID string `json:"user_id"`
+	Active int    `json:"active" doc:"queued or running: those that the cap counts"`
+	Limit  int    `json:"limit"`
+}
+
+type activity struct {
+	Queued        int              `json:"queued"`
+	Running       int              `json:"running"`
+	AwaitingInput int              `json:"awaiting_input"`
+	Active        int              `json:"active" doc:"those that the cap counts"`
+	Limit         int              `json:"limit" doc:"0: no limit"`
+	Users         []activityOfUser `json:"users" doc:"those with runs that count, most first"`
+}
+
+// readActivity counts by the slots that runs hold, so that it costs what is active now, whatever there was.
+func (h *handlers) readActivity(
+	ctx context.Context, p tenant.Principal, _ *struct{},
+) (*httpapi.Answer[activity], error) {
+	now := activity{Users: []activityOfUser{}}
+	paused, _, err := h.Store.PausedRuns(ctx, p.Organization.ID)
+	if err != nil {
+		return nil, err
+	}
+	counted, err := h.Store.CountedRuns(ctx, p.Organization.ID)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := h.Store.Runs(ctx, p.Scope(), counted...)
+	if err != nil {
+		return nil, err
+	}
+	now.AwaitingInput = len(paused)
+	of := map[string]int{}
+	for _, e := range runs {
+		switch e.Value.Status {
+		case lifecycle.Queued:
+			now.Queued++
+		case lifecycle.Running:
+			now.Running++
+		default:
+			continue // it has ended, or paused, since
+		}
+		of[e.Value.User]++
+	}
+	now.Active = now.Queued + now.Running
+	_, now.Limit, err = h.Tenants.Caps(ctx, p.Organization.ID, p.User.ID)
+	if err == nil {
+		now.Users, err = h.activityOf(ctx, p, of)
+	}
+	return &httpapi.Answer[activity]{Body: now}, err
+}
+
+func (h *handlers) activityOf(ctx context.Context, p tenant.Principal, of map[string]int) ([]activityOfUser, error) {
+	users, err := record.Several[catalog.User](ctx, h.Store, p.Scope(), slices.Sorted(maps.Keys(of)))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]activityOfUser, 0, len(of))
+	for id, n := range of {
+		limit, _ := h.Tenants.CapsOf(p.Organization, users[id].Value) // an operator who acts here has the usual one
+		list = append(list, activityOfUser{id, n, limit})
+	}
+	slices.SortFunc(list, func(a, b activityOfUser) int {
+		return cmp.Or(b.Active-a.Active, cmp.Compare(a.UserID, b.UserID))
+	})
+	return list, nil
+}

@@ -1,0 +1,196 @@
+package accounts
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentplatform/events"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) budgetRoutes() {
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/budgets", Level: tenant.LevelAdmin,
+		ID: "list-budgets", Tag: "organizations", Summary: "List the organization's budgets with what is used of them",
+	}, h.listBudgets)
+}
+
+type budgetView struct {
+	Kind string `json:"kind" enum:"organization,group,user,api_key,agent"`
+	ID   string `json:"id"`
+	record.Budget
+	Runs   int64   `json:"runs" doc:"accepted in the period"`
+	Tokens int64   `json:"tokens" doc:"used by runs that have ended and, of organizations and users, by embeddings"`
+	Used   float64 `json:"used" doc:"the larger share of what may be used: 1 is all"`
+	EndsAt string  `json:"ends_at"`
+}
+
+// viewBudget is a budget with what is used of it.
+func (h *handlers) viewBudget(ctx context.Context, l record.Limit) (budgetView, error) {
+	now := h.Host.Now()
+	spent, err := h.Store.Spent(ctx, l.Name(now))
+	return budgetView{
+		Kind: l.Kind, ID: l.ID, Budget: l.Budget, Runs: spent.Runs, Tokens: spent.Tokens, Used: l.Used(spent),
+		EndsAt: events.Time(l.Ends(now)),
+	}, err
+}
+
+type namedBudgetView struct {
+	budgetView
+	Name string `json:"name" doc:"of what has the budget"`
+}
+
+type budgetList struct {
+	Budgets    []namedBudgetView `json:"budgets"`
+	NextCursor *string           `json:"next_cursor"`
+}
+
+// BudgetQuery is the query of a list of budgets.
+type BudgetQuery struct {
+	httpapi.Paging
+	Kind    string  `query:"kind" enum:"organization,group,user,api_key,agent"`
+	ID      string  `query:"id" doc:"with kind: the budget of this one"`
+	MinUsed float64 `query:"min_used" minimum:"0" maximum:"1000000" doc:"of which at least this share is used: 0.8 are those near their end"`
+}
+
+// holder is what may have a budget.
+type holder struct {
+	kind, id, name string
+	budget         *record.Budget
+}
+
+// budgetKinds are the kinds of what may have a budget, in the order in which budgets are listed.
+var budgetKinds = []string{"organization", "group", "user", "api_key", "agent"}
+
+func (h *handlers) listBudgets(
+	ctx context.Context, p tenant.Principal, in *BudgetQuery,
+) (*httpapi.Answer[budgetList], error) {
+	kinds := budgetKinds
+	switch {
+	case in.Kind != "":
+		kinds = []string{in.Kind}
+	case in.ID != "":
+		return nil, problem.InvalidField("query.id", "goes with kind")
+	}
+	if err := httpapi.CheckIDs(map[string]string{"id": in.ID}); err != nil {
+		return nil, err
+	}
+	list := budgetList{Budgets: []namedBudgetView{}}
+	next, err := httpapi.Filter(ctx, in.Paging, h.holders(p, kinds, in.ID), func(of holder) (bool, error) {
+		if of.budget == nil {
+			return false, nil
+		}
+		v, err := h.viewBudget(ctx, record.Limit{Kind: of.kind, ID: of.id, Budget: *of.budget})
+		if err != nil || v.Used < in.MinUsed {
+			return false, err
+		}
+		list.Budgets = append(list.Budgets, namedBudgetView{v, of.name})
+		return true, nil
+	})
+	list.NextCursor = next
+	return &httpapi.Answer[budgetList]{Body: list}, err
+}
+
+// holders reads pages of what may have a budget, one kind after the other. A place is a kind with a place in its
+// listing.
+func (h *handlers) holders(
+	p tenant.Principal, kinds []string, id string,
+) func(context.Context, string, int) (record.Page[holder], error) {
+	return func(ctx context.Context, after string, limit int) (record.Page[holder], error) {
+		kind, place, _ := strings.Cut(after, "/")
+		n := slices.Index(kinds, kind)
+		if n < 0 {
+			n, place = 0, ""
+		}
+		page, err := h.holdersOf(ctx, p, kinds[n], id, place, limit)
+		for i, at := range page.Places {
+			page.Places[i] = kinds[n] + "/" + at
+		}
+		switch {
+		case page.Next != "":
+			page.Next = kinds[n] + "/" + page.Next
+		case n+1 < len(kinds):
+			page.Next = kinds[n+1] + "/"
+		}
+		return page, err
+	}
+}
+
+// holdersOf is a page of one kind, or the one with an id, behind which there is nothing.
+func (h *handlers) holdersOf(
+	ctx context.Context, p tenant.Principal, kind, id, after string, limit int,
+) (page record.Page[holder], err error) {
+	if after != "" && (id != "" || kind == "organization") {
+		return page, nil
+	}
+	switch kind {
+	case "group":
+		return holdersIn(ctx, h.Store, p.Scope(), id, after, limit, func(g catalog.Group) holder {
+			return holder{kind, g.ID, g.Name, g.Budget}
+		})
+	case "user":
+		return holdersIn(ctx, h.Store, p.Scope(), id, after, limit, func(u catalog.User) holder {
+			if u.Name == "" {
+				u.Name = u.Email
+			}
+			return holder{kind, u.ID, u.Name, u.Budget}
+		})
+	case "api_key":
+		return holdersIn(ctx, h.Store, p.Scope(), id, after, limit, func(k catalog.APIKey) holder {
+			return holder{kind, k.ID, k.Name, k.Budget}
+		})
+	case "agent":
+		return holdersIn(ctx, h.Store, p.Scope(), id, after, limit, func(a catalog.Agent) holder {
+			return holder{kind, a.ID, a.Spec.Name, a.Spec.Budget}
+		})
+	}
+	own := p.Organization.ID
+	if own == record.NoOrganization {
+		return page, nil
+	}
+	if id != "" && id != own {
+		return page, problem.Outside("organization " + id)
+	}
+	e, err := h.Tenants.ReadOrganization(ctx, own)
+	page.Rows, page.Places = []holder{{kind, own, e.Value.Name, e.Value.Budget}}, []string{own}
+	return page, err
+}
+
+// holdersIn are the resources of a type as what may have a budget.
+func holdersIn[T record.Resourceful](
+	ctx context.Context, store *record.Store, scope record.Scope, id, after string, limit int, of func(T) holder,
+) (page record.Page[holder], err error) {
+	if id != "" {
+		e, err := record.Resource[T](ctx, store, scope, id)
+		page.Rows, page.Places = []holder{of(e.Value)}, []string{id}
+		return page, err
+	}
+	rows, err := record.Resources[T](ctx, store, scope, after, limit)
+	for _, e := range rows.Rows {
+		page.Rows = append(page.Rows, of(e.Value))
+	}
+	page.Places, page.Next = rows.Places, rows.Next
+	return page, err
+}
+
+// budgets are those that hold for what a principal sends, besides those of agents.
+func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]budgetView, error) {
+	limits, err := h.Tenants.Limits(ctx, p, catalog.Agent{})
+	if err != nil {
+		return nil, err
+	}
+	list := []budgetView{}
+	for _, l := range limits {
+		v, err := h.viewBudget(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}

@@ -1,0 +1,119 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/record"
+)
+
+// numbers is a listing of the numbers below n, newest first; asked says how many rows it was asked for.
+func numbers(n int, asked *int) func(context.Context, string, int) (record.Page[int], error) {
+	return func(_ context.Context, after string, limit int) (page record.Page[int], err error) {
+		*asked += limit
+		from := n
+		if after != "" {
+			from, err = strconv.Atoi(after)
+		}
+		for i := from - 1; i >= 0 && len(page.Rows) < limit; i-- {
+			page.Rows, page.Places = append(page.Rows, i), append(page.Places, fmt.Sprintf("%04d", i))
+		}
+		if last := from - limit; last > 0 {
+			page.Next = fmt.Sprintf("%04d", last)
+		}
+		return page, err
+	}
+}
+
+// Whatever a filter leaves, its pages together have all of it once and in order, at a bounded cost each.
+func TestPagesOfAFilterHaveEachRowOnce(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 99, 100, 101, 700, 1300} {
+		for _, every := range []int{1, 2, 7, 650, 5000} {
+			for _, limit := range []int{1, 3, 100} {
+				var got, want []int
+				for i := n - 1; i >= 0; i-- {
+					if i%every == 0 {
+						want = append(want, i)
+					}
+				}
+				cursor := ""
+				for pages := 0; ; pages++ {
+					require.Less(t, pages, n+2)
+					asked, taken := 0, 0
+					in := httpapi.Paging{Limit: limit, Cursor: cursor}
+					next, err := httpapi.Filter(t.Context(), in, numbers(n, &asked),
+						func(i int) (bool, error) {
+							if i%every != 0 {
+								return false, nil
+							}
+							got = append(got, i)
+							taken++
+							return true, nil
+						})
+					require.NoError(t, err)
+					assert.LessOrEqual(t, taken, limit)
+					assert.Less(t, asked, httpapi.Scanned+100)
+					if next == nil {
+						break
+					}
+					cursor = *next
+				}
+				assert.Equal(t, want, got, "%d rows, every %d, %d a page", n, every, limit)
+			}
+		}
+	}
+}
+
+// A row for which a page has no room begins the next one.
+func TestAFullPageGoesOnWithItsLastRow(t *testing.T) {
+	asked, room := 0, 2
+	var got []int
+	take := func(i int) (bool, error) {
+		if room == 0 {
+			return false, httpapi.ErrFull
+		}
+		room--
+		got = append(got, i)
+		return true, nil
+	}
+	next, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 10}, numbers(5, &asked), take)
+	require.NoError(t, err)
+	require.NotNil(t, next)
+	room = 9
+	next, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 10, Cursor: *next}, numbers(5, &asked), take)
+	require.NoError(t, err)
+	assert.Nil(t, next)
+	assert.Equal(t, []int{4, 3, 2, 1, 0}, got)
+}
+
+func TestAFiltersErrorsAreThoseOfItsParts(t *testing.T) {
+	asked, broken := 0, errors.New("broken")
+	_, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1, Cursor: "x"}, numbers(1, &asked), nil)
+	assert.ErrorContains(t, err, "cursor")
+	_, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1}, numbers(1, &asked),
+		func(int) (bool, error) { return false, broken })
+	assert.ErrorIs(t, err, broken)
+	_, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1},
+		func(context.Context, string, int) (record.Page[int], error) { return record.Page[int]{}, broken }, nil)
+	assert.ErrorIs(t, err, broken)
+}
+
+// A moment has its place between the identifiers that were made before it and those that were made later.
+func TestPlacesOfMomentsAreOrdered(t *testing.T) {
+	places := []string{}
+	for _, at := range []time.Time{
+		{}, time.Unix(1, 0), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2026, 1, 1, 0, 0, 0, int(time.Millisecond), time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		places = append(places, httpapi.PlaceOf(at))
+	}
+	assert.IsIncreasing(t, places)
+}

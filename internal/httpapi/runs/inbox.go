@@ -1,0 +1,218 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+type inboxRow struct {
+	events.Interrupt
+	RunID     string `json:"run_id"`
+	ChatID    string `json:"chat_id"`
+	AgentID   string `json:"agent_id"`
+	UserID    string `json:"user_id" doc:"whose run it is"`
+	ExpiresAt string `json:"expires_at"`
+	Decidable bool   `json:"decidable" doc:"whether this key may decide it"`
+}
+
+type inbox struct {
+	Interrupts []inboxRow `json:"interrupts"`
+	Total      int        `json:"total" doc:"of all pages"`
+	Waiting    int        `json:"waiting" doc:"those of all pages that this key may decide"`
+	NextCursor *string    `json:"next_cursor"`
+}
+
+// InboxQuery is the query of what waits for a human.
+type InboxQuery struct {
+	httpapi.Paging
+	Status  string `query:"status" enum:"pending" default:"pending"`
+	AgentID string `query:"agent_id"`
+	ChatID  string `query:"chat_id"`
+	WaitMS  int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for an answer that differs from the one of If-None-Match, or, without that, from the present one"`
+}
+
+func (h *handlers) listInterrupts(
+	ctx context.Context, p tenant.Principal, in *InboxQuery,
+) (*httpapi.Answer[inbox], error) {
+	after, err := httpapi.DecodeCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	list, mark, err := h.inbox(ctx, p, in, after)
+	if err != nil {
+		return nil, err
+	}
+	known, err := httpapi.Known(ctx, list)
+	if err == nil && in.WaitMS > 0 && known {
+		list, err = h.nextInbox(ctx, p, in, after, list, mark)
+	}
+	return &httpapi.Answer[inbox]{Body: list}, err
+}
+
+// nextInbox waits for an inbox that differs from one that was read with a mark.
+func (h *handlers) nextInbox(
+	ctx context.Context, p tenant.Principal, in *InboxQuery, after string, before inbox, mark string,
+) (list inbox, err error) {
+	old, err := httpapi.TagOf(0, before)
+	if err != nil {
+		return before, err
+	}
+	list = before
+	began, wait := h.Host.Elapsed(), time.Duration(in.WaitMS)*time.Millisecond
+	err = h.WhileAllowed(ctx, p, func(ctx context.Context) error {
+		for {
+			left := wait - (h.Host.Elapsed() - began)
+			if err := h.Hub.UntilInbox(ctx, h.Store, p.Organization.ID, mark, left); err != nil {
+				return err
+			}
+			if list, mark, err = h.inbox(ctx, p, in, after); err != nil || h.Host.Elapsed()-began >= wait {
+				return err
+			}
+			if now, err := httpapi.TagOf(0, list); err != nil || now != old {
+				return err
+			}
+		}
+	})
+	return list, err
+}
+
+// inbox is a page of what waits, and the mark of the runs that do.
+func (h *handlers) inbox(
+	ctx context.Context, p tenant.Principal, in *InboxQuery, after string,
+) (list inbox, mark string, err error) {
+	list.Interrupts = []inboxRow{}
+	ids, mark, err := h.Store.PausedRuns(ctx, p.Organization.ID)
+	if err != nil {
+		return list, mark, err
+	}
+	runs, err := h.Store.Runs(ctx, p.Scope(), ids...)
+	if err != nil {
+		return list, mark, err
+	}
+	f := runFilter{AgentID: in.AgentID, ChatID: in.ChatID, Statuses: []string{string(lifecycle.AwaitingInput)}}
+	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
+	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
+		return list, mark, err
+	}
+	slices.SortFunc(runs, func(a, b record.RunEntity) int {
+		return cmp.Or(a.Value.PausedAt.Compare(b.Value.PausedAt), strings.Compare(a.Value.ID(), b.Value.ID()))
+	})
+	may := map[string]bool{}
+	decides := h.Intake.Decides(ctx, p)
+	for _, e := range runs {
+		if may[e.Value.ID()], err = decides(e.Value); err != nil {
+			return list, mark, err
+		}
+		list.Total += len(e.Value.Interrupts)
+		if may[e.Value.ID()] {
+			list.Waiting += len(e.Value.Interrupts)
+		}
+	}
+	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, runs, may, after, in.Limit)
+	return list, mark, err
+}
+
+// inboxPage is the page behind a place of the interrupts of runs that are in order.
+func (h *handlers) inboxPage(
+	ctx context.Context, runs []record.RunEntity, may map[string]bool, after string, limit int,
+) (page []inboxRow, next *string, err error) {
+	page, last, room := []inboxRow{}, "", httpapi.Page{}
+	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return inboxPlace(e.Value, maxInterrupts) <= after })
+	for some := range slices.Chunk(runs, limit) {
+		lists, err := h.Store.InterruptsOf(ctx, some)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, e := range some {
+			for n, interrupt := range record.Public(lists[i]) {
+				place := inboxPlace(e.Value, n)
+				if place <= after {
+					continue
+				}
+				row := inboxRow{
+					Interrupt: interrupt, RunID: e.Value.ID(), ChatID: e.Value.Chat, AgentID: e.Value.Agent,
+					UserID: e.Value.User, ExpiresAt: events.Time(e.Value.ExpiresAt), Decidable: may[e.Value.ID()],
+				}
+				if len(page) == limit || !room.Takes(row) {
+					return page, httpapi.EncodeCursor(last), nil
+				}
+				page, last = append(page, row), place
+			}
+		}
+	}
+	return page, nil, nil
+}
+
+// maxInterrupts is more than a pause has.
+const maxInterrupts = 999_999
+
+// inboxPlace is the place of a run's nth interrupt.
+func inboxPlace(r record.Run, n int) string {
+	return fmt.Sprintf("%s %s %06d", events.Time(r.PausedAt), r.ID(), n)
+}
+
+type verdict struct {
+	Decision  string          `json:"decision" enum:"approve,reject,edit,answer"`
+	Arguments json.RawMessage `json:"arguments,omitempty" doc:"that the call was made with instead"`
+	Message   string          `json:"message,omitempty"`
+	DecidedBy string          `json:"decided_by"`
+	At        string          `json:"at"`
+}
+
+type pastInterrupt struct {
+	events.Interrupt
+	Pause    int                       `json:"pause" doc:"which pause of the run it belongs to, from 1"`
+	Decision httpapi.Nullable[verdict] `json:"decision" doc:"null: it has not been decided"`
+}
+
+type pastInterrupts struct {
+	Interrupts []pastInterrupt `json:"interrupts"`
+	NextCursor *string         `json:"next_cursor"`
+}
+
+// listRunInterrupts reads everything that a run has waited for.
+func (h *handlers) listRunInterrupts(
+	ctx context.Context, p tenant.Principal, in *RunPath,
+) (*httpapi.Answer[pastInterrupts], error) {
+	run, err := h.Intake.Run(ctx, p, in.RunID)
+	if err != nil {
+		return nil, err
+	}
+	pauses, err := h.Store.PausesOf(ctx, run.Value.ID())
+	if err != nil {
+		return nil, err
+	}
+	list := pastInterrupts{Interrupts: []pastInterrupt{}}
+	for _, pause := range pauses {
+		for _, i := range pause.Interrupts {
+			v := pastInterrupt{Interrupt: i.Interrupt, Pause: pause.Number}
+			v.Decision.Value = verdictOn(i, pause.Decided)
+			list.Interrupts = append(list.Interrupts, v)
+		}
+	}
+	return &httpapi.Answer[pastInterrupts]{Body: list}, nil
+}
+
+// verdictOn is what was decided about an interrupt; nil for nothing.
+func verdictOn(i record.Interrupt, d *record.Decisions) *verdict {
+	if d == nil {
+		return nil
+	}
+	for _, one := range d.List {
+		if one.InterruptID == i.ID {
+			return &verdict{one.Decision, one.Arguments, one.Message, d.By, events.Time(d.At)}
+		}
+	}
+	return nil
+}
