@@ -23,8 +23,12 @@ func documented(publicURL string) huma.Config {
 	config.FieldsOptionalByDefault = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key"},
+		"organization": {
+			Type: "apiKey", In: "header", Name: organizationHeader,
+			Description: "With a key of level operator: the id of the organization in which it acts as an admin",
+		},
 	}
-	config.Security = []map[string][]string{{"key": {}}}
+	config.Security = []map[string][]string{{"key": {}}, {"key": {}, "organization": {}}}
 	config.Servers = []*huma.Server{{URL: publicURL}}
 	return config
 }

@@ -96,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		r = r.WithContext(record.By(r.Context(), record.Author{
 			Organization: c.Principal.Organization.ID, UserID: c.Principal.User.ID, APIKeyID: c.Principal.Key.ID,
-			Operation: cmp.Or(s.names[pattern], pattern),
+			Operation: cmp.Or(s.names[pattern], pattern), AsOperator: c.Principal.Acting,
 		}))
 	}
 	if pattern == "" {
@@ -159,7 +159,8 @@ func (s *Server) isOpen(r *http.Request) bool {
 	return !ofTheAPI(r) || s.open[r.URL.Path] // outside of the API are documents and metrics; those guard themselves
 }
 
-// admit finds who sends the request and counts it against that key, or against the address when there is none.
+// admit finds who sends the request and counts it against that key, or against the address when there is none. From
+// here on an operator that names an organization is an admin of that one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.Tenants.Authenticate(r.Context(), bearer(r))
 	if err != nil {
@@ -170,8 +171,15 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	c.Principal = p
 	s.strangers.known(r.Context())
 	perMinute, burst := s.Tenants.Rate(p.Organization)
-	return s.limit(w, "key "+p.Key.ID, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
+	err = s.limit(w, "key "+p.Key.ID, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
+	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
+		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
+	}
+	return err
 }
+
+// organizationHeader names the organization that an operator acts in.
+const organizationHeader = "X-Organization"
 
 func bearer(r *http.Request) string {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")

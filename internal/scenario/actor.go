@@ -107,7 +107,7 @@ func Stories() []Story {
 		tenantScenarios(), webhookScenarios(),
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
-		mcpScenarios(), a2aScenarios(), powerScenarios(), listScenarios(),
+		mcpScenarios(), a2aScenarios(), powerScenarios(), actingScenarios(), listScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(),
 	} {
 		all = append(all, part...)
@@ -122,6 +122,8 @@ type Actor struct {
 	receiver *receiver
 
 	Organization, User, Agent, Key string
+
+	in string // the organization that each request names; empty: none
 }
 
 func newActor(t *testing.T, w World, r *receiver) *Actor {
@@ -146,7 +148,14 @@ func (x *Actor) inside(organization any) *Actor {
 // with is the same client with another key.
 func (x *Actor) with(key string) *Actor {
 	y := *x
-	y.Key = key
+	y.Key, y.in = key, ""
+	return &y
+}
+
+// acting is the same client, naming an organization in each request.
+func (x *Actor) acting(organization string) *Actor {
+	y := *x
+	y.in = organization
 	return &y
 }
 
@@ -180,6 +189,9 @@ func (x *Actor) request(method, path string, body io.Reader, header ...string) *
 	require.NoError(x, err)
 	if x.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+x.Key)
+	}
+	if x.in != "" {
+		r.Header.Set("X-Organization", x.in)
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

@@ -332,6 +332,7 @@ type cell struct {
 	o      thing
 	status int
 	code   string
+	in     string // the organization that it names
 }
 
 // Matrix checks every endpoint of a world's OpenAPI document against its row.
@@ -403,6 +404,7 @@ func (m *matrix) people() {
 		return 'a'
 	}, good[20:21]) + good[21:]
 	m.keys["of a colleague"] = x.colleague("admin", "admin").Key
+	m.keys["of a visitor"] = m.other.operator().Key
 	m.keys["of another organization"] = m.other.Key
 	m.keys["of nobody"] = m.nobody.Key
 }
@@ -488,7 +490,7 @@ func (m *matrix) refused(t *testing.T) {
 		}
 		for _, c := range m.cells(route, r, token) {
 			asked++
-			a := m.home.with(c.key).ask(route, r, c.o)
+			a := m.home.with(c.key).acting(c.in).ask(route, r, c.o)
 			assert.Equal(t, c.status, a.status, "%s %s: %s", route, c.what, a.raw)
 			assert.Equal(t, c.code, a.body["code"], "%s %s: %s", route, c.what, a.raw)
 			assert.NotContains(t, a.raw, secretWord, "%s %s", route, c.what)
@@ -505,7 +507,10 @@ func (m *matrix) refused(t *testing.T) {
 func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	own := m.made["own "+r.object]
 	add := func(what, key string, o thing, status int, code string) {
-		list = append(list, cell{what, key, o, status, code})
+		list = append(list, cell{what, key, o, status, code, ""})
+	}
+	named := func(what, key, in string, o thing, status int, code string) {
+		list = append(list, cell{what + ", which names an organization", key, o, status, code, in})
 	}
 	add("without a key", "", own, 401, "missing_api_key")
 	for _, bad := range []string{"revoked", "rotated out", "expired", "malformed", "changed by a letter"} {
@@ -522,6 +527,19 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 			add("at level "+level+", of another's", m.keys[level], m.made["other "+r.object], 403,
 				"insufficient_permission")
 		}
+	}
+	for _, level := range []string{r.level, "admin"} { // whoever is no operator names none, not even its own
+		if level != "operator" {
+			named("at level "+level, m.keys[level], m.home.Organization, own, 403, "insufficient_permission")
+		}
+	}
+	named("with a run's token", token, m.home.Organization, own, 403, "insufficient_permission")
+	operator := m.keys["of a visitor"]
+	named("an operator", operator, "nonsense", own, 400, "invalid_request")
+	named("an operator", operator, "0123456789abcdef01234567", own, 404, "not_found")
+	named("an operator", operator, m.made["deleted organization"]["id"], own, 404, "not_found")
+	if r.level == "operator" { // who acts in an organization is an admin there
+		named("an operator", operator, m.home.Organization, own, 403, "insufficient_permission")
 	}
 	if !r.token {
 		add("with a run's token", token, own, 403, "insufficient_permission")
@@ -553,9 +571,13 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 		add("of an operator's", good, m.made["operator's "+r.object], 403, "insufficient_permission")
 		add("of an operator's, by a colleague", m.keys["of a colleague"], m.made["operator's "+r.object], 403,
 			"insufficient_permission")
+		named("of an operator's, by an operator", operator, m.home.Organization, m.made["operator's "+r.object], 403,
+			"insufficient_permission")
 	}
 	for _, whose := range []string{"other ", "nobody's "} {
 		add("of "+whose+"organization", good, m.made[whose+r.object], 403, "outside_organization")
+		named("of "+whose+"organization, an operator", operator, m.home.Organization, m.made[whose+r.object], 403,
+			"outside_organization")
 	}
 	for _, who := range []string{"of another organization", "of nobody"} {
 		add("with a key "+who, m.keys[who], own, 403, "outside_organization")
@@ -588,6 +610,12 @@ func (m *matrix) allowed(t *testing.T) {
 			}
 			a := m.home.with(key).ask(route, r, m.home.make(r.object))
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as %s: %s", route, name, a.raw)
+		}
+		if r.level != "" && r.level != "operator" {
+			asked++
+			visitor := m.home.with(m.keys["of a visitor"]).acting(m.home.Organization)
+			a := visitor.ask(route, r, m.home.make(r.object))
+			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as a visitor: %s", route, a.raw)
 		}
 		if r.token {
 			run := m.home.make("run")

@@ -82,7 +82,7 @@ type newKeyView struct {
 func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct {
 	Body struct {
 		Name           string                          `json:"name" required:"true" minLength:"1" maxLength:"200"`
-		UserID         string                          `json:"user_id,omitempty" doc:"whose key; the caller's own by default"`
+		UserID         string                          `json:"user_id,omitempty" doc:"whose key; the caller's own by default, except with X-Organization"`
 		Level          string                          `json:"level,omitempty" enum:"read,run,manage,admin,operator" default:"run"`
 		ExpiresAt      *time.Time                      `json:"expires_at,omitempty" nullable:"true"`
 		Budget         httpapi.Nullable[record.Budget] `json:"budget,omitzero"`
@@ -99,6 +99,9 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		UserID: in.Body.UserID,
 		Level:  tenant.Level(in.Body.Level),
 		Budget: budgetIn(in.RawBody),
+	}
+	if k.UserID == "" && p.Acting {
+		return nil, problem.InvalidField("body.user_id", "is required: an operator has no user in this organization")
 	}
 	if k.UserID == "" {
 		k.UserID = p.User.ID

@@ -23,6 +23,7 @@ type auditView struct {
 	Operation string                 `json:"operation" doc:"its operationId in this document"`
 	UserID    string                 `json:"user_id"`
 	APIKeyID  string                 `json:"api_key_id"`
+	Operator  bool                   `json:"as_operator" doc:"by an operator who acted as an admin of the organization; user and key are not the organization's"`
 	Subject   auditSubject           `json:"subject"`
 	Changed   []string               `json:"changed" doc:"the members that an edit changed"`
 	DecidedBy *string                `json:"decided_by" doc:"as the client said"`
@@ -111,6 +112,7 @@ func viewAudit(a record.AuditEntry) auditView {
 		Operation: a.Operation,
 		UserID:    a.UserID,
 		APIKeyID:  a.APIKeyID,
+		Operator:  a.AsOperator,
 		Subject:   auditSubject{a.Kind, a.Subject},
 		Changed:   append([]string{}, a.Changed...),
 		Decisions: append([]record.AuditDecision{}, a.Decisions...),
