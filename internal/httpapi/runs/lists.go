@@ -46,7 +46,7 @@ const waited = 10 * time.Minute
 
 // RunQuery is the query of a list of runs.
 type RunQuery struct {
-	Status        []string  `query:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
+	Status        []string  `query:"status" nullable:"false" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
 	AgentID       string    `query:"agent_id"`
 	ChatID        string    `query:"chat_id"`
 	UserID        string    `query:"user_id"`
