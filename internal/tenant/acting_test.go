@@ -26,6 +26,7 @@ func TestOperatorsAloneActInOtherOrganizations(t *testing.T) {
 			[]any{there.Level, there.Acting, there.User.ID, there.Key.ID})
 		assert.Empty(t, there.User.GroupIDs)
 		assert.True(t, forbidden(there.May(tenant.LevelOperator)))
+		assert.ErrorContains(t, there.May(tenant.LevelOperator), "in the organization that the request names")
 		assert.True(t, forbidden(there.MayManage("the key", tenant.LevelOperator)))
 		_, err = w.ActIn(t.Context(), there, at.name)
 		assert.True(t, forbidden(err), "who acts is an admin, and names no further one")

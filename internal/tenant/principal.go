@@ -94,12 +94,15 @@ func (p Principal) May(needed Level) error {
 	if p.Run != "" {
 		return problem.New(problem.Forbidden, "insufficient_permission", "this token is good for its own run alone")
 	}
-	if !p.Level.Covers(needed) {
-		return problem.New(problem.Forbidden, "insufficient_permission",
-			"this needs an API key of level %s; this one has %s", needed, p.Level).
-			With("level_needed", needed)
+	if p.Level.Covers(needed) {
+		return nil
 	}
-	return nil
+	says := "this needs an API key of level %s; this one has %s"
+	if p.Acting {
+		says = "this needs level %s; in the organization that the request names the key has %s"
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", says, needed, p.Level).
+		With("level_needed", needed)
 }
 
 // MayTouch is May for what is done to one run, which its run token may do as well. The error is a problem of kind
