@@ -96,6 +96,9 @@ type EmbeddingModel struct {
 	Dimensions int    `json:"dimensions"`
 }
 
+// FullName is how the model is named in the ledger and in prices.
+func (m EmbeddingModel) FullName() string { return m.Provider + "/" + m.Name }
+
 // Chunking says how documents are cut: words of text.
 type Chunking struct {
 	Size    int `json:"size"`

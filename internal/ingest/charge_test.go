@@ -44,6 +44,7 @@ func TestIngestionIsCharged(t *testing.T) {
 			assert.Equal(t, record.Entry{
 				ID: e.ID, Kind: record.OfIngestion, UserID: w.admin.User.ID, DocumentID: id, KnowledgeBaseID: b.ID,
 				Status: "completed", Billed: true, InputTokens: want, FinishedAt: e.FinishedAt,
+				Model: "paid/m", Place: e.Place,
 			}, e)
 		}
 		_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)

@@ -222,7 +222,7 @@ func (w *work) charged(ctx context.Context, tokens int64) func(d *catalog.Docume
 	return func(d *catalog.Document, tx *record.Tx) error {
 		return w.Charge(ctx, tx, d.Organization, record.Entry{
 			Kind: record.OfIngestion, UserID: d.UserID, DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase,
-			InputTokens: tokens,
+			Model: w.base.Embedding.FullName(), InputTokens: tokens,
 		})
 	}
 }

@@ -295,7 +295,7 @@ func (r *request) spec(chat lifecycle.Chat) lifecycle.RunSpec {
 		RunID: r.runID, Organization: r.who.Organization.ID, User: r.who.User.ID, APIKey: r.who.Key.ID,
 		Agent: r.agent.ID, AgentVersion: r.agent.Version, Chat: chat.ID, OwnChatID: chat.OwnID,
 		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.callback() != "",
-		Watched: r.message.Watched, Budgets: r.budgets,
+		Watched: r.message.Watched, Budgets: r.budgets, Model: r.agent.Spec.Model.FullName(),
 	}
 }
 

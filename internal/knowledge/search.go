@@ -68,6 +68,7 @@ type Found struct {
 	// Tokens is what embedding models used, also those that did not answer, and also beside an error. The caller
 	// charges them: to the asker ([Knowledge.ChargeSearch]) or to a run.
 	Tokens int64
+	Paid   []string // the models that used them, provider/name
 }
 
 // Outcome is how a search ended, for those who count.
@@ -135,12 +136,13 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 	if err := q.check(); err != nil {
 		return Found{Hits: []Hit{}, Mode: q.Mode}, err
 	}
-	tokens := int64(0)
+	var before Found
 	for range maxLooks {
 		var moved bool
 		found, moved, err = k.search(ctx, p, q)
-		found.Tokens += tokens
-		if tokens = found.Tokens; err != nil || !moved {
+		found.Tokens += before.Tokens
+		found.Paid = append(before.Paid, found.Paid...)
+		if before = found; err != nil || !moved {
 			break
 		}
 	}
@@ -261,7 +263,9 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	}
 	s.vectors(ctx)
 	for _, a := range s.asks {
-		found.Tokens += a.tokens
+		if found.Tokens += a.tokens; a.tokens > 0 {
+			found.Paid = append(found.Paid, a.model.FullName())
+		}
 		if a.vector == nil {
 			found.Degraded = append(found.Degraded, a.model)
 		}

@@ -20,12 +20,16 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 	reported := func(r *Run) {
 		r.ActiveMS, r.Usage, r.Steps, r.Lease.Until = 2000, work.Usage, 3, work.Until
 	}
+	waited := now.Sub(t0).Milliseconds()
 	ended := func(s Status) func(*Run) {
 		return func(r *Run) {
 			r.Status, r.Lease, r.FinishedAt = s, Lease{}, now
 			r.Due, r.Slots, r.Crashes = time.Time{}, Slots{}, 0
 			r.Interrupts, r.ExpiresAt = nil, time.Time{}
 			r.Transition++
+			if r.Attempt == 0 { // it was never begun
+				r.QueueMS = waited
+			}
 		}
 	}
 	startBy, free := now.Add(time.Hour), Slots{"3", "4"}
@@ -47,7 +51,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		"the first claim": {Queued, nothing, Claim{Holder: "w2", ProcessID: "b", Until: startBy},
 			[]change{func(r *Run) {
 				r.Status, r.Transition, r.Attempt, r.StartedAt, r.StartBy = Running, 2, 1, now, time.Time{}
-				r.Lease = Lease{Holder: "w2", ProcessID: "b", Until: startBy}
+				r.Lease, r.QueueMS = Lease{Holder: "w2", ProcessID: "b", Until: startBy}, waited
 			}}},
 		"the claim of a lost worker's run": {Running, lapsed, Claim{Holder: "w2", Until: startBy},
 			[]change{func(r *Run) {
@@ -245,4 +249,28 @@ func TestChatRecordsItsTurnLastRunAndParticipants(t *testing.T) {
 
 	old := Chat{Turn: 1}.Begin(Accept(RunSpec{Agent: "b"}, ChatPosition{Turn: 2}, now, now), now)
 	assert.Empty(t, old.Agents, "who took part earlier was not noted, so a part of them is not either")
+}
+
+// The time in the queue adds up over the pauses of a run, and clocks that were set back take nothing away.
+func TestTheTimeInTheQueueAddsUp(t *testing.T) {
+	r := sample(Queued)
+	then := func(e Event, at time.Time) {
+		o, err := Apply(r, e, at)
+		require.NoError(t, err, e.Transition())
+		r = o.After
+	}
+	at := r.QueuedAt.Add(3 * time.Second)
+	then(Claim{Holder: "w", Until: at.Add(time.Hour)}, at)
+	assert.Equal(t, int64(3000), r.QueueMS)
+	then(Pause{Work{Attempt: r.Attempt}, []Pending{{"i", Approval}}, at.Add(time.Hour), 1}, at)
+	at = at.Add(10 * time.Second)
+	then(Resume{Decisions: []Decision{{"i", Approve}}, StartBy: at.Add(time.Hour)}, at)
+	assert.Equal(t, int64(3000), r.QueueMS, "a pause is no queue")
+	at = at.Add(2 * time.Second)
+	then(Claim{Holder: "w", Until: at.Add(time.Hour)}, at)
+	assert.Equal(t, int64(5000), r.QueueMS)
+
+	r = sample(Queued)
+	then(Cancel{}, r.QueuedAt.Add(-time.Minute))
+	assert.Zero(t, r.QueueMS)
 }

@@ -63,6 +63,7 @@ type RunSpec struct {
 	// it was a parked message; its sender may have been deleted since
 	Waited  bool     `json:"waited,omitzero"`
 	Budgets []Budget `json:"budgets,omitzero"`
+	Model   string   `json:"model,omitzero"` // of the agent's version, for the ledger; earlier versions did not set it
 }
 
 // Budget is a token budget that the run counts against.
@@ -102,7 +103,8 @@ type Run struct {
 
 	Usage    Usage `json:"usage,omitzero"`
 	ActiveMS int64 `json:"active_ms,omitzero"`
-	Steps    int   `json:"steps,omitzero"` // number of journalled steps
+	QueueMS  int64 `json:"queue_ms,omitzero"` // how long it was queued, until it was last not
+	Steps    int   `json:"steps,omitzero"`    // number of journalled steps
 
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	QueuedAt  time.Time `json:"queued_at,omitzero"`

@@ -177,6 +177,9 @@ func Apply(r Run, e Event, now time.Time) (Outcome, error) {
 // enter puts the run into a status and sets the consequences of that.
 func (o *Outcome) enter(s Status, now time.Time) {
 	r := &o.After
+	if r.Status == Queued {
+		r.QueueMS += max(0, now.Sub(r.QueuedAt).Milliseconds()) // by clocks that may be set back
+	}
 	r.Status = s
 	r.Transition++
 	if s != Running {

@@ -253,8 +253,10 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 		id := host.FormatID(today.AddDate(0, 0, -ago).Add(time.Duration(20-n)*time.Second), uint64(n))
 		want = append(want, id)
 		run := lifecycle.Run{
-			RunSpec:    lifecycle.RunSpec{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c"},
-			FinishedAt: today,
+			RunSpec: lifecycle.RunSpec{RunID: id, Organization: organization, User: "u", Agent: "a", Chat: "c",
+				APIKey: "k", Model: "p/m"},
+			Attempt: 2, QueueMS: 7,
+			FinishedAt: host.TimeOf(id).Add(time.Duration(n) * time.Millisecond),
 		}
 		for try := range 2 {
 			op, err := opOf(s, fmt.Sprint("move", try), func(tx *record.Tx) {
@@ -281,7 +283,8 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 				assert.Equal(t, record.Entry{
 					ID: e.Value.RunID, Kind: record.OfRun, RunID: e.Value.RunID, ChatID: "c", AgentID: "a", UserID: "u",
 					Status: "completed", Billed: true, InputTokens: 1, OutputTokens: 2, ActiveMS: 5, ModelCalls: 3,
-					ToolCalls: 4, FinishedAt: today,
+					ToolCalls: 4, FinishedAt: e.Value.At(), APIKeyID: "k", Model: "p/m", Attempts: 2, QueueMS: 7,
+					Place: e.Value.Place,
 				}, e.Value)
 			}
 			if after = page.Next; after == "" {

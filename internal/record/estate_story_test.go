@@ -118,6 +118,14 @@ func estateOperations() map[string]estateOperation {
 				return err
 			}
 		}},
+		"the ledger from its beginning": {ready: func(e *estate) do {
+			e.charge(e.organization, e.now)
+			return func(ctx context.Context) (err error) {
+				for _, err = range e.Through(ctx, e.scope(), e.now, e.now.Add(time.Hour)) {
+				}
+				return err
+			}
+		}},
 		"a look at what is spent": {ready: func(e *estate) do {
 			e.must("seed", func(tx *record.Tx) { tx.CountRun("o", "user/u/day", record.Spent{}) })
 			return func(ctx context.Context) error {
@@ -144,7 +152,7 @@ func estateOperations() map[string]estateOperation {
 				tx.PutEmbedded(e.organization, record.Entry{Kind: record.OfSearch, InputTokens: 1})
 				tx.SpendEmbedded(ctx, e.organization, []record.Limit{limit}, 1)
 			})
-		}).writing("+ledger/ORGANIZATION/2026-05-10/1 *", "+spent/user/u/2026-05 tokens/1"),
+		}).writing("+ledger/ORGANIZATION/2026-05-05/1 *00000000000a", "+spent/user/u/2026-05 tokens/1"),
 		"a look at a file": reads(func(ctx context.Context, e *estate) error {
 			return estateErr(e.File(ctx, e.scope(), e.plain))
 		}),
@@ -277,7 +285,7 @@ func (e *estate) oldSecret() {
 func (e *estate) charge(organization string, at time.Time) string {
 	e.n++
 	id := e.ids.Next(at, e.n)
-	run := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: id, Organization: organization}}
+	run := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: id, Organization: organization}, FinishedAt: at}
 	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run, lifecycle.Charge{}) })
 	return id
 }

@@ -2,7 +2,10 @@ package record
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +42,19 @@ type Entry struct {
 	FinishedAt      time.Time `json:"finished_at"`
 	DocumentID      string    `json:"document_id,omitzero"`
 	KnowledgeBaseID string    `json:"knowledge_base_id,omitzero"`
+
+	// Entries of earlier versions do not have these.
+	APIKeyID string `json:"api_key_id,omitzero"`
+	Model    string `json:"model,omitzero"` // provider/name; empty where several were asked, too
+	Attempts int64  `json:"attempts,omitzero"`
+	QueueMS  int64  `json:"queue_ms,omitzero"` // how long the run was queued, in all
+
+	Place string `json:"-"` // in the ledger: its sort key
 }
+
+// At is when the entry stands in the ledger: when it was finished. Earlier versions ordered entries by their ids, so
+// theirs is when the run was accepted.
+func (e Entry) At() time.Time { return timeOfLedger(e.Place) }
 
 // The ledger of an organization's day has several partitions, so that none takes all writes.
 const ledgerShards = 4
@@ -48,10 +63,34 @@ func ledgerPart(organization, day string, shard int) string {
 	return fmt.Sprintf("ledger/%s/%s/%d", organization, day, shard)
 }
 
-func ledgerKey(organization, id string) table.Key {
+// The sort key of an entry begins with its time, so that those of a span of time are a range; the id follows. What
+// protects a run from a second entry is its head, which is in the same commit on condition of its version.
+func ledgerKey(organization string, at time.Time, id string) table.Key {
 	shard := int(id[len(id)-1]) % ledgerShards
-	// The day of the id, so that the entry has one key whatever day a repeated settlement falls on.
-	return table.Key{Part: ledgerPart(organization, host.TimeOf(id).Format(time.DateOnly), shard), Sort: id}
+	return table.Key{Part: ledgerPart(organization, at.UTC().Format(time.DateOnly), shard), Sort: ledgerTime(at) + id}
+}
+
+// ledgerTime is a time as ids have it, too: seconds and their fraction, in [ledgerDigits] digits. So the keys of
+// earlier versions, which were ids, stand in the same order.
+func ledgerTime(at time.Time) string { return host.FormatID(at, 0)[:ledgerDigits] }
+
+const ledgerDigits = 12
+
+// timeOfLedger is the time of a sort key, to the millisecond; zero where it is none.
+func timeOfLedger(sort string) time.Time {
+	if len(sort) < ledgerDigits {
+		return time.Time{}
+	}
+	raw, err := hex.DecodeString(sort[:ledgerDigits])
+	if err != nil {
+		return time.Time{}
+	}
+	seconds, fraction := binary.BigEndian.Uint32(raw), int64(binary.BigEndian.Uint16(raw[4:]))
+	at := time.Unix(int64(seconds), fraction*1e9>>16).UTC()
+	if !host.ValidID(sort) {
+		at = at.Add(16 * time.Microsecond) // the digits are rounded down from a whole millisecond, by less than that
+	}
+	return at.Truncate(time.Millisecond)
 }
 
 // PutCharge writes a run's ledger entry, which must not exist: a run is billed exactly once.
@@ -60,51 +99,74 @@ func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
 		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,
 		InputTokens: c.Usage.InputTokens, OutputTokens: c.Usage.OutputTokens, ActiveMS: c.ActiveMS,
 		ModelCalls: c.Usage.ModelCalls, ToolCalls: c.Usage.ToolCalls, FinishedAt: r.FinishedAt,
+		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS,
 	}
-	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r.Organization, r.ID()), Owner: r.Organization})
+	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r.Organization, r.FinishedAt, r.ID()), Owner: r.Organization})
 }
 
 // PutEmbedded writes the ledger entry of what an embedding model used outside of runs. The entry says its kind, user,
-// input tokens, and the document if there is one. A unit of work has at most one, whose id is the write id: so what is
-// recorded once is charged once.
+// input tokens, model, and the API key and the document if there are any. A unit of work has at most one, whose id is
+// the write id.
 func (tx *Tx) PutEmbedded(organization string, e Entry) {
 	e.ID, e.Status, e.Billed, e.FinishedAt = tx.writeID, string(lifecycle.Completed), true, tx.store.host.Now()
-	put(tx, Fresh(e), table.Item{Key: ledgerKey(organization, e.ID), Owner: organization})
+	put(tx, Fresh(e), table.Item{Key: ledgerKey(organization, e.FinishedAt, e.ID), Owner: organization})
 }
 
 // ledgerDays is how many days a page of the ledger covers at most; so a page may be short and have a next one.
 const ledgerDays = 31
 
-// Ledger lists an organization's entries, newest id first, day by day: an index would cost each run a write. A page
+// Ledger lists an organization's entries, the newest first, day by day: an index would cost each run a write. A page
 // may be short, or even empty, and have a next one.
 func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int) (Page[Entity[Entry]], error) {
+	return s.LedgerBetween(ctx, scope, time.Time{}, time.Time{}, after, limit)
+}
+
+// LedgerBetween is Ledger for the entries of [from, to); a zero time is no bound.
+func (s *Store) LedgerBetween(
+	ctx context.Context, scope Scope, from, to time.Time, after string, limit int,
+) (Page[Entity[Entry]], error) {
 	var page Page[Entity[Entry]]
 	first, err := s.firstDay(ctx, scope)
 	if err != nil {
 		return page, err
 	}
-	day := s.host.Now().Add(time.Hour) // other clocks may be ahead
-	if after != "" {
-		day = host.TimeOf(after).Add(-time.Nanosecond)
-	}
-	day = day.UTC().Truncate(24 * time.Hour)
-	for range ledgerDays {
-		if day.Before(first) {
+	newest := s.host.Now().Add(time.Hour) // other clocks may be ahead
+	if !to.IsZero() && to.Before(newest) {
+		if newest = to; to.Before(first) {
 			return page, nil
 		}
-		entries, err := s.ledgerDay(ctx, scope, day, after, limit+1-len(page.Rows))
+		if place := ledgerTime(to); after == "" || after > place {
+			after = place
+		}
+	}
+	if after != "" {
+		if newest = timeOfLedger(after); len(after) == ledgerDigits { // a bound, which no entry has
+			newest = newest.Add(-time.Nanosecond)
+		}
+	}
+	day := newest.UTC().Truncate(24 * time.Hour)
+	for range ledgerDays {
+		if day.Before(first) || !day.Add(24*time.Hour).After(from) {
+			return page, nil
+		}
+		items, err := s.ledgerDay(ctx, scope, day, after, limit+1-len(page.Rows))
 		if err != nil {
 			return page, err
 		}
-		page.Rows = append(page.Rows, entries...)
-		if len(page.Rows) > limit {
-			page.Rows = page.Rows[:limit]
-			page.Next = page.Rows[limit-1].Value.ID
-			return page, nil
+		for _, item := range items {
+			e, err := decodeEntry(item)
+			if err != nil || e.Value.At().Before(from) {
+				return page, err
+			}
+			if len(page.Rows) == limit {
+				page.Next = page.Rows[limit-1].Value.Place
+				return page, nil
+			}
+			page.Rows = append(page.Rows, e)
 		}
 		day = day.AddDate(0, 0, -1)
 	}
-	page.Next = host.FormatID(day.AddDate(0, 0, 1), 0)
+	page.Next = ledgerTime(day.AddDate(0, 0, 1))
 	return page, nil
 }
 
@@ -128,30 +190,108 @@ func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	return began.AddDate(0, 0, -1).UTC().Truncate(24 * time.Hour), nil
 }
 
-// ledgerDay reads the newest entries of a day, from before the id after.
+// ledgerDay reads the newest items of a day, from before the sort key after.
 func (s *Store) ledgerDay(
 	ctx context.Context, scope Scope, day time.Time, after string, limit int,
-) ([]Entity[Entry], error) {
-	var entries []Entity[Entry]
+) ([]*table.Item, error) {
+	var items []*table.Item
 	for shard := range ledgerShards {
-		items, err := s.query(ctx, table.Range{
+		some, err := s.query(ctx, table.Range{
 			Part: ledgerPart(scope.organization, day.Format(time.DateOnly), shard), After: after, Reverse: true,
 			Limit: limit,
 		})
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range items {
-			e, err := decode[Entry](item)
-			if err != nil {
-				return nil, err
+		items = append(items, some...)
+	}
+	slices.SortFunc(items, func(a, b *table.Item) int { return strings.Compare(b.Sort, a.Sort) })
+	return items[:min(limit, len(items))], nil
+}
+
+// decodeEntry decodes an entry, and gives it the members that are not stored.
+func decodeEntry(item *table.Item) (Entity[Entry], error) {
+	e, err := decode[Entry](item)
+	e.Value.Place = item.Sort
+	if e.Value.ID == "" {
+		e.Value.ID, e.Value.Kind = e.Value.RunID, OfRun
+	}
+	return e, err
+}
+
+// ledgerPage is how many items of a shard are held at once while the ledger is read through.
+const ledgerPage = 1000
+
+// Through goes through the entries of [from, to), the oldest first. The error is that of a read; it is the last.
+func (s *Store) Through(ctx context.Context, scope Scope, from, to time.Time) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for day := from.UTC().Truncate(24 * time.Hour); day.Before(to); day = day.Add(24 * time.Hour) {
+			after := ""
+			if day.Before(from) {
+				after = ledgerTime(from)
 			}
-			if e.Value.ID == "" {
-				e.Value.ID, e.Value.Kind = e.Value.RunID, OfRun
+			for item, err := range s.throughDay(ctx, scope, day, after) {
+				var e Entity[Entry]
+				if err == nil {
+					e, err = decodeEntry(item)
+				}
+				if err == nil && !e.Value.At().Before(to) {
+					return
+				}
+				if !yield(e.Value, err) || err != nil {
+					return
+				}
 			}
-			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entity[Entry]) int { return strings.Compare(b.Value.ID, a.Value.ID) })
-	return entries[:min(limit, len(entries))], nil
+}
+
+// throughDay goes through the items of a day from behind a sort key, in the order of their sort keys.
+func (s *Store) throughDay(ctx context.Context, scope Scope, day time.Time, after string) iter.Seq2[*table.Item, error] {
+	return func(yield func(*table.Item, error) bool) {
+		shards := make([]*ledgerShard, 0, ledgerShards)
+		for n := range ledgerShards {
+			shards = append(shards, &ledgerShard{Range: table.Range{
+				Part:  ledgerPart(scope.organization, day.Format(time.DateOnly), n),
+				After: after, Limit: ledgerPage,
+			}})
+		}
+		for {
+			var first *ledgerShard
+			for _, one := range shards {
+				if err := one.fill(ctx, s); err != nil {
+					yield(nil, err)
+					return
+				}
+				if len(one.items) > 0 && (first == nil || one.items[0].Sort < first.items[0].Sort) {
+					first = one
+				}
+			}
+			if first == nil || !yield(first.items[0], nil) {
+				return
+			}
+			first.items = first.items[1:]
+		}
+	}
+}
+
+// ledgerShard is a part of a day that is being read, a page at a time.
+type ledgerShard struct {
+	table.Range
+
+	items []*table.Item
+	ended bool
+}
+
+func (l *ledgerShard) fill(ctx context.Context, s *Store) (err error) {
+	if len(l.items) > 0 || l.ended {
+		return nil
+	}
+	if l.items, err = s.query(ctx, l.Range); err != nil {
+		return err
+	}
+	if l.ended = len(l.items) < l.Limit; len(l.items) > 0 {
+		l.After = l.items[len(l.items)-1].Sort
+	}
+	return nil
 }

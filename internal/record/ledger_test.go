@@ -41,7 +41,7 @@ func TestLedgerQueriesEachDayOnce(t *testing.T) {
 		for ago := range days + 2 {
 			id := host.FormatID(e.now.AddDate(0, 0, -ago).Truncate(24*time.Hour), 1)
 			run := e.runOf(id)
-			run.Organization = organization
+			run.Organization, run.FinishedAt = organization, host.TimeOf(id)
 			e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
 			want = append(want, id)
 		}

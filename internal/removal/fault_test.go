@@ -152,11 +152,12 @@ func (e *estate) job(id string) record.Job {
 	return j.Value
 }
 
-// places returns the keys of all stored items. The numbers of slots are random, so slots are counted.
+// places returns the keys of all stored items. The numbers of slots are random, so slots are counted; so are entries of
+// the ledger, whose keys say when.
 func (e *estate) places() map[string]int {
 	places := map[string]int{}
 	e.items.All(func(i *table.Item) {
-		if strings.HasPrefix(i.Part, "active/") {
+		if strings.HasPrefix(i.Part, "active/") || strings.HasPrefix(i.Part, "ledger/") {
 			places[i.Part]++
 		} else {
 			places[i.String()]++

@@ -29,8 +29,10 @@ type checker struct {
 	runs   map[string]record.Run
 	slots  map[table.Key]string
 	ledger map[string]record.Entry
-	hooks  map[table.Key]record.Delivery
-	due    map[table.Key]time.Time
+	// entries are the keys of the ledger: a settlement that was refused had another time, and so another key.
+	entries map[table.Key]bool
+	hooks   map[table.Key]record.Delivery
+	due     map[table.Key]time.Time
 
 	runningMS map[string]int64     // time observed as running
 	since     map[string]time.Time // when it was last observed while running
@@ -64,8 +66,8 @@ type checker struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		world: w, runs: map[string]record.Run{}, slots: map[table.Key]string{}, ledger: map[string]record.Entry{},
-		hooks: map[table.Key]record.Delivery{},
-		due:   map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{},
+		entries: map[table.Key]bool{}, hooks: map[table.Key]record.Delivery{},
+		due: map[table.Key]time.Time{}, runningMS: map[string]int64{}, since: map[string]time.Time{},
 		entered:  map[string]int{},
 		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, going: map[string]bool{},
 		removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
@@ -287,9 +289,10 @@ func (c *checker) item(key table.Key, item *table.Item) {
 			}
 			c.ledger[run] = entries[0]
 		}
-		if _, there := c.ledger[key.Sort]; there && item == nil {
+		if c.entries[key] && item == nil {
 			c.violated(3, "a ledger entry vanished: %s", key)
 		}
+		c.entries[key] = item != nil
 	case kind == "hook" && item == nil:
 		delete(c.hooks, key)
 	case kind == "hook":

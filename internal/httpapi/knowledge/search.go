@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/ranking"
@@ -114,7 +113,7 @@ func (h *handlers) search(
 	}
 	q.OwnBudgets = true
 	found, err := h.Knowledge.Search(ctx, p, q)
-	h.charge(ctx, p, found.Tokens)
+	h.charge(ctx, p, found)
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +126,10 @@ func (h *handlers) search(
 }
 
 // charge charges a search's tokens to the one who asked. What was found is answered even when that cannot be stored.
-func (h *handlers) charge(ctx context.Context, p tenant.Principal, tokens int64) {
-	if err := h.Knowledge.ChargeSearch(ctx, p, tokens); err != nil {
+func (h *handlers) charge(ctx context.Context, p tenant.Principal, f knowledge.Found) {
+	if err := h.Knowledge.ChargeSearch(ctx, p, f.Tokens, f.Paid...); err != nil {
 		h.Log.Error("the tokens of a search could not be charged", "organization_id", p.Organization.ID, "user_id",
-			p.User.ID, "tokens", tokens, "error", err)
+			p.User.ID, "tokens", f.Tokens, "error", err)
 	}
 }
 
@@ -144,9 +143,7 @@ func degraded(f knowledge.Found) any {
 	}
 	names := []string{}
 	for _, m := range f.Degraded {
-		names = append(names, nameOf(m))
+		names = append(names, m.FullName())
 	}
 	return names
 }
-
-func nameOf(m catalog.EmbeddingModel) string { return m.Provider + "/" + m.Name }
