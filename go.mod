@@ -3,6 +3,7 @@ module agentplatform
 go 1.26.0
 
 require (
+	github.com/DataDog/sketches-go v1.4.8
 	github.com/a2aproject/a2a-go v0.3.3
 	github.com/abadojack/whatlanggo v1.0.1
 	github.com/anishathalye/porcupine v1.3.1

@@ -1,0 +1,100 @@
+package rollup
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/DataDog/sketches-go/ddsketch"
+	"github.com/DataDog/sketches-go/ddsketch/mapping"
+	"github.com/DataDog/sketches-go/ddsketch/store"
+)
+
+// Bins are a distribution of times in milliseconds: how many fell into each bin, by index. The bins are those of
+// DDSketch, wide enough that a percentile is within [Accuracy] of a time that was there, and merge by addition.
+//
+// They are kept here and not as a sketch of the library, since most rows have one or two, and since their bytes must be
+// the same whenever the same entries are rolled up.
+type Bins []Bin
+
+// Bin is how many times fell into a bin.
+type Bin struct {
+	Index int32
+	Count int64
+}
+
+// Accuracy is the relative error of percentiles; whole milliseconds are rounded besides.
+const Accuracy = 0.01
+
+// none is the index of the bin for times of nothing.
+const none = math.MinInt32
+
+var binning = sync.OnceValue(func() *mapping.LogarithmicMapping {
+	m, err := mapping.NewLogarithmicMapping(Accuracy)
+	if err != nil {
+		panic(err) // the accuracy is a constant
+	}
+	return m
+})
+
+func binOf(ms int64) int32 {
+	if ms <= 0 {
+		return none
+	}
+	return int32(binning().Index(float64(ms))) //nolint:gosec // an int64 has fewer than 4,400 bins
+}
+
+// merged adds counts of bins in the order of their indexes. It may change a, and does not keep b.
+func merged(a, b Bins) Bins {
+	switch len(b) {
+	case 0:
+		return a
+	case 1: // an entry
+		at, there := slices.BinarySearchFunc(a, b[0].Index,
+			func(bin Bin, index int32) int { return cmp.Compare(bin.Index, index) })
+		if !there {
+			return slices.Insert(a, at, b[0])
+		}
+		a[at].Count += b[0].Count
+		return a
+	}
+	sum := make(Bins, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].Index < b[0].Index:
+			sum, a = append(sum, a[0]), a[1:]
+		case a[0].Index > b[0].Index:
+			sum, b = append(sum, b[0]), b[1:]
+		default:
+			sum = append(sum, Bin{a[0].Index, a[0].Count + b[0].Count})
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(sum, a...), b...)
+}
+
+// Quantiles are the times at these quantiles, in whole milliseconds; nil where there are none.
+func (b Bins) Quantiles(q ...float64) []int64 {
+	if len(b) == 0 {
+		return nil
+	}
+	positive := store.NewDenseStore()
+	sketch := ddsketch.NewDDSketch(binning(), positive, store.NewDenseStore())
+	for _, bin := range b {
+		if bin.Index != none {
+			positive.AddWithCount(int(bin.Index), float64(bin.Count))
+		} else if err := sketch.AddWithCount(0, float64(bin.Count)); err != nil {
+			return nil // a count below nothing, which no entry gives
+		}
+	}
+	values, err := sketch.GetValuesAtQuantiles(q)
+	if err != nil {
+		return nil
+	}
+	times := make([]int64, 0, len(values))
+	for _, v := range values {
+		times = append(times, int64(math.Round(v)))
+	}
+	return slices.Clip(times)
+}

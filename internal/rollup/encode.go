@@ -1,0 +1,244 @@
+package rollup
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Pages encodes a table as pages of bytes, each of which can be read by itself, in the order of the keys. None has many
+// more than limit bytes: a row has at most a few ten thousand. An empty table has no page.
+func (t *Table) Pages(limit int) [][]byte {
+	var pages [][]byte
+	p := newPage(t.view)
+	for _, k := range t.keys() {
+		p.row(k, t.rows[k])
+		if p.size() >= limit {
+			pages, p = append(pages, p.bytes()), newPage(t.view)
+		}
+	}
+	if p.rows > 0 {
+		pages = append(pages, p.bytes())
+	}
+	return pages
+}
+
+// encoding is the first byte of a page: how the rest is read.
+const encoding = 1
+
+// page is a page as it is written: the texts of its keys, each once, then its rows, which name them by number.
+type page struct {
+	view   View
+	texts  []byte
+	number map[string]uint64
+	body   []byte
+	rows   uint64
+}
+
+func newPage(v View) *page { return &page{view: v, number: map[string]uint64{"": 0}} }
+
+func (p *page) size() int { return len(p.texts) + len(p.body) }
+
+func (p *page) bytes() []byte {
+	b := []byte{encoding}
+	b = binary.AppendUvarint(b, uint64(len(p.number)-1))
+	b = append(b, p.texts...)
+	b = binary.AppendUvarint(b, p.rows)
+	return append(b, p.body...)
+}
+
+// text writes the number of a text. An identifier, which is hexadecimal, takes half of its length.
+func (p *page) text(s string) {
+	n, known := p.number[s]
+	if !known {
+		n = uint64(len(p.number))
+		p.number[s] = n
+		if raw, err := hex.DecodeString(s); err == nil && hex.EncodeToString(raw) == s {
+			p.texts = append(binary.AppendUvarint(p.texts, uint64(len(raw))<<1|1), raw...)
+		} else {
+			p.texts = append(binary.AppendUvarint(p.texts, uint64(len(s))<<1), s...)
+		}
+	}
+	p.body = binary.AppendUvarint(p.body, n)
+}
+
+func (p *page) numbers(n ...int64) {
+	for _, v := range n {
+		p.body = binary.AppendVarint(p.body, v)
+	}
+}
+
+func (p *page) row(k Key, r *Row) {
+	p.rows++
+	for _, s := range []string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey} {
+		p.text(s)
+	}
+	p.numbers(r.Entries, r.ActiveMS, r.QueueMS, r.ModelCalls, r.ToolCalls, int64(len(r.Tokens)))
+	for _, t := range r.Tokens {
+		p.text(t.Model)
+		p.numbers(t.Input, t.Output)
+	}
+	p.bins(r.Active)
+	p.bins(r.Queue)
+	if !p.view.has(User) {
+		p.set(r.Users)
+	}
+	if !p.view.has(Agent) {
+		p.set(r.Agents)
+	}
+}
+
+func (p *page) bins(b Bins) {
+	p.numbers(int64(len(b)))
+	last := int64(0)
+	for _, bin := range b {
+		p.numbers(int64(bin.Index)-last, bin.Count)
+		last = int64(bin.Index)
+	}
+}
+
+func (p *page) set(s Set) {
+	p.body = binary.AppendUvarint(p.body, uint64(len(s)))
+	last := uint64(0)
+	for _, hash := range s {
+		p.body = binary.AppendUvarint(p.body, hash-last)
+		last = hash
+	}
+}
+
+// ErrPage says that bytes are no page that this program can read.
+var ErrPage = errors.New("rollup: this is no page of a table")
+
+// Read calls f with each row of a page of a table of this view. The row is valid until f returns. The error is
+// [ErrPage].
+func Read(v View, page []byte, f func(Key, *Row)) error {
+	if len(page) == 0 || page[0] != encoding {
+		return ErrPage
+	}
+	r := reader{rest: page[1:]}
+	texts := make([]string, 1, 1+r.count(1))
+	for range cap(texts) - 1 {
+		texts = append(texts, r.newText())
+	}
+	r.texts = texts
+	var row Row
+	for range r.count(len(Key{}.all())) {
+		k := r.row(v, &row)
+		if r.bad {
+			break
+		}
+		f(k, &row)
+	}
+	if r.bad || len(r.rest) > 0 {
+		return fmt.Errorf("%w: it is cut off, or goes on", ErrPage)
+	}
+	return nil
+}
+
+func (k Key) all() []string { return []string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey} }
+
+// reader reads a page. After the first byte that makes no sense everything is empty and bad is set.
+type reader struct {
+	rest  []byte
+	texts []string
+	bad   bool
+}
+
+func (r *reader) fail() { r.rest, r.bad = nil, true }
+
+func (r *reader) unsigned() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) number() int64 {
+	n, size := binary.Varint(r.rest)
+	if size <= 0 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+// count reads how many things follow, each of which takes some bytes: more than there are is a mistake.
+func (r *reader) count(bytes int) int { return r.fits(r.unsigned(), bytes) }
+
+func (r *reader) fits(n uint64, bytes int) int {
+	if n > uint64(len(r.rest)/bytes) {
+		r.fail()
+		return 0
+	}
+	return int(n) //nolint:gosec // it is at most the length of a slice
+}
+
+func (r *reader) newText() string {
+	n := r.unsigned()
+	raw := r.rest[:r.fits(n>>1, 1)]
+	r.rest = r.rest[len(raw):]
+	if n&1 == 1 {
+		return hex.EncodeToString(raw)
+	}
+	return string(raw)
+}
+
+func (r *reader) text() string {
+	n := r.unsigned()
+	if n >= uint64(len(r.texts)) {
+		r.fail()
+		return ""
+	}
+	return r.texts[n]
+}
+
+func (r *reader) row(v View, row *Row) Key {
+	k := Key{r.text(), r.text(), r.text(), r.text(), r.text(), r.text()}
+	row.Entries, row.ActiveMS, row.QueueMS = r.number(), r.number(), r.number()
+	row.ModelCalls, row.ToolCalls = r.number(), r.number()
+	row.Tokens = row.Tokens[:0]
+	for range r.fits(uint64(r.number()), 3) { //nolint:gosec // a negative one is too many
+		row.Tokens = append(row.Tokens, Tokens{r.text(), r.number(), r.number()})
+	}
+	row.Active, row.Queue = r.bins(row.Active[:0]), r.bins(row.Queue[:0])
+	row.Users, row.Agents = setOf(k.User), setOf(k.Agent)
+	if !v.has(User) {
+		row.Users = r.set()
+	}
+	if !v.has(Agent) {
+		row.Agents = r.set()
+	}
+	return k
+}
+
+func (r *reader) bins(b Bins) Bins {
+	n := r.fits(uint64(r.number()), 2) //nolint:gosec // a negative one is too many
+	b = slices.Grow(b, n)
+	index := int64(0)
+	for range n {
+		index += r.number()
+		b = append(b, Bin{int32(index), r.number()}) //nolint:gosec // as it was written
+	}
+	return b
+}
+
+func (r *reader) set() Set {
+	n := r.count(1)
+	if n > Exactly {
+		r.fail()
+		return nil
+	}
+	s := make(Set, 0, n)
+	hash := uint64(0)
+	for range n {
+		hash += r.unsigned()
+		s = append(s, hash)
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+package rollup
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Key says of whom and what a row speaks. A view leaves members empty that it does not tell apart.
+type Key struct{ Kind, Status, Model, Agent, User, APIKey string }
+
+// Compare orders keys.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Status, o.Status), cmp.Compare(k.Model, o.Model),
+		cmp.Compare(k.Agent, o.Agent), cmp.Compare(k.User, o.User), cmp.Compare(k.APIKey, o.APIKey))
+}
+
+// Dimension is what entries can be told apart by.
+type Dimension string
+
+// The dimensions. Each view tells kinds and statuses apart.
+const (
+	Agent  Dimension = "agent"
+	User   Dimension = "user"
+	APIKey Dimension = "api_key"
+	Model  Dimension = "model"
+	Status Dimension = "status"
+)
+
+// Of is the value of the dimension, empty for none.
+func (d Dimension) Of(k Key) string {
+	switch d {
+	case Agent:
+		return k.Agent
+	case User:
+		return k.User
+	case APIKey:
+		return k.APIKey
+	case Model:
+		return k.Model
+	case Status:
+		return k.Status
+	default:
+		return ""
+	}
+}
+
+// View says which dimensions a table tells apart, beside kind and status.
+type View string
+
+// The views: none, one of the dimensions, all of them.
+const (
+	Whole    View = "whole"
+	ByAgent  View = View(Agent)
+	ByUser   View = View(User)
+	ByAPIKey View = View(APIKey)
+	ByModel  View = View(Model)
+	All      View = "all"
+)
+
+// Views lists all views.
+func Views() []View { return []View{Whole, ByAgent, ByUser, ByAPIKey, ByModel, All} }
+
+// Smallest is the view with the fewest rows that tells these dimensions apart.
+func Smallest(dimensions ...Dimension) View {
+	v := Whole
+	for _, d := range dimensions {
+		switch {
+		case d == "" || d == Status || View(d) == v:
+		case v == Whole:
+			v = View(d)
+		default:
+			return All
+		}
+	}
+	return v
+}
+
+// Of is the key of the row that an entry or row with this key belongs to.
+func (v View) Of(k Key) Key {
+	kept := Key{Kind: k.Kind, Status: k.Status}
+	switch v {
+	case All:
+		return k
+	case ByAgent:
+		kept.Agent = k.Agent
+	case ByUser:
+		kept.User = k.User
+	case ByAPIKey:
+		kept.APIKey = k.APIKey
+	case ByModel:
+		kept.Model = k.Model
+	case Whole:
+	}
+	return kept
+}
+
+// has says whether the view tells a dimension apart.
+func (v View) has(d Dimension) bool { return v == All || v == View(d) }
+
+// Filter says which rows count: those with these values. An empty member lets all pass.
+type Filter struct{ Kind, Model, Agent, User, APIKey string }
+
+// Passes says whether a row counts.
+func (f Filter) Passes(k Key) bool {
+	return passes(f.Kind, k.Kind) && passes(f.Model, k.Model) && passes(f.Agent, k.Agent) && passes(f.User, k.User) &&
+		passes(f.APIKey, k.APIKey)
+}
+
+func passes(wanted, value string) bool { return wanted == "" || wanted == value }
+
+// Dimensions are those that the filter asks for.
+func (f Filter) Dimensions() []Dimension {
+	var asked []Dimension
+	for _, d := range []Dimension{Agent, User, APIKey, Model} {
+		if d.Of(Key{Agent: f.Agent, User: f.User, APIKey: f.APIKey, Model: f.Model}) != "" {
+			asked = append(asked, d)
+		}
+	}
+	return slices.Clip(asked)
+}

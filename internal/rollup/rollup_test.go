@@ -1,0 +1,319 @@
+package rollup_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/rollup"
+)
+
+func entries() *rapid.Generator[[]rollup.Entry] {
+	of := func(values ...string) *rapid.Generator[string] { return rapid.SampledFrom(values) }
+	id := func(kind byte) *rapid.Generator[string] {
+		return rapid.Map(rapid.IntRange(0, 5), func(n int) string {
+			if n == 0 {
+				return ""
+			}
+			return fmt.Sprintf("6a%02x%020x", kind, n)
+		})
+	}
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rollup.Entry {
+		small := rapid.Int64Range(0, 1<<40)
+		return rollup.Entry{
+			Key: rollup.Key{
+				Kind:   of("run", "search").Draw(t, "kind"),
+				Status: of("completed", "failed", "timed_out", "cancelled").Draw(t, "status"),
+				Model:  of("", "p/a", "p/b", "é/\x00").Draw(t, "model"),
+				Agent:  id('a').Draw(t, "agent"), User: id('b').Draw(t, "user"), APIKey: id('c').Draw(t, "key"),
+			},
+			InputTokens: small.Draw(t, "in"), OutputTokens: small.Draw(t, "out"), ActiveMS: small.Draw(t, "active"),
+			QueueMS: rapid.Int64Range(0, 5).Draw(t, "queue"), ModelCalls: small.Draw(t, "models"),
+			ToolCalls: small.Draw(t, "tools"),
+		}
+	}), 0, 40)
+}
+
+// rows are a table's rows, read back from its pages.
+func rows(t require.TestingT, v rollup.View, table *rollup.Table, limit int) map[rollup.Key]rollup.Row {
+	found := map[rollup.Key]rollup.Row{}
+	for _, page := range table.Pages(limit) {
+		require.NoError(t, rollup.Read(v, page, func(k rollup.Key, r *rollup.Row) {
+			if _, twice := found[k]; twice {
+				require.Fail(t, "a row stands twice")
+			}
+			row := rollup.Row{}
+			row.Add(*r)
+			found[k] = row
+		}))
+	}
+	return found
+}
+
+// However entries are divided, in whatever order they are added up, and whether or not what they add up to was stored in
+// between: each view says the same, and the same bytes.
+func TestTheSumIsTheSameHoweverItIsMade(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := entries().Draw(t, "entries")
+		limit := rapid.SampledFrom([]int{1, 100, 1 << 20}).Draw(t, "limit")
+		for _, v := range rollup.Views() {
+			whole := rollup.New(v)
+			for _, e := range all {
+				whole.Add(e)
+			}
+			parts := make([]*rollup.Table, 3)
+			for n := range parts {
+				parts[n] = rollup.New(rollup.All)
+			}
+			for _, e := range rapid.Permutation(all).Draw(t, "order") {
+				parts[rapid.IntRange(0, 2).Draw(t, "part")].Add(e)
+			}
+			sum := rollup.New(v)
+			for n, part := range parts {
+				if n == 0 {
+					sum.Merge(part)
+					continue
+				}
+				for k, r := range rows(t, rollup.All, part, limit) {
+					sum.Put(k, r)
+				}
+			}
+			require.Equal(t, whole.Pages(limit), sum.Pages(limit), "%s", v)
+			require.Equal(t, rows(t, v, whole, limit), rows(t, v, sum, 1<<20), "%s", v)
+		}
+	})
+}
+
+// A filter and a grouping of any view that tells enough apart are those of the entries themselves, added up one by one.
+func TestViewsAnswerAsTheEntriesDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := entries().Draw(t, "entries")
+		one := rapid.SampledFrom(append(all, rollup.Entry{})).Draw(t, "one")
+		f := rollup.Filter{}
+		for _, set := range []struct{ to, from *string }{
+			{&f.Kind, &one.Kind}, {&f.Model, &one.Model}, {&f.Agent, &one.Agent}, {&f.User, &one.User},
+			{&f.APIKey, &one.APIKey},
+		} {
+			if rapid.IntRange(0, 3).Draw(t, "filtered") == 0 {
+				*set.to = *set.from
+			}
+		}
+		by := rapid.SampledFrom([]rollup.Dimension{"", rollup.Agent, rollup.User, rollup.APIKey, rollup.Model,
+			rollup.Status}).Draw(t, "by")
+		metric := rapid.SampledFrom(rollup.Metrics()).Draw(t, "metric")
+		prices := rollup.Prices{"p/a": {Input: 3, Output: 15}, "p/b": {Input: 0.5}}
+
+		want := map[string]float64{}
+		users, agents := map[string]bool{}, map[string]bool{}
+		for _, e := range all {
+			if !f.Passes(e.Key) {
+				continue
+			}
+			users[e.User], agents[e.Agent] = true, true
+			want[by.Of(e.Key)] += plainly(metric, e)
+		}
+		view := rollup.Smallest(append(f.Dimensions(), by)...)
+		table := rollup.New(view)
+		for _, e := range all {
+			table.Add(e)
+		}
+		got := rollup.Series{Metric: metric, GroupBy: by, Prices: prices, Steps: 1, Groups: 99,
+			Values: map[string][]float64{}}
+		var sum rollup.Row
+		for k, r := range rows(t, view, table, 100) {
+			if f.Passes(k) {
+				require.NoError(t, got.Add(0, k, &r))
+				sum.Add(r)
+			}
+		}
+		require.Len(t, got.Values, len(want), "%s", view)
+		for group, value := range want {
+			require.InEpsilon(t, 1+value, 1+got.Values[group][0], 1e-9, "%s by %s in %s", metric, by, view)
+		}
+		delete(users, "")
+		delete(agents, "")
+		require.Equal(t, []int64{int64(len(users)), int64(len(agents))}, []int64{sum.Users.Count(), sum.Agents.Count()})
+	})
+}
+
+// plainly is what an entry counts, by rules of the test's own.
+func plainly(m rollup.Metric, e rollup.Entry) float64 {
+	is := func(statuses ...string) float64 {
+		if slices.Contains(statuses, e.Status) {
+			return 1
+		}
+		return 0
+	}
+	switch m {
+	case rollup.Runs:
+		return 1
+	case rollup.Errors:
+		return is("failed", "timed_out")
+	case rollup.InputTokens:
+		return float64(e.InputTokens)
+	case rollup.OutputTokens:
+		return float64(e.OutputTokens)
+	case rollup.ActiveMS:
+		return float64(e.ActiveMS)
+	case rollup.QueueMS:
+		return float64(e.QueueMS)
+	case rollup.ModelCalls:
+		return float64(e.ModelCalls)
+	case rollup.ToolCalls:
+		return float64(e.ToolCalls)
+	case rollup.Cost:
+		switch e.Model {
+		case "p/a":
+			return 3e-6*float64(e.InputTokens) + 15e-6*float64(e.OutputTokens)
+		case "p/b":
+			return 0.5e-6 * float64(e.InputTokens)
+		default:
+			return 0
+		}
+	default:
+		return is(string(m))
+	}
+}
+
+// A percentile is within 2 % of the one of all times, also after merging.
+func TestPercentilesAreWithinTwoPercent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		times := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 1000),
+			rapid.Int64Range(0, 1e9)), 1, 300).Draw(t, "times")
+		var parts [3]rollup.Row
+		for n, ms := range times {
+			parts[n%3].Add(rollup.RowOf(rollup.Entry{ActiveMS: ms}))
+		}
+		sum := parts[0]
+		sum.Add(parts[1])
+		sum.Add(parts[2])
+		slices.Sort(times)
+		for _, q := range []float64{0, 0.5, 0.95, 1} {
+			want := float64(times[int(q*float64(len(times)-1))])
+			got := sum.Active.Quantiles(q)
+			require.Len(t, got, 1)
+			require.InDelta(t, want, float64(got[0]), want*0.02, "p%.0f of %v", 100*q, times)
+		}
+	})
+	assert.Nil(t, rollup.Bins{}.Quantiles(0.5))
+}
+
+// Up to 1,024 values are counted exactly, more within 10 %, and a value counts once wherever it was seen.
+func TestSetsCountDifferentValues(t *testing.T) {
+	for _, n := range []int{0, 1, 1023, 1024, 5000, 200_000} {
+		var parts [7]rollup.Row
+		for i := range 2 * n {
+			user := fmt.Sprintf("%024x", i%n)
+			parts[i%7].Add(rollup.RowOf(rollup.Entry{Key: rollup.Key{User: user}}))
+		}
+		var all rollup.Row
+		for _, p := range parts {
+			all.Add(p)
+		}
+		if n <= rollup.Exactly-1 {
+			assert.Equal(t, int64(n), all.Users.Count())
+		} else {
+			assert.InEpsilon(t, n, all.Users.Count(), 0.1)
+		}
+		assert.LessOrEqual(t, len(all.Users), rollup.Exactly)
+	}
+}
+
+// Whatever there is, a table and its pages are bounded, and the totals are right.
+func TestTablesAreBounded(t *testing.T) {
+	const extra = 1000
+	table := rollup.New(rollup.All)
+	for n := range rollup.MaxRows + extra {
+		table.Add(rollup.Entry{Key: rollup.Key{
+			Kind: "run", Status: []string{"completed", "failed"}[n%2], User: fmt.Sprintf("%024x", n), Model: "p/m",
+		}, InputTokens: 1})
+	}
+	assert.Equal(t, rollup.MaxRows+2, table.Len(), "the rest are a row for each status")
+	const limit = 64 << 10
+	read := rows(t, rollup.All, table, limit)
+	sum, others := int64(0), int64(0)
+	for k, r := range read {
+		if sum += r.Entries; k.User == rollup.Other {
+			others += r.Entries
+		}
+	}
+	assert.Equal(t, int64(rollup.MaxRows+extra), sum)
+	assert.Equal(t, int64(extra), others)
+	for _, page := range table.Pages(limit) {
+		assert.LessOrEqual(t, len(page), limit+1024)
+	}
+
+	models := rollup.New(rollup.Whole)
+	for n := range 2 * rollup.MaxModels {
+		models.Add(rollup.Entry{Key: rollup.Key{Model: fmt.Sprint("p/", n)}, OutputTokens: 1})
+	}
+	for _, r := range rows(t, rollup.Whole, models, limit) {
+		assert.LessOrEqual(t, len(r.Tokens), rollup.MaxModels+1)
+		assert.Equal(t, int64(2*rollup.MaxModels), r.Output())
+	}
+}
+
+// Bytes that are no page are an error, and nothing worse.
+func FuzzRead(f *testing.F) {
+	table := rollup.New(rollup.Whole)
+	for n := range 5 {
+		table.Add(rollup.Entry{Key: rollup.Key{User: fmt.Sprintf("%024x", n), Model: fmt.Sprint("p/", n)}, ActiveMS: 7})
+	}
+	page := table.Pages(1 << 20)[0]
+	f.Add(page)
+	f.Add(page[:len(page)-1])
+	f.Add(append(slices.Clone(page), 0))
+	f.Add([]byte{})
+	f.Add([]byte{2})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, v := range rollup.Views() {
+			n := 0
+			err := rollup.Read(v, data, func(rollup.Key, *rollup.Row) { n++ })
+			assert.LessOrEqual(t, n, len(data))
+			if err != nil {
+				require.ErrorIs(t, err, rollup.ErrPage)
+			}
+		}
+	})
+}
+
+func TestAPageIsReadWholeOrNotAtAll(t *testing.T) {
+	table := rollup.New(rollup.All)
+	for n := range 20 {
+		table.Add(rollup.Entry{Key: rollup.Key{User: fmt.Sprintf("%024x", n)}, ActiveMS: math.MaxInt64, QueueMS: -1})
+	}
+	page := table.Pages(1 << 20)[0]
+	for cut := range page {
+		require.ErrorIs(t, rollup.Read(rollup.All, page[:cut], func(rollup.Key, *rollup.Row) {}), rollup.ErrPage, "%d", cut)
+	}
+}
+
+func TestTheSmallestViewTellsEnoughApart(t *testing.T) {
+	for _, c := range []struct {
+		asked []rollup.Dimension
+		want  rollup.View
+	}{
+		{nil, rollup.Whole}, {[]rollup.Dimension{"", rollup.Status}, rollup.Whole},
+		{[]rollup.Dimension{rollup.User, rollup.User, rollup.Status}, rollup.ByUser},
+		{[]rollup.Dimension{rollup.APIKey}, rollup.ByAPIKey}, {[]rollup.Dimension{rollup.Model}, rollup.ByModel},
+		{[]rollup.Dimension{rollup.Agent, rollup.Model}, rollup.All},
+	} {
+		assert.Equal(t, c.want, rollup.Smallest(c.asked...), "%v", c.asked)
+	}
+}
+
+func TestASeriesHasSoManyGroups(t *testing.T) {
+	s := rollup.Series{Metric: rollup.Runs, GroupBy: rollup.User, Steps: 2, Groups: 2, Values: map[string][]float64{}}
+	row := rollup.Row{Entries: 3}
+	require.NoError(t, s.Add(0, rollup.Key{User: "a"}, &row))
+	require.NoError(t, s.Add(1, rollup.Key{User: "b"}, &row))
+	require.ErrorIs(t, s.Add(1, rollup.Key{User: "c"}, &row), rollup.ErrTooManyGroups)
+	require.NoError(t, s.Add(1, rollup.Key{User: "a"}, &row))
+	assert.Equal(t, map[string][]float64{"a": {3, 3}, "b": {0, 3}}, maps.Clone(s.Values))
+}

@@ -1,0 +1,69 @@
+package rollup
+
+import (
+	"hash/fnv"
+	"slices"
+)
+
+// Set counts different values: it holds the lowest of their hashes, in order. Up to [Exactly] values the count is
+// exact, beyond it is an estimate from how dense the lowest hashes are.
+type Set []uint64
+
+const (
+	// Exactly is how many values a set counts exactly; beyond, its error is about 3 % (one over the root of it).
+	Exactly = 1024
+	// hashBits is how much of a hash is kept: among 1024 values two are taken for one in a set of 2 million.
+	hashBits = 40
+)
+
+// hashOf is where a value lies among all hashes.
+func hashOf(value string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(value))
+	x := h.Sum64() // whose high bits depend on the last bytes too little: they are mixed
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return (x ^ x>>33) >> (64 - hashBits)
+}
+
+// setOf is the set of one value; an empty one is none.
+func setOf(value string) Set {
+	if value == "" {
+		return nil
+	}
+	return Set{hashOf(value)}
+}
+
+// united is what is in one of two sets. It returns a when b adds nothing.
+func united(a, b Set) Set {
+	if len(b) == 0 || len(b) == 1 && contains(a, b[0]) {
+		return a
+	}
+	both := make(Set, 0, min(len(a)+len(b), Exactly))
+	for len(both) < Exactly && (len(a) > 0 || len(b) > 0) {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			both, a = append(both, a[0]), a[1:]
+		case len(a) == 0 || a[0] > b[0]:
+			both, b = append(both, b[0]), b[1:]
+		default:
+			both = append(both, a[0])
+			a, b = a[1:], b[1:]
+		}
+	}
+	return both
+}
+
+func contains(s Set, hash uint64) bool {
+	_, there := slices.BinarySearch(s, hash)
+	return there
+}
+
+// Count is how many different values there are.
+func (s Set) Count() int64 {
+	if len(s) < Exactly {
+		return int64(len(s))
+	}
+	highest := float64(s[Exactly-1]+1) / (1 << hashBits)
+	return int64(float64(Exactly-1)/highest + 0.5)
+}

@@ -1,0 +1,159 @@
+package rollup
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Entry is an entry of the ledger, as far as it is counted.
+type Entry struct {
+	Key
+
+	InputTokens, OutputTokens int64
+	ActiveMS, QueueMS         int64
+	ModelCalls, ToolCalls     int64
+}
+
+// Row is what entries add up to.
+type Row struct {
+	Entries               int64
+	ActiveMS, QueueMS     int64
+	ModelCalls, ToolCalls int64
+	Tokens                []Tokens // by model, in the order of their names
+	Active, Queue         Bins     // the distributions of the two times
+	Users, Agents         Set
+}
+
+// Tokens are those of a model.
+type Tokens struct {
+	Model         string
+	Input, Output int64
+}
+
+// RowOf is the row of one entry.
+func RowOf(e Entry) Row {
+	return Row{
+		Entries: 1, ActiveMS: e.ActiveMS, QueueMS: e.QueueMS, ModelCalls: e.ModelCalls, ToolCalls: e.ToolCalls,
+		Tokens: []Tokens{{e.Model, e.InputTokens, e.OutputTokens}},
+		Active: Bins{{binOf(e.ActiveMS), 1}}, Queue: Bins{{binOf(e.QueueMS), 1}},
+		Users: setOf(e.User), Agents: setOf(e.Agent),
+	}
+}
+
+// Add adds another row. What o holds is not kept.
+func (r *Row) Add(o Row) {
+	r.Entries += o.Entries
+	r.ActiveMS += o.ActiveMS
+	r.QueueMS += o.QueueMS
+	r.ModelCalls += o.ModelCalls
+	r.ToolCalls += o.ToolCalls
+	for _, t := range o.Tokens {
+		at, there := slices.BinarySearchFunc(r.Tokens, t.Model,
+			func(a Tokens, model string) int { return strings.Compare(a.Model, model) })
+		if !there {
+			r.Tokens = slices.Insert(r.Tokens, at, Tokens{Model: strings.Clone(t.Model)})
+		}
+		r.Tokens[at].Input += t.Input
+		r.Tokens[at].Output += t.Output
+	}
+	r.Active, r.Queue = merged(r.Active, o.Active), merged(r.Queue, o.Queue)
+	r.Users, r.Agents = united(r.Users, o.Users), united(r.Agents, o.Agents)
+}
+
+// Input and Output are the tokens of all models.
+func (r *Row) Input() (sum int64) {
+	for _, t := range r.Tokens {
+		sum += t.Input
+	}
+	return sum
+}
+
+// Output is the sum of the models' output tokens.
+func (r *Row) Output() (sum int64) {
+	for _, t := range r.Tokens {
+		sum += t.Output
+	}
+	return sum
+}
+
+const (
+	// MaxRows bounds a table. Entries beyond it that would make another row go into rows of [Other].
+	MaxRows = 20_000
+	// MaxModels bounds the models of a row in the same way.
+	MaxModels = 200
+	// Other stands for users, keys and agents, or models, that found no room. It is no identifier.
+	Other = "other"
+)
+
+// Table is what a span of time adds up to, by the keys of a view. The zero value is unusable; see [New].
+type Table struct {
+	view View
+	rows map[Key]*Row
+}
+
+// New makes an empty table.
+func New(v View) *Table { return &Table{view: v, rows: map[Key]*Row{}} }
+
+// Len is how many rows there are.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Add adds an entry.
+func (t *Table) Add(e Entry) { t.Put(e.Key, RowOf(e)) }
+
+// Put adds a row that has, or had, this key. What r holds is not kept.
+func (t *Table) Put(k Key, r Row) {
+	row := t.row(t.view.Of(k))
+	if len(row.Tokens) >= MaxModels {
+		r.Tokens = folded(row.Tokens, r.Tokens)
+	}
+	row.Add(r)
+}
+
+// row finds or makes the row of a key.
+func (t *Table) row(k Key) *Row {
+	r := t.rows[k]
+	if r == nil && len(t.rows) >= MaxRows {
+		k = t.view.Of(Key{Kind: k.Kind, Status: k.Status, Model: Other, Agent: Other, User: Other, APIKey: Other})
+		r = t.rows[k]
+	}
+	if r == nil {
+		r = &Row{}
+		t.rows[k.clone()] = r
+	}
+	return r
+}
+
+// clone lets go of the text that a key was cut from.
+func (k Key) clone() Key {
+	return Key{strings.Clone(k.Kind), strings.Clone(k.Status), strings.Clone(k.Model), strings.Clone(k.Agent),
+		strings.Clone(k.User), strings.Clone(k.APIKey)}
+}
+
+// folded is what is to be added where a row has room for no other model.
+func folded(there, more []Tokens) []Tokens {
+	more = slices.Clone(more)
+	for i := range more {
+		if !slices.ContainsFunc(there, func(t Tokens) bool { return t.Model == more[i].Model }) {
+			more[i].Model = Other
+		}
+	}
+	return more
+}
+
+// Merge adds another table, whose view must tell apart what this one does.
+func (t *Table) Merge(o *Table) {
+	for _, k := range o.keys() {
+		t.Put(k, *o.rows[k])
+	}
+}
+
+// keys are in order, so that whatever depends on it is the same each time.
+func (t *Table) keys() []Key { return slices.SortedFunc(maps.Keys(t.rows), Key.Compare) }
+
+// Each calls f with each row, in the order of their keys.
+func (t *Table) Each(f func(Key, *Row)) {
+	for _, k := range t.keys() {
+		f(k, t.rows[k])
+	}
+}
