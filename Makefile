@@ -121,6 +121,9 @@ bench-ingest: ## measure how long documents take from their upload until they ar
 bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
 	$(GO) run ./scripts/benchsearch
 
+bench-analytics: ## roll up a ledger of a million entries on disk, and measure questions about its year
+	$(TEST) -run TestReadsOfAYearAreBounded -count 1 -timeout 1h -v ./internal/analytics -figures -entries 1000000
+
 ##@ Proofs
 
 prove: $(PROOFS) ## everything that must hold before a change lands, at the sizes of .ci/run

@@ -1,9 +1,10 @@
-// Command job is the Lambda function that removes data after a deletion or at the end of its retention, and rebuilds
-// knowledge bases; the job queue triggers it.
+// Command job is the Lambda function that removes data after a deletion or at the end of its retention, rebuilds
+// knowledge bases, and rolls up the ledger each day; the job queue triggers it.
 package main
 
 import (
 	"agentplatform/events"
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/cloud/search"
@@ -21,6 +22,7 @@ func main() {
 		ingester := &ingest.Ingester{Knowledge: k, Log: p.Log} // for its jobs, which ask no model and fetch nothing
 		remover := &removal.Remover{
 			Executor: p.Executor, Store: p.Store, Host: p.Host, Index: k.Index, More: ingester.Jobs(),
+			Daily: (&analytics.Analytics{Store: p.Store, Host: p.Host}).Daily,
 		}
 		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, remover.Handle), nil
 	})

@@ -24,6 +24,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/agent"
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/blob/dirblob"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/dispatch"
@@ -199,6 +200,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{
 		Executor: executor, Store: store, Host: machine, Index: ingester.Index, More: ingester.Jobs(),
+		Daily: (&analytics.Analytics{Store: store, Host: machine}).Daily,
 	}
 	if err := ingester.Recover(ctx); err != nil {
 		return err

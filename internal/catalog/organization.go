@@ -20,6 +20,9 @@ type Organization struct {
 	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
 	Budget        *record.Budget `json:"budget,omitzero"`
 
+	Prices   []Price `json:"prices,omitzero"` // one for each model; none: costs are not shown
+	Currency string  `json:"currency,omitzero"`
+
 	// Sealed for the organization.
 	Secret         string    `json:"webhook_secret,omitzero"`
 	PreviousSecret string    `json:"previous_webhook_secret,omitzero"`
@@ -32,6 +35,16 @@ type Organization struct {
 
 // Placed implements [record.Resourceful].
 func (o Organization) Placed() (string, string, string) { return "organization", o.ID, o.ID }
+
+// Price is what a model's tokens cost, per million, in the organization's currency.
+type Price struct {
+	Model  string  `json:"model"` // provider/name
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+}
+
+// DefaultCurrency is that of prices for which none is named.
+const DefaultCurrency = "USD"
 
 // Limits are an organization's limits; 0 is not set.
 type Limits struct {

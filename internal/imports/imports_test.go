@@ -137,6 +137,8 @@ var allowed = []struct {
 	{"internal/transition", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
 		"internal/timer", "the shell knows what it commits and what it sends"},
 	{"internal/rollup", "", "adds up entries, wherever they come from"},
+	{"internal/analytics", "internal/catalog internal/host internal/problem internal/record internal/rollup",
+		"a use case imports no other"},
 	{"internal/citation", "internal/record", "knows what was found, not who may read it"},
 	{"internal/view", "internal/catalog internal/citation events internal/lifecycle internal/problem internal/record",
 		"public shapes are built from stored ones"},
@@ -389,7 +391,7 @@ func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 func TestUseCasesReadNoClock(t *testing.T) {
 	for _, name := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "transition",
 		"record", "catalog", "tenant", "toolkit", "stream", "files", "view", "ingestion", "knowledge",
-		"ingest", "rollup"} {
+		"ingest", "analytics", "rollup"} {
 		for _, line := range found(t, `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, name) {
 			if strings.Contains(line, "stream/notifier.go") { // one process's notifier waits on its machine's clock
 				continue
@@ -436,6 +438,9 @@ var foreign = map[string][]string{
 	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/worker",
 		"functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
+	// it brings Protocol Buffers along; only those that answer questions, and the daily work, need it
+	"github.com/DataDog/sketches-go/ddsketch": {"functions/chat", "functions/api", "functions/stream", "functions/job",
+		"functions/local"},
 }
 
 func TestFunctionsLinkOnlyWhatTheyNeed(t *testing.T) {

@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -124,6 +125,22 @@ func estateOperations() map[string]estateOperation {
 				for _, err = range e.Through(ctx, e.scope(), e.now, e.now.Add(time.Hour)) {
 				}
 				return err
+			}
+		}},
+		"a look at how far the ledger is rolled up": {ready: func(e *estate) do {
+			e.must("seed", func(tx *record.Tx) { tx.PutRolled(e.organization, record.RolledEntity{}) })
+			return func(ctx context.Context) error { return estateErr(e.Rolled(ctx, e.scope())) }
+		}},
+		"a look at rollups": {ready: func(e *estate) do {
+			day := e.now.Truncate(24 * time.Hour)
+			e.must("seed", func(tx *record.Tx) {
+				tx.PutQuarter(e.organization, day, 0, nil)
+				tx.PutDay(e.organization, "v", day, 0, nil)
+			})
+			return func(ctx context.Context) error {
+				none := func(time.Time, []byte) error { return nil }
+				err := e.Quarters(ctx, e.scope(), day, e.now, none)
+				return cmp.Or(err, e.Days(ctx, e.scope(), "v", day, e.now, none))
 			}
 		}},
 		"a look at what is spent": {ready: func(e *estate) do {

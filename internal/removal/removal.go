@@ -33,6 +33,8 @@ type Remover struct {
 	// More does the jobs of other use cases, by kind: a piece of the job, whose cursor it may move on. It returns the
 	// wait until the next piece, or [record.JobDone].
 	More map[record.JobKind]func(ctx context.Context, j *record.Job) (wait time.Duration, err error)
+	// Daily is done for each organization once a day; behind says that it is to be called again soon. It may be nil.
+	Daily func(ctx context.Context, organization string) (behind bool, err error)
 }
 
 const (
@@ -89,7 +91,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	case record.RemoveBody:
 		wait, err = r.body(ctx, &e.Value)
 	case record.Retention:
-		wait, err = r.retention(ctx, &e.Value)
+		wait, err = r.daily(ctx, &e.Value)
 	default:
 		do, known := r.More[e.Value.Kind]
 		if !known {
@@ -534,6 +536,18 @@ func eachOf[T record.Resourceful](
 		}
 	}
 	return page.Next, nil
+}
+
+// daily is what is done for an organization once a day.
+func (r *Remover) daily(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
+	wait, err = r.retention(ctx, j)
+	if err != nil || wait != daily || r.Daily == nil {
+		return wait, err
+	}
+	if behind, err := r.Daily(ctx, j.Organization); err != nil || behind {
+		return 0, err
+	}
+	return daily, nil
 }
 
 // retention deletes, once a day, ended runs that are older than the organization keeps them.

@@ -1,0 +1,104 @@
+package analytics_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/analytics"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// world is the use case over a store in memory, with a clock that is set by hand, and what was written to the ledger.
+type world struct {
+	*testing.T
+	*analytics.Analytics
+	host.Host
+
+	now          time.Time
+	store        *record.Store
+	organization string
+	entries      []record.Entry
+
+	mu        sync.Mutex
+	failAfter int // so many more commits are made, then their answers are lost; below 0: all
+	commits   int
+	asked     []string // the partitions of queries
+	broken    error    // of every query
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, Host: host.System(), now: began, failAfter: -1}
+	w.organization = host.FormatID(began, 1)
+	w.store = record.New(spied{memtable.New(w.Now), w}, &memblob.Store{}, w)
+	w.Analytics = &analytics.Analytics{Store: w.store, Host: w}
+	tx := w.store.Begin(w.NewID())
+	record.PutResource(tx, record.Fresh(catalog.Organization{
+		ID: w.organization, Prices: []catalog.Price{{Model: "p/a", Input: 1, Output: 2}},
+	}))
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, w.store.EnsureDeployment(t.Context()))
+	return w
+}
+
+func (w *world) Now() time.Time { return w.now }
+
+// Sleep lets no time pass.
+func (w *world) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func (w *world) scope() record.Scope { return record.Of(w.organization) }
+
+func (w *world) edit(change func(*catalog.Organization)) {
+	_, err := record.Change(w.Context(), w.store, record.System(), w.organization, 0,
+		func(o *catalog.Organization, _ *record.Tx) error {
+			change(o)
+			return nil
+		})
+	require.NoError(w, err)
+}
+
+func zone(t *testing.T, name string) *time.Location {
+	z, err := time.LoadLocation(name)
+	require.NoError(t, err)
+	return z
+}
+
+// spied is the table, which says what it is asked, and loses answers.
+type spied struct {
+	*memtable.Table
+
+	of *world
+}
+
+func (s spied) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	s.of.mu.Lock()
+	s.of.asked = append(s.of.asked, r.Part)
+	broken := s.of.broken
+	s.of.mu.Unlock()
+	if broken != nil {
+		return nil, broken
+	}
+	return s.Table.Query(ctx, r)
+}
+
+func (s spied) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	err := s.Table.Commit(ctx, token, ops...)
+	s.of.commits++
+	if s.of.failAfter == 0 {
+		return &table.Error{Kind: table.Unknown, Err: errors.New("the answer was lost")}
+	}
+	s.of.failAfter--
+	return err
+}

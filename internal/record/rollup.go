@@ -1,0 +1,168 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/table"
+)
+
+// Rolled says how far an organization's ledger has been rolled up. Rollups from before are whole and in force; what
+// stands behind is left from a piece of work that did not get to its commit, and will be written again.
+type Rolled struct {
+	Quarters time.Time `json:"quarters"` // quarters of an hour are rolled up until then
+	Days     time.Time `json:"days"`     // days, in UTC
+}
+
+// RolledEntity is how far the ledger has been rolled up, with what is needed to write it again.
+type RolledEntity = Entity[Rolled]
+
+// MaxRollupPage bounds the bytes of a page of a rollup, which are stored as text.
+const MaxRollupPage = 256 << 10
+
+// rollupPage is a part of a rollup. Its bytes mean something to those who roll up.
+type rollupPage struct {
+	Data []byte `json:"data"`
+}
+
+func rolledKey(organization string) table.Key {
+	return table.Key{Part: "rolled/" + organization, Sort: headSort}
+}
+
+// The quarters of a day are a partition, and the days of a view: what a question needs of them is a range.
+func quarterKey(organization string, at time.Time, page int) table.Key {
+	return table.Key{
+		Part: quarterPart(organization, at), Sort: fmt.Sprintf("%s/%03d", at.UTC().Format("15:04"), page),
+	}
+}
+
+func quarterPart(organization string, at time.Time) string {
+	return "rollup/" + organization + "/quarters/" + at.UTC().Format(time.DateOnly)
+}
+
+func dayKey(organization, view string, at time.Time, page int) table.Key {
+	return table.Key{
+		Part: dayPart(organization, view), Sort: fmt.Sprintf("%s/%03d", at.UTC().Format(time.DateOnly), page),
+	}
+}
+
+func dayPart(organization, view string) string { return "rollup/" + organization + "/days/" + view }
+
+// Rolled reads how far an organization's ledger has been rolled up: not at all is until the day before it began.
+func (s *Store) Rolled(ctx context.Context, scope Scope) (RolledEntity, error) {
+	items, err := s.read(ctx, rolledKey(scope.organization))
+	if err != nil {
+		return RolledEntity{}, err
+	}
+	if items[0] != nil {
+		return decode[Rolled](items[0])
+	}
+	first, err := s.firstDay(ctx, scope)
+	return Fresh(Rolled{Quarters: first, Days: first}), err
+}
+
+// PutRolled writes how far the ledger has been rolled up. What one unit of work rolls up and what it says of it become
+// visible together, and another that has read the same is refused.
+func (tx *Tx) PutRolled(organization string, e RolledEntity) {
+	put(tx, e, table.Item{Key: rolledKey(organization), Owner: organization})
+}
+
+// RequireRolled makes the commit require that how far the ledger has been rolled up is as it was read.
+func (tx *Tx) RequireRolled(organization string, e RolledEntity) {
+	cond := table.VersionIs(e.version)
+	if e.version == 0 {
+		cond = table.Absent()
+	}
+	tx.add(table.Check(rolledKey(organization), cond))
+}
+
+// PutQuarter writes a page of the rollup of the quarter of an hour from at on, whatever stands there.
+func (tx *Tx) PutQuarter(organization string, at time.Time, page int, data []byte) {
+	tx.putRollup(organization, quarterKey(organization, at, page), data)
+}
+
+// PutDay writes a page of the rollup of a day as a view shows it, whatever stands there.
+func (tx *Tx) PutDay(organization, view string, at time.Time, page int, data []byte) {
+	tx.putRollup(organization, dayKey(organization, view, at, page), data)
+}
+
+func (tx *Tx) putRollup(organization string, key table.Key, data []byte) {
+	op, err := blind(rollupPage{data}, table.Item{Key: key, Owner: organization, WriteID: tx.writeID})
+	tx.fail(err)
+	tx.add(op)
+}
+
+// Roomy says whether the unit of work has room for another page of a rollup, and for how far the ledger is rolled up.
+func (tx *Tx) Roomy() bool {
+	const page, rest = (MaxRollupPage + 32<<10) * 4 / 3, 4096 // a page is text, and may be a row too long
+	size := 0
+	for _, op := range tx.ops {
+		size += op.Item.Size()
+	}
+	return len(tx.ops)+2 <= table.MaxOps && size+page+rest <= table.MaxCommitBytes
+}
+
+// Quarters reads the pages of the quarters of an hour that begin in [from, to), in order. f is called with the begin
+// and the data of each; its error ends the reading.
+func (s *Store) Quarters(
+	ctx context.Context, scope Scope, from, to time.Time, f func(at time.Time, data []byte) error,
+) error {
+	for day := from.UTC().Truncate(24 * time.Hour); day.Before(to); day = day.Add(24 * time.Hour) {
+		r := table.Range{Part: quarterPart(scope.organization, day)}
+		if day.Before(from) {
+			r.After = from.UTC().Format("15:04")
+		}
+		err := s.rollups(ctx, r, day.Format(time.DateOnly)+" ", "2006-01-02 15:04", to, f)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Days is Quarters for the days, as a view shows them, that begin in [from, to).
+func (s *Store) Days(
+	ctx context.Context, scope Scope, view string, from, to time.Time, f func(at time.Time, data []byte) error,
+) error {
+	r := table.Range{Part: dayPart(scope.organization, view), After: from.UTC().Format(time.DateOnly)}
+	return s.rollups(ctx, r, "", time.DateOnly, to, f)
+}
+
+// rollupPages is how many pages are asked for at once: about what an answer of DynamoDB holds of usual ones, and a
+// bound for those that are full.
+const rollupPages = 100
+
+// rollups reads the pages in a range until a time. The time of each is in its sort key, behind a prefix.
+func (s *Store) rollups(
+	ctx context.Context, r table.Range, prefix, layout string, to time.Time,
+	f func(at time.Time, data []byte) error,
+) error {
+	r.Limit = rollupPages
+	for {
+		items, err := s.query(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			at, err := time.Parse(layout, prefix+item.Sort[:len(item.Sort)-len("/000")])
+			if err != nil {
+				return fmt.Errorf("record: %s: %w", item.Key, err)
+			}
+			if !at.Before(to) {
+				return nil
+			}
+			e, err := decode[rollupPage](item)
+			if err != nil {
+				return err
+			}
+			if err := f(at, e.Value.Data); err != nil {
+				return err
+			}
+		}
+		if len(items) < r.Limit {
+			return nil
+		}
+		r.After = items[len(items)-1].Sort
+	}
+}

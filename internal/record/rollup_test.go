@@ -1,0 +1,108 @@
+package record_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/record"
+)
+
+// Rollups are read in the order of their times, each with its pages, from the first to before the last that is asked
+// for.
+func TestRollupsAreReadInOrder(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	first := e.now.Truncate(24 * time.Hour)
+	var quarters, days []string
+	for n := range 200 {
+		at := first.Add(time.Duration(n) * 45 * time.Minute)
+		e.must(e.NewID(), func(tx *record.Tx) {
+			for page := range 1 + n%3 {
+				tx.PutQuarter(e.organization, at, page, fmt.Append(nil, page))
+				quarters = append(quarters, at.Format(time.RFC3339)+fmt.Sprint(" ", page))
+				if n < 130 {
+					day := first.AddDate(0, 0, n)
+					tx.PutDay(e.organization, "view", day, page, fmt.Append(nil, page))
+					tx.PutDay(e.organization, "viewed", day, page, []byte("another"))
+					days = append(days, day.Format(time.RFC3339)+fmt.Sprint(" ", page))
+				}
+			}
+		})
+	}
+	var got []string
+	collect := func(at time.Time, data []byte) error {
+		got = append(got, at.Format(time.RFC3339)+" "+string(data))
+		return nil
+	}
+	require.NoError(t, e.Quarters(ctx, e.scope(), first, first.AddDate(1, 0, 0), collect))
+	assert.Equal(t, quarters, got)
+	got = nil
+	require.NoError(t, e.Days(ctx, e.scope(), "view", first, first.AddDate(1, 0, 0), collect))
+	assert.Equal(t, days, got)
+	got = nil
+	at := first.Add(45 * time.Minute)
+	require.NoError(t, e.Quarters(ctx, e.scope(), at, at.Add(45*time.Minute), collect))
+	assert.Equal(t, quarters[1:3], got)
+	got = nil
+	require.NoError(t, e.Days(ctx, e.scope(), "view", first.AddDate(0, 0, 1), first.AddDate(0, 0, 2), collect))
+	assert.Equal(t, days[1:3], got)
+	require.NoError(t, e.Days(ctx, record.Of("another"), "view", first, first.AddDate(1, 0, 0), func(time.Time, []byte) error {
+		return assert.AnError
+	}))
+	require.ErrorIs(t, e.Quarters(ctx, e.scope(), first, e.now, func(time.Time, []byte) error { return assert.AnError }),
+		assert.AnError)
+}
+
+// How far a ledger is rolled up begins with the day before its organization's, and moves on by whoever has read it last.
+func TestHowFarIsMovedOnByOne(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	before, err := e.Rolled(ctx, e.scope())
+	require.NoError(t, err)
+	eve := e.now.Truncate(24*time.Hour).AddDate(0, 0, -1)
+	assert.Equal(t, record.Rolled{Quarters: eve, Days: eve}, before.Value)
+	on := func(from record.RolledEntity, by time.Duration) error {
+		from.Value.Quarters = from.Value.Quarters.Add(by)
+		return committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) {
+			tx.PutQuarter(e.organization, eve, 0, []byte(by.String()))
+			tx.PutRolled(e.organization, from)
+		})
+	}
+	require.NoError(t, on(before, time.Hour))
+	require.ErrorIs(t, on(before, 2*time.Hour), record.ErrConflict)
+	require.ErrorIs(t, committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) {
+		tx.PutQuarter(e.organization, eve, 0, []byte("late"))
+		tx.RequireRolled(e.organization, before)
+	}), record.ErrConflict)
+	now, err := e.Rolled(ctx, e.scope())
+	require.NoError(t, err)
+	assert.Equal(t, eve.Add(time.Hour), now.Value.Quarters)
+	require.NoError(t, e.Quarters(ctx, e.scope(), eve, e.now, func(_ time.Time, data []byte) error {
+		assert.Equal(t, "1h0m0s", string(data))
+		return nil
+	}))
+	require.NoError(t, committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) {
+		tx.PutQuarter(e.organization, eve, 1, []byte("more"))
+		tx.RequireRolled(e.organization, now)
+	}))
+}
+
+// A unit of work that has room takes a page of the largest size, and how far the ledger is rolled up.
+func TestAUnitOfWorkHasRoomForPages(t *testing.T) {
+	e := newEstate(t)
+	page := make([]byte, record.MaxRollupPage+2048) // pages may be a little larger
+	for _, size := range []int{len(page), 1} {
+		tx := e.Begin(e.NewID())
+		n := 0
+		for ; tx.Roomy(); n++ {
+			tx.PutQuarter(e.organization, e.now.Add(time.Duration(n)*15*time.Minute), 0, page[:size])
+		}
+		rolled, err := e.Rolled(t.Context(), e.scope())
+		require.NoError(t, err)
+		tx.RequireRolled(e.organization, rolled)
+		require.NoError(t, tx.Commit(t.Context()))
+		assert.GreaterOrEqual(t, n, 10)
+	}
+}
