@@ -212,7 +212,12 @@ var allowed = []struct {
 			"internal/record internal/tenant",
 		"the operations of an area use its use cases",
 	},
-	{"internal/httpapi/reports", "events internal/httpapi internal/record internal/tenant", "only reads"},
+	{
+		"internal/httpapi/reports",
+		"internal/analytics events internal/host internal/httpapi internal/problem internal/record internal/rollup " +
+			"internal/tenant",
+		"the operations of an area use its use cases",
+	},
 	{
 		"internal/httpapi/runs",
 		"events internal/citation internal/egress internal/stream internal/files internal/host internal/httpapi " +

@@ -108,7 +108,7 @@ func Stories() []Story {
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
 		mcpScenarios(), a2aScenarios(), powerScenarios(), actingScenarios(), listScenarios(),
-		accessScenarios(), rightScenarios(), hazardScenarios(),
+		accessScenarios(), rightScenarios(), hazardScenarios(), analyticsScenarios(),
 	} {
 		all = append(all, part...)
 	}

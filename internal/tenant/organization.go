@@ -3,6 +3,8 @@ package tenant
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -22,6 +24,8 @@ type OrganizationEdit struct {
 	RetentionDays *int
 	Secret        *string
 	Budget        BudgetEdit
+	Prices        *[]catalog.Price // pointer to none: no costs
+	Currency      *string
 	Ceilings      LimitsEdit // for operators
 }
 
@@ -101,6 +105,18 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 	if err := e.Budget.apply(&o.Budget); err != nil {
 		return err
 	}
+	if e.Prices != nil {
+		if err := checkPrices(*e.Prices); err != nil {
+			return err
+		}
+		o.Prices = *e.Prices
+	}
+	if e.Currency != nil {
+		if *e.Currency != "" && !isCurrency(*e.Currency) {
+			return problem.InvalidField("body.currency", "must be three capital letters, like USD")
+		}
+		o.Currency = *e.Currency
+	}
 	if e.Secret != nil {
 		if utf8.RuneCountInString(*e.Secret) > 4096 {
 			return problem.InvalidField("body.webhook_secret", "must have at most 4096 characters")
@@ -108,6 +124,41 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 		o.Secret, o.PreviousSecret, o.PreviousUntil = *e.Secret, "", time.Time{}
 	}
 	return nil
+}
+
+// Limits of a price table.
+const (
+	MaxPrices    = 200
+	maxModelName = 300
+	maxPrice     = 1e9 // per million tokens
+)
+
+// checkPrices returns a problem of kind Invalid that names the first price that cannot be.
+func checkPrices(prices []catalog.Price) error {
+	if len(prices) > MaxPrices {
+		return problem.InvalidField("body.prices", "must have at most %d prices", MaxPrices)
+	}
+	seen := map[string]bool{}
+	for i, p := range prices {
+		at := fmt.Sprintf("body.prices[%d].", i)
+		provider, name, named := strings.Cut(p.Model, "/")
+		switch {
+		case !named || provider == "" || name == "" || utf8.RuneCountInString(p.Model) > maxModelName:
+			return problem.InvalidField(at+"model", "must be provider/name, like openai/gpt-5")
+		case seen[p.Model]:
+			return problem.InvalidField(at+"model", "%q has a price already", p.Model)
+		case !(p.Input >= 0 && p.Input <= maxPrice):
+			return problem.InvalidField(at+"input", "must be between 0 and %.0f", maxPrice)
+		case !(p.Output >= 0 && p.Output <= maxPrice):
+			return problem.InvalidField(at+"output", "must be between 0 and %.0f", maxPrice)
+		}
+		seen[p.Model] = true
+	}
+	return nil
+}
+
+func isCurrency(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 // apply makes a principal's edit, and seals the secret that it brings.

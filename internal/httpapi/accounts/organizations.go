@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -72,6 +73,8 @@ type organizationView struct {
 	Ceilings                ceilingsView                    `json:"ceilings" doc:"up to which admins may set caps and rates"`
 	RunRetentionDays        *int                            `json:"run_retention_days" doc:"null: runs are kept"`
 	Budget                  httpapi.Nullable[record.Budget] `json:"budget"`
+	Prices                  []catalog.Price                 `json:"prices" doc:"by which the analytics show costs: per million tokens; none: no costs"`
+	Currency                string                          `json:"currency" doc:"of the prices"`
 	WebhookSecretConfigured bool                            `json:"webhook_secret_configured"`
 	CreatedAt               string                          `json:"created_at"`
 	UpdatedAt               string                          `json:"updated_at"`
@@ -90,6 +93,8 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 			RequestsPerMinute: &perMinute,
 			Burst:             &burst,
 		},
+		Prices:                  append([]catalog.Price{}, o.Prices...),
+		Currency:                cmp.Or(o.Currency, catalog.DefaultCurrency),
 		WebhookSecretConfigured: o.Secret != "",
 		Budget:                  httpapi.Nullable[record.Budget]{Value: o.Budget},
 		CreatedAt:               events.Time(o.CreatedAt),
@@ -109,6 +114,8 @@ type organizationBody struct {
 	Ceilings         httpapi.Nullable[ceilingsView]  `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
 	RunRetentionDays *int                            `json:"run_retention_days,omitempty" minimum:"1" maximum:"36500" nullable:"true"`
 	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+	Prices           *[]catalog.Price                `json:"prices,omitempty" maxItems:"200" nullable:"true" doc:"null or none: no costs"`
+	Currency         *string                         `json:"currency,omitempty" pattern:"^[A-Z]{3}$" nullable:"true"`
 	WebhookSecret    *string                         `json:"webhook_secret,omitempty" maxLength:"4096" nullable:"true" doc:"write-only; any text"`
 }
 
@@ -142,6 +149,8 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		RetentionDays: in.Body.RunRetentionDays,
 		Secret:        in.Body.WebhookSecret,
 		Budget:        tenant.BudgetEdit(raw.Rest["budget"]),
+		Prices:        in.Body.Prices,
+		Currency:      in.Body.Currency,
 	}
 	for _, m := range []struct {
 		from map[string]*int
@@ -177,6 +186,12 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	}
 	if string(raw.Rest["run_retention_days"]) == "null" {
 		e.RetentionDays = new(int)
+	}
+	if string(raw.Rest["prices"]) == "null" {
+		e.Prices = new([]catalog.Price)
+	}
+	if string(raw.Rest["currency"]) == "null" {
+		e.Currency = new(string)
 	}
 	if string(raw.Rest["webhook_secret"]) == "null" {
 		e.Secret = new(string)

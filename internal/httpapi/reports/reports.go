@@ -1,10 +1,11 @@
-// Package reports is the area of the API for what has happened in an organization: the ledger of its usage and the
-// audit log.
+// Package reports is the area of the API for what has happened in an organization: analytics, the ledger of its usage
+// and the audit log.
 //
-// It only reads. It imports the framework above it and no other area.
+// It holds no rule of its own. It imports the framework above it and no other area.
 package reports
 
 import (
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/record"
 )
@@ -13,12 +14,14 @@ import (
 type handlers struct {
 	*httpapi.Server
 
-	Store *record.Store
+	Store     *record.Store
+	Analytics *analytics.Analytics
 }
 
 // Routes adds the area's operations to a server.
-func Routes(s *httpapi.Server, store *record.Store) {
-	h := &handlers{Server: s, Store: store}
+func Routes(s *httpapi.Server, a *analytics.Analytics) {
+	h := &handlers{Server: s, Store: a.Store, Analytics: a}
+	h.analyticsRoutes()
 	h.usageRoutes()
 	h.auditRoutes()
 }

@@ -7,12 +7,16 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/rollup"
 	"agentplatform/internal/tenant"
 )
 
@@ -42,6 +46,12 @@ type ledgerEntry struct {
 	EntryID         string `json:"entry_id"`
 	DocumentID      string `json:"document_id"`
 	KnowledgeBaseID string `json:"knowledge_base_id"`
+
+	APIKeyID string   `json:"api_key_id" doc:"empty for a document's"`
+	Model    string   `json:"model" doc:"provider/name; empty where several were asked, and in entries of versions before it was kept"`
+	Attempts int64    `json:"attempts" doc:"how often a worker began the run, or went on with it"`
+	QueueMS  int64    `json:"queue_ms" doc:"how long the run was queued, in all"`
+	Cost     *float64 `json:"cost" doc:"by the prices in the organization's settings, as they are now; null where the model has none"`
 }
 
 var ledgerColumns = []string{
@@ -61,10 +71,19 @@ var ledgerColumns = []string{
 	"entry_id",
 	"document_id",
 	"knowledge_base_id",
+	"api_key_id",
+	"model",
+	"attempts",
+	"queue_ms",
+	"cost",
 }
 
 func (e ledgerEntry) cells() []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	cost := ""
+	if e.Cost != nil {
+		cost = strconv.FormatFloat(*e.Cost, 'f', -1, 64)
+	}
 	return []string{
 		e.RunID,
 		e.ChatID,
@@ -82,11 +101,16 @@ func (e ledgerEntry) cells() []string {
 		e.EntryID,
 		e.DocumentID,
 		e.KnowledgeBaseID,
+		e.APIKeyID,
+		e.Model,
+		number(e.Attempts),
+		number(e.QueueMS),
+		cost,
 	}
 }
 
-func viewEntry(e record.Entry) ledgerEntry {
-	return ledgerEntry{
+func viewEntry(e record.Entry, prices analytics.Prices) ledgerEntry {
+	v := ledgerEntry{
 		RunID:           e.RunID,
 		ChatID:          e.ChatID,
 		AgentID:         e.AgentID,
@@ -103,7 +127,15 @@ func viewEntry(e record.Entry) ledgerEntry {
 		EntryID:         e.ID,
 		DocumentID:      e.DocumentID,
 		KnowledgeBaseID: e.KnowledgeBaseID,
+		APIKeyID:        e.APIKeyID,
+		Model:           e.Model,
+		Attempts:        e.Attempts,
+		QueueMS:         e.QueueMS,
 	}
+	if cost, priced := prices.CostOf(e); priced {
+		v.Cost = &cost
+	}
+	return v
 }
 
 type ledgerList struct {
@@ -111,24 +143,87 @@ type ledgerList struct {
 	NextCursor *string       `json:"next_cursor"`
 }
 
-func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *struct {
+// UsageQuery asks for a part of the ledger; nothing said is all of it.
+type UsageQuery struct {
 	httpapi.Paging
+	About
+	Everyone
+
+	From   string `query:"from" maxLength:"40" doc:"inclusive: a time (RFC 3339), or a date in UTC; by default all"`
+	To     string `query:"to" maxLength:"40" doc:"exclusive"`
+	Kind   string `query:"kind" enum:"run,ingestion,search" doc:"by default all"`
 	Accept string `header:"Accept" doc:"text/csv gives CSV, whole"`
-}) (*huma.StreamResponse, error) {
+}
+
+// part is a part of the ledger.
+type part struct {
+	scope    record.Scope
+	from, to time.Time
+	filter   rollup.Filter
+	prices   analytics.Prices
+}
+
+func (h *handlers) part(ctx context.Context, p tenant.Principal, in *UsageQuery) (l part, err error) {
+	l.scope = p.Scope()
+	if l.from, l.to, err = (Span{in.From, in.To}).within(time.Time{}, time.UTC, true); err != nil {
+		return l, err
+	}
+	if !l.to.IsZero() && !l.to.After(l.from) {
+		return l, problem.InvalidField("query.from", "must be before to")
+	}
+	if l.filter, err = in.filter(in.Kind, in.UserID); err != nil {
+		return l, err
+	}
+	l.prices, err = h.Analytics.Prices(ctx, l.scope)
+	return l, err
+}
+
+// page reads a page: of at most limit entries, and of at most [httpapi.Scanned] that the filter has looked at.
+func (h *handlers) page(ctx context.Context, l part, after string, limit int) (list ledgerList, err error) {
+	list.Entries = []ledgerEntry{}
+	for looked := 0; looked < httpapi.Scanned; {
+		some := min(limit, httpapi.Scanned-looked)
+		if l.filter == (rollup.Filter{}) {
+			some = limit - len(list.Entries)
+		}
+		page, err := h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, some)
+		if err != nil {
+			return list, err
+		}
+		after = page.Next
+		for n, e := range page.Rows {
+			if l.filter.Passes(analytics.KeyOf(e.Value)) {
+				list.Entries = append(list.Entries, viewEntry(e.Value, l.prices))
+			}
+			if len(list.Entries) == limit && n+1 < len(page.Rows) {
+				after = e.Value.Place
+				break
+			}
+		}
+		looked += len(page.Rows)
+		if after == "" || len(list.Entries) == limit || len(page.Rows) == 0 {
+			break
+		}
+	}
+	list.NextCursor = httpapi.EncodeCursor(after)
+	return list, nil
+}
+
+func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery) (*huma.StreamResponse, error) {
 	after, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(in.Accept, "text/csv") {
-		return &huma.StreamResponse{Body: func(c huma.Context) { h.usageCSV(ctx, p, c) }}, nil
-	}
-	page, err := h.Store.Ledger(ctx, p.Scope(), after, in.Limit)
+	l, err := h.part(ctx, p, in)
 	if err != nil {
 		return nil, err
 	}
-	list := ledgerList{Entries: []ledgerEntry{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		list.Entries = append(list.Entries, viewEntry(e.Value))
+	if strings.HasPrefix(in.Accept, "text/csv") {
+		return &huma.StreamResponse{Body: func(c huma.Context) { h.usageCSV(ctx, l, c) }}, nil
+	}
+	list, err := h.page(ctx, l, after, in.Limit)
+	if err != nil {
+		return nil, err
 	}
 	body, err := json.Marshal(list)
 	return &huma.StreamResponse{Body: func(c huma.Context) {
@@ -137,19 +232,23 @@ func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *struct {
 	}}, err
 }
 
-// usageCSV writes the whole ledger, a page at a time. Cells that a spreadsheet would take for a formula are defused.
-func (h *handlers) usageCSV(ctx context.Context, p tenant.Principal, c huma.Context) {
+// usageCSV writes all of a part of the ledger, a page at a time. Cells that a spreadsheet would take for a formula are
+// defused.
+func (h *handlers) usageCSV(ctx context.Context, l part, c huma.Context) {
 	c.SetHeader("Content-Type", "text/csv; charset=utf-8")
 	w := csv.NewWriter(c.BodyWriter())
 	_ = w.Write(ledgerColumns)
 	after := ""
 	for {
-		page, err := h.Store.Ledger(ctx, p.Scope(), after, 100)
+		page, err := h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, 100)
 		if err != nil {
 			panic(http.ErrAbortHandler) // half a table must not look like a whole one
 		}
 		for _, e := range page.Rows {
-			cells := viewEntry(e.Value).cells()
+			if !l.filter.Passes(analytics.KeyOf(e.Value)) {
+				continue
+			}
+			cells := viewEntry(e.Value, l.prices).cells()
 			for i, cell := range cells {
 				cells[i] = defuse(cell)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
 	"agentplatform/internal/files"
@@ -93,7 +94,7 @@ func New(c Config) *httpapi.Server {
 		webhooks.Routes(s, webhooks.Config{
 			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Callbacks: c.Callbacks, Redelivered: redelivered,
 		})
-		reports.Routes(s, c.Store)
+		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host})
 		protocol.Routes(s, protocol.Config{
 			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat,
 		})

@@ -1,0 +1,272 @@
+package reports
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	// Lambda's images have no time zones of their own.
+	_ "time/tzdata"
+
+	"agentplatform/events"
+	"agentplatform/internal/analytics"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/rollup"
+	"agentplatform/internal/tenant"
+)
+
+func (h *handlers) analyticsRoutes() {
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/analytics/summary", Level: tenant.LevelAdmin,
+		ID: "analytics-summary", Tag: "analytics", Summary: "What a span of time adds up to",
+	}, h.summary)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/analytics/timeseries", Level: tenant.LevelAdmin,
+		ID: "analytics-timeseries", Tag: "analytics", Summary: "A metric over time, each interval of the range",
+	}, h.timeseries)
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: "GET", Path: "/analytics/me", Level: tenant.LevelRead,
+		ID: "analytics-me", Tag: "analytics", Summary: "What the key's own user used in a span of time",
+	}, h.mine)
+}
+
+// Span is the query of a range of time.
+type Span struct {
+	From string `query:"from" maxLength:"40" doc:"inclusive: a time (RFC 3339), or a date, which begins in the time zone; by default 30 days before to"`
+	To   string `query:"to" maxLength:"40" doc:"exclusive; now by default. At most 400 days after from"`
+}
+
+// About is the query of whose entries count.
+type About struct {
+	AgentID  string `query:"agent_id" maxLength:"24"`
+	APIKeyID string `query:"api_key_id" maxLength:"24"`
+	Model    string `query:"model" maxLength:"300" doc:"provider/name"`
+}
+
+// Counting is the query that summaries and series have in common, but for whose.
+type Counting struct {
+	Span
+	About
+
+	Kind     string `query:"kind" enum:"run,ingestion,search" default:"run" doc:"of the ledger's entries: runs, or what embeddings of documents and of searches used"`
+	Timezone string `query:"timezone" maxLength:"64" default:"UTC" doc:"its IANA name"`
+}
+
+// Everyone is the query of whose entries count, where others' may be read.
+type Everyone struct {
+	UserID string `query:"user_id" maxLength:"24"`
+}
+
+// defaultRange is how much is counted when nothing is said.
+const defaultRange = 30 * 24 * time.Hour
+
+// within reads a range. Where something is left out, open says whether that is no bound, else the last 30 days are.
+func (s Span) within(now time.Time, zone *time.Location, open bool) (from, to time.Time, err error) {
+	if to, err = instant("query.to", s.To, zone); err != nil {
+		return from, to, err
+	}
+	if from, err = instant("query.from", s.From, zone); err != nil || open {
+		return from, to, err
+	}
+	if to.IsZero() {
+		to = now
+	}
+	if from.IsZero() {
+		from = to.Add(-defaultRange)
+	}
+	return from, to, nil
+}
+
+// instant reads a time or a date; zero where nothing is said.
+func instant(field, text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		if at, err = time.ParseInLocation(time.DateOnly, text, zone); err != nil {
+			return at, problem.InvalidField(field, "must be a time like 2026-01-31T12:00:00Z, or a date like 2026-01-31")
+		}
+	}
+	if at = at.UTC(); at.Year() < 2000 || at.Year() > 2100 {
+		return at, problem.InvalidField(field, "must be between the years 2000 and 2100")
+	}
+	return at, nil
+}
+
+// zoneOf finds a time zone by its name.
+func zoneOf(name string) (*time.Location, error) {
+	switch name {
+	case "UTC", "Etc/UTC", "Z", "":
+		return time.UTC, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, problem.InvalidField("query.timezone", "is no name of a time zone, like Europe/Berlin")
+	}
+	return zone, nil
+}
+
+// filter reads whose entries count. user is the one whose they must be; empty: anybody's.
+func (a About) filter(kind, user string) (rollup.Filter, error) {
+	for field, id := range map[string]string{"agent_id": a.AgentID, "api_key_id": a.APIKeyID, "user_id": user} {
+		if id != "" && !host.ValidID(id) {
+			return rollup.Filter{}, problem.InvalidField("query."+field, "is no identifier")
+		}
+	}
+	if a.Model != "" && !strings.Contains(a.Model, "/") {
+		return rollup.Filter{}, problem.InvalidField("query.model", "must be provider/name")
+	}
+	return rollup.Filter{Kind: kind, Model: a.Model, Agent: a.AgentID, User: user, APIKey: a.APIKeyID}, nil
+}
+
+func (h *handlers) question(in Counting, user string) (q analytics.Question, zone *time.Location, err error) {
+	if zone, err = zoneOf(in.Timezone); err != nil {
+		return q, zone, err
+	}
+	if q.From, q.To, err = in.within(h.Analytics.Host.Now(), zone, false); err != nil {
+		return q, zone, err
+	}
+	q.Filter, err = in.filter(in.Kind, user)
+	return q, zone, err
+}
+
+type runsView struct {
+	Total     int64 `json:"total"`
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+	TimedOut  int64 `json:"timed_out"`
+}
+
+type tokensView struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+}
+
+type percentilesView struct {
+	P50 *int64 `json:"p50" doc:"null: there was none"`
+	P95 *int64 `json:"p95"`
+}
+
+type summaryView struct {
+	From       string          `json:"from"`
+	To         string          `json:"to"`
+	Runs       runsView        `json:"runs"`
+	Errors     int64           `json:"errors" doc:"failed and timed out"`
+	Tokens     tokensView      `json:"tokens" doc:"of all runs, billed or not"`
+	ModelCalls int64           `json:"model_calls"`
+	ToolCalls  int64           `json:"tool_calls"`
+	ActiveMS   percentilesView `json:"active_ms" doc:"within 1 %"`
+	QueueMS    percentilesView `json:"queue_ms" doc:"within 1 %"`
+	Users      int64           `json:"users" doc:"different ones; above 1,024 an estimate within a few percent"`
+	Agents     int64           `json:"agents" doc:"different ones; above 1,024 an estimate within a few percent"`
+	Cost       *float64        `json:"cost,omitempty" doc:"by the prices in the organization's settings, as they are now; absent without any"`
+	Currency   string          `json:"currency,omitempty"`
+}
+
+func percentiles(times []int64) (v percentilesView) {
+	if len(times) == 2 {
+		v.P50, v.P95 = &times[0], &times[1]
+	}
+	return v
+}
+
+func (h *handlers) summary(ctx context.Context, p tenant.Principal, in *struct {
+	Counting
+	Everyone
+}) (*httpapi.Answer[summaryView], error) {
+	return h.summarize(ctx, p.Scope(), in.Counting, in.UserID)
+}
+
+// mine is the summary of the sender's own usage.
+func (h *handlers) mine(
+	ctx context.Context, p tenant.Principal, in *Counting,
+) (*httpapi.Answer[summaryView], error) {
+	return h.summarize(ctx, p.Scope(), *in, p.User.ID)
+}
+
+func (h *handlers) summarize(
+	ctx context.Context, scope record.Scope, in Counting, user string,
+) (*httpapi.Answer[summaryView], error) {
+	q, _, err := h.question(in, user)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.Analytics.Summarize(ctx, scope, q)
+	if err != nil {
+		return nil, err
+	}
+	v := summaryView{
+		From: events.Time(q.From), To: events.Time(q.To),
+		Runs: runsView{
+			Total: s.Total, Completed: s.Entries[rollup.Completed], Failed: s.Entries[rollup.Failed],
+			Cancelled: s.Entries[rollup.Cancelled], TimedOut: s.Entries[rollup.TimedOut],
+		},
+		Errors: s.Entries[rollup.Failed] + s.Entries[rollup.TimedOut],
+		Tokens: tokensView{s.Input, s.Output}, ModelCalls: s.ModelCalls, ToolCalls: s.ToolCalls,
+		ActiveMS: percentiles(s.Active), QueueMS: percentiles(s.Queue), Users: s.Users, Agents: s.Agents,
+	}
+	if s.Cost != nil {
+		v.Cost, v.Currency = &s.Cost.Amount, s.Cost.Currency
+	}
+	return &httpapi.Answer[summaryView]{Body: v}, nil
+}
+
+type pointView struct {
+	At    string  `json:"at" doc:"when the interval begins; the first one may begin before from"`
+	Value float64 `json:"value"`
+	Group *string `json:"group" doc:"null without group_by; empty for what has none, like a run that an old version stored without its model"`
+}
+
+type seriesView struct {
+	From     string      `json:"from"`
+	To       string      `json:"to"`
+	Metric   string      `json:"metric"`
+	Interval string      `json:"interval"`
+	GroupBy  *string     `json:"group_by"`
+	Timezone string      `json:"timezone"`
+	Currency string      `json:"currency,omitempty" doc:"of costs"`
+	Points   []pointView `json:"points" doc:"in the order of time, then of groups; each group has every interval"`
+}
+
+func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struct {
+	Counting
+	Everyone
+	Metric   string `query:"metric" default:"runs" enum:"runs,completed,failed,cancelled,timed_out,errors,input_tokens,output_tokens,active_ms,queue_ms,model_calls,tool_calls,cost" doc:"errors: failed and timed out; cost needs prices in the organization's settings"`
+	Interval string `query:"interval" enum:"hour,day" default:"day"`
+	GroupBy  string `query:"group_by" enum:"agent,user,status,api_key,model"`
+}) (*httpapi.Answer[seriesView], error) {
+	q, zone, err := h.question(in.Counting, in.UserID)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.Analytics.Series(ctx, p.Scope(), analytics.SeriesQuestion{
+		Question: q, Metric: rollup.Metric(in.Metric), Interval: rollup.Interval(in.Interval),
+		GroupBy: rollup.Dimension(in.GroupBy), Zone: zone,
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := seriesView{
+		From: events.Time(q.From), To: events.Time(q.To), Metric: in.Metric, Interval: in.Interval,
+		Timezone: zone.String(), Currency: s.Currency, Points: make([]pointView, 0, len(s.Steps)*len(s.Groups)),
+	}
+	if in.GroupBy != "" {
+		v.GroupBy = &in.GroupBy
+	}
+	for n, at := range s.Steps {
+		begins := events.Time(at)
+		for i, group := range s.Groups {
+			point := pointView{At: begins, Value: s.Values[group][n]}
+			if in.GroupBy != "" {
+				point.Group = &s.Groups[i]
+			}
+			v.Points = append(v.Points, point)
+		}
+	}
+	return &httpapi.Answer[seriesView]{Body: v}, nil
+}
