@@ -142,6 +142,9 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 			c.uncounted += e.InputTokens
 		}
 	}
+	if c.world.books != nil {
+		c.world.books.committed()
+	}
 	c.standing()
 	if c.world.library != nil {
 		c.world.library.documents.committed(ops, c.charged)
@@ -293,6 +296,11 @@ func (c *checker) item(key table.Key, item *table.Item) {
 			c.violated(3, "a ledger entry vanished: %s", key)
 		}
 		c.entries[key] = item != nil
+		if c.world.books != nil {
+			c.world.books.entered(key, item, a.Ledger)
+		}
+	case kind == "rolled" && c.world.books != nil:
+		c.world.books.moved(rest)
 	case kind == "hook" && item == nil:
 		delete(c.hooks, key)
 	case kind == "hook":
@@ -545,6 +553,9 @@ func (c *checker) final() {
 	c.kept()
 	if c.world.library != nil {
 		c.world.library.documents.final()
+	}
+	if c.world.books != nil {
+		c.world.books.final()
 	}
 	if len(c.slots) > 0 {
 		c.violated(4, "%d slots are held by nobody", len(c.slots))

@@ -48,7 +48,7 @@ func (w *world) client(n int) {
 	w.clients++
 	w.spawn(c.own, c.name, func(a *actor) {
 		defer func() { w.clients-- }()
-		end := w.now.Add(trouble)
+		end := w.now.Add(w.trouble)
 		for w.now.Before(end) && !w.left[c.who.User.ID] {
 			c.act(a)
 			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(90*time.Second))))

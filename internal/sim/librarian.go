@@ -25,7 +25,7 @@ func (w *world) librarians() {
 		name := fmt.Sprintf("librarian %d", n)
 		l := librarian{&client{world: w, who: who, name: name, own: &process{name: name}}}
 		w.spawn(l.own, name, func(a *actor) {
-			for end := w.now.Add(trouble); w.now.Before(end) && !w.left[who.User.ID]; {
+			for end := w.now.Add(w.trouble); w.now.Before(end) && !w.left[who.User.ID]; {
 				l.act(a)
 				_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(90*time.Second))))
 			}
@@ -276,6 +276,6 @@ func (l librarian) search(a *actor) {
 				documents.missed(l.client, s, wanted, q.Query)
 			}
 		}
-		l.expect(d.ingester.ChargeSearch(ctx, p, s.found.Tokens))
+		l.expect(d.ingester.ChargeSearch(ctx, p, s.found.Tokens, s.found.Paid...))
 	})
 }

@@ -285,7 +285,7 @@ func (w *world) boss(organization string) {
 		}
 	}
 	w.spawn(c.own, c.name, func(a *actor) {
-		for end := w.now.Add(trouble); w.now.Before(end); {
+		for end := w.now.Add(w.trouble); w.now.Before(end); {
 			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(3*time.Minute))))
 			c.ask(a, func(ctx context.Context, d *deployment) {
 				err := change(ctx, d)

@@ -86,7 +86,7 @@ func (w *world) owner(organization, id string) {
 	scope := record.Of(organization)
 	known := []string{"unavailable", "not_found", "invalid_request"} // the organization may be deleted
 	w.spawn(c.own, c.name, func(a *actor) {
-		for end := w.now.Add(trouble); w.now.Before(end); {
+		for end := w.now.Add(w.trouble); w.now.Before(end); {
 			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(4*time.Minute))))
 			if w.work.IntN(2) == 0 {
 				w.server.turn()

@@ -17,7 +17,9 @@ type Report struct {
 	Ends    map[string]int // runs by final status
 	// Documents says what became of documents and searches in worlds that have some, by what.
 	Documents map[string]int
-	Failure   string // empty: none
+	// Rollups says what was rolled up and asked in worlds with accountants, by what.
+	Rollups map[string]int
+	Failure string // empty: none
 }
 
 // Simulate runs a seed: clients and faults for a while, then neither, until everything has settled.
@@ -45,6 +47,9 @@ func Simulate(seed uint64, log io.Writer) Report {
 	if w.library != nil {
 		w.librarians()
 	}
+	if w.books != nil {
+		w.books.accountants()
+	}
 	born := len(w.processes)
 	after := func() {
 		// A process that died is replaced.
@@ -57,7 +62,7 @@ func Simulate(seed uint64, log io.Writer) Report {
 			}
 		}
 	}
-	w.run(began.Add(trouble+time.Minute), after)
+	w.run(began.Add(w.trouble+time.Minute), after)
 	w.quiet = true
 	for _, d := range w.processes {
 		if d.frozen.After(w.now) {
@@ -76,6 +81,9 @@ func Simulate(seed uint64, log io.Writer) Report {
 	}
 	if w.library != nil {
 		r.Documents = w.library.documents.tally
+	}
+	if w.books != nil {
+		r.Rollups = w.books.tally
 	}
 	for _, e := range w.checker.ledger {
 		if e.RunID != "" {

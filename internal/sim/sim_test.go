@@ -26,7 +26,7 @@ var (
 func TestSimulation(t *testing.T) {
 	var next, steps, commits atomic.Uint64
 	var mu sync.Mutex
-	faults, ends, documents := map[string]int{}, map[string]int{}, map[string]int{}
+	faults, ends, documents, rollups := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	years := 0.0
 	var log io.Writer
 	if *logTo != "" {
@@ -63,6 +63,9 @@ func TestSimulation(t *testing.T) {
 				for k, v := range r.Documents {
 					documents[k] += v
 				}
+				for k, v := range r.Rollups {
+					rollups[k] += v
+				}
 				mu.Unlock()
 			}
 		})
@@ -70,7 +73,7 @@ func TestSimulation(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years,
 		ends)
-	t.Logf("documents %v", documents)
+	t.Logf("documents %v, rollups %v", documents, rollups)
 	var names []string
 	for k := range faults {
 		names = append(names, k)
@@ -84,6 +87,11 @@ func TestSimulation(t *testing.T) {
 	}
 	for _, status := range []string{"completed", "failed", "cancelled", "timed_out"} {
 		assert.Positive(t, ends[status], "no run ever ended %s: the simulation misses something", status)
+	}
+	if *first == 1 && *seeds >= 512 { // seeds from 256 on have accountants
+		for _, what := range []string{"questions answered", "rolled up among faults", "days among them"} {
+			assert.Positive(t, rollups[what], "%q: the simulation misses something", what)
+		}
 	}
 	if *first > 1 || *seeds < 128 { // seeds from 64 on have documents
 		return

@@ -16,6 +16,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/agent"
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/files"
 	"agentplatform/internal/ingest"
@@ -49,22 +50,22 @@ const (
 	sweepPeriod   = time.Minute
 	userCap       = 2
 	orgCap        = 3
-	trouble       = 20 * time.Minute // duration of clients' activity and of faults
 )
 
 // world is a deployment: processes over one table, one queue, one webhook receiver.
 type world struct {
 	*scheduler
-	seed   uint64
-	work   *rand.Rand    // choices of clients
-	chance *rand.Rand    // choices of faults
-	skew   time.Duration // largest difference of two processes' clocks
-	rate   float64       // of faults per call
-	faults map[string]int
-	inner  *memtable.Table
-	blobs  *memblob.Store
-	frames *memtable.Table
-	quiet  bool // faults have ended
+	seed    uint64
+	work    *rand.Rand    // choices of clients
+	chance  *rand.Rand    // choices of faults
+	skew    time.Duration // largest difference of two processes' clocks
+	rate    float64       // of faults per call
+	faults  map[string]int
+	inner   *memtable.Table
+	blobs   *memblob.Store
+	frames  *memtable.Table
+	trouble time.Duration // duration of clients' activity and of faults
+	quiet   bool          // faults have ended
 	// models misbehave and panic, users leave, the streams' table hangs: in every other world, as less gets done there
 	strange     bool
 	queueDown   bool
@@ -85,6 +86,7 @@ type world struct {
 	powers  *powers
 	server  *server  // of tools, in every other pair of worlds; nil: the tools are the process's own
 	library *library // in worlds with documents
+	books   *books   // in worlds with accountants
 	clients int
 	touched []table.Op
 }
@@ -105,6 +107,7 @@ type deployment struct {
 	tenants  *tenant.Tenants
 	toolkits *toolkit.Toolkits
 	ingester *ingest.Ingester // in worlds with documents
+	accounts *analytics.Analytics
 	replaced bool
 
 	remembers bool // it caches for a while who owns a key, and agents
@@ -117,7 +120,7 @@ func newWorld(seed uint64, rate float64) *world {
 		chance: rand.New(rand.NewPCG(seed, 3)),
 		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{},
 		effects: map[string]int{},
-		left:    map[string]bool{}, files: map[string][]string{},
+		left:    map[string]bool{}, files: map[string][]string{}, trouble: 20 * time.Minute,
 	}
 	clock := func() time.Time { return s.now }
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
@@ -138,6 +141,9 @@ func newWorld(seed uint64, rate float64) *world {
 	}
 	if hasLibrary(seed) {
 		w.library = newLibrary(w)
+	}
+	if hasAccountants(seed) {
+		w.books = newBooks(w)
 	}
 	return w
 }
@@ -295,6 +301,10 @@ func (w *world) deploy(name string) {
 	if w.library != nil {
 		d.ingester = w.library.ingester(d, log)
 		d.remover.Index, d.remover.More = d.ingester.Index, d.ingester.Jobs()
+	}
+	if w.books != nil {
+		d.accounts = &analytics.Analytics{Store: d.store, Host: m}
+		d.remover.Daily = d.accounts.Daily
 	}
 	for n := range 3 {
 		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })

@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"agentplatform/internal/analytics"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/rollup"
+	"agentplatform/internal/table"
+)
+
+// hasAccountants says whether people of a seed's world ask how much was used: in one of eight, and none of those below
+// 256, which make the worlds that they made before there were any.
+func hasAccountants(seed uint64) bool { return seed >= 256 && seed*0x9e3779b97f4a7c15>>61 == 0 }
+
+// books are the ledger as it was written, by organization, and how far it has been rolled up. What rollups must say is
+// added up here by rules of the simulation's own.
+type books struct {
+	*world
+
+	entries map[string]map[string]record.Entry // by organization, and by what each is about
+	rolled  map[string]record.Rolled
+	changed []string // organizations whose rollups the current commit has moved on
+	tally   map[string]int
+}
+
+// newBooks makes the world's books. The world begins before a midnight, and its faults go on until the day before is
+// rolled up.
+func newBooks(w *world) *books {
+	w.now = time.Date(2026, 1, 1, 23, 40, 0, 0, time.UTC)
+	w.trouble = 110 * time.Minute
+	return &books{world: w, entries: map[string]map[string]record.Entry{}, rolled: map[string]record.Rolled{},
+		tally: map[string]int{}}
+}
+
+// accountants are people who ask, now and then, how much was used, and have it rolled up.
+func (b *books) accountants() {
+	seen := map[string]bool{}
+	for n, who := range b.people {
+		if seen[who.Organization.ID] {
+			continue
+		}
+		seen[who.Organization.ID] = true
+		name := fmt.Sprintf("accountant %d", n)
+		c := &client{world: b.world, who: who, name: name, own: &process{name: name}}
+		b.spawn(c.own, name, func(a *actor) {
+			for end := b.now.Add(b.trouble); b.now.Before(end); {
+				if b.work.IntN(3) == 0 {
+					c.ask(a, func(ctx context.Context, d *deployment) {
+						_, _ = d.accounts.Daily(ctx, who.Organization.ID)
+					})
+				} else {
+					b.ask(a, c)
+				}
+				_ = b.sleep(a, context.Background(), time.Duration(b.work.Int64N(int64(4*time.Minute))))
+			}
+		})
+	}
+}
+
+// ask asks how much an organization has used, or one of its people, within a time. The answer must have every entry
+// that there was when the question came, and none that there was not when the answer did.
+func (b *books) ask(a *actor, c *client) {
+	from := b.now.Add(-time.Duration(b.work.Int64N(int64(3 * time.Hour)))).Truncate(time.Millisecond)
+	if b.work.IntN(2) == 0 {
+		from = from.Truncate(24 * time.Hour)
+	}
+	q := analytics.Question{From: from, To: b.now.Add(time.Hour), Filter: rollup.Filter{Kind: record.OfRun}}
+	if b.work.IntN(3) == 0 {
+		q.To = b.now.Add(-time.Duration(b.work.Int64N(int64(time.Hour))))
+	}
+	if b.work.IntN(2) == 0 {
+		q.Filter.User = c.who.User.ID
+	}
+	if !q.To.After(q.From) {
+		return
+	}
+	least := b.sum(c.who.Organization.ID, q)
+	var got analytics.Summary
+	var err error
+	if !c.ask(a, func(ctx context.Context, d *deployment) {
+		got, err = d.accounts.Summarize(ctx, record.Of(c.who.Organization.ID), q)
+	}) {
+		return
+	}
+	if err != nil {
+		if _, is := problem.As(err); !is {
+			b.checker.violated(30, "a question about usage is answered with %v", err)
+		}
+		return
+	}
+	b.tally["questions answered"]++
+	most := b.sum(c.who.Organization.ID, q)
+	answer := sums{got.Total, got.Input, got.Output, got.ModelCalls, got.ToolCalls}
+	for n := range answer {
+		if answer[n] < least[n] || answer[n] > most[n] {
+			b.checker.violated(30, "%v were used from %s to %s, %v when the question came, and the answer is %v", most,
+				q.From, q.To, least, answer)
+			return
+		}
+	}
+}
+
+// sums are entries, input tokens, output tokens, calls of models and of tools.
+type sums [5]int64
+
+func (b *books) sum(organization string, q analytics.Question) (s sums) {
+	for _, e := range b.entries[organization] {
+		if e.FinishedAt.Before(q.From) || !e.FinishedAt.Before(q.To) || e.RunID == "" ||
+			q.Filter.User != "" && q.Filter.User != e.UserID {
+			continue
+		}
+		for n, by := range (sums{1, e.InputTokens, e.OutputTokens, e.ModelCalls, e.ToolCalls}) {
+			s[n] += by
+		}
+	}
+	return s
+}
+
+// entered records an entry of the ledger. None comes after the time that it belongs to was rolled up.
+func (b *books) entered(key table.Key, item *table.Item, ledger map[string][]record.Entry) {
+	if item == nil {
+		return
+	}
+	if b.entries[item.Owner] == nil {
+		b.entries[item.Owner] = map[string]record.Entry{}
+	}
+	for id, entries := range ledger {
+		b.entries[item.Owner][id] = entries[0]
+		if r := b.rolled[item.Owner]; entries[0].FinishedAt.Before(r.Quarters) {
+			b.checker.violated(29, "%s was finished at %s and comes after that was rolled up, until %s", key,
+				entries[0].FinishedAt, r.Quarters)
+		}
+	}
+}
+
+func (b *books) moved(organization string) { b.changed = append(b.changed, organization) }
+
+// committed checks, when a commit has moved on how far an organization's ledger is rolled up, what it moved over.
+func (b *books) committed() {
+	for _, organization := range b.changed {
+		e, err := b.checker.store().Rolled(context.Background(), record.Of(organization))
+		must(err)
+		before, now := b.rolled[organization], e.Value
+		if before.Days.IsZero() {
+			before.Quarters, before.Days = now.Quarters.AddDate(0, 0, -3), now.Days.AddDate(0, 0, -3)
+		}
+		b.rolled[organization] = now
+		if !b.quiet {
+			b.tally["rolled up among faults"]++
+			b.tally["days among them"] += int(now.Days.Sub(before.Days).Hours() / 24)
+		}
+		if now.Quarters.Before(before.Quarters) || now.Days.Before(before.Days) {
+			b.checker.violated(29, "rollups went back from %+v to %+v", before, now)
+		}
+		b.check(organization, rollup.All, before.Quarters, now.Quarters, rollup.Quarter)
+		for _, v := range rollup.Views() {
+			b.check(organization, v, before.Days, now.Days, 24*time.Hour)
+		}
+		if now.Days.After(before.Days) {
+			b.check(organization, rollup.All, before.Days, now.Days, rollup.Quarter) // which were rolled up again
+		}
+	}
+	b.changed = b.changed[:0]
+}
+
+// line is what a row of a rollup says, with the members that its view tells apart.
+type line struct {
+	sums
+	active, queue int64
+}
+
+// check compares the rollups of a span of time with the books.
+func (b *books) check(organization string, v rollup.View, from, to time.Time, step time.Duration) {
+	type place struct {
+		at  time.Time
+		key rollup.Key
+	}
+	want, got := map[place]line{}, map[place]line{}
+	for _, e := range b.entries[organization] {
+		at := e.FinishedAt.Truncate(step)
+		if at.Before(from) || !at.Before(to) {
+			continue
+		}
+		k := v.Of(analytics.KeyOf(e))
+		if k.Kind == "" {
+			k.Kind = record.OfRun // is not stored
+		}
+		l := want[place{at, k}]
+		for n, by := range (sums{1, e.InputTokens, e.OutputTokens, e.ModelCalls, e.ToolCalls}) {
+			l.sums[n] += by
+		}
+		l.active += e.ActiveMS
+		l.queue += e.QueueMS
+		want[place{at, k}] = l
+	}
+	read := func(at time.Time, data []byte) error {
+		return rollup.Read(v, data, func(k rollup.Key, r *rollup.Row) {
+			got[place{at, k}] = line{sums{r.Entries, r.Input(), r.Output(), r.ModelCalls, r.ToolCalls}, r.ActiveMS, r.QueueMS}
+		})
+	}
+	store, ctx := b.checker.store(), context.Background()
+	if step == rollup.Quarter {
+		must(store.Quarters(ctx, record.Of(organization), from, to, read))
+	} else {
+		must(store.Days(ctx, record.Of(organization), string(v), from, to, read))
+	}
+	if !maps.Equal(want, got) {
+		b.checker.violated(29, "%s from %s to %s: the ledger has %v, and the rollups of %s by %s have %v", organization,
+			from, to, want, step, v, got)
+	}
+}
+
+// final checks that all that has happened is rolled up in the end.
+func (b *books) final() {
+	for _, organization := range slices.Sorted(maps.Keys(b.entries)) {
+		o, err := record.Resource[catalog.Organization](context.Background(), b.checker.store(), record.System(),
+			organization)
+		if err != nil || o.Value.Deleted {
+			continue // nobody asks any more
+		}
+		if r := b.rolled[organization]; r.Days.Before(b.now.AddDate(0, 0, -3)) {
+			b.checker.violated(29, "in the end the ledger of %s is rolled up until %s", organization, r.Days)
+		}
+	}
+}
