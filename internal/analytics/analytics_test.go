@@ -202,7 +202,7 @@ func TestWhatIsRolledUpIsNotReadAgain(t *testing.T) {
 		assert.NotContains(t, part, "ledger/"+w.organization+"/2026-03-01")
 		assert.NotContains(t, part, "ledger/"+w.organization+"/2026-03-02")
 	}
-	assert.Contains(t, w.asked, "rollup/"+w.organization+"/days/whole")
+	assert.Contains(t, w.asked, "rollup/"+w.organization+"/days/whole/00")
 	writes := w.commits
 	_, err = w.Daily(t.Context(), w.organization)
 	require.NoError(t, err)
@@ -266,7 +266,8 @@ func TestWhoAsksRollsUpABoundedPart(t *testing.T) {
 	w.spend(w.now, id("6b", 1), "p/a")
 	refused := 0
 	for {
-		s, err := w.Summarize(t.Context(), w.scope(), analytics.Question{From: w.now.AddDate(0, 0, -2), To: w.now.Add(1)})
+		q := analytics.Question{From: w.now.AddDate(0, 0, -2), To: w.now.Add(1)}
+		s, err := w.Summarize(t.Context(), w.scope(), q)
 		if err == nil {
 			assert.Equal(t, int64(1), s.Total)
 			break
@@ -318,8 +319,10 @@ func TestQuestionsAreChecked(t *testing.T) {
 	}
 	require.NoError(t, ask(func(*analytics.SeriesQuestion) {}))
 	for field, change := range map[string]func(*analytics.SeriesQuestion){
-		"query.from":     func(q *analytics.SeriesQuestion) { q.To = q.From },
-		"query.timezone": func(q *analytics.SeriesQuestion) { q.Zone, q.To = zone(t, "Asia/Tokyo"), q.From.AddDate(0, 0, 93) },
+		"query.from": func(q *analytics.SeriesQuestion) { q.To = q.From },
+		"query.timezone": func(q *analytics.SeriesQuestion) {
+			q.Zone, q.To = zone(t, "Asia/Tokyo"), q.From.AddDate(0, 0, 93)
+		},
 		"query.metric": func(q *analytics.SeriesQuestion) {
 			q.Metric = rollup.Cost
 			w.edit(func(o *catalog.Organization) { o.Prices = nil })
@@ -330,7 +333,8 @@ func TestQuestionsAreChecked(t *testing.T) {
 		assert.Equal(t, problem.Invalid, p.Kind)
 		assert.Equal(t, field, p.Fields[0].Location)
 	}
-	_, err := w.Summarize(t.Context(), w.scope(), analytics.Question{From: began, To: began.Add(analytics.MaxRange + 1)})
+	long := analytics.Question{From: began, To: began.Add(analytics.MaxRange + 1)}
+	_, err := w.Summarize(t.Context(), w.scope(), long)
 	assert.True(t, problem.Is(err, "invalid_request"))
 	for n := range analytics.MaxPoints/240 + 1 {
 		w.spend(w.now.Add(time.Duration(n)), id("6b", n), "p/a")

@@ -97,7 +97,7 @@ func (a *Analytics) read(
 	for _, s := range r.spans(rolled, a.Host.Now()) {
 		switch s.of {
 		case fromDays:
-			err = a.Store.Days(ctx, scope, string(r.view), s.from, s.to, pages(r.view))
+			err = a.Days(ctx, scope, r.view, r.Filter, s.from, s.to, pages(r.view))
 		case fromQuarters:
 			err = a.Store.Quarters(ctx, scope, s.from, s.to, pages(rollup.All))
 		case fromLedger:

@@ -3,6 +3,7 @@ package analytics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"agentplatform/internal/problem"
@@ -80,8 +81,8 @@ func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rol
 	return e.Value, nil
 }
 
-// roll rolls up a piece after the other, until nothing is left, or the budget of entries is used up, or for long enough.
-// After a conflict it looks again: somebody else has rolled up the same.
+// roll rolls up a piece after the other, until nothing is left, or the budget of entries is used up, or for long
+// enough. After a conflict it looks again: somebody else has rolled up the same.
 func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget *int, hurry bool) (behind bool, err error) {
 	for range steps {
 		e, err := a.Store.Rolled(ctx, scope)
@@ -142,14 +143,31 @@ func (a *Analytics) piece(
 		*budget--
 	}
 	end()
-	for _, v := range rollup.Views() {
-		if d := days[v]; d != nil {
-			for n, data := range d.Pages(record.MaxRollupPage) {
-				w.write(ctx, func(tx *record.Tx) { tx.PutDay(w.organization, string(v), p.from, n, data) })
+	for v, d := range days {
+		for part, rows := range d.Split() {
+			for n, data := range rows.Pages(record.MaxRollupPage) {
+				w.write(ctx, func(tx *record.Tx) { tx.PutDay(w.organization, nameOf(v, part), p.from, n, data) })
 			}
 		}
 	}
 	return w.done(ctx, p)
+}
+
+// nameOf is how a part of a view is called where it is kept.
+func nameOf(v rollup.View, part int) string { return fmt.Sprintf("%s/%02d", v, part) }
+
+// Days reads the rows of days that a view shows and a filter may let pass, as they are kept. The errors are those of
+// [record.Store.Days].
+func (a *Analytics) Days(
+	ctx context.Context, scope record.Scope, v rollup.View, filter rollup.Filter, from, to time.Time,
+	f func(at time.Time, data []byte) error,
+) error {
+	for _, part := range v.PartsOf(filter) {
+		if err := a.Store.Days(ctx, scope, nameOf(v, part), from, to, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // KeyOf says of whom and what an entry speaks.
@@ -168,8 +186,8 @@ func counted(e record.Entry) rollup.Entry {
 	}
 }
 
-// writer writes rollups in as few units of work as hold them. What the earlier ones wrote is in force with the last one;
-// each requires that nobody else has gone on meanwhile.
+// writer writes rollups in as few units of work as hold them. What the earlier ones wrote is in force with the last
+// one; each requires that nobody else has gone on meanwhile.
 type writer struct {
 	*Analytics
 

@@ -247,7 +247,9 @@ func (s *Store) Through(ctx context.Context, scope Scope, from, to time.Time) it
 }
 
 // throughDay goes through the items of a day from behind a sort key, in the order of their sort keys.
-func (s *Store) throughDay(ctx context.Context, scope Scope, day time.Time, after string) iter.Seq2[*table.Item, error] {
+func (s *Store) throughDay(
+	ctx context.Context, scope Scope, day time.Time, after string,
+) iter.Seq2[*table.Item, error] {
 	return func(yield func(*table.Item, error) bool) {
 		shards := make([]*ledgerShard, 0, ledgerShards)
 		for n := range ledgerShards {

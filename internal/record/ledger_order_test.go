@@ -24,8 +24,8 @@ func (e *estate) formerly(id string) {
 	require.NoError(e, e.memory.Commit(e.Context(), id, table.Put(table.Item{
 		Key:   table.Key{Part: fmt.Sprintf("ledger/%s/%s/%d", e.organization, day, shard), Sort: id},
 		Owner: e.organization, WriteID: id, Schema: 1,
-		Body: fmt.Appendf(nil, `{"run_id":%q,"chat_id":"c","agent_id":"a","user_id":"u","status":"completed","billed":true,`+
-			`"input_tokens":1,"output_tokens":2,"active_ms":3,"model_calls":4,"tool_calls":5,`+
+		Body: fmt.Appendf(nil, `{"run_id":%q,"chat_id":"c","agent_id":"a","user_id":"u","status":"completed",`+
+			`"billed":true,"input_tokens":1,"output_tokens":2,"active_ms":3,"model_calls":4,"tool_calls":5,`+
 			`"finished_at":"2026-05-05T12:00:00Z"}`, id),
 	}, table.Absent())))
 }

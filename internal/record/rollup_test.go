@@ -49,14 +49,12 @@ func TestRollupsAreReadInOrder(t *testing.T) {
 	got = nil
 	require.NoError(t, e.Days(ctx, e.scope(), "view", first.AddDate(0, 0, 1), first.AddDate(0, 0, 2), collect))
 	assert.Equal(t, days[1:3], got)
-	require.NoError(t, e.Days(ctx, record.Of("another"), "view", first, first.AddDate(1, 0, 0), func(time.Time, []byte) error {
-		return assert.AnError
-	}))
-	require.ErrorIs(t, e.Quarters(ctx, e.scope(), first, e.now, func(time.Time, []byte) error { return assert.AnError }),
-		assert.AnError)
+	fail := func(time.Time, []byte) error { return assert.AnError }
+	require.NoError(t, e.Days(ctx, record.Of("another"), "view", first, first.AddDate(1, 0, 0), fail))
+	require.ErrorIs(t, e.Quarters(ctx, e.scope(), first, e.now, fail), assert.AnError)
 }
 
-// How far a ledger is rolled up begins with the day before its organization's, and moves on by whoever has read it last.
+// How far a ledger is rolled up begins with the day before its organization's, and is moved on by who has read it last.
 func TestHowFarIsMovedOnByOne(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	before, err := e.Rolled(ctx, e.scope())

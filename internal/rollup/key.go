@@ -97,6 +97,44 @@ func (v View) Of(k Key) Key {
 // has says whether the view tells a dimension apart.
 func (v View) has(d Dimension) bool { return v == All || v == View(d) }
 
+// Parts is how many parts the rows of a view are in, by the value of one dimension: a question about one user then
+// reads the part that has the user.
+const Parts = 16
+
+// divided is the dimension by which the rows are divided; empty: they are in one part.
+func (v View) divided() Dimension {
+	switch v {
+	case Whole:
+		return ""
+	case All:
+		return User // of which there are the most
+	default:
+		return Dimension(v)
+	}
+}
+
+// Part is the number of the part that a row is in.
+func (v View) Part(k Key) int {
+	d := v.divided()
+	if d == "" {
+		return 0
+	}
+	return int(hashOf(d.Of(k)) % Parts) //nolint:gosec // below 16
+}
+
+// PartsOf are the numbers of the parts in which a filter finds rows.
+func (v View) PartsOf(f Filter) []int {
+	of := f.key()
+	if d := v.divided(); d == "" || d.Of(of) != "" {
+		return []int{v.Part(of)}
+	}
+	all := make([]int, Parts)
+	for n := range all {
+		all[n] = n
+	}
+	return all
+}
+
 // Filter says which rows count: those with these values. An empty member lets all pass.
 type Filter struct{ Kind, Model, Agent, User, APIKey string }
 
@@ -108,11 +146,16 @@ func (f Filter) Passes(k Key) bool {
 
 func passes(wanted, value string) bool { return wanted == "" || wanted == value }
 
+// key has the values that the filter asks for.
+func (f Filter) key() Key {
+	return Key{Kind: f.Kind, Model: f.Model, Agent: f.Agent, User: f.User, APIKey: f.APIKey}
+}
+
 // Dimensions are those that the filter asks for.
 func (f Filter) Dimensions() []Dimension {
 	var asked []Dimension
 	for _, d := range []Dimension{Agent, User, APIKey, Model} {
-		if d.Of(Key{Agent: f.Agent, User: f.User, APIKey: f.APIKey, Model: f.Model}) != "" {
+		if d.Of(f.key()) != "" {
 			asked = append(asked, d)
 		}
 	}

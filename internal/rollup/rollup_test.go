@@ -56,8 +56,8 @@ func rows(t require.TestingT, v rollup.View, table *rollup.Table, limit int) map
 	return found
 }
 
-// However entries are divided, in whatever order they are added up, and whether or not what they add up to was stored in
-// between: each view says the same, and the same bytes.
+// However entries are divided, in whatever order they are added up, and whether or not what they add up to was stored
+// in between: each view says the same, and the same bytes.
 func TestTheSumIsTheSameHoweverItIsMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := entries().Draw(t, "entries")
@@ -290,7 +290,8 @@ func TestAPageIsReadWholeOrNotAtAll(t *testing.T) {
 	}
 	page := table.Pages(1 << 20)[0]
 	for cut := range page {
-		require.ErrorIs(t, rollup.Read(rollup.All, page[:cut], func(rollup.Key, *rollup.Row) {}), rollup.ErrPage, "%d", cut)
+		err := rollup.Read(rollup.All, page[:cut], func(rollup.Key, *rollup.Row) {})
+		require.ErrorIs(t, err, rollup.ErrPage, "%d", cut)
 	}
 }
 
@@ -306,6 +307,34 @@ func TestTheSmallestViewTellsEnoughApart(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, rollup.Smallest(c.asked...), "%v", c.asked)
 	}
+}
+
+// The parts of a view have each of its rows once, and a filter names all parts in which it finds any.
+func TestEachRowIsInOnePart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := entries().Draw(t, "entries")
+		one := rapid.SampledFrom(append(all, rollup.Entry{})).Draw(t, "one")
+		for _, v := range rollup.Views() {
+			table, again := rollup.New(v), rollup.New(v)
+			for _, e := range all {
+				table.Add(e)
+			}
+			for n, part := range table.Split() {
+				again.Merge(part)
+				for _, f := range []rollup.Filter{
+					{}, {Agent: one.Agent}, {User: one.User, Model: one.Model}, {APIKey: one.APIKey},
+				} {
+					if slices.Contains(v.PartsOf(f), n) {
+						continue
+					}
+					part.Each(func(k rollup.Key, _ *rollup.Row) {
+						require.False(t, f.Passes(k), "%s: %+v is in part %d", v, k, n)
+					})
+				}
+			}
+			require.Equal(t, table.Pages(1<<20), again.Pages(1<<20))
+		}
+	})
 }
 
 func TestASeriesHasSoManyGroups(t *testing.T) {

@@ -148,6 +148,19 @@ func (t *Table) Merge(o *Table) {
 	}
 }
 
+// Split divides a table into the parts of its view, by their numbers. The rows are shared.
+func (t *Table) Split() map[int]*Table {
+	parts := map[int]*Table{}
+	for k, r := range t.rows {
+		n := t.view.Part(k)
+		if parts[n] == nil {
+			parts[n] = New(t.view)
+		}
+		parts[n].rows[k] = r
+	}
+	return parts
+}
+
 // keys are in order, so that whatever depends on it is the same each time.
 func (t *Table) keys() []Key { return slices.SortedFunc(maps.Keys(t.rows), Key.Compare) }
 

@@ -68,7 +68,8 @@ func analyticsAgree(x *Actor) {
 	assert.Equal(x, map[string]float64{"completed": 4, "failed": 1, "cancelled": 1},
 		sumOf(x.get("/analytics/timeseries?group_by=status&interval=hour")))
 	assert.Equal(x, byKey, sumOf(x.get("/analytics/timeseries?group_by=api_key")))
-	assert.Equal(x, map[string]float64{x.Agent: in + 0}, sumOf(x.get("/analytics/timeseries?group_by=agent&metric=input_tokens")))
+	assert.Equal(x, map[string]float64{x.Agent: in},
+		sumOf(x.get("/analytics/timeseries?group_by=agent&metric=input_tokens")))
 	assert.Equal(x, map[string]float64{"": 2},
 		sumOf(x.get("/analytics/timeseries?user_id="+y.User+"&timezone=Asia/Kathmandu")))
 
@@ -101,9 +102,9 @@ func costsFollowPrices(x *Actor) {
 	x.get("/analytics/timeseries?metric=cost").problem(400, "invalid_request")
 	model := entry().text("entries", 0, "model")
 
-	set := x.patch("/organization", object{"currency": "EUR",
-		"prices": []object{{"model": model, "input": 2, "output": 10.5}, {"model": "other/model", "input": 1, "output": 1}},
-	}).is(200)
+	set := x.patch("/organization", object{"currency": "EUR", "prices": []object{
+		{"model": model, "input": 2, "output": 10.5}, {"model": "other/model", "input": 1, "output": 1},
+	}}).is(200)
 	assert.Len(x, set.list("prices"), 2)
 	assert.Equal(x, "EUR", set.text("currency"))
 	cost := (2*in + 10.5*out) / 1e6

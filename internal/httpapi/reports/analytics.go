@@ -88,7 +88,8 @@ func instant(field, text string, zone *time.Location) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		if at, err = time.ParseInLocation(time.DateOnly, text, zone); err != nil {
-			return at, problem.InvalidField(field, "must be a time like 2026-01-31T12:00:00Z, or a date like 2026-01-31")
+			return at, problem.InvalidField(field,
+				"must be a time like 2026-01-31T12:00:00Z, or a date like 2026-01-31")
 		}
 	}
 	if at = at.UTC(); at.Year() < 2000 || at.Year() > 2100 {

@@ -30,8 +30,8 @@ func TestTheLedgerIsJSONOrCSV(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
 	require.Len(t, lines, 2)
 	assert.True(t, strings.HasPrefix(lines[0], "run_id,chat_id,"), lines[0])
-	assert.True(t, strings.HasSuffix(lines[0], ",kind,entry_id,document_id,knowledge_base_id,api_key_id,model,attempts,queue_ms,cost"),
-		lines[0])
+	assert.True(t, strings.HasSuffix(lines[0],
+		",kind,entry_id,document_id,knowledge_base_id,api_key_id,model,attempts,queue_ms,cost"), lines[0])
 	assert.True(t, strings.HasPrefix(lines[1], run+","), lines[1])
 	assert.Contains(t, lines[1], ",run,"+run+",,,")
 }
