@@ -108,6 +108,8 @@ const (
 	knowledgeDocument    = "internal/knowledge/document.go"
 	knowledgeRebuild     = "internal/knowledge/rebuild.go"
 	removalKnowledge     = "internal/removal/knowledge.go"
+	analyticsRoll        = "internal/analytics/roll.go"
+	analyticsRead        = "internal/analytics/read.go"
 )
 
 // Bugs is the catalogue.
@@ -270,6 +272,13 @@ func Bugs() []Bug {
 		one("a document that is deleted stays in the index", removalKnowledge, "	if err := r.unindex(ctx, j); err != nil {\n		return 0, err\n	}\n	if err := record.EraseBlobs", "	if err := record.EraseBlobs"),
 		one("counts of a base keep what is deleted", knowledgeDocument, "		Count(ctx, tx, &e.Value, nil)\n", ""),
 		one("a rebuild is in force before it is whole", knowledgeRebuild, `if n[built(j.ID)] >= foundIn(n) && !k.Lost(b) {`, `if n[built(j.ID)] >= 0 && !k.Lost(b) {`).and(knowledgeRebuild, `n[built(j.ID)] != foundIn(n) {`, `n[built(j.ID)] < 0 {`),
+
+		// Rollups.
+		one("a quarter of an hour is rolled up as soon as it is over", analyticsRoll, `closed := now.Add(-Grace).Truncate(rollup.Quarter)`, `closed := now.Truncate(rollup.Quarter)`),
+		one("a part of the ledger is not rolled up", "internal/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards - 1 {\n"),
+		one("how far a ledger is rolled up is said before it is", analyticsRoll, "	w.tx.PutRolled(w.organization, w.rolled)\n	return w.tx.Commit(ctx)", "	before := w.Store.Begin(w.Host.NewID())\n	before.PutRolled(w.organization, w.rolled)\n	if err := before.Commit(ctx); err != nil {\n		return err\n	}\n	return w.tx.Commit(ctx)"),
+		one("what is not rolled up yet is forgotten", analyticsRead, `for at := r.From; at.Before(to);`, `for at := r.From; at.Before(quarters);`),
+		one("a day is rolled up as far as it had got", analyticsRoll, `whole := piece{from: r.Days, to: r.Days.Add(day), whole: true}`, `whole := piece{from: r.Days, to: r.Days.Add(day - rollup.Quarter), whole: true}`),
 	}
 }
 
