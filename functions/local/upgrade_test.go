@@ -45,6 +45,20 @@ func (o old) ask(method, path, contentType, body string, want int) (v map[string
 
 func (o old) read(path string) string { return string(o.raw(http.MethodGet, path, "", "", 200)) }
 
+// any reads a path, whatever the status.
+func (o old) any(path string) []byte {
+	o.Helper()
+	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, o.url+path, nil)
+	require.NoError(o, err)
+	r.Header.Set("Authorization", "Bearer "+o.key)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(o, err)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(o, err)
+	return raw
+}
+
 func (o old) raw(method, path, contentType, body string, want int) []byte {
 	o.Helper()
 	r, err := http.NewRequestWithContext(o.Context(), method, o.url+path, strings.NewReader(body))
@@ -126,10 +140,28 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 					list[2].(map[string]any)["run_id"] == parked
 			}, 20*time.Second, 20*time.Millisecond)
 
+			counted(o)
 			knowledge(o)
 			stop()
 		})
 	}
+}
+
+// counted checks that what was used when the store was written is rolled up as the ledger has it.
+func counted(o old) {
+	entries := o.ask(http.MethodGet, "/analytics/usage?limit=100", "", "", 200)["entries"].([]any)
+	first, err := time.Parse(time.RFC3339, entries[len(entries)-1].(map[string]any)["finished_at"].(string))
+	require.NoError(o, err)
+	span := "?kind=run&from=" + first.AddDate(0, 0, -1).Format(time.DateOnly) + "&to=" +
+		first.AddDate(0, 0, 2).Format(time.DateOnly)
+	listed := o.ask(http.MethodGet, "/analytics/usage"+span+"&limit=100", "", "", 200)["entries"].([]any)
+	require.NotEmpty(o, listed)
+	var sum map[string]any
+	require.Eventually(o, func() bool { // a store that is old has very many days
+		_ = json.Unmarshal(o.any("/analytics/summary"+span), &sum)
+		return sum["runs"] != nil
+	}, 20*time.Second, 20*time.Millisecond)
+	assert.InDelta(o, len(listed), sum["runs"].(map[string]any)["total"], 0)
 }
 
 // knowledge checks that a document, in a store that has one, is found, is read back, and is indexed anew from the text
