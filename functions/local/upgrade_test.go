@@ -140,15 +140,15 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 					list[2].(map[string]any)["run_id"] == parked
 			}, 20*time.Second, 20*time.Millisecond)
 
-			counted(o)
+			addsUp(o)
 			knowledge(o)
 			stop()
 		})
 	}
 }
 
-// counted checks that what was used when the store was written is rolled up as the ledger has it.
-func counted(o old) {
+// addsUp checks that what was used when the store was written is rolled up as the ledger has it.
+func addsUp(o old) {
 	entries := o.ask(http.MethodGet, "/analytics/usage?limit=100", "", "", 200)["entries"].([]any)
 	first, err := time.Parse(time.RFC3339, entries[len(entries)-1].(map[string]any)["finished_at"].(string))
 	require.NoError(o, err)
