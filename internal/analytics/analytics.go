@@ -1,10 +1,10 @@
 // Package analytics answers how much was used: totals and series, from rollups of the ledger.
 //
-// The ledger is the truth. Quarters of an hour that have been over for a while are rolled up once, by whoever asks or by
-// the daily work of an organization (see [Analytics.Daily]); days are made of them a while after their end, from the
+// The ledger is the truth. Quarters of an hour that have been over for a while are rolled up once, by whoever asks or
+// by the daily work of an organization (see [Analytics.Daily]); days are rolled up a while after their end, from the
 // ledger anew, which counts what came late. How far that has come is one item. A commit that moves it on has what it
-// moves over, on condition of what was read: so two that roll up the same do no harm, nor does one that dies between. What
-// is not rolled up yet is read from the ledger itself. Nothing is counted while runs go on.
+// moves over, on condition of what was read: so two that roll up the same do no harm, nor does one that dies between.
+// What is not rolled up yet is read from the ledger itself. Nothing is counted while runs go on.
 //
 // Costs are computed when they are shown, by the prices of now: the ledger says what was used, and of which model.
 //
@@ -39,7 +39,7 @@ type Question struct {
 // Limits of questions.
 const (
 	MaxRange      = 400 * 24 * time.Hour
-	MaxRangeZoned = 92 * 24 * time.Hour // of a series in another time zone than UTC, which is made of quarters of an hour
+	MaxRangeZoned = 92 * 24 * time.Hour // of a series in another time zone than UTC, which is made of quarters
 	MaxPoints     = 20_000              // of a series
 	MaxGroups     = 1000
 )

@@ -82,10 +82,10 @@ func (p *page) row(k Key, r *Row) {
 	}
 	p.bins(r.Active)
 	p.bins(r.Queue)
-	if !p.view.has(User) {
+	if !p.view.tells(User) {
 		p.set(r.Users)
 	}
-	if !p.view.has(Agent) {
+	if !p.view.tells(Agent) {
 		p.set(r.Agents)
 	}
 }
@@ -208,10 +208,10 @@ func (r *reader) row(v View, row *Row) Key {
 	}
 	row.Active, row.Queue = r.bins(row.Active[:0]), r.bins(row.Queue[:0])
 	row.Users, row.Agents = setOf(k.User), setOf(k.Agent)
-	if !v.has(User) {
+	if !v.tells(User) {
 		row.Users = r.set()
 	}
-	if !v.has(Agent) {
+	if !v.tells(Agent) {
 		row.Agents = r.set()
 	}
 	return k

@@ -47,55 +47,55 @@ func (d Dimension) Of(k Key) string {
 // View says which dimensions a table tells apart, beside kind and status.
 type View string
 
-// The views: none, one of the dimensions, all of them.
+// The views: none, one of the dimensions with what follows from it or nearly, all of them.
 const (
 	Whole    View = "whole"
-	ByAgent  View = View(Agent)
-	ByUser   View = View(User)
-	ByAPIKey View = View(APIKey)
 	ByModel  View = View(Model)
+	ByAgent  View = View(Agent) // and by model, of which an agent has one at a time
+	ByUser   View = View(User)
+	ByAPIKey View = View(APIKey) // and by user, whose it is
 	All      View = "all"
 )
 
-// Views lists all views.
-func Views() []View { return []View{Whole, ByAgent, ByUser, ByAPIKey, ByModel, All} }
+// Views lists all views, those with fewer rows first.
+func Views() []View { return []View{Whole, ByModel, ByAgent, ByUser, ByAPIKey, All} }
+
+// tells says whether the view tells a dimension apart.
+func (v View) tells(d Dimension) bool {
+	switch {
+	case d == "" || d == Status || v == All || View(d) == v:
+		return true
+	default:
+		return v == ByAgent && d == Model || v == ByAPIKey && d == User
+	}
+}
 
 // Smallest is the view with the fewest rows that tells these dimensions apart.
 func Smallest(dimensions ...Dimension) View {
-	v := Whole
-	for _, d := range dimensions {
-		switch {
-		case d == "" || d == Status || View(d) == v:
-		case v == Whole:
-			v = View(d)
-		default:
-			return All
+	for _, v := range Views() {
+		if !slices.ContainsFunc(dimensions, func(d Dimension) bool { return !v.tells(d) }) {
+			return v
 		}
 	}
-	return v
+	return All
 }
 
 // Of is the key of the row that an entry or row with this key belongs to.
 func (v View) Of(k Key) Key {
-	kept := Key{Kind: k.Kind, Status: k.Status}
-	switch v {
-	case All:
-		return k
-	case ByAgent:
-		kept.Agent = k.Agent
-	case ByUser:
-		kept.User = k.User
-	case ByAPIKey:
-		kept.APIKey = k.APIKey
-	case ByModel:
-		kept.Model = k.Model
-	case Whole:
+	if !v.tells(Agent) {
+		k.Agent = ""
 	}
-	return kept
+	if !v.tells(User) {
+		k.User = ""
+	}
+	if !v.tells(APIKey) {
+		k.APIKey = ""
+	}
+	if !v.tells(Model) {
+		k.Model = ""
+	}
+	return k
 }
-
-// has says whether the view tells a dimension apart.
-func (v View) has(d Dimension) bool { return v == All || v == View(d) }
 
 // Parts is how many parts the rows of a view are in, by the value of one dimension: a question about one user then
 // reads the part that has the user.

@@ -303,7 +303,9 @@ func TestTheSmallestViewTellsEnoughApart(t *testing.T) {
 		{nil, rollup.Whole}, {[]rollup.Dimension{"", rollup.Status}, rollup.Whole},
 		{[]rollup.Dimension{rollup.User, rollup.User, rollup.Status}, rollup.ByUser},
 		{[]rollup.Dimension{rollup.APIKey}, rollup.ByAPIKey}, {[]rollup.Dimension{rollup.Model}, rollup.ByModel},
-		{[]rollup.Dimension{rollup.Agent, rollup.Model}, rollup.All},
+		{[]rollup.Dimension{rollup.Agent, rollup.Model}, rollup.ByAgent},
+		{[]rollup.Dimension{rollup.User, rollup.APIKey, rollup.Status}, rollup.ByAPIKey},
+		{[]rollup.Dimension{rollup.User, rollup.Model}, rollup.All},
 	} {
 		assert.Equal(t, c.want, rollup.Smallest(c.asked...), "%v", c.asked)
 	}
