@@ -65,8 +65,8 @@ type AgentApproval struct {
 	Tools []string `json:"tools"`
 }
 
-// FullName is how the model is named in the ledger and in prices. The provider demo has one model, of its own name, which
-// need not be said.
+// FullName is how the model is named in the ledger and in prices. The provider demo has one model, of its own name,
+// which need not be said.
 func (m AgentModel) FullName() string { return m.Provider + "/" + cmp.Or(m.Name, m.Provider) }
 
 // AgentKnowledge says how an agent searches its knowledge bases.

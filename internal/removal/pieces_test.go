@@ -1,6 +1,8 @@
 package removal_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -137,6 +139,36 @@ func TestRetentionRunsOnceADay(t *testing.T) {
 		o.ahead += time.Millisecond
 		assert.Zero(t, o.handle(job))
 		assert.Equal(t, "no", o.are("run"))
+	})
+}
+
+// The daily work follows the retention: as often as there is more of it, once a day when there is not, and again after
+// an error.
+func TestDailyWorkFollowsTheRetention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		put(o, catalog.Organization{ID: "o"})
+		pieces, failing := 2, errors.New("the store is away")
+		o.remover.Daily = func(_ context.Context, organization string) (bool, error) {
+			assert.Equal(t, "o", organization)
+			if failing != nil {
+				return false, failing
+			}
+			pieces--
+			return pieces > 0, nil
+		}
+		job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
+		_, err := o.remover.Handle(t.Context(), job)
+		require.ErrorIs(t, err, failing)
+		failing = nil
+		assert.Positive(t, o.handle(job), "there is more")
+		assert.Zero(t, o.handle(job))
+		assert.Zero(t, pieces)
+		assert.Zero(t, o.handle(job))
+		assert.Zero(t, pieces, "not before the next day")
+		o.ahead += daily
+		assert.Zero(t, o.handle(job))
+		assert.Equal(t, -1, pieces)
 	})
 }
 

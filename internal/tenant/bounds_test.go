@@ -3,6 +3,7 @@ package tenant_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,24 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		}},
 		"body.webhook_secret": {none, 4096, func(n int) error {
 			return organization(tenant.OrganizationEdit{Secret: text(n)})
+		}},
+		"body.prices": {none, tenant.MaxPrices, func(n int) error {
+			var prices []catalog.Price
+			for i := range n {
+				prices = append(prices, catalog.Price{Model: fmt.Sprint("p/", i)})
+			}
+			return organization(tenant.OrganizationEdit{Prices: &prices})
+		}},
+		"body.prices[0].model": {3, 300, func(n int) error {
+			return organization(tenant.OrganizationEdit{Prices: &[]catalog.Price{
+				{Model: ("p/" + *text(max(n-2, 0)))},
+			}})
+		}},
+		"body.prices[0].input": {0, 1_000_000_000, func(n int) error {
+			return organization(tenant.OrganizationEdit{Prices: &[]catalog.Price{{Model: "p/m", Input: float64(n)}}})
+		}},
+		"body.prices[0].output": {0, 1_000_000_000, func(n int) error {
+			return organization(tenant.OrganizationEdit{Prices: &[]catalog.Price{{Model: "p/m", Output: float64(n)}}})
 		}},
 		"body.caps.user": {0, 1_000_000, func(n int) error {
 			return organization(tenant.OrganizationEdit{UserCap: &n})
@@ -389,5 +408,34 @@ func TestBudgetEditMergesMembers(t *testing.T) {
 		k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, person.Key.ID, 0, nil, nil, edit)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, k.Value.Budget)
+	}
+}
+
+// Prices are of models by provider and name, each once, and no number that is none; a currency has three letters.
+func TestPricesAreChecked(t *testing.T) {
+	w := newWorld(t)
+	edit := func(e tenant.OrganizationEdit) string {
+		_, err := w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0, e)
+		return about(t, err)
+	}
+	for _, c := range []struct {
+		want   string
+		prices []catalog.Price
+	}{
+		{"", []catalog.Price{{Model: "a/b/c", Input: 0.5}, {Model: "a/b"}}},
+		{"body.prices[0].model", []catalog.Price{{Model: "a"}}},
+		{"body.prices[0].model", []catalog.Price{{Model: "/a"}}},
+		{"body.prices[0].model", []catalog.Price{{Model: "a/"}}},
+		{"body.prices[1].model", []catalog.Price{{Model: "a/b"}, {Model: "a/b"}}},
+		{"body.prices[0].input", []catalog.Price{{Model: "a/b", Input: math.NaN()}}},
+		{"body.prices[0].output", []catalog.Price{{Model: "a/b", Output: math.Inf(1)}}},
+		{"", nil},
+	} {
+		assert.Equal(t, c.want, edit(tenant.OrganizationEdit{Prices: &c.prices}), "%v", c.prices)
+	}
+	for currency, want := range map[string]string{
+		"EUR": "", "": "", "eur": "body.currency", "EURO": "body.currency", "E R": "body.currency", "ÄUR": "body.currency",
+	} {
+		assert.Equal(t, want, edit(tenant.OrganizationEdit{Currency: &currency}), currency)
 	}
 }
