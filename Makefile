@@ -9,6 +9,8 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 TAGS := -tags pebblegozstd
 # make check and make lint vet; whatever runs tests need not.
 TEST := $(GO) test -vet=off $(TAGS)
+# BROWSER may name a browser for them; without one they find Chromium under its usual names.
+STORIES = BROWSER='$(BROWSER)' $(GO) test -vet=off -tags browser,pebblegozstd -count 1 -parallel 2 -timeout 20m
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
 SOURCES := events functions infra internal scripts
 # What is tested with the race detector: all but the stacks, which describe and run nothing, and whose library is more
@@ -21,7 +23,7 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./internal/blob/s3blob ./inter
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in 40 minutes. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
+PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
 SEEDS ?= 2000
 ROUNDS ?= 20
 HISTORIES ?= 300
@@ -104,6 +106,25 @@ cover: ## say what share of each package's statements the tests reach, and show 
 	       for (file in all) printf "%5.1f %%  %s\n", 100*some[file]/all[file], file | "sort -k3"; close("sort -k3"); \
 	       printf "%5.1f %%  in all\n", 100*reached/total}'
 
+panel: .cache/panel/made ## check the admin panel: its types, its libraries, its stories in a browser (needs Node.js, Chromium)
+	.cache/panel/node_modules/.bin/tsc -p scripts/panel
+	scripts/panel/vendor.sh
+	@changed=$$(git status --porcelain internal/panel/static/vendor) && [ -z "$$changed" ] || { echo "these are not what npm has:"; echo "$$changed"; exit 1; }
+	$(STORIES) -run 'Test' ./functions/local/browser
+
+browser: ## install the browser that make panel needs, where apt-get or brew can
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is one"; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get install -y --no-install-recommends chromium; \
+	elif command -v apt-get >/dev/null; then sudo apt-get install -y --no-install-recommends chromium; \
+	elif command -v brew >/dev/null; then brew install --cask chromium; \
+	else echo "install Chromium, or name a browser like it: make panel BROWSER=/path/to/chrome"; exit 1; fi
+
+screenshots: ## take pictures of every page of the panel into .cache/screenshots (ONLY: names of pages)
+	SCREENSHOTS=$(CURDIR)/.cache/screenshots ONLY='$(ONLY)' $(STORIES) -run TestScreenshots ./functions/local/browser
+
+vendor: .cache/panel/made ## copy the panel's libraries out of npm's packages, at the versions of scripts/panel/package.json
+	scripts/panel/vendor.sh
+
 bounds: ## what is large, deep or a bomb: its work and memory, without the race detector, which finds nothing in one goroutine
 	@files=$$(grep -rl --include='*_test.go' '^//go:build !race' $(SOURCES)); \
 	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v Hostile | sort -u | paste -sd '|'); \
@@ -117,6 +138,9 @@ bench: ## measure the real process over HTTP
 
 bench-ingest: ## measure how long documents take from their upload until they are found
 	$(GO) run ./scripts/bench -documents
+
+bench-panel: ## measure how soon the panel's first page can be used, in a browser
+	$(STORIES) -v -run TestFirstPage ./functions/local/browser
 
 bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
 	$(GO) run ./scripts/benchsearch
@@ -261,6 +285,12 @@ clean: ## remove what was built, not the data
 .cache/peers/package-lock.json: scripts/peers/package-lock.json
 	mkdir -p .cache/peers && cp scripts/peers/*.json .cache/peers/
 	npm ci --silent --no-fund --no-audit --prefix .cache/peers
+	touch $@
+
+.cache/panel/made: scripts/panel/package-lock.json internal/httpapi/service/openapi.golden.json
+	mkdir -p .cache/panel/types && cp scripts/panel/package*.json .cache/panel/
+	npm ci --silent --no-fund --no-audit --prefix .cache/panel
+	.cache/panel/node_modules/.bin/openapi-typescript internal/httpapi/service/openapi.golden.json -o .cache/panel/types/openapi.d.ts
 	touch $@
 
 .cache/peers/venv/made: scripts/peers/requirements.txt

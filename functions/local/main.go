@@ -65,6 +65,7 @@ func greet(l *boot.Local) {
 		key, shown = l.Key, fmt.Sprintf("%s   (kept in %s, and not shown again)", l.Key, file)
 	}
 	fmt.Printf(`Agent Platform at %s
+  admin panel     %s/admin/
   documentation   %s/docs
   operator key    %s
 
@@ -72,5 +73,5 @@ Send the first message:
 
   curl -s %s/chat -H "Authorization: Bearer %s" -F agent_id=%s -F message="Hello there"
 
-`, l.URL, l.Settings.PublicURL, shown, l.URL, key, l.AgentID)
+`, l.URL, l.Settings.PublicURL, l.Settings.PublicURL, shown, l.URL, key, l.AgentID)
 }

@@ -204,6 +204,7 @@ var allowed = []struct {
 		"events internal/files internal/host internal/httpapi internal/problem internal/record internal/tenant",
 		"the operations of an area use its use cases",
 	},
+	{"internal/panel", "", "files for browsers, which reach the API as every client does"},
 	{"internal/httpapi/meta", "internal/httpapi internal/tenant internal/version",
 		"is about the service, not about what it is for"},
 	{

@@ -26,6 +26,7 @@ import (
 	"agentplatform/internal/httpapi/webhooks"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/knowledge"
+	"agentplatform/internal/panel"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
@@ -52,6 +53,7 @@ type Config struct {
 	Heartbeat     time.Duration // of streams
 	Callbacks     egress.Policy // where pushes may go
 	Pprof         bool
+	PanelReaches  []string      // origins beside its own that the admin panel's page may ask: where uploads go
 	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is
 	// none.
 	MCP func(tenant.Principal) http.Handler
@@ -99,6 +101,7 @@ func New(c Config) *httpapi.Server {
 			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat,
 		})
 		meta.Routes(s, c.Pprof)
+		panel.New(c.PanelReaches...).Routes(s.HandleOpen)
 	})
 }
 

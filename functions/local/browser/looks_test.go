@@ -1,0 +1,173 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// furnished fills a program with something of everything, and returns the places of all pages by a name.
+func furnished(t *testing.T, p *program) [][2]string {
+	t.Helper()
+	id := func(v object, member string) string { return v[member].(string) }
+	demo := p.demo()
+	agent := id(p.send("POST", "/agents", object{"name": "Careful clerk", "description": "asks before it acts",
+		"instructions": "You keep the books.\nBe brief.", "approval": object{"mode": "always"}}), "agent_id")
+	p.send("PATCH", "/agents/"+agent, object{"instructions": "You keep the books.\nBe exact.", "publish": false})
+	base := id(p.send("POST", "/knowledge-bases", object{"name": "Handbook", "description": "what we agreed on"}),
+		"knowledge_base_id")
+	document := id(p.send("POST", "/knowledge-bases/"+base+"/documents", object{"title": "Leave",
+		"text": "# Leave\n\nEverybody has twenty-six days of holiday in a year.\n\n## Illness\n\nTell somebody on the first day."}),
+		"document_id")
+	p.send("POST", "/knowledge-bases/"+base+"/documents", fileOf("scan.pdf", "%PDF-1.7 and nothing more"))
+	librarian := id(p.send("POST", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base}}), "agent_id")
+	group := id(p.send("POST", "/groups", object{"name": "Readers", "description": "who reads"}), "group_id")
+	user := id(p.send("POST", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "manager",
+		"group_ids": []string{group}, "budget": object{"period": "month", "max_tokens": 100000}}), "user_id")
+	key := id(p.send("POST", "/api-keys", object{"name": "Nightly import", "level": "run", "user_id": user,
+		"expires_at": time.Now().Add(720 * time.Hour)}), "api_key_id")
+	ready(p, base, document)
+	for i, message := range []string{"What is new?", "/fail the printer is on fire", "a longer story\n/sleep 300ms\n/stream 10 20ms",
+		`/tool calculate {"expression":"6*7"}`, "thanks"} {
+		_, _ = p.try("POST", "/chat", formOf("agent_id", demo, "chat_id", fmt.Sprintf("talk-%d", i%2), "message", message,
+			"title", []string{"What is new?", "The printer"}[i%2], "callback_url", "https://receiver.invalid/hook"))
+	}
+	done := p.send("POST", "/chat", formOf("agent_id", demo, "message", "one\n/tool calculate {\"expression\":\"1+1\"}\n/sleep 200ms"))
+	p.send("POST", "/chat", formOf("agent_id", librarian, "chat_id", "cited", "title", "Holidays", "message", "/search days of holiday"))
+	waiting := p.send("POST", "/chat", formOf("agent_id", agent, "chat_id", "waits", "title", "Pay the bill", "message",
+		"/tool calculate {\"expression\":\"1200*1.19\"}\n/ask Which account?"))
+	p.send("POST", "/chat", formOf("agent_id", demo, "wait", "false", "message", "/sleep 120s"))
+	builtin := id(p.send("GET", "/toolkits", nil)["toolkits"].([]any)[0].(object), "toolkit_id")
+	return [][2]string{
+		{"overview", "#/overview"}, {"chat", "#/chat"}, {"chat-cited", "#/chat/cited"}, {"chat-waits", "#/chat/waits"},
+		{"runs", "#/runs"}, {"run", "#/runs/" + id(done, "run_id")}, {"run-waits", "#/runs/" + id(waiting, "run_id")},
+		{"inbox", "#/inbox"}, {"agents", "#/agents"}, {"agent-new", "#/agents/new"}, {"agent", "#/agents/" + agent},
+		{"toolkits", "#/toolkits"}, {"toolkit-new", "#/toolkits/new"}, {"toolkit", "#/toolkits/" + builtin},
+		{"knowledge", "#/knowledge"}, {"base", "#/knowledge/" + base}, {"document", "#/knowledge/" + base + "/" + document + "?from=9&to=40"},
+		{"users", "#/users"}, {"user", "#/users/" + user}, {"groups", "#/groups"}, {"group", "#/groups/" + group},
+		{"api-keys", "#/api-keys"}, {"api-key", "#/api-keys/" + key}, {"webhooks", "#/webhooks"}, {"analytics", "#/analytics"},
+		{"audit-log", "#/audit-log"}, {"settings", "#/settings"}, {"nowhere", "#/nowhere"},
+	}
+}
+
+func ready(p *program, base, document string) {
+	for range 50 {
+		d := p.send("GET", "/knowledge-bases/"+base+"/documents/"+document+"?wait_ms=2000", nil)
+		if d["status"] == "ready" || d["status"] == "failed" {
+			return
+		}
+	}
+}
+
+// settled waits until a page has all that it asked for.
+func (p *page) settled() {
+	p.t.Helper()
+	p.until("a page that waits for nothing", func(context.Context) error {
+		var waits bool
+		p.do(chromedp.Evaluate(`!document.querySelector('main h1') || !!document.querySelector('.loading, main [aria-busy=true]:not(.message)')`, &waits))
+		if waits {
+			return errNotThere
+		}
+		return nil
+	})
+}
+
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct {
+		HTML           string
+		FailureSummary string
+	}
+}
+
+// No page breaks a rule of axe-core, light or dark, wide or narrow.
+func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("../../../.cache/panel/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "axe-core is not there: make .cache/panel/made fetches it")
+		t.Skip("axe-core is not there: make .cache/panel/made fetches it")
+	}
+	p := start(t)
+	places := furnished(t, p)
+	tab := open(t, p.url)
+	tab.do(cdppage.SetBypassCSP(true), chromedp.Reload())
+	tab.find("button", "Sign in")
+	tab.obeys(t, string(rules), "sign-in")
+	tab.signIn(p.key)
+	for _, dark := range []bool{false, true} {
+		for _, width := range []int64{1280, 375} {
+			tab.looks(width, dark)
+			for _, place := range places {
+				tab.visit(place[1])
+				tab.settled()
+				tab.obeys(t, string(rules), fmt.Sprintf("%s, %d wide, dark: %t", place[0], width, dark))
+				var wide int64
+				tab.do(chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide))
+				assert.LessOrEqual(t, wide, width, "%s scrolls sideways at %d", place[0], width)
+			}
+		}
+	}
+}
+
+func (p *page) obeys(t *testing.T, rules, what string) {
+	t.Helper()
+	const check = `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((r) => JSON.stringify(r.violations))`
+	var raw string
+	p.do(chromedp.Evaluate(`window.axe ? true : (() => { `+rules+`; return true })()`, nil),
+		chromedp.Evaluate(check, &raw, awaited))
+	var found []violation
+	require.NoError(t, json.Unmarshal([]byte(raw), &found))
+	for _, v := range found {
+		for _, n := range v.Nodes {
+			assert.Fail(t, v.ID, "%s: %s (%s)\n%s\n%s", what, v.Help, v.Impact, n.HTML, n.FailureSummary)
+		}
+	}
+}
+
+// Screenshots of every page, at two widths, light and dark: for people to look at. It runs where SCREENSHOTS names a folder.
+func TestScreenshots(t *testing.T) {
+	if os.Getenv("SCREENSHOTS") == "" {
+		t.Skip("make screenshots takes them")
+	}
+	p := start(t)
+	places := furnished(t, p)
+	tab := open(t, p.url)
+	only := os.Getenv("ONLY")
+	for _, dark := range []bool{false, true} {
+		for _, width := range []int64{1280, 375} {
+			tab.looks(width, dark)
+			if tab.text(); strings.Contains(tab.text(), "Sign in") {
+				tab.picture(shot("sign-in", width, dark))
+				tab.signIn(p.key)
+			}
+			for _, place := range places {
+				if only != "" && !strings.Contains(only, place[0]) {
+					continue
+				}
+				tab.visit(place[1])
+				tab.settled()
+				tab.do(chromedp.Sleep(150 * time.Millisecond)) // charts draw
+				tab.picture(shot(place[0], width, dark))
+			}
+		}
+	}
+}
+
+func shot(name string, width int64, dark bool) string {
+	if dark {
+		return fmt.Sprintf("%s-%d-dark", name, width)
+	}
+	return fmt.Sprintf("%s-%d", name, width)
+}

@@ -1,0 +1,236 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A document is uploaded and fails; it is mended, found, and cited by an answer that leads to the place.
+func TestADocumentIsUploadedFailsIsMendedFoundAndCited(t *testing.T) {
+	t.Parallel()
+	there := false
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !there {
+			http.Error(w, "not yet", http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("Of leave.\n\nEverybody has twenty-six days of holiday in a year."))
+	}))
+	defer pages.Close()
+	p := start(t, "KNOWLEDGE_ALLOW_HOSTS="+strings.TrimPrefix(pages.URL, "http://"))
+	tab := signedIn(t, p, "")
+	tab.section("Knowledge")
+	tab.fill("Name", "Handbook")
+	tab.click("button", "Create base")
+	tab.find("heading", "Handbook")
+
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	require.NoError(t, os.WriteFile(file, []byte("The canteen opens at noon."), 0o600))
+	broken := filepath.Join(t.TempDir(), "broken.pdf")
+	require.NoError(t, os.WriteFile(broken, []byte("%PDF-1.7 and nothing more"), 0o600))
+	tab.choosesFiles("#documents", file, broken)
+	tab.click("button", "Upload")
+	tab.find("link", "notes.txt")
+	tab.find("link", "broken.pdf")
+	tab.see("ready")
+	tab.see("failed")
+
+	tab.click("button", "Add document")
+	tab.choose("From", "an address")
+	tab.fill("Title", "Leave")
+	tab.fill("URL", pages.URL+"/leave.txt")
+	tab.clickInDialog("Add document")
+	tab.find("link", "Leave")
+	tab.until("the failure of Leave", rowHas(tab, "Leave", "failed"))
+	there = true
+	tab.clickIn("Leave", "Try again")
+	tab.until("Leave ready", rowHas(tab, "Leave", "ready"))
+
+	tab.fill("Search for", "days of holiday")
+	tab.click("button", "Search")
+	tab.find("article", "Hit in Leave")
+	tab.see("score")
+
+	base := p.send("GET", "/knowledge-bases", nil)["knowledge_bases"].([]any)[0].(object)["knowledge_base_id"]
+	agent := p.send("POST", "/agents", object{"name": "Librarian", "knowledge_base_ids": []any{base}})
+	tab.visit("#/chat?agent=" + agent["agent_id"].(string))
+	tab.find("heading", "Chat")
+	tab.fill("Message", "/search days of holiday")
+	tab.click("button", "Send")
+	tab.click("link", "Citation 1")
+	tab.find("heading", "Leave")
+	tab.see("twenty-six days of holiday")
+}
+
+// An agent is created, edited as a draft, published, compared and tried.
+func TestAnAgentIsCreatedEditedPublishedAndCompared(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	tab := signedIn(t, p, "")
+	tab.section("Agents")
+	tab.click("button", "Create agent")
+	tab.find("heading", "New agent")
+	tab.fill("Name", "Scribe")
+	tab.fill("Instructions", "Write it down.")
+	tab.click("button", "Create agent")
+	tab.find("heading", "Scribe")
+	tab.fill("Instructions", "Write it down.\nTwice.")
+	tab.click("button", "Save")
+	tab.see("Version 2 is a draft: runs begin with version 1.")
+	tab.click("button", "Publish")
+	tab.gone("is a draft")
+	tab.click("button", "Differences of version 2")
+	tab.see("+ Twice.")
+	tab.click("button", "Close")
+	tab.click("link", "Try version 2")
+	tab.find("heading", "Chat")
+	tab.fill("Message", "hello")
+	tab.click("button", "Send")
+	tab.see("You said: hello")
+}
+
+// A toolkit is made by its form; a tool of it is tried, and switched off.
+func TestAToolkitIsMadeTriedAndRuled(t *testing.T) {
+	t.Parallel()
+	weather := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("Rain in " + r.FormValue("city")))
+	}))
+	defer weather.Close()
+	p := start(t, "TOOL_ALLOW_HOSTS="+strings.TrimPrefix(weather.URL, "http://"))
+	tab := signedIn(t, p, "")
+	tab.section("Toolkits")
+	tab.click("button", "Create toolkit")
+	tab.choose("Kind", "one HTTP request")
+	tab.fill("Name", "Weather")
+	tab.fill("URL", weather.URL+"/now")
+	tab.fill("Tool name", "weather")
+	tab.fill("Query arguments", "city")
+	tab.fill("Parameters", `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)
+	tab.click("button", "Create toolkit")
+	tab.find("heading", "Weather")
+	tab.click("button", "Rules of weather")
+	tab.fill("city", "Lisbon")
+	tab.click("button", "Try")
+	tab.see("Rain in Lisbon")
+	tab.click("switch", "Enabled")
+	tab.see("off")
+}
+
+// People, groups and settings are made and changed.
+func TestPeopleAreManaged(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	tab := signedIn(t, p, "")
+	tab.section("Groups")
+	tab.fill("Name", "Readers")
+	tab.click("button", "Create group")
+	tab.find("link", "Readers")
+	tab.section("Users")
+	tab.fill("E-mail", "ada@example.com")
+	tab.fill("Name", "Ada")
+	tab.choose("Role", "manager")
+	tab.click("button", "Create user")
+	tab.click("link", "ada@example.com")
+	tab.find("heading", "Ada")
+	tab.click("checkbox", "Readers")
+	tab.click("button", "Save")
+	tab.section("Groups")
+	tab.click("link", "Readers")
+	tab.find("link", "ada@example.com")
+	tab.section("Settings")
+	tab.fill("Name", "Renamed")
+	tab.click("button", "Save")
+	tab.until("the new name", func(context.Context) error {
+		if p.send("GET", "/organization", nil)["name"] != "Renamed" {
+			return errNotThere
+		}
+		return nil
+	})
+	tab.section("Audit log")
+	tab.see("create user")
+}
+
+// A push that nobody takes is seen with its tries, and sent again.
+func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
+	t.Parallel()
+	taken := make(chan string, 10)
+	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		taken <- r.Header.Get("Webhook-Id")
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer receiver.Close()
+	p := start(t, "WEBHOOK_ALLOW_HOSTS="+strings.TrimPrefix(receiver.URL, "https://"), "WEBHOOK_CA_FILE="+trusted(t, receiver))
+	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello", "callback_url", receiver.URL))
+	tab := signedIn(t, p, "")
+	tab.section("Webhooks")
+	tab.see("418")
+	first := <-taken
+	tab.click("button", "Redeliver")
+	assert.Equal(t, first, <-taken)
+	tab.click("button", "terminal")
+	tab.see("status 418")
+	tab.click("button", "Close")
+	tab.fill("Callback URL", receiver.URL)
+	tab.click("button", "Send test")
+	tab.see("status 418")
+}
+
+// A run is seen with its steps in time, and cancelled with a reason.
+func TestARunIsSeenAndCancelled(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))["run_id"].(string)
+	tab := signedIn(t, p, "")
+	tab.section("Runs")
+	tab.click("link", run)
+	tab.find("heading", run)
+	tab.click("button", "Cancel run")
+	tab.fill("Reason", "no longer needed")
+	tab.click("button", "Confirm")
+	tab.see("no longer needed")
+	tab.see("cancelled")
+	tab.see("Queued")
+}
+
+// Who may less is told what it would take, on every page, and the page does not break.
+func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	user := p.send("POST", "/users", object{"email": "m@example.com", "role": "member"})
+	key := p.send("POST", "/api-keys", object{"name": "m", "level": "run", "user_id": user["user_id"]})
+	tab := signedIn(t, p.as(key["key"].(string)), "")
+	tab.see("You see your own runs")
+	for _, section := range []string{"Users", "Groups", "API keys", "Audit log", "Settings"} {
+		tab.section(section)
+		tab.see("needs a key of level admin; yours has run.")
+	}
+	for _, section := range []string{"Chat", "Runs", "Inbox", "Agents", "Toolkits", "Knowledge", "Webhooks", "Analytics"} {
+		tab.section(section)
+	}
+}
+
+// The address says where one is: it survives reload, and the way back.
+func TestADeepLinkSurvivesReload(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello"))["run_id"].(string)
+	tab := signedIn(t, p, "#/runs/"+run)
+	tab.find("heading", run)
+	tab.reload()
+	tab.find("heading", run)
+	tab.click("link", "Runs")
+	tab.find("heading", "Runs")
+	tab.click("button", "Forget key")
+	tab.find("textbox", "API key")
+}

@@ -1,0 +1,170 @@
+// The REST API as the panel sees it: a request is answered with what it asked for, or throws a [Failure] that says why
+// not and under which request id.
+import { expired, key, organization, signedInAgain } from './session.js'
+
+export const base = '/api/v1'
+
+/** Why a request was not done. */
+export class Failure extends Error {
+  /** @param {number} status @param {Record<string, any>} body @param {number} [retryAfter] seconds */
+  constructor(status, body, retryAfter = 0) {
+    super(body.detail ?? body.message ?? `The service answered with status ${status}.`)
+    this.status = status
+    this.body = body
+    this.retryAfter = retryAfter
+  }
+  /** @returns {string} */
+  get code() { return this.body.code ?? '' }
+  /** @returns {string} */
+  get requestId() { return this.body.request_id ?? '' }
+  /** What is wrong with one field of the body. @param {string} name */
+  field(name) {
+    const mine = (this.body.errors ?? []).filter((/** @type {any} */ e) =>
+      e.location === `body.${name}` || e.location === name || e.location.startsWith(`body.${name}.`))
+    return mine.map((/** @type {any} */ e) => e.message).join('; ')
+  }
+}
+
+/**
+ * @typedef {object} Options
+ * @property {Record<string, any>} [query] members that are empty are left out
+ * @property {any} [json] a body
+ * @property {BodyInit} [body] another body
+ * @property {Record<string, string>} [headers]
+ * @property {AbortSignal} [signal]
+ * @property {string} [key] to use instead of the session's
+ */
+
+/** @param {string} path @param {Record<string, any>} [query] */
+export function address(path, query = {}) {
+  const q = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null && value !== '') q.set(name, value)
+  const text = q.toString()
+  return base + path + (text && '?' + text)
+}
+
+/** @param {Options} o */
+function headersOf(o) {
+  /** @type {Record<string, string>} */
+  const headers = { Authorization: `Bearer ${o.key ?? key.value}`, ...o.headers }
+  if (organization.value && o.key === undefined && headers['X-Organization'] === undefined) headers['X-Organization'] = organization.value
+  if (!headers['X-Organization']) delete headers['X-Organization']
+  if (o.json !== undefined) headers['Content-Type'] = 'application/json'
+  return headers
+}
+
+/**
+ * Sends a request. A 401 has the user sign in over the page; a request that only reads then goes on, any other is the
+ * user's to repeat.
+ * @param {string} method @param {string} path @param {Options} [o] @returns {Promise<Response>}
+ */
+export async function request(method, path, o = {}) {
+  const used = key.value
+  let answer
+  try {
+    answer = await fetch(address(path, o.query), {
+      method, headers: headersOf(o), signal: o.signal, cache: 'no-store',
+      body: o.json !== undefined ? JSON.stringify(o.json) : o.body,
+    })
+  } catch (e) {
+    if (o.signal?.aborted) throw e
+    throw new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Nothing of what you typed is lost.' })
+  }
+  if (answer.ok || answer.status === 304) return answer
+  const failure = await failureOf(answer)
+  if (answer.status !== 401 || o.key !== undefined) throw failure
+  if (method === 'GET') {
+    if (key.value === used) await signedInAgain()
+    return request(method, path, o)
+  }
+  expired.value = true
+  throw failure
+}
+
+/** @param {Response} answer */
+async function failureOf(answer) {
+  const text = await answer.text().catch(() => '')
+  let body = {}
+  try { body = JSON.parse(text) } catch { body = { request_id: answer.headers.get('x-request-id') ?? '' } }
+  return new Failure(answer.status, body, Number(answer.headers.get('retry-after')) || 0)
+}
+
+/** @param {string} path @param {Record<string, any>} [query] @param {Options} [o] @returns {Promise<any>} */
+export const get = async (path, query, o) => (await request('GET', path, { ...o, query })).json()
+
+/** @param {string} path @param {any} [json] @param {Options} [o] @returns {Promise<any>} */
+export const post = async (path, json, o) => read(await request('POST', path, { ...o, json }))
+
+/** @param {string} path @param {any} json @param {string} [etag] @returns {Promise<any>} */
+export const patch = async (path, json, etag) =>
+  read(await request('PATCH', path, { json, headers: etag ? { 'If-Match': etag } : {} }))
+
+/** @param {string} path @param {Options} [o] */
+export const remove = (path, o) => request('DELETE', path, o)
+
+/** @param {Response} answer */
+async function read(answer) {
+  const text = await answer.text()
+  return text ? JSON.parse(text) : null
+}
+
+/**
+ * Sends a body and tells how much of it has gone out, which fetch does not.
+ * @param {{method?: string, url: string, headers?: Record<string, string>, body: XMLHttpRequestBodyInit, told: (share: number) => void, signal?: AbortSignal}} o
+ * @returns {Promise<any>}
+ */
+export function transfer({ method = 'POST', url, headers = headersOf({}), body, told, signal }) {
+  return new Promise((resolve, reject) => {
+    const r = new XMLHttpRequest()
+    r.open(method, url)
+    for (const [name, value] of Object.entries(headers)) r.setRequestHeader(name, value)
+    r.upload.onprogress = (e) => e.lengthComputable && told(e.loaded / e.total)
+    r.onerror = () => reject(new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached, or hung up.' }))
+    r.onabort = () => reject(new Failure(0, { code: 'stopped', detail: 'Stopped by you.' }))
+    r.onload = () => {
+      let answer = {}
+      try { answer = JSON.parse(r.responseText) } catch { /* the status says enough */ }
+      if (r.status < 300) return resolve(answer)
+      if (r.status === 401) expired.value = true
+      reject(new Failure(r.status, answer, Number(r.getResponseHeader('retry-after')) || 0))
+    }
+    signal?.addEventListener('abort', () => r.abort())
+    r.send(body)
+  })
+}
+
+/** What a body may be, sent whole through a gateway; larger files go where the service says. */
+const whole = 3.5 * 1024 * 1024
+
+/**
+ * Sends a file for a knowledge base and has a document made of it.
+ * @param {string} path of the base's documents @param {File} file @param {(share: number) => void} told @param {AbortSignal} signal
+ */
+export async function uploadDocument(path, file, told, signal) {
+  if (file.size <= whole) {
+    const form = new FormData()
+    form.append('file', file, file.name)
+    return transfer({ url: base + path, body: form, told, signal })
+  }
+  const made = await post('/files', { name: file.name, size: file.size, content_type: file.type || undefined, purpose: 'document' }, { signal })
+  const { method, url, headers } = made.upload
+  const at = new URL(url, location.href)
+  const ours = at.pathname.startsWith(base + '/')
+  await transfer({ method, url: ours ? at.pathname + at.search : url, headers: { ...(ours ? headersOf({}) : {}), ...headers }, body: file, told, signal })
+  return post(path, { file_id: made.file_id, title: file.name }, { signal })
+}
+
+/** A key under which a repetition of a request is known as one. */
+export function onceKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('')
+}
+
+/** Saves what an address answers as a file. @param {string} path @param {string} name @param {Options} [o] */
+export async function download(path, name, o) {
+  const answer = await request('GET', path, o)
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(await answer.blob())
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000)
+}

@@ -1,0 +1,50 @@
+// How values are written for people.
+
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+const numbers = new Intl.NumberFormat()
+const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
+
+/** @param {string|number|Date} t */
+export const dateTime = (t) => dates.format(new Date(t))
+
+/** @param {string|number|Date} t */
+export const day = (t) => days.format(new Date(t))
+
+/** @param {string|number|Date} t */
+export const utc = (t) => new Date(t).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
+
+/** @param {number|null|undefined} n */
+export const number = (n) => (n === null || n === undefined ? '–' : numbers.format(n))
+
+/** @param {number} n */
+export const compact = (n) => short.format(n)
+
+/** @param {number|null|undefined} ms */
+export function duration(ms) {
+  if (ms === null || ms === undefined || Number.isNaN(ms)) return '–'
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  const s = ms / 1000
+  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`
+  return `${Math.floor(s / 86400)} d ${Math.round((s % 86400) / 3600)} h`
+}
+
+/** @param {number} n */
+export function bytes(n) {
+  if (n < 1024) return `${n} B`
+  const units = ['KiB', 'MiB', 'GiB', 'TiB']
+  let i = -1
+  do { n /= 1024; i++ } while (n >= 1024 && i < units.length - 1)
+  return `${n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`
+}
+
+/** @param {number} n @param {string} one @param {string} [many] */
+export const count = (n, one, many = one + 's') => `${numbers.format(n)} ${n === 1 ? one : many}`
+
+/** A status or a kind as a phrase. @param {string|null|undefined} s */
+export const words = (s) => (s ?? '').replaceAll('_', ' ')
+
+/** Cuts a long text. @param {string} s @param {number} n */
+export const cut = (s, n) => (s.length > n ? s.slice(0, n - 1) + '…' : s)

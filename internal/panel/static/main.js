@@ -1,0 +1,6 @@
+// The panel begins here.
+import { render } from './vendor/preact.js'
+import { html } from './html.js'
+import { Shell } from './shell.js'
+
+render(html`<${Shell} />`, /** @type {HTMLElement} */ (document.getElementById('app')))

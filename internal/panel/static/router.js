@@ -1,0 +1,50 @@
+// Where one is, in the part of the address behind #: it survives reload, can be sent to others, and never reaches a server.
+import { signal } from './vendor/signals.js'
+
+/** @typedef {{section: string, id: string, more: string[], query: URLSearchParams}} Place */
+
+/** @returns {Place} */
+function here() {
+  const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?')
+  const [section = '', id = '', ...more] = path.split('/').map(decode)
+  return { section: section || 'overview', id, more, query: new URLSearchParams(query) }
+}
+
+/** @param {string} part */
+function decode(part) {
+  try { return decodeURIComponent(part) } catch { return part }
+}
+
+export const place = signal(here())
+
+/** Counts the times that somebody went elsewhere. */
+export const moves = signal(0)
+
+addEventListener('hashchange', () => {
+  place.value = here()
+  moves.value++
+})
+
+/** The address of a place. @param {string[]} parts @param {Record<string, any>} [query] */
+export function to(parts, query = {}) {
+  const q = new URLSearchParams(Object.entries(query).filter(([, v]) => v !== '' && v !== undefined && v !== null))
+  const text = q.toString()
+  return '#/' + parts.map(encodeURIComponent).join('/') + (text && '?' + text)
+}
+
+/** @param {string[]} parts @param {Record<string, any>} [query] */
+export function go(parts, query) {
+  location.hash = to(parts, query)
+}
+
+/** Says better where one is: no step back leads to what it was called before. @param {string[]} parts @param {Record<string, any>} [query] */
+export function rename(parts, query) {
+  history.replaceState(null, '', to(parts, query))
+  place.value = here()
+}
+
+/** Changes the query of where one is. @param {Record<string, any>} query */
+export function setQuery(query) {
+  const { section, id, more } = place.value
+  rename([section, id, ...more].filter(Boolean), query)
+}

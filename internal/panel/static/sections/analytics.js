@@ -1,0 +1,116 @@
+// Numbers over time; the range and what is counted are in the address.
+import { useMemo, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { download } from '../api.js'
+import { useLive } from '../live.js'
+import { compact, duration, number } from '../format.js'
+import { may } from '../session.js'
+import { place, setQuery } from '../router.js'
+import { Chart } from '../ui/chart.js'
+import { Act, Field } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { useAgents, useKeys, useUsers } from '../ui/names.js'
+import { Await, Card, Id, Page, Status, Time } from '../ui/parts.js'
+import { to } from '../router.js'
+import { Late } from './runs.js'
+
+const metrics = [['runs', 'Runs'], ['completed', 'Completed'], ['failed', 'Failed'], ['cancelled', 'Cancelled'], ['timed_out', 'Timed out'], ['errors', 'Errors'],
+  ['input_tokens', 'Input tokens'], ['output_tokens', 'Output tokens'], ['active_ms', 'Active time'], ['queue_ms', 'Queue time'], ['model_calls', 'Model calls'], ['tool_calls', 'Tool calls'], ['cost', 'Cost']]
+const groupings = [['', 'all together'], ['agent', 'by agent'], ['user', 'by user'], ['api_key', 'by API key'], ['model', 'by model'], ['status', 'by status']]
+const ranges = [['1', 'the last day'], ['7', 'the last 7 days'], ['30', 'the last 30 days'], ['90', 'the last 90 days'], ['365', 'the last year']]
+
+const dayOf = (/** @type {number} */ t) => new Date(t).toISOString().slice(0, 10)
+
+export function Analytics() {
+  const q = Object.fromEntries(place.value.query)
+  const set = (/** @type {any} */ change) => setQuery({ ...q, ...change })
+  const today = useMemo(() => dayOf(Date.now() + 86400e3), [])
+  const range = { from: q.from ?? dayOf(Date.now() - 29 * 86400e3), to: q.to ?? today }
+  const filters = { agent_id: q.agent_id, user_id: q.user_id, api_key_id: q.api_key_id, model: q.model }
+  return html`<${Page} title="Analytics">
+    ${!may('admin') && html`<p class="notice">You see your own usage. A key of level <strong>admin</strong> shows everybody's.</p>`}
+    <${Filters} q=${q} set=${set} range=${range} />
+    ${may('admin') ? html`<${Everything} q=${q} range=${range} filters=${filters} />` : html`<${Mine} range=${range} />`}
+  </${Page}>`
+}
+
+/** @param {{q: any, set: (c: any) => void, range: any}} p */
+function Filters({ q, set, range }) {
+  const agents = useAgents()
+  const users = useUsers()
+  const keys = useKeys()
+  const days = String(Math.round((Date.parse(range.to) - Date.parse(range.from)) / 86400e3))
+  const known = ranges.some(([v]) => v === days)
+  return html`<div class="filters" role="search" aria-label="What is counted">
+    <${Field} label="Range" value=${known ? days : ''} options=${[...(known ? [] : [['', 'as below']]), ...ranges]} onChange=${(/** @type {string} */ v) => v && set({ from: dayOf(Date.now() - (Number(v) - 1) * 86400e3), to: dayOf(Date.now() + 86400e3) })} />
+    <${Field} label="From" type="date" value=${range.from.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ from: v })} />
+    <${Field} label="To" type="date" value=${range.to.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ to: v })} help="not included" />
+    ${may('admin') && html`
+      <${Field} label="Metric" value=${q.metric ?? 'runs'} options=${metrics} onChange=${(/** @type {string} */ metric) => set({ metric })} />
+      <${Field} label="Grouped" value=${q.group_by ?? ''} options=${groupings} onChange=${(/** @type {string} */ group_by) => set({ group_by })} />
+      <${Field} label="Interval" value=${q.interval ?? 'day'} options=${[['hour', 'hour'], ['day', 'day']]} onChange=${(/** @type {string} */ interval) => set({ interval })} />
+      <${Field} label="Agent" value=${q.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${(/** @type {string} */ agent_id) => set({ agent_id })} />
+      <${Field} label="User" value=${q.user_id} options=${[['', 'any'], ...users.options]} onChange=${(/** @type {string} */ user_id) => set({ user_id })} />
+      <${Field} label="API key" value=${q.api_key_id} options=${[['', 'any'], ...keys.options]} onChange=${(/** @type {string} */ api_key_id) => set({ api_key_id })} />
+      <${Late} label="Model" value=${q.model} onChange=${(/** @type {string} */ model) => set({ model })} />`}
+  </div>`
+}
+
+/** @param {{q: any, range: any, filters: any}} p */
+function Everything({ q, range, filters }) {
+  const metric = q.metric ?? 'runs'
+  const group = q.group_by ?? ''
+  const summary = useLive('/analytics/summary', { ...range, ...filters })
+  const series = useLive('/analytics/timeseries', { ...range, ...filters, metric, interval: q.interval ?? 'day', group_by: group })
+  const agents = useAgents()
+  const users = useUsers()
+  const keys = useKeys()
+  /** @type {Record<string, any>} */
+  const names = { agent: agents.of, user: users.of, api_key: keys.of }
+  const label = metrics.find(([m]) => m === metric)?.[1] ?? metric
+  return html`
+    <${Await} of=${summary}>${() => html`<${Totals} of=${summary.data} />`}</${Await}>
+    <${Card} title="${label} over time"><${Await} of=${series}>${() => html`<${Chart} points=${series.data.points} label=${label} name=${names[group]} unit=${metric.endsWith('_ms') ? duration : compact} />`}</${Await}></${Card}>
+    <${Ledger} query=${{ ...range, ...filters }} />`
+}
+
+/** @param {{of: any}} p */
+function Totals({ of: s }) {
+  const figures = [
+    [number(s.runs.total), 'runs'], [number(s.runs.completed), 'completed'], [number(s.runs.failed), 'failed'], [number(s.runs.cancelled), 'cancelled'], [number(s.runs.timed_out), 'timed out'],
+    [compact(s.tokens.input), 'tokens in'], [compact(s.tokens.output), 'tokens out'],
+    [`${duration(s.active_ms?.p50)} / ${duration(s.active_ms?.p95)}`, 'active time, p50 / p95'], [`${duration(s.queue_ms?.p50)} / ${duration(s.queue_ms?.p95)}`, 'queue time, p50 / p95'],
+    [number(count(s.users)), 'users'], [number(count(s.agents)), 'agents'],
+    ...(s.cost !== undefined && s.cost !== null ? [[`${number(typeof s.cost === 'object' ? s.cost.total : s.cost)} ${s.currency ?? ''}`, 'cost']] : []),
+  ]
+  return html`<div class="figures">${figures.map(([value, text]) => html`<div class="figure"><b>${value}</b> <span>${text}</span></div>`)}</div>`
+}
+
+const count = (/** @type {any} */ v) => (Array.isArray(v) ? v.length : v)
+
+/** @param {{query: any}} p */
+function Ledger({ query }) {
+  const list = useList('/analytics/usage', 'entries', 'run_id', query)
+  const agents = useAgents()
+  const users = useUsers()
+  const columns = [
+    column('Run', (e) => (e.run_id ? html`<${Id} id=${e.run_id} href=${to(['runs', e.run_id])} />` : e.kind)),
+    column('Status', (e) => html`<${Status} of=${e.status} />`),
+    column('Agent', (e) => agents.of(e.agent_id) || e.agent_id, 'narrow'), column('User', (e) => users.of(e.user_id) || e.user_id, 'narrow'),
+    column('Model', (e) => e.model ?? '', 'narrow'),
+    column('In', (e) => number(e.input_tokens), 'num narrow'), column('Out', (e) => number(e.output_tokens), 'num narrow'),
+    column('Active', (e) => duration(e.active_ms), 'num narrow'),
+    column('Finished', (e) => html`<${Time} at=${e.finished_at} />`, 'narrow'),
+  ]
+  return html`<${Card} title="Ledger" actions=${html`<${Act} label="Download CSV" act=${() => download('/analytics/usage', `usage-${query.from}-${query.to}.csv`, { query, headers: { Accept: 'text/csv' } })} />`}>
+    <${List} of=${list} columns=${columns} label="Ledger" id="run_id" empty="Nothing was billed in this time." /></${Card}>`
+}
+
+/** @param {{range: any}} p */
+function Mine({ range }) {
+  const [metric, setMetric] = useState('runs')
+  const mine = useLive('/analytics/me', range)
+  const series = useLive('/analytics/me', { ...range, metric, interval: 'day' })
+  return html`<${Await} of=${mine}>${() => (mine.data.runs ? html`<${Totals} of=${mine.data} />` : null)}</${Await}>
+    ${series.data?.points && html`<${Card} title="Over time"><${Field} label="Metric" value=${metric} onChange=${setMetric} options=${metrics} /><${Chart} points=${series.data.points} label=${metric} /></${Card}>`}`
+}

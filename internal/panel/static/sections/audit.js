@@ -1,0 +1,46 @@
+// The audit log: who changed or decided what.
+import { html } from '../html.js'
+import { may } from '../session.js'
+import { words } from '../format.js'
+import { place, setQuery, to } from '../router.js'
+import { Field } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { useKeys, useUsers } from '../ui/names.js'
+import { Id, Needs, Page, Time } from '../ui/parts.js'
+import { Late, local } from './runs.js'
+
+export function Audit() {
+  return html`<${Page} title="Audit log"><${Needs} level="admin" to="Reading the audit log"><${Log} /></${Needs}></${Page}>`
+}
+
+const kinds = ['agent', 'toolkit', 'user', 'group', 'api_key', 'organization', 'knowledge_base', 'document', 'run', 'chat', 'delivery']
+
+/** @type {Record<string, string>} */
+const sections = { agent: 'agents', toolkit: 'toolkits', user: 'users', group: 'groups', api_key: 'api-keys', knowledge_base: 'knowledge', run: 'runs', chat: 'chat' }
+
+function Log() {
+  const query = Object.fromEntries(place.value.query)
+  const list = useList(may('admin') ? '/audit-log' : null, 'entries', 'entry_id', query)
+  const users = useUsers()
+  const keys = useKeys()
+  const set = (/** @type {string} */ name) => (/** @type {string} */ v) => setQuery({ ...query, [name]: v })
+  const time = (/** @type {string} */ name) => (/** @type {string} */ v) => set(name)(v && new Date(v).toISOString())
+  const columns = [
+    column('When', (e) => html`<${Time} at=${e.at} />`),
+    column('What', (e) => html`${words(e.operation).replaceAll('-', ' ')}${(e.changed ?? []).length > 0 ? html` <span class="small">${e.changed.join(', ')}</span>` : ''}${(e.decisions ?? []).length > 0
+      ? html` <span class="small">${e.decisions.map((/** @type {any} */ d) => d.decision).join(', ')}</span>` : ''}`),
+    column('Of', (e) => html`<span class="small">${words(e.subject.kind)}</span> <${Id} id=${e.subject.id} href=${sections[e.subject.kind] && to([sections[e.subject.kind], e.subject.id])} />`),
+    column('By', (e) => html`<a href=${to(['users', e.user_id])}>${users.of(e.user_id) || e.user_id}</a>${e.as_operator ? ' (operator)' : ''}${e.decided_by ? ` for ${e.decided_by}` : ''}`, 'narrow'),
+    column('With', (e) => html`<a href=${to(['api-keys', e.api_key_id])}>${keys.of(e.api_key_id) || e.api_key_id}</a>`, 'narrow'),
+  ]
+  return html`<div class="filters" role="search" aria-label="Filter the audit log">
+      <${Field} label="Kind" value=${query.kind} options=${[['', 'any'], ...kinds.map((k) => [k, words(k)])]} onChange=${set('kind')} />
+      <${Late} label="Operation" value=${query.operation} onChange=${set('operation')} />
+      <${Field} label="User" value=${query.user_id} options=${[['', 'any'], ...users.options]} onChange=${set('user_id')} />
+      <${Field} label="API key" value=${query.api_key_id} options=${[['', 'any'], ...keys.options]} onChange=${set('api_key_id')} />
+      <${Late} label="Id" value=${query.subject_id} onChange=${set('subject_id')} />
+      <${Field} label="From" type="datetime-local" value=${local(query.from)} onChange=${time('from')} />
+      <${Field} label="To" type="datetime-local" value=${local(query.to)} onChange=${time('to')} />
+      ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}</div>
+    <${List} of=${list} columns=${columns} label="Audit log" id="entry_id" empty=${Object.keys(query).length > 0 ? 'No entry fits these filters.' : 'Nothing was changed yet.'} />`
+}

@@ -1,0 +1,167 @@
+// Talking with an agent: its answer as it comes, what it does meanwhile, what it asks, and what was said before.
+import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { remove } from '../api.js'
+import { useLive } from '../live.js'
+import { may, me } from '../session.js'
+import { go, moves, place, rename, to } from '../router.js'
+import { conversation } from '../ui/conversation.js'
+import { Decisions } from '../ui/decisions.js'
+import { ask } from '../ui/dialog.js'
+import { Act, Field, useAct } from '../ui/form.js'
+import { useList } from '../ui/list.js'
+import { useAgents } from '../ui/names.js'
+import { Empty, Loading, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
+import { Text } from '../ui/answer.js'
+
+export function Chat() {
+  const chatId = place.value.id
+  return html`<${Page} title="Chat" actions=${chatId && html`<a href=${to(['chat'])} role="button" class="secondary">New chat</a>`}>
+    <div class="chat"><${History} current=${chatId} /><${Talk} chatId=${chatId} key=${moves.value} /></div></${Page}>`
+}
+
+/** @param {{current: string}} p */
+function History({ current }) {
+  const [mine, setMine] = useState('')
+  const chats = useList('/chats', 'chats', 'chat_id', { user_id: mine })
+  return html`<aside aria-label="Chats">
+    <h2>Chats</h2>
+    <${Field} label="Of" value=${mine} onChange=${setMine} options=${[['', 'everybody whom I may see'], [me.value?.user.user_id ?? '-', 'me']]} />
+    ${chats.rows === null ? (chats.error ? html`<${Problem} error=${chats.error} retry=${chats.renew} />` : html`<${Loading} />`)
+      : chats.rows.length === 0 ? html`<p class="none">There are none yet.</p>`
+      : html`<ul tabindex="0" aria-label="Chats">${chats.rows.map((c) => html`<li key=${c.chat_id}><a href=${to(['chat', c.chat_id])} aria-current=${c.chat_id === current ? 'page' : undefined}>${c.title || c.chat_id}</a></li>`)}</ul>`}
+    ${chats.more && html`<button type="button" class="link" onClick=${chats.next}>Load more</button>`}
+  </aside>`
+}
+
+/** @param {{chatId: string}} p */
+function Talk({ chatId }) {
+  const c = useMemo(() => conversation(chatId), [chatId])
+  const agents = useAgents()
+  useEffect(() => {
+    c.named = (id) => rename(['chat', id])
+    c.enter()
+    return () => c.leave()
+  }, [c])
+  useRenewal(c, chatId)
+  return html`<div>
+    <${Problem} error=${c.error.value} retry=${() => c.load()} />
+    <${Messages} of=${c} agents=${agents} />
+    <${Needs} level="run" to="Sending messages"><${Composer} of=${c} agents=${agents} /></${Needs}>
+    ${chatId && may('run') && html`<p class="small"><a href=${to(['runs'], { chat_id: chatId })}>Runs of this chat</a> · <button type="button" class="link" onClick=${() => forgetChat(chatId)}>Delete</button></p>`}
+  </div>`
+}
+
+/** Notices what others have said in the chat meanwhile. @param {import('../ui/conversation.js').Conversation} c @param {string} chatId */
+function useRenewal(c, chatId) {
+  const { data } = useLive(chatId ? `/chats/${encodeURIComponent(chatId)}` : null)
+  const seen = data && `${data.turns} ${data.active_run_id} ${data.last_run_id}`
+  const before = useRef(seen)
+  useEffect(() => {
+    if (before.current && seen && before.current !== seen && !c.following) c.load()
+    before.current = seen
+  }, [seen])
+}
+
+/** @param {string} chatId */
+function forgetChat(chatId) {
+  ask({
+    title: 'Delete this chat?',
+    text: html`<p>The chat <code>${chatId}</code> goes with its runs, messages and files; a run under way is cancelled.</p>`,
+    act: async () => { await remove(`/chats/${encodeURIComponent(chatId)}`); go(['chat']) },
+  })
+}
+
+/** @param {{of: import('../ui/conversation.js').Conversation, agents: any}} p */
+function Messages({ of: c, agents }) {
+  const messages = c.messages.value
+  const now = c.now.value
+  const end = useRef(/** @type {HTMLElement|null} */ (null))
+  const length = (messages?.length ?? 0) + (now ? 1 + now.text.length : 0)
+  useEffect(() => {
+    const near = document.documentElement.scrollHeight - innerHeight - scrollY < 400
+    if (near) end.current?.scrollIntoView({ block: 'end' })
+  }, [length])
+  if (messages === null) return c.error.value ? null : html`<${Loading} />`
+  const settled = now ? messages.filter((m) => !(m.run_id === now.run.run_id && m.role === 'assistant')) : messages
+  const unsaid = c.sent.value && !(now && settled.some((m) => m.run_id === now.run.run_id)) ? c.sent.value : null
+  return html`<div class="messages" role="log" aria-label="Conversation" aria-live="off">
+    ${settled.length === 0 && !unsaid && !now && html`<${Empty}>Choose an agent and say something.</${Empty}>`}
+    ${settled.map((m) => html`<${Message} key=${m.run_id + m.role + m.turn} of=${m} />`)}
+    ${unsaid && html`<${Message} of=${{ role: 'user', content: unsaid.text, files: unsaid.files.map((name) => ({ name })) }} />`}
+    ${now && html`<${Now} now=${now} agents=${agents} />`}
+    ${c.failed.value && html`<div class="problem" role="alert"><p><strong>The run ${c.failed.value.status.replace('_', ' ')}.</strong> ${c.failed.value.error ?? c.failed.value.cancel_reason ?? ''}</p>
+      <p class="small"><a href=${to(['runs', c.failed.value.run_id])}>See the run</a></p></div>`}
+    <div ref=${end}></div>
+  </div>`
+}
+
+/** @param {{of: any}} p */
+function Message({ of: m }) {
+  const files = m.files ?? []
+  return html`<article class="message ${m.role}" aria-label=${m.role === 'user' ? 'You said' : 'The agent said'}>
+    ${m.role === 'user' ? m.content : html`<${Text} text=${m.content} citations=${m.citations} />`}
+    ${files.length > 0 && html`<p class="small">Files: ${files.map((/** @type {any} */ f) => f.name).join(', ')}</p>`}
+    ${m.run_id && html`<p class="small">${m.status && m.status !== 'completed' && html`<${Status} of=${m.status} /> `}<${Time} at=${m.created_at} /> · <a href=${to(['runs', m.run_id])}>run</a></p>`}
+  </article>`
+}
+
+/** The run under way. @param {{now: import('../stream.js').Watched, agents: any}} p */
+function Now({ now, agents }) {
+  const parked = now.parked.filter((p) => !p.run_id)
+  return html`<article class="message assistant" aria-label="The agent says" aria-busy=${now.status === 'running' ? 'true' : undefined}>
+    <header><strong>${agents.of(now.run.agent_id) || 'Agent'}</strong><span role="status"><${Status} of=${now.status} /></span>
+      ${!now.connected && html`<span class="small" role="status">The connection was lost; the run goes on. Connecting again…</span>`}</header>
+    ${now.steps.length > 0 && html`<ol class="steps" aria-label="Steps">${now.steps.map((s) => html`<li key=${s.index} class="small"><${Status} of=${s.state} /> ${s.kind === 'search' ? 'search' : html`<code>${s.name}</code>`} ${s.outcome && s.outcome !== 'ok' ? s.outcome : ''}</li>`)}</ol>`}
+    ${now.text && html`<${Text} text=${now.text} />`}
+    ${now.status === 'awaiting_input' && now.interrupts.length > 0 && html`<${Decisions} key=${now.interrupts.map((i) => i.id).join()} runId=${now.run.run_id} agentId=${now.run.agent_id} interrupts=${now.interrupts} />`}
+    ${parked.length > 0 && html`<p class="small">Behind it: ${parked.map((p) => `“${p.message}”`).join(', ')}</p>`}
+  </article>`
+}
+
+/** @param {{of: import('../ui/conversation.js').Conversation, agents: any}} p */
+function Composer({ of: c, agents }) {
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState(place.value.query.get('agent') ?? '')
+  const [version, setVersion] = useState(place.value.query.get('version') ?? '')
+  const input = useRef(/** @type {HTMLInputElement|null} */ (null))
+  const agentId = chosen || c.agentId.value || agents.options[0]?.[0] || ''
+  const versions = useLive(may('manage') && agentId ? `/agents/${agentId}/versions` : null, { limit: 100 })
+  const now = c.now.value
+  const busy = c.busy
+  const question = busy && now?.status === 'awaiting_input' && now.interrupts.length === 1 && now.interrupts[0].kind === 'clarification'
+  const act = useAct(async (/** @type {boolean} */ behind) => {
+    const files = [...(input.current?.files ?? [])]
+    if (!text.trim() && files.length === 0) return
+    await c.send({ text, files, agentId, version, behind })
+    setText('')
+    if (input.current) input.current.value = ''
+  })
+  const send = () => !act.busy && act.run(busy && !question)
+  const keyed = (/** @type {KeyboardEvent} */ e) => {
+    if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return
+    e.preventDefault()
+    send()
+  }
+  return html`<form class="composer" aria-label="New message" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send() }}>
+    <div class="row">
+      <${Field} label="Agent" value=${agentId} options=${agents.options.length ? agents.options : [['', 'there is none yet']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
+      ${may('manage') && html`<${Field} label="Version" value=${version} onChange=${setVersion} options=${[['', 'the published one'], ...(versions.data?.versions ?? []).map((/** @type {any} */ v) => [String(v.version), `version ${v.version}`])]} />`}
+    </div>
+    <${Field} label="Message" rows=${3} value=${text} onChange=${setText} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
+    <${FileField} input=${input} />
+    <${Problem} error=${act.error} />
+    <div class="buttons">
+      ${busy && !question
+        ? html`<button type="submit" class="secondary" aria-busy=${act.busy ? 'true' : undefined}>Queue behind</button>`
+        : html`<button type="submit" aria-busy=${act.busy ? 'true' : undefined}>Send</button>`}
+      ${busy && html`<${Act} label="Stop" class="danger" act=${() => c.stop()} />`}
+    </div>
+  </form>`
+}
+
+/** @param {{input: any}} p */
+function FileField({ input }) {
+  return html`<div class="field"><label for="files">Files</label><input id="files" type="file" multiple ref=${input} /></div>`
+}
+

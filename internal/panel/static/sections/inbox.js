@@ -1,0 +1,33 @@
+// Everything that waits for a human, oldest first, decided in place.
+import { html } from '../html.js'
+import { useLive } from '../live.js'
+import { to } from '../router.js'
+import { may } from '../session.js'
+import { Decisions } from '../ui/decisions.js'
+import { useAgents, useUsers } from '../ui/names.js'
+import { Await, Empty, Loading, Page, Time } from '../ui/parts.js'
+
+export function Inbox() {
+  const inbox = useLive('/interrupts', { limit: 100 })
+  const agents = useAgents()
+  const users = useUsers()
+  return html`<${Page} title="Inbox">${!may('read') ? html`<${Loading} />` : html`<${Await} of=${inbox}>${() => {
+    const runs = byRun(inbox.data.interrupts)
+    if (runs.length === 0) return html`<${Empty}>Nothing waits for a human. A run that asks or wants an approval appears here by itself.</${Empty}>`
+    return html`
+      ${inbox.data.next_cursor && html`<p class="small">The oldest hundred are shown; the next ones follow as these are decided.</p>`}
+      ${runs.map((list) => html`<section class="card" key=${list[0].run_id} aria-label="Run ${list[0].run_id}">
+        <header><h2><a href=${to(['runs', list[0].run_id])}>${agents.of(list[0].agent_id) || 'Agent'}</a></h2>
+          <span class="small">asked <${Time} at=${list[0].created_at} />${list[0].user_id && users.of(list[0].user_id) ? ` for ${users.of(list[0].user_id)}` : ''} · <a href=${to(['chat', list[0].chat_id])}>its chat</a></span></header>
+        <${Decisions} key=${list.map((i) => i.id).join()} runId=${list[0].run_id} agentId=${list[0].agent_id} interrupts=${list} expires=${list[0].expires_at} onDone=${inbox.renew} />
+      </section>`)}`
+  }}</${Await}>`}</${Page}>`
+}
+
+/** Interrupts of a run are decided together. @param {any[]} interrupts @returns {any[][]} */
+function byRun(interrupts) {
+  /** @type {Map<string, any[]>} */
+  const runs = new Map()
+  for (const i of interrupts) runs.set(i.run_id, [...(runs.get(i.run_id) ?? []), i])
+  return [...runs.values()]
+}

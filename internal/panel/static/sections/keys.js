@@ -1,0 +1,152 @@
+// API keys: the text of one is shown once.
+import { useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { patch, post, remove } from '../api.js'
+import { useLive } from '../live.js'
+import { number } from '../format.js'
+import { may, me } from '../session.js'
+import { place, to } from '../router.js'
+import { ask, Dialog } from '../ui/dialog.js'
+import { BudgetFields, budgetOf, budgetWords, Field, Form, useAct, useDraft } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { useUsers } from '../ui/names.js'
+import { Await, Card, Copy, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
+import { Usage } from '../ui/usage.js'
+
+export function Keys() {
+  const { id } = place.value
+  if (id) return html`<${Key} id=${id} key=${id} />`
+  return html`<${Page} title="API keys"><${Needs} level="admin" to="Managing API keys"><${Manage} /></${Needs}></${Page}>`
+}
+
+const levels = [['read', 'read: only reads'], ['run', 'run: chats and controls runs'], ['manage', 'manage: also agents, toolkits, knowledge'],
+  ['admin', 'admin: also people, keys, settings']]
+
+function Manage() {
+  const users = useUsers()
+  const list = useList('/api-keys', 'api_keys', 'api_key_id')
+  const [shown, setShown] = useState(/** @type {any} */ (null))
+  const columns = [
+    column('Name', (k) => html`<a href=${to(['api-keys', k.api_key_id])}>${k.name}</a>`),
+    column('Prefix', (k) => html`<code>${k.prefix}…</code>`),
+    column('Level', (k) => k.level),
+    column('Owner', (k) => html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`, 'narrow'),
+    column('Last used', (k) => html`<${Time} at=${k.last_used_at} />`, 'narrow'),
+    column('Expires', (k) => (k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'), 'narrow'),
+    column('', (k) => html`<${Verbs} of=${k} show=${setShown} changed=${list.renew} />`),
+  ]
+  return html`
+    <${Card} title="New key"><${NewKey} users=${users} made=${(/** @type {any} */ k) => { setShown(k); list.renew() }} /></${Card}>
+    ${shown && html`<${Shown} of=${shown} onClose=${() => setShown(null)} />`}
+    <${List} of=${list} columns=${columns} label="API keys" id="api_key_id" empty="There are no keys." />`
+}
+
+/** @param {{users: any, made: (k: any) => void}} p */
+function NewKey({ users, made }) {
+  /** @type {any} */
+  const empty = { name: '', user_id: '', level: 'run', expires_at: '', budget: null }
+  const { draft, setDraft, bind } = useDraft(empty)
+  const act = useAct(async () => {
+    made(await post('/api-keys', {
+      name: draft.name, level: draft.level, user_id: draft.user_id || me.value?.user.user_id,
+      expires_at: draft.expires_at ? new Date(draft.expires_at).toISOString() : null, budget: budgetOf(draft.budget),
+    }))
+    setDraft(empty)
+  })
+  return html`<${Form} act=${act} submit="Create key" label="New key">
+    <div class="row">
+      <${Field} label="Name" ...${bind('name')} error=${act.error} required />
+      <${Field} label="Owner" ...${bind('user_id')} error=${act.error} options=${[['', 'me'], ...users.options]} />
+      <${Field} label="Level" ...${bind('level')} error=${act.error} options=${[...levels, ...(may('operator') ? [['operator', 'operator: also organizations']] : [])]} />
+      <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." />
+    </div>
+    <details><summary>Budget</summary><${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} /></details>
+  </${Form}>`
+}
+
+/** The text of a new key, this once. @param {{of: any, onClose: () => void}} p */
+function Shown({ of, onClose }) {
+  return html`<${Dialog} title=${`The key ${of.name}`} onClose=${onClose}>
+    <p class="notice"><strong>This is shown only now.</strong> Copy it and keep it where others cannot read it: whoever has it may do what its level ${of.level} allows.</p>
+    <p class="secret"><code data-key>${of.key}</code><${Copy} text=${of.key} label="Copy key" shown="Copy key" /></p>
+    ${of.previous_until && html`<p>The text before is good until <${Time} at=${of.previous_until} />.</p>`}
+    <div class="buttons"><button type="button" class="secondary" onClick=${onClose}>Done</button></div>
+  </${Dialog}>`
+}
+
+/** @param {{of: any, show: (k: any) => void, changed: () => void}} p */
+function Verbs({ of, show, changed }) {
+  const [rotating, setRotating] = useState(false)
+  const revoke = () => ask({
+    title: `Revoke ${of.name}?`,
+    text: html`<p>The key <strong>${of.name}</strong> (<code>${of.prefix}…</code>) is refused from now on, its streams end, and nobody can bring it back.</p>`,
+    act: async () => { await remove(`/api-keys/${of.api_key_id}`); changed() },
+  })
+  return html`<span class="buttons flat">
+    <button type="button" class="secondary" onClick=${() => setRotating(true)}>Rotate</button>
+    <button type="button" class="secondary" onClick=${revoke}>Revoke</button>
+    ${rotating && html`<${Rotation} of=${of} onClose=${() => setRotating(false)} done=${(/** @type {any} */ k) => { setRotating(false); changed(); show(k) }} />`}
+  </span>`
+}
+
+const overlaps = [['86400', 'for a day'], ['3600', 'for an hour'], ['604800', 'for a week'], ['0', 'not at all']]
+
+/** @param {{of: any, onClose: () => void, done: (k: any) => void}} p */
+function Rotation({ of, onClose, done }) {
+  const [overlap, setOverlap] = useState('86400')
+  const act = useAct(async () => done(await post(`/api-keys/${of.api_key_id}/rotate`, { overlap_seconds: Number(overlap) })))
+  return html`<${Dialog} title=${`Rotate ${of.name}?`} onClose=${onClose}>
+    <p>The key gets a new text. Whoever uses the old one has to change it.</p>
+    <${Form} act=${act} submit="Confirm" more=${html`<button type="button" class="secondary" onClick=${onClose}>Keep</button>`}>
+      <${Field} label="The old text stays good" value=${overlap} onChange=${setOverlap} options=${overlaps} />
+    </${Form}>
+  </${Dialog}>`
+}
+
+/** @param {{id: string}} p */
+function Key({ id }) {
+  const key = useLive(may('admin') ? `/api-keys/${id}` : null)
+  const users = useUsers()
+  const [shown, setShown] = useState(/** @type {any} */ (null))
+  const budget = useLive(key.data?.budget ? '/budgets' : null, { kind: 'api_key', id })
+  const k = key.data
+  return html`<${Page} title=${k?.name ?? id} back=${['API keys', to(['api-keys'])]}
+    actions=${k && html`<${Verbs} of=${k} show=${setShown} changed=${() => key.renew()} />`}>
+    ${shown && html`<${Shown} of=${shown} onClose=${() => setShown(null)} />`}
+    <${Needs} level="admin" to="Reading an API key"><${Await} of=${key}>${() => html`
+      <${Card}><${Facts} rows=${[
+        ['Id', html`<${Id} id=${k.api_key_id} />`], ['Prefix', html`<code>${k.prefix}…</code>`], ['Level', html`<${Status} of=${k.level} />`],
+        ['Owner', html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`],
+        ['Last used', html`<${Time} at=${k.last_used_at} />`], ['Expires', k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'],
+        ['Created', html`<${Time} at=${k.created_at} />`], ['Budget', budgetWords(k.budget) ?? 'none'],
+        k.previous_until && ['Text before is good until', html`<${Time} at=${k.previous_until} />`],
+        ...(budget.data?.budgets ?? []).map((/** @type {any} */ b) => ['Used of the budget', `${Math.round(b.used * 100)} % (${number(b.tokens)} tokens, ${number(b.runs)} runs)`]),
+      ]} /></${Card}>
+      <${Edit} of=${k} changed=${key.renew} />
+      <${Usage} title="Usage" query=${{ api_key_id: id }} />
+      <p><a href=${to(['runs'], { api_key_id: id })}>Its runs</a> · <a href=${to(['audit-log'], { api_key_id: id })}>What was changed with it</a></p>`}</${Await}></${Needs}>
+  </${Page}>`
+}
+
+/** @param {{of: any, changed: () => void}} p */
+function Edit({ of, changed }) {
+  const { draft, bind } = useDraft(/** @type {any} */ ({ name: of.name, expires_at: local(of.expires_at), budget: of.budget }))
+  const act = useAct(async () => {
+    await patch(`/api-keys/${of.api_key_id}`, {
+      name: draft.name, expires_at: draft.expires_at ? new Date(draft.expires_at).toISOString() : null, budget: budgetOf(draft.budget),
+    })
+    changed()
+  })
+  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save"><div class="row">
+    <${Field} label="Name" ...${bind('name')} error=${act.error} required />
+    <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." /></div>
+    <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
+  </${Form}></${Card}>`
+}
+
+/** A time for a field of the viewer's zone. @param {string|null} t */
+function local(t) {
+  if (!t) return ''
+  const d = new Date(t)
+  return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
+}

@@ -1,0 +1,320 @@
+// Knowledge bases: documents and how far they are, what failed and why, and the search that agents use.
+import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { download, patch, post, remove, request, uploadDocument } from '../api.js'
+import { renewAll, useLive } from '../live.js'
+import { bytes, count, number } from '../format.js'
+import { may } from '../session.js'
+import { go, place, setQuery, to } from '../router.js'
+import { ask, Dialog } from '../ui/dialog.js'
+import { Act, Choices, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { useBases, useGroups } from '../ui/names.js'
+import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
+import { useSchemaHelp } from '../ui/schemahelp.js'
+import { Late } from './runs.js'
+
+export function Knowledge() {
+  const { id, more } = place.value
+  if (id && more[0]) return html`<${Document} base=${id} id=${more[0]} key=${more[0]} />`
+  return id ? html`<${Base} id=${id} key=${id} />` : html`<${BaseList} />`
+}
+
+function BaseList() {
+  const list = useList('/knowledge-bases', 'knowledge_bases', 'knowledge_base_id')
+  const failed = place.value.query.get('status') === 'failed'
+  const columns = [
+    column('Name', (b) => html`<a href=${to(['knowledge', b.knowledge_base_id])}>${b.name}</a>`),
+    column('Documents', (b) => number(b.document_count), 'num'),
+    column('Failed', (b) => (b.documents.failed > 0 ? html`<strong class="wrong">${number(b.documents.failed)}</strong>` : '0'), 'num'),
+    column('Chunks', (b) => number(b.chunk_count), 'num narrow'),
+    column('Size', (b) => bytes(b.bytes), 'num narrow'),
+    column('Index', (b) => html`<${Status} of=${b.index.state} />`, 'narrow'),
+    column('Model', (b) => [b.embedding_model.provider, b.embedding_model.name].filter(Boolean).join('/'), 'narrow'),
+  ]
+  return html`<${Page} title="Knowledge">
+    <${Card} title="New base"><${Needs} level="manage" to="Creating a base"><${NewBase} made=${list.renew} /></${Needs}></${Card}>
+    ${failed && html`<${Card} title="Failed documents" actions=${html`<a href=${to(['knowledge'])}>Show the bases alone</a>`}><${FailedDocuments} /></${Card}>`}
+    <${List} of=${list} columns=${columns} label="Knowledge bases" id="knowledge_base_id" href=${(/** @type {any} */ b) => to(['knowledge', b.knowledge_base_id])} empty="There are no knowledge bases that you may see." />
+    <${Card} title="Search"><${Search} /></${Card}></${Page}>`
+}
+
+/** @param {{made: () => void}} p */
+function NewBase({ made }) {
+  const { draft, setDraft, bind } = useDraft({ name: '', description: '' })
+  const act = useAct(async () => {
+    const b = await post('/knowledge-bases', draft)
+    setDraft({ name: '', description: '' })
+    made()
+    go(['knowledge', b.knowledge_base_id])
+  })
+  return html`<${Form} act=${act} submit="Create base" class="inline" label="New base">
+    <${Field} label="Name" ...${bind('name')} error=${act.error} required />
+    <${Field} label="Description" ...${bind('description')} error=${act.error} /></${Form}>`
+}
+
+function FailedDocuments() {
+  const list = useList('/documents', 'documents', 'document_id', { status: 'failed' })
+  return html`<${List} of=${list} columns=${documentColumns(list.renew)} label="Failed documents" id="document_id" empty="No document has failed." />`
+}
+
+/** @param {{id: string}} p */
+function Base({ id }) {
+  const base = useLive(`/knowledge-bases/${id}`)
+  const b = base.data
+  const query = { q: place.value.query.get('q') ?? '', status: place.value.query.get('status') ?? '' }
+  const list = useList(`/knowledge-bases/${id}/documents`, 'documents', 'document_id', query)
+  const [adding, setAdding] = useState(false)
+  const renew = () => { list.renew(); base.renew() }
+  const drop = () => ask({
+    title: `Delete ${b.name}?`, text: html`<p>The base <strong>${b.name}</strong> goes with its ${count(b.document_count, 'document')}. From then on nothing of it is found.</p>`,
+    act: async () => { await remove(`/knowledge-bases/${id}`); go(['knowledge']) },
+  })
+  return html`<${Page} title=${b?.name ?? id} back=${['Knowledge', to(['knowledge'])]} actions=${b && may('manage') && html`
+      <button type="button" onClick=${() => setAdding(true)}>Add document</button>
+      ${b.documents.failed > 0 && html`<${Act} label="Try all failed again" act=${async () => { await post(`/knowledge-bases/${id}/reprocess`, { status: 'failed' }); renew() }} />`}
+      <button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
+    <${Await} of=${base}>${() => html`
+      <${Index} of=${b} renew=${renew} />
+      <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Description', b.description], ['Documents', `${number(b.document_count)}: ${b.documents.ready} ready, ${b.documents.processing + b.documents.pending} on the way, ${b.documents.failed} failed`],
+        ['Chunks', number(b.chunk_count)], ['Size', bytes(b.bytes)], ['Embedding model', `${b.embedding_model.provider}/${b.embedding_model.name}, ${b.embedding_model.dimensions} dimensions`], ['Chunking', `${b.chunking.size} words, ${b.chunking.overlap} shared`]]} /></${Card}>
+      <${Needs} level="manage" to="Adding documents"><${Uploads} id=${id} done=${renew} /></${Needs}>
+      <${Card} title="Documents">
+        <div class="filters" role="search" aria-label="Filter documents">
+          <${Late} label="Title" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
+          <${Field} label="Status" value=${query.status} onChange=${(/** @type {string} */ status) => setQuery({ ...query, status })} options=${[['', 'any'], ['pending', 'pending'], ['processing', 'processing'], ['ready', 'ready'], ['failed', 'failed']]} /></div>
+        <${List} of=${list} columns=${documentColumns(renew)} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
+      </${Card}>
+      <${Card} title="Search"><${Search} bases=${[id]} /></${Card}>
+      <${EditBase} of=${b} renew=${renew} />`}</${Await}>
+    ${adding && html`<${AddDocument} id=${id} onClose=${() => setAdding(false)} done=${renew} />`}
+  </${Page}>`
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function Index({ of: b, renew }) {
+  if (b.index.state === 'ready') return null
+  return html`<div class="notice"><p>The index is ${b.index.state}: ${number(b.index.done)} of ${number(b.index.total)} documents. Until it is whole, search answers from the old one. ${b.index.error ?? ''}</p>
+    <progress max=${b.index.total || 1} value=${b.index.done} aria-label="Rebuilding"></progress>
+    ${may('manage') && html`<${Act} label="Go back to the old settings" act=${async () => { await remove(`/knowledge-bases/${b.knowledge_base_id}/rebuild`); renew() }} />`}</div>`
+}
+
+/** @param {() => void} renew */
+const documentColumns = (renew) => [
+  column('Title', (d) => html`<a href=${to(['knowledge', d.knowledge_base_id, d.document_id])}>${d.title}</a>`),
+  column('Status', (d) => html`<${Progress} of=${d} />`),
+  column('Chunks', (d) => number(d.chunk_count), 'num narrow'),
+  column('Size', (d) => bytes(d.size), 'num narrow'),
+  column('Updated', (d) => html`<${Time} at=${d.updated_at} />`, 'narrow'),
+  column('', (d) => (may('manage') && (d.status === 'failed' || d.last_error) ? html`<${Again} of=${d} done=${renew} />` : ''), 'wrap'),
+]
+
+/** How far a document is; where it failed, why. @param {{of: any}} p */
+function Progress({ of: d }) {
+  const { done, total } = d.progress ?? {}
+  return html`<${Status} of=${d.status} />
+    ${d.stage && d.status !== 'ready' && html` <span class="small">${d.stage}</span>`}
+    ${d.status === 'processing' && total > 0 && html` <progress max=${total} value=${done} aria-label="Progress of ${d.title}"></progress>`}
+    ${d.error && html`<div class="small wrong reason">${d.error}</div>`}
+    ${d.last_error && html`<div class="small reason">The last try failed: ${d.last_error.error}</div>`}`
+}
+
+/** @param {{of: any, done: () => void}} p */
+function Again({ of: d, done }) {
+  return html`<${Act} label="Try again" act=${async () => { await post(`/knowledge-bases/${d.knowledge_base_id}/documents/${d.document_id}/reprocess`); done() }} />`
+}
+
+/** @typedef {{file: File, share: number, error: any, done: boolean, stop: AbortController}} Sending */
+
+/** Files that are dropped or chosen, sent two at a time, each with its progress. @param {{id: string, done: () => void}} p */
+function Uploads({ id, done }) {
+  const [sending, setSending] = useState(/** @type {Sending[]} */ ([]))
+  const [chosen, setChosen] = useState(/** @type {File[]} */ ([]))
+  const [over, setOver] = useState(false)
+  const input = useRef(/** @type {HTMLInputElement|null} */ (null))
+  const change = (/** @type {Sending} */ s, /** @type {Partial<Sending>} */ to) => {
+    Object.assign(s, to)
+    setSending((all) => [...all])
+  }
+  const send = async (/** @type {File[]} */ files) => {
+    if (files.length === 0) return input.current?.click()
+    const fresh = files.map((file) => /** @type {Sending} */ ({ file, share: 0, error: null, done: false, stop: new AbortController() }))
+    setSending((all) => [...all.filter((s) => !s.done), ...fresh])
+    setChosen([])
+    if (input.current) input.current.value = ''
+    const queue = [...fresh]
+    const work = async () => {
+      for (let s = queue.shift(); s; s = queue.shift()) await one(/** @type {Sending} */ (s))
+    }
+    await Promise.all([work(), work()])
+  }
+  const one = async (/** @type {Sending} */ s) => {
+    try {
+      await uploadDocument(`/knowledge-bases/${id}/documents`, s.file, (share) => change(s, { share }), s.stop.signal)
+      change(s, { done: true, share: 1, error: null })
+      done()
+    } catch (error) {
+      change(s, { error })
+    }
+  }
+  const drop = (/** @type {DragEvent} */ e) => {
+    e.preventDefault()
+    setOver(false)
+    send([...(e.dataTransfer?.files ?? [])])
+  }
+  return html`<div class="drop ${over ? 'over' : ''}" onDragOver=${(/** @type {Event} */ e) => { e.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    <form class="inline" aria-label="Upload" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send(chosen) }}>
+      <div class="field"><label for="documents">Files</label><input id="documents" type="file" multiple ref=${input} onChange=${(/** @type {any} */ e) => setChosen([...e.target.files])} /></div>
+      <div class="buttons"><button type="submit">Upload</button></div>
+      <span class="small">or drop them here: PDF, Word, web pages, Markdown, tables and others</span>
+    </form>
+    ${sending.length > 0 && html`<ul class="sending" aria-label="Uploads">${sending.map((s) => html`<li>${s.file.name} <span class="small">${bytes(s.file.size)}</span>
+      ${s.done ? html` <${Status} of="ok" />` : s.error ? html` <button type="button" class="link" onClick=${() => { change(s, { error: null, share: 0, stop: new AbortController() }); one(s) }}>Try again</button><${Problem} error=${s.error} />`
+        : html` <progress max="1" value=${s.share} aria-label="Upload of ${s.file.name}"></progress> <button type="button" class="link" aria-label="Stop the upload of ${s.file.name}" onClick=${() => s.stop.abort()}>Stop</button>`}</li>`)}</ul>`}
+  </div>`
+}
+
+/** @param {{id: string, onClose: () => void, done: () => void}} p */
+function AddDocument({ id, onClose, done }) {
+  const { draft, bind } = useDraft({ kind: 'text', title: '', text: '', url: '' })
+  const act = useAct(async () => {
+    await post(`/knowledge-bases/${id}/documents`, draft.kind === 'text' ? { title: draft.title, text: draft.text } : { url: draft.url, title: draft.title || undefined })
+    done()
+    onClose()
+  })
+  return html`<${Dialog} title="Add document" onClose=${onClose}><${Form} act=${act} submit="Add document">
+    <${Field} label="From" ...${bind('kind')} options=${[['text', 'a text'], ['url', 'an address']]} />
+    <${Field} label="Title" ...${bind('title')} error=${act.error} required=${draft.kind === 'text'} />
+    ${draft.kind === 'text' ? html`<${Field} label="Text" rows=${8} ...${bind('text')} error=${act.error} required />` : html`<${Field} label="URL" type="url" ...${bind('url')} error=${act.error} required />`}
+  </${Form}></${Dialog}>`
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function EditBase({ of: b, renew }) {
+  const models = useLive('/models')
+  const groups = useGroups()
+  const say = useSchemaHelp('BaseBody')
+  const name = (/** @type {any} */ m) => [m.provider, m.name].filter(Boolean).join('/')
+  const { draft, bind } = useDraft(/** @type {any} */ ({ name: b.name, description: b.description, group_ids: b.group_ids ?? [], model: name(b.embedding_model), size: b.chunking.size, overlap: b.chunking.overlap }))
+  const act = useAct(async () => {
+    const [provider, ...rest] = draft.model.split('/')
+    /** @type {any} */
+    const body = { name: draft.name, description: draft.description, group_ids: draft.group_ids }
+    if (draft.model !== name(b.embedding_model)) body.embedding_model = { provider, name: rest.join('/') }
+    if (draft.size !== b.chunking.size || draft.overlap !== b.chunking.overlap) body.chunking = { size: draft.size, overlap: draft.overlap }
+    await patch(`/knowledge-bases/${b.knowledge_base_id}`, body)
+    renew()
+  })
+  const options = (models.data?.models ?? []).filter((/** @type {any} */ m) => m.kind === 'embedding').map((/** @type {any} */ m) => [name(m), name(m)])
+  if (!options.some((/** @type {any} */ [v]) => v === draft.model)) options.unshift([draft.model, draft.model])
+  const num = (/** @type {string} */ n) => ({ value: draft[n], onChange: (/** @type {string} */ v) => bind(n).onChange(numberOrNull(v)) })
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a base"><${Form} act=${act} submit="Save">
+    <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
+    <div class="row"><${Field} label="Embedding model" ...${bind('model')} options=${options} error=${act.error} help="Another one rebuilds the index in the background." />
+      <${Field} label="Words of a chunk" type="number" min="50" max="1000" ...${num('size')} name="chunking.size" error=${act.error} /><${Field} label="Shared words" type="number" min="0" ...${num('overlap')} name="chunking.overlap" error=${act.error} /></div>
+    <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+  </${Form}></${Needs}></${Card}>`
+}
+
+/** The search that agents use, with what it thinks of each hit. @param {{bases?: string[]}} p */
+export function Search({ bases }) {
+  const { draft, bind } = useDraft({ query: '', mode: 'hybrid' })
+  const names = useBases()
+  const [found, setFound] = useState(/** @type {any} */ (null))
+  const act = useAct(async () => setFound(await post('/search', { query: draft.query, mode: draft.mode, ...(bases ? { knowledge_base_ids: bases } : {}) })))
+  return html`<${Form} act=${act} submit="Search" class="inline" label="Search">
+      <${Field} label="Search for" ...${bind('query')} error=${act.error} required />
+      <${Field} label="Mode" ...${bind('mode')} options=${[['hybrid', 'hybrid'], ['semantic', 'semantic'], ['keyword', 'keyword']]} /></${Form}>
+    ${found && html`<div role="status"><p class="small">${count(found.hits.length, 'hit')} in ${found.took_ms} ms.${found.degraded ? ` Left out, as it did not answer: ${[found.degraded].flat().join(', ')}.` : ''}</p></div>
+      ${found.hits.length === 0 && html`<${Empty}>Nothing was found.</${Empty}>`}
+      ${found.hits.map((/** @type {any} */ h) => html`<article class="hit" aria-label="Hit in ${h.title}">
+        <p><a href=${to(['knowledge', h.knowledge_base_id, h.document_id], { from: h.chunk.start, to: h.chunk.end })}>${h.title}</a> <span class="small">${names.of(h.knowledge_base_id)}${h.chunk.page_from ? `, page ${h.chunk.page_from}` : ''}${h.chunk.heading ? `, ${h.chunk.heading}` : ''}</span></p>
+        <p class="small">score <strong>${h.score.toFixed(3)}</strong>${h.scores ? html` (keyword ${(h.scores.keyword ?? 0).toFixed(3)}, semantic ${(h.scores.semantic ?? 0).toFixed(3)})` : ''}</p>
+        <p class="prose">${highlighted(h.text, h.highlights ?? [])}</p></article>`)}`}`
+}
+
+/** A text with the places marked that were meant. Places count characters, not code units. @param {string} text @param {number[][]} places */
+function highlighted(text, places) {
+  const all = characters(text)
+  const out = []
+  let at = 0
+  for (const [from, end] of places) {
+    if (from < at) continue
+    out.push(all.slice(at, from), html`<mark>${all.slice(from, end)}</mark>`)
+    at = end
+  }
+  return [...out, all.slice(at)]
+}
+
+/** A text whose slices count characters. @param {string} text @returns {{length: number, slice: (from: number, to?: number) => string}} */
+function characters(text) {
+  if (!/[\ud800-\udfff]/.test(text)) return { length: text.length, slice: (a, b) => text.slice(a, b) }
+  const list = Array.from(text)
+  return { length: list.length, slice: (a, b) => list.slice(a, b).join('') }
+}
+
+/** @param {{base: string, id: string}} p */
+function Document({ base, id }) {
+  const path = `/knowledge-bases/${base}/documents/${id}`
+  const bases = useBases()
+  const document = useLive(path)
+  const d = document.data
+  const drop = () => ask({
+    title: `Delete ${d.title}?`, text: html`<p>The document <strong>${d.title}</strong> goes; from then on no search finds it and no citation shows it.</p>`,
+    act: async () => { await remove(path); go(['knowledge', base]) },
+  })
+  return html`<${Page} title=${d?.title ?? id} back=${[bases.of(base) || 'Knowledge base', to(['knowledge', base])]} actions=${d && html`
+      <${Act} label="Download" act=${() => download(`${path}/content`, d.source.name || d.title)} />
+      ${may('manage') && html`<${Again} of=${d} done=${document.renew} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
+    <${Await} of=${document}>${() => html`
+      <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Status', html`<${Progress} of=${d} />`], ['From', d.source.url ? html`<a href=${d.source.url} rel="noopener noreferrer" target="_blank">${d.source.url}</a>` : d.source.name || d.source.kind],
+        ['Kind', d.content_type], ['Size', bytes(d.size)], d.page_count && ['Pages', number(d.page_count)], ['Chunks', number(d.chunk_count)], ['Language', d.language],
+        ['Attempts', number(d.attempts)], ['Version', number(d.version)], ['Added', html`<${Time} at=${d.created_at} />`], ['Ready', html`<${Time} at=${d.ready_at} />`],
+        d.sha256 && ['SHA-256', html`<code>${d.sha256.slice(0, 16)}…</code><${Copy} text=${d.sha256} label="Copy SHA-256" />`]]} />
+        <${Json} value=${d.metadata} label="Metadata" /></${Card}>
+      ${d.version > 0 && html`<${Extracted} path=${path} version=${d.version} /><${Chunks} path=${path} key=${d.version} />`}
+      <${EditDocument} of=${d} path=${path} renew=${document.renew} />`}</${Await}></${Page}>`
+}
+
+const around = 1500 // characters before and behind a place
+
+/** What was read out of a document; the place that an address means is marked. @param {{path: string, version: number}} p */
+function Extracted({ path, version }) {
+  const from = Number(place.value.query.get('from') ?? -1)
+  const end = Number(place.value.query.get('to') ?? -1)
+  const [text, setText] = useState(/** @type {string|null} */ (null))
+  const [whole, setWhole] = useState(false)
+  const mark = useRef(/** @type {HTMLElement|null} */ (null))
+  const load = useAct(async () => setText(await (await request('GET', `${path}/text`)).text()))
+  useEffect(() => { load.run() }, [version])
+  useEffect(() => { mark.current?.scrollIntoView({ block: 'center' }) }, [text, from])
+  const all = useMemo(() => (text === null ? null : characters(text)), [text])
+  if (all === null) return html`<${Card} title="Text">${load.error ? html`<${Problem} error=${load.error} retry=${load.run} />` : html`<p role="status" aria-busy="true">Loading…</p>`}</${Card}>`
+  const [first, last] = whole ? [0, all.length] : from >= 0 ? [Math.max(0, from - around), Math.min(all.length, end + around)] : [0, Math.min(all.length, 4 * around)]
+  return html`<${Card} title="Text" actions=${(first > 0 || last < all.length) && html`<button type="button" class="secondary" onClick=${() => setWhole(true)}>Show all ${number(all.length)} characters</button>`}>
+    <div class="passage" tabindex="0" role="region" aria-label="Text">${first > 0 && '…'}${from >= 0 && from < all.length
+      ? html`${all.slice(first, from)}<mark ref=${mark}>${all.slice(from, end)}</mark>${all.slice(end, last)}` : all.slice(first, last)}${last < all.length && '…'}</div></${Card}>`
+}
+
+/** @param {{path: string}} p */
+function Chunks({ path }) {
+  const list = useList(`${path}/chunks`, 'chunks', 'index')
+  const columns = [
+    column('', (c) => c.index, 'num'),
+    column('Heading', (c) => c.heading ?? '', 'narrow'),
+    column('Text', (c) => html`<a href=${`${location.hash.split('?')[0]}?from=${c.start}&to=${c.end}`}>${c.text.slice(0, 160)}</a>`),
+    column('Page', (c) => c.page_from ?? '', 'num narrow'),
+  ]
+  return html`<${Card} title="Chunks"><${List} of=${list} columns=${columns} label="Chunks" id="index" empty="It has none." /></${Card}>`
+}
+
+/** @param {{of: any, path: string, renew: () => void}} p */
+function EditDocument({ of: d, path, renew }) {
+  const groups = useGroups()
+  const { draft, bind } = useDraft(/** @type {any} */ ({ title: d.title, group_ids: d.group_ids ?? [] }))
+  const act = useAct(async () => { await patch(path, draft); renewAll('/knowledge-bases'); renew() })
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${Form} act=${act} submit="Save">
+    <${Field} label="Title" ...${bind('title')} error=${act.error} required />
+    <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+  </${Form}></${Needs}></${Card}>`
+}

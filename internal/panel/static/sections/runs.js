@@ -1,0 +1,212 @@
+// Runs: the list with its filters, one run with its steps in time, and what can be done to one or to many.
+import { useEffect, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { Failure, post, remove } from '../api.js'
+import { renewAll, useLive } from '../live.js'
+import { count, duration, number } from '../format.js'
+import { may } from '../session.js'
+import { place, setQuery, to } from '../router.js'
+import { ask, Dialog } from '../ui/dialog.js'
+import { Decisions } from '../ui/decisions.js'
+import { Field, Form, useAct, useDraft } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { Answered } from '../ui/answer.js'
+import { useAgents, useKeys, useUsers } from '../ui/names.js'
+import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
+import { Waterfall } from '../ui/waterfall.js'
+import { Deliveries } from './webhooks.js'
+
+export function Runs() {
+  const { id } = place.value
+  return id ? html`<${Run} id=${id} key=${id} />` : html`<${RunList} />`
+}
+
+export const statuses = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled', 'timed_out']
+const choices = [['', 'any'], ['queued,running,awaiting_input', 'active'], ['failed,timed_out', 'failed or timed out'], ...statuses.map((s) => [s, s.replace('_', ' ')])]
+
+function RunList() {
+  const query = Object.fromEntries(place.value.query)
+  const agents = useAgents()
+  const users = useUsers()
+  const list = useList('/runs', 'runs', 'run_id', query)
+  const [stopping, setStopping] = useState(false)
+  const set = (/** @type {string} */ name) => (/** @type {string} */ v) => setQuery({ ...query, [name]: v })
+  const time = (/** @type {string} */ name) => (/** @type {string} */ v) => set(name)(v && new Date(v).toISOString())
+  const columns = [
+    column('Run', (r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`),
+    column('Status', (r) => html`<${Status} of=${r.status} />`),
+    column('Agent', (r) => agents.of(r.agent_id) || r.agent_id, 'narrow'),
+    column('Chat', (r) => html`<a href=${to(['chat', r.chat_id])}>${r.chat_id}</a>`, 'narrow'),
+    ...(may('admin') ? [column('User', (r) => users.of(r.user_id) || r.user_id, 'narrow')] : []),
+    column('Created', (r) => html`<${Time} at=${r.created_at} />`),
+    column('Active', (r) => duration(r.active_ms), 'num narrow'),
+    column('Tokens', (r) => number(r.usage.input_tokens + r.usage.output_tokens), 'num narrow'),
+  ]
+  const known = query.status && !choices.some(([v]) => v === query.status) ? [[query.status, query.status.replaceAll('_', ' ')]] : []
+  return html`<${Page} title="Runs" actions=${may('run') && html`<button type="button" class="secondary" onClick=${() => setStopping(true)}>Stop runs…</button>`}>
+    <div class="filters" role="search" aria-label="Filter runs">
+      <${Field} label="Status" value=${query.status} options=${[...choices, ...known]} onChange=${set('status')} />
+      <${Field} label="Agent" value=${query.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${set('agent_id')} />
+      <${Late} label="Chat" value=${query.chat_id} onChange=${set('chat_id')} />
+      ${may('admin') && html`<${Field} label="User" value=${query.user_id} options=${[['', 'any'], ...users.options]} onChange=${set('user_id')} />`}
+      <${Field} label="Created after" type="datetime-local" value=${local(query.created_after)} onChange=${time('created_after')} />
+      <${Field} label="Created before" type="datetime-local" value=${local(query.created_before)} onChange=${time('created_before')} />
+      ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}
+    </div>
+    ${query.api_key_id && html`<p class="small">Runs begun with the key <${Id} id=${query.api_key_id} href=${to(['api-keys', query.api_key_id])} />.</p>`}
+    <${List} of=${list} columns=${columns} label="Runs" id="run_id" href=${(/** @type {any} */ r) => to(['runs', r.run_id])}
+      empty=${Object.keys(query).length > 0 ? 'No run fits these filters.' : html`There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.`} />
+    ${stopping && html`<${StopMany} agents=${agents} users=${users} query=${query} onClose=${() => setStopping(false)} />`}
+  </${Page}>`
+}
+
+/** A field whose value counts when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
+export function Late({ label, value, onChange }) {
+  const [text, setText] = useState(value ?? '')
+  useEffect(() => setText(value ?? ''), [value])
+  useEffect(() => {
+    if (text === (value ?? '')) return
+    const timer = setTimeout(() => onChange(text), 400)
+    return () => clearTimeout(timer)
+  }, [text])
+  return html`<${Field} label=${label} value=${text} onChange=${setText} />`
+}
+
+/** A time for a field of the viewer's zone. @param {string|undefined|null} t */
+export function local(t) {
+  if (!t || Number.isNaN(Date.parse(t))) return ''
+  const d = new Date(t)
+  return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
+}
+
+/** Stops all that fits a filter, after saying how many that are. @param {{agents: any, users: any, query: any, onClose: () => void}} p */
+function StopMany({ agents, users, query, onClose }) {
+  const { draft, bind } = useDraft(/** @type {any} */ ({ agent_id: query.agent_id ?? '', chat_id: query.chat_id ?? '', user_id: query.user_id ?? '', status: '' }))
+  const [matched, setMatched] = useState(/** @type {number|null} */ (null))
+  const [stopped, setStopped] = useState(/** @type {number|null} */ (null))
+  const filter = Object.fromEntries(Object.entries(draft).filter(([, v]) => v !== ''))
+  const act = useAct(async () => {
+    try {
+      const r = await post('/runs/cancel', { filter, confirm_count: matched ?? 0 })
+      setStopped(r.matched)
+      renewAll('/runs')
+    } catch (e) {
+      if (!(e instanceof Failure) || e.code !== 'count_mismatch') throw e
+      setMatched(e.body.matched)
+    }
+  })
+  const change = (/** @type {string} */ name) => (/** @type {string} */ v) => { setMatched(null); setStopped(null); bind(name).onChange(v) }
+  return html`<${Dialog} title="Stop runs" onClose=${onClose}>
+    ${stopped !== null ? html`<p role="status">${stopped === 0 ? 'No active run fits.' : `${count(stopped, 'run')} stopped.`}</p>
+      <div class="buttons"><button type="button" onClick=${onClose}>Done</button></div>` : html`
+    <${Form} act=${act} submit=${matched === null ? 'Count' : 'Confirm'} more=${html`<button type="button" class="secondary" onClick=${onClose}>Keep</button>`}>
+      <div class="row">
+        <${Field} label="Agent" value=${draft.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${change('agent_id')} />
+        <${Field} label="Status" value=${draft.status} options=${[['', 'any active'], ['queued', 'queued'], ['running', 'running'], ['awaiting_input', 'awaiting input']]} onChange=${change('status')} />
+        <${Field} label="Chat" value=${draft.chat_id} onChange=${change('chat_id')} />
+        ${may('admin') && html`<${Field} label="User" value=${draft.user_id} options=${[['', 'any'], ...users.options]} onChange=${change('user_id')} />`}
+      </div>
+      ${matched !== null && html`<p class="notice" role="status">This stops <strong>${count(matched, 'active run')}</strong>. What they have done stays; what they would have done is lost.</p>`}
+    </${Form}>`}
+  </${Dialog}>`
+}
+
+/** @param {{id: string}} p */
+function Run({ id }) {
+  const run = useLive(`/runs/${id}`)
+  const r = run.data
+  return html`<${Page} title=${id} back=${['Runs', to(['runs'])]} actions=${r && html`<${Verbs} of=${r} renew=${run.renew} />`}>
+    <${Await} of=${run}>${() => html`<${Details} of=${r} renew=${run.renew} />`}</${Await}></${Page}>`
+}
+
+const active = (/** @type {any} */ r) => ['queued', 'running', 'awaiting_input'].includes(r.status)
+
+/** @param {{of: any, renew: () => void}} p */
+function Verbs({ of, renew }) {
+  if (!active(of)) return html`<a href=${to(['chat', of.chat_id])}>Go on in its chat</a>`
+  if (!may('run')) return html`<span class="small">Deciding and cancelling need level run.</span>`
+  const cancel = () => ask({
+    title: 'Cancel this run?', reason: 'Reason',
+    text: html`<p>The run <code>${of.run_id}</code> ends. What it has done stays; messages that wait behind it are started.</p>`,
+    act: async (reason) => { await post(`/runs/${of.run_id}/cancel`, { reason: reason || undefined }); renew() },
+  })
+  const approvals = (of.interrupts ?? []).filter((/** @type {any} */ i) => i.kind === 'approval')
+  const resume = () => {
+    if (approvals.length !== of.interrupts.length) {
+      /** @type {HTMLElement|null} */ (document.querySelector('.decisions input'))?.focus()
+      return
+    }
+    ask({
+      title: 'Resume this run?',
+      text: html`<p>This approves ${count(approvals.length, 'call')}: ${approvals.map((/** @type {any} */ i) => html`<code>${i.tool?.name}</code> `)}</p>`,
+      act: async () => {
+        await post(`/runs/${of.run_id}/resume`, { decisions: approvals.map((/** @type {any} */ i) => ({ interrupt_id: i.id, decision: 'approve' })) })
+        renew()
+      },
+    })
+  }
+  return html`
+    ${of.status === 'awaiting_input' && html`<button type="button" onClick=${resume}>Resume</button>`}
+    <button type="button" class="secondary" disabled=${of.cancel_requested} onClick=${cancel}>Cancel run</button>`
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function Details({ of: r, renew }) {
+  const agents = useAgents()
+  const users = useUsers()
+  const keys = useKeys()
+  const steps = useLive(`/runs/${r.run_id}/steps`)
+  const waited = useLive(`/runs/${r.run_id}/interrupts`)
+  const messages = useLive(`/runs/${r.run_id}/messages`)
+  const said = (messages.data?.messages ?? []).find((/** @type {any} */ m) => m.role === 'user')
+  const files = [...(said?.files ?? []), ...(r.result?.files ?? [])]
+  useEffect(() => { steps.renew(); waited.renew(); messages.renew() }, [r.status])
+  return html`
+    <${Card}><${Facts} rows=${[
+      ['Status', html`<${Status} of=${r.status} />${r.cancel_requested && active(r) && ' cancel asked for'}`],
+      ['Agent', html`<${Id} id=${r.agent_id} name=${agents.of(r.agent_id)} href=${to(['agents', r.agent_id])} /> version ${r.agent_version}`],
+      ['Chat', html`<${Id} id=${r.chat_id} href=${to(['chat', r.chat_id])} /> turn ${r.turn}`],
+      ['User', html`<${Id} id=${r.user_id} name=${users.of(r.user_id)} href=${to(['users', r.user_id])} />`],
+      ['API key', html`<${Id} id=${r.api_key_id} name=${keys.of(r.api_key_id)} href=${to(['api-keys', r.api_key_id])} />`],
+      ['Created', html`<${Time} at=${r.created_at} />`], ['Started', html`<${Time} at=${r.started_at} />`],
+      r.finished_at && ['Finished', html`<${Time} at=${r.finished_at} />`],
+      r.expires_at && ['Cancelled without a decision', html`<${Relative} at=${r.expires_at} />`],
+      ['Active time', duration(r.active_ms)], ['Tokens', `${number(r.usage.input_tokens)} in, ${number(r.usage.output_tokens)} out`],
+      ['Calls', `${count(r.usage.model_calls, 'model call')}, ${count(r.usage.tool_calls, 'tool call')}`],
+      ['Attempt', number(r.attempt)], r.decided_by && ['Decided by', r.decided_by], r.cancel_reason && ['Reason of the cancel', r.cancel_reason],
+      ...Object.entries(r.metadata ?? {}).map(([k, v]) => /** @type {[string, any]} */ ([k, v])),
+    ]} /></${Card}>
+    ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
+    ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} agentId=${r.agent_id} interrupts=${marked(r.interrupts, waited.data)} expires=${r.expires_at} onDone=${renew} /></${Card}>`}
+    <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data.steps} interrupts=${waited.data?.interrupts ?? []} />`}</${Await}></${Card}>
+    <${Card} title="Input">${said ? html`<div class="prose pre">${said.content}</div>` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
+    <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
+    ${files.length > 0 && html`<${Card} title="Files"><ul>${files.map((f) => html`<li key=${f.file_id}>${f.name} <span class="small">${f.content_type}</span> <${Copy} text=${f.file_id} label="Copy file id" /></li>`)}</ul></${Card}>`}
+    <${Parked} of=${r} renew=${renew} />
+    <${Card} title="Webhook deliveries"><${Deliveries} query=${{ run_id: r.run_id }} empty="Nothing was pushed: the run has no callback_url." /></${Card}>
+    <${Json} value=${r} />`
+}
+
+/** Interrupts, with what the inbox says of who may decide them. @param {any[]} interrupts @param {any} waited */
+function marked(interrupts, waited) {
+  const more = new Map((waited?.interrupts ?? []).map((/** @type {any} */ i) => [i.id, i]))
+  return interrupts.map((i) => ({ ...more.get(i.id), ...i }))
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function Parked({ of, renew }) {
+  const parked = of.parked ?? []
+  const [text, setText] = useState('')
+  const act = useAct(async () => {
+    await post(`/runs/${of.run_id}/followups`, { message: text })
+    setText('')
+    renew()
+  })
+  if (parked.length === 0 && !active(of)) return null
+  return html`<${Card} title="Messages that wait behind it">
+    ${parked.length === 0 ? html`<p class="none">None.</p>` : html`<ul>${parked.map((/** @type {any} */ p) => html`<li key=${p.parked_id}>${p.message}
+      ${p.run_id ? html` · <a href=${to(['runs', p.run_id])}>its run</a>` : may('run') && html` <button type="button" class="link" onClick=${async () => { await remove(`/runs/${of.run_id}/parked/${p.parked_id}`).catch(() => {}); renew() }}>Withdraw</button>`}</li>`)}</ul>`}
+    ${active(of) && html`<${Needs} level="run" to="Following up"><${Form} act=${act} submit="Follow up" class="inline"><${Field} label="Message" value=${text} onChange=${setText} required /></${Form}></${Needs}>`}
+  </${Card}>`
+}
+

@@ -1,0 +1,74 @@
+// The organization: how much, how fast, how long kept, and what signs its pushes.
+import { useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { patch } from '../api.js'
+import { useLive } from '../live.js'
+import { number } from '../format.js'
+import { may, me } from '../session.js'
+import { BudgetFields, budgetOf, budgetWords, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { Await, Card, Facts, Id, Needs, Page, Time } from '../ui/parts.js'
+import { Secret } from './webhooks.js'
+
+export function Settings() {
+  return html`<${Page} title="Settings"><${Mine} /><${Needs} level="admin" to="Changing the organization"><${Organization} /></${Needs}></${Page}>`
+}
+
+/** What the signed-in key is, and what holds for it. */
+function Mine() {
+  const who = me.value
+  if (!who) return null
+  return html`<${Card} title="This key"><${Facts} rows=${[
+    ['Name', who.api_key.name], ['Prefix', html`<code>${who.api_key.prefix}…</code>`], ['Level', who.level], ['User', who.user.email || who.user.name], ['Organization', who.organization?.name ?? 'none'],
+    ['Active runs', `${number(who.activity.active_runs_of_user)} of ${number(who.limits.active_runs_of_user)}`], ['Requests a minute', number(who.limits.requests_per_minute)],
+    ...(who.budgets ?? []).map((b) => /** @type {[string, any]} */ ([`Budget of ${b.kind.replace('_', ' ')}`, `${budgetWords(b)}; used ${number(b.tokens)} tokens, ${number(b.runs)} runs`])),
+  ]} /></${Card}>`
+}
+
+function Organization() {
+  const organization = useLive(may('admin') ? '/organization' : null)
+  const o = organization.data
+  const [base, setBase] = useState(/** @type {any} */ (null))
+  if (!base && o) setBase({ etag: organization.etag(), of: o })
+  const saved = async () => { await organization.renew(); setBase(null) }
+  return html`<${Await} of=${organization}>${() => html`
+    <${Card} title="Organization"><${Facts} rows=${[['Name', o.name], ['Id', html`<${Id} id=${o.organization_id} />`], ['Created', html`<${Time} at=${o.created_at} />`],
+      o.ceilings && ['Ceilings', `${number(o.ceilings.caps?.user)} runs a user, ${number(o.ceilings.caps?.organization)} runs in all, ${number(o.ceilings.rate_limit?.requests_per_minute)} requests a minute`]]} /></${Card}>
+    ${base && html`<${Edit} key=${base.etag} of=${base.of} etag=${base.etag} saved=${saved} />`}
+    <${Card} title="Webhook secret"><p>${o.webhook_secret_configured ? 'A secret is configured: pushes are signed.' : 'No secret is configured: pushes carry no signature.'}</p><${Secret} /></${Card}>`}</${Await}>`
+}
+
+/** @param {{of: any, etag: string, saved: () => Promise<any>}} p */
+function Edit({ of: o, etag, saved }) {
+  const { draft, bind } = useDraft(/** @type {any} */ ({
+    name: o.name, user: o.caps.user, organization: o.caps.organization, rpm: o.rate_limit.requests_per_minute, burst: o.rate_limit.burst,
+    retention: o.run_retention_days, budget: o.budget, currency: o.currency ?? '', prices: pricesText(o.prices),
+  }))
+  const act = useAct(async () => {
+    /** @type {any} */
+    const body = {
+      name: draft.name, caps: { user: numberOrNull(draft.user), organization: numberOrNull(draft.organization) },
+      rate_limit: { requests_per_minute: numberOrNull(draft.rpm), burst: numberOrNull(draft.burst) },
+      run_retention_days: numberOrNull(draft.retention), budget: budgetOf(draft.budget),
+    }
+    if (draft.prices !== pricesText(o.prices)) body.prices = pricesOf(draft.prices)
+    if (draft.currency !== (o.currency ?? '')) body.currency = draft.currency
+    await patch('/organization', body, etag)
+    await saved()
+  })
+  const num = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ member, /** @type {string} [help] */ help = 'Empty: the default.') =>
+    html`<${Field} label=${label} type="number" min="1" ...${bind(name)} name=${member} error=${act.error} help=${help} />`
+  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save">
+    <${Field} label="Name" ...${bind('name')} error=${act.error} required />
+    <div class="row">${num('user', 'Active runs of a user', 'caps.user')}${num('organization', 'Active runs in all', 'caps.organization')}${num('rpm', 'Requests a minute', 'rate_limit.requests_per_minute')}${num('burst', 'Requests at once', 'rate_limit.burst')}
+    ${num('retention', 'Days that ended runs are kept', 'run_retention_days', 'Empty: for ever.')}</div>
+    <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
+    <div class="row"><${Field} label="Prices" rows=${4} name="prices" ...${bind('prices')} error=${act.error} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
+      <${Field} label="Currency" ...${bind('currency')} error=${act.error} placeholder="EUR" /></div>
+  </${Form}></${Card}>`
+}
+
+/** @param {any[]|undefined|null} prices */
+const pricesText = (prices) => (prices ?? []).map((p) => `${p.model} ${p.input} ${p.output}`).join('\n')
+
+/** @param {string} text */
+const pricesOf = (text) => text.split('\n').map((l) => l.trim().split(/\s+/)).filter((l) => l[0]).map(([model, input, output]) => ({ model, input: Number(input), output: Number(output) }))

@@ -1,0 +1,206 @@
+// Toolkits: where tools come from, which of them are on, what needs approval, and trying one.
+import { useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { patch, post, remove } from '../api.js'
+import { useLive } from '../live.js'
+import { count } from '../format.js'
+import { may } from '../session.js'
+import { go, place, to } from '../router.js'
+import { Difference } from '../ui/diff.js'
+import { ask, Dialog } from '../ui/dialog.js'
+import { Check, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { Await, Card, Empty, Facts, Id, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
+import { JsonField, SchemaForm } from '../ui/schema.js'
+import { useSchemaHelp } from '../ui/schemahelp.js'
+
+export function Toolkits() {
+  const { id } = place.value
+  if (id === 'new') return html`<${NewToolkit} />`
+  return id ? html`<${Toolkit} id=${id} key=${id} />` : html`<${ToolkitList} />`
+}
+
+function ToolkitList() {
+  const list = useList('/toolkits', 'toolkits', 'toolkit_id')
+  const columns = [
+    column('Name', (t) => html`<a href=${to(['toolkits', t.toolkit_id])}>${t.name}</a>`),
+    column('Kind', (t) => t.kind),
+    column('Tools', (t) => t.tool_count, 'num'),
+    column('Address', (t) => t.url ?? t.base_url ?? '', 'narrow'),
+    column('Refreshed', (t) => html`<${Time} at=${t.refreshed_at} />`, 'narrow'),
+  ]
+  return html`<${Page} title="Toolkits" actions=${may('manage')
+    ? html`<button type="button" onClick=${() => go(['toolkits', 'new'])}>Create toolkit</button>` : html`<span class="small">Creating toolkits needs level manage.</span>`}>
+    <${List} of=${list} columns=${columns} label="Toolkits" id="toolkit_id" href=${(/** @type {any} */ t) => to(['toolkits', t.toolkit_id])} empty="There are no toolkits." /></${Page}>`
+}
+
+const kinds = [['mcp', 'MCP server'], ['openapi', 'OpenAPI document'], ['http', 'one HTTP request']]
+
+function NewToolkit() {
+  const { draft, bind } = useDraft(/** @type {any} */ ({
+    kind: 'mcp', name: '', url: '', base_url: '', document: '', credentials: null,
+    request: { name: '', description: '', method: 'GET', headers: {}, query: [], body: '', parameters: { type: 'object', properties: {} } },
+  }))
+  const say = useSchemaHelp('ToolkitBody')
+  const act = useAct(async () => {
+    /** @type {any} */
+    const body = { kind: draft.kind, name: draft.name, credentials: draft.credentials ?? undefined }
+    if (draft.url) body.url = draft.url
+    if (draft.kind === 'openapi' && draft.base_url) body.base_url = draft.base_url
+    if (draft.kind === 'openapi' && draft.document) body.document = draft.document
+    if (draft.kind === 'http') body.request = draft.request
+    const t = await post('/toolkits', body)
+    go(['toolkits', t.toolkit_id])
+  })
+  const request = (/** @type {string} */ member) => ({
+    value: draft.request[member], onChange: (/** @type {any} */ v) => bind('request').onChange({ ...draft.request, [member]: v }),
+  })
+  return html`<${Page} title="New toolkit" back=${['Toolkits', to(['toolkits'])]}><${Needs} level="manage" to="Creating a toolkit">
+    <${Form} act=${act} submit="Create toolkit" class="card">
+      <div class="row"><${Field} label="Kind" ...${bind('kind')} options=${kinds} error=${act.error} />
+      <${Field} label="Name" ...${bind('name')} error=${act.error} required /></div>
+      <${Field} label="URL" type="url" ...${bind('url')} error=${act.error} help=${say('url')} required=${draft.kind !== 'openapi'} />
+      ${draft.kind === 'openapi' && html`<${Field} label="Document" rows=${5} ...${bind('document')} error=${act.error} help=${say('document')} />
+        <${Field} label="Base URL" type="url" ...${bind('base_url')} error=${act.error} help=${say('base_url')} />`}
+      ${draft.kind === 'http' && html`<div class="row"><${Field} label="Tool name" ...${request('name')} required /><${Field} label="Method" ...${request('method')} options=${['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((m) => [m, m])} /></div>
+        <${Field} label="Tool description" ...${request('description')} />
+        <${JsonField} label="Parameters" rows=${7} ...${request('parameters')} help="A JSON schema of the arguments; {name} in the path of the URL stands for one of them." />
+        <div class="row"><${Field} label="Query arguments" value=${draft.request.query.join(', ')} help="Names of arguments that become query parameters, with commas between them."
+            onChange=${(/** @type {string} */ v) => request('query').onChange(v.split(',').map((s) => s.trim()).filter(Boolean))} />
+          <${Field} label="Body argument" ...${request('body')} help="The name of the argument that is the body." />
+          <${JsonField} label="Headers" rows=${2} ...${request('headers')} help="With fixed values." /></div>`}
+      <${Credentials} value=${draft.credentials} onChange=${bind('credentials').onChange} />
+      <p class="small">The tools that are found are enabled. Nothing of what a later refresh finds is, before you enable it.</p>
+    </${Form}></${Needs}></${Page}>`
+}
+
+/** @param {{value: any, onChange: (v: any) => void}} p */
+function Credentials({ value, onChange }) {
+  const c = value ?? { type: '' }
+  const set = (/** @type {any} */ change) => onChange({ ...c, ...change })
+  return html`<fieldset class="row"><legend>Credentials</legend>
+    <${Field} label="Credentials type" value=${c.type} onChange=${(/** @type {string} */ v) => onChange(v ? { type: v } : null)} options=${[['', 'none'], ['bearer', 'bearer token'], ['header', 'a header'], ['query', 'a query parameter'], ['basic', 'user and password']]} />
+    ${c.type === 'bearer' && html`<${Field} label="Token" type="password" value=${c.token} onChange=${(/** @type {string} */ v) => set({ token: v })} required />`}
+    ${(c.type === 'header' || c.type === 'query') && html`<${Field} label="Credential name" value=${c.name} onChange=${(/** @type {string} */ v) => set({ name: v })} required />
+      <${Field} label="Value" type="password" value=${c.value} onChange=${(/** @type {string} */ v) => set({ value: v })} required />`}
+    ${c.type === 'basic' && html`<${Field} label="Username" value=${c.username} onChange=${(/** @type {string} */ v) => set({ username: v })} required />
+      <${Field} label="Password" type="password" value=${c.password} onChange=${(/** @type {string} */ v) => set({ password: v })} required />`}
+  </fieldset>`
+}
+
+/** @param {{id: string}} p */
+function Toolkit({ id }) {
+  const kit = useLive(`/toolkits/${id}`)
+  const tools = useLive(`/toolkits/${id}/tools`)
+  const k = kit.data
+  const renew = () => { kit.renew(); tools.renew() }
+  return html`<${Page} title=${k?.name ?? id} back=${['Toolkits', to(['toolkits'])]} actions=${k && k.kind !== 'builtin' && may('manage') && html`<${Verbs} of=${k} renew=${renew} />`}>
+    <${Await} of=${kit}>${() => html`
+      <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${k.toolkit_id} />`], ['Kind', k.kind], ['Address', k.url], k.base_url && ['Base URL', k.base_url],
+        ['Credentials', k.credentials_type ?? 'none'], (k.credentials_origins ?? []).length > 0 && ['Sent only to', k.credentials_origins.join(', ')],
+        ['Refreshed', html`<${Time} at=${k.refreshed_at} />`]]} /></${Card}>
+      <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.tools.length === 0 ? html`<${Empty}>It has no tools.</${Empty}>`
+        : tools.data.tools.map((/** @type {any} */ t) => html`<${Tool} key=${t.name} kit=${k} of=${t} renew=${tools.renew} />`)}</${Await}></${Card}>
+      ${k.kind !== 'builtin' && html`<${Edit} of=${k} renew=${renew} />`}`}</${Await}></${Page}>`
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function Verbs({ of: k, renew }) {
+  const [shown, setShown] = useState(false)
+  const drop = () => ask({
+    title: `Delete ${k.name}?`, text: html`<p>The toolkit <strong>${k.name}</strong> goes with its ${count(k.tool_count, 'tool')}. Agents that name it go on without them.</p>`,
+    act: async () => { await remove(`/toolkits/${k.toolkit_id}`); go(['toolkits']) },
+  })
+  return html`<button type="button" class="secondary" onClick=${() => setShown(true)}>Refresh</button>
+    <button type="button" class="secondary" onClick=${drop}>Delete</button>
+    ${shown && html`<${Refresh} of=${k} onClose=${() => setShown(false)} renew=${renew} />`}`
+}
+
+/** Shows what a refresh would change before it is taken. @param {{of: any, onClose: () => void, renew: () => void}} p */
+function Refresh({ of: k, onClose, renew }) {
+  const [found, setFound] = useState(/** @type {any} */ (null))
+  const look = useAct(async () => setFound(await post(`/toolkits/${k.toolkit_id}/refresh`, { dry_run: true })))
+  const take = useAct(async () => { await post(`/toolkits/${k.toolkit_id}/refresh`); renew(); onClose() })
+  const [begun, setBegun] = useState(false)
+  if (!begun) { setBegun(true); look.run() }
+  const none = found && !['added', 'removed', 'changed'].some((n) => (found[n] ?? []).length > 0)
+  return html`<${Dialog} title="Refresh ${k.name}" onClose=${onClose}>
+    <${Problem} error=${look.error} retry=${look.run} />
+    ${look.busy && html`<p role="status" aria-busy="true">Asking ${k.url ?? k.name} for its tools…</p>`}
+    ${none && html`<p role="status">Nothing has changed.</p>`}
+    ${found && (found.tools ?? ['added', 'removed', 'changed'].flatMap((change) => (found[change] ?? []).map((/** @type {string} */ name) => ({ name, change }))))
+      .map((/** @type {any} */ t) => html`<details key=${t.name}><summary><code>${t.name}</code> ${t.change}</summary>${(t.before || t.after) && html`<${Difference} before=${t.before} after=${t.after} ignore=${['name']} />`}</details>`)}
+    ${found && !none && html`<p class="small">New tools stay off until you enable them.</p>`}
+    <${Problem} error=${take.error} />
+    <div class="buttons">${found && !none && html`<button type="button" aria-busy=${take.busy ? 'true' : undefined} onClick=${() => take.run()}>Confirm</button>`}
+      <button type="button" class="secondary" onClick=${onClose}>${none ? 'Done' : 'Keep'}</button></div>
+  </${Dialog}>`
+}
+
+/** @param {{kit: any, of: any, renew: () => void}} p */
+function Tool({ kit, of: t, renew }) {
+  const [open, setOpen] = useState(false)
+  const change = useAct(async (/** @type {any} */ body) => {
+    await patch(`/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}`, body)
+    renew()
+  })
+  const fixed = !may('manage') || kit.kind === 'builtin'
+  return html`<section class="decision" aria-label="Tool ${t.name}">
+    <p><code>${t.name}</code> ${!t.enabled && html`<${Status} of="off" />`} <span class="small">${t.description}</span></p>
+    ${t.problem && html`<p class="wrong small">${t.problem}</p>`}
+    <div class="row">
+      <${Check} label="Enabled" switch value=${t.enabled} disabled=${fixed} onChange=${(/** @type {boolean} */ v) => change.run({ enabled: v })} />
+      <${Field} label="Approval" value=${t.approval} disabled=${fixed} options=${[['never', 'never'], ['always', 'always'], ['when', 'when an argument matches']]}
+        onChange=${(/** @type {string} */ v) => v !== 'when' ? change.run({ approval: v }) : setOpen(true)} />
+      <${Check} label="May be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without asking." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
+      <div class="buttons"><button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Rules, and trying it</button></div>
+    </div>
+    <${Problem} error=${change.error} />
+    ${open && html`<${Rules} of=${t} change=${change} fixed=${fixed} /><${Try} kit=${kit} of=${t} />`}
+  </section>`
+}
+
+/** @param {{of: any, change: any, fixed: boolean}} p */
+function Rules({ of: t, change, fixed }) {
+  const { draft, bind } = useDraft(/** @type {any} */ ({ timeout_ms: t.timeout_ms, argument: t.approval_when?.argument ?? '', pattern: t.approval_when?.pattern ?? '' }))
+  const act = { ...change, run: () => change.run({
+    timeout_ms: numberOrNull(draft.timeout_ms),
+    ...(draft.argument ? { approval: 'when', approval_when: { argument: draft.argument, pattern: draft.pattern } } : {}),
+  }), error: null }
+  if (fixed) return html`<p class="small">${may('manage') ? 'Tools of the built-in toolkit have no rules of their own; an agent\'s approval holds for them.' : 'Changing the rules of tools needs a key of level manage.'}</p>`
+  return html`<${Form} act=${act} submit="Save" class="inline" label="Rules of ${t.name}">
+    <${Field} label="Timeout (ms)" type="number" min="1" ...${bind('timeout_ms')} />
+    <${Field} label="Approval when argument" ...${bind('argument')} />
+    <${Field} label="Matches the pattern" ...${bind('pattern')} />
+  </${Form}>`
+}
+
+/** @param {{kit: any, of: any}} p */
+function Try({ kit, of: t }) {
+  const [value, setValue] = useState(/** @type {any} */ ({}))
+  const [result, setResult] = useState(/** @type {any} */ (null))
+  const act = useAct(async () => setResult(await post(`/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}/try`, { arguments: value })))
+  return html`<${Needs} level="manage" to="Trying a tool"><h3>Try ${t.name}</h3><${Form} act=${act} submit="Try" label="Try ${t.name}">
+    <${SchemaForm} schema=${t.parameters} value=${value} onChange=${setValue} /></${Form}>
+    ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><pre tabindex="0" role="region" aria-label="Result of ${t.name}">${result.error ?? result.result}</pre></div>`}</${Needs}>`
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function Edit({ of: k, renew }) {
+  const { draft, bind } = useDraft(/** @type {any} */ ({ name: k.name, url: k.url ?? '' }))
+  const [credentials, setCredentials] = useState(/** @type {any} */ (undefined))
+  const act = useAct(async () => {
+    /** @type {any} */
+    const body = { name: draft.name }
+    if (draft.url !== (k.url ?? '')) body.url = draft.url
+    if (credentials !== undefined) body.credentials = credentials
+    await patch(`/toolkits/${k.toolkit_id}`, body)
+    setCredentials(undefined)
+    renew()
+  })
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a toolkit"><${Form} act=${act} submit="Save">
+    <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="URL" ...${bind('url')} error=${act.error} /></div>
+    ${credentials === undefined ? html`<p class="small">Credentials: ${k.credentials_type ?? 'none'}. <button type="button" class="link" onClick=${() => setCredentials(null)}>Replace them</button></p>`
+      : html`<${Credentials} value=${credentials} onChange=${setCredentials} />`}
+  </${Form}></${Needs}></${Card}>`
+}

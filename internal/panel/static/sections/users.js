@@ -1,0 +1,84 @@
+// Users: who there is, what they may do and how much.
+import { useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { patch, post, remove } from '../api.js'
+import { useLive } from '../live.js'
+import { may } from '../session.js'
+import { go, place, to } from '../router.js'
+import { ask } from '../ui/dialog.js'
+import { BudgetFields, budgetOf, budgetWords, Choices, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { useGroups } from '../ui/names.js'
+import { Await, Card, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
+import { Usage } from '../ui/usage.js'
+import { Late } from './runs.js'
+
+export function Users() {
+  const { id } = place.value
+  if (id) return html`<${User} id=${id} key=${id} />`
+  return html`<${Page} title="Users"><${Needs} level="admin" to="Managing users"><${Manage} /></${Needs}></${Page}>`
+}
+
+const roles = [['member', 'member: uses agents'], ['manager', 'manager: also edits agents, toolkits, knowledge'], ['admin', 'admin: everything of the organization']]
+
+function Manage() {
+  const [q, setQ] = useState('')
+  const [role, setRole] = useState('')
+  const list = useList('/users', 'users', 'user_id', { q, role })
+  const groups = useGroups()
+  const columns = [
+    column('E-mail', (u) => html`<a href=${to(['users', u.user_id])}>${u.email || u.user_id}</a>`),
+    column('Name', (u) => u.name, 'narrow'),
+    column('Role', (u) => html`<${Status} of=${u.role} />`),
+    column('Groups', (u) => (u.group_ids ?? []).map((/** @type {string} */ g) => groups.of(g) || g).join(', '), 'narrow'),
+    column('Cap', (u) => u.concurrency_cap ?? 'default', 'narrow'),
+    column('Budget', (u) => budgetWords(u.budget) ?? 'none', 'narrow'),
+    column('Created', (u) => html`<${Time} at=${u.created_at} />`, 'narrow'),
+  ]
+  const { draft, setDraft, bind } = useDraft({ email: '', name: '', role: 'member' })
+  const act = useAct(async () => {
+    await post('/users', draft)
+    setDraft({ email: '', name: '', role: 'member' })
+    list.renew()
+  })
+  return html`<${Card} title="New user"><${Form} act=${act} submit="Create user" class="inline" label="New user">
+      <${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required />
+      <${Field} label="Name" ...${bind('name')} error=${act.error} />
+      <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /></${Form}></${Card}>
+    <div class="filters" role="search" aria-label="Filter users"><${Late} label="Find" value=${q} onChange=${setQ} />
+      <${Field} label="With role" value=${role} onChange=${setRole} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></div>
+    <${List} of=${list} columns=${columns} label="Users" id="user_id" href=${(/** @type {any} */ u) => to(['users', u.user_id])} empty="No user fits." />`
+}
+
+/** @param {{id: string}} p */
+function User({ id }) {
+  const user = useLive(may('admin') ? `/users/${id}` : null)
+  const u = user.data
+  const drop = () => ask({
+    title: `Delete ${u.email}?`, text: html`<p>The user <strong>${u.name || u.email}</strong> goes with what they own: their keys are refused at once, their runs cancelled, their chats removed. Documents stay.</p>`,
+    act: async () => { await remove(`/users/${id}`); go(['users']) },
+  })
+  return html`<${Page} title=${u?.name || u?.email || id} back=${['Users', to(['users'])]} actions=${u && html`<button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
+    <${Needs} level="admin" to="Reading a user"><${Await} of=${user}>${() => html`
+      <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['E-mail', u.email], ['Role', html`<${Status} of=${u.role} />`], ['Cap of active runs', u.concurrency_cap ?? 'the default'],
+        ['Budget', budgetWords(u.budget) ?? 'none'], ['Created', html`<${Time} at=${u.created_at} />`]]} />
+        <p class="small"><a href=${to(['runs'], { user_id: id })}>Their runs</a> · <a href=${to(['audit-log'], { user_id: id })}>What they changed</a></p></${Card}>
+      <${Edit} of=${u} renew=${user.renew} />
+      <${Usage} title="Usage" query=${{ user_id: id }} />`}</${Await}></${Needs}></${Page}>`
+}
+
+/** @param {{of: any, renew: () => void}} p */
+function Edit({ of: u, renew }) {
+  const groups = useGroups()
+  const { draft, bind } = useDraft(/** @type {any} */ ({ email: u.email, name: u.name, role: u.role, group_ids: u.group_ids ?? [], concurrency_cap: u.concurrency_cap, budget: u.budget }))
+  const act = useAct(async () => {
+    await patch(`/users/${u.user_id}`, { ...draft, concurrency_cap: numberOrNull(draft.concurrency_cap), budget: budgetOf(draft.budget) })
+    renew()
+  })
+  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save">
+    <div class="row"><${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required /><${Field} label="Name" ...${bind('name')} error=${act.error} />
+      <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /><${Field} label="Cap of active runs" type="number" min="1" ...${bind('concurrency_cap')} error=${act.error} help="Empty: the default." /></div>
+    <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} />
+    <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
+  </${Form}></${Card}>`
+}

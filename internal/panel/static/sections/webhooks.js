@@ -1,0 +1,101 @@
+// Webhooks: every try of every delivery, trying a receiver, and the secret that signs.
+import { useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { post } from '../api.js'
+import { duration } from '../format.js'
+import { may } from '../session.js'
+import { place, setQuery, to } from '../router.js'
+import { Dialog } from '../ui/dialog.js'
+import { Act, Field, Form, useAct } from '../ui/form.js'
+import { column, List, useList } from '../ui/list.js'
+import { Card, Copy, Empty, Facts, Id, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
+
+export function Webhooks() {
+  const state = place.value.query.get('state') ?? ''
+  return html`<${Page} title="Webhooks">
+    <div class="grid-2"><${Card} title="Try a receiver"><${Needs} level="run" to="Sending a test"><${Test} /></${Needs}></${Card}>
+      <${Card} title="Secret"><${Needs} level="admin" to="Rotating the secret"><${Secret} /></${Needs}></${Card}></div>
+    <${Card} title="Deliveries">
+      <div class="filters" role="search" aria-label="Filter deliveries"><${Field} label="State" value=${state} onChange=${(/** @type {string} */ v) => setQuery({ state: v })} options=${[['', 'any'], ['pending', 'pending'], ['delivered', 'delivered'], ['failed', 'failed']]} /></div>
+      <${Deliveries} query=${state ? { state } : {}} empty=${state ? 'No delivery is so.' : 'Nothing was pushed yet: a message with a callback_url is.'} /></${Card}>
+    <${Card} title="How to verify a signature"><${Verify} /></${Card}></${Page}>`
+}
+
+/** @param {{query: Record<string, any>, empty: any}} p */
+export function Deliveries({ query, empty }) {
+  const list = useList('/webhooks/deliveries', 'deliveries', 'delivery_id', query)
+  const [shown, setShown] = useState('')
+  const d = (list.rows ?? []).find((r) => r.delivery_id === shown)
+  const columns = [
+    column('Event', (r) => html`<button type="button" class="link" onClick=${() => setShown(r.delivery_id)}>${r.event.replace('agent_run.', '')}</button> <span class="small">${r.status_of_run}</span>`),
+    column('State', (r) => html`<${Status} of=${r.state} />`),
+    column('Tries', (r) => r.attempts.length, 'num'),
+    column('Last', (r) => lastTry(r), 'narrow'),
+    column('Run', (r) => html`<a href=${to(['runs', r.run_id])}><code>${r.run_id}</code></a>`, 'narrow'),
+    column('To', (r) => r.callback_url, 'narrow'),
+    column('', (r) => html`<${Redeliver} of=${r} done=${list.renew} />`),
+  ]
+  return html`<${List} of=${list} columns=${columns} label="Deliveries" id="delivery_id" empty=${empty} />
+    ${d && html`<${Dialog} title="Delivery" onClose=${() => setShown('')}><${Tries} of=${d} /></${Dialog}>`}`
+}
+
+/** @param {any} d */
+function lastTry(d) {
+  const last = d.attempts[d.attempts.length - 1]
+  return last ? `${last.status ?? last.error ?? ''} in ${duration(last.latency_ms)}` : '–'
+}
+
+/** @param {{of: any, done: () => void}} p */
+function Redeliver({ of: d, done }) {
+  if (!may('run')) return null
+  return html`<${Act} label="Redeliver" act=${async () => { await post(`/webhooks/deliveries/${d.delivery_id}/redeliver`, d.state === 'failed' ? {} : { force: true }); done() }} />`
+}
+
+/** @param {{of: any}} p */
+function Tries({ of: d }) {
+  return html`<${Facts} rows=${[['Id', html`<${Id} id=${d.delivery_id} />`], ['State', html`<${Status} of=${d.state} />`], ['To', d.callback_url], ['Event', d.event],
+      d.next_attempt_at && ['Next try', html`<${Relative} at=${d.next_attempt_at} />`]]} />
+    ${d.attempts.length === 0 ? html`<${Empty}>It was not tried yet.</${Empty}>` : html`<ol>${d.attempts.map((/** @type {any} */ a) => html`<li><${Attempt} of=${a} /></li>`)}</ol>`}`
+}
+
+/** @param {{of: any}} p */
+function Attempt({ of: a }) {
+  return html`<p><${Time} at=${a.at} /> · ${a.status ? `status ${a.status}` : 'no answer'} · ${duration(a.latency_ms)}${a.error ? html` · <span class="wrong">${a.error}</span>` : ''}</p>
+    ${a.response_excerpt && html`<pre tabindex="0" role="region" aria-label="What was answered">${a.response_excerpt}</pre>`}`
+}
+
+function Test() {
+  const [url, setUrl] = useState('')
+  const [result, setResult] = useState(/** @type {any} */ (null))
+  const act = useAct(async () => setResult(await post('/webhooks/test', { callback_url: url })))
+  return html`<${Form} act=${act} submit="Send test" label="Try a receiver"><${Field} label="Callback URL" type="url" name="callback_url" value=${url} onChange=${setUrl} error=${act.error} required /></${Form}>
+    ${result && html`<div role="status"><${Attempt} of=${result} /></div>`}`
+}
+
+/** Rotates the secret; its text is shown once. */
+export function Secret() {
+  const [overlap, setOverlap] = useState('86400')
+  const [made, setMade] = useState(/** @type {any} */ (null))
+  const act = useAct(async () => setMade(await post('/organization/webhook-secret/rotate', { overlap_seconds: Number(overlap) })))
+  return html`<${Form} act=${act} submit="Rotate secret"><${Field} label="Both are valid" value=${overlap} onChange=${setOverlap} options=${[['86400', 'for a day'], ['3600', 'for an hour'], ['604800', 'for a week'], ['0', 'not at all: the new one at once']]} /></${Form}>
+    ${made && html`<${Dialog} title="The new secret" onClose=${() => setMade(null)}>
+      <p class="notice"><strong>This is shown only now.</strong> Receivers check signatures with it.</p>
+      <p class="secret"><code>${made.secret}</code><${Copy} text=${made.secret} label="Copy secret" shown="Copy secret" /></p>
+      ${made.previous_until && html`<p>The one before is good until <${Time} at=${made.previous_until} />.</p>`}
+      <div class="buttons"><button type="button" class="secondary" onClick=${() => setMade(null)}>Done</button></div></${Dialog}>`}`
+}
+
+const sample = `import hashlib, hmac
+
+def is_ours(secret: str, raw_body: bytes, header: str) -> bool:
+    # header: x-agent-signature
+    ours = hmac.new(secret.encode(), raw_body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(ours, header.removeprefix("sha256="))
+`
+
+function Verify() {
+  return html`<p>Each push carries <code>x-agent-signature: sha256=…</code>, the HMAC-SHA256 of the raw body under the secret, and the three headers of
+    Standard Webhooks (<code>webhook-id</code>, <code>webhook-timestamp</code>, <code>webhook-signature</code>), which its ready-made libraries check.
+    Compute it over the bytes as they came, before any JSON is read, and compare in constant time. While a rotation's overlap lasts, <code>x-agent-signature</code> is still
+    the previous secret's, and <code>webhook-signature</code> has both.</p><${Copy} text=${sample} label="Copy sample" shown="Copy sample" /><pre tabindex="0" role="region" aria-label="Sample in Python">${sample}</pre>`
+}

@@ -1,0 +1,28 @@
+// What an agent answered, with its citations, each a link to the place that it means.
+import { html } from '../html.js'
+import { duration, number } from '../format.js'
+import { to } from '../router.js'
+import { Json } from './parts.js'
+import { Markdown } from './markdown.js'
+
+/** @param {any} c a citation */
+export function citedAt(c) {
+  if (!c || c.state || !c.document_id) return null
+  return to(['knowledge', c.knowledge_base_id, c.document_id], { from: c.chunk.start, to: c.chunk.end })
+}
+
+/** @param {{text: string, citations?: any[]|null}} p */
+export function Text({ text, citations }) {
+  const all = citations ?? []
+  return html`<${Markdown} text=${text} cite=${(/** @type {number} */ n) => citedAt(all.find((c) => c.n === n))} />
+    ${all.length > 0 && html`<ol class="citations" aria-label="Citations">${all.map((c) => html`<li key=${c.n} class="small">
+      [${c.n}] ${citedAt(c) ? html`<a href=${citedAt(c)}>${c.title}</a>${c.chunk.page_from ? `, page ${c.chunk.page_from}` : ''}: “${c.text}”`
+        : c.state === 'restricted' ? 'a document that you may not read' : 'a document that was deleted'}</li>`)}</ol>`}`
+}
+
+/** @param {{result: any}} p */
+export function Answered({ result }) {
+  return html`<${Text} text=${result.answer ?? ''} citations=${result.citations} />
+    ${result.output !== undefined && html`<${Json} value=${result.output} label="Output" />`}
+    <p class="small">${result.finish_reason} · ${number(result.usage?.input_tokens)} tokens in, ${number(result.usage?.output_tokens)} out · ${duration(result.usage?.active_ms)} of work</p>`
+}

@@ -1,0 +1,102 @@
+// What waits for a human, decided in place. A run takes all its decisions at once, so each is kept until the last is made.
+import { useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { post } from '../api.js'
+import { renewAll, useLive } from '../live.js'
+
+import { Field, useAct } from './form.js'
+import { Needs, Problem, Relative } from './parts.js'
+import { SchemaForm } from './schema.js'
+
+/**
+ * @param {{runId: string, agentId: string, interrupts: any[], expires?: string|null, onDone?: () => void}} p
+ */
+export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
+  const [made, setMade] = useState(/** @type {Record<string, any>} */ ({}))
+  const send = useAct(async (/** @type {Record<string, any>} */ all) => {
+    const decisions = interrupts.map((i) => ({ interrupt_id: i.id, ...all[i.id] }))
+    try {
+      await post(`/runs/${runId}/resume`, { decisions })
+    } catch (e) {
+      setMade({})
+      throw e
+    } finally {
+      renewAll('/interrupts')
+      renewAll('/runs')
+    }
+    onDone?.()
+  })
+  /** @param {string} id @param {any} decision */
+  const decide = (id, decision) => {
+    const all = { ...made }
+    if (decision) all[id] = decision
+    else delete all[id]
+    setMade(all)
+    if (interrupts.every((i) => all[i.id])) send.run(all)
+  }
+  const left = interrupts.filter((i) => !made[i.id]).length
+  return html`<div class="decisions">
+    ${interrupts.map((i) => html`<${Decision} key=${i.id} of=${i} agentId=${agentId} made=${made[i.id]} left=${left} busy=${send.busy}
+      decide=${(/** @type {any} */ d) => decide(i.id, d)} />`)}
+    <${Problem} error=${send.error} />
+    ${expires && html`<p class="small">Without a decision the run is cancelled <${Relative} at=${expires} />.</p>`}
+  </div>`
+}
+
+/** @type {Record<string, string>} */
+const done = { approve: 'Approved', edit: 'Approved with other arguments', reject: 'Rejected', answer: 'Answered' }
+
+/** @param {{of: any, agentId: string, made: any, left: number, busy: boolean, decide: (d: any) => void}} p */
+function Decision({ of, agentId, made, left, busy, decide }) {
+  const name = of.tool ? of.tool.name : 'Question'
+  return html`<section class="decision" aria-label=${of.tool ? `Approval of ${name}` : 'Question'}>
+    <p><strong>${of.prompt}</strong></p>
+    ${made
+      ? html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
+          ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`
+      : html`<${Needs} level="run" to="Deciding">${of.decidable === false
+          ? html`<p class="small">Others decide this: the agent names groups of approvers, and you are in none of them.</p>`
+          : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} agentId=${agentId} decide=${decide} />`}</${Needs}>`}
+  </section>`
+}
+
+/** @param {{of: any, decide: (d: any) => void}} p */
+function Answer({ of, decide }) {
+  const [text, setText] = useState('')
+  const send = (/** @type {Event} */ e) => {
+    e.preventDefault()
+    decide({ decision: 'answer', message: text })
+  }
+  return html`<form onSubmit=${send}>
+    ${(of.options ?? []).length > 0 && html`<div class="buttons">${of.options.map((/** @type {string} */ o) =>
+      html`<button type="button" class="secondary" onClick=${() => decide({ decision: 'answer', message: o })}>${o}</button>`)}</div>`}
+    <${Field} label="Answer" value=${text} onChange=${setText} required />
+    <div class="buttons"><button type="submit">Answer</button></div>
+  </form>`
+}
+
+/** @param {{of: any, agentId: string, decide: (d: any) => void}} p */
+function Approval({ of, agentId, decide }) {
+  const [reason, setReason] = useState('')
+  const [edited, setEdited] = useState(/** @type {any} */ (null))
+  const tools = useLive(edited === null ? null : `/agents/${agentId}/tools`)
+  const schema = tools.data?.tools.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
+  const send = (/** @type {Event} */ e) => {
+    e.preventDefault()
+    decide(edited === null ? { decision: 'approve' } : { decision: 'edit', arguments: edited })
+  }
+  return html`<form onSubmit=${send}>
+    ${edited === null
+      ? html`<pre tabindex="0" role="region" aria-label="Arguments">${JSON.stringify(of.tool?.arguments, null, 2)}</pre>`
+      : html`<${SchemaForm} key=${schema ? 'schema' : 'plain'} schema=${schema} value=${edited} onChange=${setEdited} />`}
+    <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
+    <div class="buttons">
+      <button type="submit">Approve</button>
+      <button type="button" class="danger" onClick=${() => decide({ decision: 'reject', message: reason || undefined })}>Reject</button>
+      ${edited === null
+        ? html`<button type="button" class="secondary" onClick=${() => setEdited(of.tool?.arguments ?? {})}>Edit</button>`
+        : html`<button type="button" class="secondary" onClick=${() => setEdited(null)}>Keep the arguments</button>`}
+    </div>
+  </form>`
+}
+

@@ -1,0 +1,78 @@
+// Dialogs lie over the page; what is below them stays as it is.
+import { signal } from '../vendor/signals.js'
+import { useEffect, useId, useRef, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { Problem } from './parts.js'
+import { Field, useAct } from './form.js'
+
+/** @param {{title: string, onClose?: () => void, children: any}} p without onClose it cannot be left */
+export function Dialog({ title, onClose, children }) {
+  const id = useId()
+  const box = useRef(/** @type {HTMLDialogElement|null} */ (null))
+  useEffect(() => {
+    const d = /** @type {HTMLDialogElement} */ (box.current)
+    const before = /** @type {HTMLElement|null} */ (document.activeElement)
+    d.showModal()
+    return () => {
+      d.close()
+      before?.focus?.()
+    }
+  }, [])
+  const cancel = (/** @type {Event} */ e) => {
+    e.preventDefault()
+    onClose?.()
+  }
+  return html`<dialog ref=${box} aria-labelledby=${id} onCancel=${cancel}>
+    <article>
+      <header><h2 id=${id}>${title}</h2>${onClose && html`<button type="button" class="close" aria-label="Close" onClick=${onClose}>✕</button>`}</header>
+      ${children}
+    </article>
+  </dialog>`
+}
+
+/**
+ * @typedef {object} Question
+ * @property {string} title
+ * @property {any} text names what goes
+ * @property {string} [reason] the label of a field for the reason
+ * @property {(reason: string) => Promise<any>} act
+ */
+
+/** @type {import('../vendor/signals.js').Signal<Question|null>} */
+const question = signal(null)
+
+/** Asks before something is done that cannot be undone. @param {Question} q */
+export function ask(q) {
+  question.value = q
+}
+
+/** Where questions appear. */
+export function Questions() {
+  const q = question.value
+  return q && html`<${Confirmation} key=${q.title} ...${q} />`
+}
+
+/** @param {Question} q */
+function Confirmation(q) {
+  const [reason, setReason] = useState('')
+  const close = () => { question.value = null }
+  const doing = useAct(async () => {
+    await q.act(reason)
+    close()
+  })
+  const send = (/** @type {Event} */ e) => {
+    e.preventDefault()
+    doing.run()
+  }
+  return html`<${Dialog} title=${q.title} onClose=${close}>
+    <form onSubmit=${send}>
+      <div class="prose">${q.text}</div>
+      ${q.reason && html`<${Field} label=${q.reason} value=${reason} onChange=${setReason} />`}
+      <${Problem} error=${doing.error} />
+      <div class="buttons">
+        <button type="submit" class="danger" aria-busy=${doing.busy ? 'true' : undefined}>Confirm</button>
+        <button type="button" class="secondary" onClick=${close}>Keep</button>
+      </div>
+    </form>
+  </${Dialog}>`
+}

@@ -1,0 +1,171 @@
+// Fields with their labels, their help and what the service says is wrong with them.
+import { useId, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { Problem } from './parts.js'
+
+/**
+ * Does something that may fail, once at a time. What was typed stays when it fails.
+ * @param {(...values: any[]) => Promise<any>} act
+ */
+export function useAct(act) {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState(/** @type {any} */ (null))
+  /** @param {any[]} values */
+  const run = async (...values) => {
+    setBusy(true)
+    setError(null)
+    try {
+      return await act(...values)
+    } catch (e) {
+      setError(e)
+      if (!(/** @type {any} */ (e).body)) console.error(e)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return { run, busy, error, clear: () => setError(null) }
+}
+
+/** Members of a value under edit. @template {Record<string, any>} T @param {T} first */
+export function useDraft(first) {
+  const [draft, setDraft] = useState(first)
+  /** @param {string} name */
+  const bind = (name) => ({
+    name, value: draft[name],
+    onChange: (/** @type {any} */ v) => setDraft((/** @type {T} */ d) => ({ ...d, [name]: v })),
+  })
+  return { draft, setDraft, bind }
+}
+
+/**
+ * @typedef {object} FieldProps
+ * @property {string} label
+ * @property {any} value
+ * @property {(v: any) => void} onChange
+ * @property {string} [name] of the member of the body, for what the service says of it
+ * @property {string} [type]
+ * @property {any} [help]
+ * @property {any} [error] a failure
+ * @property {boolean} [required]
+ * @property {Array<[string, string]>} [options] value and text
+ * @property {number} [rows]
+ * @property {string} [placeholder]
+ * @property {string} [autocomplete]
+ * @property {number|string} [min]
+ * @property {number|string} [max]
+ * @property {number|string} [step]
+ * @property {boolean} [disabled]
+ * @property {(e: any) => void} [onKeyDown]
+ */
+
+/** A labelled field: text, number, date-time, select (with options) or area (with rows). @param {FieldProps} p */
+export function Field(p) {
+  const id = useId()
+  const wrong = p.name && p.error?.field ? p.error.field(p.name) : ''
+  const described = [p.help && `${id}-help`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined
+  const common = {
+    id, name: p.name, required: p.required, disabled: p.disabled, 'aria-describedby': described,
+    'aria-invalid': wrong ? 'true' : undefined, placeholder: p.placeholder, autocomplete: p.autocomplete ?? 'off',
+    onKeyDown: p.onKeyDown,
+  }
+  const take = (/** @type {any} */ e) => p.onChange(e.target.value)
+  let control
+  if (p.options) {
+    control = html`<select ...${common} value=${p.value ?? ''} onChange=${take}>
+      ${p.options.map(([value, text]) => html`<option value=${value} selected=${value === (p.value ?? '')}>${text}</option>`)}</select>`
+  } else if (p.rows) {
+    control = html`<textarea ...${common} rows=${p.rows} value=${p.value ?? ''} onInput=${take}></textarea>`
+  } else {
+    control = html`<input ...${common} type=${p.type ?? 'text'} min=${p.min} max=${p.max} step=${p.step} value=${p.value ?? ''} onInput=${take} />`
+  }
+  return html`<div class="field">
+    <label for=${id}>${p.label}</label>
+    ${control}
+    ${p.help && html`<small id="${id}-help">${p.help}</small>`}
+    ${wrong && html`<small id="${id}-wrong" class="wrong">${wrong}</small>`}
+  </div>`
+}
+
+/** @param {{label: string, value: any, onChange: (v: boolean) => void, help?: any, disabled?: boolean, switch?: boolean}} p */
+export function Check(p) {
+  const id = useId()
+  return html`<div class="field check">
+    <input id=${id} type="checkbox" role=${p.switch ? 'switch' : undefined} checked=${!!p.value} disabled=${p.disabled}
+      aria-describedby=${p.help ? `${id}-help` : undefined} onChange=${(/** @type {any} */ e) => p.onChange(e.target.checked)} />
+    <label for=${id}>${p.label}</label>
+    ${p.help && html`<small id="${id}-help">${p.help}</small>`}
+  </div>`
+}
+
+/** Some of several. @param {{label: string, options: Array<[string, string]>, value: string[]|null, onChange: (v: string[]) => void, help?: any, none?: string}} p */
+export function Choices(p) {
+  const value = p.value ?? []
+  const known = new Set(p.options.map(([v]) => v))
+  const all = [...p.options, ...value.filter((v) => !known.has(v)).map((v) => /** @type {[string, string]} */ ([v, known.size > 0 ? `${v} (removed)` : v]))]
+  return html`<fieldset class="choices">
+    <legend>${p.label}</legend>
+    ${p.help && html`<small>${p.help}</small>`}
+    ${all.length === 0 && html`<p class="none">${p.none ?? 'There are none yet.'}</p>`}
+    ${all.map(([v, text]) => html`<${Check} key=${v} label=${text} value=${value.includes(v)}
+      onChange=${(/** @type {boolean} */ on) => p.onChange(on ? [...value, v] : value.filter((x) => x !== v))} />`)}
+  </fieldset>`
+}
+
+/**
+ * A form that does something when it is sent; why it failed stands below it, and what was typed stays.
+ * @param {{act: {run: (...v: any[]) => any, busy: boolean, error: any}, submit: string, children: any, more?: any, class?: string, label?: string, disabled?: boolean}} p
+ */
+export function Form({ act, submit, children, more, class: kind = '', label, disabled }) {
+  const send = (/** @type {Event} */ e) => {
+    e.preventDefault()
+    if (!act.busy) act.run()
+  }
+  return html`<form class=${kind} aria-label=${label} onSubmit=${send}>
+    ${children}
+    <${Problem} error=${act.error} />
+    <div class="buttons"><button type="submit" aria-busy=${act.busy ? 'true' : undefined} disabled=${disabled}>${submit}</button>${more}</div>
+  </form>`
+}
+
+/** A button that does something; why it failed stands beside it. @param {{label: string, act: (...v: any[]) => Promise<any>, class?: string, disabled?: boolean, title?: string}} p */
+export function Act({ label, act, class: kind = 'secondary', disabled, title }) {
+  const doing = useAct(act)
+  return html`<span class="act"><button type="button" class=${kind} title=${title} disabled=${disabled}
+    aria-busy=${doing.busy ? 'true' : undefined} onClick=${() => !doing.busy && doing.run()}>${label}</button>
+    ${doing.error && html`<${Problem} error=${doing.error} />`}</span>`
+}
+
+/** A number of a field, or null where it is empty. @param {any} v */
+export const numberOrNull = (v) => (v === '' || v === null || v === undefined ? null : Number(v))
+
+/** A budget under edit: its period, and what it allows. @param {{value: any, onChange: (v: any) => void, error?: any}} p */
+export function BudgetFields({ value, onChange, error }) {
+  const b = value ?? { period: '', max_tokens: '', max_runs: '' }
+  const set = (/** @type {any} */ change) => {
+    const next = { ...b, ...change }
+    onChange(next.period ? next : null)
+  }
+  return html`<fieldset class="row budget"><legend>Budget</legend>
+    <${Field} label="Budget period" value=${b.period} options=${[['', 'no budget'], ['day', 'each day'], ['month', 'each month']]} onChange=${(/** @type {string} */ v) => set({ period: v })} error=${error} />
+    ${b.period && html`
+      <${Field} label="Most tokens" type="number" min="1" name="budget.max_tokens" value=${b.max_tokens} onChange=${(/** @type {string} */ v) => set({ max_tokens: numberOrNull(v) })} error=${error} />
+      <${Field} label="Most runs" type="number" min="1" name="budget.max_runs" value=${b.max_runs} onChange=${(/** @type {string} */ v) => set({ max_runs: numberOrNull(v) })} error=${error} />`}
+  </fieldset>`
+}
+
+/** A budget as the API takes it. @param {any} b */
+export function budgetOf(b) {
+  if (!b?.period) return null
+  /** @type {any} */
+  const out = { period: b.period }
+  if (b.max_tokens) out.max_tokens = b.max_tokens
+  if (b.max_runs) out.max_runs = b.max_runs
+  return out
+}
+
+/** A budget in words. @param {any} b */
+export function budgetWords(b) {
+  if (!b) return null
+  const parts = [b.max_tokens && `${b.max_tokens.toLocaleString()} tokens`, b.max_runs && `${b.max_runs.toLocaleString()} runs`]
+  return `${parts.filter(Boolean).join(', ')} each ${b.period}`
+}

@@ -1,0 +1,159 @@
+// The small things that every page is made of.
+import { useEffect, useRef, useState } from '../vendor/hooks.js'
+import { html } from '../html.js'
+import { dateTime, utc, words } from '../format.js'
+import { me, may } from '../session.js'
+
+/** A time in the viewer's zone, with UTC when one points at it or comes to it by keyboard. @param {{at: string|null|undefined}} p */
+export function Time({ at }) {
+  if (!at) return html`<span class="none">–</span>`
+  return html`<time datetime=${at} title=${utc(at)} tabindex="0">${dateTime(at)}</time>`
+}
+
+/** How long ago or how far ahead a time is; it moves by itself. @param {{at: string}} p */
+export function Relative({ at }) {
+  const [, again] = useState(0)
+  useEffect(() => {
+    const timer = setInterval(() => again((n) => n + 1), 1000)
+    return () => clearInterval(timer)
+  }, [])
+  const s = Math.round((new Date(at).getTime() - Date.now()) / 1000)
+  return html`<time datetime=${at} title=${utc(at)} tabindex="0">${relative(s)}</time>`
+}
+
+const ago = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
+
+/** @param {number} s */
+function relative(s) {
+  const size = Math.abs(s)
+  if (size < 60) return ago.format(s, 'second')
+  if (size < 3600) return ago.format(Math.trunc(s / 60), 'minute')
+  if (size < 86400) return ago.format(Math.trunc(s / 3600), 'hour')
+  return ago.format(Math.trunc(s / 86400), 'day')
+}
+
+/** A button that copies a text. @param {{text: string, label?: string, shown?: string}} p */
+export function Copy({ text, label = 'Copy', shown }) {
+  const [done, setDone] = useState(false)
+  const copy = async () => {
+    await copyText(text)
+    setDone(true)
+    setTimeout(() => setDone(false), 1500)
+  }
+  return html`<button type="button" class="copy ${shown ? 'wide' : ''}" aria-label=${label} title=${label} onClick=${copy}>
+    ${shown}<span class="icon ${done ? 'done' : ''}" aria-hidden="true"></span><span class="unseen" role="status">${done ? 'copied' : ''}</span>
+  </button>`
+}
+
+/** @param {string} text */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text)
+  } catch { // pages that are not served over https may not
+    const area = document.createElement('textarea')
+    area.value = text
+    const holder = document.querySelector('dialog[open]') ?? document.body
+    holder.append(area)
+    area.select()
+    document.execCommand('copy')
+    area.remove()
+  }
+}
+
+/** An id with its copy button. @param {{id: string|null|undefined, href?: string, name?: string}} p */
+export function Id({ id, href, name }) {
+  if (!id) return html`<span class="none">–</span>`
+  const shown = name ?? html`<code>${id}</code>`
+  return html`<span class="id">${href ? html`<a href=${href}>${shown}</a>` : shown}<${Copy} text=${id} label="Copy id ${id}" /></span>`
+}
+
+/** @type {Record<string, string>} */
+const tones = {
+  completed: 'good', ready: 'good', delivered: 'good', published: 'good', finished: 'good', ok: 'good',
+  failed: 'bad', timed_out: 'bad', rejected: 'bad', error: 'bad',
+  awaiting_input: 'warn', pending: 'warn', rebuilding: 'warn', draft: 'warn',
+  running: 'busy', queued: 'busy', processing: 'busy', started: 'busy',
+}
+
+/** A status: a word, with a colour that says no more than the word. @param {{of: string|null|undefined}} p */
+export function Status({ of }) {
+  return html`<span class="status ${tones[of ?? ''] ?? 'quiet'}">${words(of) || '–'}</span>`
+}
+
+/** Why something failed: in place, with the id under which the service's log knows it. @param {{error: any, retry?: () => void}} p */
+export function Problem({ error, retry }) {
+  if (!error) return null
+  return html`<div class="problem" role="alert">
+    <p>${error.message}</p>
+    ${(error.body?.errors ?? []).length > 0 && html`<ul>${error.body.errors.map((/** @type {any} */ e) =>
+      html`<li><code>${e.location.replace(/^body\./, '')}</code> ${e.message}</li>`)}</ul>`}
+    ${error.retryAfter > 0 && html`<p>Try again in ${error.retryAfter} s.</p>`}
+    ${error.requestId && html`<p class="small">Request <code>${error.requestId}</code> <${Copy} text=${error.requestId} label="Copy request id" /></p>`}
+    ${retry && html`<button type="button" class="secondary" onClick=${retry}>Try again</button>`}
+  </div>`
+}
+
+/** Shows what waits for data: how it fails, that it comes, or what it is. @param {{of: {data: any, error: any, renew: () => void}, children?: any}} p */
+export function Await({ of, children }) {
+  if (of.data === null) return of.error ? html`<${Problem} error=${of.error} retry=${of.renew} />` : html`<${Loading} />`
+  return html`${of.error && html`<${Stale} error=${of.error} />`}${typeof children === 'function' ? children(of.data) : children}`
+}
+
+/** Says that what is shown is not of now. @param {{error: any}} p */
+export function Stale({ error }) {
+  return html`<p class="stale" role="status">Not up to date: ${error.message}</p>`
+}
+
+export function Loading() {
+  return html`<p class="loading" role="status" aria-busy="true">Loading…</p>`
+}
+
+/** @param {{children: any}} p */
+export function Empty({ children }) {
+  return html`<p class="empty">${children}</p>`
+}
+
+/** What a key of a level is shown, or which level it would take. @param {{level: import('../session.js').Level, to?: string, children?: any}} p */
+export function Needs({ level, to = 'This', children }) {
+  if (me.value === null) return html`<${Loading} />`
+  if (may(level)) return children
+  return html`<p class="needs">${to} needs a key of level <strong>${level}</strong>; yours has <strong>${me.value.level}</strong>.</p>`
+}
+
+/** Text and value pairs. @param {{rows: Array<[string, any]|false|null|undefined>}} p */
+export function Facts({ rows }) {
+  return html`<dl class="facts">${rows.filter(Boolean).map((row) => {
+    const [name, value] = /** @type {[string, any]} */ (row)
+    return html`<div><dt>${name}</dt><dd>${value === null || value === undefined || value === '' ? html`<span class="none">–</span>` : value}</dd></div>`
+  })}</dl>`
+}
+
+/** JSON, as it is. @param {{value: any, label?: string}} p */
+export function Json({ value, label = 'Raw JSON' }) {
+  const [open, setOpen] = useState(false)
+  const text = open ? JSON.stringify(value, null, 2) : ''
+  return html`<details class="json" onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}>
+    <summary>${label}</summary>
+    ${open && html`<${Copy} text=${text} label="Copy ${label}" /><pre tabindex="0" role="region" aria-label=${label}>${text}</pre>`}
+  </details>`
+}
+
+/** A page: its heading, what can be done with it, and where it belongs. @param {{title: any, back?: [string, string], actions?: any, children: any}} p */
+export function Page({ title, back, actions, children }) {
+  const h = useRef(/** @type {HTMLElement|null} */ (null))
+  useEffect(() => {
+    document.title = `${h.current?.textContent} · Agent Platform`
+  }, [title])
+  return html`
+    ${back && html`<p class="back"><span aria-hidden="true">← </span><a href=${back[1]}>${back[0]}</a></p>`}
+    <header class="page"><h1 ref=${h} tabindex="-1">${title}</h1>${actions && html`<div class="actions">${actions}</div>`}</header>
+    ${children}`
+}
+
+/** @param {{title: any, actions?: any, children: any, class?: string}} p */
+export function Card({ title, actions, children, class: kind = '' }) {
+  return html`<section class="card ${kind}">
+    ${title && html`<header><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>`}
+    ${children}
+  </section>`
+}
