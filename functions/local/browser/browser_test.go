@@ -545,7 +545,9 @@ func (p *page) looks(width int64, dark bool) {
 		scheme = "dark"
 	}
 	p.do(emulation.SetDeviceMetricsOverride(width, 900, 1, false),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}))
 }
 
 // clickIn clicks a button within the row that holds a text.

@@ -11,6 +11,15 @@ export const dateTime = (t) => dates.format(new Date(t))
 /** @param {string|number|Date} t */
 export const day = (t) => days.format(new Date(t))
 
+/** A day of the viewer's, as the API takes it. @param {number} t */
+export const isoDay = (t) => new Date(t).toLocaleDateString('en-CA')
+
+/** The viewer's time zone, where the API counts in it: in ranges of at most 92 days. @param {string} from @param {string} to */
+export function zone(from, to = isoDay(Date.now())) {
+  const days = (Date.parse(to) - Date.parse(from)) / 86400e3
+  return days <= 91 ? Intl.DateTimeFormat().resolvedOptions().timeZone : undefined
+}
+
 /** @param {string|number|Date} t */
 export const utc = (t) => new Date(t).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
 

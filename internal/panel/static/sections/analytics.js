@@ -1,9 +1,9 @@
 // Numbers over time; the range and what is counted are in the address.
-import { useMemo, useState } from '../vendor/hooks.js'
+import { useMemo } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download } from '../api.js'
 import { useLive } from '../live.js'
-import { compact, duration, number } from '../format.js'
+import { compact, duration, isoDay, number, words, zone } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery } from '../router.js'
 import { Chart } from '../ui/chart.js'
@@ -19,13 +19,12 @@ const metrics = [['runs', 'Runs'], ['completed', 'Completed'], ['failed', 'Faile
 const groupings = [['', 'all together'], ['agent', 'by agent'], ['user', 'by user'], ['api_key', 'by API key'], ['model', 'by model'], ['status', 'by status']]
 const ranges = [['1', 'the last day'], ['7', 'the last 7 days'], ['30', 'the last 30 days'], ['90', 'the last 90 days'], ['365', 'the last year']]
 
-const dayOf = (/** @type {number} */ t) => new Date(t).toISOString().slice(0, 10)
-
 export function Analytics() {
   const q = Object.fromEntries(place.value.query)
   const set = (/** @type {any} */ change) => setQuery({ ...q, ...change })
-  const today = useMemo(() => dayOf(Date.now() + 86400e3), [])
-  const range = { from: q.from ?? dayOf(Date.now() - 29 * 86400e3), to: q.to ?? today }
+  const today = useMemo(() => isoDay(Date.now() + 86400e3), [])
+  const days = { from: q.from ?? isoDay(Date.now() - 29 * 86400e3), to: q.to ?? today }
+  const range = { ...days, timezone: zone(days.from, days.to) }
   const filters = { agent_id: q.agent_id, user_id: q.user_id, api_key_id: q.api_key_id, model: q.model }
   return html`<${Page} title="Analytics">
     ${!may('admin') && html`<p class="notice">You see your own usage. A key of level <strong>admin</strong> shows everybody's.</p>`}
@@ -42,9 +41,9 @@ function Filters({ q, set, range }) {
   const days = String(Math.round((Date.parse(range.to) - Date.parse(range.from)) / 86400e3))
   const known = ranges.some(([v]) => v === days)
   return html`<div class="filters" role="search" aria-label="What is counted">
-    <${Field} label="Range" value=${known ? days : ''} options=${[...(known ? [] : [['', 'as below']]), ...ranges]} onChange=${(/** @type {string} */ v) => v && set({ from: dayOf(Date.now() - (Number(v) - 1) * 86400e3), to: dayOf(Date.now() + 86400e3) })} />
+    <${Field} label="Range" value=${known ? days : ''} options=${[...(known ? [] : [['', 'as below']]), ...ranges]} onChange=${(/** @type {string} */ v) => v && set({ from: isoDay(Date.now() - (Number(v) - 1) * 86400e3), to: isoDay(Date.now() + 86400e3) })} />
     <${Field} label="From" type="date" value=${range.from.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ from: v })} />
-    <${Field} label="To" type="date" value=${range.to.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ to: v })} help="not included" />
+    <${Field} label="To" type="date" value=${range.to.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ to: v })} />
     ${may('admin') && html`
       <${Field} label="Metric" value=${q.metric ?? 'runs'} options=${metrics} onChange=${(/** @type {string} */ metric) => set({ metric })} />
       <${Field} label="Grouped" value=${q.group_by ?? ''} options=${groupings} onChange=${(/** @type {string} */ group_by) => set({ group_by })} />
@@ -66,12 +65,12 @@ function Everything({ q, range, filters }) {
   const users = useUsers()
   const keys = useKeys()
   /** @type {Record<string, any>} */
-  const names = { agent: agents.of, user: users.of, api_key: keys.of }
+  const names = { agent: agents.of, user: users.of, api_key: keys.of, status: words, model: (/** @type {string} */ m) => m }
   const label = metrics.find(([m]) => m === metric)?.[1] ?? metric
   return html`
     <${Await} of=${summary}>${() => html`<${Totals} of=${summary.data} />`}</${Await}>
     <${Card} title="${label} over time"><${Await} of=${series}>${() => html`<${Chart} points=${series.data.points} label=${label} name=${names[group]} unit=${metric.endsWith('_ms') ? duration : compact} />`}</${Await}></${Card}>
-    <${Ledger} query=${{ ...range, ...filters }} />`
+    <${Ledger} query=${{ from: range.from, to: range.to, ...filters }} />`
 }
 
 /** @param {{of: any}} p */
@@ -80,17 +79,15 @@ function Totals({ of: s }) {
     [number(s.runs.total), 'runs'], [number(s.runs.completed), 'completed'], [number(s.runs.failed), 'failed'], [number(s.runs.cancelled), 'cancelled'], [number(s.runs.timed_out), 'timed out'],
     [compact(s.tokens.input), 'tokens in'], [compact(s.tokens.output), 'tokens out'],
     [`${duration(s.active_ms?.p50)} / ${duration(s.active_ms?.p95)}`, 'active time, p50 / p95'], [`${duration(s.queue_ms?.p50)} / ${duration(s.queue_ms?.p95)}`, 'queue time, p50 / p95'],
-    [number(count(s.users)), 'users'], [number(count(s.agents)), 'agents'],
-    ...(s.cost !== undefined && s.cost !== null ? [[`${number(typeof s.cost === 'object' ? s.cost.total : s.cost)} ${s.currency ?? ''}`, 'cost']] : []),
+    [number(s.users), 'users'], [number(s.agents), 'agents'],
+    ...(s.cost === undefined ? [] : [[`${number(s.cost)} ${s.currency ?? ''}`, 'cost']]),
   ]
   return html`<div class="figures">${figures.map(([value, text]) => html`<div class="figure"><b>${value}</b> <span>${text}</span></div>`)}</div>`
 }
 
-const count = (/** @type {any} */ v) => (Array.isArray(v) ? v.length : v)
-
 /** @param {{query: any}} p */
 function Ledger({ query }) {
-  const list = useList('/analytics/usage', 'entries', 'run_id', query)
+  const list = useList('/analytics/usage', 'entries', 'entry_id', query)
   const agents = useAgents()
   const users = useUsers()
   const columns = [
@@ -103,14 +100,11 @@ function Ledger({ query }) {
     column('Finished', (e) => html`<${Time} at=${e.finished_at} />`, 'narrow'),
   ]
   return html`<${Card} title="Ledger" actions=${html`<${Act} label="Download CSV" act=${() => download('/analytics/usage', `usage-${query.from}-${query.to}.csv`, { query, headers: { Accept: 'text/csv' } })} />`}>
-    <${List} of=${list} columns=${columns} label="Ledger" id="run_id" empty="Nothing was billed in this time." /></${Card}>`
+    <${List} of=${list} columns=${columns} label="Ledger" id="entry_id" empty="Nothing was billed in this time." /></${Card}>`
 }
 
 /** @param {{range: any}} p */
 function Mine({ range }) {
-  const [metric, setMetric] = useState('runs')
   const mine = useLive('/analytics/me', range)
-  const series = useLive('/analytics/me', { ...range, metric, interval: 'day' })
-  return html`<${Await} of=${mine}>${() => (mine.data.runs ? html`<${Totals} of=${mine.data} />` : null)}</${Await}>
-    ${series.data?.points && html`<${Card} title="Over time"><${Field} label="Metric" value=${metric} onChange=${setMetric} options=${metrics} /><${Chart} points=${series.data.points} label=${metric} /></${Card}>`}`
+  return html`<${Await} of=${mine}>${() => html`<${Totals} of=${mine.data} />`}</${Await}>`
 }

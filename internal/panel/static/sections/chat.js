@@ -16,7 +16,7 @@ import { Text } from '../ui/answer.js'
 
 export function Chat() {
   const chatId = place.value.id
-  return html`<${Page} title="Chat" actions=${chatId && html`<a href=${to(['chat'])} role="button" class="secondary">New chat</a>`}>
+  return html`<${Page} title="Chat" actions=${chatId && html`<a href=${to(['chat'])} role="button">New chat</a>`}>
     <div class="chat"><${History} current=${chatId} /><${Talk} chatId=${chatId} key=${moves.value} /></div></${Page}>`
 }
 
@@ -26,7 +26,7 @@ function History({ current }) {
   const chats = useList('/chats', 'chats', 'chat_id', { user_id: mine })
   return html`<aside aria-label="Chats">
     <h2>Chats</h2>
-    <${Field} label="Of" value=${mine} onChange=${setMine} options=${[['', 'everybody whom I may see'], [me.value?.user.user_id ?? '-', 'me']]} />
+    <${Field} label="Begun by" value=${mine} onChange=${setMine} options=${[['', 'everybody'], [me.value?.user.user_id ?? '-', 'me']]} />
     ${chats.rows === null ? (chats.error ? html`<${Problem} error=${chats.error} retry=${chats.renew} />` : html`<${Loading} />`)
       : chats.rows.length === 0 ? html`<p class="none">There are none yet.</p>`
       : html`<ul tabindex="0" aria-label="Chats">${chats.rows.map((c) => html`<li key=${c.chat_id}><a href=${to(['chat', c.chat_id])} aria-current=${c.chat_id === current ? 'page' : undefined}>${c.title || c.chat_id}</a></li>`)}</ul>`}
@@ -143,25 +143,24 @@ function Composer({ of: c, agents }) {
     e.preventDefault()
     send()
   }
-  return html`<form class="composer" aria-label="New message" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send() }}>
-    <div class="row">
+  return html`<form class="composer ${now?.status === 'awaiting_input' ? 'still' : ''}" aria-label="New message" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send() }}>
+    <${Field} label="Message" rows=${2} value=${text} onChange=${setText} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
+    <${Problem} error=${act.error} />
+    <div class="line">
       <${Field} label="Agent" value=${agentId} options=${agents.options.length ? agents.options : [['', 'there is none yet']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
       ${may('manage') && html`<${Field} label="Version" value=${version} onChange=${setVersion} options=${[['', 'the published one'], ...(versions.data?.versions ?? []).map((/** @type {any} */ v) => [String(v.version), `version ${v.version}`])]} />`}
-    </div>
-    <${Field} label="Message" rows=${3} value=${text} onChange=${setText} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
-    <${FileField} input=${input} />
-    <${Problem} error=${act.error} />
-    <div class="buttons">
+      <${FileField} input=${input} />
+      <div class="buttons">
       ${busy && !question
         ? html`<button type="submit" class="secondary" aria-busy=${act.busy ? 'true' : undefined}>Queue behind</button>`
         : html`<button type="submit" aria-busy=${act.busy ? 'true' : undefined}>Send</button>`}
       ${busy && html`<${Act} label="Stop" class="danger" act=${() => c.stop()} />`}
-    </div>
+      </div></div>
   </form>`
 }
 
 /** @param {{input: any}} p */
 function FileField({ input }) {
-  return html`<div class="field"><label for="files">Files</label><input id="files" type="file" multiple ref=${input} /></div>`
+  return html`<div class="field files"><label for="files">Files</label><input id="files" type="file" multiple ref=${input} /></div>`
 }
 

@@ -4,7 +4,7 @@ import { html } from '../html.js'
 import { patch, post, remove } from '../api.js'
 import { useLive } from '../live.js'
 import { number } from '../format.js'
-import { may, me } from '../session.js'
+import { may, organization } from '../session.js'
 import { place, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
 import { BudgetFields, budgetOf, budgetWords, Field, Form, useAct, useDraft } from '../ui/form.js'
@@ -28,8 +28,8 @@ function Manage() {
   const [shown, setShown] = useState(/** @type {any} */ (null))
   const columns = [
     column('Name', (k) => html`<a href=${to(['api-keys', k.api_key_id])}>${k.name}</a>`),
-    column('Prefix', (k) => html`<code>${k.prefix}…</code>`),
-    column('Level', (k) => k.level),
+    column('Prefix', (k) => html`<code>${k.prefix}…</code>`, 'narrow'),
+    column('Level', (k) => k.level, 'narrow'),
     column('Owner', (k) => html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`, 'narrow'),
     column('Last used', (k) => html`<${Time} at=${k.last_used_at} />`, 'narrow'),
     column('Expires', (k) => (k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'), 'narrow'),
@@ -48,7 +48,7 @@ function NewKey({ users, made }) {
   const { draft, setDraft, bind } = useDraft(empty)
   const act = useAct(async () => {
     made(await post('/api-keys', {
-      name: draft.name, level: draft.level, user_id: draft.user_id || me.value?.user.user_id,
+      name: draft.name, level: draft.level, user_id: draft.user_id || undefined,
       expires_at: draft.expires_at ? new Date(draft.expires_at).toISOString() : null, budget: budgetOf(draft.budget),
     }))
     setDraft(empty)
@@ -56,7 +56,7 @@ function NewKey({ users, made }) {
   return html`<${Form} act=${act} submit="Create key" label="New key">
     <div class="row">
       <${Field} label="Name" ...${bind('name')} error=${act.error} required />
-      <${Field} label="Owner" ...${bind('user_id')} error=${act.error} options=${[['', 'me'], ...users.options]} />
+      <${Field} label="Owner" ...${bind('user_id')} error=${act.error} options=${[organization.value ? ['', 'choose…'] : ['', 'me'], ...users.options]} required=${!!organization.value} />
       <${Field} label="Level" ...${bind('level')} error=${act.error} options=${[...levels, ...(may('operator') ? [['operator', 'operator: also organizations']] : [])]} />
       <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." />
     </div>

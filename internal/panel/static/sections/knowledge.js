@@ -102,7 +102,7 @@ function Index({ of: b, renew }) {
 /** @param {() => void} renew */
 const documentColumns = (renew) => [
   column('Title', (d) => html`<a href=${to(['knowledge', d.knowledge_base_id, d.document_id])}>${d.title}</a>`),
-  column('Status', (d) => html`<${Progress} of=${d} />`),
+  column('Status', (d) => html`<${Progress} of=${d} />`, 'wrap'),
   column('Chunks', (d) => number(d.chunk_count), 'num narrow'),
   column('Size', (d) => bytes(d.size), 'num narrow'),
   column('Updated', (d) => html`<${Time} at=${d.updated_at} />`, 'narrow'),
@@ -300,7 +300,7 @@ function Extracted({ path, version }) {
 function Chunks({ path }) {
   const list = useList(`${path}/chunks`, 'chunks', 'index')
   const columns = [
-    column('', (c) => c.index, 'num'),
+    column('#', (c) => c.index, 'num'),
     column('Heading', (c) => c.heading ?? '', 'narrow'),
     column('Text', (c) => html`<a href=${`${location.hash.split('?')[0]}?from=${c.start}&to=${c.end}`}>${c.text.slice(0, 160)}</a>`),
     column('Page', (c) => c.page_from ?? '', 'num narrow'),

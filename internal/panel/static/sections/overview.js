@@ -2,7 +2,7 @@
 import { html } from '../html.js'
 import { useMemo } from '../vendor/hooks.js'
 import { useLive } from '../live.js'
-import { count, number } from '../format.js'
+import { count, isoDay, number, zone } from '../format.js'
 import { may, me } from '../session.js'
 import { to } from '../router.js'
 import { Chart } from '../ui/chart.js'
@@ -35,7 +35,7 @@ function Figures() {
   const limit = a && (a.running !== undefined ? a.limit : a.limits.active_runs_of_user)
   const waiting = inbox.data && (inbox.data.waiting ?? inbox.data.interrupts.length)
   return html`<div class="figures">
-    <${Figure} of=${activity} value=${number(running)} text=${'active runs now' + (limit ? ` of ${number(limit)}` : '')} href=${to(['runs'], { status: 'running,queued' })} />
+    <${Figure} of=${activity} value=${number(running)} text=${'active now' + (limit ? `, of at most ${number(limit)}` : '')} href=${to(['runs'], { status: 'running,queued' })} />
     <${Figure} of=${inbox} value=${number(waiting)} text="waiting for people" href=${to(['inbox'])} />
     <${Figure} of=${failed} value=${failed.data && number(failed.data.runs.length) + (failed.data.next_cursor ? '+' : '')} text="failures of the last day" href=${to(['runs'], { status: 'failed,timed_out', created_after: day })} />
   </div>`
@@ -48,13 +48,13 @@ function Figure({ of, value, text, href }) {
 
 /** @param {{metric: string, label: string}} p */
 function OverTime({ metric, label }) {
-  const from = useMemo(() => new Date(Date.now() - 14 * 86400e3).toISOString().slice(0, 10), [])
-  const query = { interval: 'day', from }
+  const from = useMemo(() => isoDay(Date.now() - 13 * 86400e3), [])
+  const query = { interval: 'day', from, timezone: zone(from) }
   const one = useLive('/analytics/timeseries', { ...query, metric: metric === 'tokens' ? 'input_tokens' : metric })
   const two = useLive(metric === 'tokens' ? '/analytics/timeseries' : null, { ...query, metric: 'output_tokens' })
   const named = (/** @type {any} */ d, /** @type {string} */ group) => (d?.points ?? []).map((/** @type {any} */ p) => ({ ...p, group }))
   const points = metric === 'tokens' ? [...named(one.data, 'input'), ...named(two.data, 'output')] : one.data?.points ?? []
-  return html`<${Card} title="${label}, last 14 days"><${Await} of=${one}>${() => html`<${Chart} points=${points} label=${label} />`}</${Await}></${Card}>`
+  return html`<${Card} title="${label}, last 14 days"><${Await} of=${one}>${() => html`<${Chart} points=${points} label=${label} name=${metric === 'tokens' ? (/** @type {string} */ g) => g : undefined} />`}</${Await}></${Card}>`
 }
 
 function Waiting() {

@@ -60,7 +60,7 @@ function Edit({ of: o, etag, saved }) {
   return html`<${Card} title="Edit"><${Form} act=${act} submit="Save">
     <${Field} label="Name" ...${bind('name')} error=${act.error} required />
     <div class="row">${num('user', 'Active runs of a user', 'caps.user')}${num('organization', 'Active runs in all', 'caps.organization')}${num('rpm', 'Requests a minute', 'rate_limit.requests_per_minute')}${num('burst', 'Requests at once', 'rate_limit.burst')}
-    ${num('retention', 'Days that ended runs are kept', 'run_retention_days', 'Empty: for ever.')}</div>
+    ${num('retention', 'Retention (days)', 'run_retention_days', 'Of ended runs. Empty: for ever.')}</div>
     <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
     <div class="row"><${Field} label="Prices" rows=${4} name="prices" ...${bind('prices')} error=${act.error} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
       <${Field} label="Currency" ...${bind('currency')} error=${act.error} placeholder="EUR" /></div>

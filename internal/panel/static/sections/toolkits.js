@@ -153,7 +153,7 @@ function Tool({ kit, of: t, renew }) {
       <${Field} label="Approval" value=${t.approval} disabled=${fixed} options=${[['never', 'never'], ['always', 'always'], ['when', 'when an argument matches']]}
         onChange=${(/** @type {string} */ v) => v !== 'when' ? change.run({ approval: v }) : setOpen(true)} />
       <${Check} label="May be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without asking." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
-      <div class="buttons"><button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Rules, and trying it</button></div>
+      <div class="buttons"><button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Rules</button></div>
     </div>
     <${Problem} error=${change.error} />
     ${open && html`<${Rules} of=${t} change=${change} fixed=${fixed} /><${Try} kit=${kit} of=${t} />`}

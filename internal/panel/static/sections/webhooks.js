@@ -29,10 +29,10 @@ export function Deliveries({ query, empty }) {
   const columns = [
     column('Event', (r) => html`<button type="button" class="link" onClick=${() => setShown(r.delivery_id)}>${r.event.replace('agent_run.', '')}</button> <span class="small">${r.status_of_run}</span>`),
     column('State', (r) => html`<${Status} of=${r.state} />`),
-    column('Tries', (r) => r.attempts.length, 'num'),
-    column('Last', (r) => lastTry(r), 'narrow'),
-    column('Run', (r) => html`<a href=${to(['runs', r.run_id])}><code>${r.run_id}</code></a>`, 'narrow'),
-    column('To', (r) => r.callback_url, 'narrow'),
+    column('Tries', (r) => r.attempts.length, 'num narrow'),
+    column('Last', (r) => lastTry(r), 'narrow short'),
+    ...(query.run_id ? [] : [column('Run', (/** @type {any} */ r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`, 'narrow')]),
+    column('To', (r) => r.callback_url, 'narrow short'),
     column('', (r) => html`<${Redeliver} of=${r} done=${list.renew} />`),
   ]
   return html`<${List} of=${list} columns=${columns} label="Deliveries" id="delivery_id" empty=${empty} />

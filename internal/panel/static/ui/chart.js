@@ -9,12 +9,12 @@ const colours = ['#3b6fd4', '#c8811a', '#2f9462', '#8a56c9', '#c2475c', '#2f97a8
 
 /**
  * @typedef {{at: string, value: number, group?: string|null}} Point
- * @param {{points: Point[], label: string, unit?: (v: number) => string, name?: (group: string) => string}} p
+ * @param {{points: Point[], label: string, unit?: (v: number) => string, name?: (group: string) => string}} p name: of a group, where there are groups
  */
-export function Chart({ points, label, unit = compact, name = (g) => g }) {
+export function Chart({ points, label, unit = compact, name }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null))
   const { times, series } = columnsOf(points)
-  const names = series.map(([g]) => (g === '' ? label : name(g) || g))
+  const names = series.map(([g]) => (!name && g === '' ? label : name?.(g) || g || 'none'))
   const same = JSON.stringify([points, names])
   useEffect(() => {
     const at = /** @type {HTMLElement} */ (box.current)
@@ -24,7 +24,7 @@ export function Chart({ points, label, unit = compact, name = (g) => g }) {
       const line = getComputedStyle(document.documentElement).getPropertyValue('--line').trim()
       const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } }
       return new uPlot({
-        width: at.clientWidth || 300, height: 210, cursor: { y: false }, legend: { live: series.length > 1 || true },
+        width: at.clientWidth || 300, height: 210, cursor: { y: false },
         axes: [axis, { ...axis, size: 62, values: (/** @type {any} */ _, /** @type {number[]} */ vs) => vs.map(unit) }],
         scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, high > 0 ? high * 1.08 : 1] } },
         series: [{ label: 'Time' }, ...names.map((n, i) => ({

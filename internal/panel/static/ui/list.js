@@ -91,7 +91,7 @@ export function List({ of, columns, label, id, empty, href }) {
     ${of.error && html`<${Stale} error=${of.error} />`}
     <div class="table" ref=${box} tabindex="0" role="region" aria-label=${label}>
       <table aria-rowcount=${of.more ? -1 : all.length + 1}>
-        <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.title}</th>`)}</tr></thead>
+        <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.title || html`<span class="unseen">Actions</span>`}</th>`)}</tr></thead>
         <tbody>
           ${view.from > 0 && html`<tr class="space" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${view.from * view.height}px` }}></td></tr>`}
           ${shown.map((row, i) => html`<${Row} key=${row[id]} row=${row} columns=${columns} index=${view.from + i + 2} href=${href} />`)}

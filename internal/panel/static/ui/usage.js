@@ -2,16 +2,16 @@
 import { html } from '../html.js'
 import { useLive } from '../live.js'
 import { may } from '../session.js'
-import { number } from '../format.js'
+import { isoDay, number, zone } from '../format.js'
 import { useMemo } from '../vendor/hooks.js'
 import { Chart } from './chart.js'
 import { Await, Card, Needs } from './parts.js'
 
 /** @param {{title: string, query: Record<string, any>}} p */
 export function Usage({ title, query }) {
-  const from = useMemo(() => new Date(Date.now() - 30 * 86400e3).toISOString().slice(0, 10), [])
-  const series = useLive(may('admin') ? '/analytics/timeseries' : null, { metric: 'runs', interval: 'day', from, ...query })
-  const summary = useLive(may('admin') ? '/analytics/summary' : null, { from, ...query })
+  const from = useMemo(() => isoDay(Date.now() - 29 * 86400e3), [])
+  const series = useLive(may('admin') ? '/analytics/timeseries' : null, { metric: 'runs', interval: 'day', from, timezone: zone(from), ...query })
+  const summary = useLive(may('admin') ? '/analytics/summary' : null, { from, timezone: zone(from), ...query })
   const s = summary.data
   return html`<${Card} title="${title}, last 30 days"><${Needs} level="admin" to="Reading usage">
     ${s && html`<p>${number(s.runs.total)} runs, ${number(s.runs.failed + s.runs.timed_out)} failed; ${number(s.tokens.input + s.tokens.output)} tokens.</p>`}
