@@ -110,7 +110,7 @@ panel: .cache/panel/made ## check the admin panel: its types, its libraries, its
 	.cache/panel/node_modules/.bin/tsc -p scripts/panel
 	scripts/panel/vendor.sh
 	@changed=$$(git status --porcelain internal/panel/static/vendor) && [ -z "$$changed" ] || { echo "these are not what npm has:"; echo "$$changed"; exit 1; }
-	$(STORIES) -run 'Test' ./functions/local/browser
+	$(STORIES) -run 'Test' ./internal/panel/browser
 
 browser: ## install the browser that make panel needs, where apt-get or brew can
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is one"; \
@@ -120,7 +120,7 @@ browser: ## install the browser that make panel needs, where apt-get or brew can
 	else echo "install Chromium, or name a browser like it: make panel BROWSER=/path/to/chrome"; exit 1; fi
 
 screenshots: ## take pictures of every page of the panel into .cache/screenshots (ONLY: names of pages)
-	SCREENSHOTS=$(CURDIR)/.cache/screenshots ONLY='$(ONLY)' $(STORIES) -run TestScreenshots ./functions/local/browser
+	SCREENSHOTS=$(CURDIR)/.cache/screenshots ONLY='$(ONLY)' $(STORIES) -run TestScreenshots ./internal/panel/browser
 
 vendor: .cache/panel/made ## copy the panel's libraries out of npm's packages, at the versions of scripts/panel/package.json
 	scripts/panel/vendor.sh
@@ -140,7 +140,7 @@ bench-ingest: ## measure how long documents take from their upload until they ar
 	$(GO) run ./scripts/bench -documents
 
 bench-panel: ## measure how soon the panel's first page can be used, in a browser
-	$(STORIES) -v -run TestFirstPage ./functions/local/browser
+	$(STORIES) -v -run TestFirstPage ./internal/panel/browser
 
 bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
 	$(GO) run ./scripts/benchsearch

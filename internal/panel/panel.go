@@ -2,9 +2,9 @@
 // own. It serves them at /admin/, from inside the program: on a laptop and on AWS (where the function api answers for
 // them, as it does for the documentation; docs/adr/0018-panel-in-the-program.md says why no bucket does).
 //
-// The files are modules that browsers run as they stand here; nothing is built. All of them are below one path that names
-// their contents, so that they may be kept for ever and import each other by relative names; only the page is asked for
-// anew. It must not know the API, and imports none of our packages.
+// The files are modules that browsers run as they stand here; nothing is built. All of them are below one path that
+// names their contents, so that they may be kept for ever and import each other by relative names; only the page is
+// asked for anew. It must not know the API, and imports none of our packages.
 package panel
 
 import (
@@ -136,9 +136,9 @@ func (p *Panel) page(w http.ResponseWriter, r *http.Request) {
 // policy is what the page may do: run its own files and ask its own API. Pictures that stand in its styles are data;
 // charts and bars set styles by script, which a policy of styles does not concern.
 func policy(connect string) string {
-	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src " + connect +
-		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
-		"trusted-types dompurify"
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
+		"connect-src " + connect + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types dompurify"
 }
 
 func (p *Panel) asset(w http.ResponseWriter, r *http.Request) {

@@ -39,8 +39,9 @@ func TestThePageAllowsNothingButItsOwnFiles(t *testing.T) {
 	page := served(t)("/admin/")
 	require.Equal(t, http.StatusOK, page.Code)
 	policy := page.Header().Get("Content-Security-Policy")
-	for _, part := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'",
-		"base-uri 'none'", "connect-src 'self' https://files.example;", "require-trusted-types-for 'script'"} {
+	for _, part := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';",
+		"frame-ancestors 'none'", "base-uri 'none'", "connect-src 'self' https://files.example;",
+		"require-trusted-types-for 'script'"} {
 		assert.Contains(t, policy, part)
 	}
 	assert.NotContains(t, policy, "unsafe")

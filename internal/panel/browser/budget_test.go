@@ -106,7 +106,9 @@ func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 			rows = Math.max(rows, document.querySelectorAll('main tbody tr').length)
 			const text = document.querySelector('main .count').innerText.trim()
 			scrollBy(0, 3000)
-			if (text.startsWith('10,0') && !text.includes('so far') || now - begun > 60000) return resolve({ Longest: longest, Rows: rows, Text: text })
+			if (text.startsWith('10,0') && !text.includes('so far') || now - begun > 60000) {
+				return resolve({ Longest: longest, Rows: rows, Text: text })
+			}
 			requestAnimationFrame(step)
 		}
 		requestAnimationFrame(step)
@@ -125,8 +127,9 @@ func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
 	s := pretend(t, 1000)
 	tab := open(t, s.URL)
 	tab.do(chromedp.ActionFunc(func(ctx context.Context) error { // an hour in a minute
-		_, err := cdppage.AddScriptToEvaluateOnNewDocument(
-			`{ const late = window.setTimeout; window.setTimeout = (f, ms, ...rest) => late(f, ms > 1000 ? 25 : ms, ...rest) }`).Do(ctx)
+		const hurried = `{ const late = window.setTimeout
+			window.setTimeout = (f, ms, ...rest) => late(f, ms > 1000 ? 25 : ms, ...rest) }`
+		_, err := cdppage.AddScriptToEvaluateOnNewDocument(hurried).Do(ctx)
 		return err
 	}), performance.Enable(), chromedp.Reload())
 	tab.signIn("key")
@@ -149,7 +152,8 @@ func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
 // holds counts what the page holds, after a collection of what it does not.
 func (p *page) holds() map[string]float64 {
 	all := map[string]float64{}
-	p.do(heapprofiler.CollectGarbage(), heapprofiler.CollectGarbage(), chromedp.ActionFunc(func(ctx context.Context) error {
+	collect := heapprofiler.CollectGarbage()
+	p.do(collect, collect, chromedp.ActionFunc(func(ctx context.Context) error {
 		metrics, err := performance.GetMetrics().Do(ctx)
 		for _, m := range metrics {
 			if slices.Contains([]string{"Nodes", "JSEventListeners", "JSHeapUsedSize"}, m.Name) {

@@ -52,7 +52,8 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(dir, "local")
-	out, err := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", binary, "..").CombinedOutput()
+	const program = "agentplatform/functions/local"
+	out, err := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", binary, program).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
@@ -268,7 +269,8 @@ func open(t *testing.T, url string) *page {
 		}
 	})
 	const watch = `window.violations = []
-		document.addEventListener('securitypolicyviolation', (e) => window.violations.push(e.violatedDirective + ' ' + e.blockedURI))`
+		document.addEventListener('securitypolicyviolation',
+			(e) => window.violations.push(e.violatedDirective + ' ' + e.blockedURI))`
 	p.do(cdplog.Enable(), accessibility.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := cdppage.AddScriptToEvaluateOnNewDocument(watch).Do(ctx)
 		return err

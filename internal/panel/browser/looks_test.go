@@ -27,36 +27,44 @@ func furnished(t *testing.T, p *program) [][2]string {
 	p.send("PATCH", "/agents/"+agent, object{"instructions": "You keep the books.\nBe exact.", "publish": false})
 	base := id(p.send("POST", "/knowledge-bases", object{"name": "Handbook", "description": "what we agreed on"}),
 		"knowledge_base_id")
-	document := id(p.send("POST", "/knowledge-bases/"+base+"/documents", object{"title": "Leave",
-		"text": "# Leave\n\nEverybody has twenty-six days of holiday in a year.\n\n## Illness\n\nTell somebody on the first day."}),
+	documents := "/knowledge-bases/" + base + "/documents"
+	document := id(p.send("POST", documents, object{"title": "Leave", "text": "# Leave\n\n" +
+		"Everybody has twenty-six days of holiday in a year.\n\n## Illness\n\nTell somebody on the first day."}),
 		"document_id")
-	p.send("POST", "/knowledge-bases/"+base+"/documents", fileOf("scan.pdf", "%PDF-1.7 and nothing more"))
-	librarian := id(p.send("POST", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base}}), "agent_id")
+	p.send("POST", documents, fileOf("scan.pdf", "%PDF-1.7 and nothing more"))
+	librarian := id(p.send("POST", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base}}),
+		"agent_id")
 	group := id(p.send("POST", "/groups", object{"name": "Readers", "description": "who reads"}), "group_id")
 	user := id(p.send("POST", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "manager",
 		"group_ids": []string{group}, "budget": object{"period": "month", "max_tokens": 100000}}), "user_id")
 	key := id(p.send("POST", "/api-keys", object{"name": "Nightly import", "level": "run", "user_id": user,
 		"expires_at": time.Now().Add(720 * time.Hour)}), "api_key_id")
 	ready(p, base, document)
-	for i, message := range []string{"What is new?", "/fail the printer is on fire", "a longer story\n/sleep 300ms\n/stream 10 20ms",
-		`/tool calculate {"expression":"6*7"}`, "thanks"} {
-		_, _ = p.try("POST", "/chat", formOf("agent_id", demo, "chat_id", fmt.Sprintf("talk-%d", i%2), "message", message,
-			"title", []string{"What is new?", "The printer"}[i%2], "callback_url", "https://receiver.invalid/hook"))
+	for i, message := range []string{"What is new?", "/fail the printer is on fire",
+		"a longer story\n/sleep 300ms\n/stream 10 20ms", `/tool calculate {"expression":"6*7"}`, "thanks"} {
+		_, _ = p.try("POST", "/chat", formOf("agent_id", demo, "chat_id", fmt.Sprintf("talk-%d", i%2),
+			"message", message, "title", []string{"What is new?", "The printer"}[i%2],
+			"callback_url", "https://receiver.invalid/hook"))
 	}
-	done := p.send("POST", "/chat", formOf("agent_id", demo, "message", "one\n/tool calculate {\"expression\":\"1+1\"}\n/sleep 200ms"))
-	p.send("POST", "/chat", formOf("agent_id", librarian, "chat_id", "cited", "title", "Holidays", "message", "/search days of holiday"))
+	done := p.send("POST", "/chat", formOf("agent_id", demo,
+		"message", "one\n/tool calculate {\"expression\":\"1+1\"}\n/sleep 200ms"))
+	p.send("POST", "/chat", formOf("agent_id", librarian, "chat_id", "cited", "title", "Holidays",
+		"message", "/search days of holiday"))
 	waiting := p.send("POST", "/chat", formOf("agent_id", agent, "chat_id", "waits", "title", "Pay the bill", "message",
 		"/tool calculate {\"expression\":\"1200*1.19\"}\n/ask Which account?"))
 	p.send("POST", "/chat", formOf("agent_id", demo, "wait", "false", "message", "/sleep 120s"))
 	builtin := id(p.send("GET", "/toolkits", nil)["toolkits"].([]any)[0].(object), "toolkit_id")
 	return [][2]string{
-		{"overview", "#/overview"}, {"chat", "#/chat"}, {"chat-cited", "#/chat/cited"}, {"chat-waits", "#/chat/waits"},
+		{"overview", "#/overview"},
+		{"chat", "#/chat"}, {"chat-cited", "#/chat/cited"}, {"chat-waits", "#/chat/waits"},
 		{"runs", "#/runs"}, {"run", "#/runs/" + id(done, "run_id")}, {"run-waits", "#/runs/" + id(waiting, "run_id")},
 		{"inbox", "#/inbox"}, {"agents", "#/agents"}, {"agent-new", "#/agents/new"}, {"agent", "#/agents/" + agent},
 		{"toolkits", "#/toolkits"}, {"toolkit-new", "#/toolkits/new"}, {"toolkit", "#/toolkits/" + builtin},
-		{"knowledge", "#/knowledge"}, {"base", "#/knowledge/" + base}, {"document", "#/knowledge/" + base + "/" + document + "?from=9&to=40"},
+		{"knowledge", "#/knowledge"}, {"base", "#/knowledge/" + base},
+		{"document", "#/knowledge/" + base + "/" + document + "?from=9&to=40"},
 		{"users", "#/users"}, {"user", "#/users/" + user}, {"groups", "#/groups"}, {"group", "#/groups/" + group},
-		{"api-keys", "#/api-keys"}, {"api-key", "#/api-keys/" + key}, {"webhooks", "#/webhooks"}, {"analytics", "#/analytics"},
+		{"api-keys", "#/api-keys"}, {"api-key", "#/api-keys/" + key},
+		{"webhooks", "#/webhooks"}, {"analytics", "#/analytics"},
 		{"audit-log", "#/audit-log"}, {"settings", "#/settings"}, {"nowhere", "#/nowhere"},
 	}
 }
@@ -75,7 +83,8 @@ func (p *page) settled() {
 	p.t.Helper()
 	p.until("a page that waits for nothing", func(context.Context) error {
 		var waits bool
-		p.do(chromedp.Evaluate(`!document.querySelector('main h1') || !!document.querySelector('.loading, main [aria-busy=true]:not(.message)')`, &waits))
+		p.do(chromedp.Evaluate(`!document.querySelector('main h1') ||
+			!!document.querySelector('.loading, main [aria-busy=true]:not(.message)')`, &waits))
 		if waits {
 			return errNotThere
 		}
@@ -123,7 +132,9 @@ func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 
 func (p *page) obeys(t *testing.T, rules, what string) {
 	t.Helper()
-	const check = `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then((r) => JSON.stringify(r.violations))`
+	const check = `axe.run(document, {
+		runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+	}).then((r) => JSON.stringify(r.violations))`
 	var raw string
 	p.do(chromedp.Evaluate(`window.axe ? true : (() => { `+rules+`; return true })()`, nil),
 		chromedp.Evaluate(check, &raw, awaited))
@@ -136,7 +147,8 @@ func (p *page) obeys(t *testing.T, rules, what string) {
 	}
 }
 
-// Screenshots of every page, at two widths, light and dark: for people to look at. It runs where SCREENSHOTS names a folder.
+// Screenshots of every page, at two widths, light and dark: for people to look at. They are taken where SCREENSHOTS
+// names a folder.
 func TestScreenshots(t *testing.T) {
 	if os.Getenv("SCREENSHOTS") == "" {
 		t.Skip("make screenshots takes them")

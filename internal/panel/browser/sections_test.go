@@ -170,7 +170,8 @@ func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer receiver.Close()
-	p := start(t, "WEBHOOK_ALLOW_HOSTS="+strings.TrimPrefix(receiver.URL, "https://"), "WEBHOOK_CA_FILE="+trusted(t, receiver))
+	p := start(t, "WEBHOOK_ALLOW_HOSTS="+strings.TrimPrefix(receiver.URL, "https://"),
+		"WEBHOOK_CA_FILE="+trusted(t, receiver))
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello", "callback_url", receiver.URL))
 	tab := signedIn(t, p, "")
 	tab.section("Webhooks")
@@ -190,7 +191,8 @@ func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
 func TestARunIsSeenAndCancelled(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	run := p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))["run_id"].(string)
+	sent := formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s")
+	run := p.send("POST", "/chat", sent)["run_id"].(string)
 	tab := signedIn(t, p, "")
 	tab.section("Runs")
 	tab.click("link", run)
@@ -215,7 +217,9 @@ func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
 		tab.section(section)
 		tab.see("needs a key of level admin; yours has run.")
 	}
-	for _, section := range []string{"Chat", "Runs", "Inbox", "Agents", "Toolkits", "Knowledge", "Webhooks", "Analytics"} {
+	for _, section := range []string{
+		"Chat", "Runs", "Inbox", "Agents", "Toolkits", "Knowledge", "Webhooks", "Analytics",
+	} {
 		tab.section(section)
 	}
 }
