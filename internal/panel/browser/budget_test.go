@@ -95,19 +95,23 @@ func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 		return nil
 	})
 	var seen struct {
-		Longest, Rows float64
-		Text          string
+		Median, Most, Longest float64 // frames: of 19 in 20, and of all
+		Rows                  float64
+		Text                  string
 	}
 	const scroll = `new Promise((resolve) => {
-		let last = performance.now(), longest = 0, rows = 0, begun = last
+		let last = performance.now(), rows = 0, begun = last
+		const frames = []
 		const step = (now) => {
-			longest = Math.max(longest, now - last)
+			frames.push(now - last)
 			last = now
 			rows = Math.max(rows, document.querySelectorAll('main tbody tr').length)
 			const text = document.querySelector('main .count').innerText.trim()
 			scrollBy(0, 3000)
 			if (text.startsWith('10,0') && !text.includes('so far') || now - begun > 60000) {
-				return resolve({ Longest: longest, Rows: rows, Text: text })
+				frames.sort((a, b) => a - b)
+				const at = (share) => frames[Math.floor(share * (frames.length - 1))]
+				return resolve({ Median: at(0.5), Most: at(0.95), Longest: at(1), Rows: rows, Text: text })
 			}
 			requestAnimationFrame(step)
 		}
@@ -116,10 +120,12 @@ func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 	ctx, cancel := context.WithTimeout(tab.ctx, 90*time.Second)
 	defer cancel()
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(scroll, &seen, awaited)))
-	t.Logf("longest frame %.0f ms, at most %.0f rows in the page, %s", seen.Longest, seen.Rows, seen.Text)
+	t.Logf("%s: frames %.0f ms in the median, %.0f of 19 in 20, %.0f the longest; at most %.0f rows in the page", seen.Text,
+		seen.Median, seen.Most, seen.Longest, seen.Rows)
 	assert.Regexp(t, `^10,0\d\d`, seen.Text)
 	assert.Less(t, seen.Rows, 400.0)
-	assert.Less(t, seen.Longest, 400.0, "milliseconds of the longest frame")
+	assert.Less(t, seen.Most, 250.0, "milliseconds of 19 frames in 20")
+	assert.Less(t, seen.Longest, 2000.0, "milliseconds of the longest frame: the machine may be busy with other things")
 }
 
 // As many updates as an hour brings, each of them other than the last: the page holds no more at the end.
