@@ -40,7 +40,7 @@ function Filters({ q, set, range }) {
   const keys = useKeys()
   const days = String(Math.round((Date.parse(range.to) - Date.parse(range.from)) / 86400e3))
   const known = ranges.some(([v]) => v === days)
-  return html`<div class="filters" role="search" aria-label="What is counted">
+  return html`<search class="filters" aria-label="What is counted">
     <${Field} label="Range" value=${known ? days : ''} options=${[...(known ? [] : [['', 'as below']]), ...ranges]} onChange=${(/** @type {string} */ v) => v && set({ from: isoDay(Date.now() - (Number(v) - 1) * 86400e3), to: isoDay(Date.now() + 86400e3) })} />
     <${Field} label="From" type="date" value=${range.from.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ from: v })} />
     <${Field} label="To" type="date" value=${range.to.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ to: v })} />
@@ -52,7 +52,7 @@ function Filters({ q, set, range }) {
       <${Field} label="User" value=${q.user_id} options=${[['', 'any'], ...users.options]} onChange=${(/** @type {string} */ user_id) => set({ user_id })} />
       <${Field} label="API key" value=${q.api_key_id} options=${[['', 'any'], ...keys.options]} onChange=${(/** @type {string} */ api_key_id) => set({ api_key_id })} />
       <${Late} label="Model" value=${q.model} onChange=${(/** @type {string} */ model) => set({ model })} />`}
-  </div>`
+  </search>`
 }
 
 /** @param {{q: any, range: any, filters: any}} p */

@@ -33,7 +33,7 @@ function Log() {
     column('By', (e) => html`<a href=${to(['users', e.user_id])}>${users.of(e.user_id) || e.user_id}</a>${e.as_operator ? ' (operator)' : ''}${e.decided_by ? ` for ${e.decided_by}` : ''}`, 'narrow'),
     column('With', (e) => html`<a href=${to(['api-keys', e.api_key_id])}>${keys.of(e.api_key_id) || e.api_key_id}</a>`, 'narrow'),
   ]
-  return html`<div class="filters" role="search" aria-label="Filter the audit log">
+  return html`<search class="filters" aria-label="Filter the audit log">
       <${Field} label="Kind" value=${query.kind} options=${[['', 'any'], ...kinds.map((k) => [k, words(k)])]} onChange=${set('kind')} />
       <${Late} label="Operation" value=${query.operation} onChange=${set('operation')} />
       <${Field} label="User" value=${query.user_id} options=${[['', 'any'], ...users.options]} onChange=${set('user_id')} />
@@ -41,6 +41,6 @@ function Log() {
       <${Late} label="Id" value=${query.subject_id} onChange=${set('subject_id')} />
       <${Field} label="From" type="datetime-local" value=${local(query.from)} onChange=${time('from')} />
       <${Field} label="To" type="datetime-local" value=${local(query.to)} onChange=${time('to')} />
-      ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}</div>
+      ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}</search>
     <${List} of=${list} columns=${columns} label="Audit log" id="entry_id" empty=${Object.keys(query).length > 0 ? 'No entry fits these filters.' : 'Nothing was changed yet.'} />`
 }

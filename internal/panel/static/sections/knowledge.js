@@ -80,9 +80,9 @@ function Base({ id }) {
         ['Chunks', number(b.chunk_count)], ['Size', bytes(b.bytes)], ['Embedding model', `${b.embedding_model.provider}/${b.embedding_model.name}, ${b.embedding_model.dimensions} dimensions`], ['Chunking', `${b.chunking.size} words, ${b.chunking.overlap} shared`]]} /></${Card}>
       <${Needs} level="manage" to="Adding documents"><${Uploads} id=${id} done=${renew} /></${Needs}>
       <${Card} title="Documents">
-        <div class="filters" role="search" aria-label="Filter documents">
+        <search class="filters" aria-label="Filter documents">
           <${Late} label="Title" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
-          <${Field} label="Status" value=${query.status} onChange=${(/** @type {string} */ status) => setQuery({ ...query, status })} options=${[['', 'any'], ['pending', 'pending'], ['processing', 'processing'], ['ready', 'ready'], ['failed', 'failed']]} /></div>
+          <${Field} label="Status" value=${query.status} onChange=${(/** @type {string} */ status) => setQuery({ ...query, status })} options=${[['', 'any'], ['pending', 'pending'], ['processing', 'processing'], ['ready', 'ready'], ['failed', 'failed']]} /></search>
         <${List} of=${list} columns=${documentColumns(renew)} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
       </${Card}>
       <${Card} title="Search"><${Search} bases=${[id]} /></${Card}>

@@ -36,7 +36,7 @@ function RunList() {
     column('Run', (r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`),
     column('Status', (r) => html`<${Status} of=${r.status} />`),
     column('Agent', (r) => agents.of(r.agent_id) || r.agent_id, 'narrow'),
-    column('Chat', (r) => html`<a href=${to(['chat', r.chat_id])}>${r.chat_id}</a>`, 'narrow'),
+    column('Chat', (r) => html`<a href=${to(['chat', r.chat_id])}>${r.chat_id}</a>`, 'narrow short'),
     ...(may('admin') ? [column('User', (r) => users.of(r.user_id) || r.user_id, 'narrow')] : []),
     column('Created', (r) => html`<${Time} at=${r.created_at} />`),
     column('Active', (r) => duration(r.active_ms), 'num narrow'),
@@ -44,7 +44,7 @@ function RunList() {
   ]
   const known = query.status && !choices.some(([v]) => v === query.status) ? [[query.status, query.status.replaceAll('_', ' ')]] : []
   return html`<${Page} title="Runs" actions=${may('run') && html`<button type="button" class="secondary" onClick=${() => setStopping(true)}>Stop runs…</button>`}>
-    <div class="filters" role="search" aria-label="Filter runs">
+    <search class="filters" aria-label="Filter runs">
       <${Field} label="Status" value=${query.status} options=${[...choices, ...known]} onChange=${set('status')} />
       <${Field} label="Agent" value=${query.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${set('agent_id')} />
       <${Late} label="Chat" value=${query.chat_id} onChange=${set('chat_id')} />
@@ -52,7 +52,7 @@ function RunList() {
       <${Field} label="Created after" type="datetime-local" value=${local(query.created_after)} onChange=${time('created_after')} />
       <${Field} label="Created before" type="datetime-local" value=${local(query.created_before)} onChange=${time('created_before')} />
       ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}
-    </div>
+    </search>
     ${query.api_key_id && html`<p class="small">Runs begun with the key <${Id} id=${query.api_key_id} href=${to(['api-keys', query.api_key_id])} />.</p>`}
     <${List} of=${list} columns=${columns} label="Runs" id="run_id" href=${(/** @type {any} */ r) => to(['runs', r.run_id])}
       empty=${Object.keys(query).length > 0 ? 'No run fits these filters.' : html`There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.`} />

@@ -45,8 +45,8 @@ function Manage() {
       <${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required />
       <${Field} label="Name" ...${bind('name')} error=${act.error} />
       <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /></${Form}></${Card}>
-    <div class="filters" role="search" aria-label="Filter users"><${Late} label="Find" value=${q} onChange=${setQ} />
-      <${Field} label="With role" value=${role} onChange=${setRole} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></div>
+    <search class="filters" aria-label="Filter users"><${Late} label="Find" value=${q} onChange=${setQ} />
+      <${Field} label="With role" value=${role} onChange=${setRole} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></search>
     <${List} of=${list} columns=${columns} label="Users" id="user_id" href=${(/** @type {any} */ u) => to(['users', u.user_id])} empty="No user fits." />`
 }
 

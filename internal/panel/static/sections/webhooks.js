@@ -16,7 +16,7 @@ export function Webhooks() {
     <div class="grid-2"><${Card} title="Try a receiver"><${Needs} level="run" to="Sending a test"><${Test} /></${Needs}></${Card}>
       <${Card} title="Secret"><${Needs} level="admin" to="Rotating the secret"><${Secret} /></${Needs}></${Card}></div>
     <${Card} title="Deliveries">
-      <div class="filters" role="search" aria-label="Filter deliveries"><${Field} label="State" value=${state} onChange=${(/** @type {string} */ v) => setQuery({ state: v })} options=${[['', 'any'], ['pending', 'pending'], ['delivered', 'delivered'], ['failed', 'failed']]} /></div>
+      <search class="filters" aria-label="Filter deliveries"><${Field} label="State" value=${state} onChange=${(/** @type {string} */ v) => setQuery({ state: v })} options=${[['', 'any'], ['pending', 'pending'], ['delivered', 'delivered'], ['failed', 'failed']]} /></search>
       <${Deliveries} query=${state ? { state } : {}} empty=${state ? 'No delivery is so.' : 'Nothing was pushed yet: a message with a callback_url is.'} /></${Card}>
     <${Card} title="How to verify a signature"><${Verify} /></${Card}></${Page}>`
 }
