@@ -63,6 +63,12 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
 		Encryption:    awss3.BucketEncryption_S3_MANAGED,
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete a bucket with objects
+		// Pages of the admin panel send and fetch what is large by presigned addresses. These are the right to do so,
+		// whoever asks, so it does not matter of which page a browser's request is.
+		Cors: &[]*awss3.CorsRule{{
+			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT, awss3.HttpMethods_GET},
+			AllowedOrigins: jsii.Strings("*"), AllowedHeaders: jsii.Strings("*"), MaxAge: jsii.Number(3600),
+		}},
 		LifecycleRules: &[]*awss3.LifecycleRule{{
 			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
 		}},

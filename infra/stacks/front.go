@@ -57,9 +57,17 @@ func (v *Service) distribution() {
 		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway, every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
 			"/api/v1/runs/*/stream": behaviour(streams, reads), "/docs*": behaviour(pages, reads),
-			"/admin*": behaviour(pages, every),
 		},
 		HttpVersion: awscloudfront.HttpVersion_HTTP2_AND_3, PriceClass: awscloudfront.PriceClass_PRICE_CLASS_100,
+	})
+	// Files of the admin panel have their contents' name in their path. The first behaviour that fits counts.
+	v.Distribution.AddBehavior(jsii.String("/admin/assets/*"), pages, &awscloudfront.AddBehaviorOptions{
+		AllowedMethods: reads, CachePolicy: awscloudfront.CachePolicy_CACHING_OPTIMIZED(), Compress: jsii.Bool(true),
+		ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
+	})
+	v.Distribution.AddBehavior(jsii.String("/admin*"), pages, &awscloudfront.AddBehaviorOptions{
+		AllowedMethods: reads, CachePolicy: none, OriginRequestPolicy: all, Compress: jsii.Bool(false),
+		ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
 	})
 	output(v.Stack, "BaseUrl", jsii.String("https://"+*v.Distribution.DistributionDomainName()+"/api/v1"))
 }

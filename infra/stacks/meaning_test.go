@@ -480,6 +480,30 @@ var meanings = []struct {
 		}
 		return wrong
 	}, func(all templates) { delete(all.the("AWS::ApiGateway::RestApi", "Gateway"), "BinaryMediaTypes") }},
+	{"files of the panel are kept by the distribution, and compressed there", func(all templates) (wrong []string) {
+		config := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])
+		var paths []string
+		for _, b := range list(config["CacheBehaviors"]) {
+			paths = append(paths, fmt.Sprint(object(b)["PathPattern"]))
+			if object(b)["PathPattern"] == "/admin/assets/*" && object(b)["Compress"] != true {
+				wrong = append(wrong, "files are not compressed")
+			}
+		}
+		files, page := slices.Index(paths, "/admin/assets/*"), slices.Index(paths, "/admin*")
+		if files < 0 || page < files {
+			wrong = append(wrong, "the page's behaviour comes before that of its files")
+		}
+		return wrong
+	}, func(all templates) {
+		config := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])
+		slices.Reverse(list(config["CacheBehaviors"]))
+	}},
+	{"pages may send files to the bucket", func(all templates) (wrong []string) {
+		if !strings.Contains(text(all.the("AWS::S3::Bucket", "Blobs")["CorsConfiguration"]), `"PUT"`) {
+			wrong = append(wrong, "the bucket takes no file of a page")
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::S3::Bucket", "Blobs"), "CorsConfiguration") }},
 	{"tables expire what has a life, and the core can be put back", func(all templates) (wrong []string) {
 		for id, table := range all.of("AWS::DynamoDB::GlobalTable") {
 			if object(table["TimeToLiveSpecification"])["AttributeName"] != "ttl" {

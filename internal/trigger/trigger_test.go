@@ -66,6 +66,19 @@ func TestAPathOutsideTheAPIIsNotChanged(t *testing.T) {
 	assert.Equal(t, "130.176.1.2:0", address)
 }
 
+func TestNothingIsCompressedForTheGateway(t *testing.T) {
+	handle := trigger.Buffered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "takes "+r.Header.Get("Accept-Encoding"))
+	}))
+	event := sample[lambdaevents.APIGatewayProxyRequest](t, "api")
+	event.Headers = map[string]string{"Accept-Encoding": "gzip, br"}
+	event.MultiValueHeaders = map[string][]string{"Accept-Encoding": {"gzip, br"}}
+	answer, err := handle(t.Context(), event)
+	require.NoError(t, err)
+	assert.Equal(t, "takes ", answer.Body)
+	assert.False(t, answer.IsBase64Encoded)
+}
+
 func TestAFormFromTheGatewayIsDecoded(t *testing.T) {
 	var message string
 	handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

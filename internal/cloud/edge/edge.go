@@ -44,7 +44,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
-		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
+		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy, PanelReaches: []string{bucket(p)},
 		Began: func(ctx context.Context, job, organization string) { p.Nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Delivery) {
 			p.Nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
@@ -54,6 +54,14 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		add(&c)
 	}
 	return service.New(c), nil
+}
+
+// bucket is the origin of presigned addresses.
+func bucket(p *cloud.Platform) string {
+	if endpoint := p.Account.BaseEndpoint; endpoint != nil { // as of LocalStack
+		return *endpoint
+	}
+	return "https://" + p.Cloud.Bucket + ".s3." + p.Account.Region + ".amazonaws.com"
 }
 
 // A2A adds the endpoints of the Agent2Agent protocol.

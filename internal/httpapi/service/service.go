@@ -53,7 +53,7 @@ type Config struct {
 	Heartbeat     time.Duration // of streams
 	Callbacks     egress.Policy // where pushes may go
 	Pprof         bool
-	PanelReaches  []string      // origins beside its own that the admin panel's page may ask: where uploads go
+	PanelReaches  []string // origins beside its own that the admin panel's page may ask: where uploads go
 	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is
 	// none.
 	MCP func(tenant.Principal) http.Handler

@@ -150,7 +150,11 @@ export async function uploadDocument(path, file, told, signal) {
   const { method, url, headers } = made.upload
   const at = new URL(url, location.href)
   const ours = at.pathname.startsWith(base + '/')
-  await transfer({ method, url: ours ? at.pathname + at.search : url, headers: { ...(ours ? headersOf({}) : {}), ...headers }, body: file, told, signal })
+  const own = Object.entries(headers ?? {}).filter(([name]) => !/^(content-length|host)$/i.test(name)) // the browser's
+  await transfer({
+    method, url: ours ? at.pathname + at.search : url, headers: { ...(ours ? headersOf({}) : {}), ...Object.fromEntries(own) },
+    body: file, told, signal,
+  })
   return post(path, { file_id: made.file_id, title: file.name }, { signal })
 }
 
