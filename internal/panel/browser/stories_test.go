@@ -35,6 +35,7 @@ func TestAKeyIsMadeUsedSeenAndRevoked(t *testing.T) {
 	tab.click("link", "Story key")
 	tab.find("heading", "Story key")
 	tab.gone("Last used\n–")
+	tab.see("1 run, 0 failed")
 	tab.section("API keys")
 	tab.clickIn("Story key", "Revoke")
 	tab.click("button", "Confirm")

@@ -29,7 +29,7 @@ function Figures() {
   const day = useMemo(() => new Date(Math.floor(Date.now() / 60e3) * 60e3 - 86400e3).toISOString(), [])
   const activity = useLive(may('admin') ? '/organization/activity' : '/me')
   const inbox = useLive('/interrupts', { limit: 100 })
-  const failed = useLive('/runs', { status: 'failed,timed_out', created_after: day, limit: 100, ...whose() })
+  const failed = useLive(may('admin') ? '/analytics/summary' : '/analytics/me', { from: day })
   const a = activity.data
   const running = a && (a.running !== undefined ? a.running + a.queued : a.activity.active_runs_of_user)
   const limit = a && (a.running !== undefined ? a.limit : a.limits.active_runs_of_user)
@@ -37,7 +37,7 @@ function Figures() {
   return html`<div class="figures">
     <${Figure} of=${activity} value=${number(running)} text=${'active now' + (limit ? `, of at most ${number(limit)}` : '')} href=${to(['runs'], { status: 'running,queued' })} />
     <${Figure} of=${inbox} value=${number(waiting)} text="waiting for people" href=${to(['inbox'])} />
-    <${Figure} of=${failed} value=${failed.data && number(failed.data.runs.length) + (failed.data.next_cursor ? '+' : '')} text="failures of the last day" href=${to(['runs'], { status: 'failed,timed_out', created_after: day })} />
+    <${Figure} of=${failed} value=${number(failed.data?.errors)} text="failures of the last day" href=${to(['runs'], { status: 'failed,timed_out', created_after: day, ...whose() })} />
   </div>`
 }
 

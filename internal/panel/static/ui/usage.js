@@ -2,7 +2,7 @@
 import { html } from '../html.js'
 import { useLive } from '../live.js'
 import { may } from '../session.js'
-import { isoDay, number, zone } from '../format.js'
+import { count, isoDay, number, zone } from '../format.js'
 import { useMemo } from '../vendor/hooks.js'
 import { Chart } from './chart.js'
 import { Await, Card, Needs } from './parts.js'
@@ -14,7 +14,7 @@ export function Usage({ title, query }) {
   const summary = useLive(may('admin') ? '/analytics/summary' : null, { from, timezone: zone(from), ...query })
   const s = summary.data
   return html`<${Card} title="${title}, last 30 days"><${Needs} level="admin" to="Reading usage">
-    ${s && html`<p>${number(s.runs.total)} runs, ${number(s.runs.failed + s.runs.timed_out)} failed; ${number(s.tokens.input + s.tokens.output)} tokens.</p>`}
+    ${s && html`<p>${count(s.runs.total, 'run')}, ${number(s.errors)} failed; ${count(s.tokens.input + s.tokens.output, 'token')}.</p>`}
     <${Await} of=${series}>${() => html`<${Chart} points=${series.data.points} label="Runs" />`}</${Await}>
   </${Needs}></${Card}>`
 }
