@@ -4,6 +4,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -127,6 +128,27 @@ func TestAToolkitIsMadeTriedAndRuled(t *testing.T) {
 	tab.see("off")
 }
 
+// A refresh says what it would change, and changes it when it is told to.
+func TestARefreshIsSeenBeforeItIsTaken(t *testing.T) {
+	t.Parallel()
+	const operation = `"get":{"operationId":"%s","responses":{"200":{"description":"ok"}}}`
+	paths := fmt.Sprintf(`"/now":{`+operation+`}`, "now")
+	described := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"openapi":"3.1.0","info":{"title":"w","version":"1"},"paths":{%s}}`, paths)
+	}))
+	defer described.Close()
+	p := start(t, "TOOL_ALLOW_HOSTS="+strings.TrimPrefix(described.URL, "http://"))
+	made := p.send("POST", "/toolkits", object{"kind": "openapi", "name": "Weather", "url": described.URL + "/openapi.json"})
+	tab := signedIn(t, p, "#/toolkits/"+made["toolkit_id"].(string))
+	tab.find("heading", "Weather")
+	paths += fmt.Sprintf(`,"/tomorrow":{`+operation+`}`, "tomorrow")
+	tab.click("button", "Refresh")
+	tab.see("tomorrow added")
+	tab.click("button", "Confirm")
+	tab.find("button", "Rules of tomorrow")
+	tab.see("off")
+}
+
 // People, groups and settings are made and changed.
 func TestPeopleAreManaged(t *testing.T) {
 	t.Parallel()
@@ -203,6 +225,38 @@ func TestARunIsSeenAndCancelled(t *testing.T) {
 	tab.see("no longer needed")
 	tab.see("cancelled")
 	tab.see("Queued")
+}
+
+// Many runs are stopped at once, after the number of them was shown.
+func TestManyRunsAreStopped(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	for range 3 {
+		p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))
+	}
+	tab := signedIn(t, p, "#/runs")
+	tab.click("button", "Stop runs…")
+	tab.click("button", "Count")
+	tab.see("This stops 3 active runs.")
+	tab.click("button", "Confirm")
+	tab.see("3 runs stopped.")
+	tab.click("button", "Done")
+	tab.see("cancelled")
+}
+
+// A message takes files along.
+func TestAMessageTakesFilesAlong(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	tab := signedIn(t, p, "#/chat?agent="+p.demo())
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	require.NoError(t, os.WriteFile(file, []byte("The canteen opens at noon."), 0o600))
+	tab.find("heading", "Chat")
+	tab.choosesFiles("#files", file)
+	tab.fill("Message", "look at this")
+	tab.click("button", "Send")
+	tab.see("Files: notes.txt")
+	tab.see("You said: look at this")
 }
 
 // Who may less is told what it would take, on every page, and the page does not break.

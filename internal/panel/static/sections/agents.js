@@ -7,7 +7,7 @@ import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, BudgetFields, budgetOf, budgetWords, Check, Choices, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { Act, BudgetFields, budgetOf, budgetWords, Check, Choices, EditButton, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useBases, useGroups, useToolkits } from '../ui/names.js'
 import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
@@ -107,7 +107,7 @@ function AgentForm({ of, submit, save, publish }) {
     const [provider, ...rest] = v.split('/')
     bind('model').onChange({ ...draft.model, provider, name: rest.join('/') })
   }
-  return html`<${Form} act=${{ ...act, run: () => act.run(false) }} submit=${submit} class="card"
+  return html`<${Form} act=${{ ...act, run: () => act.run(false) }} submit=${submit} class="card edit"
     more=${publish && html`<button type="button" class="secondary" onClick=${() => act.run(true)}>Save and publish</button>`}>
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required />
     <${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
@@ -189,6 +189,7 @@ function Verbs({ of: a, done }) {
   const draft = a.version !== a.published_version
   return html`
     <${Act} label="Publish" class="" disabled=${!draft} title=${draft ? undefined : 'The newest version is published'} act=${async () => { await post(`/agents/${a.agent_id}/publish`, { version: a.version }); await done() }} />
+    <${EditButton} />
     <${Act} label="Duplicate" act=${async () => { const copy = await post(`/agents/${a.agent_id}/duplicate`, {}); go(['agents', copy.agent_id]) }} />
     <${Act} label="Export" act=${() => download(`/agents/${a.agent_id}/export`, `${a.name}.json`)} />
     <button type="button" class="secondary" onClick=${drop}>Delete</button>`

@@ -7,12 +7,11 @@ import { compact, duration, isoDay, number, words, zone } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery } from '../router.js'
 import { Chart } from '../ui/chart.js'
-import { Act, Field } from '../ui/form.js'
+import { Act, Field, Late } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
 import { Await, Card, Id, Page, Status, Time } from '../ui/parts.js'
 import { to } from '../router.js'
-import { Late } from './runs.js'
 
 const metrics = [['runs', 'Runs'], ['completed', 'Completed'], ['failed', 'Failed'], ['cancelled', 'Cancelled'], ['timed_out', 'Timed out'], ['errors', 'Errors'],
   ['input_tokens', 'Input tokens'], ['output_tokens', 'Output tokens'], ['active_ms', 'Active time'], ['queue_ms', 'Queue time'], ['model_calls', 'Model calls'], ['tool_calls', 'Tool calls'], ['cost', 'Cost']]

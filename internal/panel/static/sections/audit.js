@@ -3,11 +3,10 @@ import { html } from '../html.js'
 import { may } from '../session.js'
 import { words } from '../format.js'
 import { place, setQuery, to } from '../router.js'
-import { Field } from '../ui/form.js'
+import { Field, Late, local } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useKeys, useUsers } from '../ui/names.js'
 import { Id, Needs, Page, Time } from '../ui/parts.js'
-import { Late, local } from './runs.js'
 
 export function Audit() {
   return html`<${Page} title="Audit log"><${Needs} level="admin" to="Reading the audit log"><${Log} /></${Needs}></${Page}>`

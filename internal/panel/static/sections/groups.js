@@ -6,7 +6,7 @@ import { useLive } from '../live.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { ask } from '../ui/dialog.js'
-import { Act, BudgetFields, budgetOf, budgetWords, Field, Form, useAct, useDraft } from '../ui/form.js'
+import { Act, BudgetFields, budgetOf, budgetWords, EditButton, Field, Form, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useUsers } from '../ui/names.js'
 import { Await, Card, Facts, Id, Needs, Page, Time } from '../ui/parts.js'
@@ -44,7 +44,7 @@ function Group({ id }) {
     title: `Delete ${g.name}?`, text: html`<p>The group <strong>${g.name}</strong> goes; its members stay. What was open to it alone is closed to all but admins.</p>`,
     act: async () => { await remove(`/groups/${id}`); go(['groups']) },
   })
-  return html`<${Page} title=${g?.name ?? id} back=${['Groups', to(['groups'])]} actions=${g && html`<button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
+  return html`<${Page} title=${g?.name ?? id} back=${['Groups', to(['groups'])]} actions=${g && html`<${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
     <${Needs} level="admin" to="Reading a group"><${Await} of=${group}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Description', g.description], ['Budget', budgetWords(g.budget) ?? 'none'], ['Created', html`<${Time} at=${g.created_at} />`]]} /></${Card}>
       <${Members} id=${id} /><${Edit} of=${g} renew=${group.renew} />`}</${Await}></${Needs}></${Page}>`
@@ -78,7 +78,7 @@ function Edit({ of: g, renew }) {
     await patch(`/groups/${g.group_id}`, { name: draft.name, description: draft.description, budget: budgetOf(draft.budget) })
     renew()
   })
-  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save">
+  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit">
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
     <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} /></${Form}></${Card}>`
 }

@@ -7,7 +7,7 @@ import { number } from '../format.js'
 import { may, organization } from '../session.js'
 import { place, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { BudgetFields, budgetOf, budgetWords, Field, Form, useAct, useDraft } from '../ui/form.js'
+import { BudgetFields, budgetOf, budgetWords, EditButton, Field, Form, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useUsers } from '../ui/names.js'
 import { Await, Card, Copy, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
@@ -111,7 +111,7 @@ function Key({ id }) {
   const budget = useLive(key.data?.budget ? '/budgets' : null, { kind: 'api_key', id })
   const k = key.data
   return html`<${Page} title=${k?.name ?? id} back=${['API keys', to(['api-keys'])]}
-    actions=${k && html`<${Verbs} of=${k} show=${setShown} changed=${() => key.renew()} />`}>
+    actions=${k && html`<${EditButton} /><${Verbs} of=${k} show=${setShown} changed=${() => key.renew()} />`}>
     ${shown && html`<${Shown} of=${shown} onClose=${() => setShown(null)} />`}
     <${Needs} level="admin" to="Reading an API key"><${Await} of=${key}>${() => html`
       <${Card}><${Facts} rows=${[
@@ -137,16 +137,9 @@ function Edit({ of, changed }) {
     })
     changed()
   })
-  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save"><div class="row">
+  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit"><div class="row">
     <${Field} label="Name" ...${bind('name')} error=${act.error} required />
     <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." /></div>
     <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
   </${Form}></${Card}>`
-}
-
-/** A time for a field of the viewer's zone. @param {string|null} t */
-function local(t) {
-  if (!t) return ''
-  const d = new Date(t)
-  return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
 }

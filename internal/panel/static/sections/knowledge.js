@@ -7,12 +7,11 @@ import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
 import { go, place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, Choices, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { Act, Choices, EditButton, Field, Form, Late, numberOrNull, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useBases, useGroups } from '../ui/names.js'
 import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { useSchemaHelp } from '../ui/schemahelp.js'
-import { Late } from './runs.js'
 
 export function Knowledge() {
   const { id, more } = place.value
@@ -73,7 +72,7 @@ function Base({ id }) {
   return html`<${Page} title=${b?.name ?? id} back=${['Knowledge', to(['knowledge'])]} actions=${b && may('manage') && html`
       <button type="button" onClick=${() => setAdding(true)}>Add document</button>
       ${b.documents.failed > 0 && html`<${Act} label="Try all failed again" act=${async () => { await post(`/knowledge-bases/${id}/reprocess`, { status: 'failed' }); renew() }} />`}
-      <button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
+      <${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
     <${Await} of=${base}>${() => html`
       <${Index} of=${b} renew=${renew} />
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Description', b.description], ['Documents', `${number(b.document_count)}: ${b.documents.ready} ready, ${b.documents.processing + b.documents.pending} on the way, ${b.documents.failed} failed`],
@@ -208,7 +207,7 @@ function EditBase({ of: b, renew }) {
   const options = (models.data?.models ?? []).filter((/** @type {any} */ m) => m.kind === 'embedding').map((/** @type {any} */ m) => [name(m), name(m)])
   if (!options.some((/** @type {any} */ [v]) => v === draft.model)) options.unshift([draft.model, draft.model])
   const num = (/** @type {string} */ n) => ({ value: draft[n], onChange: (/** @type {string} */ v) => bind(n).onChange(numberOrNull(v)) })
-  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a base"><${Form} act=${act} submit="Save">
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a base"><${Form} act=${act} submit="Save" class="edit">
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
     <div class="row"><${Field} label="Embedding model" ...${bind('model')} options=${options} error=${act.error} help="Another one rebuilds the index in the background." />
       <${Field} label="Words of a chunk" type="number" min="50" max="1000" ...${num('size')} name="chunking.size" error=${act.error} /><${Field} label="Shared words" type="number" min="0" ...${num('overlap')} name="chunking.overlap" error=${act.error} /></div>
@@ -265,7 +264,7 @@ function Document({ base, id }) {
   })
   return html`<${Page} title=${d?.title ?? id} back=${[bases.of(base) || 'Knowledge base', to(['knowledge', base])]} actions=${d && html`
       <${Act} label="Download" act=${() => download(`${path}/content`, d.source.name || d.title)} />
-      ${may('manage') && html`<${Again} of=${d} done=${document.renew} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
+      ${may('manage') && html`<${Again} of=${d} done=${document.renew} /><${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
     <${Await} of=${document}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Status', html`<${Progress} of=${d} />`], ['From', d.source.url ? html`<a href=${d.source.url} rel="noopener noreferrer" target="_blank">${d.source.url}</a>` : d.source.name || d.source.kind],
         ['Kind', d.content_type], ['Size', bytes(d.size)], d.page_count && ['Pages', number(d.page_count)], ['Chunks', number(d.chunk_count)], ['Language', d.language],
@@ -313,7 +312,7 @@ function EditDocument({ of: d, path, renew }) {
   const groups = useGroups()
   const { draft, bind } = useDraft(/** @type {any} */ ({ title: d.title, group_ids: d.group_ids ?? [] }))
   const act = useAct(async () => { await patch(path, draft); renewAll('/knowledge-bases'); renew() })
-  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${Form} act=${act} submit="Save">
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${Form} act=${act} submit="Save" class="edit">
     <${Field} label="Title" ...${bind('title')} error=${act.error} required />
     <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
   </${Form}></${Needs}></${Card}>`

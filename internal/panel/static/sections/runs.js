@@ -8,7 +8,7 @@ import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
 import { Decisions } from '../ui/decisions.js'
-import { Field, Form, useAct, useDraft } from '../ui/form.js'
+import { Field, Form, Late, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Answered } from '../ui/answer.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
@@ -58,25 +58,6 @@ function RunList() {
       empty=${Object.keys(query).length > 0 ? 'No run fits these filters.' : html`There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.`} />
     ${stopping && html`<${StopMany} agents=${agents} users=${users} query=${query} onClose=${() => setStopping(false)} />`}
   </${Page}>`
-}
-
-/** A field whose value counts when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
-export function Late({ label, value, onChange }) {
-  const [text, setText] = useState(value ?? '')
-  useEffect(() => setText(value ?? ''), [value])
-  useEffect(() => {
-    if (text === (value ?? '')) return
-    const timer = setTimeout(() => onChange(text), 400)
-    return () => clearTimeout(timer)
-  }, [text])
-  return html`<${Field} label=${label} value=${text} onChange=${setText} />`
-}
-
-/** A time for a field of the viewer's zone. @param {string|undefined|null} t */
-export function local(t) {
-  if (!t || Number.isNaN(Date.parse(t))) return ''
-  const d = new Date(t)
-  return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
 }
 
 /** Stops all that fits a filter, after saying how many that are. @param {{agents: any, users: any, query: any, onClose: () => void}} p */

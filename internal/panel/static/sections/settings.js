@@ -41,17 +41,18 @@ function Organization() {
 function Edit({ of: o, etag, saved }) {
   const { draft, bind } = useDraft(/** @type {any} */ ({
     name: o.name, user: o.caps.user, organization: o.caps.organization, rpm: o.rate_limit.requests_per_minute, burst: o.rate_limit.burst,
-    retention: o.run_retention_days, budget: o.budget, currency: o.currency ?? '', prices: pricesText(o.prices),
+    retention: o.run_retention_days, budget: o.budget, currency: o.currency ?? '', prices: pricesText(o.prices), secret: '',
   }))
   const act = useAct(async () => {
     /** @type {any} */
-    const body = {
-      name: draft.name, caps: { user: numberOrNull(draft.user), organization: numberOrNull(draft.organization) },
-      rate_limit: { requests_per_minute: numberOrNull(draft.rpm), burst: numberOrNull(draft.burst) },
-      run_retention_days: numberOrNull(draft.retention), budget: budgetOf(draft.budget),
-    }
+    const body = { name: draft.name, run_retention_days: numberOrNull(draft.retention), budget: budgetOf(draft.budget) }
+    const caps = changed({ user: draft.user, organization: draft.organization }, o.caps)
+    const rate = changed({ requests_per_minute: draft.rpm, burst: draft.burst }, o.rate_limit)
+    if (caps) body.caps = caps
+    if (rate) body.rate_limit = rate
     if (draft.prices !== pricesText(o.prices)) body.prices = pricesOf(draft.prices)
     if (draft.currency !== (o.currency ?? '')) body.currency = draft.currency
+    if (draft.secret) body.webhook_secret = draft.secret
     await patch('/organization', body, etag)
     await saved()
   })
@@ -64,7 +65,15 @@ function Edit({ of: o, etag, saved }) {
     <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
     <div class="row"><${Field} label="Prices" rows=${4} name="prices" ...${bind('prices')} error=${act.error} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
       <${Field} label="Currency" ...${bind('currency')} error=${act.error} placeholder="EUR" /></div>
+    <${Field} label="Webhook secret" type="password" ...${bind('secret')} name="webhook_secret" error=${act.error}
+      help="A text of your own that signs pushes. Empty: it stays as it is; below, one is made." />
   </${Form}></${Card}>`
+}
+
+/** The numbers that differ from what was there, so that a default that was shown does not become a setting. @param {Record<string, any>} now @param {Record<string, any>} before */
+function changed(now, before) {
+  const list = Object.entries(now).map(([k, v]) => /** @type {[string, any]} */ ([k, numberOrNull(v)])).filter(([k, v]) => v !== before[k])
+  return list.length > 0 ? Object.fromEntries(list) : null
 }
 
 /** @param {any[]|undefined|null} prices */

@@ -8,7 +8,7 @@ import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Check, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { Check, EditButton, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Await, Card, Empty, Facts, Id, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField, SchemaForm } from '../ui/schema.js'
@@ -111,7 +111,7 @@ function Verbs({ of: k, renew }) {
     title: `Delete ${k.name}?`, text: html`<p>The toolkit <strong>${k.name}</strong> goes with its ${count(k.tool_count, 'tool')}. Agents that name it go on without them.</p>`,
     act: async () => { await remove(`/toolkits/${k.toolkit_id}`); go(['toolkits']) },
   })
-  return html`<button type="button" class="secondary" onClick=${() => setShown(true)}>Refresh</button>
+  return html`<${EditButton} /><button type="button" class="secondary" onClick=${() => setShown(true)}>Refresh</button>
     <button type="button" class="secondary" onClick=${drop}>Delete</button>
     ${shown && html`<${Refresh} of=${k} onClose=${() => setShown(false)} renew=${renew} />`}`
 }
@@ -198,7 +198,7 @@ function Edit({ of: k, renew }) {
     setCredentials(undefined)
     renew()
   })
-  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a toolkit"><${Form} act=${act} submit="Save">
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a toolkit"><${Form} act=${act} submit="Save" class="edit">
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="URL" ...${bind('url')} error=${act.error} /></div>
     ${credentials === undefined ? html`<p class="small">Credentials: ${k.credentials_type ?? 'none'}. <button type="button" class="link" onClick=${() => setCredentials(null)}>Replace them</button></p>`
       : html`<${Credentials} value=${credentials} onChange=${setCredentials} />`}

@@ -6,12 +6,11 @@ import { useLive } from '../live.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { ask } from '../ui/dialog.js'
-import { BudgetFields, budgetOf, budgetWords, Choices, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { BudgetFields, budgetOf, budgetWords, Choices, EditButton, Field, Form, Late, numberOrNull, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useGroups } from '../ui/names.js'
 import { Await, Card, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
 import { Usage } from '../ui/usage.js'
-import { Late } from './runs.js'
 
 export function Users() {
   const { id } = place.value
@@ -58,7 +57,7 @@ function User({ id }) {
     title: `Delete ${u.email}?`, text: html`<p>The user <strong>${u.name || u.email}</strong> goes with what they own: their keys are refused at once, their runs cancelled, their chats removed. Documents stay.</p>`,
     act: async () => { await remove(`/users/${id}`); go(['users']) },
   })
-  return html`<${Page} title=${u?.name || u?.email || id} back=${['Users', to(['users'])]} actions=${u && html`<button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
+  return html`<${Page} title=${u?.name || u?.email || id} back=${['Users', to(['users'])]} actions=${u && html`<${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
     <${Needs} level="admin" to="Reading a user"><${Await} of=${user}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['E-mail', u.email], ['Role', html`<${Status} of=${u.role} />`], ['Cap of active runs', u.concurrency_cap ?? 'the default'],
         ['Budget', budgetWords(u.budget) ?? 'none'], ['Created', html`<${Time} at=${u.created_at} />`]]} />
@@ -75,7 +74,7 @@ function Edit({ of: u, renew }) {
     await patch(`/users/${u.user_id}`, { ...draft, concurrency_cap: numberOrNull(draft.concurrency_cap), budget: budgetOf(draft.budget) })
     renew()
   })
-  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save">
+  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit">
     <div class="row"><${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required /><${Field} label="Name" ...${bind('name')} error=${act.error} />
       <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /><${Field} label="Cap of active runs" type="number" min="1" ...${bind('concurrency_cap')} error=${act.error} help="Empty: the default." /></div>
     <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} />

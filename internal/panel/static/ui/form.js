@@ -1,5 +1,5 @@
 // Fields with their labels, their help and what the service says is wrong with them.
-import { useId, useState } from '../vendor/hooks.js'
+import { useEffect, useId, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Problem } from './parts.js'
 
@@ -86,6 +86,25 @@ export function Field(p) {
   </div>`
 }
 
+/** A field whose value counts when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
+export function Late({ label, value, onChange }) {
+  const [text, setText] = useState(value ?? '')
+  useEffect(() => setText(value ?? ''), [value])
+  useEffect(() => {
+    if (text === (value ?? '')) return
+    const timer = setTimeout(() => onChange(text), 400)
+    return () => clearTimeout(timer)
+  }, [text])
+  return html`<${Field} label=${label} value=${text} onChange=${setText} />`
+}
+
+/** A time for a field of the viewer's zone. @param {string|undefined|null} t */
+export function local(t) {
+  if (!t || Number.isNaN(Date.parse(t))) return ''
+  const d = new Date(t)
+  return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
+}
+
 /** @param {{label: string, value: any, onChange: (v: boolean) => void, help?: any, disabled?: boolean, switch?: boolean}} p */
 export function Check(p) {
   const id = useId()
@@ -168,4 +187,10 @@ export function budgetWords(b) {
   if (!b) return null
   const parts = [b.max_tokens && `${b.max_tokens.toLocaleString()} tokens`, b.max_runs && `${b.max_runs.toLocaleString()} runs`]
   return `${parts.filter(Boolean).join(', ')} each ${b.period}`
+}
+
+/** A button that leads to the form of a page where what it shows is changed. */
+export function EditButton() {
+  const go = () => /** @type {HTMLElement|null} */ (document.querySelector('main form.edit :is(input, textarea, select)'))?.focus()
+  return html`<button type="button" class="secondary" onClick=${go}>Edit</button>`
 }
