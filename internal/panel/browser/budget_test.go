@@ -120,8 +120,8 @@ func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 	ctx, cancel := context.WithTimeout(tab.ctx, 90*time.Second)
 	defer cancel()
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(scroll, &seen, awaited)))
-	t.Logf("%s: frames %.0f ms in the median, %.0f of 19 in 20, %.0f the longest; at most %.0f rows in the page", seen.Text,
-		seen.Median, seen.Most, seen.Longest, seen.Rows)
+	t.Logf("%s: frames %.0f ms in the median, %.0f of 19 in 20, %.0f the longest; at most %.0f rows in the page",
+		seen.Text, seen.Median, seen.Most, seen.Longest, seen.Rows)
 	assert.Regexp(t, `^10,0\d\d`, seen.Text)
 	assert.Less(t, seen.Rows, 400.0)
 	assert.Less(t, seen.Most, 250.0, "milliseconds of 19 frames in 20")

@@ -138,7 +138,8 @@ func TestARefreshIsSeenBeforeItIsTaken(t *testing.T) {
 	}))
 	defer described.Close()
 	p := start(t, "TOOL_ALLOW_HOSTS="+strings.TrimPrefix(described.URL, "http://"))
-	made := p.send("POST", "/toolkits", object{"kind": "openapi", "name": "Weather", "url": described.URL + "/openapi.json"})
+	made := p.send("POST", "/toolkits", object{"kind": "openapi", "name": "Weather",
+		"url": described.URL + "/openapi.json"})
 	tab := signedIn(t, p, "#/toolkits/"+made["toolkit_id"].(string))
 	tab.find("heading", "Weather")
 	paths += fmt.Sprintf(`,"/tomorrow":{`+operation+`}`, "tomorrow")

@@ -5,7 +5,7 @@ import { post } from '../api.js'
 import { renewAll, useLive } from '../live.js'
 
 import { Field, useAct } from './form.js'
-import { Needs, Problem, Relative } from './parts.js'
+import { Loading, Needs, Problem, Relative } from './parts.js'
 import { SchemaForm } from './schema.js'
 
 /**
@@ -88,7 +88,8 @@ function Approval({ of, agentId, decide }) {
   return html`<form onSubmit=${send}>
     ${edited === null
       ? html`<pre tabindex="0" role="region" aria-label="Arguments">${JSON.stringify(of.tool?.arguments, null, 2)}</pre>`
-      : html`<${SchemaForm} key=${schema ? 'schema' : 'plain'} schema=${schema} value=${edited} onChange=${setEdited} />`}
+      : tools.data === null && !tools.error ? html`<${Loading} />` // the form must not change while somebody types
+      : html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />`}
     <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
     <div class="buttons">
       <button type="submit">Approve</button>
