@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -279,6 +280,39 @@ func TestWhoAsksRollsUpABoundedPart(t *testing.T) {
 		require.Less(t, refused, 10)
 	}
 	assert.Positive(t, refused)
+}
+
+// Models under names of any length, as earlier versions took them, are in nobody's way: the longest count as other, and
+// what an agent may be given today by its own name.
+func TestLongNamesOfModelsAreNoObstacle(t *testing.T) {
+	w := newWorld(t)
+	const models = 250
+	at := w.now.Truncate(24 * time.Hour)
+	for n := range models {
+		w.now = at.Add(time.Duration(n) * time.Minute)
+		w.spend(w.now, id("6b", 1), fmt.Sprintf("demo/%02043d", n))
+	}
+	named := "demo/" + strings.Repeat("x", catalog.MaxModelName-5)
+	w.spend(w.now, id("6b", 1), named)
+	q := analytics.SeriesQuestion{
+		Question: analytics.Question{From: at, To: at.AddDate(0, 0, 1)}, Metric: rollup.Runs, Interval: rollup.Day,
+		GroupBy: rollup.Model, Zone: time.UTC,
+	}
+	for range 4 { // from the ledger, from quarters, from days
+		s, err := w.Series(t.Context(), w.scope(), q)
+		require.NoError(t, err)
+		assert.Equal(t, map[string][]float64{rollup.Other: {models}, named: {1}}, s.Values)
+		sum, err := w.Summarize(t.Context(), w.scope(), q.Question)
+		require.NoError(t, err)
+		assert.Equal(t, int64(models+1), sum.Total)
+		w.now = w.now.Add(12 * time.Hour)
+		behind, err := w.Daily(t.Context(), w.organization)
+		require.NoError(t, err)
+		assert.False(t, behind)
+	}
+	rolled, err := w.store.Rolled(t.Context(), w.scope())
+	require.NoError(t, err)
+	assert.True(t, rolled.Value.Days.After(at))
 }
 
 // Two who roll up the same at the same time do no harm: 8 of them, over what changes meanwhile.

@@ -170,10 +170,11 @@ func (a *Analytics) Days(
 	return nil
 }
 
-// KeyOf says of whom and what an entry speaks.
+// KeyOf says of whom and what an entry speaks. Earlier versions took models with names of any length.
 func KeyOf(e record.Entry) rollup.Key {
 	return rollup.Key{
-		Kind: e.Kind, Status: e.Status, Model: e.Model, Agent: e.AgentID, User: e.UserID, APIKey: e.APIKeyID,
+		Kind: e.Kind, Status: e.Status, Model: rollup.Name(e.Model), Agent: e.AgentID, User: e.UserID,
+		APIKey: e.APIKeyID,
 	}
 }
 

@@ -65,6 +65,10 @@ type AgentApproval struct {
 	Tools []string `json:"tools"`
 }
 
+// MaxModelName bounds the full name of a model, in bytes: of an agent's, and of one that has a price. So each model can
+// be priced, asked for, and told apart.
+const MaxModelName = 300
+
 // FullName is how the model is named in the ledger and in prices. The provider demo has one model, of its own name,
 // which need not be said.
 func (m AgentModel) FullName() string { return m.Provider + "/" + cmp.Or(m.Name, m.Provider) }

@@ -95,7 +95,7 @@ func (tx *Tx) putRollup(organization string, key table.Key, data []byte) {
 
 // Roomy says whether the unit of work has room for another page of a rollup, and for how far the ledger is rolled up.
 func (tx *Tx) Roomy() bool {
-	const page, rest = (MaxRollupPage + 32<<10) * 4 / 3, 4096 // a page is text, and may be a row too long
+	const page, rest = MaxRollupPage * 4 / 3, 4096 // a page is text
 	size := 0
 	for _, op := range tx.ops {
 		size += op.Item.Size()

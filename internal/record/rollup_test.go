@@ -90,7 +90,7 @@ func TestHowFarIsMovedOnByOne(t *testing.T) {
 // A unit of work that has room takes a page of the largest size, and how far the ledger is rolled up.
 func TestAUnitOfWorkHasRoomForPages(t *testing.T) {
 	e := newEstate(t)
-	page := make([]byte, record.MaxRollupPage+2048) // pages may be a little larger
+	page := make([]byte, record.MaxRollupPage)
 	for _, size := range []int{len(page), 1} {
 		tx := e.Begin(e.NewID())
 		n := 0

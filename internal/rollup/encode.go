@@ -8,15 +8,16 @@ import (
 	"slices"
 )
 
-// Pages encodes a table as pages of bytes, each of which can be read by itself, in the order of the keys. None has many
-// more than limit bytes: a row has at most a few ten thousand. An empty table has no page.
+// Pages encodes a table as pages of bytes, each of which can be read by itself, in the order of the keys. None has more
+// than limit bytes; one of a single row may have up to [MaxRow]. An empty table has no page.
 func (t *Table) Pages(limit int) [][]byte {
 	var pages [][]byte
 	p := newPage(t.view)
 	for _, k := range t.keys() {
-		p.row(k, t.rows[k])
-		if p.size() >= limit {
-			pages, p = append(pages, p.bytes()), newPage(t.view)
+		full := *p
+		if p.row(k, t.rows[k]); p.size() > limit && full.rows > 0 {
+			pages, p = append(pages, full.bytes()), newPage(t.view)
+			p.row(k, t.rows[k])
 		}
 	}
 	if p.rows > 0 {
@@ -25,6 +26,9 @@ func (t *Table) Pages(limit int) [][]byte {
 	return pages
 }
 
+// MaxRow bounds the bytes of a page of one row, whatever was added up: names, models, bins and sets are bounded.
+const MaxRow = 192 << 10
+
 // encoding is the first byte of a page: how the rest is read.
 const encoding = 1
 
@@ -32,6 +36,7 @@ const encoding = 1
 type page struct {
 	view   View
 	texts  []byte
+	known  uint64 // how many texts there are, and the number of each; the empty one is always there
 	number map[string]uint64
 	body   []byte
 	rows   uint64
@@ -39,11 +44,12 @@ type page struct {
 
 func newPage(v View) *page { return &page{view: v, number: map[string]uint64{"": 0}} }
 
-func (p *page) size() int { return len(p.texts) + len(p.body) }
+// size is how many bytes the page has at most.
+func (p *page) size() int { return 1 + 2*binary.MaxVarintLen64 + len(p.texts) + len(p.body) }
 
 func (p *page) bytes() []byte {
 	b := []byte{encoding}
-	b = binary.AppendUvarint(b, uint64(len(p.number)-1))
+	b = binary.AppendUvarint(b, p.known)
 	b = append(b, p.texts...)
 	b = binary.AppendUvarint(b, p.rows)
 	return append(b, p.body...)
@@ -53,7 +59,8 @@ func (p *page) bytes() []byte {
 func (p *page) text(s string) {
 	n, known := p.number[s]
 	if !known {
-		n = uint64(len(p.number))
+		p.known++
+		n = p.known
 		p.number[s] = n
 		if raw, err := hex.DecodeString(s); err == nil && hex.EncodeToString(raw) == s {
 			p.texts = append(binary.AppendUvarint(p.texts, uint64(len(raw))<<1|1), raw...)

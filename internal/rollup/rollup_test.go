@@ -246,7 +246,7 @@ func TestTablesAreBounded(t *testing.T) {
 	assert.Equal(t, int64(rollup.MaxRows+extra), sum)
 	assert.Equal(t, int64(extra), others)
 	for _, page := range table.Pages(limit) {
-		assert.LessOrEqual(t, len(page), limit+1024)
+		assert.LessOrEqual(t, len(page), limit)
 	}
 
 	models := rollup.New(rollup.Whole)
@@ -256,6 +256,69 @@ func TestTablesAreBounded(t *testing.T) {
 	for _, r := range rows(t, rollup.Whole, models, limit) {
 		assert.LessOrEqual(t, len(r.Tokens), rollup.MaxModels+1)
 		assert.Equal(t, int64(2*rollup.MaxModels), r.Output())
+	}
+}
+
+// Whatever is added up, no page is larger than it may be, and each sum is the right one: the longest names that a store
+// can have, as many models, users, agents and different times as there can be, in each view.
+func TestNoPageIsTooLarge(t *testing.T) {
+	const limit, most = 256 << 10, 3000
+	name := func(n, length int) string { return fmt.Sprintf("%0*d", length, n) }
+	for _, v := range rollup.Views() {
+		for _, length := range []int{24, rollup.MaxName, rollup.MaxName + 1, 8192} {
+			table := rollup.New(v)
+			for n := range most {
+				ms := int64(math.Pow(2, 63*float64(n)/most)) // every bin, of which there are fewer
+				table.Add(rollup.Entry{
+					Key: rollup.Key{
+						Kind: "run", Status: name(n%5, length), Model: "p/" + name(n, length-2),
+						Agent: fmt.Sprintf("%024x", n), User: fmt.Sprintf("%024x", n), APIKey: name(n, length),
+					},
+					InputTokens: math.MaxInt64 / most, OutputTokens: math.MaxInt64 / most, ActiveMS: ms, QueueMS: ms,
+				})
+			}
+			for _, page := range table.Pages(limit) {
+				require.LessOrEqual(t, len(page), limit, "%s, names of %d bytes", v, length)
+			}
+			sum := int64(0)
+			for k, r := range rows(t, v, table, limit) {
+				sum += r.Entries
+				assert.LessOrEqual(t, len(k.Model+k.APIKey), 2*rollup.MaxName)
+			}
+			assert.Equal(t, int64(most), sum)
+		}
+	}
+}
+
+// A row has a bound by itself: with as many models of the longest names, bins and members of sets as it can have, each
+// with the largest of counts.
+func TestTheLargestRowFitsAPage(t *testing.T) {
+	for _, v := range rollup.Views() {
+		row := rollup.Row{Entries: math.MaxInt64, ActiveMS: math.MinInt64, QueueMS: math.MinInt64,
+			ModelCalls: math.MinInt64, ToolCalls: math.MinInt64}
+		for n := range rollup.MaxModels + 1 {
+			row.Tokens = append(row.Tokens, rollup.Tokens{Model: fmt.Sprintf("p/%0*d", rollup.MaxName-2, n),
+				Input: math.MinInt64, Output: math.MinInt64})
+		}
+		for n := range rollup.Exactly {
+			row.Users = append(row.Users, uint64(n+1)<<30)
+		}
+		row.Agents = row.Users
+		bins := map[int32]bool{}
+		for e := 0.0; e < 63; e += 0.001 {
+			bins[rollup.RowOf(rollup.Entry{ActiveMS: int64(math.Pow(2, e))}).Active[0].Index] = true
+		}
+		for _, index := range slices.Sorted(maps.Keys(bins)) {
+			row.Active = append(row.Active, rollup.Bin{Index: index, Count: math.MinInt64})
+		}
+		row.Queue = row.Active
+		table := rollup.New(v)
+		long := fmt.Sprintf("%0*d", rollup.MaxName, 1)
+		table.Put(rollup.Key{Kind: long, Status: long, Model: long, Agent: long, User: long, APIKey: long}, row)
+		pages := table.Pages(1)
+		require.Len(t, pages, 1)
+		assert.LessOrEqual(t, len(pages[0]), rollup.MaxRow)
+		assert.Greater(t, len(pages[0]), rollup.MaxRow/2)
 	}
 }
 

@@ -49,6 +49,7 @@ func (r *Row) Add(o Row) {
 	r.ModelCalls += o.ModelCalls
 	r.ToolCalls += o.ToolCalls
 	for _, t := range o.Tokens {
+		t.Model = Name(t.Model)
 		at, there := slices.BinarySearchFunc(r.Tokens, t.Model,
 			func(a Tokens, model string) int { return strings.Compare(a.Model, model) })
 		if !there {
@@ -78,6 +79,8 @@ func (r *Row) Output() (sum int64) {
 }
 
 const (
+	// MaxName bounds a name, in bytes: a longer one counts as [Other]. So what a row says has a bound, see [MaxRow].
+	MaxName = 300
 	// MaxRows bounds a table. Entries beyond it that would make another row go into rows of [Other].
 	MaxRows = 20_000
 	// MaxModels bounds the models of a row in the same way.
@@ -85,6 +88,14 @@ const (
 	// Other stands for users, keys and agents, or models, that found no room. It is no identifier.
 	Other = "other"
 )
+
+// Name is the name under which something counts: its own, or [Other] where that is longer than [MaxName].
+func Name(name string) string {
+	if len(name) > MaxName {
+		return Other
+	}
+	return name
+}
 
 // Table is what a span of time adds up to, by the keys of a view. The zero value is unusable; see [New].
 type Table struct {
@@ -103,7 +114,7 @@ func (t *Table) Add(e Entry) { t.Put(e.Key, RowOf(e)) }
 
 // Put adds a row that has, or had, this key. What r holds is not kept.
 func (t *Table) Put(k Key, r Row) {
-	row := t.row(t.view.Of(k))
+	row := t.row(t.view.Of(k.named()))
 	if len(row.Tokens) >= MaxModels {
 		r.Tokens = folded(row.Tokens, r.Tokens)
 	}
@@ -122,6 +133,11 @@ func (t *Table) row(k Key) *Row {
 		t.rows[k.clone()] = r
 	}
 	return r
+}
+
+// named has the names under which the parts of a key count.
+func (k Key) named() Key {
+	return Key{Name(k.Kind), Name(k.Status), Name(k.Model), Name(k.Agent), Name(k.User), Name(k.APIKey)}
 }
 
 // clone lets go of the text that a key was cut from.

@@ -25,7 +25,6 @@ const (
 	maxDescription  = 10_000
 	maxInstructions = 256 << 10 // bytes
 	maxProvider     = 64
-	maxModel        = 2048
 	maxAddress      = 2048 // bytes
 	maxApproval     = 2000 // tools
 	maxToolkits     = 100
@@ -166,8 +165,9 @@ func checkBounds(s *catalog.AgentSpec) error {
 	if utf8.RuneCountInString(s.Model.Provider) > maxProvider {
 		return problem.InvalidField("body.model.provider", "must have at most %d characters", maxProvider)
 	}
-	if utf8.RuneCountInString(s.Model.Name) > maxModel {
-		return problem.InvalidField("body.model.name", "must have at most %d characters", maxModel)
+	if len(s.Model.FullName()) > catalog.MaxModelName {
+		return problem.InvalidField("body.model.name", "must have at most %d bytes with its provider, as in %s/name",
+			catalog.MaxModelName, s.Model.Provider)
 	}
 	if len(s.CallbackURL) > maxAddress {
 		return problem.InvalidField("body.callback_url", "must have at most %d characters", maxAddress)

@@ -92,9 +92,9 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 			}
 			return organization(tenant.OrganizationEdit{Prices: &prices})
 		}},
-		"body.prices[0].model": {3, 300, func(n int) error {
+		"body.prices[0].model": {3, 300, func(n int) error { // bytes
 			return organization(tenant.OrganizationEdit{Prices: &[]catalog.Price{
-				{Model: ("p/" + *text(max(n-2, 0)))},
+				{Model: "p/" + strings.Repeat("x", max(n-2, 0))},
 			}})
 		}},
 		"body.prices[0].input": {0, 1_000_000_000, func(n int) error {
@@ -152,8 +152,8 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		"body.callback_url": {none, 2048, func(n int) error { // bytes
 			return agent(func(s *catalog.AgentSpec) { s.CallbackURL = "https://" + strings.Repeat("x", n-8) })
 		}},
-		"body.model.name": {none, 2048, func(n int) error {
-			return agent(func(s *catalog.AgentSpec) { s.Model.Name = *text(n) })
+		"body.model.name": {none, 300, func(n int) error { // bytes, with the provider
+			return agent(func(s *catalog.AgentSpec) { s.Model.Name = strings.Repeat("x", max(0, n-len("demo/"))) })
 		}},
 		"body.approval.tools": {none, 2000, func(n int) error {
 			return agent(func(s *catalog.AgentSpec) { s.Approval.Tools = names(n) })

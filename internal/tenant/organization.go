@@ -128,9 +128,8 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 
 // Limits of a price table.
 const (
-	MaxPrices    = 200
-	maxModelName = 300
-	maxPrice     = 1e9 // per million tokens
+	MaxPrices = 200
+	maxPrice  = 1e9 // per million tokens
 )
 
 // checkPrices returns a problem of kind Invalid that names the first price that cannot be.
@@ -143,7 +142,7 @@ func checkPrices(prices []catalog.Price) error {
 		at := fmt.Sprintf("body.prices[%d].", i)
 		provider, name, named := strings.Cut(p.Model, "/")
 		switch {
-		case !named || provider == "" || name == "" || utf8.RuneCountInString(p.Model) > maxModelName:
+		case !named || provider == "" || name == "" || len(p.Model) > catalog.MaxModelName:
 			return problem.InvalidField(at+"model", "must be provider/name, like openai/gpt-5")
 		case seen[p.Model]:
 			return problem.InvalidField(at+"model", "%q has a price already", p.Model)
