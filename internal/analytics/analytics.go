@@ -1,10 +1,11 @@
 // Package analytics answers how much was used: totals and series, from rollups of the ledger.
 //
-// The ledger is the truth. Quarters of an hour that have been over for a while are rolled up once, by whoever asks or
-// by the daily work of an organization (see [Analytics.Daily]); days are rolled up a while after their end, from the
-// ledger anew, which counts what came late. How far that has come is one item. A commit that moves it on has what it
-// moves over, on condition of what was read: so two that roll up the same do no harm, nor does one that dies between.
-// What is not rolled up yet is read from the ledger itself. Nothing is counted while runs go on.
+// The ledger is the truth. Quarters of an hour that have been over for a while are rolled up, by whoever asks or by the
+// daily work of an organization (see [Analytics.Daily]); a while after the end of their day once more, which counts
+// what came late; then the day is what its quarters add up to. How far each of the three has come is one item. A commit
+// that moves it on has what it moves over, on condition of what was read: so two that roll up the same do no harm, nor
+// does one that dies between. What is not rolled up yet is read from the ledger itself. Nothing is counted while runs
+// go on.
 //
 // Costs are computed when they are shown, by the prices of now: the ledger says what was used, and of which model.
 //
@@ -13,8 +14,10 @@ package analytics
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"agentplatform/internal/catalog"
@@ -28,6 +31,10 @@ import (
 type Analytics struct {
 	Store *record.Store
 	Host  host.Host
+	Log   *slog.Logger // of what could not be stored; nil: nobody reads it
+
+	mu      sync.Mutex
+	rolling map[string]bool // organizations whose ledger this process is rolling up
 }
 
 // Question says what to add up: the entries of a span of time that pass a filter.

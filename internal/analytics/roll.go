@@ -2,6 +2,7 @@ package analytics
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -17,53 +18,87 @@ const (
 	// was settled by the clock of the one who did; the commit comes up to [record.Tx.Commit]'s patience later, and the
 	// clocks of two machines may differ. None comes later than that, unless a machine stood still in between.
 	Grace = 15 * time.Minute
-	// late is how long a day has been over when it is rolled up, from the ledger anew: with what came after its quarter
-	// had been. Who asks does it, too, where the daily work has not come for long: outside of organizations there is
-	// none.
-	late, missed = record.LateWrites, 2 * day
+	// late is how long a day has been over when its quarters are rolled up once more, for what came late after all.
+	late = record.LateWrites
+	// suspect is how much is rolled up once more when a clock turns out to have been ahead: entries came since, behind
+	// what it had rolled up.
+	suspect = 31 * day
 
-	// steps is how many pieces of a ledger one call rolls up, of a day at most each.
-	steps = 100
 	// patience is how many entries are rolled up for one who asks. Half a million runs a day are 5,000 in a quarter.
 	patience = 100_000
+	// a day costs as much of that, and two writes, whatever there is.
+	daily = 500
 )
 
-// piece is a span of the ledger to roll up: quarters of an hour of one day, or the whole of it.
+// work is what is done with a span of the ledger.
+type work int
+
+const (
+	rollQuarters work = iota // for the first time
+	rollAgain                // and write what differs
+	sumDays                  // out of their quarters
+)
+
+// piece is a span of the ledger to roll up.
 type piece struct {
 	from, to time.Time
-	whole    bool
+	of       work
 }
 
-// next is the next piece to roll up now; false: there is none. Days come last for who is in a hurry.
-func next(r record.Rolled, now time.Time, hurry bool) (piece, bool) {
-	whole := piece{from: r.Days, to: r.Days.Add(day), whole: true}
-	wait := late
-	if hurry {
-		wait = missed
+// ends are until when quarters may be rolled up, and until when what they say is final.
+func ends(now time.Time) (closed, final time.Time) {
+	return now.Add(-Grace).Truncate(rollup.Quarter), now.Add(-late).Truncate(day)
+}
+
+// next is the next piece to roll up now; false: there is none. What every question needs comes first.
+func next(r record.Rolled, now time.Time) (piece, bool) {
+	closed, final := ends(now)
+	switch full := r.Checked.Truncate(day); {
+	case r.Quarters.Before(closed):
+		return piece{r.Quarters, closed, rollQuarters}, true
+	case r.Checked.Before(final):
+		return piece{r.Checked, final, rollAgain}, true
+	default:
+		return piece{r.Days, full, sumDays}, r.Days.Before(full)
 	}
-	isOver := !whole.to.Add(wait).After(now)
-	closed := now.Add(-Grace).Truncate(rollup.Quarter)
-	if end := r.Quarters.Truncate(day).Add(day); end.Before(closed) {
-		closed = end
+}
+
+// takenBack is how far a ledger is rolled up when a clock that was ahead went further than it may, by now: what is not
+// over yet, and for how long it was taken to be over nobody knows. Clocks that are set right differ by less.
+func takenBack(r record.Rolled, now time.Time) (record.Rolled, bool) {
+	if !r.Quarters.After(now) && !r.Checked.After(now.Add(-Grace)) {
+		return r, false
 	}
-	if closed.After(r.Quarters) && (hurry || !isOver) {
-		return piece{from: r.Quarters, to: closed}, true
-	}
-	return whole, isOver
+	to := now.Add(-suspect).Truncate(day)
+	return record.Rolled{
+		Quarters: earlier(r.Quarters, to), Checked: earlier(r.Checked, to), Days: earlier(r.Days, to),
+	}, true
 }
 
 // Daily is the daily work for an organization: it rolls up what has not been. behind says that there is more to do. The
 // error is one of the store.
 func (a *Analytics) Daily(ctx context.Context, organization string) (behind bool, err error) {
-	budget := 10 * patience
-	return a.roll(ctx, record.Of(organization), &budget, false)
+	return a.roll(ctx, record.Of(organization), 10*patience)
+}
+
+// Again has what an organization's ledger says from a time on rolled up once more, by who asks next or by the daily
+// work. The error is one of the store, or [record.ErrConflict].
+func (a *Analytics) Again(ctx context.Context, organization string, from time.Time) error {
+	e, err := a.Store.Rolled(ctx, record.Of(organization))
+	if err != nil {
+		return err
+	}
+	e.Value.Checked = earlier(e.Value.Checked, from.Truncate(day))
+	e.Value.Days = earlier(e.Value.Days, e.Value.Checked)
+	tx := a.Store.Begin(a.Host.NewID())
+	tx.PutRolled(organization, e)
+	return tx.Commit(ctx)
 }
 
 // current rolls up what somebody who asks needs: quarters of an hour, and days as far as there is time. It returns how
 // far the ledger is rolled up, or a problem of kind Unavailable when there is too much to do at once.
 func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rolled, error) {
-	budget := patience
-	if _, err := a.roll(ctx, scope, &budget, true); err != nil {
+	if _, err := a.roll(ctx, scope, patience); err != nil {
 		if _, is := problem.As(err); !is && ctx.Err() == nil {
 			err = problem.Retry(err) // what was rolled up is, or is not; both are good
 		}
@@ -73,7 +108,7 @@ func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rol
 	if err != nil {
 		return record.Rolled{}, err
 	}
-	if p, any := next(e.Value, a.Host.Now(), true); any && !p.whole {
+	if p, any := next(e.Value, a.Host.Now()); any && p.of == rollQuarters {
 		behind := problem.Retry(nil)
 		behind.Message = "the ledger of this organization is still being added up; ask again in a moment"
 		return record.Rolled{}, behind
@@ -81,76 +116,297 @@ func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rol
 	return e.Value, nil
 }
 
-// roll rolls up a piece after the other, until nothing is left, or the budget of entries is used up, or for long
-// enough. After a conflict it looks again: somebody else has rolled up the same.
-func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget *int, hurry bool) (behind bool, err error) {
-	for range steps {
+// roll rolls up a piece after the other, until nothing is left, or the budget of entries is used up. After a conflict
+// it looks again: somebody else has rolled up the same. What cannot be stored is rolled up by itself, and if it cannot
+// be stored even so, it is told apart no more: nothing that is in the ledger keeps later things from being rolled up.
+func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget int) (behind bool, err error) {
+	const alone, folded = 1, 2
+	defer a.turn(ctx, scope.Organization())()
+	for care := 0; ; {
 		e, err := a.Store.Rolled(ctx, scope)
 		if err != nil {
 			return true, err
 		}
-		p, any := next(e.Value, a.Host.Now(), hurry)
-		if !any {
+		now := a.Host.Now()
+		w := &roller{
+			Analytics: a, scope: scope, rolled: e, stored: e.Value, budget: &budget, by: a.Host.NewID(),
+			folds: care == folded,
+		}
+		w.tx = a.Store.Begin(w.by)
+		back, ahead := takenBack(e.Value, now)
+		p, any := next(e.Value, now)
+		switch {
+		case !ahead && !any:
 			return false, nil
-		}
-		if *budget <= 0 {
+		case budget <= 0:
 			return true, nil
+		case ahead:
+			w.rolled.Value = back
+			err = w.flush(ctx)
+		default:
+			err = w.do(ctx, p, care > 0)
 		}
-		if err := a.piece(ctx, scope, e, p, budget, hurry); err != nil && !errors.Is(err, record.ErrConflict) {
+		switch {
+		case err == nil:
+			care = min(care, alone)
+		case errors.Is(err, record.ErrConflict):
+			budget -= daily
+		case record.Unstorable(err) && care < folded:
+			care++
+			if care == folded && a.Log != nil {
+				a.Log.Error("a part of a ledger cannot be stored, and is rolled up without telling anything apart",
+					"organization_id", scope.Organization(), "from", p.from, "error", err)
+			}
+		default:
 			return true, err
 		}
 	}
-	return true, nil
 }
 
-// piece rolls up a piece of the ledger, and moves on how far it is rolled up. Where the budget ends it stops at the end
-// of a quarter; of a day that is whole it does all, or nothing for who is in a hurry.
-func (a *Analytics) piece(
-	ctx context.Context, scope record.Scope, e record.RolledEntity, p piece, budget *int, hurry bool,
-) error {
-	w := &writer{Analytics: a, organization: scope.Organization(), rolled: e}
-	w.begin()
-	days := map[rollup.View]*rollup.Table{}
-	if p.whole {
-		for _, v := range rollup.Views() {
-			days[v] = rollup.New(v)
+// turn waits while others in this process roll up the same ledger, for a while: then it is done beside them. The
+// returned function ends the turn.
+func (a *Analytics) turn(ctx context.Context, organization string) (end func()) {
+	const look, looks = 20 * time.Millisecond, 100
+	take := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.rolling[organization] {
+			return false
+		}
+		if a.rolling == nil {
+			a.rolling = map[string]bool{}
+		}
+		a.rolling[organization] = true
+		return true
+	}
+	for range looks {
+		if take() {
+			return func() {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				delete(a.rolling, organization)
+			}
+		}
+		if a.Host.Sleep(ctx, look) != nil {
+			break
 		}
 	}
+	return func() {}
+}
+
+// roller rolls up a piece of a ledger. Each of its commits requires that how far the ledger is rolled up is as it was
+// read, and moves that on over what it writes: the first page of each table. Other pages are written before, under a
+// name that only this first page says. So each table comes into force as a whole. (In the middle of a day that takes
+// several commits nothing is moved on. What they write is in force with the last one, and the same whoever writes it.)
+type roller struct {
+	*Analytics
+
+	scope  record.Scope
+	rolled record.RolledEntity
+	stored record.Rolled // how far it was when it was last read or written
+	budget *int
+	by     string // is in the names of pages
+	tx     *record.Tx
+	folds  bool // nothing is told apart
+
+	marks map[time.Time]string // of the quarters of the day that is looked at
+	day   time.Time
+}
+
+func (w *roller) do(ctx context.Context, p piece, alone bool) error {
+	if p.of == sumDays {
+		if alone {
+			p.to = p.from.Add(day)
+		}
+		return w.days(ctx, p)
+	}
+	if alone {
+		p.to = earlier(p.to, p.from.Add(rollup.Quarter))
+	}
+	return w.quarters(ctx, p)
+}
+
+// quarters rolls up quarters of an hour, until the end of the one in which the budget is used up.
+func (w *roller) quarters(ctx context.Context, p piece) error {
+	fresh := w.rolled.Value.Checked.Equal(w.rolled.Value.Quarters)
+	_, final := ends(w.Host.Now())
+	moveTo := func(at time.Time) {
+		r := &w.rolled.Value
+		r.Quarters = later(r.Quarters, at)
+		if p.of == rollAgain || fresh { // what is rolled up as late as that is final at once
+			r.Checked = later(r.Checked, earlier(at, final))
+		}
+	}
+	if most := p.from.Truncate(day).Add(time.Duration(max(1, *w.budget/daily)) * day); most.Before(p.to) {
+		p.to = most
+	}
+	*w.budget -= daily * int((p.to.Sub(p.from)+day-1)/day)
 	at, quarter := p.from, rollup.New(rollup.All)
-	end := func() {
-		for n, data := range quarter.Pages(record.MaxRollupPage) {
-			w.write(ctx, func(tx *record.Tx) { tx.PutQuarter(w.organization, at, n, data) })
+	end := func() error {
+		pages := quarter.Pages(record.MaxRollupPage)
+		if same, err := w.stands(ctx, at, pages); err != nil || same {
+			return err
 		}
-		for _, d := range days {
-			d.Merge(quarter)
+		if !w.tx.Roomy() {
+			moveTo(at)
+			if err := w.flush(ctx); err != nil {
+				return err
+			}
 		}
+		return w.write(ctx, pages, func(tx *record.Tx, page record.RollupPage) {
+			tx.PutQuarter(w.scope.Organization(), at, page)
+		})
 	}
-	for entry, err := range a.Store.Through(ctx, scope, p.from, p.to) {
+	for entry, err := range w.Store.Through(ctx, w.scope, p.from, p.to) {
 		if err != nil {
 			return err
 		}
 		if q := entry.At().Truncate(rollup.Quarter); q.After(at) {
-			end()
+			if err := end(); err != nil {
+				return err
+			}
 			at, quarter = q, rollup.New(rollup.All)
-			if *budget <= 0 && !p.whole {
+			if *w.budget <= 0 {
 				p.to = q
 				break
-			} else if *budget <= 0 && hurry {
-				return nil
 			}
 		}
-		quarter.Add(counted(entry))
-		*budget--
+		c := counted(entry)
+		c.Key = w.told(c.Key)
+		quarter.Add(c)
+		*w.budget--
 	}
-	end()
-	for v, d := range days {
-		for part, rows := range d.Split() {
-			for n, data := range rows.Pages(record.MaxRollupPage) {
-				w.write(ctx, func(tx *record.Tx) { tx.PutDay(w.organization, nameOf(v, part), p.from, n, data) })
+	if err := end(); err != nil {
+		return err
+	}
+	moveTo(p.to)
+	return w.flush(ctx)
+}
+
+// told is what is told apart of a key.
+func (w *roller) told(k rollup.Key) rollup.Key {
+	if w.folds {
+		k.Model, k.Agent, k.User, k.APIKey = rollup.Other, rollup.Other, rollup.Other, rollup.Other
+	}
+	return k
+}
+
+// stands says whether these are the pages of a quarter as they are stored.
+func (w *roller) stands(ctx context.Context, at time.Time, pages [][]byte) (bool, error) {
+	if len(pages) == 0 {
+		return true, nil // where nothing is in the ledger nothing was
+	}
+	if d := at.Truncate(day); w.marks == nil || !d.Equal(w.day) {
+		w.marks, w.day = map[time.Time]string{}, d
+		err := w.Store.Quarters(ctx, w.scope, d, d.Add(day), func(at time.Time, data []byte) error {
+			w.marks[at] = mark(w.marks[at], data)
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	now := ""
+	for _, data := range pages {
+		now = mark(now, data)
+	}
+	return w.marks[at] == now, nil
+}
+
+// mark is that of the pages so far and another one.
+func mark(before string, data []byte) string {
+	sum := sha256.Sum256(data)
+	sum = sha256.Sum256(append([]byte(before), sum[:]...))
+	return string(sum[:])
+}
+
+// days adds up the quarters of whole days, which are final: so whoever does comes to the same tables. It ends with the
+// day in which the budget is used up.
+func (w *roller) days(ctx context.Context, p piece) error {
+	r := &w.rolled.Value
+	for ; r.Days.Before(p.to) && *w.budget > 0; r.Days = r.Days.Add(day) {
+		*w.budget -= daily
+		views, err := w.sum(ctx, r.Days)
+		if err != nil {
+			return err
+		}
+		for _, v := range rollup.Views() {
+			parts := views[v].Split()
+			for n := range rollup.Parts {
+				if parts[n] == nil {
+					continue
+				}
+				if !w.tx.Roomy() {
+					if err := w.flush(ctx); err != nil {
+						return err
+					}
+				}
+				err := w.write(ctx, parts[n].Pages(record.MaxRollupPage), func(tx *record.Tx, page record.RollupPage) {
+					tx.PutDay(w.scope.Organization(), nameOf(v, n), r.Days, page)
+				})
+				if err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return w.done(ctx, p)
+	return w.flush(ctx)
+}
+
+// sum adds up the quarters of a day.
+func (w *roller) sum(ctx context.Context, at time.Time) (map[rollup.View]*rollup.Table, error) {
+	views := map[rollup.View]*rollup.Table{}
+	for _, v := range rollup.Views() {
+		views[v] = rollup.New(v)
+	}
+	err := w.Store.Quarters(ctx, w.scope, at, at.Add(day), func(_ time.Time, data []byte) error {
+		return rollup.Read(rollup.All, data, func(k rollup.Key, row *rollup.Row) {
+			for _, t := range views {
+				t.Put(w.told(k), *row)
+			}
+			*w.budget--
+		})
+	})
+	return views, err
+}
+
+// write writes a table: its first page with the unit of work, others before it.
+func (w *roller) write(ctx context.Context, pages [][]byte, put func(*record.Tx, record.RollupPage)) error {
+	rest := w.Store.Begin(w.Host.NewID())
+	for n, data := range pages[1:] {
+		if !rest.Roomy() {
+			if err := rest.Commit(ctx); err != nil {
+				return err
+			}
+			rest = w.Store.Begin(w.Host.NewID())
+		}
+		put(rest, record.RollupPage{Number: n + 1, By: w.by, Data: data})
+	}
+	if err := rest.Commit(ctx); err != nil {
+		return err
+	}
+	put(w.tx, record.RollupPage{By: w.by, Data: pages[0]})
+	return nil
+}
+
+// flush commits what has been written, and moves on how far the ledger is rolled up. A next unit of work begins.
+func (w *roller) flush(ctx context.Context) error {
+	if w.rolled.Value == w.stored { // in the middle of a day
+		w.tx.RequireRolled(w.scope.Organization(), w.rolled)
+	} else {
+		w.rolled = w.tx.PutRolled(w.scope.Organization(), w.rolled)
+	}
+	w.stored = w.rolled.Value
+	err := w.tx.Commit(ctx)
+	w.tx = w.Store.Begin(w.Host.NewID())
+	return err
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // nameOf is how a part of a view is called where it is kept.
@@ -185,41 +441,4 @@ func counted(e record.Entry) rollup.Entry {
 		InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, ActiveMS: e.ActiveMS, QueueMS: e.QueueMS,
 		ModelCalls: e.ModelCalls, ToolCalls: e.ToolCalls,
 	}
-}
-
-// writer writes rollups in as few units of work as hold them. What the earlier ones wrote is in force with the last
-// one; each requires that nobody else has gone on meanwhile.
-type writer struct {
-	*Analytics
-
-	organization string
-	rolled       record.RolledEntity
-	tx           *record.Tx
-	err          error
-}
-
-func (w *writer) begin() { w.tx = w.Store.Begin(w.Host.NewID()) }
-
-func (w *writer) write(ctx context.Context, put func(*record.Tx)) {
-	if w.err == nil && !w.tx.Roomy() {
-		w.tx.RequireRolled(w.organization, w.rolled)
-		w.err = w.tx.Commit(ctx)
-		w.begin()
-	}
-	put(w.tx)
-}
-
-func (w *writer) done(ctx context.Context, p piece) error {
-	if w.err != nil {
-		return w.err
-	}
-	to := &w.rolled.Value
-	if p.to.After(to.Quarters) {
-		to.Quarters = p.to
-	}
-	if p.whole {
-		to.Days = p.to
-	}
-	w.tx.PutRolled(w.organization, w.rolled)
-	return w.tx.Commit(ctx)
 }

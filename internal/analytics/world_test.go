@@ -35,6 +35,7 @@ type world struct {
 	commits   int
 	asked     []string // the partitions of queries
 	broken    error    // of every query
+	fits      int      // bytes of an item; 0: as many as usual
 }
 
 func newWorld(t *testing.T) *world {
@@ -94,6 +95,11 @@ func (s spied) Query(ctx context.Context, r table.Range) ([]*table.Item, error) 
 func (s spied) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
+	for _, op := range ops {
+		if s.of.fits > 0 && op.Item.Size() > s.of.fits {
+			return &table.Error{Kind: table.TooLarge, Err: errors.New("an item is too large")}
+		}
+	}
 	err := s.Table.Commit(ctx, token, ops...)
 	s.of.commits++
 	if s.of.failAfter == 0 {

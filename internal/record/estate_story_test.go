@@ -134,8 +134,8 @@ func estateOperations() map[string]estateOperation {
 		"a look at rollups": {ready: func(e *estate) do {
 			day := e.now.Truncate(24 * time.Hour)
 			e.must("seed", func(tx *record.Tx) {
-				tx.PutQuarter(e.organization, day, 0, nil)
-				tx.PutDay(e.organization, "v", day, 0, nil)
+				tx.PutQuarter(e.organization, day, record.RollupPage{})
+				tx.PutDay(e.organization, "v", day, record.RollupPage{})
 			})
 			return func(ctx context.Context) error {
 				none := func(time.Time, []byte) error { return nil }

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"agentplatform/internal/table"
@@ -11,8 +12,9 @@ import (
 // Rolled says how far an organization's ledger has been rolled up. Rollups from before are whole and in force; what
 // stands behind is left from a piece of work that did not get to its commit, and will be written again.
 type Rolled struct {
-	Quarters time.Time `json:"quarters"` // quarters of an hour are rolled up until then
-	Days     time.Time `json:"days"`     // days, in UTC
+	Quarters time.Time `json:"quarters"`         // quarters of an hour are rolled up until then
+	Checked  time.Time `json:"checked,omitzero"` // they are final until then: rolled up when nothing came late any more
+	Days     time.Time `json:"days"`             // days, in UTC
 }
 
 // RolledEntity is how far the ledger has been rolled up, with what is needed to write it again.
@@ -21,30 +23,39 @@ type RolledEntity = Entity[Rolled]
 // MaxRollupPage bounds the bytes of a page of a rollup, which are stored as text.
 const MaxRollupPage = 256 << 10
 
-// rollupPage is a part of a rollup. Its bytes mean something to those who roll up.
-type rollupPage struct {
-	Data []byte `json:"data"`
+// RollupPage is a page of a rollup. The first one of a table says who wrote it, and only others by the same count: so a
+// table is replaced as a whole when its first page is, whatever else is left of it.
+type RollupPage struct {
+	Number int    `json:"-"`
+	By     string `json:"by,omitzero"`
+	Data   []byte `json:"data"` // means something to those who roll up
 }
+
+// sort is the sort key of a page, behind the one of its table.
+func (p RollupPage) sort(of string) string {
+	if p.Number == 0 {
+		return of + firstPage
+	}
+	return fmt.Sprintf("%s/%s/%03d", of, p.By, p.Number)
+}
+
+const firstPage = "/000"
 
 func rolledKey(organization string) table.Key {
 	return table.Key{Part: "rolled/" + organization, Sort: headSort}
 }
 
 // The quarters of a day are a partition, and the days of a view: what a question needs of them is a range.
-func quarterKey(organization string, at time.Time, page int) table.Key {
-	return table.Key{
-		Part: quarterPart(organization, at), Sort: fmt.Sprintf("%s/%03d", at.UTC().Format("15:04"), page),
-	}
+func quarterKey(organization string, at time.Time, page RollupPage) table.Key {
+	return table.Key{Part: quarterPart(organization, at), Sort: page.sort(at.UTC().Format("15:04"))}
 }
 
 func quarterPart(organization string, at time.Time) string {
 	return "rollup/" + organization + "/quarters/" + at.UTC().Format(time.DateOnly)
 }
 
-func dayKey(organization, view string, at time.Time, page int) table.Key {
-	return table.Key{
-		Part: dayPart(organization, view), Sort: fmt.Sprintf("%s/%03d", at.UTC().Format(time.DateOnly), page),
-	}
+func dayKey(organization, view string, at time.Time, page RollupPage) table.Key {
+	return table.Key{Part: dayPart(organization, view), Sort: page.sort(at.UTC().Format(time.DateOnly))}
 }
 
 func dayPart(organization, view string) string { return "rollup/" + organization + "/days/" + view }
@@ -56,16 +67,20 @@ func (s *Store) Rolled(ctx context.Context, scope Scope) (RolledEntity, error) {
 		return RolledEntity{}, err
 	}
 	if items[0] != nil {
-		return decode[Rolled](items[0])
+		e, err := decode[Rolled](items[0])
+		if e.Value.Checked.Before(e.Value.Days) { // of an earlier version, which checked a quarter with its day
+			e.Value.Checked = e.Value.Days
+		}
+		return e, err
 	}
 	first, err := s.firstDay(ctx, scope)
-	return Fresh(Rolled{Quarters: first, Days: first}), err
+	return Fresh(Rolled{first, first, first}), err
 }
 
-// PutRolled writes how far the ledger has been rolled up. What one unit of work rolls up and what it says of it become
-// visible together, and another that has read the same is refused.
-func (tx *Tx) PutRolled(organization string, e RolledEntity) {
-	put(tx, e, table.Item{Key: rolledKey(organization), Owner: organization})
+// PutRolled writes how far the ledger has been rolled up, and returns it as it is after the commit. What one unit of
+// work rolls up and what it says of it become visible together, and another that has read the same is refused.
+func (tx *Tx) PutRolled(organization string, e RolledEntity) RolledEntity {
+	return put(tx, e, table.Item{Key: rolledKey(organization), Owner: organization})
 }
 
 // RequireRolled makes the commit require that how far the ledger has been rolled up is as it was read.
@@ -78,17 +93,17 @@ func (tx *Tx) RequireRolled(organization string, e RolledEntity) {
 }
 
 // PutQuarter writes a page of the rollup of the quarter of an hour from at on, whatever stands there.
-func (tx *Tx) PutQuarter(organization string, at time.Time, page int, data []byte) {
-	tx.putRollup(organization, quarterKey(organization, at, page), data)
+func (tx *Tx) PutQuarter(organization string, at time.Time, page RollupPage) {
+	tx.putRollup(organization, quarterKey(organization, at, page), page)
 }
 
 // PutDay writes a page of the rollup of a day as a view shows it, whatever stands there.
-func (tx *Tx) PutDay(organization, view string, at time.Time, page int, data []byte) {
-	tx.putRollup(organization, dayKey(organization, view, at, page), data)
+func (tx *Tx) PutDay(organization, view string, at time.Time, page RollupPage) {
+	tx.putRollup(organization, dayKey(organization, view, at, page), page)
 }
 
-func (tx *Tx) putRollup(organization string, key table.Key, data []byte) {
-	op, err := blind(rollupPage{data}, table.Item{Key: key, Owner: organization, WriteID: tx.writeID})
+func (tx *Tx) putRollup(organization string, key table.Key, page RollupPage) {
+	op, err := blind(page, table.Item{Key: key, Owner: organization, WriteID: tx.writeID})
 	tx.fail(err)
 	tx.add(op)
 }
@@ -139,22 +154,30 @@ func (s *Store) rollups(
 	f func(at time.Time, data []byte) error,
 ) error {
 	r.Limit = rollupPages
+	current, by := "", ""
 	for {
 		items, err := s.query(ctx, r)
 		if err != nil {
 			return err
 		}
 		for _, item := range items {
-			at, err := time.Parse(layout, prefix+item.Sort[:len(item.Sort)-len("/000")])
+			of, page, _ := strings.Cut(item.Sort, "/")
+			at, err := time.Parse(layout, prefix+of)
 			if err != nil {
 				return fmt.Errorf("record: %s: %w", item.Key, err)
 			}
 			if !at.Before(to) {
 				return nil
 			}
-			e, err := decode[rollupPage](item)
+			if "/"+page != firstPage && (of != current || !writtenBy(page, by)) {
+				continue // is left of a former table
+			}
+			e, err := decode[RollupPage](item)
 			if err != nil {
 				return err
+			}
+			if "/"+page == firstPage {
+				current, by = of, e.Value.By
 			}
 			if err := f(at, e.Value.Data); err != nil {
 				return err
@@ -165,4 +188,10 @@ func (s *Store) rollups(
 		}
 		r.After = items[len(items)-1].Sort
 	}
+}
+
+// writtenBy says whether a page belongs to the first one that somebody wrote. Those of earlier versions do not say who.
+func writtenBy(page, by string) bool {
+	who, _, named := strings.Cut(page, "/")
+	return named && who == by || !named && by == ""
 }

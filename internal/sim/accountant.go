@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"agentplatform/internal/analytics"
@@ -13,6 +14,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/rollup"
 	"agentplatform/internal/table"
+	"agentplatform/internal/table/faulttable"
 )
 
 // hasAccountants says whether people of a seed's world ask how much was used: in one of eight, and none of those below
@@ -25,6 +27,7 @@ type books struct {
 	*world
 
 	entries map[string]map[string]record.Entry // by organization, and by what each is about
+	late    map[string]bool                    // those that came when their quarter had been rolled up
 	rolled  map[string]record.Rolled
 	changed []string // organizations whose rollups the current commit has moved on
 	tally   map[string]int
@@ -35,12 +38,37 @@ type books struct {
 func newBooks(w *world) *books {
 	w.now = time.Date(2026, 1, 1, 23, 40, 0, 0, time.UTC)
 	w.trouble = 110 * time.Minute
-	return &books{world: w, entries: map[string]map[string]record.Entry{}, rolled: map[string]record.Rolled{},
-		tally: map[string]int{}}
+	return &books{world: w, entries: map[string]map[string]record.Entry{}, late: map[string]bool{},
+		rolled: map[string]record.Rolled{}, tally: map[string]int{}}
+}
+
+// lingers says whether commits are on their way for longer than a quarter of an hour is over when it is rolled up.
+func (b *books) lingers() bool { return b.seed%2 == 1 }
+
+// isAhead says whether somebody rolls up ledgers whose clock is hours ahead.
+func (b *books) isAhead() bool { return b.seed/2%2 == 1 }
+
+// linger lets a commit that ends a run, with its entry, be on its way for long.
+func (b *books) linger(ops []table.Op) {
+	writes := func(part string) bool {
+		return slices.ContainsFunc(ops, func(op table.Op) bool { return strings.HasPrefix(op.Item.Part, part) })
+	}
+	often := 2
+	if strings.Contains(b.awake.name, "worker") {
+		often = 16 // as by then another has taken the run over
+	}
+	if b.quiet || !b.lingers() || !writes("ledger/") || !writes("run/") || b.chance.IntN(often) != 0 {
+		return
+	}
+	b.count("entry on its way")
+	_ = b.sleep(b.awake, context.Background(), 30*time.Minute+time.Duration(b.chance.Int64N(int64(15*time.Minute))))
 }
 
 // accountants are people who ask, now and then, how much was used, and have it rolled up.
 func (b *books) accountants() {
+	if b.isAhead() {
+		b.soothsayer()
+	}
 	seen := map[string]bool{}
 	for n, who := range b.people {
 		if seen[who.Organization.ID] {
@@ -64,6 +92,29 @@ func (b *books) accountants() {
 	}
 }
 
+// soothsayer has ledgers rolled up, now and then, by a clock that is hours ahead.
+func (b *books) soothsayer() {
+	p := &process{name: "soothsayer", astray: time.Duration(1+b.chance.IntN(60)) * time.Hour}
+	m := &machine{scheduler: b.scheduler, process: p, work: b.work}
+	ahead := &analytics.Analytics{Store: record.New(b.observed(), b.blobs, m), Host: m}
+	b.spawn(p, p.name, func(a *actor) {
+		for end := b.now.Add(b.trouble / 2); b.now.Before(end); {
+			_ = b.sleep(a, context.Background(), time.Duration(b.work.Int64N(int64(20*time.Minute))))
+			_, _ = ahead.Daily(context.Background(), b.people[b.work.IntN(len(b.people))].Organization.ID)
+		}
+	})
+}
+
+// observed is the table without faults, whose commits are checked.
+func (b *books) observed() table.Table {
+	return &faulttable.Table{Inner: b.inner, After: func(c faulttable.Call) {
+		if c.Commit {
+			b.checker.committed(b.inner, c.Ops)
+		}
+		b.yield(b.awake)
+	}}
+}
+
 // ask asks how much an organization has used, or one of its people, within a time. The answer must have every entry
 // that there was when the question came, and none that there was not when the answer did.
 func (b *books) ask(a *actor, c *client) {
@@ -81,7 +132,7 @@ func (b *books) ask(a *actor, c *client) {
 	if !q.To.After(q.From) {
 		return
 	}
-	least := b.sum(c.who.Organization.ID, q)
+	least := b.sum(c.who.Organization.ID, q, true)
 	var got analytics.Summary
 	var err error
 	if !c.ask(a, func(ctx context.Context, d *deployment) {
@@ -96,7 +147,7 @@ func (b *books) ask(a *actor, c *client) {
 		return
 	}
 	b.tally["questions answered"]++
-	most := b.sum(c.who.Organization.ID, q)
+	most := b.sum(c.who.Organization.ID, q, false)
 	answer := sums{got.Total, got.Input, got.Output, got.ModelCalls, got.ToolCalls}
 	for n := range answer {
 		if answer[n] < least[n] || answer[n] > most[n] {
@@ -110,8 +161,12 @@ func (b *books) ask(a *actor, c *client) {
 // sums are entries, input tokens, output tokens, calls of models and of tools.
 type sums [5]int64
 
-func (b *books) sum(organization string, q analytics.Question) (s sums) {
-	for _, e := range b.entries[organization] {
+// sum adds up what a question is about; surely: without what came late, which may not be counted yet.
+func (b *books) sum(organization string, q analytics.Question, surely bool) (s sums) {
+	for id, e := range b.entries[organization] {
+		if surely && b.late[id] {
+			continue
+		}
 		if e.FinishedAt.Before(q.From) || !e.FinishedAt.Before(q.To) || e.RunID == "" ||
 			q.Filter.User != "" && q.Filter.User != e.UserID {
 			continue
@@ -123,7 +178,8 @@ func (b *books) sum(organization string, q analytics.Question) (s sums) {
 	return s
 }
 
-// entered records an entry of the ledger. None comes after the time that it belongs to was rolled up.
+// entered records an entry of the ledger. None comes after the time that it belongs to was rolled up, but one that was
+// on its way for long; and that not after its day was.
 func (b *books) entered(key table.Key, item *table.Item, ledger map[string][]record.Entry) {
 	if item == nil {
 		return
@@ -132,10 +188,20 @@ func (b *books) entered(key table.Key, item *table.Item, ledger map[string][]rec
 		b.entries[item.Owner] = map[string]record.Entry{}
 	}
 	for id, entries := range ledger {
+		_, known := b.entries[item.Owner][id]
 		b.entries[item.Owner][id] = entries[0]
-		if r := b.rolled[item.Owner]; entries[0].FinishedAt.Before(r.Quarters) {
-			b.checker.violated(29, "%s was finished at %s and comes after that was rolled up, until %s", key,
-				entries[0].FinishedAt, r.Quarters)
+		r, at := b.rolled[item.Owner], entries[0].FinishedAt
+		if known || b.isAhead() && r.Quarters.After(b.now.Add(-analytics.Grace)) {
+			continue
+		}
+		if b.lingers() && b.now.Sub(at) > analytics.Grace {
+			b.late[id] = true
+		}
+		if at.Before(r.Checked) || at.Before(r.Quarters) && !b.late[id] {
+			b.checker.violated(29, "%s was finished at %s and comes after that was rolled up, %+v", key, at, r)
+		}
+		if at.Before(r.Quarters) {
+			b.tally["came late"]++
 		}
 	}
 }
@@ -149,23 +215,30 @@ func (b *books) committed() {
 		must(err)
 		before, now := b.rolled[organization], e.Value
 		if before.Days.IsZero() {
-			before.Quarters, before.Days = now.Quarters.AddDate(0, 0, -3), now.Days.AddDate(0, 0, -3)
+			before = record.Rolled{Quarters: now.Quarters.AddDate(0, 0, -3), Checked: now.Checked.AddDate(0, 0, -3),
+				Days: now.Days.AddDate(0, 0, -3)}
 		}
 		b.rolled[organization] = now
+		for id, e := range b.entries[organization] {
+			if e.FinishedAt.Before(now.Checked) {
+				delete(b.late, id)
+			}
+		}
 		if !b.quiet {
 			b.tally["rolled up among faults"]++
-			b.tally["days among them"] += int(now.Days.Sub(before.Days).Hours() / 24)
+			b.tally["days among them"] += max(0, int(now.Days.Sub(before.Days).Hours()/24))
 		}
-		if now.Quarters.Before(before.Quarters) || now.Days.Before(before.Days) {
-			b.checker.violated(29, "rollups went back from %+v to %+v", before, now)
+		if now.Quarters.Before(before.Quarters) || now.Checked.Before(before.Checked) || now.Days.Before(before.Days) {
+			b.tally["taken back"]++
+			if !b.isAhead() {
+				b.checker.violated(29, "rollups went back from %+v to %+v", before, now)
+			}
 		}
 		b.check(organization, rollup.All, before.Quarters, now.Quarters, rollup.Quarter)
 		for _, v := range rollup.Views() {
 			b.check(organization, v, before.Days, now.Days, 24*time.Hour)
 		}
-		if now.Days.After(before.Days) {
-			b.check(organization, rollup.All, before.Days, now.Days, rollup.Quarter) // which were rolled up again
-		}
+		b.check(organization, rollup.All, before.Checked, now.Checked, rollup.Quarter)
 	}
 	b.changed = b.changed[:0]
 }
@@ -182,10 +255,15 @@ func (b *books) check(organization string, v rollup.View, from, to time.Time, st
 		at  time.Time
 		key rollup.Key
 	}
-	want, got := map[place]line{}, map[place]line{}
+	want, got, unsure := map[place]line{}, map[place]line{}, map[time.Time]bool{}
+	for id, e := range b.entries[organization] {
+		if b.late[id] {
+			unsure[e.FinishedAt.Truncate(step)] = true // it may have come between a look and its commit
+		}
+	}
 	for _, e := range b.entries[organization] {
 		at := e.FinishedAt.Truncate(step)
-		if at.Before(from) || !at.Before(to) {
+		if at.Before(from) || !at.Before(to) || unsure[at] {
 			continue
 		}
 		k := v.Of(analytics.KeyOf(e))
@@ -203,7 +281,9 @@ func (b *books) check(organization string, v rollup.View, from, to time.Time, st
 	read := func(at time.Time, data []byte) error {
 		return rollup.Read(v, data, func(k rollup.Key, r *rollup.Row) {
 			all := sums{r.Entries, r.Input(), r.Output(), r.ModelCalls, r.ToolCalls}
-			got[place{at, k}] = line{all, r.ActiveMS, r.QueueMS}
+			if !unsure[at] {
+				got[place{at, k}] = line{all, r.ActiveMS, r.QueueMS}
+			}
 		})
 	}
 	store, ctx := b.checker.store(), context.Background()

@@ -245,6 +245,9 @@ func (w *world) deploy(name string) {
 			if c.Commit {
 				w.touched = c.Ops
 			}
+			if c.Commit && w.books != nil {
+				w.books.linger(c.Ops)
+			}
 			return w.tableFault(c)
 		},
 		After: func(c faulttable.Call) {
@@ -303,7 +306,7 @@ func (w *world) deploy(name string) {
 		d.remover.Index, d.remover.More = d.ingester.Index, d.ingester.Jobs()
 	}
 	if w.books != nil {
-		d.accounts = &analytics.Analytics{Store: d.store, Host: m}
+		d.accounts = &analytics.Analytics{Store: d.store, Host: m, Log: log}
 		d.remover.Daily = d.accounts.Daily
 	}
 	for n := range 3 {

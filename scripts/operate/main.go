@@ -8,6 +8,7 @@
 //	go run ./scripts/operate -stage dev -do nudge RUN_ID (or DOCUMENT_ID)
 //	go run ./scripts/operate -stage dev slots ORGANIZATION_ID
 //	go run ./scripts/operate -stage dev -do restore index
+//	go run ./scripts/operate -stage dev -do reroll ORGANIZATION_ID 2026-01-31
 //	go run ./scripts/operate -stage dev invoke worker events/samples/worker.json
 package main
 
@@ -31,6 +32,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"agentplatform/events"
+	"agentplatform/internal/analytics"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
@@ -65,7 +67,7 @@ type operator struct {
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
 		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
-			"RUN or DOCUMENT; slots ORGANIZATION; restore index; invoke FUNCTION FILE")
+			"RUN or DOCUMENT; slots ORGANIZATION; restore index; reroll ORGANIZATION DATE; invoke FUNCTION FILE")
 	}
 	account, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -100,6 +102,8 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		return o.slots(ctx, which)
 	case "restore":
 		return o.restore(ctx, which)
+	case "reroll":
+		return o.reroll(ctx, which, args[2:])
 	case "invoke":
 		return o.invoke(ctx, lambda.NewFromConfig(account), which, args[2:])
 	default:
@@ -289,6 +293,31 @@ func (o *operator) restore(ctx context.Context, what string) error {
 	}
 	o.say("the documents of all knowledge bases will be put into the index again")
 	return nil
+}
+
+// reroll has an organization's ledger rolled up once more, from a day on. Who asks next does it, or the daily work.
+func (o *operator) reroll(ctx context.Context, organization string, days []string) error {
+	if len(days) != 1 {
+		return errors.New("say from which day on, in UTC: reroll ORGANIZATION 2026-01-31")
+	}
+	from, err := time.Parse(time.DateOnly, days[0])
+	if err != nil {
+		return err
+	}
+	scope := record.Of(organization)
+	if _, err := record.Resource[catalog.Organization](ctx, o.store, scope, organization); err != nil {
+		return err
+	}
+	before, err := o.store.Rolled(ctx, scope)
+	if err != nil {
+		return err
+	}
+	o.say("days are rolled up until %s, and final until %s", before.Value.Days, before.Value.Checked)
+	if !o.do {
+		o.say("they would be rolled up again from %s on; say -do", from)
+		return nil
+	}
+	return (&analytics.Analytics{Store: o.store, Host: host.System()}).Again(ctx, organization, from)
 }
 
 // invoke invokes a function with an event from a file.

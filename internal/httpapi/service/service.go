@@ -96,7 +96,7 @@ func New(c Config) *httpapi.Server {
 		webhooks.Routes(s, webhooks.Config{
 			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Callbacks: c.Callbacks, Redelivered: redelivered,
 		})
-		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host})
+		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host, Log: c.Log})
 		protocol.Routes(s, protocol.Config{
 			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat,
 		})

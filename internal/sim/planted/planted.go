@@ -274,11 +274,13 @@ func Bugs() []Bug {
 		one("a rebuild is in force before it is whole", knowledgeRebuild, `if n[built(j.ID)] >= foundIn(n) && !k.Lost(b) {`, `if n[built(j.ID)] >= 0 && !k.Lost(b) {`).and(knowledgeRebuild, `n[built(j.ID)] != foundIn(n) {`, `n[built(j.ID)] < 0 {`),
 
 		// Rollups.
-		one("a quarter of an hour is rolled up as soon as it is over", analyticsRoll, `closed := now.Add(-Grace).Truncate(rollup.Quarter)`, `closed := now.Truncate(rollup.Quarter)`),
+		one("a quarter of an hour is rolled up as soon as it is over", analyticsRoll, `return now.Add(-Grace).Truncate(rollup.Quarter), now`, `return now.Truncate(rollup.Quarter), now`),
 		one("a part of the ledger is not rolled up", "internal/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards - 1 {\n"),
-		one("how far a ledger is rolled up is said before it is", analyticsRoll, "	w.tx.PutRolled(w.organization, w.rolled)\n	return w.tx.Commit(ctx)", "	before := w.Store.Begin(w.Host.NewID())\n	before.PutRolled(w.organization, w.rolled)\n	if err := before.Commit(ctx); err != nil {\n		return err\n	}\n	return w.tx.Commit(ctx)"),
+		one("how far a ledger is rolled up is said before it is", analyticsRoll, "		w.rolled = w.tx.PutRolled(w.scope.Organization(), w.rolled)", "		before := w.Store.Begin(w.Host.NewID())\n		w.rolled = before.PutRolled(w.scope.Organization(), w.rolled)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}"),
 		one("what is not rolled up yet is forgotten", analyticsRead, `for at := r.From; at.Before(to);`, `for at := r.From; at.Before(quarters);`),
-		one("a day is rolled up as far as it had got", analyticsRoll, `whole := piece{from: r.Days, to: r.Days.Add(day), whole: true}`, `whole := piece{from: r.Days, to: r.Days.Add(day - rollup.Quarter), whole: true}`),
+		one("a day is rolled up as far as it had got", analyticsRoll, `w.Store.Quarters(ctx, w.scope, at, at.Add(day), func`, `w.Store.Quarters(ctx, w.scope, at, at.Add(day-rollup.Quarter), func`),
+		one("what came late is not looked for", analyticsRoll, `return w.marks[at] == now, nil`, `return w.marks[at] != "", nil`),
+		one("what a clock that was ahead has rolled up stands", analyticsRoll, `if !r.Quarters.After(now) && `, `if true || !r.Quarters.After(now) && `),
 	}
 }
 
