@@ -22,6 +22,7 @@ type Operation struct {
 	Status       int  // of a success; 0: 200
 	ID, Summary  string
 	Tag          string
+	Or           string // what an output of type [Either] may be instead of JSON
 }
 
 // Register adds an operation to the routes and to the document, described by the types of what it takes and gives. It
@@ -37,6 +38,11 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	reads := o.Method == http.MethodGet
 	if _, tagged := any(new(O)).(settled); tagged && reads {
 		described.Parameters, described.Responses = conditional()
+	}
+	if e, is := any(new(O)).(interface {
+		describe(r huma.Registry, or string) *huma.Response
+	}); is {
+		described.Responses["200"] = e.describe(s.api.OpenAPI().Components.Schemas, o.Or)
 	}
 	if o.Open {
 		s.open[described.Path], described.Security = true, []map[string][]string{}
@@ -61,7 +67,7 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	})
 }
 
-// settled is an [Answer] of any type.
+// settled is an [Answer], or an [Either], of any type.
 type settled interface {
 	settle(status int, reads bool, ifNoneMatch []string) error
 }

@@ -112,20 +112,26 @@ func (tx *Tx) PutEmbedded(organization string, e Entry) {
 	put(tx, Fresh(e), table.Item{Key: ledgerKey(organization, e.FinishedAt, e.ID), Owner: organization})
 }
 
-// ledgerDays is how many days a page of the ledger covers at most; so a page may be short and have a next one.
-const ledgerDays = 31
+// LedgerDays is how many days of the ledger may be looked at for one answer. Each is a query of each of its shards.
+const LedgerDays = 31
 
 // Ledger lists an organization's entries, the newest first, day by day: an index would cost each run a write. A page
 // may be short, or even empty, and have a next one.
 func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int) (Page[Entity[Entry]], error) {
-	return s.LedgerBetween(ctx, scope, time.Time{}, time.Time{}, after, limit)
+	days := LedgerDays
+	return s.LedgerBetween(ctx, scope, time.Time{}, time.Time{}, after, limit, &days)
 }
 
-// LedgerBetween is Ledger for the entries of [from, to); a zero time is no bound.
+// LedgerBetween is Ledger for the entries of [from, to); a zero time is no bound. It counts down how many days may
+// still be looked at: so several pages together have a bound, too.
 func (s *Store) LedgerBetween(
-	ctx context.Context, scope Scope, from, to time.Time, after string, limit int,
+	ctx context.Context, scope Scope, from, to time.Time, after string, limit int, days *int,
 ) (Page[Entity[Entry]], error) {
-	var page Page[Entity[Entry]]
+	page := Page[Entity[Entry]]{Next: after}
+	if *days <= 0 {
+		return page, nil
+	}
+	page.Next = ""
 	first, err := s.firstDay(ctx, scope)
 	if err != nil {
 		return page, err
@@ -145,7 +151,7 @@ func (s *Store) LedgerBetween(
 		}
 	}
 	day := newest.UTC().Truncate(24 * time.Hour)
-	for range ledgerDays {
+	for ; *days > 0; *days-- {
 		if day.Before(first) || !day.Add(24*time.Hour).After(from) {
 			return page, nil
 		}
@@ -159,10 +165,11 @@ func (s *Store) LedgerBetween(
 				return page, err
 			}
 			if len(page.Rows) == limit {
-				page.Next = page.Rows[limit-1].Value.Place
+				page.Next = page.Places[limit-1]
+				*days--
 				return page, nil
 			}
-			page.Rows = append(page.Rows, e)
+			page.Rows, page.Places = append(page.Rows, e), append(page.Places, e.Value.Place)
 		}
 		day = day.AddDate(0, 0, -1)
 	}

@@ -91,7 +91,8 @@ func TestTheLedgerIsInTheOrderOfTime(t *testing.T) {
 		limit := 1 + r.IntN(400)
 		var paged []string
 		for after := ""; ; {
-			page, err := e.LedgerBetween(t.Context(), e.scope(), from, to, after, limit)
+			days := 1 + r.IntN(record.LedgerDays)
+			page, err := e.LedgerBetween(t.Context(), e.scope(), from, to, after, limit, &days)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(page.Rows), limit)
 			for _, row := range page.Rows {
@@ -105,6 +106,41 @@ func TestTheLedgerIsInTheOrderOfTime(t *testing.T) {
 		slices.Sort(paged)
 		slices.Sort(through)
 		require.Equal(t, through, paged, "from %s to %s in pages of %d", from, to, limit)
+	}
+}
+
+// However many pages are read for an answer, and however few entries there are, the days that are looked at are
+// bounded.
+func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
+	e := newEstate(t)
+	organization := host.FormatID(e.now.AddDate(-2, 0, 0), 1)
+	scope, any := record.Of(organization), time.Time{}
+	for week := range 100 {
+		run := e.runOf(host.FormatID(e.now.AddDate(0, 0, -7*week), 1))
+		run.Organization, run.FinishedAt = organization, e.now.AddDate(0, 0, -7*week)
+		e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
+	}
+	for _, limit := range []int{1, 3, 100} {
+		seen := 0
+		for after, answers := "", 0; ; answers++ {
+			require.Less(t, answers, 60)
+			days := record.LedgerDays
+			e.asked = nil
+			for range 12 {
+				page, err := e.LedgerBetween(t.Context(), scope, any, any, after, limit, &days)
+				require.NoError(t, err)
+				assert.Len(t, page.Places, len(page.Rows))
+				seen += len(page.Rows)
+				if after = page.Next; after == "" {
+					break
+				}
+			}
+			assert.LessOrEqual(t, len(e.asked), 4*record.LedgerDays)
+			if after == "" {
+				break
+			}
+		}
+		assert.Equal(t, 100, seen, "%d at a time", limit)
 	}
 }
 

@@ -191,11 +191,22 @@ type refusing struct{}
 
 func (refusing) Do(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed }
 
-// Table is a table of which a part can be made unreadable.
+// Table is a table of which a part can be made unreadable, and that counts what is read of it.
 type Table struct {
 	table.Table
 
+	Queries atomic.Int64
+	Items   atomic.Int64 // that were read, by queries or by their keys
+
 	part atomic.Pointer[string]
+}
+
+// Query reads a range.
+func (b *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	items, err := b.Table.Query(ctx, r)
+	b.Queries.Add(1)
+	b.Items.Add(int64(len(items)))
+	return items, err
 }
 
 // Break has reads fail from now on of items whose key, written part/sort, begins like this.
@@ -208,6 +219,7 @@ func (b *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 			return nil, errors.New("an item that cannot be read")
 		}
 	}
+	b.Items.Add(int64(len(keys)))
 	return b.Table.Get(ctx, keys...)
 }
 

@@ -1,16 +1,22 @@
 package reports_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
 )
 
 func TestTheLedgerIsJSONOrCSV(t *testing.T) {
@@ -26,6 +32,11 @@ func TestTheLedgerIsJSONOrCSV(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"run_id":"`+run+`"`)
 	assert.Contains(t, w.Body.String(), `"kind":"run","entry_id":"`+run+`","document_id":""`)
 	assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/analytics/usage", nil)
+	r.Header.Set("If-None-Match", w.Header().Get("ETag"))
+	known := e.Do(r)
+	assert.Equal(t, http.StatusNotModified, known.Code)
+	assert.Empty(t, known.Body.String())
 	w = read("text/csv")
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
 	require.Len(t, lines, 2)
@@ -34,6 +45,48 @@ func TestTheLedgerIsJSONOrCSV(t *testing.T) {
 		",kind,entry_id,document_id,knowledge_base_id,api_key_id,model,attempts,queue_ms,cost"), lines[0])
 	assert.True(t, strings.HasPrefix(lines[1], run+","), lines[1])
 	assert.Contains(t, lines[1], ",run,"+run+",,,")
+}
+
+// A page of the ledger reads a bounded number of days, filtered or not, however few entries there are.
+func TestAPageOfTheLedgerReadsABoundedPart(t *testing.T) {
+	e := httpapitest.New(t)
+	organization := host.FormatID(time.Now().AddDate(-2, 0, 0), 1)
+	store := e.Executor.Store
+	founding := store.Begin(e.Executor.Host.NewID())
+	record.PutResource(founding, record.Fresh(catalog.Organization{ID: organization}))
+	require.NoError(t, founding.Commit(t.Context()))
+	for week := range 104 {
+		tx := store.Begin(e.Executor.Host.NewID())
+		at := time.Now().AddDate(0, 0, -7*week).UTC().Truncate(time.Millisecond)
+		tx.PutCharge(lifecycle.Run{RunSpec: lifecycle.RunSpec{
+			RunID: host.FormatID(at, 1), Organization: organization, User: e.Agent,
+		}, FinishedAt: at}, lifecycle.Charge{})
+		require.NoError(t, tx.Commit(t.Context()))
+	}
+	for query, want := range map[string]int{
+		"limit=100": 104, "limit=3": 104, "limit=1&user_id=" + e.Agent: 104, "limit=1&user_id=" + organization: 0,
+	} {
+		seen, cursor := 0, ""
+		for pages := 0; ; pages++ {
+			require.Less(t, pages, 120, query)
+			r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/analytics/usage?"+query+cursor, nil)
+			r.Header.Set("X-Organization", organization)
+			before := e.Items.Queries.Load()
+			w := e.Do(r)
+			require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+			assert.LessOrEqual(t, int(e.Items.Queries.Load()-before), 4*record.LedgerDays, query)
+			var list struct {
+				Entries []any   `json:"entries"`
+				Next    *string `json:"next_cursor"`
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list))
+			if seen += len(list.Entries); list.Next == nil {
+				break
+			}
+			cursor = "&cursor=" + *list.Next
+		}
+		assert.Equal(t, want, seen, query)
+	}
 }
 
 // Each change stands in the audit log, with its operation's name in the document and who did it.

@@ -3,7 +3,6 @@ package reports
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ func (h *handlers) usageRoutes() {
 		Method: "GET", Path: "/analytics/usage", Level: tenant.LevelAdmin,
 		ID: "usage", Tag: "analytics",
 		Summary: "The ledger: one entry for each ended run, and those of embeddings outside of runs",
+		Or:      "text/csv",
 	}, h.usage)
 }
 
@@ -178,58 +178,29 @@ func (h *handlers) part(ctx context.Context, p tenant.Principal, in *UsageQuery)
 	return l, err
 }
 
-// page reads a page: of at most limit entries, and of at most [httpapi.Scanned] that the filter has looked at.
-func (h *handlers) page(ctx context.Context, l part, after string, limit int) (list ledgerList, err error) {
-	list.Entries = []ledgerEntry{}
-	for looked := 0; looked < httpapi.Scanned; {
-		some := min(limit, httpapi.Scanned-looked)
-		if l.filter == (rollup.Filter{}) {
-			some = limit - len(list.Entries)
-		}
-		page, err := h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, some)
-		if err != nil {
-			return list, err
-		}
-		after = page.Next
-		for n, e := range page.Rows {
-			if l.filter.Passes(analytics.KeyOf(e.Value)) {
-				list.Entries = append(list.Entries, viewEntry(e.Value, l.prices))
-			}
-			if len(list.Entries) == limit && n+1 < len(page.Rows) {
-				after = e.Value.Place
-				break
-			}
-		}
-		looked += len(page.Rows)
-		if after == "" || len(list.Entries) == limit || len(page.Rows) == 0 {
-			break
-		}
-	}
-	list.NextCursor = httpapi.EncodeCursor(after)
-	return list, nil
-}
-
-func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery) (*huma.StreamResponse, error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
+func (h *handlers) usage(
+	ctx context.Context, p tenant.Principal, in *UsageQuery,
+) (*httpapi.Either[ledgerList], error) {
 	l, err := h.part(ctx, p, in)
 	if err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(in.Accept, "text/csv") {
-		return &huma.StreamResponse{Body: func(c huma.Context) { h.usageCSV(ctx, l, c) }}, nil
+		return httpapi.Or[ledgerList](func(c huma.Context) { h.usageCSV(ctx, l, c) }), nil
 	}
-	list, err := h.page(ctx, l, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal(list)
-	return &huma.StreamResponse{Body: func(c huma.Context) {
-		c.SetHeader("Content-Type", "application/json")
-		_, _ = c.BodyWriter().Write(append(body, '\n'))
-	}}, err
+	list, days := ledgerList{Entries: []ledgerEntry{}}, record.LedgerDays
+	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, func(
+		ctx context.Context, after string, limit int,
+	) (record.Page[record.Entity[record.Entry]], error) {
+		return h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, limit, &days)
+	}, func(e record.Entity[record.Entry]) (bool, error) {
+		if !l.filter.Passes(analytics.KeyOf(e.Value)) {
+			return false, nil
+		}
+		list.Entries = append(list.Entries, viewEntry(e.Value, l.prices))
+		return true, nil
+	})
+	return httpapi.JSON(list), err
 }
 
 // usageCSV writes all of a part of the ledger, a page at a time. Cells that a spreadsheet would take for a formula are
@@ -240,7 +211,8 @@ func (h *handlers) usageCSV(ctx context.Context, l part, c huma.Context) {
 	_ = w.Write(ledgerColumns)
 	after := ""
 	for {
-		page, err := h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, 100)
+		days := record.LedgerDays
+		page, err := h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, 100, &days)
 		if err != nil {
 			panic(http.ErrAbortHandler) // half a table must not look like a whole one
 		}
