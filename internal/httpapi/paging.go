@@ -120,8 +120,34 @@ func (p *Page) Takes(row any) bool {
 	return err != nil || p.rows == 1 || p.bytes <= maxPage
 }
 
-// PlaceOf is the place of a moment in a listing by identifiers, which begin with the time at which they were made.
-func PlaceOf(t time.Time) string {
+// asideOf is how far the time that a thing says may be from the one that its identifier does: a document's entry in the
+// audit log has the document's, which was made before its bytes came.
+const asideOf = 20 * time.Minute
+
+// Between narrows a listing by identifiers, newest first, to what may say a time within two moments; zero is no bound.
+// What it says exactly is left to who takes the rows.
+func Between[T any](
+	from, to time.Time, read func(ctx context.Context, after string, limit int) (record.Page[T], error),
+) func(ctx context.Context, after string, limit int) (record.Page[T], error) {
+	first, last := "", ""
+	if !to.IsZero() {
+		first = placeOf(to.Add(asideOf))
+	}
+	if !from.IsZero() {
+		last = placeOf(from.Add(-asideOf))
+	}
+	return func(ctx context.Context, after string, limit int) (record.Page[T], error) {
+		if first != "" && (after == "" || after > first) {
+			after = first
+		}
+		page, err := read(ctx, after, limit)
+		page.EndAt(last)
+		return page, err
+	}
+}
+
+// placeOf is the place of a moment in a listing by identifiers, which begin with the time at which they were made.
+func placeOf(t time.Time) string {
 	earliest, latest := time.Unix(0, 0), time.Unix(math.MaxUint32, 0)
 	switch {
 	case t.Before(earliest):

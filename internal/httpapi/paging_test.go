@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/record"
 )
@@ -106,14 +107,49 @@ func TestAFiltersErrorsAreThoseOfItsParts(t *testing.T) {
 	assert.ErrorIs(t, err, broken)
 }
 
-// A moment has its place between the identifiers that were made before it and those that were made later.
-func TestPlacesOfMomentsAreOrdered(t *testing.T) {
-	places := []string{}
-	for _, at := range []time.Time{
-		{}, time.Unix(1, 0), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		time.Date(2026, 1, 1, 0, 0, 0, int(time.Millisecond), time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
-	} {
-		places = append(places, httpapi.PlaceOf(at))
+// A listing between two moments has all that was made between them, by identifiers that may be aside a little, and ends
+// soon behind them.
+func TestAListingBetweenTwoMoments(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var all []string
+	for minute := range 600 {
+		all = append(all, host.FormatID(noon.Add(-time.Duration(minute)*time.Minute), 1))
 	}
-	assert.IsIncreasing(t, places)
+	for _, c := range []struct {
+		from, to time.Time
+		least    []string
+		most     int
+	}{
+		{time.Time{}, time.Time{}, all, 600},
+		{noon.Add(-time.Hour), noon, all[:61], 82},
+		{noon.Add(-3 * time.Hour), noon.Add(-2 * time.Hour), all[120:181], 102},
+		{noon.Add(time.Hour), time.Time{}, nil, 0},
+		{time.Date(1901, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC), all, 600},
+	} {
+		list := httpapi.Between(c.from, c.to, func(
+			_ context.Context, after string, limit int,
+		) (page record.Page[string], err error) {
+			for _, id := range all {
+				if after == "" || id < after {
+					page.Rows, page.Places = append(page.Rows, id), append(page.Places, id)
+				}
+				if len(page.Rows) == limit {
+					page.Next = id
+					break
+				}
+			}
+			return page, nil
+		})
+		var got []string
+		for after := ""; ; {
+			page, err := list(t.Context(), after, 7)
+			require.NoError(t, err)
+			got = append(got, page.Rows...)
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		assert.Subset(t, got, c.least)
+		assert.LessOrEqual(t, len(got), c.most)
+	}
 }

@@ -106,7 +106,7 @@ type Run struct {
 	QueueMS  int64 `json:"queue_ms,omitzero"` // how long it was queued, until it was last not
 	Steps    int   `json:"steps,omitzero"`    // number of journalled steps
 
-	CreatedAt time.Time `json:"created_at,omitzero"`
+	CreatedAt time.Time `json:"created_at,omitzero"` // when its message came, also of one that was parked
 	QueuedAt  time.Time `json:"queued_at,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`

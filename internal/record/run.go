@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentplatform/internal/blob"
+	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/table"
@@ -79,9 +80,17 @@ func (tx *Tx) PutRun(e RunEntity) RunEntity {
 
 func decodeRun(item *table.Item) (RunEntity, error) {
 	e, err := decode[Run](item)
-	e.Value.RunID, e.Value.Organization, e.Value.Due = strings.TrimPrefix(item.Part, runPart("")), item.Owner, item.Due
+	r := &e.Value
+	r.RunID, r.Organization, r.Due = strings.TrimPrefix(item.Part, runPart("")), item.Owner, item.Due
+	// Earlier versions took it that a message that had been parked came when its turn did.
+	if came := host.TimeOf(r.RunID); !came.IsZero() && r.CreatedAt.Sub(came) > formerWait {
+		r.CreatedAt = came
+	}
 	return e, err
 }
+
+// formerWait is more than lies between an identifier's time and that of the run, unless its message was parked.
+const formerWait = 10 * time.Minute
 
 // Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
 func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {

@@ -196,7 +196,7 @@ func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 	for _, waiting := range []int{0, 1, 3} {
 		for _, dropped := range []bool{false, true} {
 			w := newWorld(t)
-			run := w.accept("u")
+			run, came := w.accept("u"), w.Host.Now()
 			var parked []string
 			for range waiting {
 				parked = append(parked, w.park("u", run))
@@ -219,8 +219,9 @@ func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 			assert.Empty(t, after.Dropped)
 			assert.Equal(t, parked, after.PassedOn)
 			next := w.run(parked[0])
-			assert.Equal(t, []any{lifecycle.Queued, 2, run, before.Slots, w.Host.Now(), w.Host.Now().Add(time.Minute)},
-				[]any{next.Status, next.Turn, next.Previous, next.Slots, next.CreatedAt, next.StartBy})
+			now := w.Host.Now()
+			assert.Equal(t, []any{lifecycle.Queued, 2, run, before.Slots, came, now, now.Add(time.Minute)},
+				[]any{next.Status, next.Turn, next.Previous, next.Slots, next.CreatedAt, next.QueuedAt, next.StartBy})
 			assert.ElementsMatch(t, parked[1:], next.Parked)
 		}
 	}

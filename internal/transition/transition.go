@@ -287,6 +287,7 @@ func (x *Executor) promote(
 		}
 	}
 	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots), now, now.Add(x.StartDeadline))}
+	r.CreatedAt = parked.At // as its id says, which listings go by
 	tx.PutRun(record.Fresh(r))
 	return &r, nil
 }

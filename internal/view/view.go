@@ -35,7 +35,7 @@ type Run struct {
 	Usage           Usage              `json:"usage"`
 	Parked          []Parked           `json:"parked"`
 	Attempt         int                `json:"attempt" doc:"how often a worker has claimed the run; 0 before the first"`
-	CreatedAt       string             `json:"created_at"`
+	CreatedAt       string             `json:"created_at" doc:"when its message came; a parked one waits before its run is queued"`
 	QueuedAt        *string            `json:"queued_at"`
 	StartedAt       *string            `json:"started_at"`
 	FinishedAt      *string            `json:"finished_at"`

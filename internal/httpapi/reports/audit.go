@@ -64,28 +64,6 @@ func (q AuditQuery) matches(a record.AuditEntry) bool {
 	return !a.At.Before(q.From) && (q.To.IsZero() || a.At.Before(q.To))
 }
 
-// delay is how much later than its id an entry may be: that of a new document has the document's, which was made before
-// its bytes came.
-const delay = 20 * time.Minute
-
-// page is a page of the entries within the query's time.
-func (q AuditQuery) page(h *handlers, scope record.Scope) func(
-	context.Context, string, int,
-) (record.Page[record.Entity[record.AuditEntry]], error) {
-	first, last := "", httpapi.PlaceOf(q.From.Add(-delay))
-	if !q.To.IsZero() {
-		first = httpapi.PlaceOf(q.To.Add(time.Millisecond))
-	}
-	return func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.AuditEntry]], error) {
-		if first != "" && (after == "" || after > first) {
-			after = first
-		}
-		page, err := record.Resources[record.AuditEntry](ctx, h.Store, scope, after, limit)
-		page.EndAt(last)
-		return page, err
-	}
-}
-
 func (h *handlers) auditLog(
 	ctx context.Context, p tenant.Principal, in *AuditQuery,
 ) (*httpapi.Answer[auditList], error) {
@@ -94,7 +72,12 @@ func (h *handlers) auditLog(
 		return nil, err
 	}
 	list := auditList{Entries: []auditView{}}
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, in.page(h, p.Scope()),
+	page := func(
+		ctx context.Context, after string, limit int,
+	) (record.Page[record.Entity[record.AuditEntry]], error) {
+		return record.Resources[record.AuditEntry](ctx, h.Store, p.Scope(), after, limit)
+	}
+	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, httpapi.Between(in.From, in.To, page),
 		func(e record.Entity[record.AuditEntry]) (bool, error) {
 			if !in.matches(e.Value) {
 				return false, nil

@@ -41,9 +41,6 @@ func (f runFilter) matches(r record.Run) bool {
 		(f.CreatedBefore.IsZero() || created.Before(f.CreatedBefore))
 }
 
-// waited is how much earlier a run's message may have come than the run was created, which it is when its turn comes.
-const waited = 10 * time.Minute
-
 // RunQuery is the query of a list of runs.
 type RunQuery struct {
 	Status        []string  `query:"status" nullable:"false" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
@@ -51,7 +48,7 @@ type RunQuery struct {
 	ChatID        string    `query:"chat_id"`
 	UserID        string    `query:"user_id"`
 	APIKeyID      string    `query:"api_key_id"`
-	CreatedAfter  time.Time `query:"created_after" doc:"a run of a message that was parked for more than ten minutes counts as created when the message came"`
+	CreatedAfter  time.Time `query:"created_after"`
 	CreatedBefore time.Time `query:"created_before"`
 }
 
@@ -76,32 +73,17 @@ func (h *handlers) listing(ctx context.Context, p tenant.Principal, f runFilter)
 	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, terminal):
 		return h.activePage(p.Scope(), f), nil
 	default:
-		return h.between(p.Scope(), f.CreatedAfter, f.CreatedBefore), nil
+		return httpapi.Between(f.CreatedAfter, f.CreatedBefore, func(
+			ctx context.Context, after string, limit int,
+		) (record.Page[record.RunEntity], error) {
+			return h.Store.RunsOfOrganization(ctx, p.Scope(), after, limit)
+		}), nil
 	}
 }
 
 // nothing is the page of a listing that has nothing for the client.
 func nothing(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
 	return page, nil
-}
-
-// between lists an organization's runs within two moments; zero is no bound. The order is that of the messages.
-func (h *handlers) between(scope record.Scope, from, to time.Time) runPage {
-	first, last := "", ""
-	if !to.IsZero() {
-		first = httpapi.PlaceOf(to.Add(time.Millisecond))
-	}
-	if !from.IsZero() {
-		last = httpapi.PlaceOf(from.Add(-waited))
-	}
-	return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
-		if first != "" && (after == "" || after > first) {
-			after = first
-		}
-		page, err := h.Store.RunsOfOrganization(ctx, scope, after, limit)
-		page.EndAt(last)
-		return page, err
-	}
 }
 
 func terminal(status string) bool { return lifecycle.Status(status).Terminal() }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/lifecycle"
@@ -34,6 +35,63 @@ func completed(t *testing.T, e httpapitest.API, chat string, size int) string {
 		require.NoError(t, err)
 	}
 	return run
+}
+
+// The times between which runs are asked for are those that they show, however long their messages waited: whoever
+// reads one span after the other sees each run once. So it is of runs that earlier versions stored.
+func TestSpansOfTimeHaveEachRunOnce(t *testing.T) {
+	e := httpapitest.New(t)
+	store, now := e.Executor.Store, time.Now().UTC().Truncate(time.Millisecond)
+	var runs []string
+	for hour := range 12 {
+		run, err := store.Run(t.Context(), record.System(), e.Begin(t, "chat_id", fmt.Sprint("c", hour)).RunID)
+		require.NoError(t, err)
+		spec := run.Value.RunSpec
+		came := now.Add(-time.Duration(hour) * time.Hour)
+		spec.RunID = host.FormatID(came, 7)
+		r := record.Run{Run: lifecycle.Accept(spec, lifecycle.ChatPosition{Turn: 9}, came, now)}
+		r.Input = run.Value.Input
+		switch hour % 3 {
+		case 0:
+			r.CreatedAt = now // as earlier versions did when the message had been parked
+		case 1:
+			r.QueuedAt = now
+		}
+		tx := store.Begin(e.Executor.Host.NewID())
+		tx.PutRun(record.Fresh(r))
+		require.NoError(t, tx.Commit(t.Context()))
+		require.Equal(t, http.StatusOK, e.Send("POST", "/runs/"+run.Value.ID()+"/cancel", "").Code)
+		runs = append(runs, spec.RunID)
+	}
+	for _, step := range []time.Duration{time.Hour, 97 * time.Minute, 5 * time.Hour} {
+		seen := map[string]int{}
+		for to := now.Add(time.Hour); to.After(now.Add(-14 * time.Hour)); to = to.Add(-step) {
+			after, before := to.Add(-step-time.Millisecond).Format(time.RFC3339Nano), to.Format(time.RFC3339Nano)
+			for cursor := ""; ; {
+				w := e.Send("GET", "/runs?limit=2&created_after="+after+"&created_before="+before+cursor, "")
+				require.Equal(t, http.StatusOK, w.Code, w.Body)
+				var list struct {
+					Runs []struct {
+						RunID     string    `json:"run_id"`
+						CreatedAt time.Time `json:"created_at"`
+					} `json:"runs"`
+					Next *string `json:"next_cursor"`
+				}
+				require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list))
+				for _, r := range list.Runs {
+					assert.WithinRange(t, r.CreatedAt, to.Add(-step), to)
+					seen[r.RunID]++
+				}
+				if list.Next == nil {
+					break
+				}
+				cursor = "&cursor=" + *list.Next
+			}
+		}
+		for _, run := range runs {
+			assert.Equal(t, 1, seen[run], "%s in steps of %s", run, step)
+		}
+	}
 }
 
 // Lists of what is large end their pages by their bytes; the next page goes on where one ended, with nothing left out
