@@ -10,8 +10,8 @@ import (
 )
 
 // front is the single address of a world: it forwards requests as CloudFront and API Gateway would. Streams of
-// runs go to the stream service, POST /chat and A2A to their function with response streaming, and everything else
-// through LocalStack's API Gateway.
+// runs and waits for the inbox go to the stream service, POST /chat and A2A to their function with response streaming,
+// and everything else through LocalStack's API Gateway.
 func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval = -1
@@ -25,7 +25,8 @@ func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case strings.HasPrefix(r.URL.Path, "/api/v1/runs/") && strings.HasSuffix(r.URL.Path, "/stream"):
+		case strings.HasPrefix(r.URL.Path, "/api/v1/runs/") && strings.HasSuffix(r.URL.Path, "/stream"),
+			r.Method == http.MethodGet && r.URL.Path == "/api/v1/interrupts":
 			service.ServeHTTP(w, r)
 		case r.Method == http.MethodPost && (r.URL.Path == "/api/v1/chat" || isA2A(r.URL.Path)):
 			chat.ServeHTTP(w, r)

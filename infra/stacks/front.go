@@ -56,7 +56,8 @@ func (v *Service) distribution() {
 	v.Distribution = awscloudfront.NewDistribution(v.Stack, jsii.String("Front"), &awscloudfront.DistributionProps{
 		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway, every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
-			"/api/v1/runs/*/stream": behaviour(streams, reads), "/docs*": behaviour(pages, reads),
+			"/api/v1/runs/*/stream": behaviour(streams, reads), "/api/v1/interrupts": behaviour(streams, reads),
+			"/docs*": behaviour(pages, reads),
 		},
 		HttpVersion: awscloudfront.HttpVersion_HTTP2_AND_3, PriceClass: awscloudfront.PriceClass_PRICE_CLASS_100,
 	})

@@ -244,27 +244,6 @@ func (w *follower) sendStatus(now state, before record.Run) error {
 	return w.emit(Event{Event: Status, Status: string(r.Status), Interrupts: &now.view.Interrupts})
 }
 
-// inboxPace is the shortest interval at which an inbox is read again without a notification.
-const inboxPace = time.Second
-
-// UntilInbox waits until an organization's runs that wait for a human differ from those of mark (see
-// [record.Store.PausedRuns]), or for d. The error is ctx's, or that of the store.
-func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
-	sub := h.notifier.Subscribe(record.InboxOf(organization))
-	defer sub.Close()
-	began := h.host.Elapsed()
-	for {
-		_, now, err := s.PausedRuns(ctx, organization)
-		elapsed := h.host.Elapsed() - began
-		if err != nil || now != mark || elapsed >= d {
-			return err
-		}
-		if _, err := sub.Wait(ctx, min(d-elapsed, max(inboxPace, h.notifier.Pace(elapsed)))); err != nil {
-			return err
-		}
-	}
-}
-
 // Until waits until enough returns true for a run, or for d, and returns the run as it is then. The error is ctx's,
 // or that of the store (not found, if there is no such run in the scope).
 func (h *Hub) Until(

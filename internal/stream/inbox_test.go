@@ -26,13 +26,12 @@ func (b *bench) pauses(before, after string) {
 	b.hub.Notifier().Notify(record.InboxOf("o"))
 }
 
-// Who waits for an inbox is told of its next change, also of one that came before the wait; without one the wait ends
-// in its time, and costs little until then.
+// Who waits for an inbox is told of its next change, also of one that came before the wait, but not more often than
+// once a second; without one the wait ends in its time, and costs little until then.
 func TestAnInboxIsWaitedFor(t *testing.T) {
 	both(t, func(b *bench) {
 		paused := lifecycle.PausedSlot(b.entry.Value.ID())
-		_, mark, err := b.store.PausedRuns(b.Context(), "o")
-		require.NoError(b, err)
+		mark := b.mark()
 		wait := func(ctx context.Context, d time.Duration) (time.Duration, error) {
 			began := time.Now()
 			err := b.hub.UntilInbox(ctx, b.store, "o", mark, d)
@@ -51,14 +50,58 @@ func TestAnInboxIsWaitedFor(t *testing.T) {
 		assert.LessOrEqual(b, took, 4*time.Second)
 		took, err = wait(b.Context(), 20*time.Second)
 		require.NoError(b, err)
-		assert.Zero(b, took, "it has changed already")
-
-		_, mark, err = b.store.PausedRuns(b.Context(), "o")
+		assert.GreaterOrEqual(b, took, time.Second, "it has changed already")
+		assert.LessOrEqual(b, took, 2*time.Second)
+		took, err = wait(b.Context(), time.Millisecond)
 		require.NoError(b, err)
+		assert.Equal(b, time.Millisecond, took)
+
+		mark = b.mark()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		took, err = wait(ctx, 20*time.Second)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		assert.Equal(b, time.Second, took)
 	})
+}
+
+// However many wait for an inbox, and however often it changes, it is read once a second, and each of them is told.
+func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
+	both(t, func(b *bench) {
+		paused, began := lifecycle.PausedSlot(b.entry.Value.ID()), time.Now()
+		first, asked := b.mark(), b.reads.queries.Load()
+		type end struct {
+			at  time.Duration
+			err error
+		}
+		ends := make(chan end, 60)
+		for range cap(ends) {
+			go func() {
+				err := b.hub.UntilInbox(b.Context(), b.store, "o", first, 20*time.Second)
+				ends <- end{time.Since(began), err}
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		assert.Empty(b, ends)
+		b.pauses("0", paused)
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			b.pauses(paused, "0")
+			b.pauses("0", paused)
+		}
+		for range cap(ends) {
+			e := <-ends
+			require.NoError(b, e.err)
+			assert.LessOrEqual(b, e.at, 6*time.Second)
+		}
+		assert.LessOrEqual(b, b.reads.queries.Load()-asked, int64(time.Since(began)/time.Second)+1)
+	})
+}
+
+// mark is the inbox's of now.
+func (b *bench) mark() string {
+	b.Helper()
+	_, mark, err := b.store.PausedRuns(b.Context(), "o")
+	require.NoError(b, err)
+	return mark
 }

@@ -7,8 +7,8 @@
 //
 // The readers of a run in one process form a group: one of them reads the tables for all, the text so far is held
 // once, and each reader is sent the difference to what it was sent before, at its own pace. A slow reader never slows
-// a run and needs no buffer. The work itself never waits for the streams: its output is collected and stored in the
-// background.
+// a run and needs no buffer. Those who wait for an organization's inbox share its readings, too. The work itself never
+// waits for the streams: its output is collected and stored in the background.
 //
 // The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view and
 // host.
@@ -43,13 +43,16 @@ type Hub struct {
 	notifier Notifier
 	host     host.Host
 
-	mu     sync.Mutex
-	groups map[place]*group
+	mu      sync.Mutex
+	groups  map[place]*group
+	inboxes map[string]*inbox // by organization
+	inboxed *LocalNotifier    // notifies those who wait for an organization's inbox that it was read
 }
 
 // New makes a hub over its own table.
 func New(t table.Table, b Notifier, h host.Host) *Hub {
-	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{}}
+	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{}, inboxes: map[string]*inbox{},
+		inboxed: NewLocalNotifier()}
 }
 
 // Notifier returns the notifier of the hub.

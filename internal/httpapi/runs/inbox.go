@@ -1,12 +1,11 @@
 package runs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"agentplatform/events"
@@ -28,8 +27,8 @@ type inboxRow struct {
 
 type inbox struct {
 	Interrupts []inboxRow `json:"interrupts"`
-	Total      int        `json:"total" doc:"of all pages"`
-	Waiting    int        `json:"waiting" doc:"those of all pages that this key may decide"`
+	Total      int        `json:"total" doc:"of all pages; where more than 1,000 runs wait, of the oldest 1,000 runs"`
+	Waiting    int        `json:"waiting" doc:"those of total that this key may decide"`
 	NextCursor *string    `json:"next_cursor"`
 }
 
@@ -39,7 +38,7 @@ type InboxQuery struct {
 	Status  string `query:"status" enum:"pending" default:"pending"`
 	AgentID string `query:"agent_id"`
 	ChatID  string `query:"chat_id"`
-	WaitMS  int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for an answer that differs from the one of If-None-Match, or, without that, from the present one"`
+	WaitMS  int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"without If-None-Match, or if the answer has its ETag: wait at most this long until runs begin or end to wait; other changes of an answer, such as approvers, are seen when the wait ends"`
 }
 
 func (h *handlers) listInterrupts(
@@ -87,62 +86,98 @@ func (h *handlers) nextInbox(
 	return list, err
 }
 
-// inbox is a page of what waits, and the mark of the runs that do.
+// maxWaiting bounds the runs that an answer looks at, once to count and once for its page.
+const maxWaiting = 1000
+
+// inbox is a page of what waits, and the mark of the runs that do. The order is that of the runs, oldest first.
 func (h *handlers) inbox(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, after string,
 ) (list inbox, mark string, err error) {
-	list.Interrupts = []inboxRow{}
 	ids, mark, err := h.Store.PausedRuns(ctx, p.Organization.ID)
 	if err != nil {
 		return list, mark, err
 	}
-	runs, err := h.Store.Runs(ctx, p.Scope(), ids...)
+	first, rest := ids[:min(len(ids), maxWaiting)], ids[min(len(ids), maxWaiting):]
+	runs, err := h.waiting(ctx, p, in, first)
 	if err != nil {
 		return list, mark, err
+	}
+	for _, r := range runs {
+		list.Total += len(r.run.Value.Interrupts)
+		if r.decidable {
+			list.Waiting += len(r.run.Value.Interrupts)
+		}
+	}
+	if len(rest) > 0 && after > inboxPlace(first[len(first)-1], maxInterrupts-1) {
+		rest = rest[sort.Search(len(rest), func(i int) bool { return inboxPlace(rest[i], maxInterrupts) > after }):]
+		first, rest = rest[:min(len(rest), maxWaiting)], rest[min(len(rest), maxWaiting):]
+		if runs, err = h.waiting(ctx, p, in, first); err != nil {
+			return list, mark, err
+		}
+	}
+	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, runs, after, in.Limit)
+	if err == nil && list.NextCursor == nil && len(rest) > 0 {
+		list.NextCursor = httpapi.EncodeCursor(inboxPlace(first[len(first)-1], maxInterrupts))
+	}
+	return list, mark, err
+}
+
+// waitingRun is a run that waits, as the principal sees it.
+type waitingRun struct {
+	run       record.RunEntity
+	decidable bool
+}
+
+// waiting reads those of the runs that the query asks for, as far as the principal may have to do with them.
+func (h *handlers) waiting(
+	ctx context.Context, p tenant.Principal, in *InboxQuery, ids []string,
+) (list []waitingRun, err error) {
+	runs, err := h.Store.Runs(ctx, p.Scope(), ids...)
+	if err != nil {
+		return nil, err
 	}
 	f := runFilter{AgentID: in.AgentID, ChatID: in.ChatID, Statuses: []string{string(lifecycle.AwaitingInput)}}
 	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
 	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
-		return list, mark, err
+		return nil, err
 	}
-	slices.SortFunc(runs, func(a, b record.RunEntity) int {
-		return cmp.Or(a.Value.PausedAt.Compare(b.Value.PausedAt), strings.Compare(a.Value.ID(), b.Value.ID()))
-	})
-	may := map[string]bool{}
 	decides := h.Intake.Decides(ctx, p)
 	for _, e := range runs {
-		if may[e.Value.ID()], err = decides(e.Value); err != nil {
-			return list, mark, err
+		may, err := decides(e.Value)
+		if err != nil {
+			return nil, err
 		}
-		list.Total += len(e.Value.Interrupts)
-		if may[e.Value.ID()] {
-			list.Waiting += len(e.Value.Interrupts)
-		}
+		list = append(list, waitingRun{e, may})
 	}
-	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, runs, may, after, in.Limit)
-	return list, mark, err
+	return list, nil
 }
 
 // inboxPage is the page behind a place of the interrupts of runs that are in order.
 func (h *handlers) inboxPage(
-	ctx context.Context, runs []record.RunEntity, may map[string]bool, after string, limit int,
+	ctx context.Context, runs []waitingRun, after string, limit int,
 ) (page []inboxRow, next *string, err error) {
 	page, last, room := []inboxRow{}, "", httpapi.Page{}
-	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return inboxPlace(e.Value, maxInterrupts) <= after })
+	runs = slices.DeleteFunc(runs, func(r waitingRun) bool {
+		return inboxPlace(r.run.Value.ID(), maxInterrupts) <= after
+	})
 	for some := range slices.Chunk(runs, limit) {
-		lists, err := h.Store.InterruptsOf(ctx, some)
+		heads := make([]record.RunEntity, 0, len(some))
+		for _, r := range some {
+			heads = append(heads, r.run)
+		}
+		lists, err := h.Store.InterruptsOf(ctx, heads)
 		if err != nil {
 			return nil, nil, err
 		}
-		for i, e := range some {
+		for i, e := range heads {
 			for n, interrupt := range record.Public(lists[i]) {
-				place := inboxPlace(e.Value, n)
+				place := inboxPlace(e.Value.ID(), n)
 				if place <= after {
 					continue
 				}
 				row := inboxRow{
 					Interrupt: interrupt, RunID: e.Value.ID(), ChatID: e.Value.Chat, AgentID: e.Value.Agent,
-					UserID: e.Value.User, ExpiresAt: events.Time(e.Value.ExpiresAt), Decidable: may[e.Value.ID()],
+					UserID: e.Value.User, ExpiresAt: events.Time(e.Value.ExpiresAt), Decidable: some[i].decidable,
 				}
 				if len(page) == limit || !room.Takes(row) {
 					return page, httpapi.EncodeCursor(last), nil
@@ -158,9 +193,7 @@ func (h *handlers) inboxPage(
 const maxInterrupts = 999_999
 
 // inboxPlace is the place of a run's nth interrupt.
-func inboxPlace(r record.Run, n int) string {
-	return fmt.Sprintf("%s %s %06d", events.Time(r.PausedAt), r.ID(), n)
-}
+func inboxPlace(run string, n int) string { return fmt.Sprintf("%s %06d", run, n) }
 
 type verdict struct {
 	Decision  string          `json:"decision" enum:"approve,reject,edit,answer"`

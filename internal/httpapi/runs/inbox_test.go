@@ -2,17 +2,24 @@ package runs_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/events"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
 )
 
 // A wait for the inbox ends with its client, and when the server stops, at once and with nothing left of it.
@@ -51,4 +58,63 @@ func TestAWaitForTheInboxLeavesNothing(t *testing.T) {
 			"%s: nothing is left", name)
 		gone()
 	}
+}
+
+// paused is a run that waits for a human, for as many answers.
+func paused(t *testing.T, e httpapitest.API, answers int) string {
+	t.Helper()
+	run := e.Begin(t).RunID
+	pause := lifecycle.Pause{Work: lifecycle.Work{Attempt: 1}, ExpiresAt: time.Now().Add(time.Hour)}
+	var list []record.Interrupt
+	for n := range answers {
+		i := events.Interrupt{ID: fmt.Sprintf("%s-%d", run, n), Kind: string(lifecycle.Clarification), Prompt: "Which?"}
+		pause.Interrupts = append(pause.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.Clarification})
+		list = append(list, record.Interrupt{Interrupt: i})
+	}
+	for _, c := range []transition.Change{
+		{Event: lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}}, {Event: pause, Interrupts: list},
+	} {
+		_, _, err := e.Executor.Do(t.Context(), record.System(), run,
+			func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
+		require.NoError(t, err)
+	}
+	return run
+}
+
+// What an answer of the inbox looks at has a bound, however much waits; page by page one sees all of it.
+func TestAnInboxOfThousandsIsReadInParts(t *testing.T) {
+	e := httpapitest.New(t)
+	var all []string
+	for range 1030 {
+		all = append(all, paused(t, e, 1))
+	}
+	all = append(all, paused(t, e, 3))
+	slices.Sort(all)
+	var seen []string
+	for cursor := ""; ; {
+		before := e.Items.Items.Load()
+		w := e.Send("GET", "/interrupts?limit=100"+cursor, "")
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		slots := int64(len(all))
+		assert.LessOrEqual(t, e.Items.Items.Load()-before, slots+1000+1000+100+50, "slots, heads twice, a page")
+		var list struct {
+			Interrupts []struct {
+				RunID string `json:"run_id"`
+			} `json:"interrupts"`
+			Total   int     `json:"total"`
+			Waiting int     `json:"waiting"`
+			Next    *string `json:"next_cursor"`
+		}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list))
+		assert.Equal(t, []int{1000, 1000}, []int{list.Total, list.Waiting})
+		for _, i := range list.Interrupts {
+			seen = append(seen, i.RunID)
+		}
+		if list.Next == nil {
+			break
+		}
+		cursor = "&cursor=" + *list.Next
+	}
+	last := all[len(all)-1]
+	assert.Equal(t, append(all, last, last), seen)
 }
