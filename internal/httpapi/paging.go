@@ -20,6 +20,12 @@ type Paging struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
+// LongPaging is the query of lists that mostly have one page.
+type LongPaging struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"100"`
+	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
+}
+
 // Resources reads a page of a listing. Its errors are those of [DecodeCursor] and of record.
 func Resources[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, in Paging,

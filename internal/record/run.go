@@ -49,8 +49,10 @@ func StepKey(id string, n int) table.Key {
 	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("step/%06d", n)}
 }
 
+const pausePrefix = "pause/"
+
 func pauseKey(id string, n int) table.Key {
-	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("pause/%06d", n)}
+	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("%s%06d", pausePrefix, n)}
 }
 
 func decisionKey(id string, n int) table.Key {
@@ -502,43 +504,56 @@ type Pause struct {
 	Decided    *Decisions
 }
 
-// PausesOf reads all pauses of a run in order.
-func (s *Store) PausesOf(ctx context.Context, id string) ([]Pause, error) {
-	var pauses []Pause
-	at := map[string]int{}
-	for _, prefix := range []string{"pause/", "decision/"} {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: prefix, Limit: 1000})
-		if err != nil {
+// PausesOf reads the pauses of a run behind one, by its number, in order, as many as limit.
+func (s *Store) PausesOf(ctx context.Context, id string, after, limit int) ([]Pause, error) {
+	items, err := s.query(ctx, table.Range{
+		Part: runPart(id), Prefix: pausePrefix, After: pauseKey(id, after).Sort, Limit: limit,
+	})
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	pauses, keys := make([]Pause, len(items)), make([]table.Key, len(items))
+	for i, item := range items {
+		if pauses[i].Number, err = strconv.Atoi(strings.TrimPrefix(item.Sort, pausePrefix)); err != nil {
 			return nil, err
 		}
-		for _, item := range items {
-			number := strings.TrimPrefix(item.Sort, prefix)
-			if _, known := at[number]; !known {
-				n, err := strconv.Atoi(number)
-				if err != nil {
-					return nil, err
-				}
-				at[number] = len(pauses)
-				pauses = append(pauses, Pause{Number: n})
-			}
-			to := any(&pauses[at[number]].Interrupts)
-			if prefix == "decision/" {
-				pauses[at[number]].Decided = &Decisions{}
-				to = pauses[at[number]].Decided
-			}
-			if err := s.open(ctx, item, to); err != nil {
-				return nil, err
-			}
+		if err := s.open(ctx, item, &pauses[i].Interrupts); err != nil {
+			return nil, err
+		}
+		keys[i] = decisionKey(id, pauses[i].Number)
+	}
+	if items, err = s.readAll(ctx, keys); err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		pauses[i].Decided = &Decisions{}
+		if err := s.open(ctx, item, pauses[i].Decided); err != nil {
+			return nil, err
 		}
 	}
 	return pauses, nil
 }
 
-// Pauses is PausesOf as lists of interrupts, and the decisions by interrupt id.
+// pausesAtOnce is how many pauses are read at a time.
+const pausesAtOnce = 100
+
+// Pauses is all pauses of a run as lists of interrupts, and the decisions by interrupt id.
 func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, decided map[string]Decision, err error) {
-	pauses, err := s.PausesOf(ctx, id)
+	var all []Pause
+	for after := 0; ; after = all[len(all)-1].Number {
+		some, err := s.PausesOf(ctx, id, after, pausesAtOnce)
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, some...); len(some) < pausesAtOnce {
+			break
+		}
+	}
 	decided = map[string]Decision{}
-	for _, p := range pauses {
+	for _, p := range all {
 		if p.Interrupts != nil {
 			lists = append(lists, p.Interrupts)
 		}
@@ -549,7 +564,7 @@ func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, dec
 			decided[one.InterruptID] = one
 		}
 	}
-	return lists, decided, err
+	return lists, decided, nil
 }
 
 // LastDecision reads how a pause was decided; found is false when it was not.

@@ -344,14 +344,15 @@ func TestJournalIsReadInOrder(t *testing.T) {
 			assert.Equal(t, i, step.Index)
 		}
 	}
+	const last = 212
 	w := runBlank(t)
-	for n := 1; n <= 12; n++ {
+	for n := 1; n <= last; n++ {
 		var i record.Interrupt
 		i.ID = fmt.Sprint("i", n)
 		w.must("m", func(tx *record.Tx) {
 			tx.PutPause(w.ctx(), runIn("r", 1, 0), n, []record.Interrupt{i, {Call: "another"}})
 		})
-		if n < 12 {
+		if n < last {
 			w.must("m", func(tx *record.Tx) {
 				tx.PutDecisions(w.ctx(), runIn("r", 1, 0), n, record.Decisions{
 					List: []record.Decision{
@@ -363,18 +364,21 @@ func TestJournalIsReadInOrder(t *testing.T) {
 	}
 	pauses, decided, err := w.Pauses(w.ctx(), "r")
 	require.NoError(t, err)
-	require.Len(t, pauses, 12)
-	assert.Len(t, decided, 22)
-	entries, err := w.PausesOf(w.ctx(), "r")
+	require.Len(t, pauses, last)
+	assert.Len(t, decided, 2*(last-1))
+	entries, err := w.PausesOf(w.ctx(), "r", 0, 1000)
 	require.NoError(t, err)
-	require.Len(t, entries, 12)
+	require.Len(t, entries, last)
+	some, err := w.PausesOf(w.ctx(), "r", 9, 7)
+	require.NoError(t, err)
+	assert.Equal(t, entries[9:16], some)
 	for i, list := range pauses {
 		assert.Equal(t, []any{i + 1, list}, []any{entries[i].Number, entries[i].Interrupts})
-		assert.Equal(t, i < 11, entries[i].Decided != nil)
+		assert.Equal(t, i+1 < last, entries[i].Decided != nil)
 		assert.Len(t, list, 2)
 		id := fmt.Sprint("i", i+1)
 		assert.Equal(t, id, list[0].ID)
-		if i < 11 {
+		if i+1 < last {
 			assert.Equal(t, fmt.Sprint("m", i+1), decided[id].Message)
 			assert.Equal(t, id+"b", decided[id+"b"].InterruptID)
 		}

@@ -79,3 +79,26 @@ func TestTheBuiltInToolkitIsListedFirst(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, w.Body.String(), "body.credentials")
 }
+
+// The tools of an agent's runs are listed in pages, by name, or one of them alone.
+func TestTheToolsOfAnAgentArePaged(t *testing.T) {
+	e := httpapitest.New(t)
+	path := "/agents/" + e.Agent + "/tools"
+	all := read(t, e.Send("GET", path, ""), http.StatusOK)
+	require.Nil(t, all["next_cursor"])
+	require.Greater(t, len(all["tools"].([]any)), 2)
+	var seen []any
+	for cursor := ""; ; {
+		page := read(t, e.Send("GET", path+"?limit=2"+cursor, ""), http.StatusOK)
+		seen = append(seen, page["tools"].([]any)...)
+		if page["next_cursor"] == nil {
+			break
+		}
+		cursor = "&cursor=" + page["next_cursor"].(string)
+	}
+	assert.Equal(t, all["tools"], seen)
+	one := read(t, e.Send("GET", path+"?name=echo", ""), http.StatusOK)["tools"].([]any)
+	require.Len(t, one, 1)
+	assert.Equal(t, "echo", one[0].(object)["name"])
+	assert.Empty(t, read(t, e.Send("GET", path+"?name=other", ""), http.StatusOK)["tools"])
+}

@@ -2,8 +2,12 @@ package agents
 
 import (
 	"context"
+	"slices"
+	"strings"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
@@ -23,7 +27,9 @@ type agentToolList struct {
 // listAgentTools lists the tools that runs of an agent have, by the names and with the approvals that runs know.
 func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
-	Version int `query:"agent_version" minimum:"1" doc:"the published one by default"`
+	httpapi.LongPaging
+	Version int    `query:"agent_version" minimum:"1" doc:"the published one by default"`
+	Name    string `query:"name" doc:"the one that runs know by this name"`
 }) (*httpapi.Answer[agentToolList], error) {
 	if err := in.Check("agent"); err != nil {
 		return nil, err
@@ -32,19 +38,49 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	if err != nil {
 		return nil, err
 	}
-	named, err := h.Toolkits.Names(ctx, p.Organization.ID, agent.Spec.ToolkitIDs)
+	tools, err := h.agentTools(ctx, p.Organization.ID, agent.Spec)
 	if err != nil {
 		return nil, err
 	}
-	offers, asks := toolkit.Offers(named), agent.Spec.Approval
-	list := agentToolList{Tools: []agentToolView{}}
+	if in.Name != "" {
+		tools = slices.DeleteFunc(tools, func(t agentToolView) bool { return t.Name != in.Name })
+	}
+	slices.SortFunc(tools, func(a, b agentToolView) int { return strings.Compare(a.Name, b.Name) })
+	list, room := agentToolList{Tools: []agentToolView{}}, httpapi.Page{}
+	list.NextCursor, err = httpapi.Filter(ctx, httpapi.Paging(in.LongPaging), func(
+		_ context.Context, after string, _ int,
+	) (page record.Page[agentToolView], _ error) {
+		for _, t := range tools {
+			if t.Name > after {
+				page.Rows, page.Places = append(page.Rows, t), append(page.Places, t.Name)
+			}
+		}
+		return page, nil
+	}, func(t agentToolView) (bool, error) {
+		if !room.Takes(t) {
+			return false, httpapi.ErrFull
+		}
+		list.Tools = append(list.Tools, t)
+		return true, nil
+	})
+	return &httpapi.Answer[agentToolList]{Body: list}, err
+}
+
+func (h *handlers) agentTools(ctx context.Context, organization string, spec catalog.AgentSpec) (
+	tools []agentToolView, err error,
+) {
+	named, err := h.Toolkits.Names(ctx, organization, spec.ToolkitIDs)
+	if err != nil {
+		return nil, err
+	}
+	offers, asks := toolkit.Offers(named), spec.Approval
 	for i, n := range named {
 		v := agentToolView{viewTool(n.Tool), n.Toolkit.ID, n.Tool.Name}
 		v.Name = n.Name
 		if asks.Mode == "always" || asks.Mode == "tools" && tool.Listed(offers, offers[i], asks.Tools) {
 			v.Approval, v.ApprovalWhen = "always", nil
 		}
-		list.Tools = append(list.Tools, v)
+		tools = append(tools, v)
 	}
-	return &httpapi.Answer[agentToolList]{Body: list}, nil
+	return tools, nil
 }

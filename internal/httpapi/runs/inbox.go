@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"time"
 
 	"agentplatform/events"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 )
@@ -214,28 +217,64 @@ type pastInterrupts struct {
 	NextCursor *string         `json:"next_cursor"`
 }
 
-// listRunInterrupts reads everything that a run has waited for.
-func (h *handlers) listRunInterrupts(
-	ctx context.Context, p tenant.Principal, in *RunPath,
-) (*httpapi.Answer[pastInterrupts], error) {
+// pausesAtOnce is how many pauses are read at a time; each may have 256 interrupts.
+const pausesAtOnce = 10
+
+// listRunInterrupts reads what a run has waited for, in order.
+func (h *handlers) listRunInterrupts(ctx context.Context, p tenant.Principal, in *struct {
+	RunPath
+	httpapi.LongPaging
+}) (*httpapi.Answer[pastInterrupts], error) {
 	run, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
-	pauses, err := h.Store.PausesOf(ctx, run.Value.ID())
-	if err != nil {
-		return nil, err
-	}
-	list := pastInterrupts{Interrupts: []pastInterrupt{}}
-	for _, pause := range pauses {
-		for _, i := range pause.Interrupts {
-			v := pastInterrupt{Interrupt: i.Interrupt, Pause: pause.Number}
-			v.Decision.Value = verdictOn(i, pause.Decided)
-			list.Interrupts = append(list.Interrupts, v)
+	list, room := pastInterrupts{Interrupts: []pastInterrupt{}}, httpapi.Page{}
+	list.NextCursor, err = httpapi.Filter(ctx, httpapi.Paging(in.LongPaging), func(
+		ctx context.Context, after string, _ int,
+	) (page record.Page[pastInterrupt], err error) {
+		return h.pastInterrupts(ctx, run.Value.ID(), after)
+	}, func(i pastInterrupt) (bool, error) {
+		if !room.Takes(i) {
+			return false, httpapi.ErrFull
+		}
+		list.Interrupts = append(list.Interrupts, i)
+		return true, nil
+	})
+	return &httpapi.Answer[pastInterrupts]{Body: list}, err
+}
+
+// pastInterrupts reads those of a few pauses behind a place.
+func (h *handlers) pastInterrupts(
+	ctx context.Context, run, after string,
+) (page record.Page[pastInterrupt], err error) {
+	first := 1
+	if number, _, _ := strings.Cut(after, " "); after != "" {
+		if first, err = strconv.Atoi(number); err != nil || first < 1 {
+			return page, problem.InvalidField("query.cursor", "is not one that a page has given")
 		}
 	}
-	return &httpapi.Answer[pastInterrupts]{Body: list}, nil
+	pauses, err := h.Store.PausesOf(ctx, run, first-1, pausesAtOnce)
+	if err != nil {
+		return page, err
+	}
+	for _, pause := range pauses {
+		for n, i := range pause.Interrupts {
+			if place := pastPlace(pause.Number, n); place > after {
+				v := pastInterrupt{Interrupt: i.Interrupt, Pause: pause.Number}
+				v.Decision.Value = verdictOn(i, pause.Decided)
+				page.Rows, page.Places = append(page.Rows, v), append(page.Places, place)
+			}
+		}
+	}
+	if len(pauses) == pausesAtOnce {
+		page.Next = pastPlace(pauses[len(pauses)-1].Number, maxInterrupts)
+	}
+	return page, nil
 }
+
+// pastPlace is the place of the nth interrupt of a pause.
+func pastPlace(pause, n int) string { return fmt.Sprintf("%06d %06d", pause, n) }
 
 // verdictOn is what was decided about an interrupt; nil for nothing.
 func verdictOn(i record.Interrupt, d *record.Decisions) *verdict {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,4 +118,62 @@ func TestAnInboxOfThousandsIsReadInParts(t *testing.T) {
 	}
 	last := all[len(all)-1]
 	assert.Equal(t, append(all, last, last), seen)
+}
+
+// What a run has waited for is read in pages that are small, however many its pauses and however large what they show.
+func TestAllThatARunHasWaitedForIsRead(t *testing.T) {
+	e := httpapitest.New(t)
+	run := e.Begin(t).RunID
+	head, err := e.Executor.Store.Run(t.Context(), record.System(), run)
+	require.NoError(t, err)
+	var all []string
+	for pause := 1; pause <= 130; pause++ {
+		var list []record.Interrupt
+		var decisions record.Decisions
+		for n := range 3 {
+			i := events.Interrupt{ID: fmt.Sprintf("%03d-%d", pause, n), Prompt: "Which?"}
+			if pause > 120 {
+				i.Prompt = strings.Repeat("x", 300<<10)
+			}
+			list, all = append(list, record.Interrupt{Interrupt: i}), append(all, i.ID)
+			decisions.List = append(decisions.List, record.Decision{
+				InterruptID: i.ID, Decision: "answer", Message: "this",
+			})
+		}
+		tx := e.Executor.Store.Begin(e.Executor.Host.NewID())
+		tx.PutPause(t.Context(), head.Value, pause, list)
+		if pause < 130 {
+			tx.PutDecisions(t.Context(), head.Value, pause, decisions)
+		}
+		require.NoError(t, tx.Commit(t.Context()))
+	}
+	for _, query := range []string{"", "limit=1", "limit=7", "limit=100"} {
+		var seen []string
+		for cursor := ""; ; {
+			before := e.Items.Items.Load()
+			w := e.Send("GET", "/runs/"+run+"/interrupts?"+query+cursor, "")
+			require.Equal(t, http.StatusOK, w.Code, w.Body)
+			assert.LessOrEqual(t, w.Body.Len(), 3<<20/2)
+			assert.LessOrEqual(t, e.Items.Items.Load()-before, int64(120))
+			var list struct {
+				Interrupts []struct {
+					ID       string           `json:"id"`
+					Decision *json.RawMessage `json:"decision"`
+				} `json:"interrupts"`
+				Next *string `json:"next_cursor"`
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list))
+			for _, i := range list.Interrupts {
+				assert.Equal(t, i.ID < "130", i.Decision != nil, i.ID)
+				seen = append(seen, i.ID)
+			}
+			if list.Next == nil {
+				break
+			}
+			cursor = "&cursor=" + *list.Next
+		}
+		assert.Equal(t, all, seen, query)
+	}
+	w := e.Send("GET", "/runs/"+run+"/interrupts?cursor="+*httpapi.EncodeCursor("x"), "")
+	assert.Equal(t, http.StatusBadRequest, w.Code, w.Body)
 }
