@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,9 +149,19 @@ func (s *Store) eachSlot(ctx context.Context, r table.Range, visit func(item *ta
 	}
 }
 
-// ActiveRuns lists the ids of an organization's active runs, paused ones included.
+// ActiveRuns lists the ids of an organization's active runs, paused ones included, in order. One that begins to wait or
+// goes on meanwhile is listed once, too: those that wait are read before the others, and again after them.
 func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, error) {
-	return s.activeRuns(ctx, orgSlots(organization))
+	ids, _, err := s.PausedRuns(ctx, organization)
+	if err != nil {
+		return nil, err
+	}
+	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization)}, func(_ *table.Item, run string) bool {
+		ids = append(ids, run)
+		return true
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }
 
 // CountedRuns lists the ids of an organization's runs that count against its cap.
@@ -198,15 +209,6 @@ func (s *Store) counting(ctx context.Context, part string) (n int, err error) {
 		return counting(item)
 	})
 	return n, err
-}
-
-func (s *Store) activeRuns(ctx context.Context, part string) ([]string, error) {
-	var ids []string
-	err := s.eachSlot(ctx, table.Range{Part: part}, func(_ *table.Item, run string) bool {
-		ids = append(ids, run)
-		return true
-	})
-	return ids, err
 }
 
 // MoveSlots replaces the slots of one run by those of a run, the same one or the one promoted after it. New slots must

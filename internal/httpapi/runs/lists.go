@@ -88,18 +88,28 @@ func nothing(context.Context, string, int) (page record.Page[record.RunEntity], 
 
 func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
 
-// activePage reads the active runs of an organization, which are few, by the slots that they hold.
+// activePage reads the active runs of an organization, which are few, by the slots that they hold. The slots are read
+// once, by the first page.
 func (h *handlers) activePage(scope record.Scope, f runFilter) runPage {
+	var active []string
+	read := false
 	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
-		ids, err := h.activeIDs(ctx, scope.Organization(), f.Statuses)
-		if err != nil {
-			return page, err
+		if !read {
+			if active, err = h.activeIDs(ctx, scope.Organization(), f.Statuses); err != nil {
+				return page, err
+			}
+			slices.Sort(active)
+			read = true
 		}
-		slices.Sort(ids)
+		ids := active
+		if after != "" {
+			behind, _ := slices.BinarySearch(ids, after)
+			ids = ids[:behind]
+		}
+		ids = slices.Clone(ids[max(0, len(ids)-limit):])
 		slices.Reverse(ids)
-		ids = slices.DeleteFunc(ids, func(id string) bool { return after != "" && id >= after })
-		if len(ids) > limit {
-			page.Next, ids = ids[limit-1], ids[:limit]
+		if len(ids) > 0 && ids[len(ids)-1] != active[0] {
+			page.Next = ids[len(ids)-1]
 		}
 		page.Rows, err = h.Store.Runs(ctx, scope, ids...)
 		for _, e := range page.Rows {
@@ -111,17 +121,15 @@ func (h *handlers) activePage(scope record.Scope, f runFilter) runPage {
 
 // activeIDs are the runs that may have one of these active statuses; none: any of them.
 func (h *handlers) activeIDs(ctx context.Context, organization string, statuses []string) (ids []string, err error) {
-	waits := len(statuses) == 0 || slices.Contains(statuses, string(lifecycle.AwaitingInput))
-	if waits {
-		if ids, _, err = h.Store.PausedRuns(ctx, organization); err != nil {
-			return nil, err
-		}
+	switch waits := slices.Contains(statuses, string(lifecycle.AwaitingInput)); {
+	case waits && len(statuses) == 1:
+		ids, _, err = h.Store.PausedRuns(ctx, organization)
+	case waits || len(statuses) == 0:
+		ids, err = h.Store.ActiveRuns(ctx, organization)
+	default:
+		ids, err = h.Store.CountedRuns(ctx, organization)
 	}
-	if waits && len(statuses) == 1 {
-		return ids, nil
-	}
-	counted, err := h.Store.CountedRuns(ctx, organization)
-	return append(ids, counted...), err
+	return ids, err
 }
 
 func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,5 +147,47 @@ func TestListsOfWhatIsLargeHaveSmallPages(t *testing.T) {
 		for _, run := range runs {
 			assert.Contains(t, strings.Join(seen, " "), run, path)
 		}
+	}
+}
+
+// The slots of active runs are read once for an answer, however many pages it looks at, and each run is in one page.
+func TestSlotsAreReadOnceForAPageOfActiveRuns(t *testing.T) {
+	e := httpapitest.New(t)
+	var all []string
+	for n := range 60 {
+		all = append(all, e.Begin(t, "chat_id", fmt.Sprint("c", n)).RunID)
+	}
+	all = append(all, paused(t, e, 1))
+	slices.Sort(all)
+	slices.Reverse(all)
+	page := func(query string) (seen []string, next *string) {
+		w := e.Send("GET", "/runs?status=queued,running,awaiting_input&"+query, "")
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		var list struct {
+			Runs []struct {
+				RunID string `json:"run_id"`
+			} `json:"runs"`
+			Next *string `json:"next_cursor"`
+		}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list))
+		for _, r := range list.Runs {
+			seen = append(seen, r.RunID)
+		}
+		return seen, list.Next
+	}
+	before := e.Items.Queries.Load()
+	none, next := page("limit=1&user_id=" + strings.Repeat("0", 24))
+	assert.Equal(t, []any{0, (*string)(nil)}, []any{len(none), next})
+	assert.Equal(t, int64(2), e.Items.Queries.Load()-before, "those that wait, and all")
+	for _, limit := range []int{1, 7, 61, 100} {
+		var seen []string
+		for cursor := ""; ; {
+			some, next := page(fmt.Sprint("limit=", limit, cursor))
+			if seen = append(seen, some...); next == nil {
+				break
+			}
+			cursor = "&cursor=" + *next
+		}
+		assert.Equal(t, all, seen)
 	}
 }
