@@ -101,16 +101,6 @@ func ResourcesThat[T record.Resourceful](
 	return rows, next, err
 }
 
-// CheckIDs returns an invalid field for a parameter of the query that is there and is no identifier.
-func CheckIDs(parameters map[string]string) error {
-	for name, id := range parameters {
-		if id != "" && !host.ValidID(id) {
-			return problem.InvalidField("query."+name, "must be an identifier of 24 hex digits")
-		}
-	}
-	return nil
-}
-
 // maxPage is how many bytes a page of a list may have; its first row may have more by itself.
 const maxPage = 1 << 20
 

@@ -123,13 +123,10 @@ type keyList struct {
 
 func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
-	UserID string `query:"user_id" doc:"whose keys"`
+	UserID httpapi.ID `query:"user_id" doc:"whose keys"`
 }) (*httpapi.Answer[keyList], error) {
-	if err := httpapi.CheckIDs(map[string]string{"user_id": in.UserID}); err != nil {
-		return nil, err
-	}
 	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
-		return in.UserID == "" || k.UserID == in.UserID
+		return in.UserID == "" || k.UserID == string(in.UserID)
 	})
 	if err != nil {
 		return nil, err

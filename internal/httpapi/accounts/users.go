@@ -120,17 +120,14 @@ type userList struct {
 
 func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
-	Q       string `query:"q" maxLength:"300" doc:"a part of the name or of the e-mail address, in upper or lower case"`
-	Role    string `query:"role" enum:"member,manager,admin"`
-	GroupID string `query:"group_id" doc:"who belong to it"`
+	Q       string     `query:"q" maxLength:"300" doc:"a part of the name or of the e-mail address, in upper or lower case"`
+	Role    string     `query:"role" enum:"member,manager,admin"`
+	GroupID httpapi.ID `query:"group_id" doc:"who belong to it"`
 }) (*httpapi.Answer[userList], error) {
-	if err := httpapi.CheckIDs(map[string]string{"group_id": in.GroupID}); err != nil {
-		return nil, err
-	}
 	q := strings.ToLower(in.Q)
 	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
 		return (in.Role == "" || u.Role == in.Role) &&
-			(in.GroupID == "" || slices.Contains(u.GroupIDs, in.GroupID)) &&
+			(in.GroupID == "" || slices.Contains(u.GroupIDs, string(in.GroupID))) &&
 			(strings.Contains(strings.ToLower(u.Name), q) || strings.Contains(strings.ToLower(u.Email), q))
 	})
 	if err != nil {

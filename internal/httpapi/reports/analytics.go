@@ -10,7 +10,6 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/analytics"
-	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -41,9 +40,9 @@ type Span struct {
 
 // About is the query of whose entries count.
 type About struct {
-	AgentID  string `query:"agent_id" maxLength:"24"`
-	APIKeyID string `query:"api_key_id" maxLength:"24"`
-	Model    string `query:"model" maxLength:"300" doc:"provider/name"`
+	AgentID  httpapi.ID `query:"agent_id"`
+	APIKeyID httpapi.ID `query:"api_key_id"`
+	Model    string     `query:"model" maxLength:"300" doc:"provider/name"`
 }
 
 // Counting is the query that summaries and series have in common, but for whose.
@@ -57,7 +56,7 @@ type Counting struct {
 
 // Everyone is the query of whose entries count, where others' may be read.
 type Everyone struct {
-	UserID string `query:"user_id" maxLength:"24"`
+	UserID httpapi.ID `query:"user_id"`
 }
 
 // defaultRange is how much is counted when nothing is said.
@@ -113,15 +112,12 @@ func zoneOf(name string) (*time.Location, error) {
 
 // filter reads whose entries count. user is the one whose they must be; empty: anybody's.
 func (a About) filter(kind, user string) (rollup.Filter, error) {
-	for field, id := range map[string]string{"agent_id": a.AgentID, "api_key_id": a.APIKeyID, "user_id": user} {
-		if id != "" && !host.ValidID(id) {
-			return rollup.Filter{}, problem.InvalidField("query."+field, "is no identifier")
-		}
-	}
 	if a.Model != "" && !strings.Contains(a.Model, "/") {
 		return rollup.Filter{}, problem.InvalidField("query.model", "must be provider/name")
 	}
-	return rollup.Filter{Kind: kind, Model: a.Model, Agent: a.AgentID, User: user, APIKey: a.APIKeyID}, nil
+	return rollup.Filter{
+		Kind: kind, Model: a.Model, Agent: string(a.AgentID), User: user, APIKey: string(a.APIKeyID),
+	}, nil
 }
 
 func (h *handlers) question(in Counting, user string) (q analytics.Question, zone *time.Location, err error) {
@@ -180,7 +176,7 @@ func (h *handlers) summary(ctx context.Context, p tenant.Principal, in *struct {
 	Counting
 	Everyone
 }) (*httpapi.Answer[summaryView], error) {
-	return h.summarize(ctx, p.Scope(), in.Counting, in.UserID)
+	return h.summarize(ctx, p.Scope(), in.Counting, string(in.UserID))
 }
 
 // mine is the summary of the sender's own usage.
@@ -241,7 +237,7 @@ func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struc
 	Interval string `query:"interval" enum:"hour,day" default:"day"`
 	GroupBy  string `query:"group_by" enum:"agent,user,status,api_key,model"`
 }) (*httpapi.Answer[seriesView], error) {
-	q, zone, err := h.question(in.Counting, in.UserID)
+	q, zone, err := h.question(in.Counting, string(in.UserID))
 	if err != nil {
 		return nil, err
 	}

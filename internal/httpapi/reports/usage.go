@@ -171,7 +171,7 @@ func (h *handlers) part(ctx context.Context, p tenant.Principal, in *UsageQuery)
 	if !l.to.IsZero() && !l.to.After(l.from) {
 		return l, problem.InvalidField("query.from", "must be before to")
 	}
-	if l.filter, err = in.filter(in.Kind, in.UserID); err != nil {
+	if l.filter, err = in.filter(in.Kind, string(in.UserID)); err != nil {
 		return l, err
 	}
 	l.prices, err = h.Analytics.Prices(ctx, l.scope)

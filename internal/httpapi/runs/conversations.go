@@ -81,13 +81,13 @@ func viewChat(c lifecycle.Chat) chatView {
 // ChatQuery is the query of a list of chats.
 type ChatQuery struct {
 	httpapi.Paging
-	UserID  string `query:"user_id" doc:"who began it"`
-	AgentID string `query:"agent_id" doc:"which took part"`
+	UserID  httpapi.ID `query:"user_id" doc:"who began it"`
+	AgentID httpapi.ID `query:"agent_id" doc:"which took part"`
 }
 
 func (q ChatQuery) matches(c lifecycle.Chat) bool {
-	return !c.Deleted && (q.UserID == "" || c.User == q.UserID) &&
-		(q.AgentID == "" || slices.Contains(c.Agents, q.AgentID))
+	return !c.Deleted && (q.UserID == "" || c.User == string(q.UserID)) &&
+		(q.AgentID == "" || slices.Contains(c.Agents, string(q.AgentID)))
 }
 
 type chatList struct {
@@ -98,9 +98,6 @@ type chatList struct {
 func (h *handlers) listChats(
 	ctx context.Context, p tenant.Principal, in *ChatQuery,
 ) (*httpapi.Answer[chatList], error) {
-	if err := httpapi.CheckIDs(map[string]string{"user_id": in.UserID, "agent_id": in.AgentID}); err != nil {
-		return nil, err
-	}
 	list := chatList{Chats: []chatView{}}
 	var err error
 	list.NextCursor, err = httpapi.Filter(ctx, in.Paging,

@@ -38,10 +38,10 @@ type inbox struct {
 // InboxQuery is the query of what waits for a human.
 type InboxQuery struct {
 	httpapi.Paging
-	Status  string `query:"status" enum:"pending" default:"pending"`
-	AgentID string `query:"agent_id"`
-	ChatID  string `query:"chat_id"`
-	WaitMS  int    `query:"wait_ms" minimum:"0" maximum:"20000" doc:"without If-None-Match, or if the answer has its ETag: wait at most this long until runs begin or end to wait; other changes of an answer, such as approvers, are seen when the wait ends"`
+	Status  string         `query:"status" enum:"pending" default:"pending"`
+	AgentID httpapi.ID     `query:"agent_id"`
+	ChatID  httpapi.ChatID `query:"chat_id"`
+	WaitMS  int            `query:"wait_ms" minimum:"0" maximum:"20000" doc:"without If-None-Match, or if the answer has its ETag: wait at most this long until runs begin or end to wait; other changes of an answer, such as approvers, are seen when the wait ends"`
 }
 
 func (h *handlers) listInterrupts(
@@ -139,7 +139,9 @@ func (h *handlers) waiting(
 	if err != nil {
 		return nil, err
 	}
-	f := runFilter{AgentID: in.AgentID, ChatID: in.ChatID, Statuses: []string{string(lifecycle.AwaitingInput)}}
+	f := runFilter{
+		AgentID: string(in.AgentID), ChatID: string(in.ChatID), Statuses: []string{string(lifecycle.AwaitingInput)},
+	}
 	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
 	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
 		return nil, err

@@ -54,6 +54,39 @@ func TestEveryRouteNeedsAKeyButTheOpenOnes(t *testing.T) {
 	}
 }
 
+// A parameter of a query that names a thing is refused where nothing can have its value, by its name, at all endpoints.
+func TestParametersThatNameThingsAreIdentifiers(t *testing.T) {
+	e := httpapitest.New(t)
+	document, err := e.Document()
+	require.NoError(t, err)
+	var d struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name, In string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(document, &d))
+	seen := 0
+	for path, of := range d.Paths {
+		for _, p := range of["get"].Parameters {
+			// A subject of the audit log may be of any kind.
+			if p.In != "query" || p.Name != "id" && !strings.HasSuffix(p.Name, "_id") || p.Name == "subject_id" {
+				continue
+			}
+			seen++
+			at := strings.TrimPrefix(strings.NewReplacer("{", "", "}", "").Replace(path), httpapi.Base)
+			for value, refused := range map[string]bool{
+				"x*": true, strings.Repeat("A", 23) + "!": true, strings.Repeat("a", 24): false, "": false,
+			} {
+				w := e.Send("GET", at+"?"+p.Name+"="+value, "")
+				names := strings.Contains(w.Body.String(), `"query.`+p.Name+`"`)
+				assert.Equal(t, refused, w.Code == http.StatusBadRequest && names && strings.Contains(
+					w.Body.String(), "identifier"), "%s?%s=%s: %d %s", at, p.Name, value, w.Code, w.Body)
+			}
+		}
+	}
+	assert.Greater(t, seen, 15)
+}
+
 func TestPathThatIsNotCleanIsNotFound(t *testing.T) {
 	e := httpapitest.New(t)
 	for _, path := range []string{"/runs//steps", "/runs/./steps", "/runs/x/../y", "//runs", "/agents//"} {

@@ -109,16 +109,16 @@ type deliveryList struct {
 
 func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
-	RunID string `query:"run_id"`
-	State string `query:"state" enum:"pending,delivered,failed"`
+	RunID httpapi.ID `query:"run_id"`
+	State string     `query:"state" enum:"pending,delivered,failed"`
 }) (*httpapi.Answer[deliveryList], error) {
 	list := deliveryList{Deliveries: []deliveryView{}}
 	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
 	if in.RunID != "" {
-		if _, err := h.Intake.Run(ctx, p, in.RunID); problem.Is(err, "insufficient_permission") {
+		if _, err := h.Intake.Run(ctx, p, string(in.RunID)); problem.Is(err, "insufficient_permission") {
 			return nil, err
 		}
-		rows, err := h.Store.DeliveriesOfRun(ctx, p.Scope(), in.RunID)
+		rows, err := h.Store.DeliveriesOfRun(ctx, p.Scope(), string(in.RunID))
 		if err != nil {
 			return nil, err
 		}
