@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/table"
 )
@@ -114,6 +115,29 @@ func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 		}
 	}
 	return sum, nil
+}
+
+// spentAtOnce is how many of several names are read at the same time.
+const spentAtOnce = 16
+
+// SpentOf reads what was used under each of several names, some at the same time.
+func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
+	sums, errs := make([]Spent, len(names)), make([]error, len(names))
+	readers := make([]func(), min(spentAtOnce, len(names)))
+	for first := range readers {
+		readers[first] = func() {
+			for i := first; i < len(names); i += spentAtOnce {
+				sums[i], errs[i] = s.Spent(ctx, names[i])
+			}
+		}
+	}
+	host.All(s.host, readers...)
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
 }
 
 // Overspent says which of a run's budgets is used up by what was counted in it together with the tokens that this run

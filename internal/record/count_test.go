@@ -1,9 +1,11 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,6 +152,74 @@ func TestBudgetIsExhaustedPerPeriod(t *testing.T) {
 		l := record.Limit{Budget: record.Budget{MaxRuns: c.runs, MaxTokens: c.tokens}}
 		assert.Equal(t, c.used, l.Exhausted(c.spent) != "", "%+v", c.spent)
 	}
+}
+
+// What was used under several names is read at the same time, of a few at once.
+func TestSpentOfSeveralNamesIsReadTogether(t *testing.T) {
+	const names, atOnce = 40, 16
+	h := host.System()
+	items := &together{Table: memtable.New(h.Now), all: make(chan struct{}), waits: atOnce}
+	s := record.New(items, &memblob.Store{}, h)
+	var all []string
+	for n := range names {
+		all = append(all, fmt.Sprint("user/u/", n))
+		for range n {
+			before, err := s.Spent(t.Context(), all[n])
+			require.NoError(t, err)
+			op, err := opOf(s, h.NewID(), func(tx *record.Tx) { tx.CountRun("o", all[n], before) })
+			require.NoError(t, err)
+			require.NoError(t, commitOps(t.Context(), s, op.Item.WriteID, op))
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	items.on.Store(true)
+	sums, err := s.SpentOf(ctx, all...)
+	require.NoError(t, err)
+	require.Len(t, sums, names)
+	for n, sum := range sums {
+		assert.Equal(t, int64(n), sum.Runs)
+	}
+	assert.LessOrEqual(t, items.most.Load(), int64(atOnce))
+	none, err := s.SpentOf(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	cancel()
+	_, err = s.SpentOf(ctx, all...)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// together is a table whose first queries wait for one another.
+type together struct {
+	table.Table
+
+	on        atomic.Bool
+	all       chan struct{}
+	waits     int64
+	come      atomic.Int64
+	now, most atomic.Int64
+}
+
+func (b *together) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	if !b.on.Load() {
+		return b.Table.Query(ctx, r)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	now := b.now.Add(1)
+	defer b.now.Add(-1)
+	for most := b.most.Load(); now > most && !b.most.CompareAndSwap(most, now); most = b.most.Load() {
+	}
+	if b.come.Add(1) == b.waits {
+		close(b.all)
+	}
+	select {
+	case <-b.all:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return b.Table.Query(ctx, r)
 }
 
 // Each run and each token is counted once, in whichever item; concurrent counts are not lost.

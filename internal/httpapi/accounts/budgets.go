@@ -30,14 +30,24 @@ type budgetView struct {
 	EndsAt string  `json:"ends_at"`
 }
 
-// viewBudget is a budget with what is used of it.
-func (h *handlers) viewBudget(ctx context.Context, l record.Limit) (budgetView, error) {
-	now := h.Host.Now()
-	spent, err := h.Store.Spent(ctx, l.Name(now))
-	return budgetView{
-		Kind: l.Kind, ID: l.ID, Budget: l.Budget, Runs: spent.Runs, Tokens: spent.Tokens, Used: l.Used(spent),
-		EndsAt: events.Time(l.Ends(now)),
-	}, err
+// viewBudgets reads what was used of budgets.
+func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]budgetView, error) {
+	now, views := h.Host.Now(), make([]budgetView, 0, len(limits))
+	names := make([]string, 0, len(limits))
+	for _, l := range limits {
+		names = append(names, l.Name(now))
+	}
+	spent, err := h.Store.SpentOf(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range limits {
+		views = append(views, budgetView{
+			Kind: l.Kind, ID: l.ID, Budget: l.Budget, Runs: spent[i].Runs, Tokens: spent[i].Tokens,
+			Used: l.Used(spent[i]), EndsAt: events.Time(l.Ends(now)),
+		})
+	}
+	return views, nil
 }
 
 type namedBudgetView struct {
@@ -78,26 +88,50 @@ func (h *handlers) listBudgets(
 		return nil, problem.InvalidField("query.id", "goes with kind")
 	}
 	list := budgetList{Budgets: []namedBudgetView{}}
-	next, err := httpapi.Filter(ctx, in.Paging, h.holders(p, kinds, string(in.ID)), func(of holder) (bool, error) {
-		if of.budget == nil {
+	page := h.used(h.holders(p, kinds, string(in.ID)))
+	next, err := httpapi.Filter(ctx, in.Paging, page, func(b namedBudgetView) (bool, error) {
+		if b.Kind == "" || b.Used < in.MinUsed {
 			return false, nil
 		}
-		v, err := h.viewBudget(ctx, record.Limit{Kind: of.kind, ID: of.id, Budget: *of.budget})
-		if err != nil || v.Used < in.MinUsed {
-			return false, err
-		}
-		list.Budgets = append(list.Budgets, namedBudgetView{v, of.name})
+		list.Budgets = append(list.Budgets, b)
 		return true, nil
 	})
 	list.NextCursor = next
 	return &httpapi.Answer[budgetList]{Body: list}, err
 }
 
+// holderPage reads a page of what may have a budget.
+type holderPage func(ctx context.Context, after string, limit int) (record.Page[holder], error)
+
+// used reads, for a page at once, what was used of the budgets; the view of what has none is empty.
+func (h *handlers) used(
+	holders holderPage,
+) func(context.Context, string, int) (record.Page[namedBudgetView], error) {
+	return func(ctx context.Context, after string, limit int) (page record.Page[namedBudgetView], err error) {
+		of, err := holders(ctx, after, limit)
+		if err != nil {
+			return page, err
+		}
+		page.Rows, page.Places, page.Next = make([]namedBudgetView, len(of.Rows)), of.Places, of.Next
+		var limits []record.Limit
+		var rows []int
+		for i, one := range of.Rows {
+			if one.budget != nil {
+				limits = append(limits, record.Limit{Kind: one.kind, ID: one.id, Budget: *one.budget})
+				rows = append(rows, i)
+			}
+		}
+		views, err := h.viewBudgets(ctx, limits)
+		for n, v := range views {
+			page.Rows[rows[n]] = namedBudgetView{v, of.Rows[rows[n]].name}
+		}
+		return page, err
+	}
+}
+
 // holders reads pages of what may have a budget, one kind after the other. A place is a kind with a place in its
 // listing.
-func (h *handlers) holders(
-	p tenant.Principal, kinds []string, id string,
-) func(context.Context, string, int) (record.Page[holder], error) {
+func (h *handlers) holders(p tenant.Principal, kinds []string, id string) holderPage {
 	return func(ctx context.Context, after string, limit int) (record.Page[holder], error) {
 		kind, place, _ := strings.Cut(after, "/")
 		n := slices.Index(kinds, kind)
@@ -181,13 +215,5 @@ func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]budgetVie
 	if err != nil {
 		return nil, err
 	}
-	list := []budgetView{}
-	for _, l := range limits {
-		v, err := h.viewBudget(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, nil
+	return h.viewBudgets(ctx, limits)
 }
