@@ -35,7 +35,7 @@ func (h *handlers) analyticsRoutes() {
 // Span is the query of a range of time.
 type Span struct {
 	From string `query:"from" maxLength:"40" doc:"inclusive: a time (RFC 3339), or a date, which begins in the time zone; by default 30 days before to"`
-	To   string `query:"to" maxLength:"40" doc:"exclusive; now by default. At most 400 days after from"`
+	To   string `query:"to" maxLength:"40" doc:"exclusive; the end of the present minute by default. At most 400 days after from"`
 }
 
 // About is the query of whose entries count.
@@ -70,8 +70,8 @@ func (s Span) within(now time.Time, zone *time.Location, open bool) (from, to ti
 	if from, err = instant("query.from", s.From, zone); err != nil || open {
 		return from, to, err
 	}
-	if to.IsZero() {
-		to = now
+	if to.IsZero() { // whole minutes, so that who asks again within one has the same ETag while nothing has happened
+		to = now.Truncate(time.Minute).Add(time.Minute)
 	}
 	if from.IsZero() {
 		from = to.Add(-defaultRange)
