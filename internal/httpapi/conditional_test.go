@@ -16,6 +16,21 @@ import (
 	"agentplatform/internal/tenant"
 )
 
+// A handler does not say what status or ETag an answer has, even if it tries.
+func TestAHandlerCannotSetStatusOrETag(t *testing.T) {
+	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
+		httpapi.Register(s, httpapi.Operation{
+			Method: "GET", Path: "/things", Level: tenant.LevelRead, ID: "get", Status: http.StatusAccepted,
+		}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
+			return &httpapi.Answer[string]{Status: http.StatusTeapot, ETag: `"mine"`, Body: "a"}, nil
+		})
+	})
+	w := e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/things", nil))
+	tag, err := httpapi.TagOf(0, "a")
+	require.NoError(t, err)
+	assert.Equal(t, []any{http.StatusAccepted, tag}, []any{w.Code, w.Header().Get("ETag")})
+}
+
 // What is read has an ETag that changes with what it shows; a client that has it is sent no body. What changes
 // something is answered whole.
 func TestEveryReadIsConditional(t *testing.T) {

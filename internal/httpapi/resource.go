@@ -20,7 +20,8 @@ import (
 	"agentplatform/internal/record"
 )
 
-// Answer is the output of most operations. Status and ETag are the framework's to fill in.
+// Answer is the output of most operations. Status and ETag are filled in when it is settled, whatever a handler has put
+// there: they are exported only because the framework below reads them so.
 type Answer[T any] struct {
 	Status  int
 	ETag    string `header:"ETag"`
