@@ -215,8 +215,7 @@ var allowed = []struct {
 	},
 	{
 		"internal/httpapi/reports",
-		"internal/analytics events internal/host internal/httpapi internal/problem internal/record internal/rollup " +
-			"internal/tenant",
+		"internal/analytics events internal/httpapi internal/problem internal/record internal/rollup internal/tenant",
 		"the operations of an area use its use cases",
 	},
 	{
