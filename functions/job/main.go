@@ -22,7 +22,7 @@ func main() {
 		ingester := &ingest.Ingester{Knowledge: k, Log: p.Log} // for its jobs, which ask no model and fetch nothing
 		remover := &removal.Remover{
 			Executor: p.Executor, Store: p.Store, Host: p.Host, Index: k.Index, More: ingester.Jobs(),
-			Daily: (&analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log}).Daily,
+			Rollups: &analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log},
 		}
 		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, remover.Handle), nil
 	})

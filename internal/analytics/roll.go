@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/rollup"
@@ -88,11 +89,42 @@ func (a *Analytics) Again(ctx context.Context, organization string, from time.Ti
 	if err != nil {
 		return err
 	}
+	require, err := a.living(ctx, record.Of(organization))
+	if err != nil {
+		return err
+	}
 	e.Value.Checked = earlier(e.Value.Checked, from.Truncate(day))
 	e.Value.Days = earlier(e.Value.Days, e.Value.Checked)
 	tx := a.Store.Begin(a.Host.NewID())
+	require(tx)
 	tx.PutRolled(organization, e)
 	return tx.Commit(ctx)
+}
+
+// living returns what each commit that rolls up a ledger requires: that its organization is as it was read, so that
+// nothing is written of one that is being removed, however long whoever writes has stood still. It returns a problem of
+// kind NotFound for one that is.
+func (a *Analytics) living(ctx context.Context, scope record.Scope) (require func(*record.Tx), err error) {
+	if scope.Organization() == record.NoOrganization {
+		return func(*record.Tx) {}, nil
+	}
+	o, err := record.Resource[catalog.Organization](ctx, a.Store, record.System(), scope.Organization())
+	if err == nil && o.Value.Deleted {
+		err = problem.Missing("organization " + scope.Organization())
+	}
+	return func(tx *record.Tx) { record.Unchanged(tx, o) }, err
+}
+
+// Erase deletes a part of what has been rolled up of an organization that is being removed. It returns where the next
+// part begins, empty at the end; after is empty for the first one. The error is one of the store.
+func (a *Analytics) Erase(ctx context.Context, organization, after string) (next string, err error) {
+	var views []string
+	for _, v := range rollup.Views() {
+		for _, part := range v.PartsOf(rollup.Filter{}) {
+			views = append(views, nameOf(v, part))
+		}
+	}
+	return a.Store.EraseRollups(ctx, record.Of(organization), views, after)
 }
 
 // current rolls up what somebody who asks needs: quarters of an hour, and days as far as there is time. It returns how
@@ -132,18 +164,18 @@ func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget int) (b
 			Analytics: a, scope: scope, rolled: e, stored: e.Value, budget: &budget, by: a.Host.NewID(),
 			folds: care == folded,
 		}
-		w.tx = a.Store.Begin(w.by)
 		back, ahead := takenBack(e.Value, now)
 		p, any := next(e.Value, now)
-		switch {
-		case !ahead && !any:
-			return false, nil
-		case budget <= 0:
-			return true, nil
-		case ahead:
+		if !ahead && !any || budget <= 0 {
+			return ahead || any, nil
+		}
+		if w.require, err = a.living(ctx, scope); err != nil {
+			return false, err
+		}
+		if w.tx = w.begin(w.by); ahead {
 			w.rolled.Value = back
 			err = w.flush(ctx)
-		default:
+		} else {
 			err = w.do(ctx, p, care > 0)
 		}
 		switch {
@@ -209,8 +241,17 @@ type roller struct {
 	tx     *record.Tx
 	folds  bool // nothing is told apart
 
+	require func(*record.Tx) // is part of each commit, see [Analytics.living]
+
 	marks map[time.Time]string // of the quarters of the day that is looked at
 	day   time.Time
+}
+
+// begin begins a unit of work.
+func (w *roller) begin(id string) *record.Tx {
+	tx := w.Store.Begin(id)
+	w.require(tx)
+	return tx
 }
 
 func (w *roller) do(ctx context.Context, p piece, alone bool) error {
@@ -372,18 +413,20 @@ func (w *roller) sum(ctx context.Context, at time.Time) (map[rollup.View]*rollup
 
 // write writes a table: its first page with the unit of work, others before it.
 func (w *roller) write(ctx context.Context, pages [][]byte, put func(*record.Tx, record.RollupPage)) error {
-	rest := w.Store.Begin(w.Host.NewID())
+	rest := w.begin(w.Host.NewID())
 	for n, data := range pages[1:] {
 		if !rest.Roomy() {
 			if err := rest.Commit(ctx); err != nil {
 				return err
 			}
-			rest = w.Store.Begin(w.Host.NewID())
+			rest = w.begin(w.Host.NewID())
 		}
 		put(rest, record.RollupPage{Number: n + 1, By: w.by, Data: data})
 	}
-	if err := rest.Commit(ctx); err != nil {
-		return err
+	if len(pages) > 1 {
+		if err := rest.Commit(ctx); err != nil {
+			return err
+		}
 	}
 	put(w.tx, record.RollupPage{By: w.by, Data: pages[0]})
 	return nil
@@ -398,7 +441,7 @@ func (w *roller) flush(ctx context.Context) error {
 	}
 	w.stored = w.rolled.Value
 	err := w.tx.Commit(ctx)
-	w.tx = w.Store.Begin(w.Host.NewID())
+	w.tx = w.begin(w.Host.NewID())
 	return err
 }
 

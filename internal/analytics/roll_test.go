@@ -1,6 +1,7 @@
 package analytics_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/analytics"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/rollup"
+	"agentplatform/internal/table"
 )
 
 // sum is what a question adds up to.
@@ -119,6 +122,37 @@ func TestALedgerIsRolledUpAgainWhenItIsSaid(t *testing.T) {
 	assert.Equal(t, int64(2), w.sum(from, to))
 	require.NoError(t, w.Again(t.Context(), w.organization, w.now.Add(day)))
 	assert.Equal(t, int64(2), w.sum(from, to), "not further than it has been")
+}
+
+// Nothing is left of rollups of an organization that is removed, and nothing is rolled up any more, also by who stood
+// still meanwhile.
+func TestRollupsGoWithTheirOrganization(t *testing.T) {
+	w := newWorld(t)
+	w.many(w.now.Add(30*day), 10*day, 50)
+	w.now = w.now.Add(100 * day)
+	w.done()
+	w.many(w.now, time.Minute, 2000)
+	w.now = w.now.Add(time.Hour)
+	w.overtaken = func() { w.edit(func(o *catalog.Organization) { o.Deleted = true }) }
+	_, err := w.Daily(t.Context(), w.organization)
+	require.Error(t, err)
+	pieces := 0
+	for after := ""; ; pieces++ {
+		require.Less(t, pieces, 10)
+		after, err = w.Erase(t.Context(), w.organization, after)
+		require.NoError(t, err)
+		if after == "" {
+			break
+		}
+	}
+	assert.Positive(t, pieces)
+	kinds := map[string]int{}
+	w.items.All(func(item *table.Item) {
+		kind, _, _ := strings.Cut(item.Part, "/")
+		kinds[kind]++
+	})
+	assert.Equal(t, map[string]int{"ledger": 2050, "organization": 1, "deployment": 1}, kinds)
+	require.Error(t, w.Again(t.Context(), w.organization, began))
 }
 
 // What cannot be stored keeps nothing else from being rolled up, and counts.

@@ -28,6 +28,7 @@ type world struct {
 	now          time.Time
 	store        *record.Store
 	organization string
+	items        *memtable.Table
 	entries      []record.Entry
 
 	mu        sync.Mutex
@@ -36,12 +37,14 @@ type world struct {
 	asked     []string // the partitions of queries
 	broken    error    // of every query
 	fits      int      // bytes of an item; 0: as many as usual
+	overtaken func()   // happens before the next commit
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, Host: host.System(), now: began, failAfter: -1}
 	w.organization = host.FormatID(began, 1)
-	w.store = record.New(spied{memtable.New(w.Now), w}, &memblob.Store{}, w)
+	w.items = memtable.New(w.Now)
+	w.store = record.New(spied{w.items, w}, &memblob.Store{}, w)
 	w.Analytics = &analytics.Analytics{Store: w.store, Host: w}
 	tx := w.store.Begin(w.NewID())
 	record.PutResource(tx, record.Fresh(catalog.Organization{
@@ -93,6 +96,10 @@ func (s spied) Query(ctx context.Context, r table.Range) ([]*table.Item, error) 
 }
 
 func (s spied) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if before := s.of.overtaken; before != nil {
+		s.of.overtaken = nil
+		before()
+	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	for _, op := range ops {

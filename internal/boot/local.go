@@ -200,7 +200,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{
 		Executor: executor, Store: store, Host: machine, Index: ingester.Index, More: ingester.Jobs(),
-		Daily: (&analytics.Analytics{Store: store, Host: machine, Log: log}).Daily,
+		Rollups: &analytics.Analytics{Store: store, Host: machine, Log: log},
 	}
 	if err := ingester.Recover(ctx); err != nil {
 		return err

@@ -118,6 +118,42 @@ func (tx *Tx) Roomy() bool {
 	return len(tx.ops)+2 <= table.MaxOps && size+page+rest <= table.MaxCommitBytes
 }
 
+// EraseRollups deletes a part of an organization's rollups: those of some days, or those of the views with these names
+// and how far the ledger is rolled up. It returns where the next part begins, empty at the end; after is empty for the
+// first one. Nobody may roll up this ledger any more.
+func (s *Store) EraseRollups(ctx context.Context, scope Scope, views []string, after string) (next string, err error) {
+	const last = "views"
+	if after == last {
+		for _, view := range views {
+			if err := s.erase(ctx, table.Range{Part: dayPart(scope.organization, view)}); err != nil {
+				return "", err
+			}
+		}
+		return "", s.erase(ctx, table.Range{Part: rolledKey(scope.organization).Part})
+	}
+	e, err := s.Rolled(ctx, scope)
+	if err != nil {
+		return "", err
+	}
+	day, err := s.firstDay(ctx, scope)
+	if after != "" && err == nil {
+		day, err = time.Parse(time.DateOnly, after)
+	}
+	if err != nil {
+		return "", err
+	}
+	for range LedgerDays {
+		if err := s.erase(ctx, table.Range{Part: quarterPart(scope.organization, day)}); err != nil {
+			return "", err
+		}
+		day = day.AddDate(0, 0, 1)
+	}
+	if day.After(e.Value.Quarters) && day.After(s.host.Now().AddDate(0, 0, 1)) { // other clocks may be ahead
+		return last, nil
+	}
+	return day.Format(time.DateOnly), nil
+}
+
 // Quarters reads the pages of the quarters of an hour that begin in [from, to), in order. f is called with the begin
 // and the data of each; its error ends the reading.
 func (s *Store) Quarters(

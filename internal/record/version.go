@@ -97,8 +97,14 @@ func (tx *Tx) StillLast(v Resourceful, n int) {
 func EraseVersions[T Resourceful](ctx context.Context, s *Store, id string) error {
 	var none T
 	kind, _, _ := none.Placed()
+	return s.erase(ctx, table.Range{Part: kind + "/" + id, Prefix: "version/"})
+}
+
+// erase deletes all items of a range, some at a time.
+func (s *Store) erase(ctx context.Context, r table.Range) error {
+	r.Limit = table.MaxOps
 	for {
-		items, err := s.query(ctx, table.Range{Part: kind + "/" + id, Prefix: "version/", Limit: table.MaxOps})
+		items, err := s.query(ctx, r)
 		if err != nil || len(items) == 0 {
 			return err
 		}

@@ -142,6 +142,13 @@ func TestRetentionRunsOnceADay(t *testing.T) {
 	})
 }
 
+// work is the daily work.
+type work func(organization string) (behind bool, err error)
+
+func (w work) Daily(_ context.Context, organization string) (bool, error) { return w(organization) }
+
+func (work) Erase(context.Context, string, string) (string, error) { return "", nil }
+
 // The daily work follows the retention: as often as there is more of it, once a day when there is not, and again after
 // an error.
 func TestDailyWorkFollowsTheRetention(t *testing.T) {
@@ -149,14 +156,14 @@ func TestDailyWorkFollowsTheRetention(t *testing.T) {
 		o := newOffice(t)
 		put(o, catalog.Organization{ID: "o"})
 		pieces, failing := 2, errors.New("the store is away")
-		o.remover.Daily = func(_ context.Context, organization string) (bool, error) {
+		o.remover.Rollups = work(func(organization string) (bool, error) {
 			assert.Equal(t, "o", organization)
 			if failing != nil {
 				return false, failing
 			}
 			pieces--
 			return pieces > 0, nil
-		}
+		})
 		job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
 		_, err := o.remover.Handle(t.Context(), job)
 		require.ErrorIs(t, err, failing)

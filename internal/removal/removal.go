@@ -32,9 +32,17 @@ type Remover struct {
 	Index    index.Index
 	// More does the jobs of other use cases, by kind: a piece of the job, whose cursor it may move on. It returns the
 	// wait until the next piece, or [record.JobDone].
-	More map[record.JobKind]func(ctx context.Context, j *record.Job) (wait time.Duration, err error)
-	// Daily is done for each organization once a day; behind says that it is to be called again soon. It may be nil.
-	Daily func(ctx context.Context, organization string) (behind bool, err error)
+	More    map[record.JobKind]func(ctx context.Context, j *record.Job) (wait time.Duration, err error)
+	Rollups Rollups // nil where nothing is rolled up
+}
+
+// Rollups are what organizations' ledgers add up to, as they are kept.
+type Rollups interface {
+	// Daily is done for each organization once a day; behind says that it is to be called again soon.
+	Daily(ctx context.Context, organization string) (behind bool, err error)
+	// Erase deletes a part of those of an organization that is being removed, and returns where the next part begins,
+	// empty at the end. after is empty for the first one.
+	Erase(ctx context.Context, organization, after string) (next string, err error)
 }
 
 const (
@@ -355,7 +363,18 @@ func (r *Remover) organization(ctx context.Context, j *record.Job) (wait time.Du
 		}
 	}
 	scope := record.Of(j.Organization)
+	const rollups = "rollups:"
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+		if after, yes := strings.CutPrefix(after, rollups); yes {
+			next, err := "", error(nil)
+			if r.Rollups != nil {
+				next, err = r.Rollups.Erase(ctx, j.Organization, after)
+			}
+			if err != nil || next != "" {
+				return rollups + next, err
+			}
+			return "", r.dropResources(ctx, j.Organization)
+		}
 		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
 		if err != nil {
 			return "", err
@@ -374,7 +393,7 @@ func (r *Remover) organization(ctx context.Context, j *record.Job) (wait time.Du
 			}
 		}
 		if page.Next == "" {
-			return "", r.dropResources(ctx, j.Organization)
+			return rollups, nil
 		}
 		return page.Next, nil
 	})
@@ -541,10 +560,10 @@ func eachOf[T record.Resourceful](
 // daily is what is done for an organization once a day.
 func (r *Remover) daily(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	wait, err = r.retention(ctx, j)
-	if err != nil || wait != daily || r.Daily == nil {
+	if err != nil || wait != daily || r.Rollups == nil {
 		return wait, err
 	}
-	if behind, err := r.Daily(ctx, j.Organization); err != nil || behind {
+	if behind, err := r.Rollups.Daily(ctx, j.Organization); err != nil || behind {
 		return 0, err
 	}
 	return daily, nil

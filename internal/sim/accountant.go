@@ -105,6 +105,12 @@ func (b *books) soothsayer() {
 	})
 }
 
+// account has a deployment roll up ledgers.
+func (d *deployment) account() {
+	d.accounts = &analytics.Analytics{Store: d.store, Host: d.machine}
+	d.remover.Rollups = d.accounts
+}
+
 // observed is the table without faults, whose commits are checked.
 func (b *books) observed() table.Table {
 	return &faulttable.Table{Inner: b.inner, After: func(c faulttable.Call) {
@@ -304,8 +310,14 @@ func (b *books) final() {
 	for _, organization := range slices.Sorted(maps.Keys(b.entries)) {
 		o, err := record.Resource[catalog.Organization](context.Background(), b.checker.store(), record.System(),
 			organization)
-		if err != nil || o.Value.Deleted {
-			continue // nobody asks any more
+		if err != nil || o.Value.Deleted { // nobody asks any more
+			b.inner.All(func(item *table.Item) {
+				if kind, _, _ := strings.Cut(item.Part, "/"); item.Owner == organization &&
+					(kind == "rolled" || kind == "rollup") {
+					b.checker.violated(29, "%s is left of an organization that is removed", item.Key)
+				}
+			})
+			continue
 		}
 		if r := b.rolled[organization]; r.Days.Before(b.now.AddDate(0, 0, -3)) {
 			b.checker.violated(29, "in the end the ledger of %s is rolled up until %s", organization, r.Days)

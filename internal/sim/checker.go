@@ -299,7 +299,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		if c.world.books != nil {
 			c.world.books.entered(key, item, a.Ledger)
 		}
-	case kind == "rolled" && c.world.books != nil:
+	case kind == "rolled" && c.world.books != nil && item != nil:
 		c.world.books.moved(rest)
 	case kind == "hook" && item == nil:
 		delete(c.hooks, key)

@@ -13,6 +13,7 @@ import (
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/queue"
+	"agentplatform/internal/rollup"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
 )
@@ -114,10 +115,22 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 }
 
 func TestRemovingAnOrganizationKeepsItsLedger(t *testing.T) {
-	w, run := calm(t, func(*world) {}, "/sleep 1h")
+	w, run := calm(t, func(w *world) { w.processes[0].account() }, "hello")
 	organization := w.people[0].Organization.ID
+	w.run(w.now.Add(3*24*time.Hour), func() {})
+	kinds := map[string]int{}
+	w.inner.All(func(item *table.Item) {
+		if kind, _, _ := strings.Cut(item.Part, "/"); item.Owner == organization {
+			kinds[kind]++
+		}
+	})
+	require.Equal(t, 1, kinds["rolled"])
+	require.Equal(t, 1+len(rollup.Views()), kinds["rollup"], "a quarter and a day in each view")
 	administer(t, w, 3*24*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
-		_, err := tenants.RemoveOrganization(ctx, organization)
+		posted, err := w.processes[0].intake.Post(ctx, w.people[0], intake.Message{AgentID: w.agents[0], Text: "/sleep 1h"})
+		must(err)
+		run = posted.Run.RunID
+		_, err = tenants.RemoveOrganization(ctx, organization)
 		must(err)
 	})
 	assert.True(t, w.checker.isGone(run))

@@ -306,8 +306,7 @@ func (w *world) deploy(name string) {
 		d.remover.Index, d.remover.More = d.ingester.Index, d.ingester.Jobs()
 	}
 	if w.books != nil {
-		d.accounts = &analytics.Analytics{Store: d.store, Host: m, Log: log}
-		d.remover.Daily = d.accounts.Daily
+		d.account()
 	}
 	for n := range 3 {
 		w.spawn(p, fmt.Sprintf("%s worker %d", name, n), func(a *actor) { w.consume(a, d) })
