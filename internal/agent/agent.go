@@ -53,9 +53,9 @@ type Task struct {
 	Agent   catalog.Agent
 	Message model.Message // the user's message
 	Tools   []tool.Offer  // the tools that the agent may call
-	// Search finds passages in the agent's knowledge bases, without their numbers, and says how many tokens that took.
+	// Search finds passages in the agent's knowledge bases, without their numbers, and says what that used.
 	// An error that the model may read is a [tool.Error]. nil: the agent has none.
-	Search        func(ctx context.Context, query string) (found []record.Source, tokens int64, err error)
+	Search        func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
 	Reads         citation.Reader // what the run's sender may not read now; needed once the run has found something
 	History       []model.Message // the conversation before this run
 	Steps         []record.Step   // the journal so far

@@ -198,14 +198,14 @@ func (p *play) call(ctx context.Context, i tool.Invocation) (tool.Result, error)
 }
 
 // search finds one passage that every query finds, and one of the query.
-func (p *play) search(ctx context.Context, query string) ([]record.Source, int64, error) {
+func (p *play) search(ctx context.Context, query string) ([]record.Source, record.Embeddings, error) {
 	p.meet()
 	if ctx.Err() != nil && !p.does.comes {
-		return nil, 0, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	return []record.Source{
 		{Document: "d", Text: "all"}, {Document: "d", Text: query, Chunk: record.Passage{Start: 1 + len(query)}},
-	}, 1, nil
+	}, record.Embeddings{{Model: "p/e", Tokens: 1}}, nil
 }
 
 // attempt works once, like an attempt of a worker, and stores the result.

@@ -36,8 +36,8 @@ func (s *session) searchOffer(j *job) tool.Offer {
 		if err := json.Unmarshal(i.Arguments, &arguments); err != nil {
 			return tool.Result{}, tool.Fail("%s%s", unfit, err)
 		}
-		found, tokens, err := s.Search(ctx, arguments.Query)
-		j.step.InputTokens = max(tokens, 0)
+		found, used, err := s.Search(ctx, arguments.Query)
+		j.step.InputTokens, j.step.Embedded = used.Tokens(), used
 		if err != nil || len(found) > 0 {
 			j.step.Found = found
 			return tool.Result{}, err

@@ -20,7 +20,9 @@ import (
 
 func finds(found ...record.Source) func(*agent.Task) {
 	return func(t *agent.Task) {
-		t.Search = func(context.Context, string) ([]record.Source, int64, error) { return found, 7, nil }
+		t.Search = func(context.Context, string) ([]record.Source, record.Embeddings, error) {
+			return found, record.Embeddings{{Model: "p/e", Tokens: 7}}, nil
+		}
 	}
 }
 
@@ -45,10 +47,10 @@ func TestSearchesBesideEachOtherHaveDifferentNumbers(t *testing.T) {
 	var ready sync.WaitGroup
 	ready.Add(6)
 	s := newStage(m, func(t *agent.Task) {
-		t.Search = func(_ context.Context, query string) ([]record.Source, int64, error) {
+		t.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {
 			ready.Done()
 			ready.Wait()
-			return []record.Source{{Document: query, Text: query}}, 0, nil
+			return []record.Source{{Document: query, Text: query}}, nil, nil
 		}
 	})
 	r := s.work(t)
@@ -86,7 +88,9 @@ var errAway = errors.New("the store is away")
 func TestAFirstSearchThatFailsForAWhileIsMadeAgain(t *testing.T) {
 	s := newStage(&script{}, func(t *agent.Task) {
 		t.Agent.Spec.Knowledge.Always = true
-		t.Search = func(context.Context, string) ([]record.Source, int64, error) { return nil, 0, errAway }
+		t.Search = func(context.Context, string) ([]record.Source, record.Embeddings, error) {
+			return nil, nil, errAway
+		}
 	})
 	_, err := s.Work(t.Context(), s.task)
 	require.ErrorIs(t, err, errAway)
@@ -157,8 +161,8 @@ func TestAFailedSearchIsToldOnlyWhereTheModelMayReadIt(t *testing.T) {
 			calls("1", "search", `{"query":"a"}`), says("no"),
 		}}
 		s := newStage(m, func(t *agent.Task) {
-			t.Search = func(context.Context, string) ([]record.Source, int64, error) {
-				return []record.Source{swordfish}, 0, err
+			t.Search = func(context.Context, string) ([]record.Source, record.Embeddings, error) {
+				return []record.Source{swordfish}, nil, err
 			}
 		})
 		r := s.work(t)
@@ -195,9 +199,9 @@ func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
 	var asked []string
 	s := newStage(m, func(t *agent.Task) {
 		t.Agent.Spec.Knowledge.Always = true
-		t.Search = func(_ context.Context, query string) ([]record.Source, int64, error) {
+		t.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {
 			asked = append(asked, query)
-			return []record.Source{swordfish}, 0, nil
+			return []record.Source{swordfish}, nil, nil
 		}
 	})
 	s.work(t)
@@ -218,7 +222,9 @@ func TestAMessageWithoutTextIsNotSearchedFor(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){says("what?")}}
 	s := newStage(m, func(t *agent.Task) {
 		t.Agent.Spec.Knowledge.Always, t.Message.Text = true, " \n"
-		t.Search = func(context.Context, string) ([]record.Source, int64, error) { panic("it was searched") }
+		t.Search = func(context.Context, string) ([]record.Source, record.Embeddings, error) {
+			panic("it was searched")
+		}
 	})
 	assert.Equal(t, "what?", s.work(t).Answer.Text)
 }

@@ -221,7 +221,5 @@ func (a *Analytics) Prices(ctx context.Context, scope record.Scope) (Prices, err
 	return p, nil
 }
 
-// CostOf is what an entry costs; false without a price of its model.
-func (p Prices) CostOf(e record.Entry) (float64, bool) {
-	return p.Cost([]rollup.Tokens{{Model: e.Model, Input: e.InputTokens, Output: e.OutputTokens}})
-}
+// CostOf is what an entry costs; false without a price of any of its models.
+func (p Prices) CostOf(e record.Entry) (float64, bool) { return p.Cost(counted(e).Tokens()) }

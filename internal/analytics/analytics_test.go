@@ -35,7 +35,8 @@ func (w *world) spend(at time.Time, user, model string) {
 		Chat: "c", Model: model,
 	}, FinishedAt: at, QueueMS: n % 100, Attempt: 1}
 	c := lifecycle.Charge{Status: status, ActiveMS: 10 + n*n%5000,
-		Usage: lifecycle.Usage{InputTokens: n % 17, OutputTokens: n % 11, ModelCalls: 1, ToolCalls: n % 2}}
+		Usage: lifecycle.Usage{InputTokens: n % 17, OutputTokens: n % 11, ModelCalls: 1, ToolCalls: n % 2,
+			Embedded: lifecycle.Embeddings{}.With(lifecycle.Embedded{Model: "p/e", Tokens: n % 17 / 3})}}
 	tx := w.store.Begin(w.NewID())
 	tx.PutCharge(r, c)
 	require.NoError(w, tx.Commit(w.Context()))
@@ -43,6 +44,7 @@ func (w *world) spend(at time.Time, user, model string) {
 		Kind: record.OfRun, RunID: r.RunID, UserID: user, AgentID: r.Agent, APIKeyID: r.APIKey, Model: model,
 		Status: string(status), FinishedAt: at, InputTokens: c.Usage.InputTokens, OutputTokens: c.Usage.OutputTokens,
 		ActiveMS: c.ActiveMS, QueueMS: r.QueueMS, ModelCalls: 1, ToolCalls: c.Usage.ToolCalls,
+		Embedded: c.Usage.Embedded,
 	})
 }
 
@@ -53,15 +55,15 @@ func (w *world) total(q analytics.Question, metric rollup.Metric) (sum float64) 
 	for _, e := range w.entries {
 		if !e.FinishedAt.Before(q.From) && e.FinishedAt.Before(q.To) && q.Filter.Passes(analytics.KeyOf(e)) {
 			row := rollup.RowOf(rollup.Entry{Key: analytics.KeyOf(e), InputTokens: e.InputTokens,
-				OutputTokens: e.OutputTokens, ActiveMS: e.ActiveMS, QueueMS: e.QueueMS, ModelCalls: e.ModelCalls,
-				ToolCalls: e.ToolCalls})
+				OutputTokens: e.OutputTokens, Embedded: []rollup.Tokens{{Model: "p/e", Input: e.Embedded.Tokens()}},
+				ActiveMS: e.ActiveMS, QueueMS: e.QueueMS, ModelCalls: e.ModelCalls, ToolCalls: e.ToolCalls})
 			sum += metric.Of(analytics.KeyOf(e), &row, prices)
 		}
 	}
 	return sum
 }
 
-var prices = rollup.Prices{"p/a": {Input: 1, Output: 2}}
+var prices = rollup.Prices{"p/a": {Input: 1, Output: 2}, "p/e": {Input: 0.25}}
 
 // Whatever has been rolled up so far, with whatever went wrong in between: totals and series are those of the entries,
 // for any range, filter, grouping, interval and time zone.

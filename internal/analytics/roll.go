@@ -479,9 +479,13 @@ func KeyOf(e record.Entry) rollup.Key {
 
 // counted is what counts of an entry.
 func counted(e record.Entry) rollup.Entry {
-	return rollup.Entry{
+	c := rollup.Entry{
 		Key:         KeyOf(e),
 		InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, ActiveMS: e.ActiveMS, QueueMS: e.QueueMS,
 		ModelCalls: e.ModelCalls, ToolCalls: e.ToolCalls,
 	}
+	for _, one := range e.Embedded {
+		c.Embedded = append(c.Embedded, rollup.Tokens{Model: one.Model, Input: one.Tokens})
+	}
+	return c
 }

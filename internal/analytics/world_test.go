@@ -48,7 +48,9 @@ func newWorld(t *testing.T) *world {
 	w.Analytics = &analytics.Analytics{Store: w.store, Host: w}
 	tx := w.store.Begin(w.NewID())
 	record.PutResource(tx, record.Fresh(catalog.Organization{
-		ID: w.organization, Prices: []catalog.Price{{Model: "p/a", Input: 1, Output: 2}},
+		ID: w.organization, Prices: []catalog.Price{
+			{Model: "p/a", Input: 1, Output: 2}, {Model: "p/e", Input: 0.25},
+		},
 	}))
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, w.store.EnsureDeployment(t.Context()))

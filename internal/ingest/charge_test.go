@@ -104,7 +104,10 @@ func TestChargesAtTheSameTime(t *testing.T) {
 		}
 		const searches = 40
 		for range searches {
-			all.Go(func() { assert.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, 3)) })
+			all.Go(func() {
+				paid := record.Embeddings{{Model: "p/e", Tokens: 3}}
+				assert.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, paid))
+			})
 		}
 		all.Wait()
 		w.table.Before = nil
@@ -132,19 +135,27 @@ func TestSearchIsCharged(t *testing.T) {
 		}
 		found, err := w.knowledge.Search(t.Context(), w.admin, q)
 		require.NoError(t, err)
-		assert.Equal(t, int64(tokensOfText), found.Tokens)
+		assert.Equal(t, int64(tokensOfText), found.Paid.Tokens())
 		entries, _ := w.charged()
 		assert.Empty(t, entries)
-		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, 0))
-		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, found.Tokens))
+		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, nil))
+		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, found.Paid))
 		entries, tokens := w.charged()
 		require.Len(t, entries, 1)
 		assert.Equal(t, []any{record.OfSearch, w.admin.User.ID, int64(tokensOfText)},
 			[]any{entries[0].Kind, entries[0].UserID, tokens})
 
+		assert.Equal(t, []any{"paid/m", record.Embeddings(nil)}, []any{entries[0].Model, entries[0].Embedded})
+		several := found.Paid.With(record.Embedded{Model: "paid/n", Tokens: 2})
+		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, several))
+		entries, _ = w.charged()
+		require.Len(t, entries, 2)
+		assert.Contains(t, [][]any{{entries[0].Model, entries[0].Embedded}, {entries[1].Model, entries[1].Embedded}},
+			[]any{"", several})
+
 		found, err = w.knowledge.Search(t.Context(), w.admin, q)
 		assert.True(t, problem.Is(err, "budget_exhausted"), "%v", err)
-		assert.Zero(t, found.Tokens)
+		assert.Zero(t, found.Paid.Tokens())
 		q.Mode = ranking.Keyword
 		_, err = w.knowledge.Search(t.Context(), w.admin, q)
 		require.NoError(t, err, "words cost nothing")
@@ -152,6 +163,6 @@ func TestSearchIsCharged(t *testing.T) {
 		w.model.fail = func() error { return embedding.Fail(embedding.Retryable, "the server is away") }
 		found, err = w.knowledge.Search(t.Context(), w.admin, q)
 		assert.True(t, problem.Is(err, "embedding_unavailable"), "%v", err)
-		assert.Equal(t, int64(1), found.Tokens, "what was used before the failure")
+		assert.Equal(t, int64(1), found.Paid.Tokens(), "what was used before the failure")
 	})
 }

@@ -2,7 +2,6 @@ package knowledge
 
 import (
 	"context"
-	"slices"
 
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/embedding"
@@ -53,23 +52,22 @@ func (k *Knowledge) Charge(ctx context.Context, tx *record.Tx, organization stri
 	return tx.Err()
 }
 
-// ChargeSearch charges the tokens of a search and names the models that used them (see [Found]), to the one who asked,
-// in a commit of its own, whether or not the context ends. No tokens are no commit. Where several models were asked,
-// the entry names none.
-func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, tokens int64, models ...string) error {
-	if tokens == 0 {
+// ChargeSearch charges what a search used to the one who asked, in a commit of its own, whether or not the context
+// ends. No tokens are no commit.
+func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid record.Embeddings) error {
+	e := record.Entry{
+		Kind: record.OfSearch, UserID: p.User.ID, APIKeyID: p.Key.ID, InputTokens: paid.Tokens(), Embedded: paid,
+	}
+	switch len(paid) {
+	case 0:
 		return nil
+	case 1:
+		e.Model, e.Embedded = paid[0].Model, nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	model := ""
-	if models = slices.Compact(slices.Sorted(slices.Values(models))); len(models) == 1 {
-		model = models[0]
-	}
 	_, err := record.DespiteConflicts(ctx, k.Store, func() (struct{}, error) {
 		tx := k.Store.Begin(k.Host.NewID())
-		err := k.Charge(ctx, tx, p.Organization.ID, record.Entry{
-			Kind: record.OfSearch, UserID: p.User.ID, APIKeyID: p.Key.ID, Model: model, InputTokens: tokens,
-		})
+		err := k.Charge(ctx, tx, p.Organization.ID, e)
 		if err == nil {
 			err = tx.Commit(ctx)
 		}

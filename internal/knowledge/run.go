@@ -10,14 +10,14 @@ import (
 
 // SearchForRun searches an agent's knowledge bases as the agent is set, for the sender of a run: the user, with the key
 // that the run was sent with, as both are now. Bases that are gone or that the sender may not read are left out. It
-// returns the passages, best first and without numbers, and how many tokens of an embedding model that took. Its errors
+// returns the passages, best first and without numbers, and what embedding models used. Its errors
 // are those of [Knowledge.Search].
 func (k *Knowledge) SearchForRun(
 	ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
-) ([]record.Source, int64, error) {
+) ([]record.Source, record.Embeddings, error) {
 	p, err := k.Tenants.Sender(ctx, organization, user, key)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	how := spec.Knowledge.OrDefault()
 	found, err := k.Search(ctx, p, Question{
@@ -35,5 +35,5 @@ func (k *Knowledge) SearchForRun(
 			},
 		})
 	}
-	return sources, found.Tokens, err
+	return sources, found.Paid, err
 }

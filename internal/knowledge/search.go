@@ -65,10 +65,9 @@ type Found struct {
 	Mode     ranking.Mode
 	Degraded []catalog.EmbeddingModel // those that did not answer, so that their bases were searched by words alone
 	Models   int                      // of the bases that were searched
-	// Tokens is what embedding models used, also those that did not answer, and also beside an error. The caller
-	// charges them: to the asker ([Knowledge.ChargeSearch]) or to a run.
-	Tokens int64
-	Paid   []string // the models that used them, provider/name
+	// Paid is what embedding models used, also those that did not answer, and also beside an error. The caller charges
+	// it: to the asker ([Knowledge.ChargeSearch]) or to a run.
+	Paid record.Embeddings
 }
 
 // Outcome is how a search ended, for those who count.
@@ -140,8 +139,7 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 	for range maxLooks {
 		var moved bool
 		found, moved, err = k.search(ctx, p, q)
-		found.Tokens += before.Tokens
-		found.Paid = append(before.Paid, found.Paid...)
+		found.Paid = before.Paid.With(found.Paid...)
 		if before = found; err != nil || !moved {
 			break
 		}
@@ -263,9 +261,7 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	}
 	s.vectors(ctx)
 	for _, a := range s.asks {
-		if found.Tokens += a.tokens; a.tokens > 0 {
-			found.Paid = append(found.Paid, a.model.FullName())
-		}
+		found.Paid = found.Paid.With(record.Embedded{Model: a.model.FullName(), Tokens: a.tokens})
 		if a.vector == nil {
 			found.Degraded = append(found.Degraded, a.model)
 		}

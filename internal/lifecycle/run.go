@@ -160,10 +160,12 @@ const (
 
 // Usage counts what a run has consumed.
 type Usage struct {
-	InputTokens  int64 `json:"input_tokens"`
+	InputTokens  int64 `json:"input_tokens"` // of the model, and of the embeddings of searches
 	OutputTokens int64 `json:"output_tokens"`
 	ModelCalls   int64 `json:"model_calls"`
 	ToolCalls    int64 `json:"tool_calls"`
+
+	Embedded Embeddings `json:"embedded,omitzero"` // not kept by earlier versions
 }
 
 // Answerable reports whether a plain message answers the pending interrupts: there is exactly one, a clarification.

@@ -172,6 +172,8 @@ type Step struct {
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
 	// Arguments are those of the call, after a human's edit.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Embedded is what a search used of embedding models: the input tokens of its step.
+	Embedded Embeddings `json:"embedded,omitempty"`
 	// Found is what a search has found. It is instead of an output: who may read it is decided at each read.
 	Found []Source `json:"found,omitempty"`
 }

@@ -22,6 +22,12 @@ const (
 	OfSearch    = "search"
 )
 
+// Embeddings are the tokens of embedding models.
+type Embeddings = lifecycle.Embeddings
+
+// Embedded is what one of them used.
+type Embedded = lifecycle.Embedded
+
 // Entry is the ledger's record of what was used. An ended run has exactly one; what embedding models used for documents
 // and for searches outside of runs has one for each commit that records it. It outlives what it is about, and never
 // changes.
@@ -45,9 +51,12 @@ type Entry struct {
 
 	// Entries of earlier versions do not have these.
 	APIKeyID string `json:"api_key_id,omitzero"`
-	Model    string `json:"model,omitzero"` // provider/name; empty where several were asked, too
+	Model    string `json:"model,omitzero"` // provider/name; empty where a search asked several, too
 	Attempts int64  `json:"attempts,omitzero"`
 	QueueMS  int64  `json:"queue_ms,omitzero"` // how long the run was queued, in all
+	// Embedded is the part of the input tokens that other models than Model used: the embeddings of a run's searches,
+	// or of a search that asked several.
+	Embedded Embeddings `json:"embedded,omitzero"`
 
 	Place string `json:"-"` // in the ledger: its sort key
 }
@@ -99,13 +108,13 @@ func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
 		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,
 		InputTokens: c.Usage.InputTokens, OutputTokens: c.Usage.OutputTokens, ActiveMS: c.ActiveMS,
 		ModelCalls: c.Usage.ModelCalls, ToolCalls: c.Usage.ToolCalls, FinishedAt: r.FinishedAt,
-		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS,
+		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS, Embedded: c.Usage.Embedded,
 	}
 	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r.Organization, r.FinishedAt, r.ID()), Owner: r.Organization})
 }
 
-// PutEmbedded writes the ledger entry of what an embedding model used outside of runs. The entry says its kind, user,
-// input tokens, model, and the API key and the document if there are any. A unit of work has at most one, whose id is
+// PutEmbedded writes the ledger entry of what embedding models used outside of runs. The entry says its kind, user,
+// input tokens, models, and the API key and the document if there are any. A unit of work has at most one, whose id is
 // the write id.
 func (tx *Tx) PutEmbedded(organization string, e Entry) {
 	e.ID, e.Status, e.Billed, e.FinishedAt = tx.writeID, string(lifecycle.Completed), true, tx.store.host.Now()

@@ -257,6 +257,30 @@ func TestTablesAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, len(r.Tokens), rollup.MaxModels+1)
 		assert.Equal(t, int64(2*rollup.MaxModels), r.Output())
 	}
+
+	full := rollup.New(rollup.Whole) // rows of many models each
+	for n := range 3 {
+		part := rollup.New(rollup.Whole)
+		for m := range rollup.MaxModels - 1 {
+			part.Add(rollup.Entry{Key: rollup.Key{Model: fmt.Sprint("p/", n, "/", m)}, OutputTokens: 1})
+		}
+		full.Merge(part)
+	}
+	for _, r := range rows(t, rollup.Whole, full, limit) {
+		assert.LessOrEqual(t, len(r.Tokens), rollup.MaxModels+1)
+		assert.Equal(t, int64(3*(rollup.MaxModels-1)), r.Output())
+	}
+}
+
+// The embeddings of a run's searches are a part of its tokens, with a price of their own.
+func TestTokensOfSearchesHaveAPriceOfTheirOwn(t *testing.T) {
+	e := rollup.Entry{Key: rollup.Key{Model: "p/chat"}, InputTokens: 1_000_000, OutputTokens: 10_000,
+		Embedded: []rollup.Tokens{{Model: "p/e", Input: 900_000}}}
+	row := rollup.RowOf(e)
+	assert.Equal(t, []int64{1_000_000, 10_000}, []int64{row.Input(), row.Output()})
+	cost, priced := rollup.Prices{"p/chat": {Input: 10, Output: 30}, "p/e": {Input: 0.02}}.Cost(row.Tokens)
+	assert.True(t, priced)
+	assert.InDelta(t, 1+0.3+0.018, cost, 1e-9)
 }
 
 // Whatever is added up, no page is larger than it may be, and each sum is the right one: the longest names that a store

@@ -11,8 +11,19 @@ type Entry struct {
 	Key
 
 	InputTokens, OutputTokens int64
+	Embedded                  []Tokens // the part of them that other models than the key's used
 	ActiveMS, QueueMS         int64
 	ModelCalls, ToolCalls     int64
+}
+
+// Tokens are those of the entry by model, which is how they are priced.
+func (e Entry) Tokens() []Tokens {
+	list := append([]Tokens{{e.Model, e.InputTokens, e.OutputTokens}}, e.Embedded...)
+	for _, other := range e.Embedded {
+		list[0].Input -= other.Input
+		list[0].Output -= other.Output
+	}
+	return list
 }
 
 // Row is what entries add up to.
@@ -35,7 +46,7 @@ type Tokens struct {
 func RowOf(e Entry) Row {
 	return Row{
 		Entries: 1, ActiveMS: e.ActiveMS, QueueMS: e.QueueMS, ModelCalls: e.ModelCalls, ToolCalls: e.ToolCalls,
-		Tokens: []Tokens{{e.Model, e.InputTokens, e.OutputTokens}},
+		Tokens: e.Tokens(),
 		Active: Bins{{binOf(e.ActiveMS), 1}}, Queue: Bins{{binOf(e.QueueMS), 1}},
 		Users: setOf(e.User), Agents: setOf(e.Agent),
 	}
@@ -115,7 +126,7 @@ func (t *Table) Add(e Entry) { t.Put(e.Key, RowOf(e)) }
 // Put adds a row that has, or had, this key. What r holds is not kept.
 func (t *Table) Put(k Key, r Row) {
 	row := t.row(t.view.Of(k.named()))
-	if len(row.Tokens) >= MaxModels {
+	if len(row.Tokens)+len(r.Tokens) > MaxModels {
 		r.Tokens = folded(row.Tokens, r.Tokens)
 	}
 	row.Add(r)
@@ -146,11 +157,15 @@ func (k Key) clone() Key {
 		strings.Clone(k.User), strings.Clone(k.APIKey)}
 }
 
-// folded is what is to be added where a row has room for no other model.
+// folded is what is to be added where a row may not have room for all models.
 func folded(there, more []Tokens) []Tokens {
 	more = slices.Clone(more)
+	room := MaxModels - len(there)
 	for i := range more {
-		if !slices.ContainsFunc(there, func(t Tokens) bool { return t.Model == more[i].Model }) {
+		if slices.ContainsFunc(there, func(t Tokens) bool { return t.Model == Name(more[i].Model) }) {
+			continue
+		}
+		if room--; room < 0 {
 			more[i].Model = Other
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -284,7 +285,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 	case kind == "ledger":
 		for run, entries := range a.Ledger {
 			before, there := c.ledger[run]
-			if there && before != entries[0] {
+			if there && !reflect.DeepEqual(before, entries[0]) {
 				c.violated(3, "the ledger entry of %s changed", run)
 			}
 			if !there {

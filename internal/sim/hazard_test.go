@@ -127,7 +127,8 @@ func TestRemovingAnOrganizationKeepsItsLedger(t *testing.T) {
 	require.Equal(t, 1, kinds["rolled"])
 	require.Equal(t, 1+len(rollup.Views()), kinds["rollup"], "a quarter and a day in each view")
 	administer(t, w, 3*24*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
-		posted, err := w.processes[0].intake.Post(ctx, w.people[0], intake.Message{AgentID: w.agents[0], Text: "/sleep 1h"})
+		posted, err := w.processes[0].intake.Post(ctx, w.people[0],
+			intake.Message{AgentID: w.agents[0], Text: "/sleep 1h"})
 		must(err)
 		run = posted.Run.RunID
 		_, err = tenants.RemoveOrganization(ctx, organization)

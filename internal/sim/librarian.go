@@ -276,6 +276,6 @@ func (l librarian) search(a *actor) {
 				documents.missed(l.client, s, wanted, q.Query)
 			}
 		}
-		l.expect(d.ingester.ChargeSearch(ctx, p, s.found.Tokens, s.found.Paid...))
+		l.expect(d.ingester.ChargeSearch(ctx, p, s.found.Paid))
 	})
 }

@@ -94,6 +94,58 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 	})
 }
 
+// What searches use of embedding models is a part of the run's tokens and is told apart, over pauses and crashes.
+func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		base := catalog.KnowledgeBase{ID: s.host.NewID(), Organization: s.who.Organization.ID}
+		_, err := record.Create(t.Context(), s.store, base, base.ID)
+		require.NoError(t, err)
+		s.edit(func(spec *catalog.AgentSpec) {
+			spec.KnowledgeBaseIDs = []string{base.ID}
+			spec.Approval = catalog.AgentApproval{Mode: "tools", Tools: []string{"act"}}
+		})
+		searches := 0
+		s.worker.Search = func(
+			context.Context, string, string, string, catalog.AgentSpec, string,
+		) ([]record.Source, record.Embeddings, error) {
+			searches++
+			return nil, record.Embeddings{{Model: "p/e", Tokens: 7}, {Model: "p/f", Tokens: int64(searches)}}, nil
+		}
+		s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+			reply := calls(model.Search, "act")
+			if len(r.Messages) > 3 {
+				reply = model.Reply{Text: "done", Finish: "stop"}
+			} else if len(r.Messages) > 1 {
+				reply = calls(model.Search)
+			}
+			for i := range reply.Calls {
+				reply.Calls[i].Arguments = []byte(`{"query":"words"}`)
+			}
+			reply.InputTokens, reply.OutputTokens = 100, 10
+			return reply, nil
+		}
+		s.tools = []tool.Offer{
+			offer("act", func(context.Context) (tool.Result, error) { return tool.TextResult("acted"), nil }),
+		}
+		run := s.send(intake.Message{Text: "hello", ChatID: "c"}).Run.ID()
+		s.drive()
+		paused := s.run(run)
+		require.Equal(t, lifecycle.AwaitingInput, paused.Status, s.log.String())
+		_, err = s.intake.Resume(t.Context(), s.who, run, "",
+			[]record.Decision{{InterruptID: paused.Interrupts[0].ID, Decision: "approve"}})
+		require.NoError(t, err)
+		s.drive()
+		require.Equal(t, lifecycle.Completed, s.run(run).Status, s.log.String())
+		page, err := s.store.Ledger(t.Context(), s.who.Scope(), "", 10)
+		require.NoError(t, err)
+		require.Len(t, page.Rows, 1)
+		e := page.Rows[0].Value
+		assert.Equal(t, record.Embeddings{{Model: "p/e", Tokens: 14}, {Model: "p/f", Tokens: 3}}, e.Embedded)
+		assert.Equal(t, []int64{300 + 17, 30}, []int64{e.InputTokens, e.OutputTokens})
+	})
+}
+
 // Active time is the sum over all attempts, by the monotonic clock; the run ends at its limit.
 func TestActiveTimeIsTheSumOfAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

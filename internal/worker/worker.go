@@ -51,7 +51,7 @@ type Worker struct {
 	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are none.
 	Search func(
 		ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
-	) ([]record.Source, int64, error)
+	) ([]record.Source, record.Embeddings, error)
 
 	Host  host.Host
 	Log   *slog.Logger
@@ -341,12 +341,12 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 func (a *attempt) knowledge(run record.Run, t *agent.Task) {
 	t.Reads = a.Reads(run.Organization, run.User, run.APIKey)
 	if a.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
-		t.Search = func(ctx context.Context, query string) ([]record.Source, int64, error) {
-			found, tokens, err := a.Search(ctx, run.Organization, run.User, run.APIKey, t.Agent.Spec, query)
+		t.Search = func(ctx context.Context, query string) ([]record.Source, record.Embeddings, error) {
+			found, used, err := a.Search(ctx, run.Organization, run.User, run.APIKey, t.Agent.Spec, query)
 			if p, is := problem.As(err); is && (p.Kind == problem.Invalid || p.Code == "embedding_unavailable") {
 				err = tool.Fail("%s", p.Message)
 			}
-			return found, tokens, err
+			return found, used, err
 		}
 	}
 }
@@ -486,6 +486,7 @@ func (a *attempt) count(steps []record.Step) {
 		case s.Kind == record.ToolStep && (s.Outcome == string(model.Succeeded) || s.Outcome == string(model.Failed)):
 			a.usage.ToolCalls++
 			a.usage.InputTokens += s.InputTokens // of a search: those of its embedding
+			a.usage.Embedded = a.usage.Embedded.With(s.Embedded...)
 		}
 	}
 }

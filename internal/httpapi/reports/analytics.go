@@ -161,7 +161,7 @@ type summaryView struct {
 	QueueMS    percentilesView `json:"queue_ms" doc:"within 1 %"`
 	Users      int64           `json:"users" doc:"different ones; above 1,024 an estimate within a few percent"`
 	Agents     int64           `json:"agents" doc:"different ones; above 1,024 an estimate within a few percent"`
-	Cost       *float64        `json:"cost,omitempty" doc:"by the prices in the organization's settings, as they are now; absent without any"`
+	Cost       *float64        `json:"cost,omitempty" doc:"by the prices in the organization's settings, as they are now, each token by that of the model that used it; what has no price costs nothing; absent without any"`
 	Currency   string          `json:"currency,omitempty"`
 }
 

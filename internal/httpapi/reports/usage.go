@@ -48,10 +48,10 @@ type ledgerEntry struct {
 	KnowledgeBaseID string `json:"knowledge_base_id"`
 
 	APIKeyID string   `json:"api_key_id" doc:"empty for a document's"`
-	Model    string   `json:"model" doc:"provider/name; empty where several were asked, and in entries of versions before it was kept"`
+	Model    string   `json:"model" doc:"provider/name; empty where a search asked several, and in entries of versions before it was kept"`
 	Attempts int64    `json:"attempts" doc:"how often a worker began the run, or went on with it"`
 	QueueMS  int64    `json:"queue_ms" doc:"how long the run was queued, in all"`
-	Cost     *float64 `json:"cost" doc:"by the prices in the organization's settings, as they are now; null where the model has none"`
+	Cost     *float64 `json:"cost" doc:"by the prices in the organization's settings, as they are now: tokens of embeddings, which are a part of a run's input tokens where it searched, by those of their models; null where none of its models has one"`
 }
 
 var ledgerColumns = []string{
