@@ -359,6 +359,9 @@ func TestQuestionsAreChecked(t *testing.T) {
 		"query.timezone": func(q *analytics.SeriesQuestion) {
 			q.Zone, q.To = zone(t, "Asia/Tokyo"), q.From.AddDate(0, 0, 93)
 		},
+		"query.interval": func(q *analytics.SeriesQuestion) {
+			q.Interval, q.To = rollup.Hour, q.From.AddDate(0, 0, 93)
+		},
 		"query.metric": func(q *analytics.SeriesQuestion) {
 			q.Metric = rollup.Cost
 			w.edit(func(o *catalog.Organization) { o.Prices = nil })
