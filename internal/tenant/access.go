@@ -125,7 +125,8 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 	}
 }
 
-// Sender is the principal that sent a run: without groups when the user no longer exists, without a level when the key
+// Sender is the principal that sent a run, which is asked what it may reach, not what it may spend: of its organization
+// it has the ID alone. It is without groups when the user no longer exists, without a level when the key
 // no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as long as it is one.
 func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)

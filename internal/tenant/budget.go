@@ -80,13 +80,15 @@ func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) 
 }
 
 // EmbeddingLimits are the budgets that tokens of embeddings count against: those of the organization and of the user,
-// which may be some seconds old; one that no longer exists has none. The only errors are failures of the store.
+// which may be some seconds old; one that no longer exists has none. The user may be of another organization, an
+// operator who acted here: its budget is its own wherever it goes, as it is for runs. The only errors are failures of
+// the store.
 func (t *Tenants) EmbeddingLimits(ctx context.Context, organization, user string) ([]record.Limit, error) {
 	o, err := t.Organization(ctx, organization)
 	if err != nil && !isGone(err) {
 		return nil, err
 	}
-	u, err := record.Resource[catalog.User](ctx, t.known, record.Of(organization), user)
+	u, err := record.Resource[catalog.User](ctx, t.known, record.System(), user)
 	if err != nil && !isGone(err) {
 		return nil, err
 	}

@@ -41,6 +41,10 @@ func TestBudgetsOfEmbeddings(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, limits)
 
+	limits, err = w.EmbeddingLimits(t.Context(), w.another().name, p.User.ID) // where an operator acts
+	require.NoError(t, err)
+	assert.Equal(t, []record.Limit{ofUser}, limits)
+
 	now := time.Date(2026, 5, 5, 23, 59, 0, 0, time.UTC)
 	refused, is := problem.As(tenant.Exhausted(ofUser, "5 of 5 tokens", now))
 	require.True(t, is)

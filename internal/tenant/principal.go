@@ -70,7 +70,9 @@ func lower(a, b Level) Level {
 
 // Principal is the sender of a request.
 type Principal struct {
-	Organization catalog.Organization // its ID is record.Nobody outside all organizations
+	// The ID of Organization is [record.NoOrganization] outside all of them. Of the sender of a run, see
+	// [Tenants.Sender], it has nothing but its ID.
+	Organization catalog.Organization
 	User         catalog.User
 	Key          catalog.APIKey
 	Level        Level
