@@ -17,7 +17,8 @@ const (
 	day = 24 * time.Hour
 	// Grace is how long a quarter of an hour has been over when it is rolled up. An entry has the time at which its run
 	// was settled by the clock of the one who did; the commit comes up to [record.Tx.Commit]'s patience later, and the
-	// clocks of two machines may differ. None comes later than that, unless a machine stood still in between.
+	// clocks of two machines may differ. None comes later than that, unless a machine stood still in between or its
+	// clock was set.
 	Grace = 15 * time.Minute
 	// late is how long a day has been over when its quarters are rolled up once more, for what came late after all.
 	late = record.LateWrites

@@ -9,8 +9,9 @@ import (
 	"agentplatform/internal/table"
 )
 
-// Rolled says how far an organization's ledger has been rolled up. Rollups from before are whole and in force; what
-// stands behind is left from a piece of work that did not get to its commit, and will be written again.
+// Rolled says how far an organization's ledger has been rolled up. Rollups from before are in force, each table as a
+// whole (see [RollupPage]), also while it is replaced. What stands behind is not read: it is left from work that did not
+// get to its last commit, or of a clock that was ahead, and will be written again.
 type Rolled struct {
 	Quarters time.Time `json:"quarters"`         // quarters of an hour are rolled up until then
 	Checked  time.Time `json:"checked,omitzero"` // they are final until then: rolled up when nothing came late any more

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	// Lambda's images have no time zones of their own, which questions about usage name.
+	_ "time/tzdata"
+
 	"agentplatform/events"
 	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/cloud"

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"time"
 
-	// Lambda's images have no time zones of their own.
-	_ "time/tzdata"
-
 	"agentplatform/events"
 	"agentplatform/internal/analytics"
 	"agentplatform/internal/httpapi"
@@ -17,6 +14,8 @@ import (
 	"agentplatform/internal/tenant"
 )
 
+// Whoever asks rolls up what has not been, whatever the level: it follows from the ledger, and is not what the asker
+// says.
 func (h *handlers) analyticsRoutes() {
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/analytics/summary", Level: tenant.LevelAdmin,
