@@ -77,10 +77,14 @@ func takenBack(r record.Rolled, now time.Time) (record.Rolled, bool) {
 	}, true
 }
 
-// Daily is the daily work for an organization: it rolls up what has not been. behind says that there is more to do. The
-// error is one of the store.
+// Daily is the daily work for an organization: it rolls up what has not been. behind says that there is more to do;
+// there is nothing for one that is being removed. The error is one of the store.
 func (a *Analytics) Daily(ctx context.Context, organization string) (behind bool, err error) {
-	return a.roll(ctx, record.Of(organization), 10*patience)
+	behind, err = a.roll(ctx, record.Of(organization), 10*patience)
+	if problem.Is(err, "not_found") {
+		return false, nil
+	}
+	return behind, err
 }
 
 // Again has what an organization's ledger says from a time on rolled up once more, by who asks next or by the daily

@@ -12,6 +12,7 @@ import (
 	"agentplatform/internal/analytics"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/rollup"
 	"agentplatform/internal/table"
@@ -134,8 +135,11 @@ func TestRollupsGoWithTheirOrganization(t *testing.T) {
 	w.many(w.now, time.Minute, 2000)
 	w.now = w.now.Add(time.Hour)
 	w.overtaken = func() { w.edit(func(o *catalog.Organization) { o.Deleted = true }) }
-	_, err := w.Daily(t.Context(), w.organization)
-	require.Error(t, err)
+	behind, err := w.Daily(t.Context(), w.organization)
+	require.NoError(t, err)
+	assert.False(t, behind)
+	_, err = w.Summarize(t.Context(), w.scope(), analytics.Question{From: began, To: w.now})
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 	pieces := 0
 	for after := ""; ; pieces++ {
 		require.Less(t, pieces, 10)
