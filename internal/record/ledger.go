@@ -102,7 +102,8 @@ func timeOfLedger(sort string) time.Time {
 	return at.Truncate(time.Millisecond)
 }
 
-// PutCharge writes a run's ledger entry, which must not exist: a run is billed exactly once.
+// PutCharge writes the ledger entry of a run that ends. It belongs into the commit that writes the run's head, on
+// condition of its version: a run ends once, so it has one entry. The key would not tell, as it has the time in it.
 func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
 	entry := Entry{
 		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,

@@ -186,6 +186,9 @@ func Bugs() []Bug {
 		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
 		one("failed runs are billed", lifecycleTransition, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
 		one("cancelled runs have no ledger entry", transitionTransition, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
+		one("a run's end is written whatever came between", recordRun, "		item.Lists = item.Lists[:0]\n	}\n	return put(tx, e, item)\n", "		item.Lists = item.Lists[:0]\n	}\n	written := put(tx, e, item)\n	if r.Status.Terminal() {\n		tx.ops[len(tx.ops)-1].If = table.Always()\n	}\n	return written\n"),
+		one("a run is billed by a commit before the one that ends it", transitionTransition, "		tx.PutCharge(after.Run, *o.Charge)\n", "		before := x.Store.Begin(x.Host.NewID())\n		before.PutCharge(after.Run, *o.Charge)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}\n"),
+		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run, *o.Charge)\n", "		tx.PutCharge(after.Run, *o.Charge)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again, *o.Charge)\n"),
 		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run, *o.Charge)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run, *o.Charge)\n		}\n"),
 		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
 
@@ -281,6 +284,10 @@ func Bugs() []Bug {
 		one("a day is rolled up as far as it had got", analyticsRoll, `w.Store.Quarters(ctx, w.scope, at, at.Add(day), func`, `w.Store.Quarters(ctx, w.scope, at, at.Add(day-rollup.Quarter), func`),
 		one("what came late is not looked for", analyticsRoll, `return w.marks[at] == now, nil`, `return w.marks[at] != "", nil`),
 		one("what a clock that was ahead has rolled up stands", analyticsRoll, `if !r.Quarters.After(now) && `, `if true || !r.Quarters.After(now) && `),
+		one("a quarter of an hour has what the one before had, too", analyticsRoll, "			at, quarter = q, rollup.New(rollup.All)\n", "			at = q\n"),
+		one("the last quarter of an hour is not written", analyticsRoll, "		*w.budget--\n	}\n	if err := end(); err != nil {\n		return err\n	}\n	moveTo(p.to)\n", "		*w.budget--\n	}\n	moveTo(p.to)\n"),
+		one("rollups outlive their organization", "internal/removal/removal.go", "if r.Rollups != nil {", "if false {"),
+		one("the ledger of a removed organization is rolled up anew", analyticsRoll, `if err == nil && o.Value.Deleted {`, `if false {`),
 	}
 }
 
