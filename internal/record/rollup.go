@@ -10,8 +10,8 @@ import (
 )
 
 // Rolled says how far an organization's ledger has been rolled up. Rollups from before are in force, each table as a
-// whole (see [RollupPage]), also while it is replaced. What stands behind is not read: it is left from work that did not
-// get to its last commit, or of a clock that was ahead, and will be written again.
+// whole (see [RollupPage]), also while it is replaced. What stands behind is not read: it is left from work that did
+// not get to its last commit, or of a clock that was ahead, and will be written again.
 type Rolled struct {
 	Quarters time.Time `json:"quarters"`         // quarters of an hour are rolled up until then
 	Checked  time.Time `json:"checked,omitzero"` // they are final until then: rolled up when nothing came late any more

@@ -434,7 +434,8 @@ func TestPricesAreChecked(t *testing.T) {
 		assert.Equal(t, c.want, edit(tenant.OrganizationEdit{Prices: &c.prices}), "%v", c.prices)
 	}
 	for currency, want := range map[string]string{
-		"EUR": "", "": "", "eur": "body.currency", "EURO": "body.currency", "E R": "body.currency", "ÄUR": "body.currency",
+		"EUR": "", "": "", "eur": "body.currency", "EURO": "body.currency", "E R": "body.currency",
+		"ÄUR": "body.currency",
 	} {
 		assert.Equal(t, want, edit(tenant.OrganizationEdit{Currency: &currency}), currency)
 	}
