@@ -386,6 +386,21 @@ func TestQuestionsAreChecked(t *testing.T) {
 	assert.Equal(t, "query.group_by", p.Fields[0].Location)
 }
 
+// An entry costs what its models cost: the embeddings of its searches by their prices, also where others have none.
+func TestAnEntryCostsWhatItsModelsDo(t *testing.T) {
+	p := analytics.Prices{Prices: prices}
+	searched := record.Entry{Model: "p/a", InputTokens: 3_000_000, OutputTokens: 1_000_000,
+		Embedded: record.Embeddings{{Model: "p/e", Tokens: 2_000_000}}}
+	cost, priced := p.CostOf(searched)
+	assert.Equal(t, []any{1 + 2 + 0.5, true}, []any{cost, priced})
+	searched.Model = "p/unknown"
+	cost, priced = p.CostOf(searched)
+	assert.Equal(t, []any{0.5, true}, []any{cost, priced})
+	searched.Embedded = nil
+	cost, priced = p.CostOf(searched)
+	assert.Equal(t, []any{0.0, false}, []any{cost, priced})
+}
+
 // Outside of organizations there is no daily work: who asks rolls up days, too, once they are over for long.
 func TestDaysOfNobodyAreRolledUpByWhoAsks(t *testing.T) {
 	w := newWorld(t)
