@@ -475,6 +475,64 @@ func (p *page) fill(label, text string) {
 	})
 }
 
+// types puts something else into a field, key by key.
+func (p *page) types(role, label, text string) {
+	p.t.Helper()
+	p.focus(role, label)
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		id, err := p.look(ctx, role, label)
+		if err == nil {
+			err = onNode(ctx, id, `function() { this.select() }`)
+		}
+		return err
+	}), chromedp.KeyEvent(text))
+}
+
+// focus puts the focus on something.
+func (p *page) focus(role, name string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("a %s %q", role, name), func(ctx context.Context) error {
+		id, err := p.look(ctx, role, name)
+		if err == nil {
+			err = dom.Focus().WithBackendNodeID(id).Do(ctx)
+		}
+		return err
+	})
+}
+
+// of asks something of an element.
+func (p *page) of(role, name, function string) (answer string) {
+	p.t.Helper()
+	id := p.find(role, name)
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		node, err := dom.ResolveNode().WithBackendNodeID(id).Do(ctx)
+		if err != nil {
+			return err
+		}
+		said, thrown, err := runtime.CallFunctionOn(function).WithObjectID(node.ObjectID).WithReturnByValue(true).Do(ctx)
+		if err == nil && thrown != nil {
+			err = thrown
+		}
+		if err == nil {
+			err = json.Unmarshal(said.Value, &answer)
+		}
+		return err
+	}))
+	return answer
+}
+
+// value is what stands in a field.
+func (p *page) value(role, label string) string {
+	p.t.Helper()
+	return p.of(role, label, `function() { return this.value }`)
+}
+
+// attribute is one of an element's.
+func (p *page) attribute(role, name, attribute string) string {
+	p.t.Helper()
+	return p.of(role, name, `function() { return this.getAttribute(`+quoted(attribute)+`) ?? '' }`)
+}
+
 // choose chooses an option of the list with a label, by its text or the beginning of it.
 func (p *page) choose(label, option string) {
 	p.t.Helper()

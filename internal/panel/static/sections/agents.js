@@ -7,7 +7,7 @@ import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, BudgetFields, budgetOf, budgetWords, Check, Choices, EditButton, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { Act, BudgetFields, budgetOf, budgetWords, Check, Choices, EditButton, Field, Form, Names, numberOrNull, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useBases, useGroups, useToolkits } from '../ui/names.js'
 import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
@@ -90,7 +90,7 @@ function AgentForm({ of, submit, save, publish }) {
     if (skip) b.skip_check = true
     return b
   }
-  const act = useAct((/** @type {boolean} */ both) => save(body(), both === true))
+  const act = useAct((/** @type {string} */ button) => save(body(), button === 'publish'))
   const part = (/** @type {string} */ name, /** @type {string} */ member) => ({
     name: `${name}.${member}`, value: draft[name][member], error: act.error,
     onChange: (/** @type {any} */ v) => bind(name).onChange({ ...draft[name], [member]: v }),
@@ -107,8 +107,8 @@ function AgentForm({ of, submit, save, publish }) {
     const [provider, ...rest] = v.split('/')
     bind('model').onChange({ ...draft.model, provider, name: rest.join('/') })
   }
-  return html`<${Form} act=${{ ...act, run: () => act.run(false) }} submit=${submit} class="card edit"
-    more=${publish && html`<button type="button" class="secondary" onClick=${() => act.run(true)}>Save and publish</button>`}>
+  return html`<${Form} act=${act} submit=${submit} class="card edit"
+    more=${publish && html`<button type="submit" class="secondary" value="publish">Save and publish</button>`}>
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required />
     <${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
     <${Field} label="Instructions" rows=${7} ...${bind('instructions')} error=${act.error} help="What the model is told before each conversation." />
@@ -128,8 +128,7 @@ function AgentForm({ of, submit, save, publish }) {
       <${Check} label="Search before each answer" value=${draft.knowledge.always} onChange=${part('knowledge', 'always').onChange} help=${say('knowledge.always')} /></div>`}
     <div class="row">
       <${Field} label="Approval" ...${part('approval', 'mode')} help=${say('approval')} options=${[['never', 'as the toolkits say'], ['always', 'every tool call'], ['tools', 'the tools named here']]} />
-      ${draft.approval.mode === 'tools' && html`<${Field} label="Tools that need approval" name="approval.tools" error=${act.error} value=${(draft.approval.tools ?? []).join(', ')} help="Names, with commas between them."
-        onChange=${(/** @type {string} */ v) => part('approval', 'tools').onChange(v.split(',').map((s) => s.trim()).filter(Boolean))} />`}
+      ${draft.approval.mode === 'tools' && html`<${Names} label="Tools that need approval" ...${part('approval', 'tools')} />`}
       <${Check} label="May ask" value=${draft.can_ask} onChange=${bind('can_ask').onChange} help=${say('can_ask')} />
     </div>
     <details open=${!!of}><summary>Limits, budget, groups, output</summary>

@@ -5,7 +5,7 @@ import { patch } from '../api.js'
 import { useLive } from '../live.js'
 import { number } from '../format.js'
 import { may, me } from '../session.js'
-import { BudgetFields, budgetOf, budgetWords, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { BudgetFields, budgetOf, budgetWords, Field, Form, numberOrNull, Parsed, useAct, useDraft } from '../ui/form.js'
 import { Await, Card, Facts, Id, Needs, Page, Time } from '../ui/parts.js'
 import { Secret } from './webhooks.js'
 
@@ -41,7 +41,7 @@ function Organization() {
 function Edit({ of: o, etag, saved }) {
   const { draft, bind } = useDraft(/** @type {any} */ ({
     name: o.name, user: o.caps.user, organization: o.caps.organization, rpm: o.rate_limit.requests_per_minute, burst: o.rate_limit.burst,
-    retention: o.run_retention_days, budget: o.budget, currency: o.currency ?? '', prices: pricesText(o.prices), secret: '',
+    retention: o.run_retention_days, budget: o.budget, currency: o.currency ?? '', prices: o.prices ?? [], secret: '',
   }))
   const act = useAct(async () => {
     /** @type {any} */
@@ -50,7 +50,7 @@ function Edit({ of: o, etag, saved }) {
     const rate = changed({ requests_per_minute: draft.rpm, burst: draft.burst }, o.rate_limit)
     if (caps) body.caps = caps
     if (rate) body.rate_limit = rate
-    if (draft.prices !== pricesText(o.prices)) body.prices = pricesOf(draft.prices)
+    if (pricesText(draft.prices) !== pricesText(o.prices)) body.prices = draft.prices
     if (draft.currency !== (o.currency ?? '')) body.currency = draft.currency
     if (draft.secret) body.webhook_secret = draft.secret
     await patch('/organization', body, etag)
@@ -63,7 +63,7 @@ function Edit({ of: o, etag, saved }) {
     <div class="row">${num('user', 'Active runs of a user', 'caps.user')}${num('organization', 'Active runs in all', 'caps.organization')}${num('rpm', 'Requests a minute', 'rate_limit.requests_per_minute')}${num('burst', 'Requests at once', 'rate_limit.burst')}
     ${num('retention', 'Retention (days)', 'run_retention_days', 'Of ended runs. Empty: for ever.')}</div>
     <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
-    <div class="row"><${Field} label="Prices" rows=${4} name="prices" ...${bind('prices')} error=${act.error} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
+    <div class="row"><${Parsed} label="Prices" rows=${4} ...${bind('prices')} error=${act.error} read=${pricesOf} write=${pricesText} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
       <${Field} label="Currency" ...${bind('currency')} error=${act.error} placeholder="EUR" /></div>
     <${Field} label="Webhook secret" type="password" ...${bind('secret')} name="webhook_secret" error=${act.error}
       help="A text of your own that signs pushes. Empty: it stays as it is; below, one is made." />
@@ -80,4 +80,11 @@ function changed(now, before) {
 const pricesText = (prices) => (prices ?? []).map((p) => `${p.model} ${p.input} ${p.output}`).join('\n')
 
 /** @param {string} text */
-const pricesOf = (text) => text.split('\n').map((l) => l.trim().split(/\s+/)).filter((l) => l[0]).map(([model, input, output]) => ({ model, input: Number(input), output: Number(output) }))
+function pricesOf(text) {
+  return text.split('\n').map((l) => l.trim()).filter(Boolean).map((line) => {
+    const [model, input, output, ...more] = line.split(/\s+/)
+    const price = { model, input: Number(input), output: Number(output) }
+    if (more.length > 0 || !(price.input >= 0 && price.output >= 0)) throw new Error(`This is not a model and two numbers: ${line}`)
+    return price
+  })
+}

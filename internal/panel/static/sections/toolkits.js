@@ -8,7 +8,7 @@ import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Check, EditButton, Field, Form, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { Act, Check, EditButton, Field, Form, Names, numberOrNull, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Await, Card, Empty, Facts, Id, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField, SchemaForm } from '../ui/schema.js'
@@ -65,8 +65,7 @@ function NewToolkit() {
       ${draft.kind === 'http' && html`<div class="row"><${Field} label="Tool name" ...${request('name')} required /><${Field} label="Method" ...${request('method')} options=${['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((m) => [m, m])} /></div>
         <${Field} label="Tool description" ...${request('description')} />
         <${JsonField} label="Parameters" rows=${7} ...${request('parameters')} help="A JSON schema of the arguments; {name} in the path of the URL stands for one of them." />
-        <div class="row"><${Field} label="Query arguments" value=${draft.request.query.join(', ')} help="Names of arguments that become query parameters, with commas between them."
-            onChange=${(/** @type {string} */ v) => request('query').onChange(v.split(',').map((s) => s.trim()).filter(Boolean))} />
+        <div class="row"><${Names} label="Query arguments" ...${request('query')} help="Names of arguments that become query parameters, with commas between them." />
           <${Field} label="Body argument" ...${request('body')} help="The name of the argument that is the body." />
           <${JsonField} label="Headers" rows=${2} ...${request('headers')} help="With fixed values." /></div>`}
       <${Credentials} value=${draft.credentials} onChange=${bind('credentials').onChange} />
@@ -120,7 +119,7 @@ function Verbs({ of: k, renew }) {
 function Refresh({ of: k, onClose, renew }) {
   const [found, setFound] = useState(/** @type {any} */ (null))
   const look = useAct(async () => setFound(await post(`/toolkits/${k.toolkit_id}/refresh`, { dry_run: true })))
-  const take = useAct(async () => { await post(`/toolkits/${k.toolkit_id}/refresh`); renew(); onClose() })
+  const take = async () => { await post(`/toolkits/${k.toolkit_id}/refresh`); renew(); onClose() }
   const [begun, setBegun] = useState(false)
   if (!begun) { setBegun(true); look.run() }
   const none = found && !['added', 'removed', 'changed'].some((n) => (found[n] ?? []).length > 0)
@@ -131,8 +130,7 @@ function Refresh({ of: k, onClose, renew }) {
     ${found && (found.tools ?? ['added', 'removed', 'changed'].flatMap((change) => (found[change] ?? []).map((/** @type {string} */ name) => ({ name, change }))))
       .map((/** @type {any} */ t) => html`<details key=${t.name}><summary><code>${t.name}</code> ${t.change}</summary>${(t.before || t.after) && html`<${Difference} before=${t.before} after=${t.after} ignore=${['name']} />`}</details>`)}
     ${found && !none && html`<p class="small">New tools stay off until you enable them.</p>`}
-    <${Problem} error=${take.error} />
-    <div class="buttons">${found && !none && html`<button type="button" aria-busy=${take.busy ? 'true' : undefined} onClick=${() => take.run()}>Confirm</button>`}
+    <div class="buttons">${found && !none && html`<${Act} label="Confirm" class="" act=${take} />`}
       <button type="button" class="secondary" onClick=${onClose}>${none ? 'Done' : 'Keep'}</button></div>
   </${Dialog}>`
 }

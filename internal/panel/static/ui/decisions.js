@@ -1,10 +1,11 @@
 // What waits for a human, decided in place. A run takes all its decisions at once, so each is kept until the last is made.
+// What was typed for one stays as long as it waits: a form whose decision is made is hidden, and comes back as it was.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post } from '../api.js'
 import { renewAll, useLive } from '../live.js'
-
-import { Field, useAct } from './form.js'
+import { revealed } from '../format.js'
+import { Field, Form, useAct } from './form.js'
 import { Loading, Needs, Problem, Relative } from './parts.js'
 import { SchemaForm } from './schema.js'
 
@@ -13,12 +14,13 @@ import { SchemaForm } from './schema.js'
  */
 export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
   const [made, setMade] = useState(/** @type {Record<string, any>} */ ({}))
-  const send = useAct(async (/** @type {Record<string, any>} */ all) => {
+  const send = useAct(async (/** @type {Record<string, any>} */ all, /** @type {string} */ last) => {
     const decisions = interrupts.map((i) => ({ interrupt_id: i.id, ...all[i.id] }))
     try {
       await post(`/runs/${runId}/resume`, { decisions })
     } catch (e) {
-      setMade({})
+      const other = ['interrupts_mismatch', 'not_awaiting_input'].includes(/** @type {any} */ (e).code) // than what was decided
+      setMade(other ? {} : without(all, last))
       throw e
     } finally {
       renewAll('/interrupts')
@@ -28,11 +30,9 @@ export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
   })
   /** @param {string} id @param {any} decision */
   const decide = (id, decision) => {
-    const all = { ...made }
-    if (decision) all[id] = decision
-    else delete all[id]
+    const all = decision ? { ...made, [id]: decision } : without(made, id)
     setMade(all)
-    if (interrupts.every((i) => all[i.id])) send.run(all)
+    if (interrupts.every((i) => all[i.id])) send.run(all, id)
   }
   const left = interrupts.filter((i) => !made[i.id]).length
   return html`<div class="decisions">
@@ -43,6 +43,12 @@ export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
   </div>`
 }
 
+/** @param {Record<string, any>} all @param {string} id */
+function without(all, id) {
+  const { [id]: _, ...rest } = all
+  return rest
+}
+
 /** @type {Record<string, string>} */
 const done = { approve: 'Approved', edit: 'Approved with other arguments', reject: 'Rejected', answer: 'Answered' }
 
@@ -51,28 +57,23 @@ function Decision({ of, agentId, made, left, busy, decide }) {
   const name = of.tool ? of.tool.name : 'Question'
   return html`<section class="decision" aria-label=${of.tool ? `Approval of ${name}` : 'Question'}>
     <p><strong>${of.prompt}</strong></p>
-    ${made
-      ? html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
-          ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`
-      : html`<${Needs} level="run" to="Deciding">${of.decidable === false
-          ? html`<p class="small">Others decide this: the agent names groups of approvers, and you are in none of them.</p>`
-          : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} agentId=${agentId} decide=${decide} />`}</${Needs}>`}
+    ${made && html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
+      ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}
+    <div hidden=${!!made}><${Needs} level="run" to="Deciding">${of.decidable === false
+      ? html`<p class="small">Others decide this: the agent names groups of approvers, and you are in none of them.</p>`
+      : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} agentId=${agentId} decide=${decide} />`}</${Needs}></div>
   </section>`
 }
 
 /** @param {{of: any, decide: (d: any) => void}} p */
 function Answer({ of, decide }) {
   const [text, setText] = useState('')
-  const send = (/** @type {Event} */ e) => {
-    e.preventDefault()
-    decide({ decision: 'answer', message: text })
-  }
-  return html`<form onSubmit=${send}>
+  const answer = (/** @type {string} */ message) => decide({ decision: 'answer', message })
+  return html`<${Form} act=${{ run: () => answer(text) }} submit="Answer">
     ${(of.options ?? []).length > 0 && html`<div class="buttons">${of.options.map((/** @type {string} */ o) =>
-      html`<button type="button" class="secondary" onClick=${() => decide({ decision: 'answer', message: o })}>${o}</button>`)}</div>`}
+      html`<button type="button" class="secondary" onClick=${() => answer(o)}>${o}</button>`)}</div>`}
     <${Field} label="Answer" value=${text} onChange=${setText} required />
-    <div class="buttons"><button type="submit">Answer</button></div>
-  </form>`
+  </${Form}>`
 }
 
 /** @param {{of: any, agentId: string, decide: (d: any) => void}} p */
@@ -81,23 +82,15 @@ function Approval({ of, agentId, decide }) {
   const [edited, setEdited] = useState(/** @type {any} */ (null))
   const tools = useLive(edited === null ? null : `/agents/${agentId}/tools`)
   const schema = tools.data?.tools.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
-  const send = (/** @type {Event} */ e) => {
-    e.preventDefault()
-    decide(edited === null ? { decision: 'approve' } : { decision: 'edit', arguments: edited })
-  }
-  return html`<form onSubmit=${send}>
-    ${edited === null
-      ? html`<pre tabindex="0" role="region" aria-label="Arguments">${JSON.stringify(of.tool?.arguments, null, 2)}</pre>`
-      : tools.data === null && !tools.error ? html`<${Loading} />` // the form must not change while somebody types
-      : html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />`}
-    <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
-    <div class="buttons">
-      <button type="submit">Approve</button>
+  const loading = edited !== null && tools.data === null && !tools.error // the form must not change while somebody types
+  const approve = () => decide(edited === null ? { decision: 'approve' } : { decision: 'edit', arguments: edited })
+  return html`<${Form} act=${{ run: approve }} submit="Approve" disabled=${loading} more=${html`
       <button type="button" class="danger" onClick=${() => decide({ decision: 'reject', message: reason || undefined })}>Reject</button>
       ${edited === null
         ? html`<button type="button" class="secondary" onClick=${() => setEdited(of.tool?.arguments ?? {})}>Edit</button>`
-        : html`<button type="button" class="secondary" onClick=${() => setEdited(null)}>Keep the arguments</button>`}
-    </div>
-  </form>`
+        : html`<button type="button" class="secondary" onClick=${() => setEdited(null)}>Keep the arguments</button>`}`}>
+    ${loading ? html`<${Loading} />` : edited !== null ? html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />`
+      : html`<pre tabindex="0" role="region" aria-label="Arguments">${revealed(JSON.stringify(of.tool?.arguments, null, 2))}</pre>`}
+    <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
+  </${Form}>`
 }
-

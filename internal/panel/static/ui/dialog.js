@@ -2,8 +2,7 @@
 import { signal } from '../vendor/signals.js'
 import { useEffect, useId, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { Problem } from './parts.js'
-import { Field, useAct } from './form.js'
+import { Field, Form, useAct } from './form.js'
 
 /** @param {{title: string, onClose?: () => void, children: any}} p without onClose it cannot be left */
 export function Dialog({ title, onClose, children }) {
@@ -60,19 +59,10 @@ function Confirmation(q) {
     await q.act(reason)
     close()
   })
-  const send = (/** @type {Event} */ e) => {
-    e.preventDefault()
-    doing.run()
-  }
   return html`<${Dialog} title=${q.title} onClose=${close}>
-    <form onSubmit=${send}>
+    <${Form} act=${doing} submit="Confirm" danger more=${html`<button type="button" class="secondary" onClick=${close}>Keep</button>`}>
       <div class="prose">${q.text}</div>
       ${q.reason && html`<${Field} label=${q.reason} value=${reason} onChange=${setReason} />`}
-      <${Problem} error=${doing.error} />
-      <div class="buttons">
-        <button type="submit" class="danger" aria-busy=${doing.busy ? 'true' : undefined}>Confirm</button>
-        <button type="button" class="secondary" onClick=${close}>Keep</button>
-      </div>
-    </form>
+    </${Form}>
   </${Dialog}>`
 }

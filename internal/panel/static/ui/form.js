@@ -1,5 +1,5 @@
 // Fields with their labels, their help and what the service says is wrong with them.
-import { useEffect, useId, useState } from '../vendor/hooks.js'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Problem } from './parts.js'
 
@@ -10,8 +10,11 @@ import { Problem } from './parts.js'
 export function useAct(act) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState(/** @type {any} */ (null))
+  const under = useRef(false) // way: what is asked for a second time meanwhile, by Enter or a click, is not done twice
   /** @param {any[]} values */
   const run = async (...values) => {
+    if (under.current) return
+    under.current = true
     setBusy(true)
     setError(null)
     try {
@@ -20,6 +23,7 @@ export function useAct(act) {
       setError(e)
       if (!(/** @type {any} */ (e).body)) console.error(e)
     } finally {
+      under.current = false
       setBusy(false)
     }
   }
@@ -46,6 +50,7 @@ export function useDraft(first) {
  * @property {string} [type]
  * @property {any} [help]
  * @property {any} [error] a failure
+ * @property {string} [problem] what is wrong with the value: while something is, the form is not sent
  * @property {boolean} [required]
  * @property {Array<[string, string]>} [options] value and text
  * @property {number} [rows]
@@ -61,29 +66,57 @@ export function useDraft(first) {
 /** A labelled field: text, number, date-time, select (with options) or area (with rows). @param {FieldProps} p */
 export function Field(p) {
   const id = useId()
-  const wrong = p.name && p.error?.field ? p.error.field(p.name) : ''
+  const control = useRef(/** @type {any} */ (null))
+  const wrong = p.problem || (p.name && p.error?.field ? p.error.field(p.name) : '')
+  useLayoutEffect(() => control.current.setCustomValidity(p.problem ?? ''), [p.problem])
   const described = [p.help && `${id}-help`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined
   const common = {
-    id, name: p.name, required: p.required, disabled: p.disabled, 'aria-describedby': described,
+    id, ref: control, name: p.name, required: p.required, disabled: p.disabled, 'aria-describedby': described,
     'aria-invalid': wrong ? 'true' : undefined, placeholder: p.placeholder, autocomplete: p.autocomplete ?? 'off',
     onKeyDown: p.onKeyDown,
   }
   const take = (/** @type {any} */ e) => p.onChange(e.target.value)
-  let control
+  let shown
   if (p.options) {
-    control = html`<select ...${common} value=${p.value ?? ''} onChange=${take}>
+    shown = html`<select ...${common} value=${p.value ?? ''} onChange=${take}>
       ${p.options.map(([value, text]) => html`<option value=${value} selected=${value === (p.value ?? '')}>${text}</option>`)}</select>`
   } else if (p.rows) {
-    control = html`<textarea ...${common} rows=${p.rows} value=${p.value ?? ''} onInput=${take}></textarea>`
+    shown = html`<textarea ...${common} rows=${p.rows} value=${p.value ?? ''} onInput=${take}></textarea>`
   } else {
-    control = html`<input ...${common} type=${p.type ?? 'text'} min=${p.min} max=${p.max} step=${p.step} value=${p.value ?? ''} onInput=${take} />`
+    shown = html`<input ...${common} type=${p.type ?? 'text'} min=${p.min} max=${p.max} step=${p.step} value=${p.value ?? ''} onInput=${take} />`
   }
   return html`<div class="field">
     <label for=${id}>${p.label}</label>
-    ${control}
+    ${shown}
     ${p.help && html`<small id="${id}-help">${p.help}</small>`}
     ${wrong && html`<small id="${id}-wrong" class="wrong">${wrong}</small>`}
   </div>`
+}
+
+/**
+ * A field whose text stands for a value. A text that stands for none is not taken, and holds its form back.
+ * @param {Omit<FieldProps, 'problem'> & {read: (text: string) => any, write: (value: any) => string}} p read throws what is wrong
+ */
+export function Parsed({ read, write, value, onChange, ...rest }) {
+  const fresh = { text: write(value), of: value, problem: '' }
+  const [typed, setTyped] = useState(fresh)
+  const { text, of, problem } = JSON.stringify(typed.of) === JSON.stringify(value) ? typed : fresh
+  const take = (/** @type {string} */ t) => {
+    try {
+      const v = read(t)
+      setTyped({ text: t, of: v, problem: '' })
+      onChange(v)
+    } catch (e) {
+      setTyped({ text: t, of, problem: /** @type {Error} */ (e).message })
+    }
+  }
+  return html`<${Field} ...${rest} value=${text} problem=${problem} onChange=${take} />`
+}
+
+/** Names, with commas between them. @param {Omit<FieldProps, 'problem'>} p */
+export function Names(p) {
+  return html`<${Parsed} help="Names, with commas between them." ...${p} write=${(/** @type {string[]|null} */ v) => (v ?? []).join(', ')}
+    read=${(/** @type {string} */ t) => t.split(',').map((s) => s.trim()).filter(Boolean)} />`
 }
 
 /** A field whose value counts when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
@@ -131,26 +164,32 @@ export function Choices(p) {
 }
 
 /**
- * A form that does something when it is sent; why it failed stands below it, and what was typed stays.
- * @param {{act: {run: (...v: any[]) => any, busy: boolean, error: any}, submit: string, children: any, more?: any, class?: string, label?: string, disabled?: boolean}} p
+ * A form that does something when it is sent; why it failed stands below it, and what was typed stays. What is wrong with
+ * a field holds it back, whichever of its buttons sends it; the one that does tells act its value.
+ * @param {{act: {run: (value?: string) => any, busy?: boolean, error?: any}, submit: string, children: any, more?: any, class?: string, label?: string, disabled?: boolean, danger?: boolean}} p
  */
-export function Form({ act, submit, children, more, class: kind = '', label, disabled }) {
-  const send = (/** @type {Event} */ e) => {
+export function Form({ act, submit, children, more, class: kind = '', label, disabled, danger }) {
+  const send = (/** @type {SubmitEvent} */ e) => {
     e.preventDefault()
-    if (!act.busy) act.run()
+    act.run(/** @type {HTMLButtonElement|null} */ (e.submitter)?.value)
   }
-  return html`<form class=${kind} aria-label=${label} onSubmit=${send}>
+  return html`<form class=${kind} aria-label=${label} onSubmit=${send} onInvalidCapture=${uncover}>
     ${children}
     <${Problem} error=${act.error} />
-    <div class="buttons"><button type="submit" aria-busy=${act.busy ? 'true' : undefined} disabled=${disabled}>${submit}</button>${more}</div>
+    <div class="buttons"><button type="submit" class=${danger ? 'danger' : ''} aria-busy=${act.busy ? 'true' : undefined} disabled=${disabled}>${submit}</button>${more}</div>
   </form>`
+}
+
+/** Opens what a field that holds the form back is hidden in. @param {any} e */
+function uncover(e) {
+  for (let d = e.target.closest('details'); d; d = d.parentElement.closest('details')) d.open = true
 }
 
 /** A button that does something; why it failed stands beside it. @param {{label: string, act: (...v: any[]) => Promise<any>, class?: string, disabled?: boolean, title?: string}} p */
 export function Act({ label, act, class: kind = 'secondary', disabled, title }) {
   const doing = useAct(act)
   return html`<span class="act"><button type="button" class=${kind} title=${title} disabled=${disabled}
-    aria-busy=${doing.busy ? 'true' : undefined} onClick=${() => !doing.busy && doing.run()}>${label}</button>
+    aria-busy=${doing.busy ? 'true' : undefined} onClick=${() => doing.run()}>${label}</button>
     ${doing.error && html`<${Problem} error=${doing.error} />`}</span>`
 }
 

@@ -1,7 +1,6 @@
 // A form for a value that a JSON schema describes: a field for each simple member, JSON for the rest.
-import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { Check, Field } from './form.js'
+import { Check, Field, Parsed } from './form.js'
 
 /** @param {{schema: any, value: any, onChange: (v: any) => void}} p */
 export function SchemaForm({ schema, value, onChange }) {
@@ -46,17 +45,18 @@ function Member({ name, schema, required, value, onChange }) {
 }
 
 /** A field whose text is JSON. @param {{label: string, help?: any, value: any, onChange: (v: any) => void, rows?: number, name?: string, error?: any}} p */
-export function JsonField({ label, help, value, onChange, rows = 4, name, error }) {
-  const [text, setText] = useState(value === undefined || value === null ? '' : JSON.stringify(value, null, 2))
-  const [bad, setBad] = useState('')
-  const take = (/** @type {string} */ t) => {
-    setText(t)
-    try {
-      onChange(t.trim() === '' ? undefined : JSON.parse(t))
-      setBad('')
-    } catch (e) {
-      setBad(/** @type {Error} */ (e).message)
-    }
+export function JsonField({ rows = 4, ...rest }) {
+  return html`<${Parsed} ...${rest} rows=${rows} read=${read} write=${write} />`
+}
+
+const write = (/** @type {any} */ v) => (v === undefined || v === null ? '' : JSON.stringify(v, null, 2))
+
+/** @param {string} text */
+function read(text) {
+  if (text.trim() === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch (e) {
+    throw new Error(`No JSON yet: ${/** @type {Error} */ (e).message}`)
   }
-  return html`<${Field} label=${label} name=${name} error=${error} help=${bad ? html`<span class="wrong">No JSON yet: ${bad}</span>` : help} rows=${rows} value=${text} onChange=${take} />`
 }
