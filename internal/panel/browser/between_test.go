@@ -19,7 +19,7 @@ import (
 type between struct {
 	*httptest.Server
 	mu    sync.Mutex
-	came  map[string]int                                 // by method and path
+	came  map[string]int                                // by method and path
 	wrong func(http.ResponseWriter, *http.Request) bool // whether it has answered in the service's stead
 }
 

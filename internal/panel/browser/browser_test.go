@@ -509,7 +509,8 @@ func (p *page) of(role, name, function string) (answer string) {
 		if err != nil {
 			return err
 		}
-		said, thrown, err := runtime.CallFunctionOn(function).WithObjectID(node.ObjectID).WithReturnByValue(true).Do(ctx)
+		call := runtime.CallFunctionOn(function).WithObjectID(node.ObjectID).WithReturnByValue(true)
+		said, thrown, err := call.Do(ctx)
 		if err == nil && thrown != nil {
 			err = thrown
 		}

@@ -1,8 +1,12 @@
 // The REST API as the panel sees it: a request is answered with what it asked for, or throws a [Failure] that says why
 // not and under which request id.
+import { signal } from './vendor/signals.js'
 import { expired, key, organization, signedInAgain } from './session.js'
 
 export const base = '/api/v1'
+
+/** Counts the requests that may have changed something. */
+export const writes = signal(0)
 
 /** Why a request was not done. */
 export class Failure extends Error {
@@ -70,6 +74,7 @@ export async function request(method, path, o = {}) {
     if (o.signal?.aborted) throw e
     throw new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Nothing of what you typed is lost.' })
   }
+  if (answer.ok && method !== 'GET') writes.value++
   if (answer.ok || answer.status === 304) return answer
   const failure = await failureOf(answer)
   if (answer.status !== 401 || o.key !== undefined) throw failure
@@ -124,7 +129,10 @@ export function transfer({ method = 'POST', url, headers = headersOf({}), body, 
     r.onload = () => {
       let answer = {}
       try { answer = JSON.parse(r.responseText) } catch { /* the status says enough */ }
-      if (r.status < 300) return resolve(answer)
+      if (r.status < 300) {
+        writes.value++
+        return resolve(answer)
+      }
       if (r.status === 401) expired.value = true
       reject(new Failure(r.status, answer, Number(r.getResponseHeader('retry-after')) || 0))
     }

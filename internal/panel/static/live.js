@@ -1,25 +1,93 @@
 // What renews itself while somebody looks at it: every 4 s, only while the page is visible, and without a new picture
-// when nothing has changed. Those who look at the same thing share it.
-import { signal } from './vendor/signals.js'
+// when nothing has changed. Those who look at the same thing share it. When something was written, all of it is asked
+// for anew at once.
+import { effect, signal, untracked } from './vendor/signals.js'
 import { useEffect, useMemo } from './vendor/hooks.js'
-import { address, request } from './api.js'
+import { address, request, writes } from './api.js'
+import { key, organization } from './session.js'
 
-export const every = 4000
+/** How often, in ms: what is under way; numbers that add up slowly; names, which are kept for whoever looks next. */
+export const often = 4000, slowly = 20000, seldom = 60000
 
 /** @template T @typedef {import('./vendor/signals.js').Signal<T>} Signal */
 
-class Live {
+/** What an address answers. When it is read again and nothing has changed, that is the same value. */
+class Look {
   /** @param {string} path @param {Record<string, any>} query */
   constructor(path, query) {
     this.path = path
     this.query = query
+    this.etag = ''
+    this.text = ''
+    /** @type {any} */
+    this.value = null
+  }
+
+  /** @param {AbortSignal} signal */
+  async read(signal) {
+    /** @type {Record<string, string>} */
+    const headers = this.etag ? { 'If-None-Match': this.etag } : {}
+    const answer = await request('GET', this.path, { query: this.query, headers, signal })
+    if (answer.status !== 304) {
+      const text = await answer.text()
+      if (text !== this.text) this.value = JSON.parse(text)
+      this.text = text
+      this.etag = answer.headers.get('etag') ?? ''
+    }
+    return this.value
+  }
+}
+
+/**
+ * The pages of a list. Those with rows in view are read again, each from where the one before it ends; the others stay as
+ * they are until they come into view, so that nothing moves under the eyes of whoever reads further down.
+ */
+export class Pages {
+  /** @param {string} path @param {string} plural @param {string} id member that names a row @param {Record<string, any>} query @param {number} wanted rows */
+  constructor(path, plural, id, query, wanted) {
+    this.page = (/** @type {string} */ cursor) => new Look(path, { limit: cursor || wanted ? 100 : 50, ...query, cursor })
+    this.pages = [this.page('')]
+    this.plural = plural
+    this.id = id
+    this.wanted = wanted
+    this.view = { from: 0, to: Infinity }
+    /** @type {any[]} */
+    this.shown = []
+    this.value = { rows: /** @type {any[]} */ ([]), more: false }
+  }
+
+  /** @param {AbortSignal} signal */
+  async read(signal) {
+    for (let i = 0, at = 0; i < this.pages.length; i++) {
+      const page = this.pages[i]
+      const known = page.value?.[this.plural].length ?? 0
+      if (!page.value || (at <= this.view.to && at + known >= this.view.from)) await page.read(signal)
+      at += page.value[this.plural].length
+      const cursor = page.value.next_cursor
+      if (!cursor) this.pages.length = i + 1
+      else if (i + 1 === this.pages.length && at < this.wanted) this.pages.push(this.page(cursor))
+      else if (i + 1 < this.pages.length) this.pages[i + 1].query.cursor = cursor
+    }
+    const now = this.pages.map((p) => p.value)
+    if (now.length === this.shown.length && now.every((v, i) => v === this.shown[i])) return this.value
+    const rows = new Map(now.flatMap((v) => v[this.plural].map((/** @type {any} */ r) => [r[this.id], r])))
+    this.shown = now
+    return (this.value = { rows: [...rows.values()], more: !!now[now.length - 1].next_cursor })
+  }
+}
+
+class Live {
+  /** @param {string} path @param {{read: (signal: AbortSignal) => Promise<any>}} source */
+  constructor(path, source) {
+    this.path = path
+    this.source = source
     /** @type {Signal<any>} */
     this.data = signal(null)
     /** @type {Signal<any>} */
     this.error = signal(null)
     this.lookers = 0
-    this.etag = ''
-    this.text = ''
+    this.every = often // 0: it does not change by itself
+    this.at = 0 // when it was read
     this.timer = 0
     /** @type {AbortController|null} */
     this.asking = null
@@ -27,28 +95,34 @@ class Live {
 
   /** Asks anew, now. */
   async renew() {
-    clearTimeout(this.timer)
-    this.asking?.abort()
+    this.stop()
     const asking = (this.asking = new AbortController())
-    let wait = every
+    let wait = this.every
     try {
-      /** @type {Record<string, string>} */
-      const headers = this.etag ? { 'If-None-Match': this.etag } : {}
-      const answer = await request('GET', this.path, { query: this.query, headers, signal: asking.signal })
-      const text = answer.status === 304 ? this.text : await answer.text()
-      if (text !== this.text) {
-        this.data.value = JSON.parse(text)
-        this.text = text
-      }
-      if (answer.status !== 304) this.etag = answer.headers.get('etag') ?? ''
+      this.data.value = await this.source.read(asking.signal)
       this.error.value = null
+      this.at = Date.now()
     } catch (e) {
       if (asking.signal.aborted) return
       this.error.value = e
-      wait = Math.max(wait, 1000 * (/** @type {any} */ (e).retryAfter ?? 0))
+      wait = Math.max(gone(e) ? seldom : often, wait, 1000 * (/** @type {any} */ (e).retryAfter ?? 0))
     }
-    if (this.asking === asking) this.asking = null
-    if (this.lookers > 0 && !document.hidden) this.timer = window.setTimeout(() => this.renew(), wait)
+    if (asking.signal.aborted) return
+    this.asking = null
+    this.later(wait)
+  }
+
+  /** @param {number} wait */
+  later(wait) {
+    clearTimeout(this.timer)
+    if (wait > 0 && this.lookers > 0 && !document.hidden) this.timer = window.setTimeout(() => this.renew(), wait)
+  }
+
+  /** Goes on after nobody has looked. */
+  resume() {
+    const left = this.at + this.every - Date.now()
+    if (!this.at || (this.every && left <= 0)) this.renew()
+    else this.later(this.every && left)
   }
 
   stop() {
@@ -58,42 +132,63 @@ class Live {
   }
 }
 
+/** Whether what was asked for is not there, or not for whoever asks. @param {any} e */
+export const gone = (e) => e?.status === 403 || e?.status === 404
+
 /** @type {Map<string, Live>} */
 const all = new Map()
 
 document.addEventListener('visibilitychange', () => {
   for (const l of all.values()) {
     if (document.hidden) clearTimeout(l.timer)
-    else if (l.lookers > 0) l.renew()
+    else if (l.lookers > 0) l.resume()
   }
 })
 
-/**
- * What an address answers, as it is now. Without a path there is nothing.
- * @param {string|null} path @param {Record<string, any>} [query]
- * @returns {{data: any, error: any, renew: () => void, etag: () => string}}
- */
-export function useLive(path, query = {}) {
-  const name = path === null ? '' : address(path, query)
-  const live = useMemo(() => {
-    const l = all.get(name) ?? new Live(path ?? '', query)
-    if (name) all.set(name, l)
-    return l
-  }, [name])
+effect(() => { // what was kept may be otherwise after a change, or not for another key's eyes
+  void [writes.value, key.value]
+  untracked(() => {
+    for (const [name, l] of all) {
+      if (l.lookers > 0) l.renew()
+      else all.delete(name)
+    }
+  })
+})
+
+/** @param {string} name @param {string} path @param {number} every @param {() => {read: (signal: AbortSignal) => Promise<any>}} source @returns {Live} */
+function useLooked(name, path, every, source) {
+  const whole = name && `${organization.value} ${name}`
+  const live = useMemo(() => all.get(whole) ?? new Live(path, source()), [whole])
+  live.every = every
   useEffect(() => {
-    if (!name) return
-    all.set(name, live)
-    if (live.lookers++ === 0) live.renew()
+    if (!whole) return
+    all.set(whole, live)
+    if (live.lookers++ === 0) live.resume()
     return () => {
       if (--live.lookers > 0) return
       live.stop()
-      all.delete(name)
+      if (every !== seldom && all.get(whole) === live) all.delete(whole)
     }
-  }, [name])
-  return { data: live.data.value, error: live.error.value, renew: () => live.renew(), etag: () => live.etag }
+  }, [whole])
+  return live
 }
 
-/** Has everything that is being looked at asked for anew: after a change. @param {string} [path] only what begins so */
-export function renewAll(path = '') {
-  for (const l of all.values()) if (l.lookers > 0 && l.path.startsWith(path)) l.renew()
+/**
+ * What an address answers, as it is now. Without a path there is nothing.
+ * @param {string|null} path @param {Record<string, any>} [query] @param {number} [every]
+ * @returns {{data: any, error: any, renew: () => Promise<void>, etag: () => string}}
+ */
+export function useLive(path, query = {}, every = often) {
+  const live = useLooked(path === null ? '' : address(path, query), path ?? '', every, () => new Look(path ?? '', query))
+  return { data: live.data.value, error: live.error.value, renew: () => live.renew(), etag: () => /** @type {Look} */ (live.source).etag }
+}
+
+/**
+ * The pages of a list, the first, or as many as hold the rows that are wanted.
+ * @param {string|null} path @param {string} plural @param {string} id @param {Record<string, any>} [query] @param {number} [every] @param {number} [wanted]
+ * @returns {Live}
+ */
+export function usePages(path, plural, id, query = {}, every = often, wanted = 0) {
+  const name = path === null ? '' : `${wanted} ${plural} of ${address(path, query)}`
+  return useLooked(name, path ?? '', every, () => new Pages(path ?? '', plural, id, query, wanted))
 }

@@ -14,6 +14,9 @@ export const organization = signal(sessionStorage.getItem('organization') ?? '')
 /** What the service says of the key: GET /me. Null until it has. @type {import('./vendor/signals.js').Signal<Schemas['Me']|null>} */
 export const me = signal(null)
 
+/** The organization for which me speaks; another than the one above while its answer is on its way. */
+export const met = signal(organization.value)
+
 /** Whether the sign-in lies over the page, since an answer was a 401. */
 export const expired = signal(false)
 
@@ -37,11 +40,17 @@ export function signedInAgain() {
 export function signIn(text, who) {
   sessionStorage.setItem('key', text)
   key.value = text
-  me.value = who
+  meet(who)
   expired.value = false
   const all = waiting
   waiting = []
   for (const go of all) go()
+}
+
+/** @param {Schemas['Me']} who */
+export function meet(who) {
+  me.value = who
+  met.value = organization.value
 }
 
 export function forget() {

@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState } from './vendor/hooks.js'
 import { html } from './html.js'
 import { Failure, get } from './api.js'
-import { renewAll, useLive } from './live.js'
+import { seldom, useLive } from './live.js'
 import { moves, place, to } from './router.js'
-import { actIn, expired, forget, isOperator, key, may, me, organization, signIn } from './session.js'
+import { actIn, expired, forget, isOperator, key, may, me, meet, met, organization, signIn } from './session.js'
 import { Dialog, Questions } from './ui/dialog.js'
 import { Field, Form, useAct } from './ui/form.js'
-import { Page, Problem } from './ui/parts.js'
+import { Await, Page } from './ui/parts.js'
 import { Overview } from './sections/overview.js'
 import { Chat } from './sections/chat.js'
 import { Runs } from './sections/runs.js'
@@ -59,8 +59,8 @@ function SignIn() {
 }
 
 function Signed() {
-  const asked = useAct(async () => { me.value = await get('/me') })
-  useEffect(() => { asked.run() }, [organization.value])
+  const who = useLive('/me', {}, seldom)
+  useEffect(() => { if (who.data) meet(who.data) }, [who.data])
   const { section } = place.value
   const found = sections.find(([name]) => name === section)
   useFocus()
@@ -70,8 +70,8 @@ function Signed() {
     <div class="frame">
       <${Navigation} section=${section} />
       <main id="main" tabindex="-1" key=${organization.value}>
-        ${me.value === null && asked.error
-          ? html`<${Page} title=${found?.[1] ?? 'Agent Platform'}><${Problem} error=${asked.error} retry=${asked.run} /></${Page}>`
+        ${met.value !== organization.value || me.value === null && who.error
+          ? html`<${Page} title=${found?.[1] ?? 'Agent Platform'}><${Await} of=${{ ...who, data: null }} /></${Page}>`
           : found ? html`<${found[2]} />` : html`<${Page} title="Not found" back=${['Overview', to(['overview'])]}><p>There is no such page.</p></${Page}>`}
       </main>
     </div>`
@@ -123,10 +123,7 @@ function Switch() {
     load().catch(() => {})
   }, [])
   const own = me.value?.api_key.organization_id ?? ''
-  const choose = (/** @type {any} */ e) => {
-    actIn(e.target.value === own ? '' : e.target.value)
-    renewAll()
-  }
+  const choose = (/** @type {any} */ e) => actIn(e.target.value === own ? '' : e.target.value)
   const current = organization.value || own
   return html`<label class="switch"><span class="unseen">Organization</span>
     <select value=${current} onChange=${choose}>

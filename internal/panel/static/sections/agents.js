@@ -119,8 +119,8 @@ function AgentForm({ of, submit, save, publish }) {
     </div>
     ${Object.entries(models.data?.unreachable ?? {}).map(([p, why]) => html`<p class="small">${p} does not list its models: ${why}</p>`)}
     <div class="row">
-      <${Choices} label="Toolkits" options=${toolkits.options} value=${draft.toolkit_ids ?? toolkits.all.filter((t) => t.kind === 'builtin').map((t) => t.toolkit_id)} onChange=${bind('toolkit_ids').onChange} help=${say('toolkit_ids')} />
-      <${Choices} label="Knowledge bases" options=${bases.options} value=${draft.knowledge_base_ids} onChange=${bind('knowledge_base_ids').onChange} help=${say('knowledge_base_ids')} />
+      <${Choices} label="Toolkits" of=${toolkits} value=${draft.toolkit_ids ?? toolkits.all.filter((t) => t.kind === 'builtin').map((t) => t.toolkit_id)} onChange=${bind('toolkit_ids').onChange} help=${say('toolkit_ids')} />
+      <${Choices} label="Knowledge bases" of=${bases} value=${draft.knowledge_base_ids} onChange=${bind('knowledge_base_ids').onChange} help=${say('knowledge_base_ids')} />
     </div>
     ${draft.knowledge_base_ids?.length > 0 && html`<div class="row">
       <${Field} label="Search mode" ...${part('knowledge', 'mode')} options=${[['hybrid', 'hybrid'], ['semantic', 'semantic'], ['keyword', 'keyword']]} />
@@ -139,8 +139,8 @@ function AgentForm({ of, submit, save, publish }) {
       </div>
       <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
       <div class="row">
-        <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
-        <${Choices} label="Approvers" options=${groups.options} value=${draft.approver_group_ids} onChange=${bind('approver_group_ids').onChange} help=${say('approver_group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+        <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+        <${Choices} label="Approvers" of=${groups} value=${draft.approver_group_ids} onChange=${bind('approver_group_ids').onChange} help=${say('approver_group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
       </div>
       <${Field} label="Callback URL" type="url" ...${bind('callback_url')} error=${act.error} help=${say('callback_url')} />
       <${JsonField} label="Output schema" value=${draft.output_schema} onChange=${bind('output_schema').onChange} help=${say('output_schema')} name="output_schema" error=${act.error} />

@@ -7,7 +7,7 @@ import { compact, duration, isoDay, number, words, zone } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery } from '../router.js'
 import { Chart } from '../ui/chart.js'
-import { Act, Field, Late } from '../ui/form.js'
+import { Act, Choice, Field, Late } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
 import { Await, Card, Id, Page, Status, Time } from '../ui/parts.js'
@@ -47,9 +47,9 @@ function Filters({ q, set, range }) {
       <${Field} label="Metric" value=${q.metric ?? 'runs'} options=${metrics} onChange=${(/** @type {string} */ metric) => set({ metric })} />
       <${Field} label="Grouped" value=${q.group_by ?? ''} options=${groupings} onChange=${(/** @type {string} */ group_by) => set({ group_by })} />
       <${Field} label="Interval" value=${q.interval ?? 'day'} options=${[['hour', 'hour'], ['day', 'day']]} onChange=${(/** @type {string} */ interval) => set({ interval })} />
-      <${Field} label="Agent" value=${q.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${(/** @type {string} */ agent_id) => set({ agent_id })} />
-      <${Field} label="User" value=${q.user_id} options=${[['', 'any'], ...users.options]} onChange=${(/** @type {string} */ user_id) => set({ user_id })} />
-      <${Field} label="API key" value=${q.api_key_id} options=${[['', 'any'], ...keys.options]} onChange=${(/** @type {string} */ api_key_id) => set({ api_key_id })} />
+      <${Choice} label="Agent" value=${q.agent_id} of=${agents} first=${[['', 'any']]} onChange=${(/** @type {string} */ agent_id) => set({ agent_id })} />
+      <${Choice} label="User" value=${q.user_id} of=${users} first=${[['', 'any']]} onChange=${(/** @type {string} */ user_id) => set({ user_id })} />
+      <${Choice} label="API key" value=${q.api_key_id} of=${keys} first=${[['', 'any']]} onChange=${(/** @type {string} */ api_key_id) => set({ api_key_id })} />
       <${Late} label="Model" value=${q.model} onChange=${(/** @type {string} */ model) => set({ model })} />`}
   </search>`
 }

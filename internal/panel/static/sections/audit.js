@@ -3,7 +3,7 @@ import { html } from '../html.js'
 import { may } from '../session.js'
 import { words } from '../format.js'
 import { place, setQuery, to } from '../router.js'
-import { Field, Late, local } from '../ui/form.js'
+import { Choice, Field, Late, local } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useKeys, useUsers } from '../ui/names.js'
 import { Id, Needs, Page, Time } from '../ui/parts.js'
@@ -35,8 +35,8 @@ function Log() {
   return html`<search class="filters" aria-label="Filter the audit log">
       <${Field} label="Kind" value=${query.kind} options=${[['', 'any'], ...kinds.map((k) => [k, words(k)])]} onChange=${set('kind')} />
       <${Late} label="Operation" value=${query.operation} onChange=${set('operation')} />
-      <${Field} label="User" value=${query.user_id} options=${[['', 'any'], ...users.options]} onChange=${set('user_id')} />
-      <${Field} label="API key" value=${query.api_key_id} options=${[['', 'any'], ...keys.options]} onChange=${set('api_key_id')} />
+      <${Choice} label="User" value=${query.user_id} of=${users} first=${[['', 'any']]} onChange=${set('user_id')} />
+      <${Choice} label="API key" value=${query.api_key_id} of=${keys} first=${[['', 'any']]} onChange=${set('api_key_id')} />
       <${Late} label="Id" value=${query.subject_id} onChange=${set('subject_id')} />
       <${Field} label="From" type="datetime-local" value=${local(query.from)} onChange=${time('from')} />
       <${Field} label="To" type="datetime-local" value=${local(query.to)} onChange=${time('to')} />

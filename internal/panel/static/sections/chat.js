@@ -8,7 +8,7 @@ import { go, moves, place, rename, to } from '../router.js'
 import { conversation } from '../ui/conversation.js'
 import { Decisions } from '../ui/decisions.js'
 import { ask } from '../ui/dialog.js'
-import { Act, Field, useAct } from '../ui/form.js'
+import { Act, Choice, Field, useAct } from '../ui/form.js'
 import { useList } from '../ui/list.js'
 import { useAgents } from '../ui/names.js'
 import { Empty, Loading, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
@@ -147,7 +147,7 @@ function Composer({ of: c, agents }) {
     <${Field} label="Message" rows=${2} value=${text} onChange=${setText} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
     <${Problem} error=${act.error} />
     <div class="line">
-      <${Field} label="Agent" value=${agentId} options=${agents.options.length ? agents.options : [['', 'there is none yet']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
+      <${Choice} label="Agent" value=${agentId} of=${agents} first=${agents.all.length ? [] : [['', agents.known ? 'there is none yet' : '…']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
       ${may('manage') && html`<${Field} label="Version" value=${version} onChange=${setVersion} options=${[['', 'the published one'], ...(versions.data?.versions ?? []).map((/** @type {any} */ v) => [String(v.version), `version ${v.version}`])]} />`}
       <${FileField} input=${input} />
       <div class="buttons">

@@ -6,7 +6,7 @@ import { useLive } from '../live.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { ask } from '../ui/dialog.js'
-import { Act, BudgetFields, budgetOf, budgetWords, EditButton, Field, Form, useAct, useDraft } from '../ui/form.js'
+import { Act, BudgetFields, budgetOf, budgetWords, Choice, EditButton, Field, Form, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useUsers } from '../ui/names.js'
 import { Await, Card, Facts, Id, Needs, Page, Time } from '../ui/parts.js'
@@ -67,7 +67,7 @@ function Members({ id }) {
   ]
   const inside = new Set((list.rows ?? []).map((u) => u.user_id))
   return html`<${Card} title="Members"><${Form} act=${act} submit="Add member" class="inline">
-      <${Field} label="User" value=${chosen} onChange=${setChosen} required options=${[['', 'choose…'], ...users.options.filter(([v]) => !inside.has(v))]} /></${Form}>
+      <${Choice} label="User" value=${chosen} onChange=${setChosen} required of=${{ ...users, options: users.options.filter(([v]) => !inside.has(v)) }} first=${[['', 'choose…']]} /></${Form}>
     <${List} of=${list} columns=${columns} label="Members" id="user_id" empty="It has no members." /></${Card}>`
 }
 

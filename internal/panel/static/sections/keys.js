@@ -7,7 +7,7 @@ import { number } from '../format.js'
 import { may, organization } from '../session.js'
 import { place, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { BudgetFields, budgetOf, budgetWords, EditButton, Field, Form, local, useAct, useDraft } from '../ui/form.js'
+import { BudgetFields, budgetOf, budgetWords, Choice, EditButton, Field, Form, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useUsers } from '../ui/names.js'
 import { Await, Card, Copy, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
@@ -56,7 +56,7 @@ function NewKey({ users, made }) {
   return html`<${Form} act=${act} submit="Create key" label="New key">
     <div class="row">
       <${Field} label="Name" ...${bind('name')} error=${act.error} required />
-      <${Field} label="Owner" ...${bind('user_id')} error=${act.error} options=${[organization.value ? ['', 'choose…'] : ['', 'me'], ...users.options]} required=${!!organization.value} />
+      <${Choice} label="Owner" ...${bind('user_id')} error=${act.error} of=${users} first=${[organization.value ? ['', 'choose…'] : ['', 'me']]} required=${!!organization.value} />
       <${Field} label="Level" ...${bind('level')} error=${act.error} options=${[...levels, ...(may('operator') ? [['operator', 'operator: also organizations']] : [])]} />
       <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." />
     </div>

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download, patch, post, remove, request, uploadDocument } from '../api.js'
-import { renewAll, useLive } from '../live.js'
+import { useLive } from '../live.js'
 import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
 import { go, place, setQuery, to } from '../router.js'
@@ -211,7 +211,7 @@ function EditBase({ of: b, renew }) {
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
     <div class="row"><${Field} label="Embedding model" ...${bind('model')} options=${options} error=${act.error} help="Another one rebuilds the index in the background." />
       <${Field} label="Words of a chunk" type="number" min="50" max="1000" ...${num('size')} name="chunking.size" error=${act.error} /><${Field} label="Shared words" type="number" min="0" ...${num('overlap')} name="chunking.overlap" error=${act.error} /></div>
-    <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+    <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
   </${Form}></${Needs}></${Card}>`
 }
 
@@ -311,9 +311,9 @@ function Chunks({ path }) {
 function EditDocument({ of: d, path, renew }) {
   const groups = useGroups()
   const { draft, bind } = useDraft(/** @type {any} */ ({ title: d.title, group_ids: d.group_ids ?? [] }))
-  const act = useAct(async () => { await patch(path, draft); renewAll('/knowledge-bases'); renew() })
+  const act = useAct(async () => { await patch(path, draft); renew() })
   return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${Form} act=${act} submit="Save" class="edit">
     <${Field} label="Title" ...${bind('title')} error=${act.error} required />
-    <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+    <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
   </${Form}></${Needs}></${Card}>`
 }

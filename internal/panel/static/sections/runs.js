@@ -2,13 +2,13 @@
 import { useEffect, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Failure, post, remove } from '../api.js'
-import { renewAll, useLive } from '../live.js'
+import { useLive } from '../live.js'
 import { count, duration, number } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
 import { Decisions } from '../ui/decisions.js'
-import { Field, Form, Late, local, useAct, useDraft } from '../ui/form.js'
+import { Choice, Field, Form, Late, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Answered } from '../ui/answer.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
@@ -46,9 +46,9 @@ function RunList() {
   return html`<${Page} title="Runs" actions=${may('run') && html`<button type="button" class="secondary" onClick=${() => setStopping(true)}>Stop runs…</button>`}>
     <search class="filters" aria-label="Filter runs">
       <${Field} label="Status" value=${query.status} options=${[...choices, ...known]} onChange=${set('status')} />
-      <${Field} label="Agent" value=${query.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${set('agent_id')} />
+      <${Choice} label="Agent" value=${query.agent_id} of=${agents} first=${[['', 'any']]} onChange=${set('agent_id')} />
       <${Late} label="Chat" value=${query.chat_id} onChange=${set('chat_id')} />
-      ${may('admin') && html`<${Field} label="User" value=${query.user_id} options=${[['', 'any'], ...users.options]} onChange=${set('user_id')} />`}
+      ${may('admin') && html`<${Choice} label="User" value=${query.user_id} of=${users} first=${[['', 'any']]} onChange=${set('user_id')} />`}
       <${Field} label="Created after" type="datetime-local" value=${local(query.created_after)} onChange=${time('created_after')} />
       <${Field} label="Created before" type="datetime-local" value=${local(query.created_before)} onChange=${time('created_before')} />
       ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}
@@ -70,7 +70,6 @@ function StopMany({ agents, users, query, onClose }) {
     try {
       const r = await post('/runs/cancel', { filter, confirm_count: matched ?? 0 })
       setStopped(r.matched)
-      renewAll('/runs')
     } catch (e) {
       if (!(e instanceof Failure) || e.code !== 'count_mismatch') throw e
       setMatched(e.body.matched)
@@ -82,10 +81,10 @@ function StopMany({ agents, users, query, onClose }) {
       <div class="buttons"><button type="button" onClick=${onClose}>Done</button></div>` : html`
     <${Form} act=${act} submit=${matched === null ? 'Count' : 'Confirm'} more=${html`<button type="button" class="secondary" onClick=${onClose}>Keep</button>`}>
       <div class="row">
-        <${Field} label="Agent" value=${draft.agent_id} options=${[['', 'any'], ...agents.options]} onChange=${change('agent_id')} />
+        <${Choice} label="Agent" value=${draft.agent_id} of=${agents} first=${[['', 'any']]} onChange=${change('agent_id')} />
         <${Field} label="Status" value=${draft.status} options=${[['', 'any active'], ['queued', 'queued'], ['running', 'running'], ['awaiting_input', 'awaiting input']]} onChange=${change('status')} />
         <${Field} label="Chat" value=${draft.chat_id} onChange=${change('chat_id')} />
-        ${may('admin') && html`<${Field} label="User" value=${draft.user_id} options=${[['', 'any'], ...users.options]} onChange=${change('user_id')} />`}
+        ${may('admin') && html`<${Choice} label="User" value=${draft.user_id} of=${users} first=${[['', 'any']]} onChange=${change('user_id')} />`}
       </div>
       ${matched !== null && html`<p class="notice" role="status">This stops <strong>${count(matched, 'active run')}</strong>. What they have done stays; what they would have done is lost.</p>`}
     </${Form}>`}

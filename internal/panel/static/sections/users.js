@@ -77,7 +77,7 @@ function Edit({ of: u, renew }) {
   return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit">
     <div class="row"><${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required /><${Field} label="Name" ...${bind('name')} error=${act.error} />
       <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /><${Field} label="Cap of active runs" type="number" min="1" ...${bind('concurrency_cap')} error=${act.error} help="Empty: the default." /></div>
-    <${Choices} label="Groups" options=${groups.options} value=${draft.group_ids} onChange=${bind('group_ids').onChange} />
+    <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} />
     <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
   </${Form}></${Card}>`
 }

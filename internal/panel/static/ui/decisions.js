@@ -3,7 +3,7 @@
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post } from '../api.js'
-import { renewAll, useLive } from '../live.js'
+import { useLive } from '../live.js'
 import { revealed } from '../format.js'
 import { Field, Form, useAct } from './form.js'
 import { Loading, Needs, Problem, Relative } from './parts.js'
@@ -22,9 +22,6 @@ export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
       const other = ['interrupts_mismatch', 'not_awaiting_input'].includes(/** @type {any} */ (e).code) // than what was decided
       setMade(other ? {} : without(all, last))
       throw e
-    } finally {
-      renewAll('/interrupts')
-      renewAll('/runs')
     }
     onDone?.()
   })

@@ -122,10 +122,12 @@ export function Names(p) {
 /** A field whose value counts when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
 export function Late({ label, value, onChange }) {
   const [text, setText] = useState(value ?? '')
+  const told = useRef(onChange)
+  told.current = onChange // of now: what else has changed meanwhile stays
   useEffect(() => setText(value ?? ''), [value])
   useEffect(() => {
     if (text === (value ?? '')) return
-    const timer = setTimeout(() => onChange(text), 400)
+    const timer = setTimeout(() => told.current(text), 400)
     return () => clearTimeout(timer)
   }, [text])
   return html`<${Field} label=${label} value=${text} onChange=${setText} />`
@@ -149,18 +151,26 @@ export function Check(p) {
   </div>`
 }
 
-/** Some of several. @param {{label: string, options: Array<[string, string]>, value: string[]|null, onChange: (v: string[]) => void, help?: any, none?: string}} p */
+/** Some of several. @param {{label: string, of: import('./names.js').Names, value: string[]|null, onChange: (v: string[]) => void, help?: any, none?: string}} p */
 export function Choices(p) {
   const value = p.value ?? []
-  const known = new Set(p.options.map(([v]) => v))
-  const all = [...p.options, ...value.filter((v) => !known.has(v)).map((v) => /** @type {[string, string]} */ ([v, known.size > 0 ? `${v} (removed)` : v]))]
+  const named = new Set(p.of.options.map(([v]) => v))
+  const other = p.of.known ? ' (removed)' : '' // those whose names are not known may be there all the same
+  const all = [...p.of.options, ...value.filter((v) => !named.has(v)).map((v) => /** @type {[string, string]} */ ([v, v + other]))]
   return html`<fieldset class="choices">
     <legend>${p.label}</legend>
     ${p.help && html`<small>${p.help}</small>`}
-    ${all.length === 0 && html`<p class="none">${p.none ?? 'There are none yet.'}</p>`}
+    <${Problem} error=${p.of.error} />
+    ${all.length === 0 && !p.of.error && html`<p class="none">${p.none ?? (p.of.known ? 'There are none yet.' : 'Loading…')}</p>`}
     ${all.map(([v, text]) => html`<${Check} key=${v} label=${text} value=${value.includes(v)}
       onChange=${(/** @type {boolean} */ on) => p.onChange(on ? [...value, v] : value.filter((x) => x !== v))} />`)}
   </fieldset>`
+}
+
+/** One of several that have names. @param {Omit<FieldProps, 'options'> & {of: import('./names.js').Names, first: Array<[string, string]>}} p first: what stands before them */
+export function Choice({ of, first, ...rest }) {
+  const other = rest.value && of.of(rest.value) === '' && !first.some(([v]) => v === rest.value) ? [[rest.value, rest.value]] : []
+  return html`<${Field} ...${rest} options=${[...first, ...other, ...of.options]} help=${of.error ? html`<span class="wrong">The list cannot be read: ${of.error.message}</span>` : rest.help} />`
 }
 
 /**

@@ -1,9 +1,8 @@
-// Lists of the API: the first page renews itself, the next ones come when one scrolls to the end, and of a long list only
-// the rows in view are in the page.
-import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
+// Lists of the API: they renew themselves where one looks, further rows come when one scrolls to the end, and of a long list
+// only the rows in view are in the page.
+import { useEffect, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { address, get } from '../api.js'
-import { useLive } from '../live.js'
+import { usePages } from '../live.js'
 import { number } from '../format.js'
 import { Empty, Loading, Problem, Stale } from './parts.js'
 
@@ -12,53 +11,28 @@ import { Empty, Loading, Problem, Stale } from './parts.js'
  * @property {any[]|null} rows null: not known yet
  * @property {any} error
  * @property {boolean} more whether there are further ones
- * @property {boolean} loading
+ * @property {boolean} loading whether they are on their way
  * @property {() => void} next asks for further ones
- * @property {() => void} renew
- * @property {any} data the first page
+ * @property {() => Promise<void>} renew
+ * @property {(from: number, to: number) => void} view says which rows are looked at; all, before it is told
  */
 
-/**
- * A list. Rows of the first page replace those that were known up to the last one of them that was; what stands behind
- * that stays.
- * @param {string|null} path @param {string} plural @param {string} id member that names a row
- * @param {Record<string, any>} [query] @returns {Rows}
- */
+/** A list. @param {string|null} path @param {string} plural @param {string} id member that names a row @param {Record<string, any>} [query] @returns {Rows} */
 export function useList(path, plural, id, query = {}) {
-  const first = useLive(path, { limit: 50, ...query })
-  const name = path === null ? '' : address(path, query)
-  const [kept, setKept] = useState(/** @type {any} */ ({ name: '', rows: [], cursor: null, loading: false, error: null }))
-  const head = first.data
-  const now = kept.name === name ? kept : { name, rows: [], cursor: undefined, loading: false, error: null }
-  const rows = useMemo(() => (head ? joined(head[plural] ?? [], now.rows, id) : null), [head, now.rows])
-  const cursor = now.cursor === undefined || (head && overlaps(head[plural] ?? [], now.rows, id) === false) ? head?.next_cursor : now.cursor
-  const next = async () => {
-    if (!rows || !cursor || now.loading) return
-    setKept({ ...now, rows, cursor, loading: true, error: null })
-    try {
-      const page = await get(/** @type {string} */ (path), { limit: 100, ...query, cursor })
-      setKept({ name, rows: joined(rows, page[plural] ?? [], id, true), cursor: page.next_cursor, loading: false, error: null })
-    } catch (error) {
-      setKept({ ...now, rows, cursor, loading: false, error })
-    }
+  const live = usePages(path, plural, id, query)
+  const pages = /** @type {import('../live.js').Pages} */ (live.source)
+  const { rows, more } = live.data.value ?? { rows: null, more: false }
+  const error = live.error.value
+  const loading = rows !== null && pages.wanted > rows.length && more && !error
+  return {
+    rows, more, error, loading, renew: () => live.renew(),
+    next: () => {
+      if (!rows || !more || loading) return
+      pages.wanted = rows.length + 1
+      live.renew()
+    },
+    view: (from, to) => { pages.view = { from, to } },
   }
-  return { rows, error: now.error ?? first.error, more: !!cursor, loading: now.loading, next, renew: first.renew, data: head }
-}
-
-/** @param {any[]} head @param {any[]} tail @param {string} id @param {boolean} [append] */
-function joined(head, tail, id, append = false) {
-  if (tail.length === 0) return head
-  const known = new Set(head.map((r) => r[id]))
-  if (append) return [...head, ...tail.filter((r) => !known.has(r[id]))]
-  const last = overlaps(head, tail, id)
-  return last === false ? head : [...head, ...tail.slice(last + 1).filter((r) => !known.has(r[id]))]
-}
-
-/** The place of the last row of tail that head has, too. @param {any[]} head @param {any[]} tail @param {string} id @returns {number|false} */
-function overlaps(head, tail, id) {
-  const known = new Set(head.map((r) => r[id]))
-  for (let i = tail.length - 1; i >= 0; i--) if (known.has(tail[i][id])) return i
-  return false
 }
 
 /**
@@ -78,27 +52,31 @@ export function List({ of, columns, label, id, empty, href }) {
   const end = useRef(/** @type {HTMLElement|null} */ (null))
   const all = of.rows ?? []
   const view = useWindow(box, all.length)
+  of.view(view.from, view.to)
   useEffect(() => {
-    if (!end.current) return
+    if (!end.current || of.error) return // what has failed is not asked for without end: its time comes, or somebody's click
     const watch = new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && of.next(), { rootMargin: '600px' })
     watch.observe(end.current)
     return () => watch.disconnect()
-  })
+  }, [of.rows, of.more, of.error])
   if (of.rows === null) return of.error ? html`<${Problem} error=${of.error} retry=${of.renew} />` : html`<${Loading} />`
-  if (all.length === 0 && !of.more) return html`${of.error && html`<${Stale} error=${of.error} />`}<${Empty}>${empty}</${Empty}>`
-  const shown = all.slice(view.from, view.to)
+  if (all.length === 0 && !of.more) return html`<${Stale} of=${of} /><${Empty}>${empty}</${Empty}>`
+  const windowed = all.length > long
+  const [from, to] = windowed ? [view.from, view.to] : [0, all.length]
+  const space = (/** @type {number} */ rows) => rows > 0 && html`<tr class="space" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${rows * view.height}px` }}></td></tr>`
   return html`
-    ${of.error && html`<${Stale} error=${of.error} />`}
+    <${Stale} of=${of} />
     <div class="table" ref=${box} tabindex="0" role="region" aria-label=${label}>
       <table aria-rowcount=${of.more ? -1 : all.length + 1}>
         <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.title || html`<span class="unseen">Actions</span>`}</th>`)}</tr></thead>
         <tbody>
-          ${view.from > 0 && html`<tr class="space" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${view.from * view.height}px` }}></td></tr>`}
-          ${shown.map((row, i) => html`<${Row} key=${row[id]} row=${row} columns=${columns} index=${view.from + i + 2} href=${href} />`)}
-          ${view.to < all.length && html`<tr class="space" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${(all.length - view.to) * view.height}px` }}></td></tr>`}
+          ${space(from)}
+          ${all.slice(from, to).map((row, i) => html`<${Row} key=${row[id]} row=${row} columns=${columns} index=${from + i + 2} href=${href} />`)}
+          ${space(all.length - to)}
         </tbody>
       </table>
     </div>
+    ${of.error && of.more && html`<${Problem} error=${of.error} retry=${of.renew} />`}
     <p class="small count">${number(all.length)}${of.more ? ' so far' : ''}
       ${of.more && html` <button type="button" class="link" ref=${end} aria-busy=${of.loading ? 'true' : undefined} onClick=${of.next}>Load more</button>`}</p>`
 }
@@ -114,21 +92,18 @@ function Row({ row, columns, index, href }) {
     ${columns.map((c) => html`<td class=${c.class}>${c.cell(row)}</td>`)}</tr>`
 }
 
-/** Which rows of a long list are in view. @param {{current: HTMLElement|null}} box @param {number} n */
+/** Which rows of a list are in view, and some around them. @param {{current: HTMLElement|null}} box @param {number} n */
 function useWindow(box, n) {
   const [view, setView] = useState({ from: 0, to: long, height: 40 })
   useEffect(() => {
-    if (n <= long) return
     let due = 0
     const look = () => {
       due = 0
       const body = box.current?.querySelector('tbody')
       if (!body) return
-      const row = body.querySelector('tr:not(.space)')
-      const height = row?.getBoundingClientRect().height || 40
-      const top = -body.getBoundingClientRect().top
-      const from = Math.max(0, Math.floor(top / height) - 30)
-      const to = from + Math.ceil(innerHeight / height) + 60
+      const height = body.querySelector('tr:not(.space)')?.getBoundingClientRect().height || 40
+      const from = Math.min(n, Math.max(0, Math.floor(-body.getBoundingClientRect().top / height) - 30))
+      const to = Math.min(n, from + Math.ceil(innerHeight / height) + 60)
       setView((v) => (v.from === from && v.to === to && v.height === height ? v : { from, to, height }))
     }
     const soon = () => { due ||= requestAnimationFrame(look) }
@@ -140,8 +115,8 @@ function useWindow(box, n) {
       removeEventListener('resize', soon)
       cancelAnimationFrame(due)
     }
-  }, [n > long, n])
-  return n <= long ? { from: 0, to: n, height: view.height } : { ...view, to: Math.min(view.to, n), from: Math.min(view.from, n) }
+  }, [n])
+  return view
 }
 
 /** A column with times, links and so on is a function of a row. @param {string} title @param {(row: any) => any} cell @param {string} [kind] @returns {Column} */

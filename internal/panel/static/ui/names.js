@@ -1,17 +1,25 @@
-// Names of what ids stand for, as far as the key may read them.
-import { useLive } from '../live.js'
+// Names of what ids stand for, as far as the key may read them: of the newest thousand.
+import { seldom, usePages } from '../live.js'
 import { may } from '../session.js'
 
-/** @param {string|null} path @param {string} plural @param {string} id @param {(row: any) => string} text */
+/**
+ * @typedef {object} Names
+ * @property {any[]} all
+ * @property {Array<[string, string]>} options value and text, for a field
+ * @property {(id: string) => string} of the name of one; empty: it is not known
+ * @property {boolean} known whether all are: one that is not among them has gone
+ * @property {any} error
+ */
+
+/** @param {string|null} path @param {string} plural @param {string} id @param {(row: any) => string} text @returns {Names} */
 function useNames(path, plural, id, text) {
-  const { data } = useLive(path, { limit: 100 })
-  /** @type {any[]} */
-  const all = data?.[plural] ?? []
+  const live = usePages(path, plural, id, {}, seldom, 1000)
+  const { rows, more } = live.data.value ?? { rows: [], more: true }
   return {
-    all,
-    options: all.map((r) => /** @type {[string, string]} */ ([r[id], text(r)])),
-    of: (/** @type {string} */ which) => {
-      const found = all.find((r) => r[id] === which)
+    all: rows, known: !more, error: live.error.value,
+    options: rows.map((/** @type {any} */ r) => [r[id], text(r)]),
+    of: (which) => {
+      const found = rows.find((/** @type {any} */ r) => r[id] === which)
       return found ? text(found) : ''
     },
   }

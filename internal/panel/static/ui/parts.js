@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { dateTime, utc, words } from '../format.js'
+import { gone } from '../live.js'
 import { me, may } from '../session.js'
 
 /** A time in the viewer's zone, with UTC when one points at it or comes to it by keyboard. @param {{at: string|null|undefined}} p */
@@ -93,15 +94,20 @@ export function Problem({ error, retry }) {
   </div>`
 }
 
-/** Shows what waits for data: how it fails, that it comes, or what it is. @param {{of: {data: any, error: any, renew: () => void}, children?: any}} p */
+/**
+ * Shows what waits for data: how it fails, that it comes, or what it is; and no more of it when it has gone.
+ * @param {{of: {data: any, error: any, renew: () => any}, children?: any}} p
+ */
 export function Await({ of, children }) {
-  if (of.data === null) return of.error ? html`<${Problem} error=${of.error} retry=${of.renew} />` : html`<${Loading} />`
-  return html`${of.error && html`<${Stale} error=${of.error} />`}${typeof children === 'function' ? children(of.data) : children}`
+  if (of.error && (of.data === null || gone(of.error))) return html`<${Problem} error=${of.error} retry=${of.renew} />`
+  if (of.data === null) return html`<${Loading} />`
+  return html`<${Stale} of=${of} />${typeof children === 'function' ? children(of.data) : children}`
 }
 
-/** Says that what is shown is not of now. @param {{error: any}} p */
-export function Stale({ error }) {
-  return html`<p class="stale" role="status">Not up to date: ${error.message}</p>`
+/** Says that what is shown is not of now, where it is not. @param {{of: {error: any, renew: () => any}}} p */
+export function Stale({ of: { error, renew } }) {
+  return error && html`<p class="stale" role="status">Not up to date: ${error.message} ${error.requestId && html`Request <code>${error.requestId}</code> `}
+    <button type="button" class="link" onClick=${renew}>Try again</button></p>`
 }
 
 export function Loading() {

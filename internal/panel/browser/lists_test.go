@@ -1,0 +1,134 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+)
+
+// manyGroups makes 120 groups, whose list has three pages. The first is the oldest, and stands last.
+func manyGroups(p *program) (ids []string) {
+	for n := range 120 {
+		made := p.send("POST", "/groups", object{"name": fmt.Sprintf("Group %03d", n)})
+		ids = append(ids, made["group_id"].(string))
+	}
+	return ids
+}
+
+// toTheEnd scrolls until a text is in the page.
+func (p *page) toTheEnd(text string) {
+	p.t.Helper()
+	p.until("the text "+text+" at the end", func(context.Context) error {
+		p.do(chromedp.Evaluate(`scrollTo(0, document.documentElement.scrollHeight)`, nil))
+		var there bool
+		p.do(chromedp.Evaluate(`document.body.innerText.includes(`+quoted(text)+`)`, &there))
+		if !there {
+			return errNotThere
+		}
+		return nil
+	})
+}
+
+// Rows behind the first page renew themselves like those of it, and go when what they show has gone.
+func TestRowsBehindTheFirstPageAreOfNow(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	groups := manyGroups(p)
+	tab := signedIn(t, p, "#/groups")
+	tab.toTheEnd("Group 000")
+	p.send("PATCH", "/groups/"+groups[3], object{"name": "Renamed by another"})
+	tab.see("Renamed by another")
+	p.send("DELETE", "/groups/"+groups[2], nil)
+	tab.gone("Group 002")
+	for n := range 3 { // what is new stands above; nothing between is missing
+		p.send("POST", "/groups", object{"name": fmt.Sprintf("Later %d", n)})
+	}
+	tab.do(chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+	tab.see("Later 2")
+	tab.toTheEnd("Group 000")
+	tab.until("every row once", func(context.Context) error {
+		var names []string
+		tab.do(chromedp.Evaluate(`[...document.querySelectorAll('tbody tr td:first-child')].map((c) => c.innerText)`, &names))
+		if len(names) != 122 {
+			return fmt.Errorf("%d rows", len(names))
+		}
+		return nil
+	})
+}
+
+// A key on the second page that is revoked there goes from the list.
+func TestAKeyOfTheSecondPageIsRevoked(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	for n := range 70 {
+		p.send("POST", "/api-keys", object{"name": fmt.Sprintf("key %02d", n), "level": "read"})
+	}
+	tab := signedIn(t, p, "#/api-keys")
+	tab.toTheEnd("key 03")
+	tab.clickIn("key 03", "Revoke")
+	tab.click("button", "Confirm")
+	tab.gone("key 03")
+}
+
+// Where further rows cannot be had, they are not asked for again and again.
+func TestFurtherRowsAreAskedForWithPatience(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	manyGroups(p)
+	way := newBetween(t, p)
+	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
+		return r.FormValue("cursor") != "" && refuses("GET", "/groups", http.StatusTooManyRequests)(w, r)
+	})
+	tab := signedInThrough(t, way, p, "#/groups")
+	tab.see("Group 119")
+	tab.do(chromedp.Evaluate(`scrollTo(0, document.documentElement.scrollHeight)`, nil))
+	tab.see("Not now.")
+	before := way.times("GET", "/groups")
+	tab.do(chromedp.Sleep(2 * time.Second))
+	assert.LessOrEqual(t, way.times("GET", "/groups")-before, 6)
+	way.goesWrong(nil)
+	tab.click("button", "Try again")
+	tab.toTheEnd("Group 000")
+}
+
+// A filter that is chosen while another is being typed is not undone by it.
+func TestFiltersDoNotUndoEachOther(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	tab := signedIn(t, p, "#/runs")
+	tab.find("heading", "Runs")
+	tab.fill("Chat", "some-chat")
+	tab.choose("Status", "completed")
+	tab.until("both filters in the address", func(context.Context) error {
+		var at string
+		tab.do(chromedp.Evaluate(`location.hash`, &at))
+		if at != "#/runs?status=completed&chat_id=some-chat" {
+			return fmt.Errorf("at %s", at)
+		}
+		return nil
+	})
+}
+
+// Who acts in another organization sees nothing of the one before, not for a moment.
+func TestNothingOfTheOrganizationBeforeIsSeen(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.send("POST", "/organizations", object{"name": "Tenant"})
+	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "/ask Which city?"))
+	way := newBetween(t, p)
+	tab := signedInThrough(t, way, p, "#/inbox")
+	tab.see("Which city?")
+	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
+		return r.Header.Get("X-Organization") != "" && refuses("GET", "/interrupts", http.StatusServiceUnavailable)(w, r)
+	})
+	tab.choose("Organization", "Tenant")
+	tab.see("Not now.")
+	assert.NotContains(t, tab.text(), "Which city?")
+}
