@@ -1,7 +1,7 @@
 // The REST API as the panel sees it: a request is answered with what it asked for, or throws a [Failure] that says why
 // not and under which request id.
 import { signal } from './vendor/signals.js'
-import { expired, key, organization, signedInAgain } from './session.js'
+import { expired, key, lifetime, organization, signedInAgain } from './session.js'
 
 export const base = '/api/v1'
 
@@ -67,7 +67,7 @@ export async function request(method, path, o = {}) {
   let answer
   try {
     answer = await fetch(address(path, o.query), {
-      method, headers: headersOf(o), signal: o.signal, cache: 'no-store',
+      method, headers: headersOf(o), signal: AbortSignal.any([lifetime(), ...(o.signal ? [o.signal] : [])]), cache: 'no-store',
       body: o.json !== undefined ? JSON.stringify(o.json) : o.body,
     })
   } catch (e) {
@@ -82,7 +82,7 @@ export async function request(method, path, o = {}) {
     if (key.value === used) await signedInAgain()
     return request(method, path, o)
   }
-  expired.value = true
+  if (key.value === used) expired.value = true
   throw failure
 }
 
@@ -115,17 +115,21 @@ async function read(answer) {
 
 /**
  * Sends a body and tells how much of it has gone out, which fetch does not.
- * @param {{method?: string, url: string, headers?: Record<string, string>, body: XMLHttpRequestBodyInit, told: (share: number) => void, signal?: AbortSignal}} o
+ * @param {{method?: string, url: string, headers?: Record<string, string>, body: XMLHttpRequestBodyInit, told: (share: number) => void, signal: AbortSignal}} o
  * @returns {Promise<any>}
  */
 export function transfer({ method = 'POST', url, headers = headersOf({}), body, told, signal }) {
+  const used = key.value
+  const ends = AbortSignal.any([lifetime(), signal])
   return new Promise((resolve, reject) => {
+    const stopped = () => reject(new Failure(0, { code: 'stopped', detail: 'Stopped by you.' }))
+    if (ends.aborted) return stopped()
     const r = new XMLHttpRequest()
     r.open(method, url)
     for (const [name, value] of Object.entries(headers)) r.setRequestHeader(name, value)
     r.upload.onprogress = (e) => e.lengthComputable && told(e.loaded / e.total)
     r.onerror = () => reject(new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached, or hung up.' }))
-    r.onabort = () => reject(new Failure(0, { code: 'stopped', detail: 'Stopped by you.' }))
+    r.onabort = stopped
     r.onload = () => {
       let answer = {}
       try { answer = JSON.parse(r.responseText) } catch { /* the status says enough */ }
@@ -133,10 +137,12 @@ export function transfer({ method = 'POST', url, headers = headersOf({}), body, 
         writes.value++
         return resolve(answer)
       }
-      if (r.status === 401) expired.value = true
+      if (r.status === 401 && url.startsWith(base) && key.value === used) expired.value = true // a bucket's is not ours
       reject(new Failure(r.status, answer, Number(r.getResponseHeader('retry-after')) || 0))
     }
-    signal?.addEventListener('abort', () => r.abort())
+    const abort = () => r.abort()
+    ends.addEventListener('abort', abort)
+    r.onloadend = () => ends.removeEventListener('abort', abort)
     r.send(body)
   })
 }

@@ -1,4 +1,5 @@
 // The panel begins here.
+import './hint.js'
 import { render } from './vendor/preact.js'
 import { html } from './html.js'
 import { Shell } from './shell.js'

@@ -30,6 +30,11 @@ export function may(level) {
 /** @type {Array<() => void>} */
 let waiting = []
 
+let life = new AbortController()
+
+/** Ends with the session. */
+export const lifetime = () => life.signal
+
 /** Waits until somebody has signed in again, over the page as it is. */
 export function signedInAgain() {
   expired.value = true
@@ -53,7 +58,11 @@ export function meet(who) {
   met.value = organization.value
 }
 
+/** Ends the session, and what is under way in it. */
 export function forget() {
+  life.abort()
+  life = new AbortController()
+  waiting = []
   sessionStorage.clear()
   key.value = organization.value = ''
   me.value = null

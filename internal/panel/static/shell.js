@@ -1,5 +1,5 @@
 // What surrounds every page: signing in, the way to the sections, the organization in which one acts.
-import { useEffect, useRef, useState } from './vendor/hooks.js'
+import { useEffect, useErrorBoundary, useRef, useState } from './vendor/hooks.js'
 import { html } from './html.js'
 import { Failure, get } from './api.js'
 import { seldom, useLive } from './live.js'
@@ -7,7 +7,7 @@ import { moves, place, to } from './router.js'
 import { actIn, expired, forget, isOperator, key, may, me, meet, met, organization, signIn } from './session.js'
 import { Dialog, Questions } from './ui/dialog.js'
 import { Field, Form, useAct } from './ui/form.js'
-import { Await, Page } from './ui/parts.js'
+import { Await, Page, Problem } from './ui/parts.js'
 import { Overview } from './sections/overview.js'
 import { Chat } from './sections/chat.js'
 import { Runs } from './sections/runs.js'
@@ -72,9 +72,18 @@ function Signed() {
       <main id="main" tabindex="-1" key=${organization.value}>
         ${met.value !== organization.value || me.value === null && who.error
           ? html`<${Page} title=${found?.[1] ?? 'Agent Platform'}><${Await} of=${{ ...who, data: null }} /></${Page}>`
-          : found ? html`<${found[2]} />` : html`<${Page} title="Not found" back=${['Overview', to(['overview'])]}><p>There is no such page.</p></${Page}>`}
+          : found ? html`<${Guarded} key=${section} title=${found[1]}><${found[2]} /></${Guarded}>` : html`<${Page} title="Not found" back=${['Overview', to(['overview'])]}><p>There is no such page.</p></${Page}>`}
       </main>
     </div>`
+}
+
+/** A page, or what broke it: the way to the others stays. @param {{title: string, children: any}} p */
+function Guarded({ title, children }) {
+  const [error, again] = useErrorBoundary((e) => console.error(e))
+  const [at] = useState({ moves: moves.value })
+  if (error && at.moves !== moves.value) again() // somebody has gone elsewhere
+  at.moves = moves.value
+  return error ? html`<${Page} title=${title}><${Problem} error=${{ message: `This page has broken: ${error.message}` }} retry=${again} /></${Page}>` : children
 }
 
 /** Brings those who read by ear or by keyboard to the heading of a page that they have gone to. */

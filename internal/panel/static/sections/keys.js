@@ -5,7 +5,7 @@ import { patch, post, remove } from '../api.js'
 import { useLive } from '../live.js'
 import { number } from '../format.js'
 import { may, organization } from '../session.js'
-import { place, to } from '../router.js'
+import { go, place, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
 import { BudgetFields, budgetOf, budgetWords, Choice, EditButton, Field, Form, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
@@ -64,9 +64,9 @@ function NewKey({ users, made }) {
   </${Form}>`
 }
 
-/** The text of a new key, this once. @param {{of: any, onClose: () => void}} p */
+/** The text of a new key, this once: it is left by its button alone. @param {{of: any, onClose: () => void}} p */
 function Shown({ of, onClose }) {
-  return html`<${Dialog} title=${`The key ${of.name}`} onClose=${onClose}>
+  return html`<${Dialog} title=${`The key ${of.name}`}>
     <p class="notice"><strong>This is shown only now.</strong> Copy it and keep it where others cannot read it: whoever has it may do what its level ${of.level} allows.</p>
     <p class="secret"><code data-key>${of.key}</code><${Copy} text=${of.key} label="Copy key" shown="Copy key" /></p>
     ${of.previous_until && html`<p>The text before is good until <${Time} at=${of.previous_until} />.</p>`}
@@ -80,7 +80,7 @@ function Verbs({ of, show, changed }) {
   const revoke = () => ask({
     title: `Revoke ${of.name}?`,
     text: html`<p>The key <strong>${of.name}</strong> (<code>${of.prefix}…</code>) is refused from now on, its streams end, and nobody can bring it back.</p>`,
-    act: async () => { await remove(`/api-keys/${of.api_key_id}`); changed() },
+    act: async () => { await remove(`/api-keys/${of.api_key_id}`); go(['api-keys']) },
   })
   return html`<span class="buttons flat">
     <button type="button" class="secondary" onClick=${() => setRotating(true)}>Rotate</button>

@@ -1,7 +1,7 @@
 // Knowledge bases: documents and how far they are, what failed and why, and the search that agents use.
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { download, patch, post, remove, request, uploadDocument } from '../api.js'
+import { download, Failure, patch, post, remove, request, uploadDocument } from '../api.js'
 import { useLive } from '../live.js'
 import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
@@ -147,13 +147,18 @@ function Uploads({ id, done }) {
     }
     await Promise.all([work(), work()])
   }
+  const stop = (/** @type {Sending} */ s) => {
+    s.stop.abort()
+    change(s, { error: new Failure(0, { code: 'stopped', detail: 'Stopped by you.' }) })
+  }
   const one = async (/** @type {Sending} */ s) => {
+    if (s.stop.signal.aborted) return
     try {
       await uploadDocument(`/knowledge-bases/${id}/documents`, s.file, (share) => change(s, { share }), s.stop.signal)
       change(s, { done: true, share: 1, error: null })
       done()
     } catch (error) {
-      change(s, { error })
+      if (!s.stop.signal.aborted) change(s, { error })
     }
   }
   const drop = (/** @type {DragEvent} */ e) => {
@@ -169,7 +174,7 @@ function Uploads({ id, done }) {
     </form>
     ${sending.length > 0 && html`<ul class="sending" aria-label="Uploads">${sending.map((s) => html`<li>${s.file.name} <span class="small">${bytes(s.file.size)}</span>
       ${s.done ? html` <${Status} of="ok" />` : s.error ? html` <button type="button" class="link" onClick=${() => { change(s, { error: null, share: 0, stop: new AbortController() }); one(s) }}>Try again</button><${Problem} error=${s.error} />`
-        : html` <progress max="1" value=${s.share} aria-label="Upload of ${s.file.name}"></progress> <button type="button" class="link" aria-label="Stop the upload of ${s.file.name}" onClick=${() => s.stop.abort()}>Stop</button>`}</li>`)}</ul>`}
+        : html` <progress max="1" value=${s.share} aria-label="Upload of ${s.file.name}"></progress> <button type="button" class="link" aria-label="Stop the upload of ${s.file.name}" onClick=${() => stop(s)}>Stop</button>`}</li>`)}</ul>`}
   </div>`
 }
 

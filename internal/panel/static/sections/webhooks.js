@@ -78,7 +78,7 @@ export function Secret() {
   const [made, setMade] = useState(/** @type {any} */ (null))
   const act = useAct(async () => setMade(await post('/organization/webhook-secret/rotate', { overlap_seconds: Number(overlap) })))
   return html`<${Form} act=${act} submit="Rotate secret"><${Field} label="Both are valid" value=${overlap} onChange=${setOverlap} options=${[['86400', 'for a day'], ['3600', 'for an hour'], ['604800', 'for a week'], ['0', 'not at all: the new one at once']]} /></${Form}>
-    ${made && html`<${Dialog} title="The new secret" onClose=${() => setMade(null)}>
+    ${made && html`<${Dialog} title="The new secret">
       <p class="notice"><strong>This is shown only now.</strong> Receivers check signatures with it.</p>
       <p class="secret"><code>${made.secret}</code><${Copy} text=${made.secret} label="Copy secret" shown="Copy secret" /></p>
       ${made.previous_until && html`<p>The one before is good until <${Time} at=${made.previous_until} />.</p>`}

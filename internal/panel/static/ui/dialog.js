@@ -21,7 +21,12 @@ export function Dialog({ title, onClose, children }) {
     e.preventDefault()
     onClose?.()
   }
-  return html`<dialog ref=${box} aria-labelledby=${id} onCancel=${cancel}>
+  const closed = () => { // by the browser: it lets an Escape be held back once, not twice
+    if (!box.current) return
+    if (onClose) onClose()
+    else box.current.showModal()
+  }
+  return html`<dialog ref=${box} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} closedby=${onClose ? undefined : 'none'}>
     <article>
       <header><h2 id=${id}>${title}</h2>${onClose && html`<button type="button" class="close" aria-label="Close" onClick=${onClose}>✕</button>`}</header>
       ${children}
@@ -40,15 +45,18 @@ export function Dialog({ title, onClose, children }) {
 /** @type {import('../vendor/signals.js').Signal<Question|null>} */
 const question = signal(null)
 
+let asked = 0
+
 /** Asks before something is done that cannot be undone. @param {Question} q */
 export function ask(q) {
+  asked++
   question.value = q
 }
 
 /** Where questions appear. */
 export function Questions() {
   const q = question.value
-  return q && html`<${Confirmation} key=${q.title} ...${q} />`
+  return q && html`<${Confirmation} key=${asked} ...${q} />`
 }
 
 /** @param {Question} q */
