@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -245,19 +246,37 @@ func TestManyRunsAreStopped(t *testing.T) {
 	tab.see("cancelled")
 }
 
-// A message takes files along.
+// A message takes files along, and they come back as they were, in the chat and on the page of the run.
 func TestAMessageTakesFilesAlong(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	tab := signedIn(t, p, "#/chat?agent="+p.demo())
+	way := newBetween(t, p)
+	tab := signedInThrough(t, way, p, "#/chat?agent="+p.demo())
 	file := filepath.Join(t.TempDir(), "notes.txt")
 	require.NoError(t, os.WriteFile(file, []byte("The canteen opens at noon."), 0o600))
 	tab.find("heading", "Chat")
 	tab.choosesFiles("#files", file)
 	tab.fill("Message", "look at this")
 	tab.click("button", "Send")
-	tab.see("Files: notes.txt")
 	tab.see("You said: look at this")
+	tab.do(chromedp.Evaluate(`window.saved = []
+		const make = URL.createObjectURL
+		URL.createObjectURL = (b) => { b.text().then((t) => window.saved.push(t)); return make(b) }`, nil))
+	run := p.send("GET", "/runs", nil)["runs"].([]any)[0].(object)["run_id"].(string)
+	for n, place := range []string{"", "#/runs/" + run} {
+		if place != "" {
+			tab.visit(place)
+		}
+		tab.click("button", "Download notes.txt")
+		tab.until("the file", func(context.Context) error {
+			var saved []string
+			tab.do(chromedp.Evaluate(`window.saved`, &saved))
+			if len(saved) != n+1 || saved[n] != "The canteen opens at noon." {
+				return fmt.Errorf("saved: %v", saved)
+			}
+			return nil
+		})
+	}
 }
 
 // Who may less is told what it would take, on every page, and the page does not break.

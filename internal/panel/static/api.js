@@ -173,8 +173,25 @@ export async function uploadDocument(path, file, told, signal) {
 }
 
 /** A key under which a repetition of a request is known as one. */
-export function onceKey() {
+function onceKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('')
+}
+
+/** Something that is to be done once, however often it is sent: its key is the same as long as the same is sent, until it was done. */
+export class Once {
+  constructor() { this.of = this.text = '' }
+
+  /** @param {any} what @returns {string} */
+  key(what) {
+    const text = JSON.stringify(what)
+    if (text !== this.of) {
+      this.of = text
+      this.text = onceKey()
+    }
+    return this.text
+  }
+
+  done() { this.of = '' }
 }
 
 /** Saves what an address answers as a file. @param {string} path @param {string} name @param {Options} [o] */

@@ -76,6 +76,8 @@ export class Pages {
   }
 }
 
+/** How often something is asked for anew, also by what it is; 0: it does not change by itself. @typedef {number|((data: any) => number)} Interval */
+
 class Live {
   /** @param {string} path @param {{read: (signal: AbortSignal) => Promise<any>}} source */
   constructor(path, source) {
@@ -86,26 +88,30 @@ class Live {
     /** @type {Signal<any>} */
     this.error = signal(null)
     this.lookers = 0
-    this.every = often // 0: it does not change by itself
+    /** @type {Interval} */
+    this.every = often
     this.at = 0 // when it was read
     this.timer = 0
     /** @type {AbortController|null} */
     this.asking = null
   }
 
+  get gap() { return typeof this.every === 'function' ? this.every(this.data.value) : this.every }
+
   /** Asks anew, now. */
   async renew() {
     this.stop()
     const asking = (this.asking = new AbortController())
-    let wait = this.every
+    let wait = 0
     try {
       this.data.value = await this.source.read(asking.signal)
       this.error.value = null
       this.at = Date.now()
+      wait = this.gap
     } catch (e) {
       if (asking.signal.aborted) return
       this.error.value = e
-      wait = Math.max(gone(e) ? seldom : often, wait, 1000 * (/** @type {any} */ (e).retryAfter ?? 0))
+      wait = Math.max(gone(e) ? seldom : often, this.gap, 1000 * (/** @type {any} */ (e).retryAfter ?? 0))
     }
     if (asking.signal.aborted) return
     this.asking = null
@@ -120,9 +126,9 @@ class Live {
 
   /** Goes on after nobody has looked. */
   resume() {
-    const left = this.at + this.every - Date.now()
-    if (!this.at || (this.every && left <= 0)) this.renew()
-    else this.later(this.every && left)
+    const left = this.at + this.gap - Date.now()
+    if (!this.at || (this.gap && left <= 0)) this.renew()
+    else this.later(this.gap && left)
   }
 
   stop() {
@@ -155,7 +161,7 @@ effect(() => { // what was kept may be otherwise after a change, or not for anot
   })
 })
 
-/** @param {string} name @param {string} path @param {number} every @param {() => {read: (signal: AbortSignal) => Promise<any>}} source @returns {Live} */
+/** @param {string} name @param {string} path @param {Interval} every @param {() => {read: (signal: AbortSignal) => Promise<any>}} source @returns {Live} */
 function useLooked(name, path, every, source) {
   const whole = name && `${organization.value} ${name}`
   const live = useMemo(() => all.get(whole) ?? new Live(path, source()), [whole])
@@ -175,7 +181,7 @@ function useLooked(name, path, every, source) {
 
 /**
  * What an address answers, as it is now. Without a path there is nothing.
- * @param {string|null} path @param {Record<string, any>} [query] @param {number} [every]
+ * @param {string|null} path @param {Record<string, any>} [query] @param {Interval} [every]
  * @returns {{data: any, error: any, renew: () => Promise<void>, etag: () => string}}
  */
 export function useLive(path, query = {}, every = often) {

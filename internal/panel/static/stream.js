@@ -24,10 +24,12 @@ export function after(known, e) {
 
 export const ended = (/** @type {string} */ status) => ['completed', 'failed', 'cancelled', 'timed_out'].includes(status)
 
-/** The events of an answer, whether it has one a line (NDJSON) or is of Server-Sent Events. @param {Response} answer */
-export async function* events(answer) {
+/** The events of an answer, whether it has one a line (NDJSON) or is of Server-Sent Events. @param {Response} answer @param {AbortSignal} signal */
+export async function* events(answer, signal) {
   const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader()
   let rest = ''
+  const end = () => { reader.cancel().catch(() => {}) }
+  signal.addEventListener('abort', end)
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -40,7 +42,8 @@ export async function* events(answer) {
       }
     }
   } finally {
-    reader.cancel().catch(() => {})
+    signal.removeEventListener('abort', end)
+    end()
   }
 }
 
@@ -53,7 +56,7 @@ export async function follow(runId, told, signal) {
   for (let wait = 250; !signal.aborted;) {
     try {
       const answer = await request('GET', `/runs/${runId}/stream`, { signal })
-      for await (const e of events(answer)) {
+      for await (const e of events(answer, signal)) {
         wait = 250
         told(e)
         if (e.event === 'done') return

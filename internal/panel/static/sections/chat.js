@@ -2,12 +2,13 @@
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { remove } from '../api.js'
-import { useLive } from '../live.js'
+import { seldom, useLive } from '../live.js'
 import { may, me } from '../session.js'
 import { go, moves, place, rename, to } from '../router.js'
 import { conversation } from '../ui/conversation.js'
 import { Decisions } from '../ui/decisions.js'
 import { ask } from '../ui/dialog.js'
+import { Files } from '../ui/files.js'
 import { Act, Choice, Field, useAct } from '../ui/form.js'
 import { useList } from '../ui/list.js'
 import { useAgents } from '../ui/names.js'
@@ -82,26 +83,32 @@ function Messages({ of: c, agents }) {
     const near = document.documentElement.scrollHeight - innerHeight - scrollY < 400
     if (near) end.current?.scrollIntoView({ block: 'end' })
   }, [length])
+  const runId = now?.run.run_id
+  const settled = useMemo(() => messages?.filter((m) => !(m.run_id === runId && m.role === 'assistant')) // drawn once, not with each word that comes
+    .map((m) => html`<${Message} key=${m.run_id + m.role + m.turn} of=${m} />`), [messages, runId])
   if (messages === null) return c.error.value ? null : html`<${Loading} />`
-  const settled = now ? messages.filter((m) => !(m.run_id === now.run.run_id && m.role === 'assistant')) : messages
-  const unsaid = c.sent.value && !(now && settled.some((m) => m.run_id === now.run.run_id)) ? c.sent.value : null
+  const unsaid = c.sent.value && !(now && messages.some((m) => m.run_id === now.run.run_id)) ? c.sent.value : null
   return html`<div class="messages" role="log" aria-label="Conversation" aria-live="off">
-    ${settled.length === 0 && !unsaid && !now && html`<${Empty}>Choose an agent and say something.</${Empty}>`}
-    ${settled.map((m) => html`<${Message} key=${m.run_id + m.role + m.turn} of=${m} />`)}
+    ${c.earlier.value && html`<${Act} label="Earlier messages" class="link" act=${() => c.read(c.earlier.value)} />`}
+    ${messages.length === 0 && !unsaid && !now && html`<${Empty}>Choose an agent and say something.</${Empty}>`}
+    ${settled}
     ${unsaid && html`<${Message} of=${{ role: 'user', content: unsaid.text, files: unsaid.files.map((name) => ({ name })) }} />`}
     ${now && html`<${Now} now=${now} agents=${agents} />`}
-    ${c.failed.value && html`<div class="problem" role="alert"><p><strong>The run ${c.failed.value.status.replace('_', ' ')}.</strong> ${c.failed.value.error ?? c.failed.value.cancel_reason ?? ''}</p>
+    ${c.failed.value && html`<div class="problem" role="alert"><p><strong>The run ${ends[c.failed.value.status]}.</strong> ${c.failed.value.error ?? c.failed.value.cancel_reason ?? ''}</p>
       <p class="small"><a href=${to(['runs', c.failed.value.run_id])}>See the run</a></p></div>`}
     <div ref=${end}></div>
   </div>`
 }
+
+/** @type {Record<string, string>} */
+const ends = { failed: 'failed', timed_out: 'took longer than it may', cancelled: 'was cancelled' }
 
 /** @param {{of: any}} p */
 function Message({ of: m }) {
   const files = m.files ?? []
   return html`<article class="message ${m.role}" aria-label=${m.role === 'user' ? 'You said' : 'The agent said'}>
     ${m.role === 'user' ? m.content : html`<${Text} text=${m.content} citations=${m.citations} />`}
-    ${files.length > 0 && html`<p class="small">Files: ${files.map((/** @type {any} */ f) => f.name).join(', ')}</p>`}
+    ${files.length > 0 && html`<${Files} of=${files} />`}
     ${m.run_id && html`<p class="small">${m.status && m.status !== 'completed' && html`<${Status} of=${m.status} /> `}<${Time} at=${m.created_at} /> · <a href=${to(['runs', m.run_id])}>run</a></p>`}
   </article>`
 }
@@ -114,42 +121,37 @@ function Now({ now, agents }) {
       ${!now.connected && html`<span class="small" role="status">The connection was lost; the run goes on. Connecting again…</span>`}</header>
     ${now.steps.length > 0 && html`<ol class="steps" aria-label="Steps">${now.steps.map((s) => html`<li key=${s.index} class="small"><${Status} of=${s.state} /> ${s.kind === 'search' ? 'search' : html`<code>${s.name}</code>`} ${s.outcome && s.outcome !== 'ok' ? s.outcome : ''}</li>`)}</ol>`}
     ${now.text && html`<${Text} text=${now.text} />`}
-    ${now.status === 'awaiting_input' && now.interrupts.length > 0 && html`<${Decisions} key=${now.interrupts.map((i) => i.id).join()} runId=${now.run.run_id} agentId=${now.run.agent_id} interrupts=${now.interrupts} />`}
+    ${now.status === 'awaiting_input' && now.interrupts.length > 0 && html`<${Decisions} key=${now.interrupts.map((i) => i.id).join()} runId=${now.run.run_id} chatId=${now.run.chat_id} agentId=${now.run.agent_id} interrupts=${now.interrupts} />`}
     ${parked.length > 0 && html`<p class="small">Behind it: ${parked.map((p) => `“${p.message}”`).join(', ')}</p>`}
   </article>`
 }
 
 /** @param {{of: import('../ui/conversation.js').Conversation, agents: any}} p */
 function Composer({ of: c, agents }) {
-  const [text, setText] = useState('')
+  const { text, files } = c.draft
   const [chosen, setChosen] = useState(place.value.query.get('agent') ?? '')
   const [version, setVersion] = useState(place.value.query.get('version') ?? '')
-  const input = useRef(/** @type {HTMLInputElement|null} */ (null))
   const agentId = chosen || c.agentId.value || agents.options[0]?.[0] || ''
-  const versions = useLive(may('manage') && agentId ? `/agents/${agentId}/versions` : null, { limit: 100 })
+  const versions = useLive(may('manage') && agentId ? `/agents/${agentId}/versions` : null, { limit: 100 }, seldom)
   const now = c.now.value
   const busy = c.busy
   const question = busy && now?.status === 'awaiting_input' && now.interrupts.length === 1 && now.interrupts[0].kind === 'clarification'
-  const act = useAct(async (/** @type {boolean} */ behind) => {
-    const files = [...(input.current?.files ?? [])]
-    if (!text.trim() && files.length === 0) return
-    await c.send({ text, files, agentId, version, behind })
-    setText('')
-    if (input.current) input.current.value = ''
+  const act = useAct(async () => {
+    if (text.value.trim() || files.value.length > 0) await c.send({ agentId, version, behind: busy && !question })
   })
-  const send = () => !act.busy && act.run(busy && !question)
   const keyed = (/** @type {KeyboardEvent} */ e) => {
     if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return
     e.preventDefault()
-    send()
+    act.run()
   }
-  return html`<form class="composer ${now?.status === 'awaiting_input' ? 'still' : ''}" aria-label="New message" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send() }}>
-    <${Field} label="Message" rows=${2} value=${text} onChange=${setText} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
+  return html`<form class="composer ${now?.status === 'awaiting_input' ? 'still' : ''}" aria-label="New message" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); act.run() }}>
+    <${Field} label="Message" rows=${2} value=${text.value} onChange=${(/** @type {string} */ v) => { text.value = v }} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
     <${Problem} error=${act.error} />
     <div class="line">
       <${Choice} label="Agent" value=${agentId} of=${agents} first=${agents.all.length ? [] : [['', agents.known ? 'there is none yet' : '…']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
-      ${may('manage') && html`<${Field} label="Version" value=${version} onChange=${setVersion} options=${[['', 'the published one'], ...(versions.data?.versions ?? []).map((/** @type {any} */ v) => [String(v.version), `version ${v.version}`])]} />`}
-      <${FileField} input=${input} />
+      <${Field} label="Version" value=${version} onChange=${setVersion} disabled=${!may('manage')} help=${may('manage') ? undefined : 'Choosing one needs level manage.'}
+        options=${[['', 'the published one'], ...(versions.data?.versions ?? []).map((/** @type {any} */ v) => [String(v.version), `version ${v.version}`])]} />
+      <${FileField} files=${files} />
       <div class="buttons">
       ${busy && !question
         ? html`<button type="submit" class="secondary" aria-busy=${act.busy ? 'true' : undefined}>Queue behind</button>`
@@ -159,8 +161,13 @@ function Composer({ of: c, agents }) {
   </form>`
 }
 
-/** @param {{input: any}} p */
-function FileField({ input }) {
-  return html`<div class="field files"><label for="files">Files</label><input id="files" type="file" multiple ref=${input} /></div>`
+/** The files of a draft, which the field shows again when one has come back to it. @param {{files: import('../vendor/signals.js').Signal<File[]>}} p */
+function FileField({ files }) {
+  const input = useRef(/** @type {HTMLInputElement|null} */ (null))
+  useEffect(() => {
+    const list = new DataTransfer()
+    for (const f of files.value) list.items.add(f)
+    if (input.current) input.current.files = list.files
+  }, [files.value])
+  return html`<div class="field files"><label for="files">Files</label><input id="files" type="file" multiple ref=${input} onChange=${(/** @type {any} */ e) => { files.value = [...e.target.files] }} /></div>`
 }
-

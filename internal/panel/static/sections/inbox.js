@@ -19,7 +19,7 @@ export function Inbox() {
       ${runs.map((list) => html`<section class="card" key=${list[0].run_id} aria-label="Run ${list[0].run_id}">
         <header><h2><a href=${to(['runs', list[0].run_id])}>${agents.of(list[0].agent_id) || 'Agent'}</a></h2>
           <span class="small">asked <${Time} at=${list[0].created_at} />${list[0].user_id && users.of(list[0].user_id) ? ` for ${users.of(list[0].user_id)}` : ''} · <a href=${to(['chat', list[0].chat_id])}>its chat</a></span></header>
-        <${Decisions} key=${list.map((i) => i.id).join()} runId=${list[0].run_id} agentId=${list[0].agent_id} interrupts=${list} expires=${list[0].expires_at} onDone=${inbox.renew} />
+        <${Decisions} key=${list.map((i) => i.id).join()} runId=${list[0].run_id} chatId=${list[0].chat_id} agentId=${list[0].agent_id} interrupts=${list} expires=${list[0].expires_at} />
       </section>`)}`
   }}</${Await}>`}</${Page}>`
 }

@@ -1,18 +1,19 @@
 // Runs: the list with its filters, one run with its steps in time, and what can be done to one or to many.
 import { useEffect, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { Failure, post, remove } from '../api.js'
-import { useLive } from '../live.js'
+import { Failure, Once, post, remove } from '../api.js'
+import { often, slowly, useLive } from '../live.js'
 import { count, duration, number } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Decisions } from '../ui/decisions.js'
+import { Decisions, useDecidable } from '../ui/decisions.js'
+import { Files } from '../ui/files.js'
 import { Choice, Field, Form, Late, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Answered } from '../ui/answer.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
-import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
+import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
 import { Waterfall } from '../ui/waterfall.js'
 import { Deliveries } from './webhooks.js'
 
@@ -93,51 +94,52 @@ function StopMany({ agents, users, query, onClose }) {
 
 /** @param {{id: string}} p */
 function Run({ id }) {
-  const run = useLive(`/runs/${id}`)
+  const run = useLive(`/runs/${id}`, {}, paced)
   const r = run.data
-  return html`<${Page} title=${id} back=${['Runs', to(['runs'])]} actions=${r && html`<${Verbs} of=${r} renew=${run.renew} />`}>
-    <${Await} of=${run}>${() => html`<${Details} of=${r} renew=${run.renew} />`}</${Await}></${Page}>`
+  return html`<${Page} title=${id} back=${['Runs', to(['runs'])]} actions=${r && html`<${Verbs} of=${r} />`}>
+    <${Await} of=${run}>${() => html`<${Details} of=${r} />`}</${Await}></${Page}>`
 }
+
+const paced = (/** @type {any} */ r) => (r && !active(r) ? slowly : often)
 
 const active = (/** @type {any} */ r) => ['queued', 'running', 'awaiting_input'].includes(r.status)
 
-/** @param {{of: any, renew: () => void}} p */
-function Verbs({ of, renew }) {
+/** @param {{of: any}} p */
+function Verbs({ of }) {
+  const interrupts = useDecidable(of.chat_id, active(of) ? of.interrupts ?? [] : [])
   if (!active(of)) return html`<a href=${to(['chat', of.chat_id])}>Go on in its chat</a>`
   if (!may('run')) return html`<span class="small">Deciding and cancelling need level run.</span>`
   const cancel = () => ask({
     title: 'Cancel this run?', reason: 'Reason',
     text: html`<p>The run <code>${of.run_id}</code> ends. What it has done stays; messages that wait behind it are started.</p>`,
-    act: async (reason) => { await post(`/runs/${of.run_id}/cancel`, { reason: reason || undefined }); renew() },
+    act: (reason) => post(`/runs/${of.run_id}/cancel`, { reason: reason || undefined }),
   })
-  const approvals = (of.interrupts ?? []).filter((/** @type {any} */ i) => i.kind === 'approval')
+  const others = interrupts.some((i) => i.decidable === false)
   const resume = () => {
-    if (approvals.length !== of.interrupts.length) {
-      /** @type {HTMLElement|null} */ (document.querySelector('.decisions input'))?.focus()
+    if (interrupts.some((i) => i.kind === 'clarification')) { // it takes an answer
+      /** @type {HTMLElement|null} */ (document.querySelector('.decision.clarification input'))?.focus()
       return
     }
     ask({
       title: 'Resume this run?',
-      text: html`<p>This approves ${count(approvals.length, 'call')}: ${approvals.map((/** @type {any} */ i) => html`<code>${i.tool?.name}</code> `)}</p>`,
-      act: async () => {
-        await post(`/runs/${of.run_id}/resume`, { decisions: approvals.map((/** @type {any} */ i) => ({ interrupt_id: i.id, decision: 'approve' })) })
-        renew()
-      },
+      text: html`<p>This approves ${count(interrupts.length, 'call')}: ${interrupts.map((i) => html`<code>${i.tool?.name}</code> `)}</p>`,
+      act: () => post(`/runs/${of.run_id}/resume`, { decisions: interrupts.map((i) => ({ interrupt_id: i.id, decision: 'approve' })) }),
     })
   }
   return html`
-    ${of.status === 'awaiting_input' && html`<button type="button" onClick=${resume}>Resume</button>`}
+    ${of.status === 'awaiting_input' && html`<button type="button" disabled=${others} title=${others ? 'Others decide this' : undefined} onClick=${resume}>Resume</button>`}
     <button type="button" class="secondary" disabled=${of.cancel_requested} onClick=${cancel}>Cancel run</button>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function Details({ of: r, renew }) {
+/** @param {{of: any}} p */
+function Details({ of: r }) {
   const agents = useAgents()
   const users = useUsers()
   const keys = useKeys()
-  const steps = useLive(`/runs/${r.run_id}/steps`)
-  const waited = useLive(`/runs/${r.run_id}/interrupts`)
-  const messages = useLive(`/runs/${r.run_id}/messages`)
+  const every = active(r) ? often : 0 // what has ended does not change
+  const steps = useLive(`/runs/${r.run_id}/steps`, {}, every)
+  const waited = useLive(`/runs/${r.run_id}/interrupts`, {}, every)
+  const messages = useLive(`/runs/${r.run_id}/messages`, {}, 0)
   const said = (messages.data?.messages ?? []).find((/** @type {any} */ m) => m.role === 'user')
   const files = [...(said?.files ?? []), ...(r.result?.files ?? [])]
   useEffect(() => { steps.renew(); waited.renew(); messages.renew() }, [r.status])
@@ -157,36 +159,34 @@ function Details({ of: r, renew }) {
       ...Object.entries(r.metadata ?? {}).map(([k, v]) => /** @type {[string, any]} */ ([k, v])),
     ]} /></${Card}>
     ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
-    ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} agentId=${r.agent_id} interrupts=${marked(r.interrupts, waited.data)} expires=${r.expires_at} onDone=${renew} /></${Card}>`}
+    ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} agentId=${r.agent_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
     <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data.steps} interrupts=${waited.data?.interrupts ?? []} />`}</${Await}></${Card}>
     <${Card} title="Input">${said ? html`<div class="prose pre">${said.content}</div>` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
     <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
-    ${files.length > 0 && html`<${Card} title="Files"><ul>${files.map((f) => html`<li key=${f.file_id}>${f.name} <span class="small">${f.content_type}</span> <${Copy} text=${f.file_id} label="Copy file id" /></li>`)}</ul></${Card}>`}
-    <${Parked} of=${r} renew=${renew} />
+    ${files.length > 0 && html`<${Card} title="Files"><${Files} of=${files} /></${Card}>`}
+    <${Parked} of=${r} />
     <${Card} title="Webhook deliveries"><${Deliveries} query=${{ run_id: r.run_id }} empty="Nothing was pushed: the run has no callback_url." /></${Card}>
     <${Json} value=${r} />`
 }
 
-/** Interrupts, with what the inbox says of who may decide them. @param {any[]} interrupts @param {any} waited */
-function marked(interrupts, waited) {
-  const more = new Map((waited?.interrupts ?? []).map((/** @type {any} */ i) => [i.id, i]))
-  return interrupts.map((i) => ({ ...more.get(i.id), ...i }))
-}
-
-/** @param {{of: any, renew: () => void}} p */
-function Parked({ of, renew }) {
+/** @param {{of: any}} p */
+function Parked({ of }) {
   const parked = of.parked ?? []
   const [text, setText] = useState('')
+  const [once] = useState(() => new Once())
   const act = useAct(async () => {
-    await post(`/runs/${of.run_id}/followups`, { message: text })
-    setText('')
-    renew()
+    await post(`/runs/${of.run_id}/followups`, { message: text, idempotency_key: once.key(text) })
+    once.done()
+    setText((now) => (now === text ? '' : now))
+  })
+  const withdraw = (/** @type {any} */ p) => ask({
+    title: 'Withdraw this message?', text: html`<p>The message “${p.message}” goes; it does not become a turn of the chat.</p>`,
+    act: () => remove(`/runs/${of.run_id}/parked/${p.parked_id}`),
   })
   if (parked.length === 0 && !active(of)) return null
   return html`<${Card} title="Messages that wait behind it">
     ${parked.length === 0 ? html`<p class="none">None.</p>` : html`<ul>${parked.map((/** @type {any} */ p) => html`<li key=${p.parked_id}>${p.message}
-      ${p.run_id ? html` · <a href=${to(['runs', p.run_id])}>its run</a>` : may('run') && html` <button type="button" class="link" onClick=${async () => { await remove(`/runs/${of.run_id}/parked/${p.parked_id}`).catch(() => {}); renew() }}>Withdraw</button>`}</li>`)}</ul>`}
+      ${p.run_id ? html` · <a href=${to(['runs', p.run_id])}>its run</a>` : may('run') && html` <button type="button" class="link" onClick=${() => withdraw(p)}>Withdraw</button>`}</li>`)}</ul>`}
     ${active(of) && html`<${Needs} level="run" to="Following up"><${Form} act=${act} submit="Follow up" class="inline"><${Field} label="Message" value=${text} onChange=${setText} required /></${Form}></${Needs}>`}
   </${Card}>`
 }
-

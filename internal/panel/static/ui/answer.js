@@ -1,4 +1,5 @@
 // What an agent answered, with its citations, each a link to the place that it means.
+import { useMemo } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { duration, number } from '../format.js'
 import { to } from '../router.js'
@@ -11,10 +12,14 @@ export function citedAt(c) {
   return to(['knowledge', c.knowledge_base_id, c.document_id], { from: c.chunk.start, to: c.chunk.end })
 }
 
+/** @type {any[]} */
+const none = []
+
 /** @param {{text: string, citations?: any[]|null}} p */
 export function Text({ text, citations }) {
-  const all = citations ?? []
-  return html`<${Markdown} text=${text} cite=${(/** @type {number} */ n) => citedAt(all.find((c) => c.n === n))} />
+  const all = citations ?? none
+  const cite = useMemo(() => (/** @type {number} */ n) => citedAt(all.find((c) => c.n === n)), [all])
+  return html`<${Markdown} text=${text} cite=${cite} />
     ${all.length > 0 && html`<ol class="citations" aria-label="Citations">${all.map((c) => html`<li key=${c.n} class="small">
       [${c.n}] ${citedAt(c) ? html`<a href=${citedAt(c)}>${c.title}</a>${c.chunk.page_from ? `, page ${c.chunk.page_from}` : ''}: “${c.text}”`
         : c.state === 'restricted' ? 'a document that you may not read' : 'a document that was deleted'}</li>`)}</ol>`}`

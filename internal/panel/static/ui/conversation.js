@@ -1,10 +1,23 @@
 // A chat as somebody has it open: what was said, the run that is under way, and what is sent next. It outlives the page's
 // parts that show it, so that a new chat keeps its stream when it gets its address.
 import { signal } from '../vendor/signals.js'
-import { Failure, get, onceKey, post, request } from '../api.js'
+import { Failure, get, Once, post, request } from '../api.js'
 import { after, ended, events, follow } from '../stream.js'
 
 /** @template T @typedef {import('../vendor/signals.js').Signal<T>} Signal */
+
+/** What is being written. It stays until it was sent, wherever one goes meanwhile. */
+class Draft {
+  constructor() {
+    this.text = signal('')
+    /** @type {Signal<File[]>} */
+    this.files = signal([])
+    this.once = new Once()
+  }
+}
+
+/** @type {Map<string, Draft>} */
+const drafts = new Map()
 
 /** @type {Map<string, Conversation>} */
 const open = new Map()
@@ -20,10 +33,19 @@ export class Conversation {
   /** @param {string} chatId */
   constructor(chatId) {
     this.chatId = chatId
-    /** What was said, settled. @type {Signal<any[]|null>} */
+    this.draft = drafts.get(chatId) ?? new Draft()
+    drafts.set(chatId, this.draft)
+    /** The turns that were read, by run. @type {Map<string, {turn: number, ended: boolean, messages: any[]}>} */
+    this.turns = new Map()
+    /** What was said in them. @type {Signal<any[]|null>} */
     this.messages = signal(chatId ? null : [])
-    /** The run under way. @type {Signal<import('../stream.js').Watched|null>} */
+    /** Where the turns before them begin; empty: there are none. */
+    this.earlier = signal('')
+    /** The run under way. @type {import('../stream.js').Watched|null} */
+    this.state = null
+    /** The same, as it is shown. @type {Signal<import('../stream.js').Watched|null>} */
     this.now = signal(null)
+    this.showing = 0
     /** What was sent and is not among the messages yet. @type {Signal<{text: string, files: string[]}|null>} */
     this.sent = signal(null)
     /** The run that ended last, where it did not end well. @type {Signal<any>} */
@@ -45,6 +67,7 @@ export class Conversation {
     if (again) {
       this.ending = new AbortController()
       this.following = ''
+      this.became(null)
       open.set(this.chatId, this)
     }
     if (this.chatId && (again || this.messages.value === null)) this.load()
@@ -64,29 +87,36 @@ export class Conversation {
   /** Reads what was said, and follows what is under way. */
   async load() {
     try {
-      await Promise.all([this.read(), this.attach()])
+      const runs = await this.read()
+      if (runs.length > 0) this.agentId.value = runs[0].agent_id
+      const active = runs.find((/** @type {any} */ r) => !ended(r.status))
+      if (active) this.watch(active.run_id)
       this.error.value = null
     } catch (e) {
       if (!this.ending.signal.aborted) this.error.value = e
     }
   }
 
-  async read() {
+  /** Reads the newest turns, back to one that is known; or those before all that are. A turn that has ended is read once. */
+  async read(cursor = '') {
+    const { signal } = this.ending
+    const path = `/chats/${encodeURIComponent(this.chatId)}/runs`
+    const first = this.turns.size === 0
     /** @type {any[]} */
-    const all = []
-    for (let cursor = ''; all.length < 2000;) {
-      const page = await get(`/chats/${encodeURIComponent(this.chatId)}/messages`, { limit: 100, cursor }, { signal: this.ending.signal })
-      all.push(...page.messages)
-      if (!(cursor = page.next_cursor)) break
+    const runs = []
+    for (let known = false, from = cursor; !known;) {
+      const page = await get(path, { limit: 10, cursor: from }, { signal })
+      const fresh = page.runs.filter((/** @type {any} */ r) => !this.turns.get(r.run_id)?.ended)
+      const said = await Promise.all(fresh.map((/** @type {any} */ r) => get(`/runs/${r.run_id}/messages`, {}, { signal })))
+      fresh.forEach((/** @type {any} */ r, /** @type {number} */ i) =>
+        this.turns.set(r.run_id, { turn: r.turn, ended: ended(r.status), messages: said[i].messages }))
+      runs.push(...page.runs)
+      from = page.next_cursor ?? ''
+      known = first || !!cursor || !from || fresh.length < page.runs.length
+      if (first || cursor) this.earlier.value = from
     }
-    this.messages.value = all
-  }
-
-  async attach() {
-    const { runs } = await get(`/chats/${encodeURIComponent(this.chatId)}/runs`, { limit: 5 }, { signal: this.ending.signal })
-    if (runs.length > 0) this.agentId.value = runs[0].agent_id
-    const active = runs.find((/** @type {any} */ r) => !ended(r.status))
-    if (active) this.watch(active.run_id)
+    this.messages.value = [...this.turns.values()].sort((a, b) => a.turn - b.turn).flatMap((t) => t.messages)
+    return runs
   }
 
   /** Follows a run to its end, then what comes after it. @param {string} runId */
@@ -103,54 +133,71 @@ export class Conversation {
 
   /** @param {any} e */
   told(e) {
-    if (e.event === 'lost') {
-      if (this.now.value) this.now.value = { ...this.now.value, connected: false }
-      return
+    if (e.event === 'lost') return this.became(this.state && { ...this.state, connected: false })
+    const next = after(this.state, e)
+    if (e.event === 'delta') this.became(next, 40 + (next?.text.length ?? 0) / 200) // so that a long answer is not drawn anew for each word
+    else this.became(next)
+    if (e.event !== 'init') return
+    this.agentId.value = e.run.agent_id
+    if (this.chatId) return
+    this.chatId = e.run.chat_id
+    for (const [all, mine] of /** @type {Array<[Map<string, any>, any]>} */ ([[open, this], [drafts, this.draft]])) {
+      all.delete('')
+      all.set(this.chatId, mine)
     }
-    this.now.value = after(this.now.value, e)
-    if (e.event === 'init' && !this.chatId) {
-      this.chatId = e.run.chat_id
-      open.delete('')
-      open.set(this.chatId, this)
-      this.named(this.chatId)
+    this.named(this.chatId)
+  }
+
+  /** Says how the run is; shown after so many ms. @param {import('../stream.js').Watched|null} state */
+  became(state, wait = 0) {
+    this.state = state
+    const show = () => {
+      clearTimeout(this.showing)
+      this.showing = 0
+      this.now.value = this.state
     }
-    if (e.event === 'init') this.agentId.value = e.run.agent_id
+    if (wait === 0) show()
+    else this.showing ||= window.setTimeout(show, wait)
   }
 
   /** When a run has ended: reads what it said, and looks for the next. */
   async settle() {
     this.following = ''
     if (this.ending.signal.aborted) return
-    const last = this.now.value
+    const run = this.state?.run
     await this.load()
     if (!this.following) {
-      this.now.value = null
+      this.became(null)
       this.sent.value = null
     }
-    const run = last?.run
     this.failed.value = run && ['failed', 'timed_out', 'cancelled'].includes(run.status) ? run : null
   }
 
   /**
-   * Sends a message; it throws where the message was not taken, and nothing has changed then.
-   * @param {{text: string, files: File[], agentId: string, version: string, behind: boolean}} m
+   * Sends what was written; it throws where it was not taken, and nothing has changed then.
+   * @param {{agentId: string, version: string, behind: boolean}} m
    */
   async send(m) {
+    const draft = this.draft
+    const [text, files] = [draft.text.value, draft.files.value]
     const form = new FormData()
     form.set('agent_id', m.agentId)
-    if (m.text) form.set('message', m.text)
+    if (text) form.set('message', text)
     if (this.chatId) form.set('chat_id', this.chatId)
     if (m.version) form.set('agent_version', m.version)
-    form.set('idempotency_key', onceKey())
+    form.set('idempotency_key', draft.once.key([text, m.agentId, m.version, files.map((f) => [f.name, f.size, f.lastModified])]))
     const busy = this.busy
     if (busy) form.set('wait', 'false')
     else form.set('streaming', 'true')
     if (m.behind) form.set('on_conflict', 'enqueue')
-    for (const f of m.files) form.append('file', f, f.name)
+    for (const f of files) form.append('file', f, f.name)
     const answer = await this.posted(form)
+    draft.once.done()
+    if (draft.text.value === text) draft.text.value = '' // what was typed meanwhile is the next message
+    if (draft.files.value === files) draft.files.value = []
     this.failed.value = null
     if (busy) return
-    this.sent.value = { text: m.text, files: m.files.map((f) => f.name) }
+    this.sent.value = { text, files: files.map((f) => f.name) }
     this.stream(answer)
   }
 
@@ -173,7 +220,7 @@ export class Conversation {
     this.following = runId
     try {
       if (answer.headers.get('content-type')?.includes('ndjson')) {
-        for await (const e of events(answer)) {
+        for await (const e of events(answer, this.ending.signal)) {
           if (this.ending.signal.aborted) return
           this.told(e)
           if (e.event === 'done') return await this.settle()
@@ -188,7 +235,7 @@ export class Conversation {
   }
 
   async stop() {
-    const n = this.now.value
+    const n = this.state
     if (n) await post(`/runs/${n.run.run_id}/cancel`, {})
   }
 }

@@ -10,9 +10,19 @@ import { Loading, Needs, Problem, Relative } from './parts.js'
 import { SchemaForm } from './schema.js'
 
 /**
- * @param {{runId: string, agentId: string, interrupts: any[], expires?: string|null, onDone?: () => void}} p
+ * Interrupts, each with whether it is for whoever is signed in to decide, which only the inbox says.
+ * @param {string} chatId @param {any[]} interrupts @returns {any[]}
  */
-export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
+export function useDecidable(chatId, interrupts) {
+  const { data } = useLive(interrupts.some((i) => i.decidable === undefined) ? '/interrupts' : null, { chat_id: chatId, limit: 100 })
+  return interrupts.map((i) => ({ decidable: data?.interrupts.find((/** @type {any} */ o) => o.id === i.id)?.decidable, ...i }))
+}
+
+/**
+ * @param {{runId: string, chatId: string, agentId: string, interrupts: any[], expires?: string|null}} p
+ */
+export function Decisions({ runId, chatId, agentId, interrupts: waiting, expires }) {
+  const interrupts = useDecidable(chatId, waiting)
   const [made, setMade] = useState(/** @type {Record<string, any>} */ ({}))
   const send = useAct(async (/** @type {Record<string, any>} */ all, /** @type {string} */ last) => {
     const decisions = interrupts.map((i) => ({ interrupt_id: i.id, ...all[i.id] }))
@@ -23,7 +33,6 @@ export function Decisions({ runId, agentId, interrupts, expires, onDone }) {
       setMade(other ? {} : without(all, last))
       throw e
     }
-    onDone?.()
   })
   /** @param {string} id @param {any} decision */
   const decide = (id, decision) => {
@@ -52,7 +61,7 @@ const done = { approve: 'Approved', edit: 'Approved with other arguments', rejec
 /** @param {{of: any, agentId: string, made: any, left: number, busy: boolean, decide: (d: any) => void}} p */
 function Decision({ of, agentId, made, left, busy, decide }) {
   const name = of.tool ? of.tool.name : 'Question'
-  return html`<section class="decision" aria-label=${of.tool ? `Approval of ${name}` : 'Question'}>
+  return html`<section class="decision ${of.kind}" aria-label=${of.tool ? `Approval of ${name}` : 'Question'}>
     <p><strong>${of.prompt}</strong></p>
     ${made && html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
       ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}

@@ -195,10 +195,10 @@ function uncover(e) {
   for (let d = e.target.closest('details'); d; d = d.parentElement.closest('details')) d.open = true
 }
 
-/** A button that does something; why it failed stands beside it. @param {{label: string, act: (...v: any[]) => Promise<any>, class?: string, disabled?: boolean, title?: string}} p */
-export function Act({ label, act, class: kind = 'secondary', disabled, title }) {
+/** A button that does something; why it failed stands beside it. @param {{label: string, act: (...v: any[]) => Promise<any>, name?: string, class?: string, disabled?: boolean, title?: string}} p name: where the label does not say of what */
+export function Act({ label, act, name, class: kind = 'secondary', disabled, title }) {
   const doing = useAct(act)
-  return html`<span class="act"><button type="button" class=${kind} title=${title} disabled=${disabled}
+  return html`<span class="act"><button type="button" class=${kind} aria-label=${name} title=${title} disabled=${disabled}
     aria-busy=${doing.busy ? 'true' : undefined} onClick=${() => doing.run()}>${label}</button>
     ${doing.error && html`<${Problem} error=${doing.error} />`}</span>`
 }

@@ -1,0 +1,157 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What somebody has marked in an answer stays marked while another one comes, and so does where they are.
+func TestAnAnswerStaysAsItIsWhileAnotherComes(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	base := p.send("POST", "/knowledge-bases", object{"name": "Handbook"})["knowledge_base_id"].(string)
+	document := p.send("POST", "/knowledge-bases/"+base+"/documents", object{"title": "Leave",
+		"text": "Everybody has twenty-six days of holiday in a year."})["document_id"].(string)
+	ready(p, base, document)
+	agent := p.send("POST", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base}})["agent_id"].(string)
+	p.send("POST", "/chat", formOf("agent_id", agent, "chat_id", "cited", "message", "/search days of holiday"))
+	tab := signedIn(t, p, "#/chat/cited")
+	tab.find("link", "Citation 1")
+	tab.fill("Message", "/stream 60 40ms")
+	tab.click("button", "Send")
+	tab.see("1 2 3")
+	tab.focus("link", "Citation 1")
+	tab.do(chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector('.message.assistant .prose'))`, nil))
+	var marked string
+	tab.do(chromedp.Evaluate(`getSelection().toString()`, &marked))
+	require.Contains(t, marked, "twenty-six")
+	tab.see("58 59 60")
+	tab.find("button", "Send")
+	tab.do(chromedp.Sleep(300 * time.Millisecond)) // it is read once more when it has ended
+	var still, focused string
+	tab.do(chromedp.Evaluate(`getSelection().toString()`, &still),
+		chromedp.Evaluate(`document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName`, &focused))
+	assert.Equal(t, marked, still)
+	assert.Equal(t, "Citation 1", focused)
+}
+
+// Of a long chat the newest turns are shown; those before them come when they are asked for.
+func TestALongChatShowsItsNewest(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	for n := range 23 {
+		p.send("POST", "/chat", formOf("agent_id", p.demo(), "chat_id", "long", "message", fmt.Sprintf("turn number %d.", n)))
+	}
+	tab := signedIn(t, p, "#/chat/long")
+	tab.see("You said: turn number 22.")
+	assert.NotContains(t, tab.text(), "You said: turn number 0.")
+	tab.click("button", "Earlier messages")
+	tab.see("You said: turn number 5.")
+	tab.click("button", "Earlier messages")
+	tab.see("You said: turn number 0.")
+	tab.gone("Earlier messages")
+	tab.fill("Message", "and now")
+	tab.click("button", "Send")
+	tab.see("You said: and now")
+	tab.see("You said: turn number 0.")
+}
+
+// A message whose answer got lost is not sent twice, and what was typed meanwhile stays.
+func TestAMessageIsSentOnceAndWhatWasTypedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	way := newBetween(t, p)
+	tab := signedInThrough(t, way, p, "#/chat?agent="+p.demo())
+	tab.find("heading", "Chat")
+	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		taken, err := http.NewRequestWithContext(r.Context(), r.Method, p.url+r.URL.Path, r.Body)
+		if err == nil {
+			taken.Header = r.Header
+			if answer, err := http.DefaultClient.Do(taken); err == nil {
+				_ = answer.Body.Close()
+			}
+		}
+		panic(http.ErrAbortHandler) // the service has it, and its answer is lost
+	})
+	tab.fill("Message", "only once")
+	tab.click("button", "Send")
+	tab.see("The service cannot be reached.")
+	assert.Equal(t, "only once", tab.value("textbox", "Message"))
+	hold := make(chan bool)
+	way.goesWrong(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			<-hold
+		}
+		return false
+	})
+	tab.click("button", "Send")
+	tab.fill("Message", "the next one")
+	close(hold)
+	tab.see("You said: only once")
+	tab.do(chromedp.Sleep(300 * time.Millisecond))
+	assert.Equal(t, "the next one", tab.value("textbox", "Message"))
+	assert.Len(t, p.send("GET", "/runs", nil)["runs"], 1)
+}
+
+// What is being written to a chat stays while one looks elsewhere, its files too.
+func TestADraftStaysWhileOneLooksElsewhere(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.send("POST", "/chat", formOf("agent_id", p.demo(), "chat_id", "one", "message", "hello"))
+	tab := signedIn(t, p, "#/chat/one")
+	tab.see("You said: hello")
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	require.NoError(t, os.WriteFile(file, []byte("The canteen opens at noon."), 0o600))
+	tab.choosesFiles("#files", file)
+	tab.fill("Message", "half a thought")
+	tab.section("Runs")
+	tab.visit("#/chat")
+	tab.find("heading", "Chat")
+	assert.Empty(t, tab.value("textbox", "Message"))
+	tab.visit("#/chat/one")
+	tab.see("You said: hello")
+	assert.Equal(t, "half a thought", tab.value("textbox", "Message"))
+	tab.click("button", "Send")
+	tab.find("button", "Download notes.txt")
+	tab.see("You said: half a thought")
+}
+
+// Who is none of the approvers is told so wherever the approval is shown, and offered nothing.
+func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	group := p.send("POST", "/groups", object{"name": "Approvers"})["group_id"].(string)
+	agent := p.send("POST", "/agents", object{"name": "Careful", "approval": object{"mode": "always"},
+		"approver_group_ids": []string{group}})["agent_id"].(string)
+	user := p.send("POST", "/users", object{"email": "m@example.com", "role": "member"})["user_id"].(string)
+	key := p.send("POST", "/api-keys", object{"name": "m", "level": "run", "user_id": user})["key"].(string)
+	run := p.as(key).send("POST", "/chat", formOf("agent_id", agent, "chat_id", "theirs",
+		"message", `/tool echo {"text":"x"}`))["run_id"].(string)
+	tab := signedIn(t, p.as(key), "")
+	for _, place := range []string{"#/inbox", "#/runs/" + run, "#/chat/theirs"} {
+		tab.visit(place)
+		tab.see("Others decide this")
+		tab.until("no offer", func(ctx context.Context) error {
+			for _, name := range []string{"Approve", "Reject"} {
+				if _, err := tab.look(ctx, "button", name); err == nil {
+					return fmt.Errorf("%s is offered at %s", name, place)
+				}
+			}
+			return nil
+		})
+	}
+}
