@@ -345,7 +345,7 @@ func (p *page) visit(at string) {
 	p.do(chromedp.Evaluate(fmt.Sprintf("location.hash = %q", at), nil))
 }
 
-// go_ follows a link of the navigation.
+// section follows a link of the navigation.
 func (p *page) section(name string) {
 	p.t.Helper()
 	p.click("link", name)
@@ -637,6 +637,19 @@ func rowHas(tab *page, text, other string) func(context.Context) error {
 		tab.do(chromedp.Evaluate(`[...document.querySelectorAll('tr')].some((r) => r.innerText.includes(`+quoted(text)+
 			`) && r.innerText.includes(`+quoted(other)+`))`, &has))
 		if !has {
+			return errNotThere
+		}
+		return nil
+	}
+}
+
+// factIs says whether a page says of something that it is so.
+func factIs(tab *page, name, value string) func(context.Context) error {
+	return func(context.Context) error {
+		var is bool
+		tab.do(chromedp.Evaluate(`[...document.querySelectorAll('.facts div')].some((d) =>
+			d.querySelector('dt').innerText === `+quoted(name)+` && d.querySelector('dd').innerText.trim() === `+quoted(value)+`)`, &is))
+		if !is {
 			return errNotThere
 		}
 		return nil

@@ -45,8 +45,8 @@ func TestADocumentIsUploadedFailsIsMendedFoundAndCited(t *testing.T) {
 	tab.click("button", "Upload")
 	tab.find("link", "notes.txt")
 	tab.find("link", "broken.pdf")
-	tab.see("ready")
-	tab.see("failed")
+	tab.until("notes.txt ready", rowHas(tab, "notes.txt", "ready"))
+	tab.until("the failure of broken.pdf", rowHas(tab, "broken.pdf", "failed"))
 
 	tab.click("button", "Add document")
 	tab.choose("From", "an address")
@@ -121,11 +121,14 @@ func TestAToolkitIsMadeTriedAndRuled(t *testing.T) {
 	tab.fill("Parameters", `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)
 	tab.click("button", "Create toolkit")
 	tab.find("heading", "Weather")
+	at := toolkitCalled(p, "Weather")
+	require.NoError(t, enabled(p, at, "weather", true)(t.Context()))
 	tab.click("button", "Rules of weather")
 	tab.fill("city", "Lisbon")
 	tab.click("button", "Try")
 	tab.see("Rain in Lisbon")
-	tab.click("switch", "Enabled")
+	tab.click("switch", "Enable weather")
+	tab.until("a tool that is off", enabled(p, at, "weather", false))
 	tab.see("off")
 }
 
@@ -148,7 +151,32 @@ func TestARefreshIsSeenBeforeItIsTaken(t *testing.T) {
 	tab.see("tomorrow added")
 	tab.click("button", "Confirm")
 	tab.find("button", "Rules of tomorrow")
-	tab.see("off")
+	at := "/toolkits/" + made["toolkit_id"].(string)
+	require.NoError(t, enabled(p, at, "now", true)(t.Context()))
+	require.NoError(t, enabled(p, at, "tomorrow", false)(t.Context()), "what a refresh finds is off")
+	assert.Equal(t, "false", tab.of("switch", "Enable tomorrow", `function() { return String(this.checked) }`))
+}
+
+// toolkitCalled is where the toolkit with a name is.
+func toolkitCalled(p *program, name string) string {
+	for _, k := range p.send("GET", "/toolkits", nil)["toolkits"].([]any) {
+		if k.(object)["name"] == name {
+			return "/toolkits/" + k.(object)["toolkit_id"].(string)
+		}
+	}
+	return ""
+}
+
+// enabled says whether a tool is on, or off, as the API has it.
+func enabled(p *program, toolkit, tool string, on bool) func(context.Context) error {
+	return func(context.Context) error {
+		for _, t := range p.send("GET", toolkit+"/tools", nil)["tools"].([]any) {
+			if t.(object)["name"] == tool && t.(object)["enabled"] == on {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no tool %s that is so", tool)
+	}
 }
 
 // People, groups and settings are made and changed.
@@ -225,7 +253,8 @@ func TestARunIsSeenAndCancelled(t *testing.T) {
 	tab.fill("Reason", "no longer needed")
 	tab.click("button", "Confirm")
 	tab.see("no longer needed")
-	tab.see("cancelled")
+	tab.is(p, "/runs/"+run, "status", "cancelled")
+	tab.until("the status", factIs(tab, "Status", "cancelled"))
 	tab.see("Queued")
 }
 
@@ -233,17 +262,21 @@ func TestARunIsSeenAndCancelled(t *testing.T) {
 func TestManyRunsAreStopped(t *testing.T) {
 	t.Parallel()
 	p := start(t)
+	var runs []string
 	for range 3 {
-		p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))
+		sent := formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s")
+		runs = append(runs, p.send("POST", "/chat", sent)["run_id"].(string))
 	}
 	tab := signedIn(t, p, "#/runs")
-	tab.click("button", "Stop runs…")
+	tab.click("button", "Stop")
 	tab.click("button", "Count")
 	tab.see("This stops 3 active runs.")
 	tab.click("button", "Confirm")
 	tab.see("3 runs stopped.")
 	tab.click("button", "Done")
-	tab.see("cancelled")
+	for _, run := range runs {
+		tab.until(run+" cancelled", rowHas(tab, run, "cancelled"))
+	}
 }
 
 // A message takes files along, and they come back as they were, in the chat and on the page of the run.

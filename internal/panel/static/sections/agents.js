@@ -1,17 +1,18 @@
 // Agents: what they are told, what they may use, and their versions.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { download, patch, post, remove } from '../api.js'
-import { useLive } from '../live.js'
+import { download, post, remove } from '../api.js'
+import { seldom, useLive } from '../live.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, BudgetFields, budgetOf, budgetWords, Check, Choices, EditButton, Field, Form, Names, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { EditForm, useEdit } from '../ui/edit.js'
+import { Act, BudgetFields, budgetWords, Check, Choices, EditButton, Field, Form, Names, numberOrNull, useAct, useDraft, withBudget } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useBases, useGroups, useToolkits } from '../ui/names.js'
 import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
-import { JsonField } from '../ui/schema.js'
+import { JsonField, readJson } from '../ui/schema.js'
 import { useSchemaHelp } from '../ui/schemahelp.js'
 import { Usage } from '../ui/usage.js'
 
@@ -46,20 +47,27 @@ const modelText = (/** @type {any} */ m) => [m.provider, m.name].filter(Boolean)
 function Import({ onClose }) {
   const [text, setText] = useState('')
   const act = useAct(async () => {
-    const a = await post('/agents/import', JSON.parse(text))
+    const a = await post('/agents/import', readJson(text))
     go(['agents', a.agent_id])
     onClose()
   })
-  const read = async (/** @type {any} */ e) => setText(await e.target.files[0].text())
+  const read = async (/** @type {any} */ e) => setText((await e.target.files[0]?.text()) ?? text)
+  let problem = ''
+  try { readJson(text) } catch (e) { problem = /** @type {Error} */ (e).message }
   return html`<${Dialog} title="Import an agent" onClose=${onClose}><${Form} act=${act} submit="Create agent">
     <div class="field"><label for="import-file">File of an export</label><input id="import-file" type="file" accept=".json,application/json" onChange=${read} /></div>
-    <${Field} label="Or its text" rows=${8} value=${text} onChange=${setText} required />
+    <${Field} label="Or its text" rows=${8} value=${text} onChange=${setText} problem=${problem} required />
   </${Form}></${Dialog}>`
 }
 
 function NewAgent() {
+  const { draft, bind } = useDraft(blank)
+  const act = useAct(async () => {
+    const a = await post('/agents', bodyOf(draft))
+    go(['agents', a.agent_id])
+  })
   return html`<${Page} title="New agent" back=${['Agents', to(['agents'])]}><${Needs} level="manage" to="Creating an agent">
-    <${AgentForm} submit="Create agent" save=${async (/** @type {any} */ body) => { const a = await post('/agents', body); go(['agents', a.agent_id]) }} />
+    <${Form} act=${act} submit="Create agent" class="card"><${AgentFields} draft=${draft} bind=${bind} error=${act.error} /></${Form}>
   </${Needs}></${Page}>`
 }
 
@@ -67,32 +75,31 @@ function NewAgent() {
 const blank = {
   name: '', description: '', instructions: '', model: { provider: 'demo', name: '', temperature: null, max_tokens: null }, toolkit_ids: null, knowledge_base_ids: [],
   knowledge: { mode: 'hybrid', limit: 6, always: false }, approval: { mode: 'never', tools: [] }, can_ask: true,
-  limits: { max_active_seconds: null, max_steps: null, max_tokens: null }, group_ids: [], approver_group_ids: [], budget: null, callback_url: '', output_schema: undefined,
+  limits: { max_active_seconds: null, max_steps: null, max_tokens: null }, group_ids: [], approver_group_ids: [], budget: null, callback_url: '', output_schema: undefined, skip_check: false,
 }
 
 /** The members of an agent that its form has. @param {any} a */
 const formOf = (a) => Object.fromEntries(Object.keys(blank).map((k) => [k, a[k] ?? blank[k]]))
 
-/**
- * @param {{of?: any, submit: string, save: (body: any, publish: boolean) => Promise<any>, publish?: boolean}} p
- */
-function AgentForm({ of, submit, save, publish }) {
-  const { draft, bind } = useDraft(/** @type {any} */ (of ? formOf(of) : blank))
-  const [skip, setSkip] = useState(false)
-  const models = useLive('/models')
+/** Its members as the API takes them. @param {Record<string, any>} members */
+function bodyOf({ toolkit_ids, skip_check, ...members }) {
+  const body = withBudget(members)
+  if (toolkit_ids) body.toolkit_ids = toolkit_ids // null: those that a new agent gets
+  if (skip_check) body.skip_check = true
+  if ('output_schema' in body) body.output_schema ??= null
+  if ('callback_url' in body) body.callback_url ||= null
+  return body
+}
+
+/** @param {{draft: Record<string, any>, bind: (name: string) => any, error: any, open?: boolean}} p */
+function AgentFields({ draft, bind, error, open = false }) {
+  const models = useLive('/models', {}, seldom)
   const toolkits = useToolkits()
   const bases = useBases()
   const groups = useGroups()
   const say = useSchemaHelp('AgentBody')
-  const body = () => {
-    const b = { ...draft, budget: budgetOf(draft.budget), output_schema: draft.output_schema ?? null, callback_url: draft.callback_url || null }
-    if (b.toolkit_ids === null) delete b.toolkit_ids
-    if (skip) b.skip_check = true
-    return b
-  }
-  const act = useAct((/** @type {string} */ button) => save(body(), button === 'publish'))
   const part = (/** @type {string} */ name, /** @type {string} */ member) => ({
-    name: `${name}.${member}`, value: draft[name][member], error: act.error,
+    name: `${name}.${member}`, value: draft[name][member], error,
     onChange: (/** @type {any} */ v) => bind(name).onChange({ ...draft[name], [member]: v }),
   })
   const count = (/** @type {string} */ name, /** @type {string} */ member) => {
@@ -107,13 +114,12 @@ function AgentForm({ of, submit, save, publish }) {
     const [provider, ...rest] = v.split('/')
     bind('model').onChange({ ...draft.model, provider, name: rest.join('/') })
   }
-  return html`<${Form} act=${act} submit=${submit} class="card edit"
-    more=${publish && html`<button type="submit" class="secondary" value="publish">Save and publish</button>`}>
-    <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required />
-    <${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
-    <${Field} label="Instructions" rows=${7} ...${bind('instructions')} error=${act.error} help="What the model is told before each conversation." />
+  return html`
+    <div class="row"><${Field} label="Name" ...${bind('name')} error=${error} required />
+    <${Field} label="Description" ...${bind('description')} error=${error} /></div>
+    <${Field} label="Instructions" rows=${7} ...${bind('instructions')} error=${error} help="What the model is told before each conversation." />
     <div class="row">
-      <${Field} label="Model" value=${model} options=${known} onChange=${choose} name="model" error=${act.error} />
+      <${Field} label="Model" value=${model} options=${known} onChange=${choose} name="model" error=${error} />
       <${Field} label="Temperature" type="number" step="0.1" min="0" max="2" ...${count('model', 'temperature')} />
       <${Field} label="Most tokens of an answer" min="1" ...${count('model', 'max_tokens')} />
     </div>
@@ -131,66 +137,63 @@ function AgentForm({ of, submit, save, publish }) {
       ${draft.approval.mode === 'tools' && html`<${Names} label="Tools that need approval" ...${part('approval', 'tools')} />`}
       <${Check} label="May ask" value=${draft.can_ask} onChange=${bind('can_ask').onChange} help=${say('can_ask')} />
     </div>
-    <details open=${!!of}><summary>Limits, budget, groups, output</summary>
+    <details open=${open}><summary>Limits, budget, groups, output</summary>
       <div class="row">
         <${Field} label="Active seconds of a run" min="10" max="14400" ...${count('limits', 'max_active_seconds')} />
         <${Field} label="Steps of a run" min="1" max="1000" ...${count('limits', 'max_steps')} />
         <${Field} label="Tokens of a run" min="1" ...${count('limits', 'max_tokens')} />
       </div>
-      <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
+      <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${error} />
       <div class="row">
         <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
         <${Choices} label="Approvers" of=${groups} value=${draft.approver_group_ids} onChange=${bind('approver_group_ids').onChange} help=${say('approver_group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
       </div>
-      <${Field} label="Callback URL" type="url" ...${bind('callback_url')} error=${act.error} help=${say('callback_url')} />
-      <${JsonField} label="Output schema" value=${draft.output_schema} onChange=${bind('output_schema').onChange} help=${say('output_schema')} name="output_schema" error=${act.error} />
+      <${Field} label="Callback URL" type="url" ...${bind('callback_url')} error=${error} help=${say('callback_url')} />
+      <${JsonField} label="Output schema" value=${draft.output_schema} onChange=${bind('output_schema').onChange} help=${say('output_schema')} name="output_schema" error=${error} />
     </details>
-    <${Check} label="Take a model that cannot be reached now" value=${skip} onChange=${setSkip} />
-  </${Form}>`
+    <${Check} label="Take a model that cannot be reached now" ...${bind('skip_check')} />`
 }
 
 /** @param {{id: string}} p */
 function Agent({ id }) {
   const agent = useLive(`/agents/${id}`)
   const a = agent.data
-  const [base, setBase] = useState(/** @type {{etag: string, agent: any}|null} */ (null))
-  const now = base ?? (a ? { etag: agent.etag(), agent: a } : null)
-  if (!base && now) setBase(now)
-  const saved = async () => {
-    await agent.renew()
-    setBase(null)
-  }
-  const changedElsewhere = base && a && a.version > base.agent.version
-  const save = async (/** @type {any} */ body, /** @type {boolean} */ publish) => {
-    await patch(`/agents/${id}`, { ...body, publish }, base?.etag)
-    await saved()
-  }
-  return html`<${Page} title=${a?.name ?? id} back=${['Agents', to(['agents'])]} actions=${a && html`<${Verbs} of=${a} done=${saved} />`}>
+  return html`<${Page} title=${a?.name ?? id} back=${['Agents', to(['agents'])]} actions=${a && html`<${Verbs} of=${a} />`}>
     <${Await} of=${agent}>${() => html`
       ${a.version !== a.published_version && html`<div class="notice"><p>Version ${a.version} is a draft: runs begin with version ${a.published_version}.</p></div>`}
-      ${changedElsewhere && html`<div class="notice"><p>Somebody has saved version ${a.version} meanwhile; what you typed is still here. <button type="button" class="link" onClick=${() => setBase(null)}>Take theirs</button></p></div>`}
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${a.agent_id} />`], ['Version', `${a.version}, published: ${a.published_version}`], ['Budget', budgetWords(a.budget) ?? 'none'],
         ['Created', html`<${Time} at=${a.created_at} />`], ['Updated', html`<${Time} at=${a.updated_at} />`]]} />
         <p class="small"><a href=${to(['runs'], { agent_id: id })}>Its runs</a> · <a href=${to(['chat'], { agent: id })}>Chat with it</a></p></${Card}>
-      ${may('manage') && now ? html`<${AgentForm} key=${now.etag} of=${now.agent} submit="Save" save=${save} publish />` : html`<p class="needs">Editing needs a key of level <strong>manage</strong>.</p><${Json} value=${a} label="Everything about it" />`}
+      ${may('manage') ? html`<${Edit} of=${agent} id=${id} />` : html`<p class="needs">Editing needs a key of level <strong>manage</strong>.</p><${Json} value=${a} label="Everything about it" />`}
       <${Tools} id=${id} />
-      <${Versions} of=${a} done=${saved} />
+      <${Versions} of=${a} />
       <${Usage} title="Usage" query=${{ agent_id: id }} />`}</${Await}></${Page}>`
 }
 
-/** @param {{of: any, done: () => Promise<any>}} p */
-function Verbs({ of: a, done }) {
-  if (!may('manage')) return null
+/** @param {{of: any, id: string}} p */
+function Edit({ of, id }) {
+  const edit = useEdit(of, `/agents/${id}`, formOf, (changed, _, button) => {
+    const publish = button === 'publish'
+    return publish || Object.keys(changed).length > 0 ? { ...bodyOf(changed), publish } : null
+  })
+  return html`<${EditForm} edit=${edit} class="card" more=${html`<button type="submit" class="secondary" value="publish">Save and publish</button>`}>
+    <${AgentFields} draft=${edit.draft} bind=${edit.bind} error=${edit.act.error} open /></${EditForm}>`
+}
+
+/** @param {{of: any}} p */
+function Verbs({ of: a }) {
+  const take = html`<${Act} label="Export" act=${() => download(`/agents/${a.agent_id}/export`, `${a.name}.json`)} />`
+  if (!may('manage')) return html`${take}<span class="small">Changing it needs level manage.</span>`
   const drop = () => ask({
     title: `Delete ${a.name}?`, text: html`<p>The agent <strong>${a.name}</strong> goes, with all its versions. Its runs stay readable; runs under way end as they began.</p>`,
     act: async () => { await remove(`/agents/${a.agent_id}`); go(['agents']) },
   })
   const draft = a.version !== a.published_version
   return html`
-    <${Act} label="Publish" class="" disabled=${!draft} title=${draft ? undefined : 'The newest version is published'} act=${async () => { await post(`/agents/${a.agent_id}/publish`, { version: a.version }); await done() }} />
+    <${Act} label="Publish" class="" disabled=${!draft} title=${draft ? undefined : 'The newest version is published'} act=${() => post(`/agents/${a.agent_id}/publish`, { version: a.version })} />
     <${EditButton} />
     <${Act} label="Duplicate" act=${async () => { const copy = await post(`/agents/${a.agent_id}/duplicate`, {}); go(['agents', copy.agent_id]) }} />
-    <${Act} label="Export" act=${() => download(`/agents/${a.agent_id}/export`, `${a.name}.json`)} />
+    ${take}
     <button type="button" class="secondary" onClick=${drop}>Delete</button>`
 }
 
@@ -202,8 +205,8 @@ function Tools({ id }) {
     <tbody>${tools.data.tools.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.needs_approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
 }
 
-/** @param {{of: any, done: () => Promise<any>}} p */
-function Versions({ of: a, done }) {
+/** @param {{of: any}} p */
+function Versions({ of: a }) {
   const list = useList(`/agents/${a.agent_id}/versions`, 'versions', 'version')
   const [compared, setCompared] = useState(/** @type {any} */ (null))
   const before = compared && (list.rows ?? []).find((v) => v.version === compared.version - 1)
@@ -214,7 +217,7 @@ function Versions({ of: a, done }) {
     column('', (v) => html`<span class="buttons flat">
       ${v.version > 1 && html`<button type="button" class="secondary" aria-label="Differences of version ${v.version}" onClick=${() => setCompared(v)}>Differences</button>`}
       ${may('manage') && html`<a href=${to(['chat'], { agent: a.agent_id, version: v.version })} aria-label="Try version ${v.version}">Try</a>`}
-      ${may('manage') && v.version !== a.published_version && v.version !== a.version && html`<${Act} label="Publish version ${v.version}" act=${async () => { await post(`/agents/${a.agent_id}/publish`, { version: v.version }); await done(); list.renew() }} />`}</span>`),
+      ${may('manage') && v.version !== a.published_version && v.version !== a.version && html`<${Act} label="Publish version ${v.version}" act=${() => post(`/agents/${a.agent_id}/publish`, { version: v.version })} />`}</span>`),
   ]
   return html`<${Card} title="Versions"><${List} of=${list} columns=${columns} label="Versions" id="version" empty="There are none." />
     ${compared && html`<${Dialog} title="Version ${compared.version} beside the one before" onClose=${() => setCompared(null)}>

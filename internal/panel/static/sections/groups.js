@@ -1,12 +1,13 @@
 // Groups: whose members share agents, knowledge, approvals and a budget.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { patch, post, remove } from '../api.js'
+import { post, remove } from '../api.js'
 import { useLive } from '../live.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { ask } from '../ui/dialog.js'
-import { Act, BudgetFields, budgetOf, budgetWords, Choice, EditButton, Field, Form, useAct, useDraft } from '../ui/form.js'
+import { EditForm, useEdit } from '../ui/edit.js'
+import { BudgetFields, budgetWords, Choice, EditButton, Field, Form, useAct, useDraft, withBudget } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useUsers } from '../ui/names.js'
 import { Await, Card, Facts, Id, Needs, Page, Time } from '../ui/parts.js'
@@ -29,7 +30,6 @@ function Manage() {
   const act = useAct(async () => {
     await post('/groups', draft)
     setDraft({ name: '', description: '' })
-    list.renew()
   })
   return html`<${Card} title="New group"><${Form} act=${act} submit="Create group" class="inline" label="New group">
       <${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></${Form}></${Card}>
@@ -47,23 +47,26 @@ function Group({ id }) {
   return html`<${Page} title=${g?.name ?? id} back=${['Groups', to(['groups'])]} actions=${g && html`<${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
     <${Needs} level="admin" to="Reading a group"><${Await} of=${group}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Description', g.description], ['Budget', budgetWords(g.budget) ?? 'none'], ['Created', html`<${Time} at=${g.created_at} />`]]} /></${Card}>
-      <${Members} id=${id} /><${Edit} of=${g} renew=${group.renew} />`}</${Await}></${Needs}></${Page}>`
+      <${Members} id=${id} name=${g.name} /><${Edit} of=${group} id=${id} />`}</${Await}></${Needs}></${Page}>`
 }
 
-/** @param {{id: string}} p */
-function Members({ id }) {
+/** @param {{id: string, name: string}} p */
+function Members({ id, name }) {
   const list = useList(`/groups/${id}/members`, 'members', 'user_id')
   const users = useUsers()
   const [chosen, setChosen] = useState('')
   const act = useAct(async () => {
     await post(`/groups/${id}/members`, { user_id: chosen })
     setChosen('')
-    list.renew()
+  })
+  const drop = (/** @type {any} */ u) => ask({
+    title: `Remove ${u.email || u.user_id}?`, text: html`<p><strong>${u.name || u.email || u.user_id}</strong> is no longer in the group <strong>${name}</strong>, and loses what only that opens to them.</p>`,
+    act: () => remove(`/groups/${id}/members/${u.user_id}`),
   })
   const columns = [
     column('E-mail', (u) => html`<a href=${to(['users', u.user_id])}>${u.email || u.user_id}</a>`),
     column('Name', (u) => u.name, 'narrow'), column('Role', (u) => u.role, 'narrow'),
-    column('', (u) => html`<${Act} label="Remove" act=${async () => { await remove(`/groups/${id}/members/${u.user_id}`); list.renew() }} />`),
+    column('', (u) => html`<button type="button" class="secondary" onClick=${() => drop(u)}>Remove</button>`),
   ]
   const inside = new Set((list.rows ?? []).map((u) => u.user_id))
   return html`<${Card} title="Members"><${Form} act=${act} submit="Add member" class="inline">
@@ -71,14 +74,10 @@ function Members({ id }) {
     <${List} of=${list} columns=${columns} label="Members" id="user_id" empty="It has no members." /></${Card}>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function Edit({ of: g, renew }) {
-  const { draft, bind } = useDraft(/** @type {any} */ ({ name: g.name, description: g.description, budget: g.budget }))
-  const act = useAct(async () => {
-    await patch(`/groups/${g.group_id}`, { name: draft.name, description: draft.description, budget: budgetOf(draft.budget) })
-    renew()
-  })
-  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit">
-    <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
-    <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} /></${Form}></${Card}>`
+/** @param {{of: any, id: string}} p */
+function Edit({ of, id }) {
+  const edit = useEdit(of, `/groups/${id}`, (g) => ({ name: g.name, description: g.description, budget: g.budget }), withBudget)
+  return html`<${Card} title="Edit"><${EditForm} edit=${edit}>
+    <div class="row"><${Field} label="Name" ...${edit.bind('name')} required /><${Field} label="Description" ...${edit.bind('description')} /></div>
+    <${BudgetFields} ...${edit.bind('budget')} /></${EditForm}></${Card}>`
 }

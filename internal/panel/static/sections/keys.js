@@ -1,13 +1,14 @@
 // API keys: the text of one is shown once.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { patch, post, remove } from '../api.js'
+import { post, remove } from '../api.js'
 import { useLive } from '../live.js'
 import { number } from '../format.js'
 import { may, organization } from '../session.js'
 import { go, place, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { BudgetFields, budgetOf, budgetWords, Choice, EditButton, Field, Form, local, useAct, useDraft } from '../ui/form.js'
+import { EditForm, useEdit } from '../ui/edit.js'
+import { BudgetFields, budgetOf, budgetWords, Choice, EditButton, Field, Form, instant, local, useAct, useDraft, withBudget } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useUsers } from '../ui/names.js'
 import { Await, Card, Copy, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
@@ -33,10 +34,10 @@ function Manage() {
     column('Owner', (k) => html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`, 'narrow'),
     column('Last used', (k) => html`<${Time} at=${k.last_used_at} />`, 'narrow'),
     column('Expires', (k) => (k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'), 'narrow'),
-    column('', (k) => html`<${Verbs} of=${k} show=${setShown} changed=${list.renew} />`),
+    column('', (k) => html`<${Verbs} of=${k} show=${setShown} />`),
   ]
   return html`
-    <${Card} title="New key"><${NewKey} users=${users} made=${(/** @type {any} */ k) => { setShown(k); list.renew() }} /></${Card}>
+    <${Card} title="New key"><${NewKey} users=${users} made=${setShown} /></${Card}>
     ${shown && html`<${Shown} of=${shown} onClose=${() => setShown(null)} />`}
     <${List} of=${list} columns=${columns} label="API keys" id="api_key_id" empty="There are no keys." />`
 }
@@ -49,7 +50,7 @@ function NewKey({ users, made }) {
   const act = useAct(async () => {
     made(await post('/api-keys', {
       name: draft.name, level: draft.level, user_id: draft.user_id || undefined,
-      expires_at: draft.expires_at ? new Date(draft.expires_at).toISOString() : null, budget: budgetOf(draft.budget),
+      expires_at: instant(draft.expires_at), budget: budgetOf(draft.budget),
     }))
     setDraft(empty)
   })
@@ -60,7 +61,7 @@ function NewKey({ users, made }) {
       <${Field} label="Level" ...${bind('level')} error=${act.error} options=${[...levels, ...(may('operator') ? [['operator', 'operator: also organizations']] : [])]} />
       <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." />
     </div>
-    <details><summary>Budget</summary><${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} /></details>
+    <${BudgetFields} ...${bind('budget')} error=${act.error} />
   </${Form}>`
 }
 
@@ -74,8 +75,8 @@ function Shown({ of, onClose }) {
   </${Dialog}>`
 }
 
-/** @param {{of: any, show: (k: any) => void, changed: () => void}} p */
-function Verbs({ of, show, changed }) {
+/** @param {{of: any, show: (k: any) => void}} p */
+function Verbs({ of, show }) {
   const [rotating, setRotating] = useState(false)
   const revoke = () => ask({
     title: `Revoke ${of.name}?`,
@@ -85,7 +86,7 @@ function Verbs({ of, show, changed }) {
   return html`<span class="buttons flat">
     <button type="button" class="secondary" onClick=${() => setRotating(true)}>Rotate</button>
     <button type="button" class="secondary" onClick=${revoke}>Revoke</button>
-    ${rotating && html`<${Rotation} of=${of} onClose=${() => setRotating(false)} done=${(/** @type {any} */ k) => { setRotating(false); changed(); show(k) }} />`}
+    ${rotating && html`<${Rotation} of=${of} onClose=${() => setRotating(false)} done=${(/** @type {any} */ k) => { setRotating(false); show(k) }} />`}
   </span>`
 }
 
@@ -111,7 +112,7 @@ function Key({ id }) {
   const budget = useLive(key.data?.budget ? '/budgets' : null, { kind: 'api_key', id })
   const k = key.data
   return html`<${Page} title=${k?.name ?? id} back=${['API keys', to(['api-keys'])]}
-    actions=${k && html`<${EditButton} /><${Verbs} of=${k} show=${setShown} changed=${() => key.renew()} />`}>
+    actions=${k && html`<${EditButton} /><${Verbs} of=${k} show=${setShown} />`}>
     ${shown && html`<${Shown} of=${shown} onClose=${() => setShown(null)} />`}
     <${Needs} level="admin" to="Reading an API key"><${Await} of=${key}>${() => html`
       <${Card}><${Facts} rows=${[
@@ -122,24 +123,18 @@ function Key({ id }) {
         k.previous_until && ['Text before is good until', html`<${Time} at=${k.previous_until} />`],
         ...(budget.data?.budgets ?? []).map((/** @type {any} */ b) => ['Used of the budget', `${Math.round(b.used * 100)} % (${number(b.tokens)} tokens, ${number(b.runs)} runs)`]),
       ]} /></${Card}>
-      <${Edit} of=${k} changed=${key.renew} />
+      <${Edit} of=${key} id=${id} />
       <${Usage} title="Usage" query=${{ api_key_id: id }} />
       <p><a href=${to(['runs'], { api_key_id: id })}>Its runs</a> · <a href=${to(['audit-log'], { api_key_id: id })}>What was changed with it</a></p>`}</${Await}></${Needs}>
   </${Page}>`
 }
 
-/** @param {{of: any, changed: () => void}} p */
-function Edit({ of, changed }) {
-  const { draft, bind } = useDraft(/** @type {any} */ ({ name: of.name, expires_at: local(of.expires_at), budget: of.budget }))
-  const act = useAct(async () => {
-    await patch(`/api-keys/${of.api_key_id}`, {
-      name: draft.name, expires_at: draft.expires_at ? new Date(draft.expires_at).toISOString() : null, budget: budgetOf(draft.budget),
-    })
-    changed()
-  })
-  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit"><div class="row">
-    <${Field} label="Name" ...${bind('name')} error=${act.error} required />
-    <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." /></div>
-    <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
-  </${Form}></${Card}>`
+/** @param {{of: any, id: string}} p */
+function Edit({ of, id }) {
+  const edit = useEdit(of, `/api-keys/${id}`, (k) => ({ name: k.name, expires_at: local(k.expires_at), budget: k.budget }), (changed) => withBudget('expires_at' in changed ? { ...changed, expires_at: instant(changed.expires_at) } : changed))
+  return html`<${Card} title="Edit"><${EditForm} edit=${edit}><div class="row">
+    <${Field} label="Name" ...${edit.bind('name')} required />
+    <${Field} label="Expires" type="datetime-local" ...${edit.bind('expires_at')} help="Empty: never." /></div>
+    <${BudgetFields} ...${edit.bind('budget')} />
+  </${EditForm}></${Card}>`
 }

@@ -1,16 +1,18 @@
 // Knowledge bases: documents and how far they are, what failed and why, and the search that agents use.
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { download, Failure, patch, post, remove, request, uploadDocument } from '../api.js'
-import { useLive } from '../live.js'
+import { download, Failure, post, remove, request, uploadDocument } from '../api.js'
+import { seldom, useLive } from '../live.js'
 import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
 import { go, place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, Choices, EditButton, Field, Form, Late, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { EditForm, useEdit } from '../ui/edit.js'
+import { Act, Choices, EditButton, Field, Form, Late, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useBases, useGroups } from '../ui/names.js'
 import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
+import { JsonField } from '../ui/schema.js'
 import { useSchemaHelp } from '../ui/schemahelp.js'
 
 export function Knowledge() {
@@ -32,19 +34,17 @@ function BaseList() {
     column('Model', (b) => [b.embedding_model.provider, b.embedding_model.name].filter(Boolean).join('/'), 'narrow'),
   ]
   return html`<${Page} title="Knowledge">
-    <${Card} title="New base"><${Needs} level="manage" to="Creating a base"><${NewBase} made=${list.renew} /></${Needs}></${Card}>
+    <${Card} title="New base"><${Needs} level="manage" to="Creating a base"><${NewBase} /></${Needs}></${Card}>
     ${failed && html`<${Card} title="Failed documents" actions=${html`<a href=${to(['knowledge'])}>Show the bases alone</a>`}><${FailedDocuments} /></${Card}>`}
     <${List} of=${list} columns=${columns} label="Knowledge bases" id="knowledge_base_id" href=${(/** @type {any} */ b) => to(['knowledge', b.knowledge_base_id])} empty="There are no knowledge bases that you may see." />
     <${Card} title="Search"><${Search} /></${Card}></${Page}>`
 }
 
-/** @param {{made: () => void}} p */
-function NewBase({ made }) {
+function NewBase() {
   const { draft, setDraft, bind } = useDraft({ name: '', description: '' })
   const act = useAct(async () => {
     const b = await post('/knowledge-bases', draft)
     setDraft({ name: '', description: '' })
-    made()
     go(['knowledge', b.knowledge_base_id])
   })
   return html`<${Form} act=${act} submit="Create base" class="inline" label="New base">
@@ -54,7 +54,7 @@ function NewBase({ made }) {
 
 function FailedDocuments() {
   const list = useList('/documents', 'documents', 'document_id', { status: 'failed' })
-  return html`<${List} of=${list} columns=${documentColumns(list.renew)} label="Failed documents" id="document_id" empty="No document has failed." />`
+  return html`<${List} of=${list} columns=${documentColumns} label="Failed documents" id="document_id" empty="No document has failed." />`
 }
 
 /** @param {{id: string}} p */
@@ -64,48 +64,50 @@ function Base({ id }) {
   const query = { q: place.value.query.get('q') ?? '', status: place.value.query.get('status') ?? '' }
   const list = useList(`/knowledge-bases/${id}/documents`, 'documents', 'document_id', query)
   const [adding, setAdding] = useState(false)
-  const renew = () => { list.renew(); base.renew() }
   const drop = () => ask({
     title: `Delete ${b.name}?`, text: html`<p>The base <strong>${b.name}</strong> goes with its ${count(b.document_count, 'document')}. From then on nothing of it is found.</p>`,
     act: async () => { await remove(`/knowledge-bases/${id}`); go(['knowledge']) },
   })
   return html`<${Page} title=${b?.name ?? id} back=${['Knowledge', to(['knowledge'])]} actions=${b && may('manage') && html`
       <button type="button" onClick=${() => setAdding(true)}>Add document</button>
-      ${b.documents.failed > 0 && html`<${Act} label="Try all failed again" act=${async () => { await post(`/knowledge-bases/${id}/reprocess`, { status: 'failed' }); renew() }} />`}
+      ${b.documents.failed > 0 && html`<${Act} label="Try all failed again" act=${() => post(`/knowledge-bases/${id}/reprocess`, { status: 'failed' })} />`}
       <${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
     <${Await} of=${base}>${() => html`
-      <${Index} of=${b} renew=${renew} />
+      <${Index} of=${b} />
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Description', b.description], ['Documents', `${number(b.document_count)}: ${b.documents.ready} ready, ${b.documents.processing + b.documents.pending} on the way, ${b.documents.failed} failed`],
         ['Chunks', number(b.chunk_count)], ['Size', bytes(b.bytes)], ['Embedding model', `${b.embedding_model.provider}/${b.embedding_model.name}, ${b.embedding_model.dimensions} dimensions`], ['Chunking', `${b.chunking.size} words, ${b.chunking.overlap} shared`]]} /></${Card}>
-      <${Needs} level="manage" to="Adding documents"><${Uploads} id=${id} done=${renew} /></${Needs}>
+      <${Needs} level="manage" to="Adding documents"><${Uploads} id=${id} /></${Needs}>
       <${Card} title="Documents">
         <search class="filters" aria-label="Filter documents">
           <${Late} label="Title" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
           <${Field} label="Status" value=${query.status} onChange=${(/** @type {string} */ status) => setQuery({ ...query, status })} options=${[['', 'any'], ['pending', 'pending'], ['processing', 'processing'], ['ready', 'ready'], ['failed', 'failed']]} /></search>
-        <${List} of=${list} columns=${documentColumns(renew)} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
+        <${List} of=${list} columns=${documentColumns} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
       </${Card}>
       <${Card} title="Search"><${Search} bases=${[id]} /></${Card}>
-      <${EditBase} of=${b} renew=${renew} />`}</${Await}>
-    ${adding && html`<${AddDocument} id=${id} onClose=${() => setAdding(false)} done=${renew} />`}
+      <${EditBase} of=${base} />`}</${Await}>
+    ${adding && html`<${AddDocument} id=${id} onClose=${() => setAdding(false)} />`}
   </${Page}>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function Index({ of: b, renew }) {
+/** @param {{of: any}} p */
+function Index({ of: b }) {
   if (b.index.state === 'ready') return null
+  const back = () => ask({
+    title: 'Go back to the old settings?', text: html`<p>What was built of the new index of <strong>${b.name}</strong> goes (${number(b.index.done)} of ${number(b.index.total)} documents).</p>`,
+    act: () => remove(`/knowledge-bases/${b.knowledge_base_id}/rebuild`),
+  })
   return html`<div class="notice"><p>The index is ${b.index.state}: ${number(b.index.done)} of ${number(b.index.total)} documents. Until it is whole, search answers from the old one. ${b.index.error ?? ''}</p>
     <progress max=${b.index.total || 1} value=${b.index.done} aria-label="Rebuilding"></progress>
-    ${may('manage') && html`<${Act} label="Go back to the old settings" act=${async () => { await remove(`/knowledge-bases/${b.knowledge_base_id}/rebuild`); renew() }} />`}</div>`
+    ${may('manage') && html`<button type="button" class="secondary" onClick=${back}>Go back to the old settings</button>`}</div>`
 }
 
-/** @param {() => void} renew */
-const documentColumns = (renew) => [
+const documentColumns = [
   column('Title', (d) => html`<a href=${to(['knowledge', d.knowledge_base_id, d.document_id])}>${d.title}</a>`),
   column('Status', (d) => html`<${Progress} of=${d} />`, 'wrap'),
   column('Chunks', (d) => number(d.chunk_count), 'num narrow'),
   column('Size', (d) => bytes(d.size), 'num narrow'),
   column('Updated', (d) => html`<${Time} at=${d.updated_at} />`, 'narrow'),
-  column('', (d) => (may('manage') && (d.status === 'failed' || d.last_error) ? html`<${Again} of=${d} done=${renew} />` : ''), 'wrap'),
+  column('', (d) => (may('manage') && (d.status === 'failed' || d.last_error) ? html`<${Again} of=${d} />` : ''), 'wrap'),
 ]
 
 /** How far a document is; where it failed, why. @param {{of: any}} p */
@@ -118,15 +120,15 @@ function Progress({ of: d }) {
     ${d.last_error && html`<div class="small reason">The last try failed: ${d.last_error.error}</div>`}`
 }
 
-/** @param {{of: any, done: () => void}} p */
-function Again({ of: d, done }) {
-  return html`<${Act} label="Try again" act=${async () => { await post(`/knowledge-bases/${d.knowledge_base_id}/documents/${d.document_id}/reprocess`); done() }} />`
+/** @param {{of: any}} p */
+function Again({ of: d }) {
+  return html`<${Act} label="Try again" act=${() => post(`/knowledge-bases/${d.knowledge_base_id}/documents/${d.document_id}/reprocess`)} />`
 }
 
 /** @typedef {{file: File, share: number, error: any, done: boolean, stop: AbortController}} Sending */
 
-/** Files that are dropped or chosen, sent two at a time, each with its progress. @param {{id: string, done: () => void}} p */
-function Uploads({ id, done }) {
+/** Files that are dropped or chosen, sent two at a time, each with its progress. @param {{id: string}} p */
+function Uploads({ id }) {
   const [sending, setSending] = useState(/** @type {Sending[]} */ ([]))
   const [chosen, setChosen] = useState(/** @type {File[]} */ ([]))
   const [over, setOver] = useState(false)
@@ -156,7 +158,6 @@ function Uploads({ id, done }) {
     try {
       await uploadDocument(`/knowledge-bases/${id}/documents`, s.file, (share) => change(s, { share }), s.stop.signal)
       change(s, { done: true, share: 1, error: null })
-      done()
     } catch (error) {
       if (!s.stop.signal.aborted) change(s, { error })
     }
@@ -178,46 +179,60 @@ function Uploads({ id, done }) {
   </div>`
 }
 
-/** @param {{id: string, onClose: () => void, done: () => void}} p */
-function AddDocument({ id, onClose, done }) {
-  const { draft, bind } = useDraft({ kind: 'text', title: '', text: '', url: '' })
+/** @param {{id: string, onClose: () => void}} p */
+function AddDocument({ id, onClose }) {
+  const groups = useGroups()
+  const { draft, bind } = useDraft(/** @type {any} */ ({ kind: 'text', title: '', text: '', url: '', metadata: undefined, group_ids: [] }))
   const act = useAct(async () => {
-    await post(`/knowledge-bases/${id}/documents`, draft.kind === 'text' ? { title: draft.title, text: draft.text } : { url: draft.url, title: draft.title || undefined })
-    done()
+    const from = draft.kind === 'text' ? { title: draft.title, text: draft.text } : { url: draft.url, title: draft.title || undefined }
+    await post(`/knowledge-bases/${id}/documents`, { ...from, metadata: draft.metadata, group_ids: draft.group_ids.length > 0 ? draft.group_ids : undefined })
     onClose()
   })
   return html`<${Dialog} title="Add document" onClose=${onClose}><${Form} act=${act} submit="Add document">
     <${Field} label="From" ...${bind('kind')} options=${[['text', 'a text'], ['url', 'an address']]} />
     <${Field} label="Title" ...${bind('title')} error=${act.error} required=${draft.kind === 'text'} />
     ${draft.kind === 'text' ? html`<${Field} label="Text" rows=${8} ...${bind('text')} error=${act.error} required />` : html`<${Field} label="URL" type="url" ...${bind('url')} error=${act.error} required />`}
+    <details><summary>Metadata, groups</summary><${Further} bind=${bind} groups=${groups} error=${act.error} /></details>
   </${Form}></${Dialog}>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function EditBase({ of: b, renew }) {
-  const models = useLive('/models')
+/** What searches may filter by, and whose a document is. @param {{bind: (name: string) => any, groups: import('../ui/names.js').Names, error?: any}} p */
+function Further({ bind, groups, error }) {
+  return html`<${JsonField} label="Metadata" ...${bind('metadata')} error=${error} help="A JSON object; searches filter by it." />
+    <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />`
+}
+
+/** @param {any} m */
+const modelText = (m) => [m.provider, m.name].filter(Boolean).join('/')
+
+/** @param {any} b */
+const baseForm = (b) => ({ name: b.name, description: b.description, group_ids: b.group_ids ?? [], model: modelText(b.embedding_model), size: b.chunking.size, overlap: b.chunking.overlap })
+
+/** @param {Record<string, any>} changed @param {Record<string, any>} draft */
+function baseBody({ model, size, overlap, ...body }, draft) {
+  if (model) {
+    const [provider, ...rest] = model.split('/')
+    body.embedding_model = { provider, name: rest.join('/') }
+  }
+  if (size !== undefined || overlap !== undefined) body.chunking = { size: draft.size, overlap: draft.overlap }
+  return body
+}
+
+/** @param {{of: any}} p */
+function EditBase({ of }) {
+  const models = useLive('/models', {}, seldom)
   const groups = useGroups()
   const say = useSchemaHelp('BaseBody')
-  const name = (/** @type {any} */ m) => [m.provider, m.name].filter(Boolean).join('/')
-  const { draft, bind } = useDraft(/** @type {any} */ ({ name: b.name, description: b.description, group_ids: b.group_ids ?? [], model: name(b.embedding_model), size: b.chunking.size, overlap: b.chunking.overlap }))
-  const act = useAct(async () => {
-    const [provider, ...rest] = draft.model.split('/')
-    /** @type {any} */
-    const body = { name: draft.name, description: draft.description, group_ids: draft.group_ids }
-    if (draft.model !== name(b.embedding_model)) body.embedding_model = { provider, name: rest.join('/') }
-    if (draft.size !== b.chunking.size || draft.overlap !== b.chunking.overlap) body.chunking = { size: draft.size, overlap: draft.overlap }
-    await patch(`/knowledge-bases/${b.knowledge_base_id}`, body)
-    renew()
-  })
-  const options = (models.data?.models ?? []).filter((/** @type {any} */ m) => m.kind === 'embedding').map((/** @type {any} */ m) => [name(m), name(m)])
+  const edit = useEdit(of, `/knowledge-bases/${of.data.knowledge_base_id}`, baseForm, baseBody)
+  const { draft, bind } = edit
+  const options = (models.data?.models ?? []).filter((/** @type {any} */ m) => m.kind === 'embedding').map((/** @type {any} */ m) => [modelText(m), modelText(m)])
   if (!options.some((/** @type {any} */ [v]) => v === draft.model)) options.unshift([draft.model, draft.model])
-  const num = (/** @type {string} */ n) => ({ value: draft[n], onChange: (/** @type {string} */ v) => bind(n).onChange(numberOrNull(v)) })
-  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a base"><${Form} act=${act} submit="Save" class="edit">
-    <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></div>
-    <div class="row"><${Field} label="Embedding model" ...${bind('model')} options=${options} error=${act.error} help="Another one rebuilds the index in the background." />
-      <${Field} label="Words of a chunk" type="number" min="50" max="1000" ...${num('size')} name="chunking.size" error=${act.error} /><${Field} label="Shared words" type="number" min="0" ...${num('overlap')} name="chunking.overlap" error=${act.error} /></div>
-    <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
-  </${Form}></${Needs}></${Card}>`
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a base"><${EditForm} edit=${edit}>
+    <div class="row"><${Field} label="Name" ...${bind('name')} required /><${Field} label="Description" ...${bind('description')} /></div>
+    <div class="row"><${Field} label="Embedding model" ...${bind('model')} options=${options} help="Another one rebuilds the index in the background." />
+      <${Field} label="Words of a chunk" min="50" max="1000" ...${edit.number('size', 'chunking.size')} required /><${Field} label="Shared words" min="0" ...${edit.number('overlap', 'chunking.overlap')} required /></div>
+    <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
+  </${EditForm}></${Needs}></${Card}>`
 }
 
 /** The search that agents use, with what it thinks of each hit. @param {{bases?: string[]}} p */
@@ -269,7 +284,7 @@ function Document({ base, id }) {
   })
   return html`<${Page} title=${d?.title ?? id} back=${[bases.of(base) || 'Knowledge base', to(['knowledge', base])]} actions=${d && html`
       <${Act} label="Download" act=${() => download(`${path}/content`, d.source.name || d.title)} />
-      ${may('manage') && html`<${Again} of=${d} done=${document.renew} /><${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
+      ${may('manage') && html`<${Again} of=${d} /><${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
     <${Await} of=${document}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Status', html`<${Progress} of=${d} />`], ['From', d.source.url ? html`<a href=${d.source.url} rel="noopener noreferrer" target="_blank">${d.source.url}</a>` : d.source.name || d.source.kind],
         ['Kind', d.content_type], ['Size', bytes(d.size)], d.page_count && ['Pages', number(d.page_count)], ['Chunks', number(d.chunk_count)], ['Language', d.language],
@@ -277,7 +292,7 @@ function Document({ base, id }) {
         d.sha256 && ['SHA-256', html`<code>${d.sha256.slice(0, 16)}…</code><${Copy} text=${d.sha256} label="Copy SHA-256" />`]]} />
         <${Json} value=${d.metadata} label="Metadata" /></${Card}>
       ${d.version > 0 && html`<${Extracted} path=${path} version=${d.version} /><${Chunks} path=${path} key=${d.version} />`}
-      <${EditDocument} of=${d} path=${path} renew=${document.renew} />`}</${Await}></${Page}>`
+      <${EditDocument} of=${document} path=${path} />`}</${Await}></${Page}>`
 }
 
 const around = 1500 // characters before and behind a place
@@ -312,13 +327,12 @@ function Chunks({ path }) {
   return html`<${Card} title="Chunks"><${List} of=${list} columns=${columns} label="Chunks" id="index" empty="It has none." /></${Card}>`
 }
 
-/** @param {{of: any, path: string, renew: () => void}} p */
-function EditDocument({ of: d, path, renew }) {
+/** @param {{of: any, path: string}} p */
+function EditDocument({ of, path }) {
   const groups = useGroups()
-  const { draft, bind } = useDraft(/** @type {any} */ ({ title: d.title, group_ids: d.group_ids ?? [] }))
-  const act = useAct(async () => { await patch(path, draft); renew() })
-  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${Form} act=${act} submit="Save" class="edit">
-    <${Field} label="Title" ...${bind('title')} error=${act.error} required />
-    <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
-  </${Form}></${Needs}></${Card}>`
+  const edit = useEdit(of, path, (d) => ({ title: d.title, metadata: d.metadata, group_ids: d.group_ids ?? [] }), (changed) => ('metadata' in changed ? { ...changed, metadata: changed.metadata ?? {} } : changed))
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${EditForm} edit=${edit}>
+    <${Field} label="Title" ...${edit.bind('title')} required />
+    <${Further} bind=${edit.bind} groups=${groups} />
+  </${EditForm}></${Needs}></${Card}>`
 }

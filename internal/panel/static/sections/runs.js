@@ -44,7 +44,7 @@ function RunList() {
     column('Tokens', (r) => number(r.usage.input_tokens + r.usage.output_tokens), 'num narrow'),
   ]
   const known = query.status && !choices.some(([v]) => v === query.status) ? [[query.status, query.status.replaceAll('_', ' ')]] : []
-  return html`<${Page} title="Runs" actions=${may('run') && html`<button type="button" class="secondary" onClick=${() => setStopping(true)}>Stop runs…</button>`}>
+  return html`<${Page} title="Runs" actions=${may('run') ? html`<button type="button" class="secondary" title="Stop all runs that fit a filter" onClick=${() => setStopping(true)}>Stop</button>` : html`<span class="small">Stopping runs needs level run.</span>`}>
     <search class="filters" aria-label="Filter runs">
       <${Field} label="Status" value=${query.status} options=${[...choices, ...known]} onChange=${set('status')} />
       <${Choice} label="Agent" value=${query.agent_id} of=${agents} first=${[['', 'any']]} onChange=${set('agent_id')} />

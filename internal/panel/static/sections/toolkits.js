@@ -8,7 +8,8 @@ import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, Check, EditButton, Field, Form, Names, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { EditForm, useEdit } from '../ui/edit.js'
+import { Act, Check, EditButton, Field, Form, Names, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Await, Card, Empty, Facts, Id, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField, SchemaForm } from '../ui/schema.js'
@@ -92,19 +93,18 @@ function Toolkit({ id }) {
   const kit = useLive(`/toolkits/${id}`)
   const tools = useLive(`/toolkits/${id}/tools`)
   const k = kit.data
-  const renew = () => { kit.renew(); tools.renew() }
-  return html`<${Page} title=${k?.name ?? id} back=${['Toolkits', to(['toolkits'])]} actions=${k && k.kind !== 'builtin' && may('manage') && html`<${Verbs} of=${k} renew=${renew} />`}>
+  return html`<${Page} title=${k?.name ?? id} back=${['Toolkits', to(['toolkits'])]} actions=${k && k.kind !== 'builtin' && may('manage') && html`<${Verbs} of=${k} />`}>
     <${Await} of=${kit}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${k.toolkit_id} />`], ['Kind', k.kind], ['Address', k.url], k.base_url && ['Base URL', k.base_url],
         ['Credentials', k.credentials_type ?? 'none'], (k.credentials_origins ?? []).length > 0 && ['Sent only to', k.credentials_origins.join(', ')],
         ['Refreshed', html`<${Time} at=${k.refreshed_at} />`]]} /></${Card}>
       <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.tools.length === 0 ? html`<${Empty}>It has no tools.</${Empty}>`
         : tools.data.tools.map((/** @type {any} */ t) => html`<${Tool} key=${t.name} kit=${k} of=${t} renew=${tools.renew} />`)}</${Await}></${Card}>
-      ${k.kind !== 'builtin' && html`<${Edit} of=${k} renew=${renew} />`}`}</${Await}></${Page}>`
+      ${k.kind !== 'builtin' && html`<${Edit} of=${kit} />`}`}</${Await}></${Page}>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function Verbs({ of: k, renew }) {
+/** @param {{of: any}} p */
+function Verbs({ of: k }) {
   const [shown, setShown] = useState(false)
   const drop = () => ask({
     title: `Delete ${k.name}?`, text: html`<p>The toolkit <strong>${k.name}</strong> goes with its ${count(k.tool_count, 'tool')}. Agents that name it go on without them.</p>`,
@@ -112,14 +112,14 @@ function Verbs({ of: k, renew }) {
   })
   return html`<${EditButton} /><button type="button" class="secondary" onClick=${() => setShown(true)}>Refresh</button>
     <button type="button" class="secondary" onClick=${drop}>Delete</button>
-    ${shown && html`<${Refresh} of=${k} onClose=${() => setShown(false)} renew=${renew} />`}`
+    ${shown && html`<${Refresh} of=${k} onClose=${() => setShown(false)} />`}`
 }
 
-/** Shows what a refresh would change before it is taken. @param {{of: any, onClose: () => void, renew: () => void}} p */
-function Refresh({ of: k, onClose, renew }) {
+/** Shows what a refresh would change before it is taken. @param {{of: any, onClose: () => void}} p */
+function Refresh({ of: k, onClose }) {
   const [found, setFound] = useState(/** @type {any} */ (null))
   const look = useAct(async () => setFound(await post(`/toolkits/${k.toolkit_id}/refresh`, { dry_run: true })))
-  const take = async () => { await post(`/toolkits/${k.toolkit_id}/refresh`); renew(); onClose() }
+  const take = async () => { await post(`/toolkits/${k.toolkit_id}/refresh`); onClose() }
   const [begun, setBegun] = useState(false)
   if (!begun) { setBegun(true); look.run() }
   const none = found && !['added', 'removed', 'changed'].some((n) => (found[n] ?? []).length > 0)
@@ -135,42 +135,43 @@ function Refresh({ of: k, onClose, renew }) {
   </${Dialog}>`
 }
 
-/** @param {{kit: any, of: any, renew: () => void}} p */
+/** @param {{kit: any, of: any, renew: () => Promise<void>}} p */
 function Tool({ kit, of: t, renew }) {
   const [open, setOpen] = useState(false)
-  const change = useAct(async (/** @type {any} */ body) => {
-    await patch(`/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}`, body)
-    renew()
-  })
+  const path = `/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}`
+  const change = useAct((/** @type {any} */ body) => patch(path, body))
   const fixed = !may('manage') || kit.kind === 'builtin'
   return html`<section class="decision" aria-label="Tool ${t.name}">
     <p><code>${t.name}</code> ${!t.enabled && html`<${Status} of="off" />`} <span class="small">${t.description}</span></p>
     ${t.problem && html`<p class="wrong small">${t.problem}</p>`}
     <div class="row">
-      <${Check} label="Enabled" switch value=${t.enabled} disabled=${fixed} onChange=${(/** @type {boolean} */ v) => change.run({ enabled: v })} />
-      <${Field} label="Approval" value=${t.approval} disabled=${fixed} options=${[['never', 'never'], ['always', 'always'], ['when', 'when an argument matches']]}
+      <${Check} label="Enable ${t.name}" switch value=${t.enabled} disabled=${fixed} onChange=${(/** @type {boolean} */ v) => change.run({ enabled: v })} />
+      <${Field} label="Approval of ${t.name}" value=${t.approval} disabled=${fixed} options=${[['never', 'never'], ['always', 'always'], ['when', 'when an argument matches']]}
         onChange=${(/** @type {string} */ v) => v !== 'when' ? change.run({ approval: v }) : setOpen(true)} />
-      <${Check} label="May be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without asking." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
+      <${Check} label="${t.name} may be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without asking." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
       <div class="buttons"><button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Rules</button></div>
     </div>
     <${Problem} error=${change.error} />
-    ${open && html`<${Rules} of=${t} change=${change} fixed=${fixed} /><${Try} kit=${kit} of=${t} />`}
+    ${open && html`<${Rules} path=${path} of=${t} renew=${renew} fixed=${fixed} /><${Try} kit=${kit} of=${t} />`}
   </section>`
 }
 
-/** @param {{of: any, change: any, fixed: boolean}} p */
-function Rules({ of: t, change, fixed }) {
-  const { draft, bind } = useDraft(/** @type {any} */ ({ timeout_ms: t.timeout_ms, argument: t.approval_when?.argument ?? '', pattern: t.approval_when?.pattern ?? '' }))
-  const act = { ...change, run: () => change.run({
-    timeout_ms: numberOrNull(draft.timeout_ms),
-    ...(draft.argument ? { approval: 'when', approval_when: { argument: draft.argument, pattern: draft.pattern } } : {}),
-  }), error: null }
+/** @param {any} t */
+const rulesForm = (t) => ({ timeout_ms: t.timeout_ms, argument: t.approval_when?.argument ?? '', pattern: t.approval_when?.pattern ?? '' })
+
+/** @param {Record<string, any>} changed @param {Record<string, any>} draft */
+const rulesBody = ({ argument, pattern, ...body }, draft) => (argument ?? pattern) === undefined ? body
+  : { ...body, ...(draft.argument ? { approval: 'when', approval_when: { argument: draft.argument, pattern: draft.pattern } } : { approval: 'never' }) }
+
+/** @param {{path: string, of: any, renew: () => Promise<void>, fixed: boolean}} p */
+function Rules({ path, of: t, renew, fixed }) {
+  const edit = useEdit({ data: t, renew }, path, rulesForm, rulesBody)
   if (fixed) return html`<p class="small">${may('manage') ? 'Tools of the built-in toolkit have no rules of their own; an agent\'s approval holds for them.' : 'Changing the rules of tools needs a key of level manage.'}</p>`
-  return html`<${Form} act=${act} submit="Save" class="inline" label="Rules of ${t.name}">
-    <${Field} label="Timeout (ms)" type="number" min="1" ...${bind('timeout_ms')} />
-    <${Field} label="Approval when argument" ...${bind('argument')} />
-    <${Field} label="Matches the pattern" ...${bind('pattern')} />
-  </${Form}>`
+  return html`<${EditForm} edit=${edit} class="inline" label="Rules of ${t.name}">
+    <${Field} label="Timeout (ms)" min="1" ...${edit.number('timeout_ms')} />
+    <${Field} label="Approval when argument" ...${edit.bind('argument')} />
+    <${Field} label="Matches the pattern" ...${edit.bind('pattern')} />
+  </${EditForm}>`
 }
 
 /** @param {{kit: any, of: any}} p */
@@ -183,22 +184,15 @@ function Try({ kit, of: t }) {
     ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><pre tabindex="0" role="region" aria-label="Result of ${t.name}">${result.error ?? result.result}</pre></div>`}</${Needs}>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function Edit({ of: k, renew }) {
-  const { draft, bind } = useDraft(/** @type {any} */ ({ name: k.name, url: k.url ?? '' }))
-  const [credentials, setCredentials] = useState(/** @type {any} */ (undefined))
-  const act = useAct(async () => {
-    /** @type {any} */
-    const body = { name: draft.name }
-    if (draft.url !== (k.url ?? '')) body.url = draft.url
-    if (credentials !== undefined) body.credentials = credentials
-    await patch(`/toolkits/${k.toolkit_id}`, body)
-    setCredentials(undefined)
-    renew()
-  })
-  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a toolkit"><${Form} act=${act} submit="Save" class="edit">
-    <div class="row"><${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="URL" ...${bind('url')} error=${act.error} /></div>
-    ${credentials === undefined ? html`<p class="small">Credentials: ${k.credentials_type ?? 'none'}. <button type="button" class="link" onClick=${() => setCredentials(null)}>Replace them</button></p>`
-      : html`<${Credentials} value=${credentials} onChange=${setCredentials} />`}
-  </${Form}></${Needs}></${Card}>`
+/** @param {{of: any}} p */
+function Edit({ of }) {
+  const k = of.data
+  const edit = useEdit(of, `/toolkits/${k.toolkit_id}`, (t) => ({ name: t.name, url: t.url ?? '', credentials: undefined }))
+  const { draft, bind } = edit
+  const [replacing, setReplacing] = useState(false)
+  return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a toolkit"><${EditForm} edit=${edit}>
+    <div class="row"><${Field} label="Name" ...${bind('name')} required /><${Field} label="URL" ...${bind('url')} /></div>
+    ${replacing ? html`<${Credentials} value=${draft.credentials} onChange=${bind('credentials').onChange} />`
+      : html`<p class="small">Credentials: ${k.credentials_type ?? 'none'}. <button type="button" class="link" onClick=${() => setReplacing(true)}>Replace them</button></p>`}
+  </${EditForm}></${Needs}></${Card}>`
 }

@@ -1,12 +1,12 @@
 // Users: who there is, what they may do and how much.
-import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { patch, post, remove } from '../api.js'
+import { post, remove } from '../api.js'
 import { useLive } from '../live.js'
 import { may } from '../session.js'
-import { go, place, to } from '../router.js'
+import { go, place, setQuery, to } from '../router.js'
 import { ask } from '../ui/dialog.js'
-import { BudgetFields, budgetOf, budgetWords, Choices, EditButton, Field, Form, Late, numberOrNull, useAct, useDraft } from '../ui/form.js'
+import { EditForm, useEdit } from '../ui/edit.js'
+import { BudgetFields, budgetWords, Choices, EditButton, Field, Form, Late, useAct, useDraft, withBudget } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useGroups } from '../ui/names.js'
 import { Await, Card, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
@@ -21,9 +21,8 @@ export function Users() {
 const roles = [['member', 'member: uses agents'], ['manager', 'manager: also edits agents, toolkits, knowledge'], ['admin', 'admin: everything of the organization']]
 
 function Manage() {
-  const [q, setQ] = useState('')
-  const [role, setRole] = useState('')
-  const list = useList('/users', 'users', 'user_id', { q, role })
+  const query = { q: place.value.query.get('q') ?? '', role: place.value.query.get('role') ?? '' }
+  const list = useList('/users', 'users', 'user_id', query)
   const groups = useGroups()
   const columns = [
     column('E-mail', (u) => html`<a href=${to(['users', u.user_id])}>${u.email || u.user_id}</a>`),
@@ -38,14 +37,13 @@ function Manage() {
   const act = useAct(async () => {
     await post('/users', draft)
     setDraft({ email: '', name: '', role: 'member' })
-    list.renew()
   })
   return html`<${Card} title="New user"><${Form} act=${act} submit="Create user" class="inline" label="New user">
       <${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required />
       <${Field} label="Name" ...${bind('name')} error=${act.error} />
       <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /></${Form}></${Card}>
-    <search class="filters" aria-label="Filter users"><${Late} label="Find" value=${q} onChange=${setQ} />
-      <${Field} label="With role" value=${role} onChange=${setRole} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></search>
+    <search class="filters" aria-label="Filter users"><${Late} label="Find" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
+      <${Field} label="With role" value=${query.role} onChange=${(/** @type {string} */ role) => setQuery({ ...query, role })} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></search>
     <${List} of=${list} columns=${columns} label="Users" id="user_id" href=${(/** @type {any} */ u) => to(['users', u.user_id])} empty="No user fits." />`
 }
 
@@ -62,22 +60,19 @@ function User({ id }) {
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['E-mail', u.email], ['Role', html`<${Status} of=${u.role} />`], ['Cap of active runs', u.concurrency_cap ?? 'the default'],
         ['Budget', budgetWords(u.budget) ?? 'none'], ['Created', html`<${Time} at=${u.created_at} />`]]} />
         <p class="small"><a href=${to(['runs'], { user_id: id })}>Their runs</a> · <a href=${to(['audit-log'], { user_id: id })}>What they changed</a></p></${Card}>
-      <${Edit} of=${u} renew=${user.renew} />
+      <${Edit} of=${user} id=${id} />
       <${Usage} title="Usage" query=${{ user_id: id }} />`}</${Await}></${Needs}></${Page}>`
 }
 
-/** @param {{of: any, renew: () => void}} p */
-function Edit({ of: u, renew }) {
+/** @param {{of: any, id: string}} p */
+function Edit({ of, id }) {
   const groups = useGroups()
-  const { draft, bind } = useDraft(/** @type {any} */ ({ email: u.email, name: u.name, role: u.role, group_ids: u.group_ids ?? [], concurrency_cap: u.concurrency_cap, budget: u.budget }))
-  const act = useAct(async () => {
-    await patch(`/users/${u.user_id}`, { ...draft, concurrency_cap: numberOrNull(draft.concurrency_cap), budget: budgetOf(draft.budget) })
-    renew()
-  })
-  return html`<${Card} title="Edit"><${Form} act=${act} submit="Save" class="edit">
-    <div class="row"><${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required /><${Field} label="Name" ...${bind('name')} error=${act.error} />
-      <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /><${Field} label="Cap of active runs" type="number" min="1" ...${bind('concurrency_cap')} error=${act.error} help="Empty: the default." /></div>
-    <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} />
-    <${BudgetFields} value=${draft.budget} onChange=${bind('budget').onChange} error=${act.error} />
-  </${Form}></${Card}>`
+  const edit = useEdit(of, `/users/${id}`, (u) => ({ email: u.email, name: u.name, role: u.role, group_ids: u.group_ids ?? [], concurrency_cap: u.concurrency_cap, budget: u.budget }), withBudget)
+  const { bind } = edit
+  return html`<${Card} title="Edit"><${EditForm} edit=${edit}>
+    <div class="row"><${Field} label="E-mail" type="email" ...${bind('email')} required /><${Field} label="Name" ...${bind('name')} />
+      <${Field} label="Role" ...${bind('role')} options=${roles} /><${Field} label="Cap of active runs" min="1" ...${edit.number('concurrency_cap')} help="Empty: the default." /></div>
+    <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} />
+    <${BudgetFields} ...${bind('budget')} />
+  </${EditForm}></${Card}>`
 }

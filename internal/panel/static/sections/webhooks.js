@@ -5,7 +5,7 @@ import { post } from '../api.js'
 import { duration } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
-import { Dialog } from '../ui/dialog.js'
+import { ask, Dialog } from '../ui/dialog.js'
 import { Act, Field, Form, useAct } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Card, Copy, Empty, Facts, Id, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
@@ -33,7 +33,7 @@ export function Deliveries({ query, empty }) {
     column('Last', (r) => lastTry(r), 'narrow short'),
     ...(query.run_id ? [] : [column('Run', (/** @type {any} */ r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`, 'narrow')]),
     column('To', (r) => r.callback_url, 'narrow short'),
-    column('', (r) => html`<${Redeliver} of=${r} done=${list.renew} />`),
+    column('', (r) => html`<${Redeliver} of=${r} />`),
   ]
   return html`<${List} of=${list} columns=${columns} label="Deliveries" id="delivery_id" empty=${empty} />
     ${d && html`<${Dialog} title="Delivery" onClose=${() => setShown('')}><${Tries} of=${d} /></${Dialog}>`}`
@@ -45,10 +45,15 @@ function lastTry(d) {
   return last ? `${last.status ?? last.error ?? ''} in ${duration(last.latency_ms)}` : '–'
 }
 
-/** @param {{of: any, done: () => void}} p */
-function Redeliver({ of: d, done }) {
+/** @param {{of: any}} p */
+function Redeliver({ of: d }) {
   if (!may('run')) return null
-  return html`<${Act} label="Redeliver" act=${async () => { await post(`/webhooks/deliveries/${d.delivery_id}/redeliver`, d.state === 'failed' ? {} : { force: true }); done() }} />`
+  const again = (/** @type {any} */ body) => post(`/webhooks/deliveries/${d.delivery_id}/redeliver`, body)
+  if (d.state !== 'delivered') return html`<${Act} label="Redeliver" act=${() => again(d.state === 'failed' ? {} : { force: true })} />`
+  return html`<button type="button" class="secondary" onClick=${() => ask({
+    title: 'Redeliver what was delivered?', text: html`<p>The receiver at <code>${d.callback_url}</code> has taken this, and gets the same once more, with the same <code>webhook-id</code>.</p>`,
+    act: () => again({ force: true }),
+  })}>Redeliver</button>`
 }
 
 /** @param {{of: any}} p */
@@ -76,7 +81,14 @@ function Test() {
 export function Secret() {
   const [overlap, setOverlap] = useState('86400')
   const [made, setMade] = useState(/** @type {any} */ (null))
-  const act = useAct(async () => setMade(await post('/organization/webhook-secret/rotate', { overlap_seconds: Number(overlap) })))
+  const rotate = async () => setMade(await post('/organization/webhook-secret/rotate', { overlap_seconds: Number(overlap) }))
+  const act = useAct(async () => {
+    if (overlap !== '0') return rotate()
+    ask({
+      title: 'Replace the secret at once?', act: rotate,
+      text: html`<p>The secret of now signs nothing more: whoever checks with it refuses every push until they have the new one.</p>`,
+    })
+  })
   return html`<${Form} act=${act} submit="Rotate secret"><${Field} label="Both are valid" value=${overlap} onChange=${setOverlap} options=${[['86400', 'for a day'], ['3600', 'for an hour'], ['604800', 'for a week'], ['0', 'not at all: the new one at once']]} /></${Form}>
     ${made && html`<${Dialog} title="The new secret">
       <p class="notice"><strong>This is shown only now.</strong> Receivers check signatures with it.</p>

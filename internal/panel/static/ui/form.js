@@ -140,6 +140,9 @@ export function local(t) {
   return new Date(d.getTime() - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16)
 }
 
+/** The time that such a field has. @param {string} v @returns {string|null} */
+export const instant = (v) => (v ? new Date(v).toISOString() : null)
+
 /** @param {{label: string, value: any, onChange: (v: boolean) => void, help?: any, disabled?: boolean, switch?: boolean}} p */
 export function Check(p) {
   const id = useId()
@@ -151,7 +154,7 @@ export function Check(p) {
   </div>`
 }
 
-/** Some of several. @param {{label: string, of: import('./names.js').Names, value: string[]|null, onChange: (v: string[]) => void, help?: any, none?: string}} p */
+/** Some of several. @param {{label: string, of: import('./names.js').Names, value: string[]|null, onChange: (v: string[]) => void, help?: any, none?: string, name?: string, error?: any}} p */
 export function Choices(p) {
   const value = p.value ?? []
   const named = new Set(p.of.options.map(([v]) => v))
@@ -206,7 +209,7 @@ export function Act({ label, act, name, class: kind = 'secondary', disabled, tit
 /** A number of a field, or null where it is empty. @param {any} v */
 export const numberOrNull = (v) => (v === '' || v === null || v === undefined ? null : Number(v))
 
-/** A budget under edit: its period, and what it allows. @param {{value: any, onChange: (v: any) => void, error?: any}} p */
+/** A budget under edit: its period, and what it allows. @param {{value: any, onChange: (v: any) => void, error?: any, name?: string}} p */
 export function BudgetFields({ value, onChange, error }) {
   const b = value ?? { period: '', max_tokens: '', max_runs: '' }
   const set = (/** @type {any} */ change) => {
@@ -230,6 +233,9 @@ export function budgetOf(b) {
   if (b.max_runs) out.max_runs = b.max_runs
   return out
 }
+
+/** Members of a body, the budget among them as the API takes it. @param {Record<string, any>} members */
+export const withBudget = (members) => ('budget' in members ? { ...members, budget: budgetOf(members.budget) } : members)
 
 /** A budget in words. @param {any} b */
 export function budgetWords(b) {

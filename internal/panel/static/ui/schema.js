@@ -46,13 +46,13 @@ function Member({ name, schema, required, value, onChange }) {
 
 /** A field whose text is JSON. @param {{label: string, help?: any, value: any, onChange: (v: any) => void, rows?: number, name?: string, error?: any}} p */
 export function JsonField({ rows = 4, ...rest }) {
-  return html`<${Parsed} ...${rest} rows=${rows} read=${read} write=${write} />`
+  return html`<${Parsed} ...${rest} rows=${rows} read=${readJson} write=${write} />`
 }
 
 const write = (/** @type {any} */ v) => (v === undefined || v === null ? '' : JSON.stringify(v, null, 2))
 
-/** @param {string} text */
-function read(text) {
+/** The value that a text has; it throws why it has none. @param {string} text */
+export function readJson(text) {
   if (text.trim() === '') return undefined
   try {
     return JSON.parse(text)

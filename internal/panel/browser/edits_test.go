@@ -1,0 +1,125 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// is waits until a member of what the API answers is so.
+func (p *page) is(of *program, path, member string, value any) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("%s of %s: %v", member, path, value), func(context.Context) error {
+		if got := of.send("GET", path, nil)[member]; !assert.ObjectsAreEqual(value, got) {
+			return fmt.Errorf("it is %v", got)
+		}
+		return nil
+	})
+}
+
+// What one saves does not undo what another has changed meanwhile: only what was typed is sent, and what both have
+// changed is said.
+func TestASaveUndoesNothingOfAnothers(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	group := p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	user := "/users/" + p.send("POST", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "member",
+		"group_ids": []string{group}})["user_id"].(string)
+	tab := signedIn(t, p, "#"+user)
+	tab.find("checkbox", "Readers")
+	tab.fill("Name", "Ada Lovelace")
+	p.send("PATCH", user, object{"group_ids": []string{}, "email": "lovelace@example.com"})
+	tab.until("the other's address", func(context.Context) error {
+		if tab.value("textbox", "E-mail") != "lovelace@example.com" {
+			return errNotThere
+		}
+		return nil
+	})
+	tab.click("button", "Save")
+	tab.find("heading", "Ada Lovelace")
+	assert.Equal(t, []any{}, p.send("GET", user, nil)["group_ids"])
+
+	tab.fill("Name", "Countess")
+	p.send("PATCH", user, object{"name": "A. Lovelace"})
+	tab.see("Somebody has changed")
+	assert.Equal(t, "Countess", tab.value("textbox", "Name"))
+	tab.click("button", "Take theirs")
+	assert.Equal(t, "A. Lovelace", tab.value("textbox", "Name"))
+	tab.gone("Somebody has changed")
+}
+
+// A save that comes too late is refused, says so, and goes on from there.
+func TestASaveThatComesTooLateGoesOn(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	way := newBetween(t, p)
+	group := "/groups/" + p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	tab := signedInThrough(t, way, p, "#"+group)
+	tab.fill("Description", "who reads")
+	once := false
+	way.goesWrong(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && !once {
+			once = true
+			p.send("PATCH", group, object{"name": "Readers of books"})
+		}
+		return false
+	})
+	tab.click("button", "Save")
+	tab.find("alert", "")
+	tab.find("heading", "Readers of books")
+	assert.Equal(t, "who reads", tab.value("textbox", "Description"))
+	tab.click("button", "Save")
+	tab.is(p, group, "description", "who reads")
+	assert.Equal(t, "Readers of books", p.send("GET", group, nil)["name"])
+}
+
+// What was not touched is not sent: a key keeps the second at which it ends.
+func TestTheNameOfAKeyIsChangedAlone(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	key := p.send("POST", "/api-keys", object{"name": "key", "level": "read", "expires_at": "2033-01-02T03:04:05.678Z"})
+	at := "/api-keys/" + key["api_key_id"].(string)
+	tab := signedIn(t, p, "#"+at)
+	tab.fill("Name", "renamed")
+	tab.click("button", "Save")
+	tab.is(p, at, "name", "renamed")
+	assert.Equal(t, "2033-01-02T03:04:05.678Z", p.send("GET", at, nil)["expires_at"])
+}
+
+// Whatever takes something away names it and asks.
+func TestWhatTakesSomethingAwayAsks(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	group := p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	p.send("POST", "/users", object{"email": "ada@example.com", "role": "member", "group_ids": []string{group}})
+	run := p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))["run_id"].(string)
+	p.send("POST", "/runs/"+run+"/followups", object{"message": "and then this"})
+	tab := signedIn(t, p, "#/groups/"+group)
+	tab.find("link", "ada@example.com")
+	tab.click("button", "Remove")
+	tab.find("dialog", "Remove ada@example.com?")
+	tab.click("button", "Keep")
+	assert.Len(t, p.send("GET", "/groups/"+group+"/members", nil)["members"], 1)
+	tab.click("button", "Remove")
+	tab.click("button", "Confirm")
+	tab.see("It has no members.")
+
+	tab.visit("#/runs/" + run)
+	tab.click("button", "Withdraw")
+	tab.find("dialog", "Withdraw this message?")
+	tab.click("button", "Confirm")
+	tab.gone("and then this")
+
+	tab.visit("#/webhooks")
+	tab.choose("Both are valid", "not at all")
+	tab.click("button", "Rotate secret")
+	tab.find("dialog", "Replace the secret at once?")
+	tab.click("button", "Confirm")
+	tab.find("button", "Copy secret")
+	tab.click("button", "Done")
+}
