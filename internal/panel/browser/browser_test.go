@@ -436,22 +436,38 @@ func (p *page) click(role, name string) {
 	})
 }
 
-// clickOn clicks in the middle of something, where it can be seen and nothing lies over it.
+// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it.
 func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
-	if err := dom.ScrollIntoViewIfNeeded().WithBackendNodeID(id).Do(ctx); err != nil {
-		return err
-	}
-	boxes, err := dom.GetContentQuads().WithBackendNodeID(id).Do(ctx)
+	node, err := dom.ResolveNode().WithBackendNodeID(id).Do(ctx)
 	if err != nil {
 		return err
 	}
-	if len(boxes) == 0 {
-		return errNotThere
+	const place = `async function() {
+		this.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+		const box = () => { const r = this.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] }
+		const before = box()
+		await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))
+		const [x, y] = box()
+		const there = document.elementFromPoint(x, y)
+		if (x !== before[0] || y !== before[1]) throw new Error('it moves')
+		if (this.disabled) throw new Error('it is disabled')
+		if (!there || !this.contains(there)) throw new Error('something lies over it: ' + there?.outerHTML.slice(0, 200))
+		return [x, y]
+	}`
+	call := runtime.CallFunctionOn(place).WithObjectID(node.ObjectID).WithAwaitPromise(true).WithReturnByValue(true)
+	said, thrown, err := call.Do(ctx)
+	if err == nil && thrown != nil {
+		err = thrown
 	}
-	b := boxes[0]
-	x, y := (b[0]+b[4])/2, (b[1]+b[5])/2
+	var at [2]float64
+	if err == nil {
+		err = json.Unmarshal(said.Value, &at)
+	}
+	if err != nil {
+		return err
+	}
 	for _, kind := range []input.MouseType{input.MouseMoved, input.MousePressed, input.MouseReleased} {
-		e := input.DispatchMouseEvent(kind, x, y)
+		e := input.DispatchMouseEvent(kind, at[0], at[1])
 		if kind != input.MouseMoved {
 			e = e.WithButton(input.Left).WithClickCount(1)
 		}
@@ -619,13 +635,24 @@ func (p *page) looks(width int64, dark bool) {
 // clickIn clicks a button within the row that holds a text.
 func (p *page) clickIn(text, button string) {
 	p.t.Helper()
-	var clicked bool
-	p.do(chromedp.Poll(`(() => {
-		const row = [...document.querySelectorAll('tr')].find((r) => r.innerText.includes(`+quoted(text)+`))
-		const button = row && [...row.querySelectorAll('button')].find((b) => b.innerText.trim() === `+quoted(button)+`)
-		button?.click()
-		return !!button
-	})()`, &clicked))
+	p.clickThat("the button "+button+" beside "+text, `[...document.querySelectorAll('tr')].filter((r) =>
+		r.innerText.includes(`+quoted(text)+`)).flatMap((r) => [...r.querySelectorAll('button')])`, button)
+}
+
+// clickThat clicks the one of some buttons that has a text.
+func (p *page) clickThat(what, among, text string) {
+	p.t.Helper()
+	p.until("a click on "+what, func(ctx context.Context) error {
+		found, thrown, err := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`).Do(ctx)
+		if err != nil || thrown != nil || found.ObjectID == "" {
+			return errNotThere
+		}
+		node, err := dom.DescribeNode().WithObjectID(found.ObjectID).Do(ctx)
+		if err != nil {
+			return err
+		}
+		return clickOn(ctx, node.BackendNodeID)
+	})
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `\'`) + "'" }
@@ -659,8 +686,7 @@ func factIs(tab *page, name, value string) func(context.Context) error {
 // clickInDialog clicks a button of the dialog that lies over the page.
 func (p *page) clickInDialog(button string) {
 	p.t.Helper()
-	p.do(chromedp.Evaluate(`[...document.querySelectorAll('dialog[open] button')].find((b) => b.innerText.trim() === `+
-		quoted(button)+`).click()`, nil))
+	p.clickThat("the dialog's button "+button, `[...document.querySelectorAll('dialog[open] button')]`, button)
 }
 
 func (p *page) reload() {

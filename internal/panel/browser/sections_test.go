@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -292,23 +291,14 @@ func TestAMessageTakesFilesAlong(t *testing.T) {
 	tab.fill("Message", "look at this")
 	tab.click("button", "Send")
 	tab.see("You said: look at this")
-	tab.do(chromedp.Evaluate(`window.saved = []
-		const make = URL.createObjectURL
-		URL.createObjectURL = (b) => { b.text().then((t) => window.saved.push(t)); return make(b) }`, nil))
+	tab.saves()
 	run := p.send("GET", "/runs", nil)["runs"].([]any)[0].(object)["run_id"].(string)
 	for n, place := range []string{"", "#/runs/" + run} {
 		if place != "" {
 			tab.visit(place)
 		}
 		tab.click("button", "Download notes.txt")
-		tab.until("the file", func(context.Context) error {
-			var saved []string
-			tab.do(chromedp.Evaluate(`window.saved`, &saved))
-			if len(saved) != n+1 || saved[n] != "The canteen opens at noon." {
-				return fmt.Errorf("saved: %v", saved)
-			}
-			return nil
-		})
+		assert.Equal(t, "The canteen opens at noon.", tab.saved(n+1))
 	}
 }
 

@@ -20,6 +20,9 @@ export function zone(from, to = isoDay(Date.now())) {
   return days <= 91 ? Intl.DateTimeFormat().resolvedOptions().timeZone : undefined
 }
 
+/** When a day begins, in the viewer's time zone or in UTC; a time is one already. @param {string} day @param {string|undefined} zone */
+export const beginOf = (day, zone) => new Date(day.length > 10 ? day : zone ? `${day}T00:00` : `${day}T00:00Z`).toISOString()
+
 /** @param {string|number|Date} t */
 export const utc = (t) => new Date(t).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
 

@@ -23,6 +23,14 @@ import { Analytics } from './sections/analytics.js'
 import { Audit } from './sections/audit.js'
 import { Settings } from './sections/settings.js'
 
+for (const kind of /** @type {const} */ (['dragover', 'drop'])) { // a file that is dropped beside its place does not take the page away
+  addEventListener(kind, (e) => {
+    if (/** @type {Element} */ (e.target).closest?.('.drop, input[type=file]')) return
+    e.preventDefault()
+    if (e.dataTransfer) e.dataTransfer.dropEffect = 'none'
+  })
+}
+
 /** @type {Array<[string, string, any]>} */
 const sections = [
   ['overview', 'Overview', Overview], ['chat', 'Chat', Chat], ['runs', 'Runs', Runs], ['inbox', 'Inbox', Inbox],
@@ -53,7 +61,7 @@ function SignIn() {
   })
   return html`<${Form} act=${act} submit="Sign in" label="Sign in"
     more=${expired.value && html`<button type="button" class="secondary" onClick=${forget}>Forget key</button>`}>
-    <${Field} label="API key" type="password" value=${text} onChange=${setText} required
+    <${Field} label="API key" type="password" autocomplete="one-time-code" value=${text} onChange=${setText} required
       help="It stays in this tab and is forgotten when the tab is closed." />
   </${Form}>`
 }
@@ -118,27 +126,26 @@ function Top() {
 /** Lets an operator act in another organization. */
 function Switch() {
   const [list, setList] = useState(/** @type {any[]} */ ([]))
-  useEffect(() => {
-    const load = async () => {
-      /** @type {any[]} */
-      const all = []
-      for (let cursor = ''; all.length < 1000;) {
-        const page = await get('/organizations', { limit: 100, cursor }, { headers: { 'X-Organization': '' } })
-        all.push(...page.organizations)
-        if (!(cursor = page.next_cursor)) break
-      }
-      setList(all)
+  const load = useAct(async () => {
+    /** @type {any[]} */
+    const all = []
+    for (let cursor = ''; all.length < 1000;) {
+      const page = await get('/organizations', { limit: 100, cursor }, { headers: { 'X-Organization': '' } })
+      all.push(...page.organizations)
+      if (!(cursor = page.next_cursor)) break
     }
-    load().catch(() => {})
-  }, [])
+    setList(all)
+  })
+  useEffect(() => { load.run() }, [])
   const own = me.value?.api_key.organization_id ?? ''
   const choose = (/** @type {any} */ e) => actIn(e.target.value === own ? '' : e.target.value)
   const current = organization.value || own
   return html`<label class="switch"><span class="unseen">Organization</span>
-    <select value=${current} onChange=${choose}>
+    <select value=${current} onFocus=${() => load.run()} onChange=${choose}>
       ${!list.some((o) => o.organization_id === current) && html`<option value=${current} selected>${me.value?.organization?.name ?? 'No organization'}</option>`}
       ${list.map((o) => html`<option value=${o.organization_id} selected=${o.organization_id === current}>${o.name}</option>`)}
-    </select></label>`
+    </select></label>
+    ${load.error && html`<span class="small" role="alert">Organizations cannot be listed: ${load.error.message} <button type="button" class="link" onClick=${() => load.run()}>Try again</button></span>`}`
 }
 
 /** @param {{section: string}} p */
@@ -157,6 +164,6 @@ function Navigation({ section }) {
 
 /** How many things wait for whoever is signed in. */
 function useWaiting() {
-  const { data } = useLive(may('read') ? '/interrupts' : null, { limit: 100 })
+  const { data } = useLive(may('read') ? '/interrupts' : null, { limit: 6 })
   return data?.waiting ?? data?.interrupts.length ?? 0
 }

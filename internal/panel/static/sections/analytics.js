@@ -1,17 +1,16 @@
 // Numbers over time; the range and what is counted are in the address.
-import { useMemo } from '../vendor/hooks.js'
+import { useEffect } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download } from '../api.js'
-import { useLive } from '../live.js'
-import { compact, duration, isoDay, number, words, zone } from '../format.js'
+import { slowly, useLive } from '../live.js'
+import { beginOf, compact, duration, isoDay, number, words, zone } from '../format.js'
 import { may } from '../session.js'
-import { place, setQuery } from '../router.js'
+import { place, setQuery, to } from '../router.js'
 import { Chart } from '../ui/chart.js'
 import { Act, Choice, Field, Late } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
 import { Await, Card, Id, Page, Status, Time } from '../ui/parts.js'
-import { to } from '../router.js'
 
 const metrics = [['runs', 'Runs'], ['completed', 'Completed'], ['failed', 'Failed'], ['cancelled', 'Cancelled'], ['timed_out', 'Timed out'], ['errors', 'Errors'],
   ['input_tokens', 'Input tokens'], ['output_tokens', 'Output tokens'], ['active_ms', 'Active time'], ['queue_ms', 'Queue time'], ['model_calls', 'Model calls'], ['tool_calls', 'Tool calls'], ['cost', 'Cost']]
@@ -21,14 +20,16 @@ const ranges = [['1', 'the last day'], ['7', 'the last 7 days'], ['30', 'the las
 export function Analytics() {
   const q = Object.fromEntries(place.value.query)
   const set = (/** @type {any} */ change) => setQuery({ ...q, ...change })
-  const today = useMemo(() => isoDay(Date.now() + 86400e3), [])
-  const days = { from: q.from ?? isoDay(Date.now() - 29 * 86400e3), to: q.to ?? today }
-  const range = { ...days, timezone: zone(days.from, days.to) }
+  const days = { from: q.from ?? isoDay(Date.now() - 29 * 86400e3), to: q.to ?? isoDay(Date.now() + 86400e3) }
+  useEffect(() => { if (!q.from || !q.to) set(days) }, [q.from, q.to]) // so that the address says the same tomorrow
+  const timezone = zone(days.from, days.to)
+  const range = { from: beginOf(days.from, timezone), to: beginOf(days.to, timezone), timezone }
   const filters = { agent_id: q.agent_id, user_id: q.user_id, api_key_id: q.api_key_id, model: q.model }
   return html`<${Page} title="Analytics">
     ${!may('admin') && html`<p class="notice">You see your own usage. A key of level <strong>admin</strong> shows everybody's.</p>`}
-    <${Filters} q=${q} set=${set} range=${range} />
-    ${may('admin') ? html`<${Everything} q=${q} range=${range} filters=${filters} />` : html`<${Mine} range=${range} />`}
+    <${Filters} q=${q} set=${set} range=${days} />
+    <p class="small">Days of ${timezone ?? 'UTC, as in all ranges of more than 91 days'}, up to the beginning of the last.</p>
+    ${may('admin') ? html`<${Everything} q=${q} range=${range} days=${days} filters=${filters} />` : html`<${Mine} range=${range} />`}
   </${Page}>`
 }
 
@@ -54,12 +55,12 @@ function Filters({ q, set, range }) {
   </search>`
 }
 
-/** @param {{q: any, range: any, filters: any}} p */
-function Everything({ q, range, filters }) {
+/** @param {{q: any, range: any, days: any, filters: any}} p */
+function Everything({ q, range, days, filters }) {
   const metric = q.metric ?? 'runs'
   const group = q.group_by ?? ''
-  const summary = useLive('/analytics/summary', { ...range, ...filters })
-  const series = useLive('/analytics/timeseries', { ...range, ...filters, metric, interval: q.interval ?? 'day', group_by: group })
+  const summary = useLive('/analytics/summary', { ...range, ...filters }, slowly)
+  const series = useLive('/analytics/timeseries', { ...range, ...filters, metric, interval: q.interval ?? 'day', group_by: group }, slowly)
   const agents = useAgents()
   const users = useUsers()
   const keys = useKeys()
@@ -69,7 +70,7 @@ function Everything({ q, range, filters }) {
   return html`
     <${Await} of=${summary}>${() => html`<${Totals} of=${summary.data} />`}</${Await}>
     <${Card} title="${label} over time"><${Await} of=${series}>${() => html`<${Chart} points=${series.data.points} label=${label} name=${names[group]} unit=${metric.endsWith('_ms') ? duration : compact} />`}</${Await}></${Card}>
-    <${Ledger} query=${{ from: range.from, to: range.to, ...filters }} />`
+    <${Ledger} query=${{ from: range.from, to: range.to, ...filters }} name="usage-${days.from}-${days.to}.csv" />`
 }
 
 /** @param {{of: any}} p */
@@ -84,8 +85,8 @@ function Totals({ of: s }) {
   return html`<div class="figures">${figures.map(([value, text]) => html`<div class="figure"><b>${value}</b> <span>${text}</span></div>`)}</div>`
 }
 
-/** @param {{query: any}} p */
-function Ledger({ query }) {
+/** @param {{query: any, name: string}} p */
+function Ledger({ query, name }) {
   const list = useList('/analytics/usage', 'entries', 'entry_id', query)
   const agents = useAgents()
   const users = useUsers()
@@ -98,12 +99,12 @@ function Ledger({ query }) {
     column('Active', (e) => duration(e.active_ms), 'num narrow'),
     column('Finished', (e) => html`<${Time} at=${e.finished_at} />`, 'narrow'),
   ]
-  return html`<${Card} title="Ledger" actions=${html`<${Act} label="Download CSV" act=${() => download('/analytics/usage', `usage-${query.from}-${query.to}.csv`, { query, headers: { Accept: 'text/csv' } })} />`}>
+  return html`<${Card} title="Ledger" actions=${html`<${Act} label="Download CSV" act=${() => download('/analytics/usage', name, { query, headers: { Accept: 'text/csv' } })} />`}>
     <${List} of=${list} columns=${columns} label="Ledger" id="entry_id" empty="Nothing was billed in this time." /></${Card}>`
 }
 
 /** @param {{range: any}} p */
 function Mine({ range }) {
-  const mine = useLive('/analytics/me', range)
+  const mine = useLive('/analytics/me', range, slowly)
   return html`<${Await} of=${mine}>${() => html`<${Totals} of=${mine.data} />`}</${Await}>`
 }

@@ -28,7 +28,7 @@ function Manage() {
   const list = useList('/api-keys', 'api_keys', 'api_key_id')
   const [shown, setShown] = useState(/** @type {any} */ (null))
   const columns = [
-    column('Name', (k) => html`<a href=${to(['api-keys', k.api_key_id])}>${k.name}</a>`),
+    column('Name', (k) => html`<a href=${to(['api-keys', k.api_key_id])}>${k.name}</a><div class="slim small"><code>${k.prefix}…</code> ${k.level}, ${users.of(k.user_id)}<br />used ${k.last_used_at ? html`<${Time} at=${k.last_used_at} />` : 'never'}${k.expires_at && html`<br />expires <${Time} at=${k.expires_at} />`}</div>`),
     column('Prefix', (k) => html`<code>${k.prefix}…</code>`, 'narrow'),
     column('Level', (k) => k.level, 'narrow'),
     column('Owner', (k) => html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`, 'narrow'),

@@ -1,14 +1,13 @@
 // How things stand now, and what needs somebody.
 import { html } from '../html.js'
 import { useMemo } from '../vendor/hooks.js'
-import { useLive } from '../live.js'
+import { slowly, useLive } from '../live.js'
 import { count, isoDay, number, zone } from '../format.js'
 import { may, me } from '../session.js'
 import { to } from '../router.js'
 import { Chart } from '../ui/chart.js'
 import { useAgents } from '../ui/names.js'
 import { Await, Card, Empty, Id, Loading, Page, Problem, Relative, Status, Time } from '../ui/parts.js'
-
 
 export function Overview() {
   if (me.value === null) return html`<${Page} title="Overview"><${Loading} /></${Page}>`
@@ -28,8 +27,8 @@ const whose = () => (may('admin') ? {} : { user_id: me.value?.user.user_id })
 function Figures() {
   const day = useMemo(() => new Date(Math.floor(Date.now() / 60e3) * 60e3 - 86400e3).toISOString(), [])
   const activity = useLive(may('admin') ? '/organization/activity' : '/me')
-  const inbox = useLive('/interrupts', { limit: 100 })
-  const failed = useLive(may('admin') ? '/analytics/summary' : '/analytics/me', { from: day })
+  const inbox = useLive('/interrupts', { limit: 6 })
+  const failed = useLive(may('admin') ? '/analytics/summary' : '/analytics/me', { from: day }, slowly)
   const a = activity.data
   const running = a && (a.running !== undefined ? a.running + a.queued : a.activity.active_runs_of_user)
   const limit = a && (a.running !== undefined ? a.limit : a.limits.active_runs_of_user)
@@ -43,37 +42,37 @@ function Figures() {
 
 /** @param {{of: any, value: any, text: string, href: string}} p */
 function Figure({ of, value, text, href }) {
-  return html`<a class="figure" href=${href}><b>${of.data ? value : of.error ? '–' : '…'}</b> <span>${text}</span>${of.error && html` <small>${of.error.message}</small>`}</a>`
+  return html`<a class="figure" href=${href}><b>${of.data ? value : of.error ? '–' : '…'}</b> <span>${text}</span>${of.error && html` <small>${of.error.message}${of.error.requestId && ` Request ${of.error.requestId}`}</small>`}</a>`
 }
 
 /** @param {{metric: string, label: string}} p */
 function OverTime({ metric, label }) {
   const from = useMemo(() => isoDay(Date.now() - 13 * 86400e3), [])
   const query = { interval: 'day', from, timezone: zone(from) }
-  const one = useLive('/analytics/timeseries', { ...query, metric: metric === 'tokens' ? 'input_tokens' : metric })
-  const two = useLive(metric === 'tokens' ? '/analytics/timeseries' : null, { ...query, metric: 'output_tokens' })
+  const one = useLive('/analytics/timeseries', { ...query, metric: metric === 'tokens' ? 'input_tokens' : metric }, slowly)
+  const two = useLive(metric === 'tokens' ? '/analytics/timeseries' : null, { ...query, metric: 'output_tokens' }, slowly)
   const named = (/** @type {any} */ d, /** @type {string} */ group) => (d?.points ?? []).map((/** @type {any} */ p) => ({ ...p, group }))
   const points = metric === 'tokens' ? [...named(one.data, 'input'), ...named(two.data, 'output')] : one.data?.points ?? []
   return html`<${Card} title="${label}, last 14 days"><${Await} of=${one}>${() => html`<${Chart} points=${points} label=${label} name=${metric === 'tokens' ? (/** @type {string} */ g) => g : undefined} />`}</${Await}></${Card}>`
 }
 
 function Waiting() {
-  const inbox = useLive('/interrupts', { limit: 100 })
+  const inbox = useLive('/interrupts', { limit: 6 })
   const agents = useAgents()
   return html`<${Card} title="Waiting for people"><${Await} of=${inbox}>${() => {
     /** @type {any[]} */
     const rows = inbox.data.interrupts
     if (rows.length === 0) return html`<${Empty}>Nobody is waited for.</${Empty}>`
-    return html`<ul>${rows.slice(0, 6).map((i) => html`<li key=${i.id}><a href=${to(['inbox'])}>${i.prompt}</a> · ${agents.of(i.agent_id)} · ends <${Relative} at=${i.expires_at} /></li>`)}</ul>
-      ${rows.length > 6 && html`<p><a href=${to(['inbox'])}>All that wait</a></p>`}`
+    return html`<ul>${rows.map((i) => html`<li key=${i.id}><a href=${to(['inbox'])}>${i.prompt}</a> · ${agents.of(i.agent_id)} · ends <${Relative} at=${i.expires_at} /></li>`)}</ul>
+      ${inbox.data.next_cursor && html`<p><a href=${to(['inbox'])}>All that wait</a></p>`}`
   }}</${Await}></${Card}>`
 }
 
 /** What somebody should look into: each of it a line, nothing where all is well. */
 function Attention() {
-  const deliveries = useLive('/webhooks/deliveries', { state: 'failed', limit: 100 })
-  const documents = useLive('/documents', { status: 'failed', limit: 100 })
-  const budgets = useLive('/budgets', { min_used: 0.8, limit: 100 })
+  const deliveries = useLive('/webhooks/deliveries', { state: 'failed', limit: 100 }, slowly)
+  const documents = useLive('/documents', { status: 'failed', limit: 100 }, slowly)
+  const budgets = useLive('/budgets', { min_used: 0.8, limit: 100 }, slowly)
   const activity = useLive('/organization/activity')
   const many = (/** @type {any} */ d, /** @type {string} */ list) => (d ? d[list].length : 0)
   const more = (/** @type {any} */ d) => (d?.next_cursor ? ' or more' : '')

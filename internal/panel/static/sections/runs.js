@@ -14,7 +14,7 @@ import { column, List, useList } from '../ui/list.js'
 import { Answered } from '../ui/answer.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
 import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
-import { Waterfall } from '../ui/waterfall.js'
+import { pausesOf, Waterfall } from '../ui/waterfall.js'
 import { Deliveries } from './webhooks.js'
 
 export function Runs() {
@@ -142,6 +142,7 @@ function Details({ of: r }) {
   const messages = useLive(`/runs/${r.run_id}/messages`, {}, 0)
   const said = (messages.data?.messages ?? []).find((/** @type {any} */ m) => m.role === 'user')
   const files = [...(said?.files ?? []), ...(r.result?.files ?? [])]
+  const pauses = pausesOf(r, waited.data?.interrupts ?? [])
   useEffect(() => { steps.renew(); waited.renew(); messages.renew() }, [r.status])
   return html`
     <${Card}><${Facts} rows=${[
@@ -153,13 +154,13 @@ function Details({ of: r }) {
       ['Created', html`<${Time} at=${r.created_at} />`], ['Started', html`<${Time} at=${r.started_at} />`],
       r.finished_at && ['Finished', html`<${Time} at=${r.finished_at} />`],
       r.expires_at && ['Cancelled without a decision', html`<${Relative} at=${r.expires_at} />`],
-      ['Active time', duration(r.active_ms)], ['Tokens', `${number(r.usage.input_tokens)} in, ${number(r.usage.output_tokens)} out`],
+      ['Active time', duration(r.active_ms)], pauses.length > 0 && ['Waited for a human', duration(pauses.reduce((n, p) => n + p.to - p.from, 0))], ['Tokens', `${number(r.usage.input_tokens)} in, ${number(r.usage.output_tokens)} out`],
       ['Calls', `${count(r.usage.model_calls, 'model call')}, ${count(r.usage.tool_calls, 'tool call')}`],
       ['Attempt', number(r.attempt)], r.decided_by && ['Decided by', r.decided_by], r.cancel_reason && ['Reason of the cancel', r.cancel_reason],
       ...Object.entries(r.metadata ?? {}).map(([k, v]) => /** @type {[string, any]} */ ([k, v])),
     ]} /></${Card}>
     ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
-    ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} agentId=${r.agent_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
+    ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
     <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data.steps} interrupts=${waited.data?.interrupts ?? []} />`}</${Await}></${Card}>
     <${Card} title="Input">${said ? html`<div class="prose pre">${said.content}</div>` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
     <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>

@@ -1,8 +1,10 @@
 // The organization: how much, how fast, how long kept, and what signs its pushes.
 import { html } from '../html.js'
+import { patch } from '../api.js'
 import { useLive } from '../live.js'
 import { number } from '../format.js'
 import { may } from '../session.js'
+import { ask } from '../ui/dialog.js'
 import { EditForm, useEdit } from '../ui/edit.js'
 import { BudgetFields, budgetWords, Field, Parsed, withBudget } from '../ui/form.js'
 import { Await, Card, Facts, Id, Needs, Page, Time } from '../ui/parts.js'
@@ -31,8 +33,14 @@ function Organization() {
     <${Card} title="Organization"><${Facts} rows=${[['Name', o.name], ['Id', html`<${Id} id=${o.organization_id} />`], ['Created', html`<${Time} at=${o.created_at} />`],
       o.ceilings && ['Ceilings', `${number(o.ceilings.caps?.user)} runs a user, ${number(o.ceilings.caps?.organization)} runs in all, ${number(o.ceilings.rate_limit?.requests_per_minute)} requests a minute`]]} /></${Card}>
     <${Edit} of=${organization} />
-    <${Card} title="Webhook secret"><p>${o.webhook_secret_configured ? 'A secret is configured: pushes are signed.' : 'No secret is configured: pushes carry no signature.'}</p><${Secret} /></${Card}>`}</${Await}>`
+    <${Card} title="Webhook secret"><p>${o.webhook_secret_configured ? 'A secret is configured: pushes are signed.' : 'No secret is configured: pushes carry no signature.'}</p><${Secret} />
+      ${o.webhook_secret_configured && html`<button type="button" class="secondary" onClick=${unsign}>Remove the secret</button>`}</${Card}>`}</${Await}>`
 }
+
+const unsign = () => ask({
+  title: 'Remove the secret?', text: html`<p>Pushes carry no signature from then on, or the deployment's own; receivers that check one refuse them.</p>`,
+  act: () => patch('/organization', { webhook_secret: null }),
+})
 
 /** The form's members by those of the API that they are part of. @type {Record<string, [string, string]>} */
 const within = { user: ['caps', 'user'], organization: ['caps', 'organization'], rpm: ['rate_limit', 'requests_per_minute'], burst: ['rate_limit', 'burst'] }

@@ -6,18 +6,19 @@ import { duration } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
-import { Act, Field, Form, useAct } from '../ui/form.js'
+import { Act, Field, Form, Late, useAct } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Card, Copy, Empty, Facts, Id, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
 
 export function Webhooks() {
-  const state = place.value.query.get('state') ?? ''
+  const query = Object.fromEntries(place.value.query)
+  const set = (/** @type {string} */ name) => (/** @type {string} */ v) => setQuery({ ...query, [name]: v })
   return html`<${Page} title="Webhooks">
     <div class="grid-2"><${Card} title="Try a receiver"><${Needs} level="run" to="Sending a test"><${Test} /></${Needs}></${Card}>
       <${Card} title="Secret"><${Needs} level="admin" to="Rotating the secret"><${Secret} /></${Needs}></${Card}></div>
     <${Card} title="Deliveries">
-      <search class="filters" aria-label="Filter deliveries"><${Field} label="State" value=${state} onChange=${(/** @type {string} */ v) => setQuery({ state: v })} options=${[['', 'any'], ['pending', 'pending'], ['delivered', 'delivered'], ['failed', 'failed']]} /></search>
-      <${Deliveries} query=${state ? { state } : {}} empty=${state ? 'No delivery is so.' : 'Nothing was pushed yet: a message with a callback_url is.'} /></${Card}>
+      <search class="filters" aria-label="Filter deliveries"><${Field} label="State" value=${query.state} onChange=${set('state')} options=${[['', 'any'], ['pending', 'pending'], ['delivered', 'delivered'], ['failed', 'failed']]} /><${Late} label="Run" value=${query.run_id} onChange=${set('run_id')} /></search>
+      <${Deliveries} query=${query} empty=${Object.keys(query).length > 0 ? 'No delivery is so.' : 'Nothing was pushed yet: a message with a callback_url is.'} /></${Card}>
     <${Card} title="How to verify a signature"><${Verify} /></${Card}></${Page}>`
 }
 

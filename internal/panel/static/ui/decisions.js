@@ -19,9 +19,9 @@ export function useDecidable(chatId, interrupts) {
 }
 
 /**
- * @param {{runId: string, chatId: string, agentId: string, interrupts: any[], expires?: string|null}} p
+ * @param {{runId: string, chatId: string, interrupts: any[], expires?: string|null}} p
  */
-export function Decisions({ runId, chatId, agentId, interrupts: waiting, expires }) {
+export function Decisions({ runId, chatId, interrupts: waiting, expires }) {
   const interrupts = useDecidable(chatId, waiting)
   const [made, setMade] = useState(/** @type {Record<string, any>} */ ({}))
   const send = useAct(async (/** @type {Record<string, any>} */ all, /** @type {string} */ last) => {
@@ -42,7 +42,7 @@ export function Decisions({ runId, chatId, agentId, interrupts: waiting, expires
   }
   const left = interrupts.filter((i) => !made[i.id]).length
   return html`<div class="decisions">
-    ${interrupts.map((i) => html`<${Decision} key=${i.id} of=${i} agentId=${agentId} made=${made[i.id]} left=${left} busy=${send.busy}
+    ${interrupts.map((i) => html`<${Decision} key=${i.id} of=${i} runId=${runId} made=${made[i.id]} left=${left} busy=${send.busy}
       decide=${(/** @type {any} */ d) => decide(i.id, d)} />`)}
     <${Problem} error=${send.error} />
     ${expires && html`<p class="small">Without a decision the run is cancelled <${Relative} at=${expires} />.</p>`}
@@ -58,8 +58,8 @@ function without(all, id) {
 /** @type {Record<string, string>} */
 const done = { approve: 'Approved', edit: 'Approved with other arguments', reject: 'Rejected', answer: 'Answered' }
 
-/** @param {{of: any, agentId: string, made: any, left: number, busy: boolean, decide: (d: any) => void}} p */
-function Decision({ of, agentId, made, left, busy, decide }) {
+/** @param {{of: any, runId: string, made: any, left: number, busy: boolean, decide: (d: any) => void}} p */
+function Decision({ of, runId, made, left, busy, decide }) {
   const name = of.tool ? of.tool.name : 'Question'
   return html`<section class="decision ${of.kind}" aria-label=${of.tool ? `Approval of ${name}` : 'Question'}>
     <p><strong>${of.prompt}</strong></p>
@@ -67,7 +67,7 @@ function Decision({ of, agentId, made, left, busy, decide }) {
       ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}
     <div hidden=${!!made}><${Needs} level="run" to="Deciding">${of.decidable === false
       ? html`<p class="small">Others decide this: the agent names groups of approvers, and you are in none of them.</p>`
-      : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} agentId=${agentId} decide=${decide} />`}</${Needs}></div>
+      : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} runId=${runId} decide=${decide} />`}</${Needs}></div>
   </section>`
 }
 
@@ -82,13 +82,14 @@ function Answer({ of, decide }) {
   </${Form}>`
 }
 
-/** @param {{of: any, agentId: string, decide: (d: any) => void}} p */
-function Approval({ of, agentId, decide }) {
+/** @param {{of: any, runId: string, decide: (d: any) => void}} p */
+function Approval({ of, runId, decide }) {
   const [reason, setReason] = useState('')
   const [edited, setEdited] = useState(/** @type {any} */ (null))
-  const tools = useLive(edited === null ? null : `/agents/${agentId}/tools`)
+  const run = useLive(edited === null ? null : `/runs/${runId}`, {}, 0)
+  const tools = useLive(run.data && `/agents/${run.data.agent_id}/tools`, { agent_version: run.data?.agent_version }, 0) // as the run has them
   const schema = tools.data?.tools.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
-  const loading = edited !== null && tools.data === null && !tools.error // the form must not change while somebody types
+  const loading = edited !== null && tools.data === null && !tools.error && !run.error // the form must not change while somebody types
   const approve = () => decide(edited === null ? { decision: 'approve' } : { decision: 'edit', arguments: edited })
   return html`<${Form} act=${{ run: approve }} submit="Approve" disabled=${loading} more=${html`
       <button type="button" class="danger" onClick=${() => decide({ decision: 'reject', message: reason || undefined })}>Reject</button>

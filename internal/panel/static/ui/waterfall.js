@@ -1,6 +1,6 @@
 // A run in time: what it waited for, and each call of a model or tool, with its length and tokens.
 import { html } from '../html.js'
-import { duration, number } from '../format.js'
+import { cut, dateTime, duration, number, revealed, utc } from '../format.js'
 import { Empty, Json } from './parts.js'
 
 /** @typedef {{name: any, kind: string, from: number, to: number, tokens?: number, note?: string, more?: any}} Bar */
@@ -13,9 +13,10 @@ export function Waterfall({ run, steps, interrupts }) {
   if (bars.length === 0) return html`<${Empty}>It has not begun.</${Empty}>`
   const share = (/** @type {number} */ t) => `${(100 * (t - from)) / (to - from)}%`
   return html`<div class="table" tabindex="0" role="region" aria-label="Steps"><table class="waterfall">
-    <thead><tr><th scope="col">Step</th><th scope="col" class="narrow">From the begin to the end: ${duration(to - from)}</th><th scope="col" class="num">Took</th><th scope="col" class="num">Tokens</th></tr></thead>
+    <thead><tr><th scope="col">Step</th><th scope="col" class="num">Began</th><th scope="col" class="narrow"><span class="axis"><span>0</span><span>${duration((to - from) / 2)}</span><span>${duration(to - from)}</span></span></th><th scope="col" class="num">Took</th><th scope="col" class="num">Tokens</th></tr></thead>
     <tbody>${bars.map((b, i) => html`<tr key=${i}>
       <td class="wrap">${b.name}${b.note && html` <span class="small">${b.note}</span>`}${b.more && html`<${Json} value=${b.more} label="Details" />`}</td>
+      <td class="num"><time datetime=${new Date(b.from).toISOString()} title=${`${dateTime(b.from)} · ${utc(b.from)}`} tabindex="0">+${duration(b.from - from)}</time></td>
       <td class="bars narrow"><div class="track" aria-hidden="true"><i class=${b.kind} style=${{ left: share(b.from), width: `${Math.max(0.2, (100 * (b.to - b.from)) / (to - from))}%` }}></i></div></td>
       <td class="num">${duration(b.to - b.from)}</td>
       <td class="num">${b.tokens === undefined ? '' : number(b.tokens)}</td>
@@ -26,8 +27,7 @@ export function Waterfall({ run, steps, interrupts }) {
 
 /** @param {any} run @param {any[]} steps @param {any[]} interrupts @returns {Bar[]} */
 function barsOf(run, steps, interrupts) {
-  const now = run.finished_at ? Date.parse(run.finished_at) : Date.now()
-  const time = (/** @type {string|null|undefined} */ t, /** @type {number} */ or) => (t ? Date.parse(t) : or)
+  const now = endOf(run)
   /** @type {Bar[]} */
   const bars = []
   const created = Date.parse(run.created_at)
@@ -36,20 +36,28 @@ function barsOf(run, steps, interrupts) {
     const start = Date.parse(s.started_at)
     const model = s.kind === 'model'
     bars.push({
-      name: model ? 'Model call' : html`<code>${s.name}</code>`, kind: model ? 'model' : 'tool', from: start, to: time(s.finished_at, now),
+      name: model ? 'Model call' : html`<code>${s.name}</code> <span class="small">${cut(revealed(JSON.stringify(s.arguments ?? {})), 60)}</span>`, kind: model ? 'model' : 'tool', from: start, to: time(s.finished_at, now),
       tokens: model ? s.input_tokens + s.output_tokens : undefined,
       note: [s.outcome, s.finish_reason, s.tries > 1 && `${s.tries} tries`, s.attempt > 1 && `attempt ${s.attempt}`].filter(Boolean).join(', '), more: s,
     })
   }
+  for (const p of pausesOf(run, interrupts)) bars.push({ name: 'Waits for a human', kind: 'wait', ...p })
+  return bars.sort((a, b) => a.from - b.from)
+}
+
+const endOf = (/** @type {any} */ run) => (run.finished_at ? Date.parse(run.finished_at) : Date.now())
+const time = (/** @type {string|null|undefined} */ t, /** @type {number} */ or) => (t ? Date.parse(t) : or)
+
+/** When a run waited for a human, and for what. @param {any} run @param {any[]} interrupts @returns {Array<{from: number, to: number, note: string}>} */
+export function pausesOf(run, interrupts) {
   const pauses = new Map()
   for (const i of interrupts) {
     const p = pauses.get(i.pause) ?? { from: Infinity, to: 0, names: [] }
     p.from = Math.min(p.from, Date.parse(i.created_at))
-    p.to = Math.max(p.to, time(i.decision?.at, now))
+    p.to = Math.max(p.to, time(i.decision?.at, endOf(run)))
     p.names.push(`${i.tool?.name ?? 'question'}${i.decision ? `: ${i.decision.decision}` : ''}`)
     pauses.set(i.pause, p)
   }
-  for (const p of pauses.values()) bars.push({ name: 'Waits for a human', kind: 'wait', from: p.from, to: p.to, note: p.names.join(', ') })
-  if (pauses.size === 0 && run.paused_at) bars.push({ name: 'Waits for a human', kind: 'wait', from: Date.parse(run.paused_at), to: now })
-  return bars.sort((a, b) => a.from - b.from)
+  if (pauses.size === 0 && run.paused_at) return [{ from: Date.parse(run.paused_at), to: endOf(run), note: '' }]
+  return [...pauses.values()].map(({ from, to, names }) => ({ from, to, note: names.join(', ') }))
 }

@@ -1,0 +1,98 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// saves has what the page saves as files kept in the page, for saved.
+func (p *page) saves() {
+	p.do(chromedp.Evaluate(`window.saved = []
+		const make = URL.createObjectURL
+		URL.createObjectURL = (b) => { b.text().then((t) => window.saved.push(t)); return make(b) }`, nil))
+}
+
+// saved waits until so many files were saved, and returns the last.
+func (p *page) saved(n int) string {
+	p.t.Helper()
+	var all []string
+	p.until("a file that is saved", func(context.Context) error {
+		if p.do(chromedp.Evaluate(`window.saved`, &all)); len(all) != n {
+			return fmt.Errorf("saved: %v", all)
+		}
+		return nil
+	})
+	return all[n-1]
+}
+
+// The totals and the ledger, with its CSV, are of the same days, which are the viewer's; the address says which.
+func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello"))
+	tab := open(t, p.url)
+	tab.do(emulation.SetTimezoneOverride("Pacific/Kiritimati")) // it is tomorrow there
+	tab.signIn(p.key)
+	tab.visit("#/analytics")
+	tab.see("Days of Pacific/Kiritimati")
+	var at, today, tomorrow string
+	tab.do(chromedp.Evaluate(`new Date().toLocaleDateString('en-CA')`, &today),
+		chromedp.Evaluate(`new Date(Date.now() + 86400e3).toLocaleDateString('en-CA')`, &tomorrow),
+		chromedp.Evaluate(`location.hash`, &at))
+	assert.Contains(t, at, "to="+tomorrow, "the range is in the address before it was changed")
+	tab.choose("Range", "the last day")
+	tab.until("the range in the address", func(context.Context) error {
+		if tab.do(chromedp.Evaluate(`location.hash`, &at)); !strings.Contains(at, "from="+today) {
+			return errNotThere
+		}
+		return nil
+	})
+	tab.saves()
+	count := func(n int) {
+		t.Helper()
+		tab.until("the totals", func(context.Context) error {
+			var runs string
+			tab.do(chromedp.Evaluate(`document.querySelector('.figure b')?.innerText ?? ''`, &runs))
+			if runs != fmt.Sprint(n) {
+				return fmt.Errorf("%s runs", runs)
+			}
+			return nil
+		})
+	}
+	count(1)
+	tab.click("button", "Download CSV")
+	rows, err := csv.NewReader(strings.NewReader(tab.saved(1))).ReadAll()
+	require.NoError(t, err)
+	assert.Len(t, rows, 2, "a line of names and one of the run")
+	yesterday := ""
+	tab.do(chromedp.Evaluate(`new Date(Date.now() - 86400e3).toLocaleDateString('en-CA')`, &yesterday))
+	tab.visit("#/analytics?from=" + yesterday + "&to=" + today)
+	count(0)
+	tab.click("button", "Download CSV")
+	rows, err = csv.NewReader(strings.NewReader(tab.saved(2))).ReadAll()
+	require.NoError(t, err)
+	assert.Len(t, rows, 1, "the day before, there, has none")
+}
+
+// Of many groups the largest are drawn and the others together, which is said; all of them are counted.
+func TestManyGroupsAreAllCounted(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	for n := range 13 {
+		agent := p.send("POST", "/agents", object{"name": fmt.Sprintf("Agent %02d", n)})["agent_id"].(string)
+		p.send("POST", "/chat", formOf("agent_id", agent, "message", "hello"))
+	}
+	tab := signedIn(t, p, "#/analytics?group_by=agent")
+	tab.see("The 9 largest, and the other 4 together.")
+	tab.see("others")
+}
