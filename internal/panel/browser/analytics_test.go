@@ -17,9 +17,9 @@ import (
 
 // saves has what the page saves as files kept in the page, for saved.
 func (p *page) saves() {
-	p.do(chromedp.Evaluate(`window.saved = []
+	p.evaluate(`window.saved = []
 		const make = URL.createObjectURL
-		URL.createObjectURL = (b) => { b.text().then((t) => window.saved.push(t)); return make(b) }`, nil))
+		URL.createObjectURL = (b) => { b.text().then((t) => window.saved.push(t)); return make(b) }`, nil)
 }
 
 // saved waits until so many files were saved, and returns the last.
@@ -27,7 +27,7 @@ func (p *page) saved(n int) string {
 	p.t.Helper()
 	var all []string
 	p.until("a file that is saved", func(context.Context) error {
-		if p.do(chromedp.Evaluate(`window.saved`, &all)); len(all) != n {
+		if p.evaluate(`window.saved`, &all); len(all) != n {
 			return fmt.Errorf("saved: %v", all)
 		}
 		return nil
@@ -52,7 +52,7 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 	assert.Contains(t, at, "to="+tomorrow, "the range is in the address before it was changed")
 	tab.choose("Range", "the last day")
 	tab.until("the range in the address", func(context.Context) error {
-		if tab.do(chromedp.Evaluate(`location.hash`, &at)); !strings.Contains(at, "from="+today) {
+		if tab.evaluate(`location.hash`, &at); !strings.Contains(at, "from="+today) {
 			return errNotThere
 		}
 		return nil
@@ -62,7 +62,7 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 		t.Helper()
 		tab.until("the totals", func(context.Context) error {
 			var runs string
-			tab.do(chromedp.Evaluate(`document.querySelector('.figure b')?.innerText ?? ''`, &runs))
+			tab.evaluate(`document.querySelector('.figure b')?.innerText ?? ''`, &runs)
 			if runs != fmt.Sprint(n) {
 				return fmt.Errorf("%s runs", runs)
 			}
@@ -75,7 +75,7 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, rows, 2, "a line of names and one of the run")
 	yesterday := ""
-	tab.do(chromedp.Evaluate(`new Date(Date.now() - 86400e3).toLocaleDateString('en-CA')`, &yesterday))
+	tab.evaluate(`new Date(Date.now() - 86400e3).toLocaleDateString('en-CA')`, &yesterday)
 	tab.visit("#/analytics?from=" + yesterday + "&to=" + today)
 	count(0)
 	tab.click("button", "Download CSV")
@@ -89,7 +89,7 @@ func TestManyGroupsAreAllCounted(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	for n := range 13 {
-		agent := p.send("POST", "/agents", object{"name": fmt.Sprintf("Agent %02d", n)})["agent_id"].(string)
+		agent := p.makes("agent_id", "/agents", object{"name": fmt.Sprintf("Agent %02d", n)})
 		p.send("POST", "/chat", formOf("agent_id", agent, "message", "hello"))
 	}
 	tab := signedIn(t, p, "#/analytics?group_by=agent")

@@ -115,6 +115,12 @@ func (p *program) send(method, path string, body any) object {
 	return v
 }
 
+// makes posts something, and returns a member of what came of it.
+func (p *program) makes(member, path string, body any) string {
+	p.t.Helper()
+	return p.send("POST", path, body)[member].(string)
+}
+
 func (p *program) try(method, path string, body any) (int, object) {
 	p.t.Helper()
 	var sent io.Reader
@@ -321,6 +327,12 @@ func (p *page) do(actions ...chromedp.Action) {
 	require.NoError(p.t, chromedp.Run(ctx, actions...))
 }
 
+// evaluate has the page work something out.
+func (p *page) evaluate(script string, into any) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate(script, into))
+}
+
 // signedIn opens a tab and signs in.
 func signedIn(t *testing.T, p *program, at string) *page {
 	t.Helper()
@@ -444,14 +456,17 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 	}
 	const place = `async function() {
 		this.scrollIntoView({ block: 'nearest', inline: 'nearest' })
-		const box = () => { const r = this.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] }
+		const box = () => {
+			const { left, top, width, height } = this.getBoundingClientRect()
+			return [left + width / 2, top + height / 2]
+		}
 		const before = box()
 		await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))
 		const [x, y] = box()
 		const there = document.elementFromPoint(x, y)
 		if (x !== before[0] || y !== before[1]) throw new Error('it moves')
 		if (this.disabled) throw new Error('it is disabled')
-		if (!there || !this.contains(there)) throw new Error('something lies over it: ' + there?.outerHTML.slice(0, 200))
+		if (!there || !this.contains(there)) throw new Error('there lies ' + there?.outerHTML.slice(0, 200))
 		return [x, y]
 	}`
 	call := runtime.CallFunctionOn(place).WithObjectID(node.ObjectID).WithAwaitPromise(true).WithReturnByValue(true)
@@ -643,7 +658,8 @@ func (p *page) clickIn(text, button string) {
 func (p *page) clickThat(what, among, text string) {
 	p.t.Helper()
 	p.until("a click on "+what, func(ctx context.Context) error {
-		found, thrown, err := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`).Do(ctx)
+		one := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`)
+		found, thrown, err := one.Do(ctx)
 		if err != nil || thrown != nil || found.ObjectID == "" {
 			return errNotThere
 		}
@@ -674,8 +690,10 @@ func rowHas(tab *page, text, other string) func(context.Context) error {
 func factIs(tab *page, name, value string) func(context.Context) error {
 	return func(context.Context) error {
 		var is bool
-		tab.do(chromedp.Evaluate(`[...document.querySelectorAll('.facts div')].some((d) =>
-			d.querySelector('dt').innerText === `+quoted(name)+` && d.querySelector('dd').innerText.trim() === `+quoted(value)+`)`, &is))
+		tab.evaluate(`[...document.querySelectorAll('.facts div')].some((d) => {
+			const [name, value] = [...d.children].map((e) => e.innerText.trim())
+			return name === `+quoted(name)+` && value === `+quoted(value)+`
+		})`, &is)
 		if !is {
 			return errNotThere
 		}

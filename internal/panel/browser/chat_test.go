@@ -20,11 +20,11 @@ import (
 func TestAnAnswerStaysAsItIsWhileAnotherComes(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	base := p.send("POST", "/knowledge-bases", object{"name": "Handbook"})["knowledge_base_id"].(string)
+	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": "Handbook"})
 	document := p.send("POST", "/knowledge-bases/"+base+"/documents", object{"title": "Leave",
 		"text": "Everybody has twenty-six days of holiday in a year."})["document_id"].(string)
 	ready(p, base, document)
-	agent := p.send("POST", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base}})["agent_id"].(string)
+	agent := p.makes("agent_id", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base}})
 	p.send("POST", "/chat", formOf("agent_id", agent, "chat_id", "cited", "message", "/search days of holiday"))
 	tab := signedIn(t, p, "#/chat/cited")
 	tab.find("link", "Citation 1")
@@ -32,16 +32,16 @@ func TestAnAnswerStaysAsItIsWhileAnotherComes(t *testing.T) {
 	tab.click("button", "Send")
 	tab.see("1 2 3")
 	tab.focus("link", "Citation 1")
-	tab.do(chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector('.message.assistant .prose'))`, nil))
+	tab.evaluate(`getSelection().selectAllChildren(document.querySelector('.message.assistant .prose'))`, nil)
 	var marked string
-	tab.do(chromedp.Evaluate(`getSelection().toString()`, &marked))
+	tab.evaluate(`getSelection().toString()`, &marked)
 	require.Contains(t, marked, "twenty-six")
 	tab.see("58 59 60")
 	tab.find("button", "Send")
 	tab.do(chromedp.Sleep(300 * time.Millisecond)) // it is read once more when it has ended
 	var still, focused string
-	tab.do(chromedp.Evaluate(`getSelection().toString()`, &still),
-		chromedp.Evaluate(`document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName`, &focused))
+	tab.evaluate(`getSelection().toString()`, &still)
+	tab.evaluate(`document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName`, &focused)
 	assert.Equal(t, marked, still)
 	assert.Equal(t, "Citation 1", focused)
 }
@@ -51,7 +51,8 @@ func TestALongChatShowsItsNewest(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	for n := range 23 {
-		p.send("POST", "/chat", formOf("agent_id", p.demo(), "chat_id", "long", "message", fmt.Sprintf("turn number %d.", n)))
+		message := fmt.Sprintf("turn number %d.", n)
+		p.send("POST", "/chat", formOf("agent_id", p.demo(), "chat_id", "long", "message", message))
 	}
 	tab := signedIn(t, p, "#/chat/long")
 	tab.see("You said: turn number 22.")
@@ -74,7 +75,7 @@ func TestAMessageIsSentOnceAndWhatWasTypedMeanwhileStays(t *testing.T) {
 	way := newBetween(t, p)
 	tab := signedInThrough(t, way, p, "#/chat?agent="+p.demo())
 	tab.find("heading", "Chat")
-	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
+	way.goesWrong(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost {
 			return false
 		}
@@ -134,11 +135,11 @@ func TestADraftStaysWhileOneLooksElsewhere(t *testing.T) {
 func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	group := p.send("POST", "/groups", object{"name": "Approvers"})["group_id"].(string)
+	group := p.makes("group_id", "/groups", object{"name": "Approvers"})
 	agent := p.send("POST", "/agents", object{"name": "Careful", "approval": object{"mode": "always"},
 		"approver_group_ids": []string{group}})["agent_id"].(string)
-	user := p.send("POST", "/users", object{"email": "m@example.com", "role": "member"})["user_id"].(string)
-	key := p.send("POST", "/api-keys", object{"name": "m", "level": "run", "user_id": user})["key"].(string)
+	user := p.makes("user_id", "/users", object{"email": "m@example.com", "role": "member"})
+	key := p.makes("key", "/api-keys", object{"name": "m", "level": "run", "user_id": user})
 	run := p.as(key).send("POST", "/chat", formOf("agent_id", agent, "chat_id", "theirs",
 		"message", `/tool echo {"text":"x"}`))["run_id"].(string)
 	tab := signedIn(t, p.as(key), "")

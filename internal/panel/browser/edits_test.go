@@ -27,7 +27,7 @@ func (p *page) is(of *program, path, member string, value any) {
 func TestASaveUndoesNothingOfAnothers(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	group := p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	group := p.makes("group_id", "/groups", object{"name": "Readers"})
 	user := "/users/" + p.send("POST", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "member",
 		"group_ids": []string{group}})["user_id"].(string)
 	tab := signedIn(t, p, "#"+user)
@@ -58,7 +58,7 @@ func TestASaveThatComesTooLateGoesOn(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	way := newBetween(t, p)
-	group := "/groups/" + p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	group := "/groups/" + p.makes("group_id", "/groups", object{"name": "Readers"})
 	tab := signedInThrough(t, way, p, "#"+group)
 	tab.fill("Description", "who reads")
 	once := false
@@ -95,9 +95,9 @@ func TestTheNameOfAKeyIsChangedAlone(t *testing.T) {
 func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	group := p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	group := p.makes("group_id", "/groups", object{"name": "Readers"})
 	p.send("POST", "/users", object{"email": "ada@example.com", "role": "member", "group_ids": []string{group}})
-	run := p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))["run_id"].(string)
+	run := p.makes("run_id", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))
 	p.send("POST", "/runs/"+run+"/followups", object{"message": "and then this"})
 	tab := signedIn(t, p, "#/groups/"+group)
 	tab.find("link", "ada@example.com")

@@ -43,7 +43,7 @@ func TestUTCIsReadOnFocus(t *testing.T) {
 	seen("main .table time")
 	tab.press(keyEscape)
 	var shown int
-	tab.do(chromedp.Evaluate(`[...document.querySelectorAll('.hint')].filter((h) => h.checkVisibility()).length`, &shown))
+	tab.evaluate(`[...document.querySelectorAll('.hint')].filter((h) => h.checkVisibility()).length`, &shown)
 	assert.Zero(t, shown, "Escape takes it away")
 	tab.visit("#/api-keys")
 	tab.fill("Name", "turned")
@@ -90,20 +90,18 @@ func TestALateRefusalDoesNotAskToSignInAgain(t *testing.T) {
 	tab.fill("Name", "Readers")
 	held, asked := make(chan bool), make(chan bool, 1)
 	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
-		switch {
-		case r.Method == http.MethodPost:
-			asked <- true
-			<-held
-			return refuses("POST", "/groups", http.StatusUnauthorized)(w, r)
-		default:
+		if r.Method != http.MethodPost {
 			return refuses("GET", "/interrupts", http.StatusUnauthorized)(w, r)
 		}
+		asked <- true
+		<-held
+		return refuses("POST", "/groups", http.StatusUnauthorized)(w, r)
 	})
 	tab.click("button", "Create group")
 	<-asked
 	tab.find("dialog", "Sign in again")
 	way.goesWrong(nil)
-	second := p.send("POST", "/api-keys", object{"name": "second", "level": "admin"})["key"].(string)
+	second := p.makes("key", "/api-keys", object{"name": "second", "level": "admin"})
 	tab.fill("API key", second)
 	tab.click("button", "Sign in")
 	tab.gone("Sign in again")
@@ -141,8 +139,8 @@ func TestAPageThatBreaksSaysSo(t *testing.T) {
 func TestWhatHasGoneIsNotShownAsIfItLived(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	key := p.send("POST", "/api-keys", object{"name": "Story key", "level": "read"})["api_key_id"].(string)
-	group := p.send("POST", "/groups", object{"name": "Readers"})["group_id"].(string)
+	key := p.makes("api_key_id", "/api-keys", object{"name": "Story key", "level": "read"})
+	group := p.makes("group_id", "/groups", object{"name": "Readers"})
 	tab := signedIn(t, p, "#/api-keys/"+key)
 	tab.click("button", "Revoke")
 	tab.click("button", "Confirm")

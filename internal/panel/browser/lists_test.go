@@ -26,7 +26,7 @@ func manyGroups(p *program) (ids []string) {
 func (p *page) toTheEnd(text string) {
 	p.t.Helper()
 	p.until("the text "+text+" at the end", func(context.Context) error {
-		p.do(chromedp.Evaluate(`scrollTo(0, document.documentElement.scrollHeight)`, nil))
+		p.evaluate(`scrollTo(0, document.documentElement.scrollHeight)`, nil)
 		var there bool
 		p.do(chromedp.Evaluate(`document.body.innerText.includes(`+quoted(text)+`)`, &there))
 		if !there {
@@ -50,12 +50,12 @@ func TestRowsBehindTheFirstPageAreOfNow(t *testing.T) {
 	for n := range 3 { // what is new stands above; nothing between is missing
 		p.send("POST", "/groups", object{"name": fmt.Sprintf("Later %d", n)})
 	}
-	tab.do(chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+	tab.evaluate(`scrollTo(0, 0)`, nil)
 	tab.see("Later 2")
 	tab.toTheEnd("Group 000")
 	tab.until("every row once", func(context.Context) error {
 		var names []string
-		tab.do(chromedp.Evaluate(`[...document.querySelectorAll('tbody tr td:first-child')].map((c) => c.innerText)`, &names))
+		tab.evaluate(`[...document.querySelectorAll('tbody tr td:first-child')].map((c) => c.innerText)`, &names)
 		if len(names) != 122 {
 			return fmt.Errorf("%d rows", len(names))
 		}
@@ -88,7 +88,7 @@ func TestFurtherRowsAreAskedForWithPatience(t *testing.T) {
 	})
 	tab := signedInThrough(t, way, p, "#/groups")
 	tab.see("Group 119")
-	tab.do(chromedp.Evaluate(`scrollTo(0, document.documentElement.scrollHeight)`, nil))
+	tab.evaluate(`scrollTo(0, document.documentElement.scrollHeight)`, nil)
 	tab.see("Not now.")
 	before := way.times("GET", "/groups")
 	tab.do(chromedp.Sleep(2 * time.Second))
@@ -108,7 +108,7 @@ func TestFiltersDoNotUndoEachOther(t *testing.T) {
 	tab.choose("Status", "completed")
 	tab.until("both filters in the address", func(context.Context) error {
 		var at string
-		tab.do(chromedp.Evaluate(`location.hash`, &at))
+		tab.evaluate(`location.hash`, &at)
 		if at != "#/runs?status=completed&chat_id=some-chat" {
 			return fmt.Errorf("at %s", at)
 		}
@@ -126,7 +126,8 @@ func TestNothingOfTheOrganizationBeforeIsSeen(t *testing.T) {
 	tab := signedInThrough(t, way, p, "#/inbox")
 	tab.see("Which city?")
 	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
-		return r.Header.Get("X-Organization") != "" && refuses("GET", "/interrupts", http.StatusServiceUnavailable)(w, r)
+		refused := refuses("GET", "/interrupts", http.StatusServiceUnavailable)
+		return r.Header.Get("X-Organization") != "" && refused(w, r)
 	})
 	tab.choose("Organization", "Tenant")
 	tab.see("Not now.")

@@ -243,7 +243,7 @@ func TestARunIsSeenAndCancelled(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	sent := formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s")
-	run := p.send("POST", "/chat", sent)["run_id"].(string)
+	run := p.makes("run_id", "/chat", sent)
 	tab := signedIn(t, p, "")
 	tab.section("Runs")
 	tab.click("link", run)
@@ -264,7 +264,7 @@ func TestManyRunsAreStopped(t *testing.T) {
 	var runs []string
 	for range 3 {
 		sent := formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s")
-		runs = append(runs, p.send("POST", "/chat", sent)["run_id"].(string))
+		runs = append(runs, p.makes("run_id", "/chat", sent))
 	}
 	tab := signedIn(t, p, "#/runs")
 	tab.click("button", "Stop")
@@ -325,7 +325,7 @@ func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
 func TestADeepLinkSurvivesReload(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	run := p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello"))["run_id"].(string)
+	run := p.makes("run_id", "/chat", formOf("agent_id", p.demo(), "message", "hello"))
 	tab := signedIn(t, p, "#/runs/"+run)
 	tab.find("heading", run)
 	tab.reload()

@@ -17,7 +17,7 @@ import (
 func TestAnUploadThatWaitsIsStopped(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	base := p.send("POST", "/knowledge-bases", object{"name": "Handbook"})["knowledge_base_id"].(string)
+	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": "Handbook"})
 	way := newBetween(t, p)
 	held := make(chan bool)
 	way.goesWrong(func(_ http.ResponseWriter, r *http.Request) bool {
