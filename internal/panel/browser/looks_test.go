@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -103,17 +104,13 @@ type violation struct {
 // No page breaks a rule of axe-core, light or dark, wide or narrow.
 func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 	t.Parallel()
-	rules, err := os.ReadFile("../../../.cache/panel/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		require.NotEqual(t, "true", os.Getenv("CI"), "axe-core is not there: make .cache/panel/made fetches it")
-		t.Skip("axe-core is not there: make .cache/panel/made fetches it")
-	}
+	rules := axe(t)
 	p := start(t)
 	places := furnished(t, p)
 	tab := open(t, p.url)
 	tab.do(cdppage.SetBypassCSP(true), chromedp.Reload())
 	tab.find("button", "Sign in")
-	tab.obeys(t, string(rules), "sign-in")
+	tab.obeys(t, rules, "sign-in")
 	tab.signIn(p.key)
 	for _, dark := range []bool{false, true} {
 		for _, width := range []int64{1280, 375} {
@@ -121,12 +118,100 @@ func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 			for _, place := range places {
 				tab.visit(place[1])
 				tab.settled()
-				tab.obeys(t, string(rules), fmt.Sprintf("%s, %d wide, dark: %t", place[0], width, dark))
+				tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })`, nil)
+				tab.settled()
+				tab.obeys(t, rules, fmt.Sprintf("%s, %d wide, dark: %t", place[0], width, dark))
 				var wide int64
 				tab.do(chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide))
 				assert.LessOrEqual(t, wide, width, "%s scrolls sideways at %d", place[0], width)
 			}
 		}
+	}
+}
+
+// axe are the rules.
+func axe(t *testing.T) string {
+	t.Helper()
+	rules, err := os.ReadFile("../../../.cache/panel/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "axe-core is not there: make .cache/panel/made fetches it")
+		t.Skip("axe-core is not there: make .cache/panel/made fetches it")
+	}
+	return string(rules)
+}
+
+// Neither does what lies over a page, nor one that says what is wrong, nor one for whoever may less.
+func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
+	t.Parallel()
+	rules := axe(t)
+	p := start(t)
+	places := map[string]string{}
+	for _, place := range furnished(t, p) {
+		places[place[0]] = place[1]
+	}
+	user := p.makes("user_id", "/users", object{"email": "m@example.com", "role": "member"})
+	reader := p.makes("key", "/api-keys", object{"name": "reader", "level": "read", "user_id": user})
+	way := newBetween(t, p)
+	tab := open(t, way.URL)
+	tab.do(cdppage.SetBypassCSP(true), chromedp.Reload())
+	tab.signIn(p.key)
+	for _, dark := range []bool{false, true} {
+		tab.looks(375, dark)
+		for _, over := range []struct{ place, button, dialog string }{
+			{"run-waits", "Cancel run", "Cancel this run?"}, {"runs", "Stop", "Stop runs"},
+			{"agents", "Import", "Import an agent"}, {"agent", "Delete", "Delete Careful clerk?"},
+			{"agent", "Differences of version 2", "Version 2 beside the one before"},
+			{"base", "Add document", "Add document"}, {"api-key", "Rotate", "Rotate Nightly import?"},
+			{"webhooks", "terminal", "Delivery"}, {"webhooks", "Rotate secret", "The new secret"},
+		} {
+			tab.visit(places[over.place])
+			tab.settled()
+			tab.click("button", over.button)
+			tab.find("dialog", over.dialog)
+			tab.obeys(t, rules, fmt.Sprintf("%s, dark: %t", over.dialog, dark))
+			tab.do(chromedp.Reload())
+			tab.find("link", "Overview")
+		}
+		tab.visit(places["inbox"])
+		tab.click("button", "Edit")
+		tab.fill("expression", "7")
+		tab.obeys(t, rules, "arguments under edit")
+		tab.visit(places["groups"])
+		tab.settled()
+		way.goesWrong(refuses("POST", "/groups", 503))
+		tab.fill("Name", "x")
+		tab.click("button", "Create group")
+		tab.see("Request r-503")
+		tab.obeys(t, rules, "a form that was refused")
+		way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
+			return r.Method == http.MethodGet && r.URL.Path != "/api/v1/me" && refuses("GET", "", 503)(w, r)
+		})
+		for _, place := range []string{"overview", "runs", "run", "chat", "inbox", "agent", "analytics"} {
+			tab.visit(places[place])
+			tab.see("Not now.")
+			tab.obeys(t, rules, place+" that cannot be read")
+		}
+		way.goesWrong(refuses("GET", "/interrupts", 401))
+		tab.visit(places["runs"])
+		tab.find("dialog", "Sign in again")
+		tab.obeys(t, rules, "signing in over the page")
+		way.goesWrong(nil)
+		tab.fill("API key", p.key)
+		tab.click("button", "Sign in")
+		tab.gone("Sign in again")
+	}
+	tab.click("button", "Forget key")
+	tab.signIn(reader)
+	for name, place := range places {
+		tab.visit(place)
+		tab.until("a page", func(context.Context) error {
+			var there bool
+			if tab.evaluate(`!!document.querySelector('main h1')`, &there); !there {
+				return errNotThere
+			}
+			return nil
+		})
+		tab.obeys(t, rules, name+" for a reader")
 	}
 }
 

@@ -64,7 +64,7 @@ async function copyText(text) {
 /** An id with its copy button. @param {{id: string|null|undefined, href?: string, name?: string}} p */
 export function Id({ id, href, name }) {
   if (!id) return html`<span class="none">–</span>`
-  const shown = name ?? html`<code>${id}</code>`
+  const shown = name || html`<code>${id}</code>`
   return html`<span class="id">${href ? html`<a href=${href}>${shown}</a>` : shown}<${Copy} text=${id} label="Copy id ${id}" /></span>`
 }
 

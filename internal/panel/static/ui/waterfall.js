@@ -15,7 +15,7 @@ export function Waterfall({ run, steps, interrupts }) {
   return html`<div class="table" tabindex="0" role="region" aria-label="Steps"><table class="waterfall">
     <thead><tr><th scope="col">Step</th><th scope="col" class="num">Began</th><th scope="col" class="narrow"><span class="axis"><span>0</span><span>${duration((to - from) / 2)}</span><span>${duration(to - from)}</span></span></th><th scope="col" class="num">Took</th><th scope="col" class="num">Tokens</th></tr></thead>
     <tbody>${bars.map((b, i) => html`<tr key=${i}>
-      <td class="wrap">${b.name}${b.note && html` <span class="small">${b.note}</span>`}${b.more && html`<${Json} value=${b.more} label="Details" />`}</td>
+      <td class="wrap">${b.name}${b.note && html` <span class="small">${b.note}</span>`}${b.more && html`<${Json} value=${b.more} label="Details of step ${i}" />`}</td>
       <td class="num"><time datetime=${new Date(b.from).toISOString()} title=${`${dateTime(b.from)} · ${utc(b.from)}`} tabindex="0">+${duration(b.from - from)}</time></td>
       <td class="bars narrow"><div class="track" aria-hidden="true"><i class=${b.kind} style=${{ left: share(b.from), width: `${Math.max(0.2, (100 * (b.to - b.from)) / (to - from))}%` }}></i></div></td>
       <td class="num">${duration(b.to - b.from)}</td>
