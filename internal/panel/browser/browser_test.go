@@ -448,9 +448,12 @@ func (p *page) click(role, name string) {
 	})
 }
 
+// held are the objects that the browser keeps for the stories.
+const held = "held"
+
 // clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it.
 func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
-	node, err := dom.ResolveNode().WithBackendNodeID(id).Do(ctx)
+	node, err := dom.ResolveNode().WithBackendNodeID(id).WithObjectGroup(held).Do(ctx)
 	if err != nil {
 		return err
 	}
@@ -541,7 +544,7 @@ func (p *page) of(role, name, function string) (answer string) {
 	p.t.Helper()
 	id := p.find(role, name)
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
-		node, err := dom.ResolveNode().WithBackendNodeID(id).Do(ctx)
+		node, err := dom.ResolveNode().WithBackendNodeID(id).WithObjectGroup(held).Do(ctx)
 		if err != nil {
 			return err
 		}
@@ -600,7 +603,7 @@ func (p *page) choosesFiles(selector string, files ...string) {
 }
 
 func onNode(ctx context.Context, id cdp.BackendNodeID, function string, arguments ...any) error {
-	node, err := dom.ResolveNode().WithBackendNodeID(id).Do(ctx)
+	node, err := dom.ResolveNode().WithBackendNodeID(id).WithObjectGroup(held).Do(ctx)
 	if err != nil {
 		return err
 	}
@@ -658,7 +661,7 @@ func (p *page) clickIn(text, button string) {
 func (p *page) clickThat(what, among, text string) {
 	p.t.Helper()
 	p.until("a click on "+what, func(ctx context.Context) error {
-		one := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`)
+		one := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`).WithObjectGroup(held)
 		found, thrown, err := one.Do(ctx)
 		if err != nil || thrown != nil || found.ObjectID == "" {
 			return errNotThere

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -124,8 +125,9 @@ func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 		seen.Text, seen.Median, seen.Most, seen.Longest, seen.Rows)
 	assert.Regexp(t, `^10,0\d\d`, seen.Text)
 	assert.Less(t, seen.Rows, 400.0)
-	assert.Less(t, seen.Most, 250.0, "milliseconds of 19 frames in 20")
-	assert.Less(t, seen.Longest, 2000.0, "milliseconds of the longest frame: the machine may be busy with other things")
+	assert.Less(t, seen.Median, 50.0, "milliseconds of a frame")
+	assert.Less(t, seen.Most, 100.0, "milliseconds of 19 frames in 20")
+	assert.Less(t, seen.Longest, 500.0, "milliseconds of the longest frame")
 }
 
 // As many updates as an hour brings, each of them other than the last: the page holds no more at the end.
@@ -159,7 +161,7 @@ func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
 func (p *page) holds() map[string]float64 {
 	all := map[string]float64{}
 	collect := heapprofiler.CollectGarbage()
-	p.do(collect, collect, chromedp.ActionFunc(func(ctx context.Context) error {
+	p.do(runtime.ReleaseObjectGroup(held), collect, collect, chromedp.ActionFunc(func(ctx context.Context) error {
 		metrics, err := performance.GetMetrics().Do(ctx)
 		for _, m := range metrics {
 			if slices.Contains([]string{"Nodes", "JSEventListeners", "JSHeapUsedSize"}, m.Name) {
@@ -171,8 +173,43 @@ func (p *page) holds() map[string]float64 {
 	return all
 }
 
-// How long it takes from opening the address until the overview shows its first figures, with an empty cache and with
-// a full one. It is measured, not judged: make bench-panel prints it.
+// Streams, charts and dialogs that have come and gone hold nothing: no listener, no node, no timer's page.
+func TestStreamsChartsAndDialogsLeaveNothingBehind(t *testing.T) {
+	p := start(t)
+	demo := p.demo()
+	p.send("POST", "/chat", formOf("agent_id", demo, "chat_id", "one", "message", "/stream 300 1ms"))
+	tab := signedIn(t, p, "#/overview")
+	tab.do(performance.Enable())
+	round := func(times int) map[string]float64 {
+		for range times {
+			tab.visit("#/chat?agent=" + demo)
+			tab.find("heading", "Chat")
+			tab.fill("Message", "/stream 200 1ms")
+			tab.press(keyEnter)
+			tab.see("198 199 200")
+			tab.find("button", "Send")
+			tab.visit("#/analytics?group_by=agent")
+			tab.see("Runs as a table")
+			tab.visit("#/runs")
+			tab.find("heading", "Runs")
+			tab.click("button", "Stop")
+			tab.find("dialog", "Stop runs")
+			tab.press(keyEscape)
+		}
+		tab.visit("#/nowhere")
+		tab.find("heading", "Not found")
+		return tab.holds()
+	}
+	before, after := round(4), round(16)
+	t.Logf("before: %v; after 16 more rounds: %v", before, after)
+	assert.LessOrEqual(t, after["Nodes"], before["Nodes"]+200)
+	assert.LessOrEqual(t, after["JSEventListeners"], before["JSEventListeners"]+20)
+	assert.LessOrEqual(t, after["JSHeapUsedSize"], before["JSHeapUsedSize"]+1<<20)
+}
+
+// From opening the address until the overview shows its first figures it takes at most 300 ms, with an empty cache and
+// with a full one. The quickest of several is judged, as the machine may be busy with other things; make bench-panel
+// prints the median.
 func TestFirstPage(t *testing.T) {
 	p := start(t)
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello"))
@@ -205,6 +242,8 @@ func TestFirstPage(t *testing.T) {
 	}
 	slices.Sort(cold)
 	slices.Sort(warm)
-	t.Logf("first page usable, median of %d: %.0f ms with an empty cache, %.0f ms with a full one", len(cold),
-		cold[len(cold)/2], warm[len(warm)/2])
+	t.Logf("first page usable, median of %d: %.0f ms with an empty cache, %.0f ms with a full one; at best %.0f and %.0f ms",
+		len(cold), cold[len(cold)/2], warm[len(warm)/2], cold[0], warm[0])
+	assert.LessOrEqual(t, cold[0], 300.0)
+	assert.LessOrEqual(t, warm[0], 300.0)
 }
