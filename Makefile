@@ -139,8 +139,8 @@ bench: ## measure the real process over HTTP
 bench-ingest: ## measure how long documents take from their upload until they are found
 	$(GO) run ./scripts/bench -documents
 
-bench-panel: ## measure how soon the panel's first page can be used, in a browser
-	$(STORIES) -v -run TestFirstPage ./internal/panel/browser
+bench-panel: ## measure, in a browser, how soon the panel's first page can be used, and the frames of a long list
+	BENCH=1 $(STORIES) -v -run 'TestFirstPage|TestAListOfTenThousand' ./internal/panel/browser
 
 bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
 	$(GO) run ./scripts/benchsearch
