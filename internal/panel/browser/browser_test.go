@@ -368,20 +368,29 @@ var errNotThere = fmt.Errorf("not there")
 
 // look finds what a screen reader would call so; of several the first.
 func (p *page) look(ctx context.Context, role, name string) (cdp.BackendNodeID, error) {
+	all, err := p.lookAll(ctx, role, name)
+	if err == nil && len(all) == 0 {
+		err = errNotThere
+	}
+	if err != nil {
+		return 0, err
+	}
+	return all[0], nil
+}
+
+// lookAll finds everything that a screen reader would call so.
+func (p *page) lookAll(ctx context.Context, role, name string) (all []cdp.BackendNodeID, err error) {
 	root, err := dom.GetDocument().Do(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	nodes, err := accessibility.QueryAXTree().WithNodeID(root.NodeID).WithRole(role).WithAccessibleName(name).Do(ctx)
-	if err != nil {
-		return 0, err
-	}
 	for _, n := range nodes {
 		if !n.Ignored {
-			return n.BackendDOMNodeID, nil
+			all = append(all, n.BackendDOMNodeID)
 		}
 	}
-	return 0, errNotThere
+	return all, err
 }
 
 // find waits for something with a role and a name.
@@ -437,14 +446,18 @@ func (p *page) gone(text string) {
 	})
 }
 
+// click clicks the one thing with a role and a name; of several, nobody could say which.
 func (p *page) click(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("a click on the %s %q", role, name), func(ctx context.Context) error {
-		id, err := p.look(ctx, role, name)
+		all, err := p.lookAll(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		return clickOn(ctx, id)
+		if len(all) != 1 {
+			return fmt.Errorf("there are %d", len(all))
+		}
+		return clickOn(ctx, all[0])
 	})
 }
 
@@ -657,12 +670,19 @@ func (p *page) clickIn(text, button string) {
 		r.innerText.includes(`+quoted(text)+`)).flatMap((r) => [...r.querySelectorAll('button')])`, button)
 }
 
+// clickWithin clicks a button within a part of the page that has a name.
+func (p *page) clickWithin(part, button string) {
+	p.t.Helper()
+	p.clickThat("the button "+button+" within "+part,
+		`[...document.querySelectorAll('[aria-label="`+part+`"] button')]`, button)
+}
+
 // clickThat clicks the one of some buttons that has a text.
 func (p *page) clickThat(what, among, text string) {
 	p.t.Helper()
 	p.until("a click on "+what, func(ctx context.Context) error {
-		one := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`).WithObjectGroup(held)
-		found, thrown, err := one.Do(ctx)
+		one := runtime.Evaluate(among + `.find((b) => b.innerText.trim() === ` + quoted(text) + `)`)
+		found, thrown, err := one.WithObjectGroup(held).Do(ctx)
 		if err != nil || thrown != nil || found.ObjectID == "" {
 			return errNotThere
 		}

@@ -54,6 +54,7 @@ func furnished(t *testing.T, p *program) [][2]string {
 	waiting := p.send("POST", "/chat", formOf("agent_id", agent, "chat_id", "waits", "title", "Pay the bill", "message",
 		"/tool calculate {\"expression\":\"1200*1.19\"}\n/ask Which account?"))
 	p.send("POST", "/chat", formOf("agent_id", demo, "wait", "false", "message", "/sleep 120s"))
+	delivery := id(p.send("GET", "/webhooks/deliveries", nil)["deliveries"].([]any)[0].(object), "delivery_id")
 	builtin := id(p.send("GET", "/toolkits", nil)["toolkits"].([]any)[0].(object), "toolkit_id")
 	return [][2]string{
 		{"overview", "#/overview"},
@@ -65,7 +66,7 @@ func furnished(t *testing.T, p *program) [][2]string {
 		{"document", "#/knowledge/" + base + "/" + document + "?from=9&to=40"},
 		{"users", "#/users"}, {"user", "#/users/" + user}, {"groups", "#/groups"}, {"group", "#/groups/" + group},
 		{"api-keys", "#/api-keys"}, {"api-key", "#/api-keys/" + key},
-		{"webhooks", "#/webhooks"}, {"analytics", "#/analytics"},
+		{"webhooks", "#/webhooks"}, {"delivery", "#/webhooks/" + delivery}, {"analytics", "#/analytics"},
 		{"audit-log", "#/audit-log"}, {"settings", "#/settings"}, {"nowhere", "#/nowhere"},
 	}
 }
@@ -162,7 +163,7 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 			{"agents", "Import", "Import an agent"}, {"agent", "Delete", "Delete Careful clerk?"},
 			{"agent", "Differences of version 2", "Version 2 beside the one before"},
 			{"base", "Add document", "Add document"}, {"api-key", "Rotate", "Rotate Nightly import?"},
-			{"webhooks", "terminal", "Delivery"}, {"webhooks", "Rotate secret", "The new secret"},
+			{"webhooks", "Rotate secret", "The new secret"},
 		} {
 			tab.visit(places[over.place])
 			tab.settled()

@@ -230,9 +230,20 @@ func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
 	first := <-taken
 	tab.click("button", "Redeliver")
 	assert.Equal(t, first, <-taken)
-	tab.click("button", "terminal")
+	tab.click("link", "terminal")
 	tab.see("status 418")
-	tab.click("button", "Close")
+	tab.reload()
+	tab.see("status 418")
+	tab.click("button", "Redeliver")
+	assert.Equal(t, first, <-taken)
+	tab.until("three tries", func(context.Context) error {
+		var tries int
+		if tab.evaluate(`document.querySelectorAll('main ol > li').length`, &tries); tries != 3 {
+			return fmt.Errorf("%d tries", tries)
+		}
+		return nil
+	})
+	tab.click("link", "Back to Webhooks")
 	tab.fill("Callback URL", receiver.URL)
 	tab.click("button", "Send test")
 	tab.see("status 418")

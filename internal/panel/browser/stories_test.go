@@ -77,7 +77,7 @@ func TestTwoApprovalsAreDecidedInTheInboxWhileTheChatStreams(t *testing.T) {
 	inbox.click("link", "Inbox, 2 waiting")
 	inbox.find("heading", "Inbox")
 	inbox.see("May the agent call echo?")
-	inbox.click("button", "Approve")
+	inbox.clickWithin("Approval of calculate", "Approve")
 	inbox.see("Approved.")
 	inbox.fill("Reason", "not that one")
 	inbox.click("button", "Reject")

@@ -169,11 +169,11 @@ func TestAnAgentIsExportedAndImported(t *testing.T) {
 	tab.section("Agents")
 	tab.click("button", "Import")
 	tab.fill("Or its text", "{")
-	tab.clickInDialog("Create agent")
+	tab.clickInDialog("Import")
 	tab.see("No JSON yet")
 	tab.do(chromedp.Sleep(200 * time.Millisecond))
 	tab.fill("Or its text", text)
-	tab.clickInDialog("Create agent")
+	tab.clickInDialog("Import")
 	tab.until("the copy's page", func(context.Context) error {
 		var at string
 		tab.evaluate(`location.hash`, &at)

@@ -54,7 +54,7 @@ function Import({ onClose }) {
   const read = async (/** @type {any} */ e) => setText((await e.target.files[0]?.text()) ?? text)
   let problem = ''
   try { readJson(text) } catch (e) { problem = /** @type {Error} */ (e).message }
-  return html`<${Dialog} title="Import an agent" onClose=${onClose}><${Form} act=${act} submit="Create agent">
+  return html`<${Dialog} title="Import an agent" onClose=${onClose}><${Form} act=${act} submit="Import">
     <div class="field"><label for="import-file">File of an export</label><input id="import-file" type="file" accept=".json,application/json" onChange=${read} /></div>
     <${Field} label="Or its text" rows=${8} value=${text} onChange=${setText} problem=${problem} required />
   </${Form}></${Dialog}>`

@@ -15,7 +15,7 @@ export function Audit() {
 const kinds = ['agent', 'toolkit', 'user', 'group', 'api_key', 'organization', 'knowledge_base', 'document', 'run', 'chat', 'delivery']
 
 /** @type {Record<string, string>} */
-const sections = { agent: 'agents', toolkit: 'toolkits', user: 'users', group: 'groups', api_key: 'api-keys', knowledge_base: 'knowledge', run: 'runs', chat: 'chat' }
+const sections = { agent: 'agents', toolkit: 'toolkits', user: 'users', group: 'groups', api_key: 'api-keys', knowledge_base: 'knowledge', run: 'runs', chat: 'chat', delivery: 'webhooks' }
 
 function Log() {
   const query = Object.fromEntries(place.value.query)

@@ -2,15 +2,21 @@
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post } from '../api.js'
-import { duration } from '../format.js'
+import { duration, words } from '../format.js'
+import { often, slowly, useLive } from '../live.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
 import { Act, Field, Form, Late, useAct } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
-import { Card, Copy, Empty, Facts, Id, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
+import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
 
 export function Webhooks() {
+  const { id } = place.value
+  return id ? html`<${Delivery} id=${id} key=${id} />` : html`<${All} />`
+}
+
+function All() {
   const query = Object.fromEntries(place.value.query)
   const set = (/** @type {string} */ name) => (/** @type {string} */ v) => setQuery({ ...query, [name]: v })
   return html`<${Page} title="Webhooks">
@@ -25,10 +31,8 @@ export function Webhooks() {
 /** @param {{query: Record<string, any>, empty: any}} p */
 export function Deliveries({ query, empty }) {
   const list = useList('/webhooks/deliveries', 'deliveries', 'delivery_id', query)
-  const [shown, setShown] = useState('')
-  const d = (list.rows ?? []).find((r) => r.delivery_id === shown)
   const columns = [
-    column('Event', (r) => html`<button type="button" class="link" onClick=${() => setShown(r.delivery_id)}>${r.event.replace('agent_run.', '')}</button> <span class="small">${r.status_of_run}</span>`),
+    column('Event', (r) => html`<a href=${to(['webhooks', r.delivery_id])}>${eventOf(r)}</a> <span class="small">${words(r.status_of_run)}</span>`),
     column('State', (r) => html`<${Status} of=${r.state} />`),
     column('Tries', (r) => r.attempts.length, 'num narrow'),
     column('Last', (r) => lastTry(r), 'narrow short'),
@@ -36,9 +40,10 @@ export function Deliveries({ query, empty }) {
     column('To', (r) => r.callback_url, 'narrow short'),
     column('', (r) => html`<${Redeliver} of=${r} />`),
   ]
-  return html`<${List} of=${list} columns=${columns} label="Deliveries" id="delivery_id" empty=${empty} />
-    ${d && html`<${Dialog} title="Delivery" onClose=${() => setShown('')}><${Tries} of=${d} /></${Dialog}>`}`
+  return html`<${List} of=${list} columns=${columns} label="Deliveries" id="delivery_id" href=${(/** @type {any} */ r) => to(['webhooks', r.delivery_id])} empty=${empty} />`
 }
+
+const eventOf = (/** @type {any} */ d) => d.event.replace('agent_run.', '')
 
 /** @param {any} d */
 function lastTry(d) {
@@ -57,12 +62,19 @@ function Redeliver({ of: d }) {
   })}>Redeliver</button>`
 }
 
-/** @param {{of: any}} p */
-function Tries({ of: d }) {
-  return html`<${Facts} rows=${[['Id', html`<${Id} id=${d.delivery_id} />`], ['State', html`<${Status} of=${d.state} />`], ['To', d.callback_url], ['Event', d.event],
-      d.next_attempt_at && ['Next try', html`<${Relative} at=${d.next_attempt_at} />`]]} />
-    ${d.attempts.length === 0 ? html`<${Empty}>It was not tried yet.</${Empty}>` : html`<ol>${d.attempts.map((/** @type {any} */ a) => html`<li><${Attempt} of=${a} /></li>`)}</ol>`}`
+/** @param {{id: string}} p */
+function Delivery({ id }) {
+  const delivery = useLive(`/webhooks/deliveries/${encodeURIComponent(id)}`, {}, pending)
+  const d = delivery.data
+  return html`<${Page} title=${id} back=${['Webhooks', to(['webhooks'])]} actions=${d && html`<${Redeliver} of=${d} />`}>
+    <${Await} of=${delivery}>${() => html`
+      <${Card}><${Facts} rows=${[['State', html`<${Status} of=${d.state} />`], ['Event', eventOf(d)], ['Run', html`<${Id} id=${d.run_id} href=${to(['runs', d.run_id])} /> <span class="small">${words(d.status_of_run)}</span>`],
+        ['To', d.callback_url], d.next_attempt_at && ['Next try', html`<${Relative} at=${d.next_attempt_at} />`]]} /></${Card}>
+      <${Card} title="Tries">${d.attempts.length === 0 ? html`<${Empty}>It was not tried yet.</${Empty}>` : html`<ol>${d.attempts.map((/** @type {any} */ a) => html`<li><${Attempt} of=${a} /></li>`)}</ol>`}</${Card}>
+      <${Json} value=${d} />`}</${Await}></${Page}>`
 }
+
+const pending = (/** @type {any} */ d) => (d && d.state !== 'pending' ? slowly : often)
 
 /** @param {{of: any}} p */
 function Attempt({ of: a }) {

@@ -65,7 +65,7 @@ export function List({ of, columns, label, id, empty, href }) {
   const [from, to] = windowed ? [view.from, view.to] : [0, all.length]
   const space = (/** @type {number} */ rows) => rows > 0 && html`<tr class="space" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${rows * view.height}px` }}></td></tr>`
   return html`
-    <${Stale} of=${of} />
+    <${Stale} of=${of} retry=${!of.more} />
     <div class="table" ref=${box} tabindex="0" role="region" aria-label=${label}>
       <table aria-rowcount=${of.more ? -1 : all.length + 1}>
         <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.title || html`<span class="unseen">Actions</span>`}</th>`)}</tr></thead>

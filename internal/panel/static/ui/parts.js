@@ -104,10 +104,10 @@ export function Await({ of, children }) {
   return html`<${Stale} of=${of} />${typeof children === 'function' ? children(of.data) : children}`
 }
 
-/** Says that what is shown is not of now, where it is not. @param {{of: {error: any, renew: () => any}}} p */
-export function Stale({ of: { error, renew } }) {
+/** Says that what is shown is not of now, where it is not. @param {{of: {error: any, renew: () => any}, retry?: boolean}} p retry: whether the button for that is here */
+export function Stale({ of: { error, renew }, retry = true }) {
   return error && html`<p class="stale" role="status">Not up to date: ${error.message} ${error.requestId && html`Request <code>${error.requestId}</code> `}
-    <button type="button" class="link" onClick=${renew}>Try again</button></p>`
+    ${retry && html`<button type="button" class="link" onClick=${renew}>Try again</button>`}</p>`
 }
 
 export function Loading() {
@@ -151,7 +151,7 @@ export function Page({ title, back, actions, children }) {
     document.title = `${h.current?.textContent} · Agent Platform`
   }, [title])
   return html`
-    ${back && html`<p class="back"><span aria-hidden="true">← </span><a href=${back[1]}>${back[0]}</a></p>`}
+    ${back && html`<p class="back"><a href=${back[1]} aria-label="Back to ${back[0]}"><span aria-hidden="true">← </span>${back[0]}</a></p>`}
     <header class="page"><h1 ref=${h} tabindex="-1">${title}</h1>${actions && html`<div class="actions">${actions}</div>`}</header>
     ${children}`
 }
