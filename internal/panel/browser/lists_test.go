@@ -133,3 +133,71 @@ func TestNothingOfTheOrganizationBeforeIsSeen(t *testing.T) {
 	tab.see("Not now.")
 	assert.NotContains(t, tab.text(), "Which city?")
 }
+
+// A run is known in lists by how its message begins, and leads to its page by that and by its id; runs of a key are
+// found by the filter.
+func TestRunsAreKnownByTheirFirstWords(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	demo := p.demo()
+	other := p.send("POST", "/api-keys", object{"name": "Nightly", "level": "run"})
+	run := p.makes("run_id", "/chat", formOf("agent_id", demo, "message", "what is\nthe weather?"))
+	p.as(other["key"].(string)).send("POST", "/chat", formOf("agent_id", demo, "message", "by the other key"))
+	tab := signedIn(t, p, "#/runs")
+	tab.see("by the other key")
+	tab.find("link", run)
+	tab.click("link", "what is the weather?")
+	tab.find("heading", run)
+	tab.visit("#/runs")
+	tab.choose("API key", "Nightly")
+	tab.gone("what is the weather?")
+	tab.see("by the other key")
+	tab.visit("#/overview")
+	tab.find("link", "what is the weather?")
+}
+
+// What comes above the rows that somebody reads waits there, and nothing moves.
+func TestNewRowsWaitAboveWhereOneReads(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	manyGroups(p)
+	tab := signedIn(t, p, "#/groups")
+	tab.see("Group 119")
+	const top = `[...document.querySelectorAll('tbody a')].find((a) => a.innerText === 'Group 100')
+		.getBoundingClientRect().top`
+	tab.evaluate(`scrollTo(0, 800)`, nil)
+	var before, after float64
+	tab.evaluate(top, &before)
+	p.send("POST", "/groups", object{"name": "Later"})
+	tab.find("button", "1 new")
+	tab.evaluate(top, &after)
+	assert.InDelta(t, before, after, 0.5)
+	assert.NotContains(t, tab.text(), "Later")
+	tab.click("button", "1 new")
+	tab.see("Later")
+	tab.gone("1 new")
+}
+
+// A list that the service gives in several pages is read to its end.
+func TestAllPagesOfARunsInterruptsAreRead(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.makes("run_id", "/chat", formOf("agent_id", p.demo(), "message", "hello"))
+	way := newBetween(t, p)
+	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/runs/"+run+"/interrupts" {
+			return false
+		}
+		page := `{"interrupts":[{"id":"%s","kind":"clarification","pause":%d,"prompt":"?","created_at":"2026-01-02T03:04:05Z",` +
+			`"decision":{"decision":"%s","at":"2026-01-02T03:05:05Z"}}],"next_cursor":%s}`
+		if r.FormValue("cursor") == "" {
+			_, _ = fmt.Fprintf(w, page, "a", 1, "of the first page", `"more"`)
+		} else {
+			_, _ = fmt.Fprintf(w, page, "b", 2, "of the second page", "null")
+		}
+		return true
+	})
+	tab := signedInThrough(t, way, p, "#/runs/"+run)
+	tab.see("of the first page")
+	tab.see("of the second page")
+}

@@ -60,9 +60,9 @@ export class Pages {
   async read(signal) {
     for (let i = 0, at = 0; i < this.pages.length; i++) {
       const page = this.pages[i]
-      const known = page.value?.[this.plural].length ?? 0
+      const known = page.value?.[this.plural]?.length ?? 0
       if (!page.value || (at <= this.view.to && at + known >= this.view.from)) await page.read(signal)
-      at += page.value[this.plural].length
+      at += page.value[this.plural]?.length ?? 0
       const cursor = page.value.next_cursor
       if (!cursor) this.pages.length = i + 1
       else if (i + 1 === this.pages.length && at < this.wanted) this.pages.push(this.page(cursor))
@@ -70,7 +70,7 @@ export class Pages {
     }
     const now = this.pages.map((p) => p.value)
     if (now.length === this.shown.length && now.every((v, i) => v === this.shown[i])) return this.value
-    const rows = new Map(now.flatMap((v) => v[this.plural].map((/** @type {any} */ r) => [r[this.id], r])))
+    const rows = new Map(now.flatMap((v) => (v[this.plural] ?? []).map((/** @type {any} */ r) => [r[this.id], r])))
     this.shown = now
     return (this.value = { rows: [...rows.values()], more: !!now[now.length - 1].next_cursor })
   }
@@ -190,8 +190,19 @@ export function useLive(path, query = {}, every = often) {
 }
 
 /**
+ * All of a list, up to a bound, whether the service gives it in one page or in several.
+ * @param {string|null} path @param {string} plural @param {string} id @param {Record<string, any>} [query] @param {Interval} [every]
+ * @returns {{data: any[]|null, error: any, more: boolean, renew: () => Promise<void>}} more: whether there are further ones behind the bound
+ */
+export function useAll(path, plural, id, query = {}, every = often) {
+  const live = usePages(path, plural, id, query, every, 1000)
+  const { rows = null, more = false } = live.data.value ?? {}
+  return { data: rows, more, error: live.error.value, renew: () => live.renew() }
+}
+
+/**
  * The pages of a list, the first, or as many as hold the rows that are wanted.
- * @param {string|null} path @param {string} plural @param {string} id @param {Record<string, any>} [query] @param {number} [every] @param {number} [wanted]
+ * @param {string|null} path @param {string} plural @param {string} id @param {Record<string, any>} [query] @param {Interval} [every] @param {number} [wanted]
  * @returns {Live}
  */
 export function usePages(path, plural, id, query = {}, every = often, wanted = 0) {

@@ -2,7 +2,7 @@
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download, post, remove } from '../api.js'
-import { seldom, useLive } from '../live.js'
+import { seldom, useAll, useLive } from '../live.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
@@ -199,10 +199,10 @@ function Verbs({ of: a }) {
 
 /** @param {{id: string}} p */
 function Tools({ id }) {
-  const tools = useLive(`/agents/${id}/tools`)
-  return html`<${Card} title="Tools that its runs get"><${Await} of=${tools}>${() => tools.data.tools.length === 0 ? html`<${Empty}>None.</${Empty}>` : html`
+  const tools = useAll(`/agents/${id}/tools`, 'tools', 'name')
+  return html`<${Card} title="Tools that its runs get"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>None.</${Empty}>` : html`
     <div class="table" tabindex="0" role="region" aria-label="Tools"><table><thead><tr><th scope="col">Name</th><th scope="col">Approval</th><th scope="col">What it does</th></tr></thead>
-    <tbody>${tools.data.tools.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.needs_approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
+    <tbody>${tools.data.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.needs_approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
 }
 
 /** @param {{of: any}} p */

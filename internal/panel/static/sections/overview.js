@@ -7,7 +7,8 @@ import { may, me } from '../session.js'
 import { to } from '../router.js'
 import { Chart } from '../ui/chart.js'
 import { useAgents } from '../ui/names.js'
-import { Await, Card, Empty, Id, Loading, Page, Problem, Relative, Status, Time } from '../ui/parts.js'
+import { RunName } from '../ui/opening.js'
+import { Await, Card, Empty, Loading, Page, Problem, Relative, Status, Time } from '../ui/parts.js'
 
 export function Overview() {
   if (me.value === null) return html`<${Page} title="Overview"><${Loading} /></${Page}>`
@@ -99,9 +100,8 @@ function Recent() {
     /** @type {any[]} */
     const rows = runs.data.runs.filter((/** @type {any} */ r) => may('admin') || r.user_id === me.value?.user.user_id)
     if (rows.length === 0) return html`<${Empty}>There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.</${Empty}>`
-    return html`<div class="table" tabindex="0" role="region" aria-label="Latest runs"><table><thead><tr><th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agent</th><th scope="col">Created</th></tr></thead>
-      <tbody>${rows.map((r) => html`<tr key=${r.run_id}><td><${Id} id=${r.run_id} href=${to(['runs', r.run_id])} /></td><td><${Status} of=${r.status} /></td>
-        <td>${agents.of(r.agent_id) || r.agent_id}</td><td><${Time} at=${r.created_at} /></td></tr>`)}</tbody></table></div>`
+    return html`<div class="table" tabindex="0" role="region" aria-label="Latest runs"><table><thead><tr><th scope="col">Run</th><th scope="col">Status</th><th scope="col">Created</th></tr></thead>
+      <tbody>${rows.map((r) => html`<tr key=${r.run_id}><td><${RunName} of=${r} agent=${agents.of(r.agent_id) || r.agent_id} /></td><td><${Status} of=${r.status} /></td><td><${Time} at=${r.created_at} /></td></tr>`)}</tbody></table></div>`
   }}</${Await}></${Card}>`
 }
 

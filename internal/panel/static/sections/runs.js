@@ -2,7 +2,7 @@
 import { useEffect, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Failure, Once, post, remove } from '../api.js'
-import { often, slowly, useLive } from '../live.js'
+import { often, slowly, useAll, useLive } from '../live.js'
 import { count, duration, number } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
@@ -12,6 +12,7 @@ import { Files } from '../ui/files.js'
 import { Choice, Field, Form, Late, local, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { Answered } from '../ui/answer.js'
+import { RunName } from '../ui/opening.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
 import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
 import { pausesOf, Waterfall } from '../ui/waterfall.js'
@@ -29,14 +30,14 @@ function RunList() {
   const query = Object.fromEntries(place.value.query)
   const agents = useAgents()
   const users = useUsers()
+  const keys = useKeys()
   const list = useList('/runs', 'runs', 'run_id', query)
   const [stopping, setStopping] = useState(false)
   const set = (/** @type {string} */ name) => (/** @type {string} */ v) => setQuery({ ...query, [name]: v })
   const time = (/** @type {string} */ name) => (/** @type {string} */ v) => set(name)(v && new Date(v).toISOString())
   const columns = [
-    column('Run', (r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`),
+    column('Run', (r) => html`<${RunName} of=${r} agent=${agents.of(r.agent_id) || r.agent_id} />`),
     column('Status', (r) => html`<${Status} of=${r.status} />`),
-    column('Agent', (r) => agents.of(r.agent_id) || r.agent_id, 'narrow'),
     column('Chat', (r) => html`<a href=${to(['chat', r.chat_id])}>${r.chat_id}</a>`, 'narrow short'),
     ...(may('admin') ? [column('User', (r) => users.of(r.user_id) || r.user_id, 'narrow')] : []),
     column('Created', (r) => html`<${Time} at=${r.created_at} />`),
@@ -50,11 +51,11 @@ function RunList() {
       <${Choice} label="Agent" value=${query.agent_id} of=${agents} first=${[['', 'any']]} onChange=${set('agent_id')} />
       <${Late} label="Chat" value=${query.chat_id} onChange=${set('chat_id')} />
       ${may('admin') && html`<${Choice} label="User" value=${query.user_id} of=${users} first=${[['', 'any']]} onChange=${set('user_id')} />`}
+      ${may('admin') && html`<${Choice} label="API key" value=${query.api_key_id} of=${keys} first=${[['', 'any']]} onChange=${set('api_key_id')} />`}
       <${Field} label="Created after" type="datetime-local" value=${local(query.created_after)} onChange=${time('created_after')} />
       <${Field} label="Created before" type="datetime-local" value=${local(query.created_before)} onChange=${time('created_before')} />
       ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}
     </search>
-    ${query.api_key_id && html`<p class="small">Runs begun with the key <${Id} id=${query.api_key_id} href=${to(['api-keys', query.api_key_id])} />.</p>`}
     <${List} of=${list} columns=${columns} label="Runs" id="run_id" href=${(/** @type {any} */ r) => to(['runs', r.run_id])}
       empty=${Object.keys(query).length > 0 ? 'No run fits these filters.' : html`There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.`} />
     ${stopping && html`<${StopMany} agents=${agents} users=${users} query=${query} onClose=${() => setStopping(false)} />`}
@@ -137,12 +138,12 @@ function Details({ of: r }) {
   const users = useUsers()
   const keys = useKeys()
   const every = active(r) ? often : 0 // what has ended does not change
-  const steps = useLive(`/runs/${r.run_id}/steps`, {}, every)
-  const waited = useLive(`/runs/${r.run_id}/interrupts`, {}, every)
+  const steps = useAll(`/runs/${r.run_id}/steps`, 'steps', 'index', {}, every)
+  const waited = useAll(`/runs/${r.run_id}/interrupts`, 'interrupts', 'id', {}, every)
   const messages = useLive(`/runs/${r.run_id}/messages`, {}, 0)
   const said = (messages.data?.messages ?? []).find((/** @type {any} */ m) => m.role === 'user')
   const files = [...(said?.files ?? []), ...(r.result?.files ?? [])]
-  const pauses = pausesOf(r, waited.data?.interrupts ?? [])
+  const pauses = pausesOf(r, waited.data ?? [])
   useEffect(() => { steps.renew(); waited.renew(); messages.renew() }, [r.status])
   return html`
     <${Card}><${Facts} rows=${[
@@ -161,7 +162,7 @@ function Details({ of: r }) {
     ]} /></${Card}>
     ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
     ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
-    <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data.steps} interrupts=${waited.data?.interrupts ?? []} />`}</${Await}></${Card}>
+    <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data} interrupts=${waited.data ?? []} />`}</${Await}></${Card}>
     <${Card} title="Input">${said ? html`<div class="prose pre">${said.content}</div>` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
     <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
     ${files.length > 0 && html`<${Card} title="Files"><${Files} of=${files} /></${Card}>`}

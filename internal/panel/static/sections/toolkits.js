@@ -2,7 +2,7 @@
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { patch, post, remove } from '../api.js'
-import { useLive } from '../live.js'
+import { useAll, useLive } from '../live.js'
 import { count } from '../format.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
@@ -91,15 +91,15 @@ function Credentials({ value, onChange }) {
 /** @param {{id: string}} p */
 function Toolkit({ id }) {
   const kit = useLive(`/toolkits/${id}`)
-  const tools = useLive(`/toolkits/${id}/tools`)
+  const tools = useAll(`/toolkits/${id}/tools`, 'tools', 'name')
   const k = kit.data
   return html`<${Page} title=${k?.name ?? id} back=${['Toolkits', to(['toolkits'])]} actions=${k && k.kind !== 'builtin' && may('manage') && html`<${Verbs} of=${k} />`}>
     <${Await} of=${kit}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${k.toolkit_id} />`], ['Kind', k.kind], ['Address', k.url], k.base_url && ['Base URL', k.base_url],
         ['Credentials', k.credentials_type ?? 'none'], (k.credentials_origins ?? []).length > 0 && ['Sent only to', k.credentials_origins.join(', ')],
         ['Refreshed', html`<${Time} at=${k.refreshed_at} />`]]} /></${Card}>
-      <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.tools.length === 0 ? html`<${Empty}>It has no tools.</${Empty}>`
-        : tools.data.tools.map((/** @type {any} */ t) => html`<${Tool} key=${t.name} kit=${k} of=${t} renew=${tools.renew} />`)}</${Await}></${Card}>
+      <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>It has no tools.</${Empty}>`
+        : tools.data.map((/** @type {any} */ t) => html`<${Tool} key=${t.name} kit=${k} of=${t} renew=${tools.renew} />`)}</${Await}></${Card}>
       ${k.kind !== 'builtin' && html`<${Edit} of=${kit} />`}`}</${Await}></${Page}>`
 }
 

@@ -3,7 +3,7 @@
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post } from '../api.js'
-import { useLive } from '../live.js'
+import { useAll, useLive } from '../live.js'
 import { revealed } from '../format.js'
 import { Field, Form, useAct } from './form.js'
 import { Loading, Needs, Problem, Relative } from './parts.js'
@@ -87,8 +87,8 @@ function Approval({ of, runId, decide }) {
   const [reason, setReason] = useState('')
   const [edited, setEdited] = useState(/** @type {any} */ (null))
   const run = useLive(edited === null ? null : `/runs/${runId}`, {}, 0)
-  const tools = useLive(run.data && `/agents/${run.data.agent_id}/tools`, { agent_version: run.data?.agent_version }, 0) // as the run has them
-  const schema = tools.data?.tools.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
+  const tools = useAll(run.data && `/agents/${run.data.agent_id}/tools`, 'tools', 'name', { agent_version: run.data?.agent_version }, 0) // as the run has them
+  const schema = tools.data?.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
   const loading = edited !== null && tools.data === null && !tools.error && !run.error // the form must not change while somebody types
   const approve = () => decide(edited === null ? { decision: 'approve' } : { decision: 'edit', arguments: edited })
   return html`<${Form} act=${{ run: approve }} submit="Approve" disabled=${loading} more=${html`

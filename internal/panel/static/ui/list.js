@@ -50,8 +50,12 @@ const long = 150 // rows; longer lists show only those in view
 export function List({ of, columns, label, id, empty, href }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null))
   const end = useRef(/** @type {HTMLElement|null} */ (null))
-  const all = of.rows ?? []
-  const view = useWindow(box, all.length)
+  const first = useRef(/** @type {any} */ (null))
+  const fresh = useRef(0)
+  const view = useWindow(box, (of.rows ?? []).length - fresh.current)
+  fresh.current = view.below ? Math.max(0, (of.rows ?? []).findIndex((row) => row[id] === first.current)) : 0
+  const all = fresh.current ? (of.rows ?? []).slice(fresh.current) : of.rows ?? [] // what has come above waits until one goes there
+  first.current = all[0]?.[id]
   of.view(view.from, view.to)
   useEffect(() => {
     if (!end.current || of.error) return // what has failed is not asked for without end: its time comes, or somebody's click
@@ -66,6 +70,7 @@ export function List({ of, columns, label, id, empty, href }) {
   const space = (/** @type {number} */ rows) => rows > 0 && html`<tr class="space" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${rows * view.height}px` }}></td></tr>`
   return html`
     <${Stale} of=${of} retry=${!of.more} />
+    ${fresh.current > 0 && html`<p class="fresh"><button type="button" class="secondary" onClick=${() => scrollTo(0, 0)}>${number(fresh.current)} new</button></p>`}
     <div class="table" ref=${box} tabindex="0" role="region" aria-label=${label}>
       <table aria-rowcount=${of.more ? -1 : all.length + 1}>
         <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.class}>${c.title || html`<span class="unseen">Actions</span>`}</th>`)}</tr></thead>
@@ -92,9 +97,9 @@ function Row({ row, columns, index, href }) {
     ${columns.map((c) => html`<td class=${c.class}>${c.cell(row)}</td>`)}</tr>`
 }
 
-/** Which rows of a list are in view, and some around them. @param {{current: HTMLElement|null}} box @param {number} n */
+/** Which rows of a list are in view, and some around them; and whether one reads below its beginning. @param {{current: HTMLElement|null}} box @param {number} n */
 function useWindow(box, n) {
-  const [view, setView] = useState({ from: 0, to: long, height: 40 })
+  const [view, setView] = useState({ from: 0, to: long, height: 40, below: false })
   useEffect(() => {
     let due = 0
     const look = () => {
@@ -102,9 +107,11 @@ function useWindow(box, n) {
       const body = box.current?.querySelector('tbody')
       if (!body) return
       const height = body.querySelector('tr:not(.space)')?.getBoundingClientRect().height || 40
-      const from = Math.min(n, Math.max(0, Math.floor(-body.getBoundingClientRect().top / height) - 30))
+      const { top } = body.getBoundingClientRect()
+      const below = top < -height
+      const from = Math.min(n, Math.max(0, Math.floor(-top / height) - 30))
       const to = Math.min(n, from + Math.ceil(innerHeight / height) + 60)
-      setView((v) => (v.from === from && v.to === to && v.height === height ? v : { from, to, height }))
+      setView((v) => (v.from === from && v.to === to && v.height === height && v.below === below ? v : { from, to, height, below }))
     }
     const soon = () => { due ||= requestAnimationFrame(look) }
     addEventListener('scroll', soon, { passive: true })
