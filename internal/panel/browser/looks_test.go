@@ -159,7 +159,7 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 	for _, dark := range []bool{false, true} {
 		tab.looks(375, dark)
 		for _, over := range []struct{ place, button, dialog string }{
-			{"run-waits", "Cancel run", "Cancel this run?"}, {"runs", "Stop", "Stop runs"},
+			{"run-waits", "Cancel run", "Cancel this run?"}, {"runs", "Stop", "Stop runs"}, {"runs", "Go to", "Go to"},
 			{"agents", "Import", "Import an agent"}, {"agent", "Delete", "Delete Careful clerk?"},
 			{"agent", "Differences of version 2", "Version 2 beside the one before"},
 			{"base", "Add document", "Add document"}, {"api-key", "Rotate", "Rotate Nightly import?"},

@@ -7,6 +7,7 @@ import { moves, place, to } from './router.js'
 import { actIn, expired, forget, isOperator, key, may, me, meet, met, organization, signIn } from './session.js'
 import { Dialog, Questions } from './ui/dialog.js'
 import { Field, Form, useAct } from './ui/form.js'
+import { Find, GoTo } from './ui/goto.js'
 import { Await, Page, Problem } from './ui/parts.js'
 import { Overview } from './sections/overview.js'
 import { Chat } from './sections/chat.js'
@@ -80,6 +81,7 @@ function Signed() {
       <main id="main" tabindex="-1" key=${organization.value}>
         ${met.value !== organization.value || me.value === null && who.error
           ? html`<${Page} title=${found?.[1] ?? 'Agent Platform'}><${Await} of=${{ ...who, data: null }} /></${Page}>`
+          : section === 'find' ? html`<${Find} id=${place.value.id} key=${place.value.id} />`
           : found ? html`<${Guarded} key=${section} title=${found[1]}><${found[2]} /></${Guarded}>` : html`<${Page} title="Not found" back=${['Overview', to(['overview'])]}><p>There is no such page.</p></${Page}>`}
       </main>
     </div>`
@@ -116,6 +118,7 @@ function Top() {
   return html`<header class="top">
     <a class="brand" href=${to(['overview'])}><span aria-hidden="true" class="mark"></span>Agent Platform</a>
     <span class="grow"></span>
+    <${GoTo} sections=${sections} />
     ${isOperator.value && html`<${Switch} />`}
     ${who && html`<span class="who" title=${who.user.email}>${who.user.name || who.user.email} <span class="status quiet">${who.level}</span></span>`}
     <a href="/docs/" class="docs">API docs</a>

@@ -17,6 +17,9 @@ const kinds = ['agent', 'toolkit', 'user', 'group', 'api_key', 'organization', '
 /** @type {Record<string, string>} */
 const sections = { agent: 'agents', toolkit: 'toolkits', user: 'users', group: 'groups', api_key: 'api-keys', knowledge_base: 'knowledge', run: 'runs', chat: 'chat', delivery: 'webhooks' }
 
+/** @param {{kind: string, id: string}} subject */
+const placeOf = ({ kind, id }) => (kind === 'organization' ? to(['settings']) : kind === 'document' ? to(['find', id]) : to([sections[kind], id]))
+
 function Log() {
   const query = Object.fromEntries(place.value.query)
   const list = useList(may('admin') ? '/audit-log' : null, 'entries', 'entry_id', query)
@@ -28,7 +31,7 @@ function Log() {
     column('When', (e) => html`<${Time} at=${e.at} />`),
     column('What', (e) => html`${words(e.operation).replaceAll('-', ' ')}${(e.changed ?? []).length > 0 ? html` <span class="small">${e.changed.join(', ')}</span>` : ''}${(e.decisions ?? []).length > 0
       ? html` <span class="small">${e.decisions.map((/** @type {any} */ d) => d.decision).join(', ')}</span>` : ''}`),
-    column('Of', (e) => html`<span class="small">${words(e.subject.kind)}</span> <${Id} id=${e.subject.id} href=${sections[e.subject.kind] && to([sections[e.subject.kind], e.subject.id])} />`),
+    column('Of', (e) => html`<span class="small">${words(e.subject.kind)}</span> <${Id} id=${e.subject.id} href=${placeOf(e.subject)} />`),
     column('By', (e) => html`<a href=${to(['users', e.user_id])}>${users.of(e.user_id) || e.user_id}</a>${e.as_operator ? ' (operator)' : ''}${e.decided_by ? ` for ${e.decided_by}` : ''}`, 'narrow'),
     column('With', (e) => html`<a href=${to(['api-keys', e.api_key_id])}>${keys.of(e.api_key_id) || e.api_key_id}</a>`, 'narrow'),
   ]

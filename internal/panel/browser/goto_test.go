@@ -1,0 +1,60 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+)
+
+// goTo opens the field by its keys, and types into it.
+func (p *page) goTo(text string) {
+	p.t.Helper()
+	p.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)))
+	p.find("dialog", "Go to")
+	p.do(chromedp.KeyEvent(text)) // the field has the focus
+}
+
+// Whatever has an id that somebody pastes is opened by it, and what has a name by that, by keyboard alone.
+func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.makes("run_id", "/chat", formOf("agent_id", p.demo(), "chat_id", "talk", "message", "hello", "title", "A talk"))
+	clerk := p.makes("agent_id", "/agents", object{"name": "Careful clerk"})
+	ada := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "member"})
+	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": "Handbook"})
+	document := p.makes("document_id", "/knowledge-bases/"+base+"/documents", object{"title": "Leave", "text": "days"})
+	tab := signedIn(t, p, "#/overview")
+	for _, c := range []struct{ text, link, heading string }{
+		{run, "", run}, {clerk, "Careful clerk agent", "Careful clerk"}, {"clerk", "Careful clerk agent", "Careful clerk"},
+		{ada, "Ada user", "Ada"}, {"ada@exa", "Ada (ada@example.com) user", "Ada"}, {document, "Leave document", "Leave"},
+		{"talk", "A talk chat", "Chat"}, {"audit", "Audit log section", "Audit log"},
+	} {
+		tab.goTo(c.text)
+		if c.link == "" { // it says when
+			tab.until("the run", func(context.Context) error {
+				var there bool
+				if tab.evaluate(`!!document.querySelector('.found a[href="#/runs/`+run+`"]')`, &there); !there {
+					return errNotThere
+				}
+				return nil
+			})
+		} else {
+			tab.find("link", c.link)
+		}
+		tab.press(keyEnter)
+		tab.find("heading", c.heading)
+		tab.gone("Enter opens the first.")
+	}
+	tab.goTo("no such thing")
+	tab.see("Nothing that you may see has this id or name.")
+	tab.press(keyEscape)
+	tab.visit("#/find/" + document)
+	tab.find("heading", "Leave")
+	tab.visit("#/audit-log?kind=document")
+	tab.click("link", document)
+	tab.find("heading", "Leave")
+}
