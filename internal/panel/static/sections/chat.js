@@ -120,7 +120,7 @@ function Now({ now, agents }) {
     <header><strong>${agents.of(now.run.agent_id) || 'Agent'}</strong><span role="status"><${Status} of=${now.status} /></span>
       ${!now.connected && html`<span class="small" role="status">The connection was lost; the run goes on. Connecting again…</span>`}</header>
     ${now.steps.length > 0 && html`<ol class="steps" aria-label="Steps">${now.steps.map((s) => html`<li key=${s.index} class="small"><${Status} of=${s.state} /> ${s.kind === 'search' ? 'search' : html`<code>${s.name}</code>`} ${s.outcome && s.outcome !== 'ok' ? s.outcome : ''}</li>`)}</ol>`}
-    ${now.text && html`<${Text} text=${now.text} />`}
+    ${now.text && html`<${Text} text=${now.text} citations=${now.run.result?.citations} />`}
     ${now.status === 'awaiting_input' && now.interrupts.length > 0 && html`<${Decisions} key=${now.interrupts.map((i) => i.id).join()} runId=${now.run.run_id} chatId=${now.run.chat_id} agentId=${now.run.agent_id} interrupts=${now.interrupts} />`}
     ${parked.length > 0 && html`<p class="small">Behind it: ${parked.map((p) => `“${p.message}”`).join(', ')}</p>`}
   </article>`

@@ -137,7 +137,8 @@ function Refresh({ of: k, onClose }) {
 
 /** @param {{kit: any, of: any, renew: () => Promise<void>}} p */
 function Tool({ kit, of: t, renew }) {
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useState('')
+  const toggle = (/** @type {string} */ part) => () => setOpen(open === part ? '' : part)
   const path = `/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}`
   const change = useAct((/** @type {any} */ body) => patch(path, body))
   const fixed = !may('manage') || kit.kind === 'builtin'
@@ -147,12 +148,14 @@ function Tool({ kit, of: t, renew }) {
     <div class="row">
       <${Check} label="Enable ${t.name}" switch value=${t.enabled} disabled=${fixed} onChange=${(/** @type {boolean} */ v) => change.run({ enabled: v })} />
       <${Field} label="Approval of ${t.name}" value=${t.approval} disabled=${fixed} options=${[['never', 'never'], ['always', 'always'], ['when', 'when an argument matches']]}
-        onChange=${(/** @type {string} */ v) => v !== 'when' ? change.run({ approval: v }) : setOpen(true)} />
+        onChange=${(/** @type {string} */ v) => v !== 'when' ? change.run({ approval: v }) : setOpen('rules')} />
       <${Check} label="${t.name} may be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without asking." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
-      <div class="buttons"><button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open ? 'true' : 'false'} onClick=${() => setOpen(!open)}>Rules</button></div>
+      <div class="buttons"><button type="button" class="secondary" aria-label="Try ${t.name}" aria-expanded=${open === 'try' ? 'true' : 'false'} onClick=${toggle('try')}>Try</button>
+        <button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open === 'rules' ? 'true' : 'false'} onClick=${toggle('rules')}>Rules</button></div>
     </div>
     <${Problem} error=${change.error} />
-    ${open && html`<${Rules} path=${path} of=${t} renew=${renew} fixed=${fixed} /><${Try} kit=${kit} of=${t} />`}
+    ${open === 'rules' && html`<${Rules} path=${path} of=${t} renew=${renew} fixed=${fixed} />`}
+    ${open === 'try' && html`<${Try} kit=${kit} of=${t} />`}
   </section>`
 }
 
@@ -179,7 +182,7 @@ function Try({ kit, of: t }) {
   const [value, setValue] = useState(/** @type {any} */ ({}))
   const [result, setResult] = useState(/** @type {any} */ (null))
   const act = useAct(async () => setResult(await post(`/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}/try`, { arguments: value })))
-  return html`<${Needs} level="manage" to="Trying a tool"><h3>Try ${t.name}</h3><${Form} act=${act} submit="Try" label="Try ${t.name}">
+  return html`<${Needs} level="manage" to="Trying a tool"><${Form} act=${act} submit="Try" label="Try ${t.name}">
     <${SchemaForm} schema=${t.parameters} value=${value} onChange=${setValue} /></${Form}>
     ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><pre tabindex="0" role="region" aria-label="Result of ${t.name}">${result.error ?? result.result}</pre></div>`}</${Needs}>`
 }

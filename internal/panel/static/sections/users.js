@@ -6,7 +6,7 @@ import { may } from '../session.js'
 import { go, place, setQuery, to } from '../router.js'
 import { ask } from '../ui/dialog.js'
 import { EditForm, useEdit } from '../ui/edit.js'
-import { BudgetFields, budgetWords, Choices, EditButton, Field, Form, Late, useAct, useDraft, withBudget } from '../ui/form.js'
+import { BudgetFields, budgetWords, Choices, EditButton, Field, Form, Late, numberOrNull, useAct, useDraft, withBudget } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
 import { useGroups } from '../ui/names.js'
 import { Await, Card, Facts, Id, Needs, Page, Status, Time } from '../ui/parts.js'
@@ -19,6 +19,9 @@ export function Users() {
 }
 
 const roles = [['member', 'member: uses agents'], ['manager', 'manager: also edits agents, toolkits, knowledge'], ['admin', 'admin: everything of the organization']]
+
+/** @type {Record<string, any>} */
+const nobody = { email: '', name: '', role: 'member', group_ids: [], concurrency_cap: null, budget: null }
 
 function Manage() {
   const query = { q: place.value.query.get('q') ?? '', role: place.value.query.get('role') ?? '' }
@@ -33,15 +36,20 @@ function Manage() {
     column('Budget', (u) => budgetWords(u.budget) ?? 'none', 'narrow'),
     column('Created', (u) => html`<${Time} at=${u.created_at} />`, 'narrow'),
   ]
-  const { draft, setDraft, bind } = useDraft({ email: '', name: '', role: 'member' })
+  const { draft, setDraft, bind } = useDraft(nobody)
   const act = useAct(async () => {
-    await post('/users', draft)
-    setDraft({ email: '', name: '', role: 'member' })
+    await post('/users', withBudget(draft))
+    setDraft(nobody)
   })
-  return html`<${Card} title="New user"><${Form} act=${act} submit="Create user" class="inline" label="New user">
-      <${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required />
+  return html`<${Card} title="New user"><${Form} act=${act} submit="Create user" label="New user">
+      <div class="row"><${Field} label="E-mail" type="email" ...${bind('email')} error=${act.error} required />
       <${Field} label="Name" ...${bind('name')} error=${act.error} />
-      <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /></${Form}></${Card}>
+      <${Field} label="Role" ...${bind('role')} error=${act.error} options=${roles} /></div>
+      <details><summary>Groups, cap, budget</summary>
+        <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} />
+        <div class="row"><${Field} label="Cap of active runs" type="number" min="1" ...${bind('concurrency_cap')} value=${draft.concurrency_cap ?? ''} error=${act.error} help="Empty: the default."
+          onChange=${(/** @type {string} */ v) => bind('concurrency_cap').onChange(numberOrNull(v))} /></div>
+        <${BudgetFields} ...${bind('budget')} error=${act.error} /></details></${Form}></${Card}>
     <search class="filters" aria-label="Filter users"><${Late} label="Find" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
       <${Field} label="With role" value=${query.role} onChange=${(/** @type {string} */ role) => setQuery({ ...query, role })} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></search>
     <${List} of=${list} columns=${columns} label="Users" id="user_id" href=${(/** @type {any} */ u) => to(['users', u.user_id])} empty="No user fits." />`

@@ -11,18 +11,26 @@ export function Waterfall({ run, steps, interrupts }) {
   const from = Date.parse(run.created_at)
   const to = Math.max(...bars.map((b) => b.to), from + 1)
   if (bars.length === 0) return html`<${Empty}>It has not begun.</${Empty}>`
+  const ticks = ticksOf(to - from)
   const share = (/** @type {number} */ t) => `${(100 * (t - from)) / (to - from)}%`
   return html`<div class="table" tabindex="0" role="region" aria-label="Steps"><table class="waterfall">
-    <thead><tr><th scope="col">Step</th><th scope="col" class="num">Began</th><th scope="col" class="narrow"><span class="axis"><span>0</span><span>${duration((to - from) / 2)}</span><span>${duration(to - from)}</span></span></th><th scope="col" class="num">Took</th><th scope="col" class="num">Tokens</th></tr></thead>
+    <thead><tr><th scope="col">Step</th><th scope="col" class="num">Began</th><th scope="col" class="narrow"><span class="axis">${ticks.map((t) => html`<span style=${{ left: share(from + t) }}>${t === 0 ? '0' : duration(t)}</span>`)}</span></th><th scope="col" class="num">Took</th><th scope="col" class="num">Tokens</th></tr></thead>
     <tbody>${bars.map((b, i) => html`<tr key=${i}>
       <td class="wrap">${b.name}${b.note && html` <span class="small">${b.note}</span>`}${b.more && html`<${Json} value=${b.more} label="Details of step ${i}" />`}</td>
       <td class="num"><time datetime=${new Date(b.from).toISOString()} title=${`${dateTime(b.from)} · ${utc(b.from)}`} tabindex="0">+${duration(b.from - from)}</time></td>
-      <td class="bars narrow"><div class="track" aria-hidden="true"><i class=${b.kind} style=${{ left: share(b.from), width: `${Math.max(0.2, (100 * (b.to - b.from)) / (to - from))}%` }}></i></div></td>
+      <td class="bars narrow"><div class="track" aria-hidden="true">${ticks.map((t) => html`<b style=${{ left: share(from + t) }}></b>`)}<i class=${b.kind} style=${{ left: share(b.from), width: `${Math.max(0.2, (100 * (b.to - b.from)) / (to - from))}%` }}></i></div></td>
       <td class="num">${duration(b.to - b.from)}</td>
       <td class="num">${b.tokens === undefined ? '' : number(b.tokens)}</td>
     </tr>`)}</tbody></table></div>
     <ul class="legend small">${[['queue', 'queued'], ['model', 'model'], ['tool', 'tool'], ['wait', 'waits for a human']].map(([kind, text]) =>
       html`<li><span class="track" aria-hidden="true"><i class=${kind} style=${{ left: '0', width: '100%' }}></i></span>${text}</li>`)}</ul>`
+}
+
+/** Round times that part a length into at most five, from 0 on. @param {number} ms */
+export function ticksOf(ms) {
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400].map((s) => s * 1000)]
+  const step = steps.find((s) => ms / s <= 5) ?? Math.ceil(ms / 5 / 86400e3) * 86400e3
+  return Array.from({ length: Math.floor(ms / step) + 1 }, (_, i) => i * step)
 }
 
 /** @param {any} run @param {any[]} steps @param {any[]} interrupts @returns {Bar[]} */
