@@ -123,3 +123,11 @@ func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 	tab.find("button", "Copy secret")
 	tab.click("button", "Done")
 }
+
+// An agent's page says which of its tools need an approval.
+func TestAnAgentSaysWhichToolsNeedApproval(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	tab := signedIn(t, p, "#/agents/"+careful(p))
+	tab.until("the approval", rowHas(tab, "calculate", "always"))
+}

@@ -52,6 +52,7 @@ func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 	tab.goTo("no such thing")
 	tab.see("Nothing that you may see has this id or name.")
 	tab.press(keyEscape)
+	tab.gone("Enter opens the first.")
 	tab.visit("#/find/" + document)
 	tab.find("heading", "Leave")
 	tab.visit("#/audit-log?kind=document")

@@ -256,7 +256,7 @@ func TestScreenshots(t *testing.T) {
 				}
 				tab.visit(place[1])
 				tab.settled()
-				tab.do(chromedp.Sleep(150 * time.Millisecond)) // charts draw
+				tab.do(chromedp.Sleep(600 * time.Millisecond)) // charts draw, first words come
 				tab.picture(shot(place[0], width, dark))
 			}
 		}

@@ -116,7 +116,7 @@ function skip(e) {
 function Top() {
   const who = me.value
   return html`<header class="top">
-    <a class="brand" href=${to(['overview'])}><span aria-hidden="true" class="mark"></span>Agent Platform</a>
+    <a class="brand" href=${to(['overview'])}><span aria-hidden="true" class="mark"></span><span class="title">Agent Platform</span></a>
     <span class="grow"></span>
     <${GoTo} sections=${sections} />
     ${isOperator.value && html`<${Switch} />`}

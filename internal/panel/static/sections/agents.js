@@ -202,7 +202,7 @@ function Tools({ id }) {
   const tools = useAll(`/agents/${id}/tools`, 'tools', 'name')
   return html`<${Card} title="Tools that its runs get"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>None.</${Empty}>` : html`
     <div class="table" tabindex="0" role="region" aria-label="Tools"><table><thead><tr><th scope="col">Name</th><th scope="col">Approval</th><th scope="col">What it does</th></tr></thead>
-    <tbody>${tools.data.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.needs_approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
+    <tbody>${tools.data.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.approval_when ? `when ${t.approval_when.argument} fits` : t.approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
 }
 
 /** @param {{of: any}} p */

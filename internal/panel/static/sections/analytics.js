@@ -28,7 +28,7 @@ export function Analytics() {
   return html`<${Page} title="Analytics">
     ${!may('admin') && html`<p class="notice">You see your own usage. A key of level <strong>admin</strong> shows everybody's.</p>`}
     <${Filters} q=${q} set=${set} range=${days} />
-    <p class="small">Days of ${timezone ?? 'UTC, as in all ranges of more than 91 days'}, up to the beginning of the last.</p>
+    <p class="small">Whole days of ${timezone ?? 'UTC, as in all ranges of more than 91 days'}, from the beginning of the first to the beginning of the last.</p>
     ${may('admin') ? html`<${Everything} q=${q} range=${range} days=${days} filters=${filters} />` : html`<${Mine} range=${range} />`}
   </${Page}>`
 }
@@ -78,7 +78,7 @@ function Totals({ of: s }) {
   const figures = [
     [number(s.runs.total), 'runs'], [number(s.runs.completed), 'completed'], [number(s.runs.failed), 'failed'], [number(s.runs.cancelled), 'cancelled'], [number(s.runs.timed_out), 'timed out'],
     [compact(s.tokens.input), 'tokens in'], [compact(s.tokens.output), 'tokens out'],
-    [`${duration(s.active_ms?.p50)} / ${duration(s.active_ms?.p95)}`, 'active time, p50 / p95'], [`${duration(s.queue_ms?.p50)} / ${duration(s.queue_ms?.p95)}`, 'queue time, p50 / p95'],
+    [duration(s.active_ms?.p50), `active time in the median, p95 ${duration(s.active_ms?.p95)}`], [duration(s.queue_ms?.p50), `queue time in the median, p95 ${duration(s.queue_ms?.p95)}`],
     [number(s.users), 'users'], [number(s.agents), 'agents'],
     ...(s.cost === undefined ? [] : [[`${number(s.cost)} ${s.currency ?? ''}`, 'cost']]),
   ]

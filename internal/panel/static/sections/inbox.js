@@ -6,6 +6,7 @@ import { may } from '../session.js'
 import { Decisions } from '../ui/decisions.js'
 import { useList } from '../ui/list.js'
 import { useAgents, useUsers } from '../ui/names.js'
+import { Beginning } from '../ui/opening.js'
 import { Await, Empty, Loading, Page, Time } from '../ui/parts.js'
 
 export function Inbox() {
@@ -18,7 +19,7 @@ export function Inbox() {
   return html`<${Page} title="Inbox">${!may('read') ? html`<${Loading} />` : html`<${Await} of=${{ ...inbox, data: inbox.rows }}>${() => html`
       ${runs.length === 0 && html`<${Empty}>Nothing waits for a human. A run that asks or wants an approval appears here by itself.</${Empty}>`}
       ${whole.map((list) => html`<section class="card" key=${list[0].run_id} aria-label="Run ${list[0].run_id}">
-        <header><h2><a href=${to(['runs', list[0].run_id])}>${agents.of(list[0].agent_id) || 'Agent'}</a></h2>
+        <header><h2><a href=${to(['runs', list[0].run_id])}>${agents.of(list[0].agent_id) || 'Agent'}</a></h2> <${Beginning} id=${list[0].run_id} />
           <span class="small">asked <${Time} at=${list[0].created_at} />${list[0].user_id && users.of(list[0].user_id) ? ` for ${users.of(list[0].user_id)}` : ''} · <a href=${to(['chat', list[0].chat_id])}>its chat</a></span></header>
         <${Decisions} key=${list.map((i) => i.id).join()} runId=${list[0].run_id} chatId=${list[0].chat_id} interrupts=${list} expires=${list[0].expires_at} />
       </section>`)}

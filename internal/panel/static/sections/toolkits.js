@@ -78,7 +78,7 @@ function NewToolkit() {
 function Credentials({ value, onChange }) {
   const c = value ?? { type: '' }
   const set = (/** @type {any} */ change) => onChange({ ...c, ...change })
-  return html`<fieldset class="row"><legend>Credentials</legend>
+  return html`<fieldset class="row credentials"><legend>Credentials</legend>
     <${Field} label="Credentials type" value=${c.type} onChange=${(/** @type {string} */ v) => onChange(v ? { type: v } : null)} options=${[['', 'none'], ['bearer', 'bearer token'], ['header', 'a header'], ['query', 'a query parameter'], ['basic', 'user and password']]} />
     ${c.type === 'bearer' && html`<${Field} label="Token" type="password" value=${c.token} onChange=${(/** @type {string} */ v) => set({ token: v })} required />`}
     ${(c.type === 'header' || c.type === 'query') && html`<${Field} label="Credential name" value=${c.name} onChange=${(/** @type {string} */ v) => set({ name: v })} required />
@@ -142,7 +142,7 @@ function Tool({ kit, of: t, renew }) {
   const path = `/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}`
   const change = useAct((/** @type {any} */ body) => patch(path, body))
   const fixed = !may('manage') || kit.kind === 'builtin'
-  return html`<section class="decision" aria-label="Tool ${t.name}">
+  return html`<section class="decision tool" aria-label="Tool ${t.name}">
     <p><code>${t.name}</code> ${!t.enabled && html`<${Status} of="off" />`} <span class="small">${t.description}</span></p>
     ${t.problem && html`<p class="wrong small">${t.problem}</p>`}
     <div class="row">

@@ -35,9 +35,9 @@ export function Deliveries({ query, empty }) {
     column('Event', (r) => html`<a href=${to(['webhooks', r.delivery_id])}>${eventOf(r)}</a> <span class="small">${words(r.status_of_run)}</span>`),
     column('State', (r) => html`<${Status} of=${r.state} />`),
     column('Tries', (r) => r.attempts.length, 'num narrow'),
-    column('Last', (r) => lastTry(r), 'narrow short'),
-    ...(query.run_id ? [] : [column('Run', (/** @type {any} */ r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`, 'narrow')]),
-    column('To', (r) => r.callback_url, 'narrow short'),
+    column('Last', (r) => html`<span title=${lastTry(r)}>${lastTry(r)}</span>`, 'narrow'),
+    ...(query.run_id ? [] : [column('Run', (/** @type {any} */ r) => html`<${Id} id=${r.run_id} href=${to(['runs', r.run_id])} />`, 'narrow brief')]),
+    column('To', (r) => html`<span title=${r.callback_url}>${r.callback_url}</span>`, 'narrow short'),
     column('', (r) => html`<${Redeliver} of=${r} />`),
   ]
   return html`<${List} of=${list} columns=${columns} label="Deliveries" id="delivery_id" href=${(/** @type {any} */ r) => to(['webhooks', r.delivery_id])} empty=${empty} />`

@@ -1,9 +1,9 @@
 // Going to anything by its id or its name, from everywhere: Ctrl K, or ⌘ K.
-import { useEffect, useRef, useState } from '../vendor/hooks.js'
+import { useEffect, useLayoutEffect, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Failure, get } from '../api.js'
 import { dateTime, words } from '../format.js'
-import { moves, place, rename, to } from '../router.js'
+import { place, rename, to } from '../router.js'
 import { may } from '../session.js'
 import { Dialog } from './dialog.js'
 import { useAgents, useBases, useGroups, useKeys, useToolkits } from './names.js'
@@ -66,7 +66,7 @@ const apple = navigator.platform.startsWith('Mac')
 /** @param {{sections: Array<[string, string, any]>}} p */
 export function GoTo({ sections }) {
   const [open, setOpen] = useState(false)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const keyed = (/** @type {KeyboardEvent} */ e) => {
       if (e.key.toLowerCase() !== 'k' || e.shiftKey || e.altKey || !(apple ? e.metaKey : e.ctrlKey) || document.querySelector('dialog[open]')) return
       e.preventDefault()
@@ -75,9 +75,7 @@ export function GoTo({ sections }) {
     addEventListener('keydown', keyed)
     return () => removeEventListener('keydown', keyed)
   }, [])
-  useEffect(() => setOpen(false), [moves.value])
-  return html`<button type="button" class="secondary goto" aria-label="Go to" aria-keyshortcuts=${apple ? 'Meta+K' : 'Control+K'} onClick=${() => setOpen(true)}>
-      <span>Go to</span> <kbd aria-hidden="true">${apple ? '⌘ K' : 'Ctrl K'}</kbd></button>
+  return html`<button type="button" class="secondary goto" aria-label="Go to" aria-keyshortcuts=${apple ? 'Meta+K' : 'Control+K'} data-keys=${apple ? '⌘ K' : 'Ctrl K'} onClick=${() => setOpen(true)}>Go to</button>
     ${open && html`<${Dialog} title="Go to" onClose=${() => setOpen(false)}><${Choices} sections=${sections} close=${() => setOpen(false)} /></${Dialog}>`}`
 }
 
@@ -103,7 +101,7 @@ function Choices({ sections, close }) {
   }
   return html`<div ref=${list} onKeyDown=${keyed}>
     <form class="field" onSubmit=${first}><label for="goto">Id or name</label>
-      <input id="goto" type="search" autofocus autocomplete="off" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} />
+      <input id="goto" type="text" autofocus autocomplete="off" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} />
       <small>Of a run, chat, agent, document, user, key and so on. Enter opens the first.</small></form>
     <${Problem} error=${error} />
     <ul class="found" aria-label="Found">${all.map((f) => html`<li key=${to(f.parts)}><a href=${to(f.parts)} onClick=${close}><span>${f.name}</span> <span class="small">${f.kind}</span></a></li>`)}</ul>

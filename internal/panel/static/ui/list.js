@@ -82,7 +82,7 @@ export function List({ of, columns, label, id, empty, href }) {
       </table>
     </div>
     ${of.error && of.more && html`<${Problem} error=${of.error} retry=${of.renew} />`}
-    <p class="small count">${number(all.length)}${of.more ? ' so far' : ''}
+    <p class="small count">${number(all.length)} ${of.more ? 'so far' : 'in all'}
       ${of.more && html` <button type="button" class="link" ref=${end} aria-busy=${of.loading ? 'true' : undefined} onClick=${of.next}>Load more</button>`}</p>`
 }
 

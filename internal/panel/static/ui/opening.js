@@ -10,7 +10,7 @@ import { key, organization } from '../session.js'
 import { Id } from './parts.js'
 
 const kept = 2000 // beginnings
-const atOnce = 2 // requests
+const atOnce = 4 // requests
 
 /** By run; empty: it is not known. @type {Map<string, import('../vendor/signals.js').Signal<string>>} */
 let known = new Map()
@@ -51,11 +51,8 @@ function read() {
   }
 }
 
-/**
- * A run in a list: how its message begins, which agent it is of, and its id.
- * @param {{of: any, agent?: string}} p
- */
-export function RunName({ of: { run_id: id }, agent }) {
+/** How a run's message begins, once its box has been in view. @param {string} id @returns {[string, {current: HTMLElement|null}]} */
+function useBeginning(id) {
   const text = useMemo(() => beginning(id), [id])
   const box = useRef(/** @type {HTMLElement|null} */ (null))
   useEffect(() => {
@@ -65,9 +62,9 @@ export function RunName({ of: { run_id: id }, agent }) {
       clearTimeout(soon)
       wanted = wanted.filter((w) => w !== id)
     }
-    const watch = new IntersectionObserver(([seen]) => {
+    const watch = new IntersectionObserver((seen) => {
       leave()
-      if (seen.isIntersecting && !text.value) soon = window.setTimeout(() => { wanted.push(id); read() }, 150) // what only flits by is not asked for
+      if (seen[seen.length - 1].isIntersecting && !text.value) soon = window.setTimeout(() => { wanted.push(id); read() }, 150) // what only flits by is not asked for
     })
     watch.observe(/** @type {HTMLElement} */ (box.current))
     return () => {
@@ -75,6 +72,21 @@ export function RunName({ of: { run_id: id }, agent }) {
       leave()
     }
   }, [id, !!text.value])
-  return html`<div class="run" ref=${box}>${text.value && html`<a class="words" href=${to(['runs', id])}>${revealed(text.value)}</a>`}
-    <span class=${text.value ? 'small' : ''}>${agent && html`<span class="agent">${agent} · </span>`}<${Id} id=${id} href=${to(['runs', id])} /></span></div>`
+  return [/** @type {string} */ (revealed(text.value)), box]
+}
+
+/** What somebody said with which a run began. @param {{id: string}} p */
+export function Beginning({ id }) {
+  const [text, box] = useBeginning(id)
+  return html`<span ref=${box} class="beginning">${text && `“${text}”`}</span>`
+}
+
+/**
+ * A run in a list: how its message begins, which agent it is of, and its id.
+ * @param {{of: any, agent?: string}} p
+ */
+export function RunName({ of: { run_id: id }, agent }) {
+  const [text, box] = useBeginning(id)
+  return html`<div class="run" ref=${box}>${text && html`<a class="words" href=${to(['runs', id])}>${text}</a>`}
+    <span class="of ${text ? 'small' : ''}">${agent && html`<span class="agent">${agent} · </span>`}<${Id} id=${id} href=${to(['runs', id])} /></span></div>`
 }
