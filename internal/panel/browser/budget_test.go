@@ -85,12 +85,12 @@ func (s *pretended) page(r *http.Request) any {
 	return object{"runs": rows, "next_cursor": next}
 }
 
-// judgesTime says whether milliseconds are judged, and not the work behind them alone: make bench-panel does, on a machine
-// that has nothing else to do.
+// judgesTime says whether milliseconds are judged, and not the work behind them alone: make bench-panel does, on a
+// machine that has nothing else to do.
 func judgesTime() bool { return os.Getenv("BENCH") != "" }
 
-// A list of 10,000 runs is scrolled to its end: only the rows in view are in the page, no frame puts in more than these,
-// each page of the list is asked for once, and no frame stalls.
+// A list of 10,000 runs is scrolled to its end: only the rows in view are in the page, no frame puts in more than
+// these, few pages of the list are asked for twice, and no frame stalls.
 func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 	s := pretend(t, 10_000)
 	tab := open(t, s.URL)
@@ -287,7 +287,7 @@ func TestFirstPage(t *testing.T) {
 	for _, kind := range [][]firstPage{cold, warm} {
 		slices.SortFunc(kind, func(a, b firstPage) int { return cmp.Compare(a.At, b.At) })
 	}
-	t.Logf("first page usable: %.0f ms with an empty cache, %.0f ms with a full one, in the median; %.0f and %.0f at best",
+	t.Logf("usable after %.0f ms with an empty cache, %.0f ms with a full one, in the median; %.0f and %.0f at best",
 		cold[len(cold)/2].At, warm[len(warm)/2].At, cold[0].At, warm[0].At)
 	t.Logf("with an empty cache: %+v", cold[0])
 	t.Logf("with a full one: %+v", warm[0])

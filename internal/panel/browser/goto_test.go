@@ -22,16 +22,19 @@ func (p *page) goTo(text string) {
 func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	run := p.makes("run_id", "/chat", formOf("agent_id", p.demo(), "chat_id", "talk", "message", "hello", "title", "A talk"))
+	sent := formOf("agent_id", p.demo(), "chat_id", "talk", "message", "hello", "title", "A talk")
+	run := p.makes("run_id", "/chat", sent)
 	clerk := p.makes("agent_id", "/agents", object{"name": "Careful clerk"})
 	ada := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "member"})
 	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": "Handbook"})
 	document := p.makes("document_id", "/knowledge-bases/"+base+"/documents", object{"title": "Leave", "text": "days"})
 	tab := signedIn(t, p, "#/overview")
 	for _, c := range []struct{ text, link, heading string }{
-		{run, "", run}, {clerk, "Careful clerk agent", "Careful clerk"}, {"clerk", "Careful clerk agent", "Careful clerk"},
-		{ada, "Ada user", "Ada"}, {"ada@exa", "Ada (ada@example.com) user", "Ada"}, {document, "Leave document", "Leave"},
-		{"talk", "A talk chat", "Chat"}, {"audit", "Audit log section", "Audit log"},
+		{run, "", run},
+		{clerk, "Careful clerk agent", "Careful clerk"}, {"clerk", "Careful clerk agent", "Careful clerk"},
+		{ada, "Ada user", "Ada"}, {"ada@exa", "Ada (ada@example.com) user", "Ada"},
+		{document, "Leave document", "Leave"}, {"talk", "A talk chat", "Chat"},
+		{"audit", "Audit log section", "Audit log"},
 	} {
 		tab.goTo(c.text)
 		if c.link == "" { // it says when

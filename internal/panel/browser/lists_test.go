@@ -188,8 +188,9 @@ func TestAllPagesOfARunsInterruptsAreRead(t *testing.T) {
 		if r.URL.Path != "/api/v1/runs/"+run+"/interrupts" {
 			return false
 		}
-		page := `{"interrupts":[{"id":"%s","kind":"clarification","pause":%d,"prompt":"?","created_at":"2026-01-02T03:04:05Z",` +
-			`"decision":{"decision":"%s","at":"2026-01-02T03:05:05Z"}}],"next_cursor":%s}`
+		page := `{"interrupts":[{"id":"%s","kind":"clarification","pause":%d,"prompt":"?",` +
+			`"created_at":"2026-01-02T03:04:05Z","decision":{"decision":"%s","at":"2026-01-02T03:05:05Z"}}],` +
+			`"next_cursor":%s}`
 		if r.FormValue("cursor") == "" {
 			_, _ = fmt.Fprintf(w, page, "a", 1, "of the first page", `"more"`)
 		} else {
