@@ -36,6 +36,7 @@ export class Failure extends Error {
  * @property {BodyInit} [body] another body
  * @property {Record<string, string>} [headers]
  * @property {AbortSignal} [signal]
+ * @property {number} [within] ms within which the whole answer must have come
  * @property {string} [key] to use instead of the session's
  */
 
@@ -64,15 +65,16 @@ function headersOf(o) {
  */
 export async function request(method, path, o = {}) {
   const used = key.value
+  const ends = [lifetime(), o.signal, o.within && AbortSignal.timeout(o.within)].filter((s) => !!s)
   let answer
   try {
     answer = await fetch(address(path, o.query), {
-      method, headers: headersOf(o), signal: AbortSignal.any([lifetime(), ...(o.signal ? [o.signal] : [])]), cache: 'no-store',
+      method, headers: headersOf(o), signal: AbortSignal.any(ends), cache: 'no-store',
       body: o.json !== undefined ? JSON.stringify(o.json) : o.body,
     })
   } catch (e) {
     if (o.signal?.aborted) throw e
-    throw new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Nothing of what you typed is lost.' })
+    throw unreachable()
   }
   if (answer.ok && method !== 'GET') writes.value++
   if (answer.ok || answer.status === 304) return answer
@@ -85,6 +87,10 @@ export async function request(method, path, o = {}) {
   if (key.value === used) expired.value = true
   throw failure
 }
+
+/** What is said when no answer comes. */
+export const unreachable = () =>
+  new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Nothing of what you typed is lost.' })
 
 /** @param {Response} answer */
 async function failureOf(answer) {

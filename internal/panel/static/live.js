@@ -3,11 +3,14 @@
 // for anew at once.
 import { effect, signal, untracked } from './vendor/signals.js'
 import { useEffect, useMemo } from './vendor/hooks.js'
-import { address, request, writes } from './api.js'
+import { address, request, unreachable, writes } from './api.js'
 import { key, organization } from './session.js'
 
 /** How often, in ms: what is under way; numbers that add up slowly; names, which are kept for whoever looks next. */
 export const often = 4000, slowly = 20000, seldom = 60000
+
+/** How long an answer may take, in ms; a gateway gives up before. A silent connection would hold what is shown for minutes. */
+const patience = 30000
 
 /** @template T @typedef {import('./vendor/signals.js').Signal<T>} Signal */
 
@@ -27,7 +30,7 @@ class Look {
   async read(signal) {
     /** @type {Record<string, string>} */
     const headers = this.etag ? { 'If-None-Match': this.etag } : {}
-    const answer = await request('GET', this.path, { query: this.query, headers, signal })
+    const answer = await request('GET', this.path, { query: this.query, headers, signal, within: patience })
     if (answer.status !== 304) {
       const text = await answer.text()
       if (text !== this.text) this.value = JSON.parse(text)
@@ -110,7 +113,7 @@ class Live {
       wait = this.gap
     } catch (e) {
       if (asking.signal.aborted) return
-      this.error.value = e
+      this.error.value = /** @type {any} */ (e).name === 'TimeoutError' ? unreachable() : e
       wait = Math.max(gone(e) ? seldom : often, this.gap, 1000 * (/** @type {any} */ (e).retryAfter ?? 0))
     }
     if (asking.signal.aborted) return

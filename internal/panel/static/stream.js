@@ -24,6 +24,9 @@ export function after(known, e) {
 
 export const ended = (/** @type {string} */ status) => ['completed', 'failed', 'cancelled', 'timed_out'].includes(status)
 
+/** How long a connection may say nothing, in ms: the service sends something every 15 s. */
+const silence = 45000
+
 /** The events of an answer, whether it has one a line (NDJSON) or is of Server-Sent Events. @param {Response} answer @param {AbortSignal} signal */
 export async function* events(answer, signal) {
   const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader()
@@ -32,7 +35,8 @@ export async function* events(answer, signal) {
   signal.addEventListener('abort', end)
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const silent = setTimeout(end, silence)
+      const { done, value } = await reader.read().finally(() => clearTimeout(silent))
       if (done) return
       const lines = (rest + value).split('\n')
       rest = lines.pop() ?? ''
