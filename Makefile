@@ -245,7 +245,7 @@ cost: ## count what a run costs on LocalStack, and rewrite the table in infra/RE
 	$(LOCALSTACK) start
 	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -update
 
-integration: ## deploy the stacks onto LocalStack and run every integration test (needs Python 3, Java, Maven and Node.js)
+integration: ## deploy the stacks onto LocalStack and run every integration test (needs Python 3, Java, Maven, Node.js, Chromium)
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) restart

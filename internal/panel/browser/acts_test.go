@@ -141,7 +141,8 @@ func (p *page) click(role, name string) {
 // held are the objects that the browser keeps for the stories.
 const held = "held"
 
-// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it.
+// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it. What moved
+// away in the last moment is not clicked, and neither is what came in its place.
 func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 	node, err := dom.ResolveNode().WithBackendNodeID(id).WithObjectGroup(held).Do(ctx)
 	if err != nil {
@@ -160,6 +161,15 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 		if (x !== before[0] || y !== before[1]) throw new Error('it moves')
 		if (this.disabled) throw new Error('it is disabled')
 		if (!there || !this.contains(there)) throw new Error('there lies ' + there?.outerHTML.slice(0, 200))
+		const kinds = ['mousedown', 'mouseup', 'click']
+		const judge = (e) => {
+			if (!this.contains(e.target)) {
+				e.stopImmediatePropagation()
+				e.preventDefault()
+			} else if (e.type === 'click') window.judged.hit = true
+		}
+		window.judged = { hit: false, end: () => kinds.forEach((k) => removeEventListener(k, judge, true)) }
+		kinds.forEach((k) => addEventListener(k, judge, true))
 		return [x, y]
 	}`
 	call := runtime.CallFunctionOn(place).WithObjectID(node.ObjectID).WithAwaitPromise(true).WithReturnByValue(true)
@@ -183,7 +193,11 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 			return err
 		}
 	}
-	return nil
+	said, thrown, err = runtime.Evaluate(`window.judged.end(), window.judged.hit`).WithReturnByValue(true).Do(ctx)
+	if err == nil && thrown == nil && string(said.Value) != "true" {
+		return fmt.Errorf("it moved away")
+	}
+	return err
 }
 
 // fill types into the field with a label.

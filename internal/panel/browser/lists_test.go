@@ -119,7 +119,7 @@ func TestFiltersDoNotUndoEachOther(t *testing.T) {
 // Who acts in another organization sees nothing of the one before, not for a moment.
 func TestNothingOfTheOrganizationBeforeIsSeen(t *testing.T) {
 	t.Parallel()
-	p := start(t)
+	p := needsOperator(t)
 	p.send("POST", "/organizations", object{"name": "Tenant"})
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "/ask Which city?"))
 	way := newBetween(t, p)

@@ -31,7 +31,7 @@ func TestTheOverviewSaysHowThingsStand(t *testing.T) {
 // An operator acts in another organization, and comes back.
 func TestAnOperatorActsInAnotherOrganization(t *testing.T) {
 	t.Parallel()
-	p := start(t)
+	p := needsOperator(t)
 	p.send("POST", "/organizations", object{"name": "Tenant"})
 	tab := signedIn(t, p, "#/groups")
 	tab.find("heading", "Groups")

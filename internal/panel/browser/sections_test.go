@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,15 +19,14 @@ import (
 func TestADocumentIsUploadedFailsIsMendedFoundAndCited(t *testing.T) {
 	t.Parallel()
 	there := false
-	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	pages := site(t, sitePages, func(w http.ResponseWriter, _ *http.Request) {
 		if !there {
 			http.Error(w, "not yet", http.StatusNotFound)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("Of leave.\n\nEverybody has twenty-six days of holiday in a year."))
-	}))
-	defer pages.Close()
+	})
 	p := start(t, "KNOWLEDGE_ALLOW_HOSTS="+strings.TrimPrefix(pages.URL, "http://"))
 	tab := signedIn(t, p, "")
 	tab.section("Knowledge")
@@ -104,10 +102,9 @@ func TestAnAgentIsCreatedEditedPublishedAndCompared(t *testing.T) {
 // A toolkit is made by its form; a tool of it is tried, and switched off.
 func TestAToolkitIsMadeTriedAndRuled(t *testing.T) {
 	t.Parallel()
-	weather := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	weather := site(t, siteWeather, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("Rain in " + r.FormValue("city")))
-	}))
-	defer weather.Close()
+	})
 	p := start(t, "TOOL_ALLOW_HOSTS="+strings.TrimPrefix(weather.URL, "http://"))
 	tab := signedIn(t, p, "")
 	tab.section("Toolkits")
@@ -136,10 +133,9 @@ func TestARefreshIsSeenBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	const operation = `"get":{"operationId":"%s","responses":{"200":{"description":"ok"}}}`
 	paths := fmt.Sprintf(`"/now":{`+operation+`}`, "now")
-	described := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	described := site(t, siteDescribed, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"openapi":"3.1.0","info":{"title":"w","version":"1"},"paths":{%s}}`, paths)
-	}))
-	defer described.Close()
+	})
 	p := start(t, "TOOL_ALLOW_HOSTS="+strings.TrimPrefix(described.URL, "http://"))
 	made := p.send("POST", "/toolkits", object{"kind": "openapi", "name": "Weather",
 		"url": described.URL + "/openapi.json"})
@@ -225,11 +221,10 @@ func TestPeopleAreManaged(t *testing.T) {
 func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
 	t.Parallel()
 	taken := make(chan string, 10)
-	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	receiver := site(t, siteReceiver, func(w http.ResponseWriter, r *http.Request) {
 		taken <- r.Header.Get("Webhook-Id")
 		w.WriteHeader(http.StatusTeapot)
-	}))
-	defer receiver.Close()
+	})
 	p := start(t, "WEBHOOK_ALLOW_HOSTS="+strings.TrimPrefix(receiver.URL, "https://"),
 		"WEBHOOK_CA_FILE="+trusted(t, receiver))
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello", "callback_url", receiver.URL))
@@ -316,6 +311,7 @@ func TestAMessageTakesFilesAlong(t *testing.T) {
 	for n, place := range []string{"", "#/runs/" + run} {
 		if place != "" {
 			tab.visit(place)
+			tab.find("heading", run)
 		}
 		tab.click("button", "Download notes.txt")
 		assert.Equal(t, "The canteen opens at noon.", tab.saved(n+1))

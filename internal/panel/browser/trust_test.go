@@ -123,7 +123,7 @@ func TestA401InTheMiddleOfAnUploadAndAStream(t *testing.T) {
 // Two tabs have two keys, and neither knows the other's.
 func TestTwoTabsHaveTwoKeys(t *testing.T) {
 	t.Parallel()
-	p := start(t)
+	p := needsOperator(t)
 	made := p.send("POST", "/api-keys", object{"name": "reader", "level": "read"})
 	one := signedIn(t, p, "#/settings")
 	two := signedIn(t, p.as(made["key"].(string)), "#/settings")

@@ -47,3 +47,26 @@ func TestAnUploadThatWaitsIsStopped(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{"one.txt", "two.txt", "four.txt"}, titles)
 }
+
+// A file that is too large for a function goes where the service says, and comes back from there.
+func TestALargeDocumentComesAndGoes(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	base := p.makes("knowledge_base_id", "/knowledge-bases",
+		object{"name": "Handbook", "chunking": object{"size": 1000, "overlap": 0}})
+	content := strings.Repeat("The canteen opens at noon, and closes at two.\n", 90_000) // 4.1 MB
+	file := filepath.Join(t.TempDir(), "canteen.txt")
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	tab := signedIn(t, p, "#/knowledge/"+base)
+	tab.find("heading", "Handbook")
+	tab.choosesFiles("#documents", file)
+	tab.click("button", "Upload")
+	tab.find("link", "canteen.txt")
+	tab.until("canteen.txt ready", rowHas(tab, "canteen.txt", "ready"))
+	tab.click("link", "canteen.txt")
+	tab.find("heading", "canteen.txt")
+	tab.saves()
+	tab.click("button", "Download")
+	assert.True(t, content == tab.saved(1), "what was saved is what was uploaded")
+	tab.find("region", "Text")
+}

@@ -1,0 +1,69 @@
+//go:build integration
+
+package local
+
+import (
+	"encoding/pem"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestThePanelOfADeployment tells the stories of the admin panel, in a browser, at a deployment: those that make panel
+// tells at the program of a laptop, but what measures the page itself, which is the same files. STORIES may name some.
+func TestThePanelOfADeployment(t *testing.T) {
+	t.Parallel()
+	stories := filepath.Join(t.TempDir(), "panel.test")
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-tags", "browser,pebblegozstd", "-o", stories,
+		"agentplatform/internal/panel/browser").CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	// The stories serve sites that the deployment may reach by their addresses. They inherit the listeners, so that
+	// nobody else can have these ports meanwhile.
+	var sites []*os.File
+	var hosts []string
+	for range 4 {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		require.NoError(t, err)
+		hosts = append(hosts, l.Addr().String())
+		f, err := l.File()
+		require.NoError(t, err)
+		sites = append(sites, f)
+		require.NoError(t, l.Close())
+		t.Cleanup(func() { _ = f.Close() })
+	}
+	w := start(t, map[string]string{
+		"KNOWLEDGE_ALLOW_HOSTS": hosts[0], "TOOL_ALLOW_HOSTS": hosts[1] + "," + hosts[2],
+		"WEBHOOK_ALLOW_HOSTS": hosts[3], "WEBHOOK_CA_FILE": certificate(t),
+		"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "100", "ORGANIZATION_CAP": "1000",
+	})
+	const measures = "FirstPage|TenThousandRuns|LeavesNothingBehind|LeaveNothingBehind|AsksWithMeasure|" +
+		"RuleOfAccessibility|Screenshots"
+	told := exec.Command(stories, "-test.v", "-test.parallel", "2", "-test.timeout", "20m",
+		"-test.run", os.Getenv("STORIES"), "-test.skip", measures)
+	told.Dir = "../../internal/panel/browser"
+	told.Env = append(os.Environ(), "PANEL_URL="+w.URL[:len(w.URL)-len("/api/v1")], "OPERATOR_KEY="+w.Key,
+		"SITES="+strconv.Itoa(len(sites)))
+	told.ExtraFiles = sites
+	out, err = told.CombinedOutput()
+	assert.NoError(t, err)
+	t.Log(string(out))
+}
+
+// certificate is the file of the certificate that servers of tests have.
+func certificate(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	require.NoError(t, os.WriteFile(file, block, 0o600))
+	return file
+}
