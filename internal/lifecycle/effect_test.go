@@ -97,7 +97,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			[]change{reported, func(r *Run) {
 				r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
 				r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{"i", Approval}}, startBy, startBy, 4
-				r.Slots = Slots{PausedSlot(r.RunID), PausedSlot(r.RunID)}
+				r.Slots = Slots{PausedSlot(now, r.RunID), PausedSlot(now, r.RunID)}
 			}}},
 		"a resume": {
 			AwaitingInput, paused, Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: free,

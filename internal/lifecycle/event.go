@@ -152,14 +152,17 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	r.Pause++
 	r.Interrupts, r.PausedAt, r.ExpiresAt, r.Due, r.Crashes = e.Interrupts, now, e.ExpiresAt, e.ExpiresAt, 0
 	r.PausedAgentVersion = e.AgentVersion
-	row := PausedSlot(r.ID())
+	row := PausedSlot(now, r.ID())
 	r.Slots = Slots{User: row, Organization: row}
 	o.Arm = &PauseTimer{Pause: r.Pause, At: e.ExpiresAt}
 	return nil
 }
 
-// PausedSlot is the sort key of the slot of a paused run. It does not count against the caps.
-func PausedSlot(run string) string { return "paused/" + run }
+// PausedSlot is the sort key of the slot of a run that paused at a time. It does not count against the caps. Those that
+// have waited longest come first.
+func PausedSlot(at time.Time, run string) string {
+	return fmt.Sprintf("paused/%012x/%s", at.UnixMilli(), run)
+}
 
 // Complete ends the run with its answer.
 type Complete struct{ Work }

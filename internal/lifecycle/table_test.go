@@ -32,7 +32,7 @@ func sample(s Status) Run {
 	case AwaitingInput:
 		r.Attempt, r.Pause, r.ExpiresAt = 1, 1, t0.Add(72*time.Hour)
 		r.Interrupts = []Pending{{ID: "i1", Kind: Clarification}}
-		r.Slots = Slots{User: PausedSlot(r.RunID), Organization: PausedSlot(r.RunID)}
+		r.Slots = Slots{User: PausedSlot(t0, r.RunID), Organization: PausedSlot(t0, r.RunID)}
 	}
 	return r
 }

@@ -38,7 +38,7 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 		}
 		counting := func() (n int) {
 			for _, a := range active {
-				if a.Slots.User != lifecycle.PausedSlot(a.ID()) {
+				if a.Slots.User != pausedSlot(a.ID()) {
 					n++
 				}
 			}
@@ -98,14 +98,14 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 				active = slices.Delete(active, at, at+1)
 			case what == 5: // a run pauses
 				paused := active[at]
-				paused.Slots = user(lifecycle.PausedSlot(paused.RunID))
+				paused.Slots = user(pausedSlot(paused.RunID))
 				require.NoError(t, write(active[at], paused))
 				active[at] = paused
 			case what == 6: // a run hands its slots on
 				next := lifecycle.Run{
 					RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u"}, Slots: active[at].Slots,
 				}
-				if active[at].Slots.User == lifecycle.PausedSlot(active[at].RunID) {
+				if active[at].Slots.User == pausedSlot(active[at].RunID) {
 					next.Slots = user(admission.Slot(next.RunID))
 				}
 				require.NoError(t, write(active[at], next))
@@ -366,4 +366,9 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 	other, err := s.Ledger(t.Context(), record.Of(host.FormatID(today, 9)), "", 10)
 	require.NoError(t, err)
 	assert.Empty(t, other.Rows)
+}
+
+// pausedSlot is the slot of a run that paused at some time.
+func pausedSlot(run string) string {
+	return lifecycle.PausedSlot(time.UnixMilli(1_700_000_000_000), run)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Slots are items in the partition of a user and in that of an organization: a numbered one for each run that counts
-// against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/<run>" for a run that
-// waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
+// against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/<when>/<run>" for a
+// run that waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
 type slot struct {
 	RunID string `json:"run_id"`
 }
@@ -152,9 +152,13 @@ func (s *Store) eachSlot(ctx context.Context, r table.Range, visit func(item *ta
 // ActiveRuns lists the ids of an organization's active runs, paused ones included, in order. One that begins to wait or
 // goes on meanwhile is listed once, too: those that wait are read before the others, and again after them.
 func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, error) {
-	ids, _, err := s.PausedRuns(ctx, organization)
+	paused, _, err := s.PausedRuns(ctx, organization)
 	if err != nil {
 		return nil, err
+	}
+	var ids []string
+	for _, r := range paused {
+		ids = append(ids, r.RunID)
 	}
 	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization)}, func(_ *table.Item, run string) bool {
 		ids = append(ids, run)
@@ -175,17 +179,20 @@ func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []str
 	return ids, err
 }
 
-// PausedRuns lists the ids of an organization's runs that wait for a human. mark is another one whenever one of them
-// has begun to wait since, or has gone on.
-func (s *Store) PausedRuns(ctx context.Context, organization string) (ids []string, mark string, err error) {
+// PausedRun is a run that waits for a human, with the slot that it has for that, by which they are in order.
+type PausedRun struct{ RunID, Slot string }
+
+// PausedRuns lists an organization's runs that wait for a human, in the order of their slots: those that have waited
+// longest first. mark is another one whenever one of them has begun to wait since, or has gone on.
+func (s *Store) PausedRuns(ctx context.Context, organization string) (list []PausedRun, mark string, err error) {
 	sum := sha256.New()
 	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization), Prefix: pausedPrefix},
 		func(item *table.Item, run string) bool {
-			ids = append(ids, run)
+			list = append(list, PausedRun{run, item.Sort})
 			_, _ = io.WriteString(sum, item.Sort+" "+item.WriteID+"\n")
 			return true
 		})
-	return ids, hex.EncodeToString(sum.Sum(nil)), err
+	return list, hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.

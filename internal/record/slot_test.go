@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		for i := range n {
 			id := fmt.Sprintf("%04d", i)
 			want = append(want, id)
-			w.take(id, []string{strconv.Itoa(i), "over/" + id, lifecycle.PausedSlot(id)}[i%3])
+			w.take(id, []string{strconv.Itoa(i), "over/" + id, pausedSlot(id)}[i%3])
 		}
 		calls := 0
 		w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
@@ -123,7 +124,7 @@ func (w *runWorld) move(writeID, run, before, after string) {
 
 // A run that begins to wait, or goes on, while the active runs are read is among them, once.
 func TestActiveRunsThatMoveAreListedOnce(t *testing.T) {
-	for _, rows := range [][2]string{{"0", lifecycle.PausedSlot("moves")}, {lifecycle.PausedSlot("moves"), "0"}} {
+	for _, rows := range [][2]string{{"0", pausedSlot("moves")}, {pausedSlot("moves"), "0"}} {
 		for moment := range 4 {
 			w := runBlank(t)
 			for i := range 501 {
@@ -170,8 +171,12 @@ func TestWaitingRunsHaveAMark(t *testing.T) {
 	marks := map[string]bool{}
 	look := func(want ...string) {
 		t.Helper()
-		ids, mark, err := w.PausedRuns(w.ctx(), "o")
+		paused, mark, err := w.PausedRuns(w.ctx(), "o")
 		require.NoError(t, err)
+		var ids []string
+		for _, r := range paused {
+			ids = append(ids, r.RunID)
+		}
 		assert.Equal(t, want, ids)
 		assert.NotContains(t, marks, mark)
 		marks[mark] = true
@@ -180,18 +185,20 @@ func TestWaitingRunsHaveAMark(t *testing.T) {
 		assert.Equal(t, mark, again)
 	}
 	look()
-	w.take("a", lifecycle.PausedSlot("a"))
+	w.take("a", pausedSlot("a"))
 	look("a")
 	w.take("b", "0")
 	w.take("c", "over/c")
-	w.take("d", lifecycle.PausedSlot("d"))
+	w.take("d", pausedSlot("d"))
 	look("a", "d")
 	counted, err := w.CountedRuns(w.ctx(), "o")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"b", "c"}, counted)
-	w.move("m2", "a", lifecycle.PausedSlot("a"), "1")
-	w.move("m3", "a", "1", lifecycle.PausedSlot("a"))
+	w.move("m2", "a", pausedSlot("a"), "1")
+	w.move("m3", "a", "1", pausedSlot("a"))
 	look("a", "d")
-	w.move("m4", "a", lifecycle.PausedSlot("a"), "")
+	w.move("m4", "a", pausedSlot("a"), "")
 	look("d")
+	w.take("e", lifecycle.PausedSlot(time.UnixMilli(1), "e")) // has waited longer
+	look("e", "d")
 }

@@ -30,7 +30,7 @@ func (b *bench) pauses(before, after string) {
 // once a second; without one the wait ends in its time, and costs little until then.
 func TestAnInboxIsWaitedFor(t *testing.T) {
 	both(t, func(b *bench) {
-		paused := lifecycle.PausedSlot(b.entry.Value.ID())
+		paused := lifecycle.PausedSlot(time.Now(), b.entry.Value.ID())
 		mark := b.mark()
 		wait := func(ctx context.Context, d time.Duration) (time.Duration, error) {
 			began := time.Now()
@@ -68,7 +68,7 @@ func TestAnInboxIsWaitedFor(t *testing.T) {
 // However many wait for an inbox, and however often it changes, it is read once a second, and each of them is told.
 func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
 	both(t, func(b *bench) {
-		paused, began := lifecycle.PausedSlot(b.entry.Value.ID()), time.Now()
+		paused, began := lifecycle.PausedSlot(time.Now(), b.entry.Value.ID()), time.Now()
 		first, asked := b.mark(), b.reads.queries.Load()
 		type end struct {
 			at  time.Duration

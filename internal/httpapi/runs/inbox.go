@@ -92,15 +92,15 @@ func (h *handlers) nextInbox(
 // maxWaiting bounds the runs that an answer looks at, once to count and once for its page.
 const maxWaiting = 1000
 
-// inbox is a page of what waits, and the mark of the runs that do. The order is that of the runs, oldest first.
+// inbox is a page of what waits, and the mark of the runs that do. Those that have waited longest come first.
 func (h *handlers) inbox(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, after string,
 ) (list inbox, mark string, err error) {
-	ids, mark, err := h.Store.PausedRuns(ctx, p.Organization.ID)
+	paused, mark, err := h.Store.PausedRuns(ctx, p.Organization.ID)
 	if err != nil {
 		return list, mark, err
 	}
-	first, rest := ids[:min(len(ids), maxWaiting)], ids[min(len(ids), maxWaiting):]
+	first, rest := paused[:min(len(paused), maxWaiting)], paused[min(len(paused), maxWaiting):]
 	runs, err := h.waiting(ctx, p, in, first)
 	if err != nil {
 		return list, mark, err
@@ -111,8 +111,8 @@ func (h *handlers) inbox(
 			list.Waiting += len(r.run.Value.Interrupts)
 		}
 	}
-	if len(rest) > 0 && after > inboxPlace(first[len(first)-1], maxInterrupts-1) {
-		rest = rest[sort.Search(len(rest), func(i int) bool { return inboxPlace(rest[i], maxInterrupts) > after }):]
+	if len(rest) > 0 && after > inboxPlace(first[len(first)-1].Slot, maxInterrupts-1) {
+		rest = rest[sort.Search(len(rest), func(i int) bool { return inboxPlace(rest[i].Slot, maxInterrupts) > after }):]
 		first, rest = rest[:min(len(rest), maxWaiting)], rest[min(len(rest), maxWaiting):]
 		if runs, err = h.waiting(ctx, p, in, first); err != nil {
 			return list, mark, err
@@ -120,7 +120,7 @@ func (h *handlers) inbox(
 	}
 	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, runs, after, in.Limit)
 	if err == nil && list.NextCursor == nil && len(rest) > 0 {
-		list.NextCursor = httpapi.EncodeCursor(inboxPlace(first[len(first)-1], maxInterrupts))
+		list.NextCursor = httpapi.EncodeCursor(inboxPlace(first[len(first)-1].Slot, maxInterrupts))
 	}
 	return list, mark, err
 }
@@ -133,8 +133,12 @@ type waitingRun struct {
 
 // waiting reads those of the runs that the query asks for, as far as the principal may have to do with them.
 func (h *handlers) waiting(
-	ctx context.Context, p tenant.Principal, in *InboxQuery, ids []string,
+	ctx context.Context, p tenant.Principal, in *InboxQuery, paused []record.PausedRun,
 ) (list []waitingRun, err error) {
+	ids := make([]string, 0, len(paused))
+	for _, r := range paused {
+		ids = append(ids, r.RunID)
+	}
 	runs, err := h.Store.Runs(ctx, p.Scope(), ids...)
 	if err != nil {
 		return nil, err
@@ -163,7 +167,7 @@ func (h *handlers) inboxPage(
 ) (page []inboxRow, next *string, err error) {
 	page, last, room := []inboxRow{}, "", httpapi.Page{}
 	runs = slices.DeleteFunc(runs, func(r waitingRun) bool {
-		return inboxPlace(r.run.Value.ID(), maxInterrupts) <= after
+		return inboxPlace(r.run.Value.Slots.Organization, maxInterrupts) <= after
 	})
 	for some := range slices.Chunk(runs, limit) {
 		heads := make([]record.RunEntity, 0, len(some))
@@ -176,7 +180,7 @@ func (h *handlers) inboxPage(
 		}
 		for i, e := range heads {
 			for n, interrupt := range record.Public(lists[i]) {
-				place := inboxPlace(e.Value.ID(), n)
+				place := inboxPlace(e.Value.Slots.Organization, n)
 				if place <= after {
 					continue
 				}
@@ -197,8 +201,8 @@ func (h *handlers) inboxPage(
 // maxInterrupts is more than a pause has.
 const maxInterrupts = 999_999
 
-// inboxPlace is the place of a run's nth interrupt.
-func inboxPlace(run string, n int) string { return fmt.Sprintf("%s %06d", run, n) }
+// inboxPlace is the place of the nth interrupt of the run that has a slot.
+func inboxPlace(slot string, n int) string { return fmt.Sprintf("%s %06d", slot, n) }
 
 type verdict struct {
 	Decision  string          `json:"decision" enum:"approve,reject,edit,answer"`

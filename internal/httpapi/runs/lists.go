@@ -122,16 +122,21 @@ func (h *handlers) activePage(scope record.Scope, f runFilter) runPage {
 	}
 }
 
-// activeIDs are the runs that may have one of these active statuses; none: any of them.
+// activeIDs are the runs that may have one of these active statuses, in order; none: any of them.
 func (h *handlers) activeIDs(ctx context.Context, organization string, statuses []string) (ids []string, err error) {
 	switch waits := slices.Contains(statuses, string(lifecycle.AwaitingInput)); {
 	case waits && len(statuses) == 1:
-		ids, _, err = h.Store.PausedRuns(ctx, organization)
+		var paused []record.PausedRun
+		paused, _, err = h.Store.PausedRuns(ctx, organization)
+		for _, r := range paused {
+			ids = append(ids, r.RunID)
+		}
 	case waits || len(statuses) == 0:
 		ids, err = h.Store.ActiveRuns(ctx, organization)
 	default:
 		ids, err = h.Store.CountedRuns(ctx, organization)
 	}
+	slices.Sort(ids)
 	return ids, err
 }
 

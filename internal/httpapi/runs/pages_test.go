@@ -157,7 +157,9 @@ func TestSlotsAreReadOnceForAPageOfActiveRuns(t *testing.T) {
 	for n := range 60 {
 		all = append(all, e.Begin(t, "chat_id", fmt.Sprint("c", n)).RunID)
 	}
-	all = append(all, paused(t, e, 1))
+	waits := e.Begin(t).RunID
+	pauses(t, e, waits, 1)
+	all = append(all, waits)
 	slices.Sort(all)
 	slices.Reverse(all)
 	page := func(query string) (seen []string, next *string) {
