@@ -112,7 +112,8 @@ func (h *handlers) inbox(
 		}
 	}
 	if len(rest) > 0 && after > inboxPlace(first[len(first)-1].Slot, maxInterrupts-1) {
-		rest = rest[sort.Search(len(rest), func(i int) bool { return inboxPlace(rest[i].Slot, maxInterrupts) > after }):]
+		behind := func(i int) bool { return inboxPlace(rest[i].Slot, maxInterrupts) > after }
+		rest = rest[sort.Search(len(rest), behind):]
 		first, rest = rest[:min(len(rest), maxWaiting)], rest[min(len(rest), maxWaiting):]
 		if runs, err = h.waiting(ctx, p, in, first); err != nil {
 			return list, mark, err

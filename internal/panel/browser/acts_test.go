@@ -141,8 +141,8 @@ func (p *page) click(role, name string) {
 // held are the objects that the browser keeps for the stories.
 const held = "held"
 
-// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it. What moved
-// away in the last moment is not clicked, and neither is what came in its place.
+// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it. What
+// moved away in the last moment is not clicked, and neither is what came in its place.
 func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 	node, err := dom.ResolveNode().WithBackendNodeID(id).WithObjectGroup(held).Do(ctx)
 	if err != nil {

@@ -31,7 +31,8 @@ func (p *program) organization() *program {
 	made := p.send("POST", "/organizations", object{"name": p.t.Name()})
 	inside := *p
 	inside.acting = made["organization_id"].(string)
-	user := inside.makes("user_id", "/users", object{"name": "Ada", "email": strings.ToLower(p.t.Name()) + "@example.com", "role": "admin"})
+	user := inside.makes("user_id", "/users",
+		object{"name": "Ada", "email": strings.ToLower(p.t.Name()) + "@example.com", "role": "admin"})
 	inside.key = inside.makes("key", "/api-keys", object{"name": "ada", "user_id": user, "level": "admin"})
 	inside.acting = ""
 	return &inside
