@@ -45,10 +45,10 @@ type Question struct {
 
 // Limits of questions.
 const (
-	MaxRange         = 400 * 24 * time.Hour
-	MaxRangeQuarters = 92 * 24 * time.Hour // of a series that is not of days in UTC, and so is made of quarters
-	MaxPoints        = 20_000              // of a series
-	MaxGroups        = 1000
+	MaxRange      = 400 * 24 * time.Hour
+	MaxRangeZoned = 92 * 24 * time.Hour // of a series in another time zone than UTC, which is made of quarters
+	MaxPoints     = 20_000              // of a series
+	MaxGroups     = 1000
 )
 
 // check returns a problem of kind Invalid that names the field.
@@ -146,10 +146,7 @@ func (a *Analytics) Series(ctx context.Context, scope record.Scope, q SeriesQues
 	if err := q.check(); err != nil {
 		return Series{}, err
 	}
-	switch long := q.To.Sub(q.From) > MaxRangeQuarters; {
-	case long && q.Interval != rollup.Day:
-		return Series{}, problem.InvalidField("query.interval", "goes with ranges of at most 92 days, unless it is day")
-	case long && q.Zone != time.UTC:
+	if q.Zone != time.UTC && q.To.Sub(q.From) > MaxRangeZoned {
 		return Series{}, problem.InvalidField("query.timezone", "goes with ranges of at most 92 days, unless it is UTC")
 	}
 	steps := q.Interval.Steps(q.From, q.To, q.Zone, MaxPoints)

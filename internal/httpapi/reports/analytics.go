@@ -233,7 +233,7 @@ func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struc
 	Counting
 	Everyone
 	Metric   string `query:"metric" default:"runs" enum:"runs,completed,failed,cancelled,timed_out,errors,input_tokens,output_tokens,active_ms,queue_ms,model_calls,tool_calls,cost" doc:"errors: failed and timed out; cost needs prices in the organization's settings"`
-	Interval string `query:"interval" enum:"hour,day" default:"day" doc:"hour goes with ranges of at most 92 days"`
+	Interval string `query:"interval" enum:"hour,day" default:"day"`
 	GroupBy  string `query:"group_by" enum:"agent,user,status,api_key,model"`
 }) (*httpapi.Answer[seriesView], error) {
 	q, zone, err := h.question(in.Counting, string(in.UserID))
