@@ -159,9 +159,9 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 }
 
 // PausedSlot is the sort key of the slot of a run that paused at a time. It does not count against the caps. Those that
-// have waited longest come first.
+// have waited longest come first; before the t there were slots without a time, which come before.
 func PausedSlot(at time.Time, run string) string {
-	return fmt.Sprintf("paused/%012x/%s", at.UnixMilli(), run)
+	return fmt.Sprintf("paused/t%012x/%s", at.UnixMilli(), run)
 }
 
 // Complete ends the run with its answer.

@@ -14,7 +14,7 @@ import (
 )
 
 // Slots are items in the partition of a user and in that of an organization: a numbered one for each run that counts
-// against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/<when>/<run>" for a
+// against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/t<when>/<run>" for a
 // run that waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
 type slot struct {
 	RunID string `json:"run_id"`

@@ -136,9 +136,10 @@ type waitingRun struct {
 func (h *handlers) waiting(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, paused []record.PausedRun,
 ) (list []waitingRun, err error) {
-	ids := make([]string, 0, len(paused))
+	ids, slots := make([]string, 0, len(paused)), map[string]string{}
 	for _, r := range paused {
 		ids = append(ids, r.RunID)
+		slots[r.RunID] = r.Slot
 	}
 	runs, err := h.Store.Runs(ctx, p.Scope(), ids...)
 	if err != nil {
@@ -147,7 +148,10 @@ func (h *handlers) waiting(
 	f := runFilter{
 		AgentID: string(in.AgentID), ChatID: string(in.ChatID), Statuses: []string{string(lifecycle.AwaitingInput)},
 	}
-	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool { return !f.matches(e.Value) })
+	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool {
+		// One that has gone on and waits again meanwhile has another place in the order, where the next answer has it.
+		return !f.matches(e.Value) || e.Value.Slots.Organization != slots[e.Value.ID()]
+	})
 	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
 		return nil, err
 	}

@@ -131,6 +131,31 @@ func TestAnInboxOfThousandsIsReadInParts(t *testing.T) {
 	assert.Equal(t, want, seen)
 }
 
+// A run that has gone on, and waits again, between the reading of the slots and that of the heads has its new place in
+// the next answer. This one must not end where that place is: what lies between would be seen by nobody.
+func TestWhoWaitsAgainMeanwhileHidesNothing(t *testing.T) {
+	e := httpapitest.New(t)
+	first, second := e.Begin(t).RunID, e.Begin(t).RunID
+	pauses(t, e, second, 1)
+	pauses(t, e, first, 1)
+	head, err := e.Executor.Store.Run(t.Context(), record.System(), first)
+	require.NoError(t, err)
+	before := head.Value // as the slots were read
+	before.Slots.Organization = lifecycle.PausedSlot(time.UnixMilli(1), first)
+	tx := e.Executor.Store.Begin(e.Executor.Host.NewID())
+	tx.MoveSlots(head.Value.Run, before.Run)
+	require.NoError(t, tx.Commit(t.Context()))
+	w := e.Send("GET", "/interrupts?limit=1", "")
+	assert.Contains(t, w.Body.String(), second)
+	assert.NotContains(t, w.Body.String(), first)
+}
+
+// A query that has a wrong value in a list names the member, not a place in the list.
+func TestAWrongStatusIsNamed(t *testing.T) {
+	w := httpapitest.New(t).Send("GET", "/runs?status=running,sleeping", "")
+	assert.Contains(t, w.Body.String(), `"location":"query.status"`)
+}
+
 // What a run has waited for is read in pages that are small, however many its pauses and however large what they show.
 func TestAllThatARunHasWaitedForIsRead(t *testing.T) {
 	e := httpapitest.New(t)
