@@ -182,6 +182,10 @@ func frameworkError(status int, message string, errs []error) *apiError {
 					f = problem.Field{Location: at, Message: what}
 				}
 			}
+			if query, index, is := strings.Cut(f.Location, "["); is && strings.HasPrefix(query, "query.") {
+				f.Location = query // of a list, which a query gives as one text
+				f.Message = strings.ReplaceAll(f.Message, query+"["+index, query)
+			}
 			f.Location, f.Message = Short(f.Location), Short(f.Message)
 			a.fields = append(a.fields, f)
 			sentences = append(sentences, f.Location+": "+f.Message)
