@@ -158,7 +158,7 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]int{
-		"AWS::ApplicationAutoScaling::ScalableTarget": 1, "AWS::ApplicationAutoScaling::ScalingPolicy": 1,
+		"AWS::ApplicationAutoScaling::ScalableTarget": 1, "AWS::ApplicationAutoScaling::ScalingPolicy": 2,
 		"AWS::CloudFront::Distribution": 1, "AWS::CloudFront::VpcOrigin": 1,
 		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2,
 		"AWS::EC2::SecurityGroupEgress":  1,

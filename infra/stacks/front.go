@@ -148,4 +148,8 @@ func (v *Service) streamService(image string) {
 			DimensionsMap: &map[string]*string{"stage": jsii.String(v.stage.Name)},
 		}),
 	})
+	// Those who look at an inbox hold no stream.
+	scaling.ScaleOnCpuUtilization(jsii.String("Cpu"), &awsecs.CpuUtilizationScalingProps{
+		TargetUtilizationPercent: jsii.Number(60),
+	})
 }
