@@ -17,11 +17,14 @@ const metrics = [['runs', 'Runs'], ['completed', 'Completed'], ['failed', 'Faile
 const groupings = [['', 'all together'], ['agent', 'by agent'], ['user', 'by user'], ['api_key', 'by API key'], ['model', 'by model'], ['status', 'by status']]
 const ranges = [['1', 'the last day'], ['7', 'the last 7 days'], ['30', 'the last 30 days'], ['90', 'the last 90 days'], ['365', 'the last year']]
 
+/** What an address says, if it is a day, with or without a time. @param {string|undefined} v */
+const dated = (v) => (v && /^\d{4}-\d\d-\d\d/.test(v) && !Number.isNaN(Date.parse(v)) ? v : undefined)
+
 export function Analytics() {
   const q = Object.fromEntries(place.value.query)
   const set = (/** @type {any} */ change) => setQuery({ ...q, ...change })
-  const days = { from: q.from ?? isoDay(Date.now() - 29 * 86400e3), to: q.to ?? isoDay(Date.now() + 86400e3) }
-  useEffect(() => { if (!q.from || !q.to) set(days) }, [q.from, q.to]) // so that the address says the same tomorrow
+  const days = { from: dated(q.from) ?? isoDay(Date.now() - 29 * 86400e3), to: dated(q.to) ?? isoDay(Date.now() + 86400e3) }
+  useEffect(() => { if (q.from !== days.from || q.to !== days.to) set(days) }, [q.from, q.to]) // so that the address says the same tomorrow
   const timezone = zone(days.from, days.to)
   const range = { from: beginOf(days.from, timezone), to: beginOf(days.to, timezone), timezone }
   const filters = { agent_id: q.agent_id, user_id: q.user_id, api_key_id: q.api_key_id, model: q.model }

@@ -58,7 +58,7 @@ function bodyOf(changed) {
   for (const [name, value] of Object.entries(changed)) {
     const [whole, part] = within[name] ?? []
     if (whole) body[whole] = { ...body[whole], [part]: value }
-    else body[name] = value
+    else body[name] = name === 'currency' ? value || null : value
   }
   return withBudget(body)
 }
