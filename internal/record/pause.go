@@ -1,0 +1,131 @@
+package record
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/table"
+)
+
+// PutPause writes a pause's interrupts.
+func (tx *Tx) PutPause(ctx context.Context, r Run, pause int, list []Interrupt) {
+	tx.putDocument(ctx, r.Organization, pauseKey(r.ID(), pause), list)
+}
+
+// PutDecisions writes how a pause was decided. The item must not exist, so a pause is decided once.
+func (tx *Tx) PutDecisions(ctx context.Context, r Run, pause int, d Decisions) {
+	tx.putDocument(ctx, r.Organization, decisionKey(r.ID(), pause), d)
+}
+
+// Interrupts reads a pause's interrupts.
+func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interrupt, error) {
+	items, err := s.read(ctx, pauseKey(id, pause))
+	if err != nil || items[0] == nil {
+		return nil, err
+	}
+	var list []Interrupt
+	return list, s.open(ctx, items[0], &list)
+}
+
+// InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for
+// one that does not wait any more.
+func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interrupt, error) {
+	keys := make([]table.Key, 0, len(runs))
+	for _, e := range runs {
+		keys = append(keys, pauseKey(e.Value.ID(), e.Value.Pause))
+	}
+	items, err := s.readAll(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]Interrupt, len(runs))
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		if err := s.open(ctx, item, &lists[i]); err != nil {
+			return nil, err
+		}
+	}
+	return lists, nil
+}
+
+// Pause is a pause of a run with how it was decided, nil as long as it was not.
+type Pause struct {
+	Number     int
+	Interrupts []Interrupt
+	Decided    *Decisions
+}
+
+// PausesOf reads the pauses of a run behind one, by its number, in order, as many as limit.
+func (s *Store) PausesOf(ctx context.Context, id string, after, limit int) ([]Pause, error) {
+	items, err := s.query(ctx, table.Range{
+		Part: runPart(id), Prefix: pausePrefix, After: pauseKey(id, after).Sort, Limit: limit,
+	})
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	pauses, keys := make([]Pause, len(items)), make([]table.Key, len(items))
+	for i, item := range items {
+		if pauses[i].Number, err = strconv.Atoi(strings.TrimPrefix(item.Sort, pausePrefix)); err != nil {
+			return nil, err
+		}
+		if err := s.open(ctx, item, &pauses[i].Interrupts); err != nil {
+			return nil, err
+		}
+		keys[i] = decisionKey(id, pauses[i].Number)
+	}
+	if items, err = s.readAll(ctx, keys); err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		pauses[i].Decided = &Decisions{}
+		if err := s.open(ctx, item, pauses[i].Decided); err != nil {
+			return nil, err
+		}
+	}
+	return pauses, nil
+}
+
+// pausesAtOnce is how many pauses are read at a time.
+const pausesAtOnce = 100
+
+// Pauses is all pauses of a run as lists of interrupts, and the decisions by interrupt id.
+func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, decided map[string]Decision, err error) {
+	var all []Pause
+	for after := 0; ; after = all[len(all)-1].Number {
+		some, err := s.PausesOf(ctx, id, after, pausesAtOnce)
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, some...); len(some) < pausesAtOnce {
+			break
+		}
+	}
+	decided = map[string]Decision{}
+	for _, p := range all {
+		if p.Interrupts != nil {
+			lists = append(lists, p.Interrupts)
+		}
+		if p.Decided == nil {
+			continue
+		}
+		for _, one := range p.Decided.List {
+			decided[one.InterruptID] = one
+		}
+	}
+	return lists, decided, nil
+}
+
+// LastDecision reads how a pause was decided; found is false when it was not.
+func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decisions, found bool, err error) {
+	items, err := s.read(ctx, decisionKey(id, pause))
+	if err != nil || items[0] == nil {
+		return d, false, err
+	}
+	return d, true, s.open(ctx, items[0], &d)
+}
