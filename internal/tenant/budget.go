@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"agentplatform/internal/catalog"
@@ -106,7 +107,8 @@ func (t *Tenants) EmbeddingLimits(ctx context.Context, organization, user string
 // says how much was used, as text for a human.
 func Exhausted(l record.Limit, used string, now time.Time) error {
 	p := problem.New(problem.Limited, "budget_exhausted", "the budget of %s %s for this %s is used up: %s",
-		l.Kind, l.ID, l.Period, used).With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
+		strings.Replace(l.Kind, "api_key", "API key", 1), l.ID, l.Period, used)
+	p = p.With("budget", map[string]string{"kind": l.Kind, "id": l.ID, "period": l.Period})
 	p.RetryAfter = l.Ends(now).Sub(now)
 	return p
 }

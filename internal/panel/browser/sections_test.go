@@ -325,7 +325,7 @@ func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
 	user := p.send("POST", "/users", object{"email": "m@example.com", "role": "member"})
 	key := p.send("POST", "/api-keys", object{"name": "m", "level": "run", "user_id": user["user_id"]})
 	tab := signedIn(t, p.as(key["key"].(string)), "")
-	tab.see("You see your own runs")
+	tab.see("These are your own runs")
 	for _, section := range []string{"Users", "Groups", "API keys", "Audit log", "Settings"} {
 		tab.section(section)
 		tab.see("needs a key of level admin; yours has run.")

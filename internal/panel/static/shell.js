@@ -63,7 +63,7 @@ function SignIn() {
   return html`<${Form} act=${act} submit="Sign in" label="Sign in"
     more=${expired.value && html`<button type="button" class="secondary" onClick=${forget}>Forget key</button>`}>
     <${Field} label="API key" type="password" autocomplete="one-time-code" value=${text} onChange=${setText} required
-      help="It stays in this tab and is forgotten when the tab is closed." />
+      help="An administrator makes you one under API keys; the first one is where the program says when it starts. It stays in this tab, and is forgotten when the tab is closed." />
   </${Form}>`
 }
 

@@ -2,7 +2,7 @@
 import { useEffect } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download } from '../api.js'
-import { slowly, useLive } from '../live.js'
+import { seldom, slowly, useLive } from '../live.js'
 import { beginOf, compact, duration, isoDay, number, words, zone } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
@@ -41,6 +41,7 @@ function Filters({ q, set, range }) {
   const agents = useAgents()
   const users = useUsers()
   const keys = useKeys()
+  const priced = (useLive(may('admin') ? '/organization' : null, {}, seldom).data?.prices ?? []).length > 0
   const days = String(Math.round((Date.parse(range.to) - Date.parse(range.from)) / 86400e3))
   const known = ranges.some(([v]) => v === days)
   return html`<search class="filters" aria-label="What is counted">
@@ -48,7 +49,7 @@ function Filters({ q, set, range }) {
     <${Field} label="From" type="date" value=${range.from.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ from: v })} />
     <${Field} label="To" type="date" value=${range.to.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ to: v })} />
     ${may('admin') && html`
-      <${Field} label="Metric" value=${q.metric ?? 'runs'} options=${metrics} onChange=${(/** @type {string} */ metric) => set({ metric })} />
+      <${Field} label="Metric" value=${q.metric ?? 'runs'} options=${metrics.filter(([m]) => m !== 'cost' || priced || q.metric === m)} onChange=${(/** @type {string} */ metric) => set({ metric })} />
       <${Field} label="Grouped" value=${q.group_by ?? ''} options=${groupings} onChange=${(/** @type {string} */ group_by) => set({ group_by })} />
       <${Field} label="Interval" value=${q.interval ?? 'day'} options=${[['hour', 'hour'], ['day', 'day']]} onChange=${(/** @type {string} */ interval) => set({ interval })} />
       <${Choice} label="Agent" value=${q.agent_id} of=${agents} first=${[['', 'any']]} onChange=${(/** @type {string} */ agent_id) => set({ agent_id })} />

@@ -23,7 +23,7 @@ export function Chat() {
 
 /** @param {{current: string}} p */
 function History({ current }) {
-  const [mine, setMine] = useState('')
+  const [mine, setMine] = useState(may('admin') ? '' : me.value?.user.user_id ?? '')
   const chats = useList('/chats', 'chats', 'chat_id', { user_id: mine })
   return html`<aside aria-label="Chats">
     <h2>Chats</h2>

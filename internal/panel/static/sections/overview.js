@@ -13,8 +13,8 @@ import { Await, Card, Empty, Loading, Page, Problem, Relative, Status, Time } fr
 export function Overview() {
   if (me.value === null) return html`<${Page} title="Overview"><${Loading} /></${Page}>`
   return html`<${Page} title="Overview">
-    ${!may('admin') && html`<p class="notice">You see your own runs and what you may decide. A key of level <strong>admin</strong> also shows the runs of
-      everybody, runs and tokens over time, and what needs attention.</p>`}
+    ${!may('admin') && html`<p class="notice">These are your own runs, and what you may decide. Under Runs and Chat are also those of others with agents that you may use.
+      A key of level <strong>admin</strong> shows the runs of everybody, runs and tokens over time, and what needs attention.</p>`}
     <${Figures} />
     ${may('admin') && html`<div class="grid-2"><${OverTime} metric="runs" label="Runs" /><${OverTime} metric="tokens" label="Tokens" /></div>`}
     <div class="grid-2"><${Waiting} />${may('admin') && html`<${Attention} />`}</div>

@@ -157,7 +157,7 @@ function Details({ of: r }) {
       r.expires_at && ['Cancelled without a decision', html`<${Relative} at=${r.expires_at} />`],
       ['Active time', duration(r.active_ms)], pauses.length > 0 && ['Waited for a human', duration(pauses.reduce((n, p) => n + p.to - p.from, 0))], ['Tokens', `${number(r.usage.input_tokens)} in, ${number(r.usage.output_tokens)} out`],
       ['Calls', `${count(r.usage.model_calls, 'model call')}, ${count(r.usage.tool_calls, 'tool call')}`],
-      ['Attempt', number(r.attempt)], r.decided_by && ['Decided by', r.decided_by], r.cancel_reason && ['Reason of the cancel', r.cancel_reason],
+      ['Attempt', number(r.attempt)], r.decided_by && ['Decided by', users.of(r.decided_by) || r.decided_by], r.cancel_reason && ['Reason of the cancel', r.cancel_reason],
       ...Object.entries(r.metadata ?? {}).map(([k, v]) => /** @type {[string, any]} */ ([k, v])),
     ]} /></${Card}>
     ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}

@@ -26,10 +26,12 @@ export function Chart({ points, label, unit = compact, name }) {
     const draw = () => {
       const ink = getComputedStyle(document.body).color
       const line = getComputedStyle(document.documentElement).getPropertyValue('--line').trim()
+      const whole = (/** @type {number[]} */ v) => v.every((n) => n === null || Number.isInteger(n))
+      const incrs = () => (now.current.values.slice(1).every(whole) ? steps.filter((n) => n >= 1) : steps)
       const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } }
       drawn.current = new uPlot({
         width: at.clientWidth || 300, height: 210, cursor: { y: false },
-        axes: [axis, { ...axis, size: 62, values: (/** @type {any} */ _, /** @type {number[]} */ vs) => vs.map(say) }],
+        axes: [axis, { ...axis, size: 62, incrs, values: (/** @type {any} */ _, /** @type {number[]} */ vs) => vs.map(say) }],
         scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, high > 0 ? high * 1.08 : 1] } },
         series: [{ label: 'Time' }, ...names.map((n, i) => ({
           label: n, stroke: colours[i % colours.length], width: 2, fill: names.length === 1 ? colours[0] + '22' : undefined,
@@ -63,6 +65,9 @@ export function Chart({ points, label, unit = compact, name }) {
       <tbody>${times.map((t, i) => (series.some(([, v]) => v[i])) && html`<tr><td>${dateTime(t * 1000)}</td>${series.map(([, v]) => html`<td class="num">${number(v[i])}</td>`)}</tr>`)}</tbody>
     </table></div></details>`
 }
+
+/** Between two lines of a chart: what is counted is whole. */
+const steps = Array.from({ length: 20 }, (_, i) => i - 4).flatMap((n) => [1, 2, 5].map((m) => Number(`${m}e${n}`)))
 
 const most = 10 // series that can be told apart
 const rest = '\u0000rest'

@@ -1,7 +1,7 @@
 // The small things that every page is made of.
 import { useEffect, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { dateTime, utc, words } from '../format.js'
+import { dateTime, duration, utc, words } from '../format.js'
 import { gone } from '../live.js'
 import { me, may } from '../session.js'
 
@@ -29,7 +29,7 @@ function relative(s) {
   const size = Math.abs(s)
   if (size < 60) return ago.format(s, 'second')
   if (size < 3600) return ago.format(Math.trunc(s / 60), 'minute')
-  if (size < 86400) return ago.format(Math.trunc(s / 3600), 'hour')
+  if (size < 86400 || (s > 0 && s <= 3 * 86400)) return ago.format(Math.trunc(s / 3600), 'hour') // of 72 h, days would hide one
   return ago.format(Math.trunc(s / 86400), 'day')
 }
 
@@ -84,11 +84,13 @@ export function Status({ of }) {
 /** Why something failed: in place, with the id under which the service's log knows it. @param {{error: any, retry?: () => void}} p */
 export function Problem({ error, retry }) {
   if (!error) return null
+  const errors = error.body?.errors ?? []
+  const said = errors.length > 0 && error.message === errors.map((/** @type {any} */ e) => `${e.location}: ${e.message}`).join('; ')
   return html`<div class="problem" role="alert">
-    <p>${error.message}</p>
-    ${(error.body?.errors ?? []).length > 0 && html`<ul>${error.body.errors.map((/** @type {any} */ e) =>
+    ${!said && html`<p>${error.message}</p>`}
+    ${errors.length > 0 && html`<ul>${errors.map((/** @type {any} */ e) =>
       html`<li><code>${e.location.replace(/^body\./, '')}</code> ${e.message}</li>`)}</ul>`}
-    ${error.retryAfter > 0 && html`<p>Try again in ${error.retryAfter} s.</p>`}
+    ${error.retryAfter > 0 && html`<p>Try again in ${duration(1000 * error.retryAfter)}.</p>`}
     ${error.requestId && html`<p class="small">Request <code>${error.requestId}</code> <${Copy} text=${error.requestId} label="Copy request id" /></p>`}
     ${retry && html`<button type="button" class="secondary" onClick=${retry}>Try again</button>`}
   </div>`
