@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -33,6 +34,28 @@ func TestAStreamThatFallsSilentIsOpenedAnew(t *testing.T) {
 	started := p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/stream 40 50ms"))
 	tab.visit("#/chat/" + started["chat_id"].(string))
 	tab.see("38 39 40")
+}
+
+// Something that several parts of a page look at is renewed as the one wants it that wants it most often: who edits a
+// call asks for its run once, the page as long as the run goes on.
+func TestAPageRenewsItselfWhileSomebodyEdits(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.send("POST", "/chat", formOf("agent_id", careful(p),
+		"message", "/tool echo {\"text\":\"first\"}"))["run_id"].(string)
+	way := newBetween(t, p)
+	tab := signedInThrough(t, way, p, "#/runs/"+run)
+	tab.click("button", "Edit")
+	tab.find("textbox", "text")
+	asked := way.times("GET", "/runs/"+run)
+	tab.until("the page asking again", func(context.Context) error {
+		if way.times("GET", "/runs/"+run) < asked+2 {
+			return errNotThere
+		}
+		return nil
+	})
+	p.send("POST", "/runs/"+run+"/cancel", object{})
+	tab.until("the end of the run", factIs(tab, "Status", "cancelled"))
 }
 
 // silentOnce takes the first GET of a path that ends so, and says nothing more.

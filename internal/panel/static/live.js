@@ -90,16 +90,19 @@ class Live {
     this.data = signal(null)
     /** @type {Signal<any>} */
     this.error = signal(null)
-    this.lookers = 0
-    /** @type {Interval} */
-    this.every = often
+    /** Who looks at it, and how often each wants it anew. @type {Set<{every: Interval}>} */
+    this.lookers = new Set()
     this.at = 0 // when it was read
     this.timer = 0
     /** @type {AbortController|null} */
     this.asking = null
   }
 
-  get gap() { return typeof this.every === 'function' ? this.every(this.data.value) : this.every }
+  /** How often it is asked for: as whoever wants it most often does; 0: nobody wants it again. */
+  get gap() {
+    const wanted = [...this.lookers].map(({ every }) => (typeof every === 'function' ? every(this.data.value) : every)).filter((n) => n > 0)
+    return wanted.length > 0 ? Math.min(...wanted) : 0
+  }
 
   /** Asks anew, now. */
   async renew() {
@@ -124,7 +127,7 @@ class Live {
   /** @param {number} wait */
   later(wait) {
     clearTimeout(this.timer)
-    if (wait > 0 && this.lookers > 0 && !document.hidden) this.timer = window.setTimeout(() => this.renew(), wait)
+    if (wait > 0 && this.lookers.size > 0 && !document.hidden) this.timer = window.setTimeout(() => this.renew(), wait)
   }
 
   /** Goes on after nobody has looked. */
@@ -150,7 +153,7 @@ const all = new Map()
 document.addEventListener('visibilitychange', () => {
   for (const l of all.values()) {
     if (document.hidden) clearTimeout(l.timer)
-    else if (l.lookers > 0) l.resume()
+    else if (l.lookers.size > 0) l.resume()
   }
 })
 
@@ -158,7 +161,7 @@ effect(() => { // what was kept may be otherwise after a change, or not for anot
   void [writes.value, key.value]
   untracked(() => {
     for (const [name, l] of all) {
-      if (l.lookers > 0) l.renew()
+      if (l.lookers.size > 0) l.renew()
       else all.delete(name)
     }
   })
@@ -168,13 +171,16 @@ effect(() => { // what was kept may be otherwise after a change, or not for anot
 function useLooked(name, path, every, source) {
   const whole = name && `${organization.value} ${name}`
   const live = useMemo(() => all.get(whole) ?? new Live(path, source()), [whole])
-  live.every = every
+  const looker = useMemo(() => ({ every }), [])
+  looker.every = every
   useEffect(() => {
     if (!whole) return
     all.set(whole, live)
-    if (live.lookers++ === 0) live.resume()
+    live.lookers.add(looker)
+    if (!live.asking) live.resume()
     return () => {
-      if (--live.lookers > 0) return
+      live.lookers.delete(looker)
+      if (live.lookers.size > 0) return
       live.stop()
       if (every !== seldom && all.get(whole) === live) all.delete(whole)
     }
