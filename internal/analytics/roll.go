@@ -26,8 +26,8 @@ const (
 	// what it had rolled up.
 	suspect = 31 * day
 
-	// patience is how many entries are rolled up for one who asks. Half a million runs a day are 5,000 in a quarter; and
-	// as many empty days as a question may be about are rolled up for it.
+	// patience is how many entries are rolled up for one who asks. Half a million runs a day are 5,000 in a quarter;
+	// and as many empty days as a question may be about are rolled up for it.
 	patience = 100_000
 	// a day costs as much of that, and two writes, whatever there is.
 	daily = 200
