@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,4 +96,27 @@ func TestManyGroupsAreAllCounted(t *testing.T) {
 	tab := signedIn(t, p, "#/analytics?group_by=agent")
 	tab.see("The 9 largest, and the other 4 together.")
 	tab.see("others")
+}
+
+// An address with days that are none shows the last days, and costs are offered where there are prices.
+func TestDaysThatAreNoneAndCostsWithoutPrices(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	tab := signedIn(t, p, "#/analytics?from=abc&to=20266-01-01")
+	tab.find("heading", "Runs over time")
+	offered := func() (options []string) {
+		tab.evaluate(`[...document.querySelectorAll('select option')].map((o) => o.innerText)`, &options)
+		return options
+	}
+	assert.Contains(t, offered(), "Output tokens")
+	assert.NotContains(t, offered(), "Cost")
+	price := object{"model": "demo/demo", "input": 1, "output": 2}
+	p.send("PATCH", "/organization", object{"currency": "EUR", "prices": []any{price}})
+	tab.reload()
+	tab.until("the metric Cost", func(context.Context) error {
+		if !slices.Contains(offered(), "Cost") {
+			return errNotThere
+		}
+		return nil
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -130,4 +131,33 @@ func TestAnAgentSaysWhichToolsNeedApproval(t *testing.T) {
 	p := start(t)
 	tab := signedIn(t, p, "#/agents/"+careful(p))
 	tab.until("the approval", rowHas(tab, "calculate", "always"))
+}
+
+// A currency that is emptied is the default again.
+func TestACurrencyIsTakenBack(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	usual := p.send("GET", "/organization", nil)["currency"]
+	p.send("PATCH", "/organization", object{"currency": "CHF"})
+	tab := signedIn(t, p, "#/settings")
+	tab.types("textbox", "Currency", kb.Backspace)
+	tab.click("button", "Save")
+	tab.is(p, "/organization", "currency", usual)
+}
+
+// A refusal that ends in days says so in days.
+func TestABudgetThatIsUsedUpSaysUntilWhen(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.send("PATCH", "/organization", object{"budget": object{"period": "month", "max_runs": 1}})
+	tab := signedIn(t, p, "#/chat?agent="+p.demo())
+	for _, message := range []string{"one", "two"} {
+		tab.fill("Message", message)
+		tab.click("button", "Send")
+		if message == "one" {
+			tab.see("You said: one")
+		}
+	}
+	tab.see("is used up")
+	assert.Regexp(t, `Try again in \d{1,2} (d|h|min|s)`, tab.text())
 }

@@ -23,6 +23,7 @@ func TestTheOverviewSaysHowThingsStand(t *testing.T) {
 	tab.find("link", "1 waiting for people")
 	tab.find("link", "1 failures of the last day")
 	tab.see("Which city?")
+	tab.see("ends in 71 hours") // of 72, which are not two days
 	tab.click("link", "1 document failed")
 	tab.find("heading", "Failed documents")
 	tab.find("link", "scan.pdf")
