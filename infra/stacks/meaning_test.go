@@ -34,13 +34,14 @@ func synthesised(t *testing.T, name string) templates {
 		require.NoError(t, os.MkdirAll(filepath.Join(binaries, f), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(binaries, f, "bootstrap"), []byte(f), 0o700))
 	}
-	s, err := stage.Named(name)
+	s, err := stage.Drafted(name)
 	require.NoError(t, err)
 	s.AlarmEmail = "someone@example.com"
 	s.Settings = map[string]string{
 		"BEDROCK_MODELS":   "eu.amazon.nova-lite-v1:0, amazon.titan-text",
 		"EMBEDDING_MODELS": "bedrock/amazon.titan-embed-text-v2:0:512, openai/text-embedding-3-small",
 	}
+	require.NoError(t, s.Validate())
 	out := t.TempDir()
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(out), AnalyticsReporting: jsii.Bool(false)})
 	stacks.New(app, s, binaries, "sha256:"+strings.Repeat("0", 64))
