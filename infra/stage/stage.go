@@ -61,11 +61,15 @@ var stages = map[string]Stage{
 		AddressRate: 30_000},
 }
 
-// Named returns the stage of a name. It fails where there is none, or where it is invalid.
-func Named(name string) (Stage, error) {
+// Named returns the stage of a name; a mail address takes the place of its AlarmEmail where it is given. It fails where
+// there is no such stage, or where it is invalid.
+func Named(name, mail string) (Stage, error) {
 	s, err := Drafted(name)
 	if err != nil {
 		return s, err
+	}
+	if mail != "" {
+		s.AlarmEmail = mail
 	}
 	return s, s.Validate()
 }
@@ -118,7 +122,7 @@ func (s Stage) Validate() error {
 		bad("AlarmEmail", "is no mail address: %v", err)
 	}
 	if s.Precious && s.AlarmEmail == "" {
-		bad("AlarmEmail", "must be set where Precious: without it alarms tell nobody (infra/stage)")
+		bad("AlarmEmail", "must be set where Precious (infra/stage, or -c alarmEmail=ADDRESS): without it alarms tell nobody")
 	}
 	if !slices.Contains(retentions, s.LogDays) {
 		bad("LogDays", "must be one of %v, not %d", retentions, s.LogDays)

@@ -22,11 +22,14 @@ func TestShippedStagesNeedAnAddressAtMost(t *testing.T) {
 		s := draft(t, name)
 		require.NoError(t, s.Validate())
 	}
-	_, err := stage.Named("dev")
+	_, err := stage.Named("dev", "")
 	require.NoError(t, err)
-	_, err = stage.Named("prod")
+	_, err = stage.Named("prod", "")
 	require.ErrorContains(t, err, "AlarmEmail must be set")
-	_, err = stage.Named("")
+	prod, err := stage.Named("prod", "someone@example.com")
+	require.NoError(t, err)
+	assert.Equal(t, "someone@example.com", prod.AlarmEmail)
+	_, err = stage.Named("", "")
 	require.ErrorContains(t, err, "dev, prod")
 }
 
