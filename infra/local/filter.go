@@ -21,6 +21,8 @@ var absent = map[string]string{
 	"AWS::CloudWatch::":            "alarms and dashboards are looked at in the template's tests",
 	"AWS::Budgets::":               "nothing is paid for",
 	"AWS::SNS::":                   "there is nobody to tell",
+	"AWS::Logs::MetricFilter":      "alarms are looked at in the template's tests",
+	"AWS::Logs::QueryDefinition":   "nobody asks",
 	"AWS::S3Vectors::":             "vectorserver stands in for it; its bucket's name is known before it is made",
 }
 
