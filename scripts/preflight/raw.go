@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/smithy-go"
+)
+
+// The SDK's clients of EC2, CloudFront, Bedrock and Systems Manager are more to compile than all else of this
+// repository, EC2's alone takes minutes; eight questions are asked of them. These go out by hand, signed by the SDK, as
+// its clients write them.
+
+// request is a question in a service's own protocol.
+type request struct {
+	service, region, method, path string
+	query                         url.Values
+	target                        string // of the protocol awsJson1_1
+	body                          any    // a JSON value, or url.Values of the protocol ec2Query
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 4 << 20
+
+// raw asks, and decodes the answer into out: XML where the answer begins like it, else JSON.
+func (c *account) raw(ctx context.Context, q request, out any) error {
+	host := "https://" + q.service + "." + q.region + ".amazonaws.com"
+	switch {
+	case c.config.BaseEndpoint != nil:
+		host = strings.TrimSuffix(*c.config.BaseEndpoint, "/")
+	case q.service == "cloudfront":
+		host = "https://cloudfront.amazonaws.com"
+	}
+	body, kind, err := encoded(q)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, host, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = q.path, escaped(q.path), q.query.Encode()
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	if q.target != "" {
+		r.Header.Set("X-Amz-Target", q.target)
+	}
+	credentials, err := c.config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), q.service, q.region,
+		time.Now()); err != nil {
+		return err
+	}
+	answer, err := c.client().Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return refused(answer, said)
+	}
+	return decoded(said, out)
+}
+
+// escaped escapes each part of a path, colons too, as the SDK does.
+func escaped(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		parts[i] = strings.ReplaceAll(url.PathEscape(p), ":", "%3A")
+	}
+	return strings.Join(parts, "/")
+}
+
+func encoded(q request) (body []byte, kind string, err error) {
+	switch b := q.body.(type) {
+	case nil:
+		return nil, "", nil
+	case url.Values:
+		return []byte(b.Encode()), "application/x-www-form-urlencoded", nil
+	default:
+		body, err = json.Marshal(b)
+		return body, "application/x-amz-json-1.1", err
+	}
+}
+
+func decoded(said []byte, out any) error {
+	if bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
+		return xml.Unmarshal(said, out)
+	}
+	return json.Unmarshal(said, out)
+}
+
+// refused is the error in an answer, in whichever form the service has it.
+func refused(answer *http.Response, said []byte) error {
+	var x struct {
+		Query struct{ Code, Message string } `xml:"Errors>Error"`
+		REST  struct{ Code, Message string } `xml:"Error"`
+		Code  string                         // the error itself is the answer
+	}
+	var j struct {
+		Type    string `json:"__type"`
+		Message string `json:"message"`
+	}
+	e := &smithy.GenericAPIError{Code: strconv.Itoa(answer.StatusCode), Message: http.StatusText(answer.StatusCode)}
+	switch {
+	case xml.Unmarshal(said, &x) == nil && x.Query.Code != "":
+		e.Code, e.Message = x.Query.Code, x.Query.Message
+	case x.REST.Code != "":
+		e.Code, e.Message = x.REST.Code, x.REST.Message
+	case x.Code != "":
+		e.Code = x.Code
+	case json.Unmarshal(said, &j) == nil:
+		kind := j.Type
+		if named := answer.Header.Get("X-Amzn-ErrorType"); named != "" {
+			kind = named
+		}
+		if kind, _, _ = strings.Cut(kind, ":"); kind != "" { // with an address behind a colon, or a name space before #
+			e.Code = kind[strings.LastIndex(kind, "#")+1:]
+		}
+		if j.Message != "" {
+			e.Message = j.Message
+		}
+	}
+	return e
+}
+
+// code is that of an error of AWS, or empty.
+func code(err error) string {
+	var e smithy.APIError
+	if errors.As(err, &e) {
+		return e.ErrorCode()
+	}
+	return ""
+}
+
+// denied says whether credentials lack a right.
+func denied(err error) bool {
+	switch code(err) {
+	case "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "Unauthorized",
+		"NotAuthorized", "403":
+		return true
+	}
+	return false
+}
+
+// ec2 asks EC2 with filters, each a name and its value.
+func (c *account) ec2(ctx context.Context, action string, out any, filters ...string) error {
+	form := url.Values{"Action": {action}, "Version": {"2016-11-15"}}
+	for i := 0; i+1 < len(filters); i += 2 {
+		n := strconv.Itoa(i/2 + 1)
+		form.Set("Filter."+n+".Name", filters[i])
+		form.Set("Filter."+n+".Value.1", filters[i+1])
+	}
+	return c.raw(ctx, request{service: "ec2", region: c.config.Region, method: http.MethodPost, path: "/",
+		body: form}, out)
+}
+
+func (c *account) client() aws.HTTPClient {
+	if c.config.HTTPClient != nil {
+		return c.config.HTTPClient
+	}
+	return http.DefaultClient
+}
+
+// bedrock asks Bedrock.
+func (c *account) bedrock(ctx context.Context, format, id string, out any) error {
+	return c.raw(ctx, request{service: "bedrock", region: c.config.Region, method: http.MethodGet,
+		path: fmt.Sprintf(format, id)}, out)
+}
