@@ -1,5 +1,6 @@
 // Command operate is what whoever runs a deployment needs that the API has not: a look at dead letters and at a run,
-// and an audit of slots. It finds a stage's resources by the outputs of its stacks, and changes nothing without -do.
+// an audit of slots, restoring what was stored. It finds a stage's resources by the outputs of its stacks, and
+// changes nothing without -do.
 //
 //	go run ./scripts/operate -stage dev dead-letters run
 //	go run ./scripts/operate -stage dev -do redrive run
@@ -7,7 +8,12 @@
 //	go run ./scripts/operate -stage dev show RUN_ID (or DOCUMENT_ID)
 //	go run ./scripts/operate -stage dev -do nudge RUN_ID (or DOCUMENT_ID)
 //	go run ./scripts/operate -stage dev slots ORGANIZATION_ID
+//	go run ./scripts/operate -stage dev -do stop functions (and start functions)
+//	go run ./scripts/operate -stage dev -do restore table FROM
+//	go run ./scripts/operate -stage dev -do restore blobs 2026-01-31T12:00:00Z
 //	go run ./scripts/operate -stage dev -do restore index
+//	go run ./scripts/operate -stage dev -do secret OPENAI_API_KEY <FILE
+//	go run ./scripts/operate -stage dev -do empty blobs
 //	go run ./scripts/operate -stage dev -do reroll ORGANIZATION_ID 2026-01-31
 //	go run ./scripts/operate -stage dev invoke worker events/samples/worker.json
 package main
@@ -28,6 +34,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -36,8 +44,6 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/knowledge"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
@@ -61,19 +67,29 @@ type operator struct {
 	do      bool
 	outputs map[string]string
 	queues  *sqs.Client
+	tables  *dynamodb.Client
+	objects *s3.Client
+	lambdas *lambda.Client
+	secrets *secretsmanager.Client
 	store   *record.Store
 }
 
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
 		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
-			"RUN or DOCUMENT; slots ORGANIZATION; restore index; reroll ORGANIZATION DATE; invoke FUNCTION FILE")
+			"RUN or DOCUMENT; slots ORGANIZATION; stop or start functions; restore table FROM, restore blobs TIME, " +
+			"restore index; secret NAME; empty blobs; reroll ORGANIZATION DATE; invoke FUNCTION FILE")
 	}
 	account, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return err
 	}
-	o := &operator{out: out, do: do, outputs: map[string]string{}, queues: sqs.NewFromConfig(account)}
+	o := &operator{
+		out: out, do: do, outputs: map[string]string{}, queues: sqs.NewFromConfig(account),
+		tables: dynamodb.NewFromConfig(account), lambdas: lambda.NewFromConfig(account),
+		secrets: secretsmanager.NewFromConfig(account),
+		objects: s3.NewFromConfig(account, func(s *s3.Options) { s.UsePathStyle = account.BaseEndpoint != nil }),
+	}
 	for _, stack := range []string{"data", "service"} {
 		found, err := cloudformation.NewFromConfig(account).DescribeStacks(ctx,
 			&cloudformation.DescribeStacksInput{StackName: aws.String("agents-" + stage + "-" + stack)})
@@ -85,7 +101,7 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		}
 	}
 	machine := host.System()
-	o.store = record.New(dynamotable.New(dynamodb.NewFromConfig(account), o.outputs["CoreTable"], machine.Now),
+	o.store = record.New(dynamotable.New(o.tables, o.outputs["CoreTable"], machine.Now),
 		&memblob.Store{}, machine)
 	switch what, which := args[0], args[1]; what {
 	case "dead-letters":
@@ -100,12 +116,18 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		return o.nudge(ctx, which)
 	case "slots":
 		return o.slots(ctx, which)
+	case "stop", "start":
+		return o.halt(ctx, what == "stop", which)
+	case "secret":
+		return o.secret(ctx, which, os.Stdin)
+	case "empty":
+		return o.empty(ctx, which)
 	case "restore":
-		return o.restore(ctx, which)
+		return o.restore(ctx, which, args[2:])
 	case "reroll":
 		return o.reroll(ctx, which, args[2:])
 	case "invoke":
-		return o.invoke(ctx, lambda.NewFromConfig(account), which, args[2:])
+		return o.invoke(ctx, which, args[2:])
 	default:
 		return fmt.Errorf("%q is nothing that can be done here", what)
 	}
@@ -277,24 +299,6 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 	})
 }
 
-// restore begins to put into the index of documents what is stored of all of them: it was emptied, or lacks what was
-// removed after the time to which the table was put back. The sweeper finds the job within a minute.
-func (o *operator) restore(ctx context.Context, what string) error {
-	if what != "index" {
-		return fmt.Errorf("%q cannot be restored here; say restore index", what)
-	}
-	if !o.do {
-		o.say("all knowledge bases would say that they are being rebuilt until all is in the index again; say -do")
-		return nil
-	}
-	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: o.outputs["VectorBucket"]}
-	if err := (&ingest.Ingester{Knowledge: k}).Refill(ctx); err != nil {
-		return err
-	}
-	o.say("the documents of all knowledge bases will be put into the index again")
-	return nil
-}
-
 // reroll has an organization's ledger rolled up once more, from a day on. Who asks next does it, or the daily work.
 func (o *operator) reroll(ctx context.Context, organization string, days []string) error {
 	if len(days) != 1 {
@@ -321,7 +325,7 @@ func (o *operator) reroll(ctx context.Context, organization string, days []strin
 }
 
 // invoke invokes a function with an event from a file.
-func (o *operator) invoke(ctx context.Context, client *lambda.Client, name string, files []string) error {
+func (o *operator) invoke(ctx context.Context, name string, files []string) error {
 	function := o.outputs[strings.ToUpper(name[:1])+name[1:]+"FunctionName"]
 	if function == "" || len(files) != 1 {
 		return fmt.Errorf("say invoke FUNCTION FILE; there is no function %q, or no one file", name)
@@ -330,7 +334,7 @@ func (o *operator) invoke(ctx context.Context, client *lambda.Client, name strin
 	if err != nil {
 		return err
 	}
-	out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: event})
+	out, err := o.lambdas.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: event})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const (
+	// partBefore is the tag under which a stopped function has the concurrency that was its own: a number, or none.
+	partBefore = "stopped-with"
+	none       = "none"
+)
+
+// halt stops or starts all functions of the stage. A stopped function has no concurrency, so nothing calls it; what
+// calls
+// it already goes on until it ends. Its queues are not read meanwhile, so that no message is tried in vain.
+func (o *operator) halt(ctx context.Context, stop bool, what string) error {
+	if what != "functions" {
+		return errors.New("say stop functions, or start functions")
+	}
+	if err := o.listen(ctx, !stop); err != nil {
+		return err
+	}
+	for _, output := range slices.Sorted(maps.Keys(o.outputs)) {
+		name, is := strings.CutSuffix(output, "FunctionName")
+		if !is {
+			continue
+		}
+		if !o.do {
+			o.say("%s would be %s; say -do", name, map[bool]string{true: "stopped", false: "started"}[stop])
+			continue
+		}
+		function, err := o.lambdas.GetFunction(ctx,
+			&lambda.GetFunctionInput{FunctionName: aws.String(o.outputs[output])})
+		if err != nil {
+			return err
+		}
+		if stop {
+			err = o.stop(ctx, name, function)
+		} else {
+			err = o.start(ctx, name, function)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *operator) stop(ctx context.Context, name string, f *lambda.GetFunctionOutput) error {
+	if _, stopped := f.Tags[partBefore]; !stopped {
+		before := none
+		if f.Concurrency != nil && f.Concurrency.ReservedConcurrentExecutions != nil {
+			before = strconv.Itoa(int(*f.Concurrency.ReservedConcurrentExecutions))
+		}
+		if _, err := o.lambdas.TagResource(ctx, &lambda.TagResourceInput{Resource: f.Configuration.FunctionArn,
+			Tags: map[string]string{partBefore: before}}); err != nil {
+			return err
+		}
+	}
+	o.say("%s is stopped", name)
+	_, err := o.lambdas.PutFunctionConcurrency(ctx, &lambda.PutFunctionConcurrencyInput{
+		FunctionName: f.Configuration.FunctionName, ReservedConcurrentExecutions: aws.Int32(0)})
+	return err
+}
+
+func (o *operator) start(ctx context.Context, name string, f *lambda.GetFunctionOutput) error {
+	before, stopped := f.Tags[partBefore]
+	if !stopped {
+		o.say("%s was not stopped", name)
+		return nil
+	}
+	var err error
+	if part, number := strconv.Atoi(before); number == nil {
+		_, err = o.lambdas.PutFunctionConcurrency(ctx, &lambda.PutFunctionConcurrencyInput{
+			FunctionName: f.Configuration.FunctionName, ReservedConcurrentExecutions: aws.Int32(int32(part))})
+	} else {
+		_, err = o.lambdas.DeleteFunctionConcurrency(ctx,
+			&lambda.DeleteFunctionConcurrencyInput{FunctionName: f.Configuration.FunctionName})
+	}
+	if err != nil {
+		return err
+	}
+	o.say("%s is started, with the concurrency %s of its own", name, before)
+	_, err = o.lambdas.UntagResource(ctx,
+		&lambda.UntagResourceInput{Resource: f.Configuration.FunctionArn, TagKeys: []string{partBefore}})
+	return err
+}
+
+// listen has the stage's queues read, or not.
+func (o *operator) listen(ctx context.Context, read bool) error {
+	for _, name := range []string{"run", "webhook", "job", "ingest"} {
+		address, _, err := o.queue(name)
+		if err != nil {
+			return err
+		}
+		if !o.do {
+			o.say("the queue %s would be read: %t; say -do", name, read)
+			continue
+		}
+		queue, err := o.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &address,
+			AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn}})
+		if err != nil {
+			return err
+		}
+		out, err := o.lambdas.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{
+			EventSourceArn: aws.String(queue.Attributes["QueueArn"])})
+		if err != nil {
+			return err
+		}
+		for _, m := range out.EventSourceMappings {
+			if _, err := o.lambdas.UpdateEventSourceMapping(ctx,
+				&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &read}); err != nil {
+				return err
+			}
+		}
+		o.say("the queue %s is read: %t", name, read)
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"golang.org/x/sync/errgroup"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/ingest"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/table/dynamotable"
+)
+
+// restore puts back what was stored: the table from another one, the bucket's objects as of a time, or the index from
+// both.
+func (o *operator) restore(ctx context.Context, what string, from []string) error {
+	switch {
+	case what == "index" && len(from) == 0:
+		return o.restoreIndex(ctx)
+	case what == "table" && len(from) == 1:
+		return o.restoreTable(ctx, from[0])
+	case what == "blobs" && len(from) == 1:
+		then, err := time.Parse(time.RFC3339, from[0])
+		if err != nil {
+			return err
+		}
+		return o.restoreBlobs(ctx, then)
+	}
+	return errors.New("say restore table FROM, restore blobs 2026-01-31T12:00:00Z, or restore index")
+}
+
+// restoreIndex begins to put into the index of documents what is stored of all of them: it was emptied, or lacks
+// what was
+// removed after the time to which the table was put back. The sweeper finds the job within a minute.
+func (o *operator) restoreIndex(ctx context.Context) error {
+	if !o.do {
+		o.say("all knowledge bases would say that they are being rebuilt until all is in the index again; say -do")
+		return nil
+	}
+	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: o.outputs["VectorBucket"]}
+	if err := (&ingest.Ingester{Knowledge: k}).Refill(ctx); err != nil {
+		return err
+	}
+	o.say("the documents of all knowledge bases will be put into the index again")
+	return nil
+}
+
+const (
+	segments    = 8   // of a table that are read at once
+	writesATime = 25  // items of a BatchWriteItem
+	keysATime   = 100 // keys of a BatchGetItem
+	maxTries    = 12  // of what DynamoDB left undone of a batch
+)
+
+// restoreTable makes the stage's core table what the table from is: it puts what that has, and deletes what it has not.
+// Nothing else may write meanwhile. Done again after a failure it goes on.
+//
+// The table of the stack stays, with its name, alarms, rights and backups. To have the stack adopt the restored table
+// instead, it would have to give up its own first, whose name other stacks import.
+func (o *operator) restoreTable(ctx context.Context, from string) error {
+	to := o.outputs["CoreTable"]
+	if from == to {
+		return errors.New("this is the stage's own table")
+	}
+	var put, deleted atomic.Int64
+	if err := o.scan(ctx, from, false, func(ctx context.Context, items []item) error {
+		put.Add(int64(len(items)))
+		return o.write(ctx, to, len(items), func(i int) types.WriteRequest {
+			return types.WriteRequest{PutRequest: &types.PutRequest{Item: items[i]}}
+		})
+	}); err != nil {
+		return err
+	}
+	if err := o.scan(ctx, to, true, func(ctx context.Context, keys []item) error {
+		extra, err := o.missing(ctx, from, keys)
+		if err != nil {
+			return err
+		}
+		deleted.Add(int64(len(extra)))
+		return o.write(ctx, to, len(extra), func(i int) types.WriteRequest {
+			return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: extra[i]}}
+		})
+	}); err != nil {
+		return err
+	}
+	o.say("%d items of %s put into %s, %d that it has not deleted there", put.Load(), from, to, deleted.Load())
+	if !o.do {
+		o.say("that is, they would be; say -do")
+	}
+	return nil
+}
+
+type item = map[string]types.AttributeValue
+
+// scan reads a table, or its keys, a page at a time, several segments of it at once.
+func (o *operator) scan(ctx context.Context, table string, keys bool, see func(context.Context, []item) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for segment := range int32(segments) {
+		group.Go(func() error {
+			in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true), Segment: aws.Int32(segment),
+				TotalSegments: aws.Int32(segments)}
+			if keys {
+				in.ProjectionExpression, in.ExpressionAttributeNames = projection()
+			}
+			for pages := dynamodb.NewScanPaginator(o.tables, in); pages.HasMorePages(); {
+				page, err := pages.NextPage(ctx)
+				if err != nil {
+					return err
+				}
+				if err := see(ctx, page.Items); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// projection is that of the keys.
+func projection() (*string, map[string]string) {
+	layout := dynamotable.Layout()
+	return aws.String("#p, #s"), map[string]string{"#p": layout.PartitionKey, "#s": layout.SortKey}
+}
+
+// write makes n writes, in batches.
+func (o *operator) write(ctx context.Context, table string, n int, one func(int) types.WriteRequest) error {
+	if !o.do {
+		return nil
+	}
+	for at := 0; at < n; at += writesATime {
+		var batch []types.WriteRequest
+		for i := at; i < min(at+writesATime, n); i++ {
+			batch = append(batch, one(i))
+		}
+		for try := 0; len(batch) > 0; try++ {
+			if try == maxTries {
+				return fmt.Errorf("%s takes no more writes now; do it again later, it goes on", table)
+			}
+			if err := pause(ctx, try); err != nil {
+				return err
+			}
+			out, err := o.tables.BatchWriteItem(ctx,
+				&dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: batch}})
+			if err != nil {
+				return err
+			}
+			batch = out.UnprocessedItems[table]
+		}
+	}
+	return nil
+}
+
+// pause waits before a try: not before the first, then up to some seconds.
+func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(min(25*time.Millisecond<<try, 5*time.Second)):
+		return nil
+	}
+}
+
+// missing are those of the keys that a table has no item of.
+func (o *operator) missing(ctx context.Context, table string, keys []item) ([]item, error) {
+	layout := dynamotable.Layout()
+	name := func(k item) string {
+		part, _ := k[layout.PartitionKey].(*types.AttributeValueMemberS)
+		at, _ := k[layout.SortKey].(*types.AttributeValueMemberS)
+		return fmt.Sprintf("%q %q", part.Value, at.Value)
+	}
+	there := map[string]bool{}
+	for at := 0; at < len(keys); at += keysATime {
+		batch := keys[at:min(at+keysATime, len(keys))]
+		for try := 0; len(batch) > 0; try++ {
+			if try == maxTries {
+				return nil, fmt.Errorf("%s takes no more reads now; do it again later, it goes on", table)
+			}
+			if err := pause(ctx, try); err != nil {
+				return nil, err
+			}
+			what := types.KeysAndAttributes{Keys: batch, ConsistentRead: aws.Bool(true)}
+			what.ProjectionExpression, what.ExpressionAttributeNames = projection()
+			out, err := o.tables.BatchGetItem(ctx,
+				&dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: what}})
+			if err != nil {
+				return nil, err
+			}
+			for _, found := range out.Responses[table] {
+				there[name(found)] = true
+			}
+			batch = out.UnprocessedKeys[table].Keys
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(k item) bool { return there[name(k)] }), nil
+}
+
+// version is one of an object's versions, or the mark of its deletion.
+type version struct {
+	key, id      string
+	at           time.Time
+	latest, gone bool
+}
+
+// asOf returns the version that an object had at a time, and whether it has to be put back: it was there, and is not
+// what is there now. The versions are of one object. S3 tells times by the second, and of two in one second only which
+// is the latest.
+func asOf(versions []version, then time.Time) (version, bool) {
+	newestFirst := slices.SortedStableFunc(slices.Values(versions), func(a, b version) int {
+		if a.latest != b.latest {
+			return map[bool]int{true: -1, false: 1}[a.latest]
+		}
+		return b.at.Compare(a.at)
+	})
+	for _, v := range newestFirst {
+		if !v.at.After(then) {
+			return v, !v.latest && !v.gone
+		}
+	}
+	return version{}, false
+}
+
+// restoreBlobs makes the version of each object that there was at a time its newest one. What came later stays: nothing
+// in a table of that time names it.
+func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
+	bucket := o.outputs["Bucket"]
+	restored := 0
+	see := func(of []version) error {
+		v, needed := asOf(of, then)
+		if !needed {
+			return nil
+		}
+		restored++
+		if !o.do {
+			return nil
+		}
+		source := bucket + "/" + strings.ReplaceAll(url.PathEscape(v.key), "%2F", "/") + "?versionId=" +
+			url.QueryEscape(v.id)
+		_, err := o.objects.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &bucket, Key: &v.key, CopySource: &source})
+		return err
+	}
+	var held []version // of the key that the listing is at: pages end anywhere
+	for pages := s3.NewListObjectVersionsPaginator(o.objects, &s3.ListObjectVersionsInput{Bucket: &bucket}); pages.
+		HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, v := range page.Versions {
+			held = append(held, version{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified),
+				aws.ToBool(v.IsLatest), false})
+		}
+		for _, v := range page.DeleteMarkers {
+			held = append(held, version{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified),
+				aws.ToBool(v.IsLatest), true})
+		}
+		slices.SortStableFunc(held, func(a, b version) int { return cmp.Compare(a.key, b.key) })
+		for len(held) > 0 {
+			end := slices.IndexFunc(held, func(v version) bool { return v.key != held[0].key })
+			if end < 0 {
+				break
+			}
+			if err := see(held[:end]); err != nil {
+				return err
+			}
+			held = held[end:]
+		}
+	}
+	if len(held) > 0 {
+		if err := see(held); err != nil {
+			return err
+		}
+	}
+	o.say("%d objects are put back to what they were at %s", restored, then.Format(time.RFC3339))
+	if !o.do {
+		o.say("that is, they would be; say -do")
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"agentplatform/internal/setting"
+)
+
+// maxSecret is how long a secret's value may be, in bytes.
+const maxSecret = 4096
+
+// secret sets one of the deployment's secrets to what it reads, and leaves the others as they are. Functions read them
+// when they begin.
+func (o *operator) secret(ctx context.Context, name string, in io.Reader) error {
+	kinds := setting.Names()
+	if kinds[name] != setting.Secret {
+		var known []string
+		for n, kind := range kinds {
+			if kind == setting.Secret {
+				known = append(known, n)
+			}
+		}
+		slices.Sort(known)
+		return fmt.Errorf("%q is no secret of a deployment; there are %s", name, strings.Join(known, ", "))
+	}
+	read, err := io.ReadAll(io.LimitReader(in, maxSecret+1))
+	if err != nil {
+		return err
+	}
+	value := strings.TrimSpace(string(read))
+	if value == "" || len(value) > maxSecret {
+		return errors.New("say the value on the input: operate -do secret NAME <FILE")
+	}
+	function, err := o.lambdas.GetFunctionConfiguration(ctx,
+		&lambda.GetFunctionConfigurationInput{FunctionName: aws.String(o.outputs["WorkerFunctionName"])})
+	if err != nil {
+		return err
+	}
+	if function.Environment == nil || function.Environment.Variables["SECRETS_ARN"] == "" {
+		return errors.New("the worker has no SECRETS_ARN")
+	}
+	id := function.Environment.Variables["SECRETS_ARN"]
+	now, err := o.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &id})
+	if err != nil {
+		return err
+	}
+	kept := map[string]string{}
+	if err := json.Unmarshal([]byte(aws.ToString(now.SecretString)), &kept); err != nil {
+		return fmt.Errorf("the deployment's secret is no JSON object of texts: %w", err)
+	}
+	kept[name] = value
+	o.say("the deployment's secrets are %s", strings.Join(slices.Sorted(maps.Keys(kept)), ", "))
+	if !o.do {
+		o.say("%s would be set; say -do", name)
+		return nil
+	}
+	whole, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	_, err = o.secrets.PutSecretValue(ctx,
+		&secretsmanager.PutSecretValueInput{SecretId: &id, SecretString: aws.String(string(whole))})
+	return err
+}
