@@ -19,7 +19,7 @@ SOURCES := events functions infra internal scripts
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
 DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./internal/blob/s3blob ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
   ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
-  ./scripts/firstkey ./scripts/imagepush ./scripts/operate
+  ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in 40 minutes. make prove-full runs it at the sizes of the documents.
@@ -53,7 +53,8 @@ COMMIT = $(shell git describe --always --dirty --match '' 2>/dev/null)
 STAMP = -X agentplatform/internal/version.Version=$(VERSION) -X agentplatform/internal/version.Commit=$(COMMIT)
 SHIPPED := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-STAGE ?= dev
+# Which deployment is meant; there is no default, which would one day be the wrong one.
+STAGE ?=
 # Functions on AWS run on arm64; the integration tests build for the machine they run on.
 ARCH ?= arm64
 FUNCTIONS := chat api worker webhook job ingest sweeper stream
@@ -218,23 +219,31 @@ functions: ## build the functions for AWS into dist/
 	@for f in $(FUNCTIONS); do echo "dist/$$f/bootstrap"; CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc \
 	  -ldflags "-s -w -buildid= $(STAMP)" -o dist/$$f/bootstrap ./functions/$$f || exit 1; done
 
-synth: functions $(CDK) ## synthesise the stacks of STAGE into cdk.out/ (needs Node.js)
+stage:
+	@[ -n "$(STAGE)" ] || { echo "say which stage (infra/stage has them): make $(MAKECMDGOALS) STAGE=dev"; exit 1; }
+
+synth: stage functions $(CDK) ## synthesise the stacks of STAGE into cdk.out/ (needs Node.js)
 	$(CDK) synth --quiet -c stage=$(STAGE)
 
 $(CDK):
 	npm install --silent --no-fund --no-audit --no-package-lock --prefix .cache/cdk aws-cdk@$(CDK_VERSION)
 
-deploy: functions $(CDK) ## deploy STAGE to the AWS account of your credentials: data, image, service, ops, first key, smoke test
-	scripts/deploy.sh $(STAGE)
+preflight: stage ## say what would fail if STAGE were deployed to the AWS account of your credentials; changes nothing
+	@$(GO) run ./scripts/preflight -stage $(STAGE)
 
-destroy: $(CDK) ## take STAGE down again; what is precious stays
-	$(CDK) destroy --force -c stage=$(STAGE) Ops Service Data
+deploy: stage functions $(CDK) ## deploy STAGE to that account: preflight, data, edge, image, first key, service, smoke test
+	CDK=$(CDK) scripts/deploy.sh $(STAGE)
+
+destroy: stage $(CDK) ## take STAGE down again; what is precious stays
+	$(CDK) destroy --force -c stage=$(STAGE) Service
+	$(CDK) destroy --force -c stage=$(STAGE) --all
 
 smoke: ## run the scenarios that harm nobody against the deployed STAGE, or BASE_URL with OPERATOR_KEY
-	@BASE_URL=$${BASE_URL:-$$(python3 -c 'import json; print(json.load(open(".cache/outputs-$(STAGE).json"))["agents-$(STAGE)-service"]["BaseUrl"])')} \
+	@[ -n "$(STAGE)$(BASE_URL)" ] || { echo "say which stage: make smoke STAGE=dev; or BASE_URL=... and OPERATOR_KEY=..."; exit 1; }
+	@BASE_URL=$${BASE_URL:-$$(python3 -c 'import json; print(json.load(open(".cache/outputs-$(STAGE).service.json"))["agents-$(STAGE)-service"]["BaseUrl"])')} \
 	OPERATOR_KEY=$${OPERATOR_KEY:-$$(cat .cache/operator-$(STAGE).key)} $(GO) test -tags smoke -count 1 -v -timeout 20m ./infra/smoke
 
-invoke: ## call FUNCTION of STAGE with EVENT, a file of events/samples
+invoke: stage ## call FUNCTION of STAGE with EVENT, a file of events/samples
 	$(GO) run ./scripts/operate -stage $(STAGE) invoke $(FUNCTION) $(or $(EVENT),events/samples/$(FUNCTION).json)
 
 templates: ## test what the templates mean (needs Node.js)

@@ -1,8 +1,9 @@
 // Command firstkey makes what the first start of a deployment needs: an organization, a user, an operator key and the
 // agent Demo. It prints the key, which is shown this once. Where there is an organization already it makes nothing, as
-// whoever made that has the key; -again is for when all operator keys are lost.
+// whoever made that has the key, and fails; with -if-none it says nothing then. -again is for when all operator keys
+// are lost.
 //
-//	go run ./scripts/firstkey -table NAME [-again]
+//	go run ./scripts/firstkey -table NAME [-if-none | -again]
 package main
 
 import (
@@ -26,14 +27,15 @@ import (
 func main() {
 	name := flag.String("table", "", "the stage's core table: the output CoreTable of its data stack")
 	again := flag.Bool("again", false, "make another organization beside those that there are")
+	ifNone := flag.Bool("if-none", false, "print nothing, and succeed, where there is an organization already")
 	flag.Parse()
-	if err := run(context.Background(), *name, *again); err != nil {
+	if err := run(context.Background(), *name, *ifNone, *again); err != nil {
 		fmt.Fprintln(os.Stderr, "firstkey:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, name string, again bool) error {
+func run(ctx context.Context, name string, ifNone, again bool) error {
 	if name == "" {
 		return fmt.Errorf("-table is required")
 	}
@@ -46,6 +48,9 @@ func run(ctx context.Context, name string, again bool) error {
 	there, err := record.Resources[catalog.Organization](ctx, store, record.System(), "", 1)
 	if err != nil {
 		return err
+	}
+	if len(there.Rows) > 0 && ifNone {
+		return store.EnsureDeployment(ctx)
 	}
 	if len(there.Rows) > 0 && !again {
 		return fmt.Errorf("organization %s is there already: its operator key is with whoever deployed this first; "+
