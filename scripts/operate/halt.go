@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -118,6 +120,9 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 			return err
 		}
 		for _, m := range out.EventSourceMappings {
+			if err := o.settled(ctx, aws.ToString(m.UUID)); err != nil {
+				return err
+			}
 			if _, err := o.lambdas.UpdateEventSourceMapping(ctx,
 				&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &read}); err != nil {
 				return err
@@ -126,4 +131,28 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 		o.say("the queue %s is read: %t", name, read)
 	}
 	return nil
+}
+
+const (
+	settleTries = 180 // Lambda takes a minute or two to change whether a queue is read
+	settleEvery = time.Second
+)
+
+// settled waits until a mapping is no longer changing: it takes no update before.
+func (o *operator) settled(ctx context.Context, id string) error {
+	for range settleTries {
+		m, err := o.lambdas.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &id})
+		if err != nil {
+			return err
+		}
+		if state := aws.ToString(m.State); state == "Enabled" || state == "Disabled" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settleEvery):
+		}
+	}
+	return fmt.Errorf("the reading of a queue does not settle (mapping %s); do it again", id)
 }
