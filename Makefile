@@ -55,6 +55,9 @@ SHIPPED := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 # Which deployment is meant; there is no default, which would one day be the wrong one.
 STAGE ?=
+# Receives its alarms, where infra/stage does not say who.
+ALARM_EMAIL ?=
+CONTEXT = -c stage=$(STAGE) $(if $(ALARM_EMAIL),-c alarmEmail=$(ALARM_EMAIL))
 # Functions on AWS run on arm64; the integration tests build for the machine they run on.
 ARCH ?= arm64
 FUNCTIONS := chat api worker webhook job ingest sweeper stream
@@ -223,20 +226,20 @@ stage:
 	@[ -n "$(STAGE)" ] || { echo "say which stage (infra/stage has them): make $(MAKECMDGOALS) STAGE=dev"; exit 1; }
 
 synth: stage functions $(CDK) ## synthesise the stacks of STAGE into cdk.out/ (needs Node.js)
-	$(CDK) synth --quiet -c stage=$(STAGE)
+	$(CDK) synth --quiet $(CONTEXT)
 
 $(CDK):
 	npm install --silent --no-fund --no-audit --no-package-lock --prefix .cache/cdk aws-cdk@$(CDK_VERSION)
 
-preflight: stage ## say what would fail if STAGE were deployed to the AWS account of your credentials; changes nothing
-	@$(GO) run ./scripts/preflight -stage $(STAGE)
+preflight: stage $(CDK) ## say what would fail if STAGE were deployed to the AWS account of your credentials; changes nothing
+	@$(GO) run ./scripts/preflight -stage $(STAGE) -alarm-email '$(ALARM_EMAIL)'
 
 deploy: stage functions $(CDK) ## deploy STAGE to that account: preflight, data, edge, image, first key, service, smoke test
-	CDK=$(CDK) scripts/deploy.sh $(STAGE)
+	CDK=$(CDK) ALARM_EMAIL='$(ALARM_EMAIL)' scripts/deploy.sh $(STAGE)
 
 destroy: stage $(CDK) ## take STAGE down again; what is precious stays
-	$(CDK) destroy --force -c stage=$(STAGE) Service
-	$(CDK) destroy --force -c stage=$(STAGE) --all
+	$(CDK) destroy --force $(CONTEXT) Service
+	$(CDK) destroy --force $(CONTEXT) --all
 
 smoke: ## run the scenarios that harm nobody against the deployed STAGE, or BASE_URL with OPERATOR_KEY
 	@[ -n "$(STAGE)$(BASE_URL)" ] || { echo "say which stage: make smoke STAGE=dev; or BASE_URL=... and OPERATOR_KEY=..."; exit 1; }

@@ -2,7 +2,7 @@
 # Deploys a stage: looks at the account, then the data stack, the edge stack where the stage has one, the image of the
 # stream service, the first operator key if there is none yet (it makes the deployment's row, which the stream service
 # may only read), the service stack, and a smoke test. Called by `make deploy STAGE=...`, which builds the functions
-# first.
+# first. ALARM_EMAIL takes the place of the stage's address for alarms.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 stage=${1:?say which stage}
@@ -18,11 +18,12 @@ v = functools.reduce(lambda o, k: o[k], sys.argv[2:], json.load(open(sys.argv[1]
 print(",".join(v) if isinstance(v, list) else str(v).lower() if isinstance(v, bool) else v)' "$@"; }
 output() { field "$outputs.$1.json" "agents-$stage-$1" "$2"; }
 
-go run ./scripts/preflight -stage "$stage" -json >"$facts"
+go run ./scripts/preflight -stage "$stage" -alarm-email "${ALARM_EMAIL:-}" -json >"$facts"
 commit=$(field "$facts" commit)
 echo "deploying commit $commit to $stage"
 context=(-c "stage=$stage" -c "commit=$commit" -c "originPrefixList=$(field "$facts" originPrefixList)"
   -c "zones=$(field "$facts" zones)")
+[ -z "${ALARM_EMAIL:-}" ] || context+=(-c "alarmEmail=$ALARM_EMAIL")
 deploy() { # the names of the file of outputs and of the stack
   "$cdk" deploy --exclusively --require-approval never "${context[@]}" --outputs-file "$outputs.$1.json" "$2"
 }

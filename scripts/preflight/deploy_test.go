@@ -104,3 +104,10 @@ func TestAStageWhoseKeyIsElsewhereIsDeployedAndNotTested(t *testing.T) {
 	require.NoError(t, err, said)
 	assert.Equal(t, "make smoke STAGE=x", called[len(called)-1])
 }
+
+func TestTheAddressForAlarmsIsPassedOn(t *testing.T) {
+	called, said, err := deploying(t, false, true, "OPERATOR_KEY=mine", "ALARM_EMAIL=a@example.com")
+	require.NoError(t, err, said)
+	assert.Contains(t, called[0], "-alarm-email a@example.com")
+	assert.Contains(t, called[1], "-c alarmEmail=a@example.com")
+}

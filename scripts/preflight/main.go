@@ -3,7 +3,7 @@
 // is a warning, and so is what these credentials may not ask.
 //
 //	go run ./scripts/preflight -stage dev
-//	go run ./scripts/preflight -stage dev -json
+//	go run ./scripts/preflight -stage prod -alarm-email someone@example.com -json
 //
 // With -json the sentences go to the error output, and what the deploy needs to know of the account to the output.
 //
@@ -32,19 +32,20 @@ const limit = 3 * time.Minute
 
 func main() {
 	name := flag.String("stage", "", "the stage, as in infra/stage")
+	mail := flag.String("alarm-email", "", "the address for alarms, where the stage does not say one itself")
 	asJSON := flag.Bool("json", false, "print what the deploy needs to know of the account")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, os.Stderr, *name, *asJSON); err != nil {
+	if err := run(context.Background(), os.Stdout, os.Stderr, *name, *mail, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "preflight:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out, told io.Writer, name string, asJSON bool) error {
+func run(ctx context.Context, out, told io.Writer, name, mail string, asJSON bool) error {
 	if name == "" {
 		return errors.New("say -stage NAME, as in infra/stage")
 	}
-	s, err := stage.Named(name)
+	s, err := stage.Named(name, mail)
 	if err != nil {
 		return err
 	}
