@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -54,8 +56,8 @@ func (d *tables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch _, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); action {
 	case "Scan":
 		of := []map[string]any{}
-		for i, key := range slices.Sorted(maps.Keys(d.items[in.TableName])) {
-			if i%in.TotalSegments == in.Segment {
+		for _, key := range slices.Sorted(maps.Keys(d.items[in.TableName])) {
+			if int(crc32.ChecksumIEEE([]byte(key)))%in.TotalSegments == in.Segment {
 				of = append(of, d.items[in.TableName][key])
 			}
 		}
@@ -131,7 +133,8 @@ func TestATableBecomesWhatAnotherIs(t *testing.T) {
 
 	o.do = true
 	require.NoError(t, o.restore(t.Context(), "table", []string{"earlier"}))
-	assert.Equal(t, d.items["earlier"], d.items["core"])
+	assert.Len(t, d.items["core"], 400)
+	assert.True(t, reflect.DeepEqual(d.items["earlier"], d.items["core"]), "they are the same, and too long to print")
 	assert.Error(t, o.restore(t.Context(), "table", []string{"core"}))
 }
 
