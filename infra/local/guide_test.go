@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,10 +80,6 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	tables := dynamodb.NewFromConfig(w.account)
 	objects := s3.NewFromConfig(w.account, func(o *s3.Options) { o.UsePathStyle = true })
 	core, bucket := w.outputs["CoreTable"], aws.String(w.outputs["Bucket"])
-	// the data stack's bucket has versions
-	_, err := objects.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{Bucket: bucket,
-		VersioningConfiguration: &s3types.VersioningConfiguration{Status: s3types.BucketVersioningStatusEnabled}})
-	require.NoError(t, err)
 	put := func(key, text string) time.Time {
 		_, err := objects.PutObject(t.Context(),
 			&s3.PutObjectInput{Bucket: bucket, Key: &key, Body: strings.NewReader(text)})
@@ -99,7 +94,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	require.Eventually(t, func() bool { return put("guide/tick", "tock").Truncate(time.Second).After(then) },
 		10*time.Second, 100*time.Millisecond)
 	put("guide/changed ü", "now")
-	_, err = objects.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: bucket, Key: aws.String("guide/deleted")})
+	_, err := objects.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: bucket, Key: aws.String("guide/deleted")})
 	require.NoError(t, err)
 
 	earlier := awstest.Table(t, tables)

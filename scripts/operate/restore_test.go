@@ -163,10 +163,17 @@ func TestAnObjectIsWhatItWasAtATime(t *testing.T) {
 }
 
 // bucket lists versions in two pages that part those of one object, and notes the copies.
-type bucket struct{ copied []string }
+type bucket struct {
+	copied  []string
+	deleted string
+}
 
 func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case r.Method == http.MethodPost:
+		body, _ := io.ReadAll(r.Body)
+		b.deleted += string(body)
+		_, _ = io.WriteString(w, `<DeleteResult></DeleteResult>`)
 	case r.Method == http.MethodPut:
 		b.copied = append(b.copied, r.Header.Get("X-Amz-Copy-Source"))
 		_, _ = io.WriteString(w, `<CopyObjectResult></CopyObjectResult>`)
@@ -200,4 +207,17 @@ func TestTheBucketBecomesWhatItWas(t *testing.T) {
 	assert.Equal(t, []string{"blobs/b/%C3%BC?versionId=1", "blobs/c?versionId=7"}, b.copied)
 	assert.Error(t, o.restore(t.Context(), "blobs", []string{"yesterday"}))
 	assert.Error(t, o.restore(t.Context(), "bucket", nil))
+}
+
+func TestABucketIsEmptiedOfEveryVersion(t *testing.T) {
+	b, out := &bucket{}, &bytes.Buffer{}
+	o := &operator{out: out, outputs: map[string]string{"Bucket": "blobs"}, objects: s3.NewFromConfig(
+		clientConfig(t, b), func(o *s3.Options) { o.UsePathStyle = true })}
+	require.NoError(t, o.empty(t.Context(), "blobs"))
+	assert.Contains(t, out.String(), "5 versions of objects in blobs are deleted\nthat is, they would be; say -do")
+	assert.Empty(t, b.deleted)
+	o.do = true
+	require.NoError(t, o.empty(t.Context(), "blobs"))
+	assert.Equal(t, 5, strings.Count(b.deleted, "<VersionId>"), "marks of deletions, too")
+	assert.Error(t, o.empty(t.Context(), "table"))
 }
