@@ -173,12 +173,13 @@ func TestAnAccountIsAsked(t *testing.T) {
 	}
 	assert.Equal(t, []string{"the bucket agents-x-data-blobs1", "the table agents-x-data-Core1"}, a.left)
 	assert.Equal(t, 10_000.0, a.quotas["requests"], "the default, where the account has no value of its own")
+	a.commit, a.dirty = "abc", false // the tree's own
 	f, known := a.facts()
 	assert.True(t, known)
 	said, err := json.Marshal(f)
 	require.NoError(t, err)
-	assert.JSONEq(t, fmt.Sprintf(`{"stage":"x","commit":%q,"originPrefixList":"pl-3b927c52",
-		"zones":["us-east-1b","us-east-1c"],"edge":true}`, a.commit), string(said))
+	assert.JSONEq(t, `{"stage":"x","commit":"abc","originPrefixList":"pl-3b927c52",
+		"zones":["us-east-1b","us-east-1c"],"edge":true}`, string(said))
 }
 
 func TestWhereNothingMayBeAskedButWhoOneIs(t *testing.T) {

@@ -150,6 +150,10 @@ func plain(err error) string { return strings.Join(strings.Fields(err.Error()), 
 
 // facts returns what the deploy needs, or false where something of it is not known.
 func (a *answers) facts() (facts, bool) {
-	f := facts{a.stage.Name, a.commit, a.list.id, a.choice(), a.stage.AddressRate > 0}
+	commit := a.commit
+	if a.dirty {
+		commit += "-dirty" // as the programs say it of themselves
+	}
+	f := facts{a.stage.Name, commit, a.list.id, a.choice(), a.stage.AddressRate > 0}
 	return f, f.OriginPrefixList != "" && len(f.Zones) == 2
 }

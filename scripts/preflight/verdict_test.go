@@ -50,6 +50,9 @@ func TestAnAccountThatIsReadyIsToldNothing(t *testing.T) {
 	f, known := a.facts()
 	assert.True(t, known)
 	assert.Equal(t, facts{"x", "abc", "pl-1", []string{"eu-central-1a", "eu-central-1b"}, false}, f)
+	a.dirty = true
+	f, _ = a.facts()
+	assert.Equal(t, "abc-dirty", f.Commit)
 }
 
 func TestVerdicts(t *testing.T) {
