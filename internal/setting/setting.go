@@ -80,6 +80,7 @@ type Cloud struct {
 	VectorBucket string `env:"VECTOR_BUCKET,required,notEmpty" help:"the vector bucket of the index of documents"`
 	SealingKey   string `env:"SEALING_KEY,required,notEmpty" help:"the KMS key that wraps organizations' secrets"`
 	Secrets      string `env:"SECRETS_ARN" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
+	Broker       string `env:"BROKER_FUNCTION" help:"the function that opens secrets for api, which may not; set for api alone"`
 	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" help:"the state machine that waits for a pause's end"`
 
 	Stage string `env:"STAGE" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`

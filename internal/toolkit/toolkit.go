@@ -41,8 +41,8 @@ type Toolkits struct {
 	Commands [][]string           // the programs that toolkits may be, compared word for word
 }
 
-// Asker asks toolkits' servers, with the toolkits' credentials. [Toolkits] does; a program that may not open credentials
-// has another one do it (package broker). The methods say what they do, and which errors they return, at [Toolkits].
+// Asker asks toolkits' servers, with the toolkits' credentials. [Toolkits] does; a program that may not open
+// credentials has another one do it (package broker). What the methods do, and their errors, stands at [Toolkits].
 type Asker interface {
 	Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error)
 	Preview(ctx context.Context, scope record.Scope, id string) (Difference, error)

@@ -97,8 +97,8 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 	return changed, err
 }
 
-// Difference is what a refresh finds, as names of tools. That of a preview has the tools themselves, too, in the order of
-// these lists.
+// Difference is what a refresh finds, as names of tools. That of a preview has the tools themselves, too, in the order
+// of these lists.
 type Difference struct {
 	Added, Removed, Changed []string
 
@@ -276,8 +276,8 @@ type Attempt struct {
 }
 
 // Try calls a tool at once, enabled or not, so that its owner sees what it does; the audit log has an entry before the
-// call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval, approve
-// says whether the caller may give it; it has no effect, and may be asked also where nothing needs approval.
+// call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval,
+// approve says whether the caller may give it; it has no effect, and may be asked where nothing needs approval, too.
 //
 // It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, of kind Invalid
 // (body.arguments), of kind Conflict when the command is no longer allowed, and approve's error as it is. A tool's
